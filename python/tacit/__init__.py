@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tacit.rehearsal.check import check
     from tacit.rehearsal.compare import compare
     from tacit.rehearsal.cost import cost
-    from tacit.session import Session, comparison_width, connect, fraction_bits, session
+    from tacit.session import Session, checked, comparison_width, connect, fraction_bits, session
     from tacit.sharing import share
     from tacit.shuffling import shuffle
     from tacit.tensor import SecretTensor
@@ -72,6 +72,7 @@ __all__ = [
     "TacitError",
     "UnsupportedOperatorError",
     "check",
+    "checked",
     "compare",
     "comparison_width",
     "compile",
@@ -103,6 +104,7 @@ _HOMES = {
     "SecretTensor": "tacit.tensor",
     "Session": "tacit.session",
     "check": "tacit.rehearsal.check",
+    "checked": "tacit.session",
     "compare": "tacit.rehearsal.compare",
     "comparison_width": "tacit.session",
     "compile": "tacit.compile.compiler",

@@ -46,6 +46,8 @@ class Convolution:
 class Expectation: ...
 
 class Flag:
+    @staticmethod
+    def promised(label: str) -> Flag: ...
     @property
     def label(self) -> str: ...
     @property
@@ -118,7 +120,13 @@ class Session:
     def flag_bits(self, flags: list[Flag]) -> list[bytes]: ...
     def flag_of(self, label: str, bit: list[Bits]) -> Flag: ...
     def multiply(
-        self, x: list[Words], y: list[Words], out: list[Words], truncate: int, names: Names
+        self,
+        x: list[Words],
+        y: list[Words],
+        out: list[Words],
+        truncate: int,
+        names: Names,
+        kept: list[Words] = ...,
     ) -> None: ...
     def matmul(
         self,
@@ -133,6 +141,7 @@ class Session:
         truncate: int,
         names: Names,
         is_narrow: bool = False,
+        kept: list[Words] = ...,
     ) -> None: ...
     def convolution(
         self,
@@ -143,6 +152,7 @@ class Session:
         truncate: int,
         names: Names,
         is_narrow: bool = False,
+        kept: list[Words] = ...,
     ) -> None: ...
     def forget(self, name: int) -> None: ...
     def rehearse(self) -> bool: ...
@@ -182,7 +192,32 @@ class Session:
         truncate: int,
         rectified: tuple[int, int, int] | None = None,
         is_narrow: bool = False,
+        kept: list[Words] = ...,
     ) -> Flag | None: ...
+    @property
+    def checks(self) -> bool: ...
+    def settle(
+        self,
+        tensors: list[list[Words]],
+        claims: list[
+            tuple[
+                Flag,
+                list[
+                    tuple[
+                        list[
+                            tuple[int, int, Convolution | tuple[tuple[int, int, int, int], bool] | None]
+                        ],
+                        list[tuple[int, int]],
+                        int,
+                        int,
+                        bool,
+                        Words | None,
+                    ]
+                ],
+                list[tuple[int, int]],
+            ]
+        ],
+    ) -> None: ...
     def and_bits(self, x: list[Bits], y: list[Bits], out: list[Bits]) -> None: ...
     def bit_multiply(self, bits: list[Bits], x: list[Words], out: list[Words]) -> None: ...
     def bit_to_ring(self, bits: list[Bits], out: list[Words]) -> None: ...

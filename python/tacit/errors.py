@@ -96,22 +96,39 @@ class NoSessionError(MisuseError):
     """What needs a session was called outside of any."""
 
 
+#: What the flag of an operator that was checked begins with.
+CHECKED = "checked: "
+
+
 class RangeError(MisuseError):
-    """What a compiled program compared left the range that it was compiled for: there is no result. Raised
-    where the result would have been learnt, and nowhere else."""
+    """What a compiled program compared left the range that it was compiled for, or, in checked mode, what an
+    operator computed left its range: there is no result. Raised where the result would have been learnt, and
+    nowhere else."""
 
     #: The layers.
     layers: tuple[str, ...] = ()
+    #: The operators, with their modules and lines.
+    operators: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, layers: Sequence[str]) -> "RangeError":
-        """The error for layers whose guards failed."""
-        made = cls(
-            f"numbers left the range that the program was compiled for in {', '.join(layers)}: there is no "
-            "result. Compile it with calibration data like these inputs, with a greater margin, or without "
-            "calibration"
-        )
-        made.layers = tuple(layers)
+    def of(cls, failed: Sequence[str]) -> "RangeError":
+        """The error for layers whose guards failed, and for operators whose checks did."""
+        layers = [label for label in failed if not label.startswith(CHECKED)]
+        operators = [label.removeprefix(CHECKED) for label in failed if label.startswith(CHECKED)]
+        said = []
+        if operators:
+            said.append(
+                f"out of range: {'; '.join(operators)}. There is no result: a number that was computed there needs "
+                "more bits than it has. Scale the data down, or take fewer fraction bits"
+            )
+        if layers:
+            said.append(
+                f"numbers left the range that the program was compiled for in {', '.join(layers)}: there is no "
+                "result. Compile it with calibration data like these inputs, with a greater margin, or without "
+                "calibration"
+            )
+        made = cls(". ".join(said))
+        made.layers, made.operators = tuple(layers), tuple(operators)
         return made
 
 

@@ -12,7 +12,7 @@ or goes through a tracer, is not followed: its flags count for all that is opene
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import local
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -64,13 +64,15 @@ def each_of(known: Known) -> list[_core.Flag]:
 class Running:
     """An operator that is carried out."""
 
-    __slots__ = ("found", "written")
+    __slots__ = ("claim", "found", "written")
 
     def __init__(self, operands: Known) -> None:
         #: What its results depend on.
         self.found: list[Known] = [operands]
         #: What it has written to.
         self.written: list[torch.Tensor] = []
+        #: Its claim, where it is checked (``checks``).
+        self.claim: Any = None
 
 
 class _Thread(local):
@@ -137,6 +139,11 @@ class Dependencies:
         """The operator that is carried out, if one is, uses something that depends on these."""
         if self._thread.running is not None:
             self.use(known)
+
+    @property
+    def current(self) -> Running | None:
+        """The operator that is carried out, if one is."""
+        return self._thread.running
 
     def now(self) -> Known:
         """What the results of the operator depend on that is carried out, as far as it has come."""

@@ -16,6 +16,7 @@ from tacit.errors import DesyncError, MisuseError, PeerError, TacitError
 from tacit.generators import divert, own_generator
 from tacit.providers import DEFAULT
 from tacit.refusals import refuser
+from tacit.session import checked as in_checks
 from tacit.session import running
 from tacit.trace.page import write
 from tacit.trace.spans import recorded
@@ -45,6 +46,7 @@ def launch(
     threads: int | None = None,
     report: str | Path | None = None,
     delay: float = 0.0,
+    checked: bool = False,
 ) -> list[Any]:
     """Runs ``fn(*args)`` once in every party and returns what each returned.
 
@@ -66,10 +68,13 @@ def launch(
         threads: threads of each process's kernels; with "tcp" by default an equal part of the cores.
         report: write there, as a page, what took time, bytes and rounds in each party.
         delay: seconds that each message takes longer, as between distant machines; with "tcp" alone.
+        checked: whether all is computed in checked mode, as within :func:`tacit.checked`.
 
     Raises:
         Exception: the first exception of any party, which ends all of them, with the party's name.
     """
+    if checked:
+        fn, args = in_checked_mode, (fn, *args)
     if report is not None:
         fn, args = recorded, (fn, *args)
     if delay and transport != "tcp":
@@ -89,6 +94,12 @@ def launch(
         write(report, [trace for _, trace in values])
         values = [value for value, _ in values]
     return values
+
+
+def in_checked_mode(fn: Callable[..., Any], *args: Any) -> Any:
+    """``fn(*args)`` in checked mode."""
+    with in_checks():
+        return fn(*args)
 
 
 def in_sessions(cores: list[_core.Session], fn: Callable[..., Any], *args: Any) -> list[Any]:

@@ -13,8 +13,9 @@ from weakref import ref
 
 import torch
 
-from tacit import _core, fixed
-from tacit.errors import DesyncError, MisuseError, NoSessionError, advise, told
+from tacit import _core, fixed, lines
+from tacit.checks import Claims, check_available
+from tacit.errors import CHECKED, DesyncError, MisuseError, NoSessionError, advise, told
 from tacit.flags import Dependencies
 from tacit.meter import Meter
 from tacit.providers import PROTOCOLS
@@ -72,6 +73,11 @@ class Session:
         #: Which flags of comparisons its values depend on.
         self.dependencies = Dependencies()
         self.storages = Storages(core, self.dependencies)
+        #: Whether what is computed is checked, and what is still to be settled of that; see ``checks``.
+        self.is_checked = False
+        #: Whether it goes side by side with others, so that nothing can be settled.
+        self.is_beside = False
+        self.claims = Claims(core, self.dependencies)
         #: Whether values can be looked at: under the reference alone.
         self.is_plain = not PROTOCOLS[core.protocol].is_secret
         #: Numbers of secret tensors, in the order in which a program makes them: the same in all parties.
@@ -118,6 +124,12 @@ class Session:
     def leave(self, before: int | None) -> None:
         """It has ended."""
         self.thread = before
+
+    def claimant(self) -> str:
+        """What is carried out, and where, as errors say it."""
+        where = f"module {self.modules.labels[-1]!r}" if self.modules.labels else "no module"
+        line = lines.line()
+        return f"{CHECKED}{self.operator or 'tacit'} in {where}{f', {line}' if line else ''}"
 
     @contextmanager
     def at_scale(self, scale: fixed.Scale) -> Iterator[None]:
@@ -190,6 +202,7 @@ class Session:
         own.modules.labels = list(self.modules.labels)
         own.trace = None
         own.thread = None
+        own.is_beside = True
         own.remembered = defaultdict(deque)
         token = _current.set(own)
         try:
@@ -367,6 +380,30 @@ def comparison_width(bits: int) -> Iterator[None]:
         raise MisuseError(f"a comparison width is 8 to 64 bits, not {bits!r}")
     with session().at_width(bits):
         yield
+
+
+@contextmanager
+def checked() -> Iterator[None]:
+    """Within it, what is computed is checked: no overflow goes unseen.
+
+    Every sum, product, truncation, comparison of fewer bits, fraction made of an integer and quotient is checked,
+    in secret, beside the computation. If one left its range there is no result: whoever was to learn what depends
+    on it is told which operators failed, with their modules and lines, and nobody else is.
+
+    Checks are those of three parties of replicated sharing and of two of additive sharing, and of the reference. No
+    value below 2^20 times one below 2^8 is refused. Messages for checks are sent right before something is
+    revealed, or where much waits for them.
+
+    Raises:
+        MisuseError: a session that has no checks.
+    """
+    current = session()
+    check_available(current)
+    before, current.is_checked = current.is_checked, True
+    try:
+        yield
+    finally:
+        current.is_checked = before
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tacit import _core, fixed, ranges, tracing
+from tacit import _core, checks, fixed, ranges, tracing
 from tacit.components import array, made_of
 from tacit.errors import RangeError
 from tacit.flags import Known, each_of, union
@@ -162,6 +162,7 @@ def reveal(session: Session, x: Parts, to: int | None, known: Known = None) -> t
     learns = to is None or to == session.party
     out = torch.empty(x[0].shape, dtype=x[0].dtype) if learns else None
     if x[0].numel():
+        session.claims.settle()
         open_ = session.core.reveal_bits if x[0].dtype == torch.uint8 else session.core.reveal
         failed = open_(_arrays(x), to, None if out is None else array(out), each_of(known))
         if failed:
@@ -175,6 +176,7 @@ def checked(session: Session, x: Parts, known: Known) -> Parts:
     flags = each_of(known)
     if not flags or not x[0].numel():
         return x
+    session.claims.settle()
     out, arrays = empty_words(session, x[0].shape)
     session.core.checked(_arrays(x), arrays, flags)
     return out
@@ -184,6 +186,7 @@ def flag_bits(session: Session, known: Known) -> tuple[Parts, list[str]]:
     """The bits of flags, each 1 where it holds, and their labels."""
     tracing.refuse("saving")
     flags = each_of(known)
+    session.claims.settle()
     components = session.core.flag_bits(flags)
     return tuple(torch.tensor(list(part), dtype=torch.uint8) for part in components), [
         flag.label for flag in flags
@@ -208,7 +211,10 @@ def multiply(session: Session, x: Parts, y: Parts, truncate: int, *, in_range: b
         left, right = _arrays(x), _arrays(y)
         if (truncate or in_range) and session.is_plain:
             ranges.check_product(session, left[0], right[0], 1, torch.mul, truncated=truncate > 0)
-        session.core.multiply(left, right, arrays, truncate, _names(session, x, y))
+        kept = checks.kept(session, x[0].shape) if truncate else []
+        session.core.multiply(left, right, arrays, truncate, _names(session, x, y), kept)
+        if truncate or in_range:
+            checks.claim_product(session, [(x, y, None)], out, truncate=truncate, dropped=kept)
     return out
 
 
@@ -239,7 +245,13 @@ def matmul(
         right = turned if is_transposed else y
         sizes, names = (batch, m, k, n), _names(session, x, right)
         operands = (_arrays(x), _arrays(right), arrays)
-        session.core.matmul(*operands, *sizes, is_transposed, truncate, names, is_narrow)
+        kept = checks.kept(session, out[0].shape) if truncate else []
+        session.core.matmul(*operands, *sizes, is_transposed, truncate, names, is_narrow, kept)
+        if truncate or in_range:
+            terms = [(x, right, (sizes, is_transposed))]
+            checks.claim_product(
+                session, terms, out, truncate=truncate, is_narrow=is_narrow, dropped=kept
+            )
     return out
 
 
@@ -271,7 +283,13 @@ def convolution(
             first, limit = (images[0], weights[0]), _limit(is_narrow)
             ranges.check_product(session, *first, summands, convolve, truncated=truncate > 0, limit=limit)
         names = _names(session, x, w)
-        session.core.convolution(images, weights, arrays, geometry.core, truncate, names, is_narrow)
+        kept = checks.kept(session, shape) if truncate else []
+        session.core.convolution(images, weights, arrays, geometry.core, truncate, names, is_narrow, kept)
+        if truncate or in_range:
+            terms = [(x, w, geometry.core)]
+            checks.claim_product(
+                session, terms, out, truncate=truncate, is_narrow=is_narrow, dropped=kept
+            )
     return out
 
 
@@ -336,6 +354,8 @@ def _truncated(session: Session, x: Parts, bits: int) -> Parts:
 def _check_compared(session: Session, x: Parts, bits: int) -> None:
     if session.is_plain:
         ranges.check_compared(session, x[0], bits)
+    if bits < fixed.WORD - 1:
+        checks.hold(session, x, bits - 2)
 
 
 @operation("(Tensor[] x, int width)", tracing.bits)
@@ -458,7 +478,17 @@ def _summed(
         _check_terms(session, terms)
         if is_narrow:
             ranges.check_narrow(session, _exactly(terms, addends, truncate))
-    session.dependencies.add(session.core.affine(given, addends, arrays, truncate, compared, is_narrow))
+    kept = checks.kept(session, shape, has_truncated=compared is not None)
+    session.dependencies.add(session.core.affine(given, addends, arrays, truncate, compared, is_narrow, kept))
+    checks.claim_product(
+        session,
+        [(x, y, of.core) for x, y, of in terms],
+        out,
+        addends=list(zip(_cut(session, added), runs, strict=True)),
+        truncate=truncate,
+        is_narrow=is_narrow,
+        dropped=kept,
+    )
     return out
 
 

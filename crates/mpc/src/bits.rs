@@ -75,6 +75,13 @@ impl Bits {
         }
     }
 
+    /// Bit i of the first plane, as a sharing of its own.
+    #[must_use]
+    pub fn at(&self, i: usize) -> Self {
+        let bit = |part: &Vec<u64>| vec![bit_at(part, i)];
+        Self::new(1, 1, self.parts.iter().map(bit).collect())
+    }
+
     /// Planes of several sharings of the same length, one after another.
     ///
     /// # Panics

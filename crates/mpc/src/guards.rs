@@ -20,7 +20,7 @@
 //! by what all received.
 
 use crate::tree::conjunction;
-use crate::{Bits, Parts, Protocol, Recipient, Result, Tally};
+use crate::{Bits, Error, Parts, Protocol, Recipient, Result, Tally};
 use ring::planes::words_of;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,6 +36,8 @@ enum State {
     Bit(Bits),
     /// It was opened to all.
     Known(bool),
+    /// Nothing yet: it is settled by checks ([`crate::checks`]) before it is looked at.
+    Promised,
 }
 
 /// Whether a comparison kept its range, or several did. Shared by all values that depend on it.
@@ -68,6 +70,21 @@ impl Flag {
         Self::of(label, State::Bit(bit))
     }
 
+    /// Of an operator whose checks are still to come.
+    #[must_use]
+    pub fn promised(label: &str) -> SharedFlag {
+        Self::of(label, State::Promised)
+    }
+
+    /// The bit that was promised: one plane of one bit.
+    ///
+    /// # Panics
+    /// If it is another number of bits.
+    pub fn keep(&self, bit: Bits) {
+        assert!(bit.width() == 1 && bit.len() == 1, "a flag is one bit");
+        *self.state() = State::Bit(bit);
+    }
+
     fn of(label: &str, state: State) -> SharedFlag {
         Arc::new(Self {
             label: label.to_owned(),
@@ -86,7 +103,7 @@ impl Flag {
     pub fn known(&self) -> Option<bool> {
         match *self.state() {
             State::Known(holds) => Some(holds),
-            State::Tally(_) | State::Bit(_) => None,
+            State::Tally(_) | State::Bit(_) | State::Promised => None,
         }
     }
 
@@ -104,7 +121,7 @@ pub fn bits(protocol: &mut dyn Protocol, flags: &[SharedFlag]) -> Result<Vec<Bit
     let bit = |flag: &SharedFlag| match &*flag.state() {
         State::Bit(bit) => bit.planes(0..1),
         State::Known(holds) => protocol.trivial_bits(&[u64::from(*holds)], 1, 1),
-        State::Tally(_) => unreachable!("it was looked at"),
+        State::Tally(_) | State::Promised => unreachable!("it was looked at"),
     };
     Ok(flags.iter().map(bit).collect())
 }
@@ -265,6 +282,13 @@ struct Looked {
 
 /// Looks at those flags of which there are tallies alone.
 fn look(protocol: &mut dyn Protocol, flags: &[SharedFlag]) -> Result<Looked> {
+    let is_promised = |flag: &SharedFlag| matches!(*flag.state(), State::Promised);
+    if let Some(promised) = flags.iter().find(|flag| is_promised(flag)) {
+        return Err(Error::misuse(format!(
+            "the checks of {:?} were not settled",
+            promised.label
+        )));
+    }
     let is_new = |flag: &&SharedFlag| matches!(*flag.state(), State::Tally(_));
     let mut looked = Looked {
         flags: flags.iter().filter(is_new).cloned().collect(),
@@ -277,7 +301,7 @@ fn look(protocol: &mut dyn Protocol, flags: &[SharedFlag]) -> Result<Looked> {
         let mut states: Vec<MutexGuard<State>> = some.iter().map(|flag| flag.state()).collect();
         let tallies = states.iter().filter_map(|state| match &**state {
             State::Tally(tally) => Some(&**tally),
-            State::Bit(_) | State::Known(_) => None,
+            State::Bit(_) | State::Known(_) | State::Promised => None,
         });
         let tallies: Vec<&Tally> = tallies.collect();
         let bits = transposed(&protocol.in_range(&tallies)?);

@@ -14,7 +14,8 @@
 //!
 //! Public operands that must be equal in all parties are compared in private ([`agreement`]).
 //! Vectors may come from clients outside of the session ([`submission`]). Correlations may come from files made
-//! ahead ([`making`], [`sealed`]). Comparisons of fewer bits than are proved to be enough are guarded ([`guards`]). [`functions`], [`integers`] and [`series`] build what every protocol can do (ReLU,
+//! ahead ([`making`], [`sealed`]). Comparisons of fewer bits than are proved to be enough are guarded ([`guards`]), and whether
+//! products and sums kept their range is checked beside them ([`checks`]). [`functions`], [`integers`] and [`series`] build what every protocol can do (ReLU,
 //! maximum, exact division, approximations) from the trait alone.
 
 pub mod additive;
@@ -23,6 +24,8 @@ pub mod agreement;
 mod bits;
 mod blocks;
 mod broadcast;
+mod checking;
+pub mod checks;
 pub mod correlations;
 mod cost;
 mod dense;
@@ -43,6 +46,7 @@ mod protocol;
 mod providers;
 mod range;
 pub mod replicated;
+mod residues;
 pub mod sealed;
 pub mod series;
 mod steps;
@@ -54,6 +58,7 @@ pub mod width;
 pub use affine::{Addend, Affine, Term};
 pub use bits::Bits;
 pub use broadcast::{broadcast, gather};
+pub use checking::{Checking, Hold, Kept};
 pub use cost::{Cost, Opening, Operation};
 pub use guards::{Flag, Opened, SharedFlag};
 pub use net::{Error, Result};

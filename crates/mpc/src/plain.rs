@@ -5,15 +5,22 @@
 
 use crate::bits::bit_at;
 use crate::{
-    Affine, Bilinear, Bits, Compared, Cost, Error, Join, Next, Operand, Operation, OwnedLane,
-    Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, ThreatModel, Trust, lanes, steps,
+    Affine, Bilinear, Bits, Checking, Compared, Cost, Error, Hold, Join, Kept, Next, Operand,
+    Operation, OwnedLane, Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, ThreatModel,
+    Trust, lanes, residues, steps,
 };
 use net::Channel;
 use ring::planes::{split, words_of};
+use ring::stream::{Key, Stream};
+use std::mem;
 
 /// One party of the reference.
 pub struct Plain {
     channel: Channel,
+    /// What the last truncation has left behind, as others do.
+    kept: Kept,
+    /// For what judges.
+    coins: Stream,
 }
 
 /// No secrecy at all.
@@ -31,7 +38,20 @@ impl Plain {
     /// Any number of parties in one process.
     #[must_use]
     pub fn new(channel: Channel) -> Self {
-        Self { channel }
+        Self {
+            channel,
+            kept: Kept::default(),
+            coins: Stream::new(&Key::from_bytes([0; 16]), "plain: coins"),
+        }
+    }
+
+    /// Words, rounded off; what is dropped is left behind.
+    fn truncated(&mut self, words: &mut [u64], shift: Shift) {
+        let before = words.to_vec();
+        round_off(words, shift);
+        let rest = before.iter().zip(&*words);
+        let rest = rest.map(|(before, after)| before.wrapping_sub(after << shift.bits()));
+        self.kept.rest = rest.collect();
     }
 
     /// Everybody gets the owner's words.
@@ -139,7 +159,7 @@ impl Protocol for Plain {
             .begin_of(map.name(), map.lengths().2, &map.parameters(truncate));
         map.evaluate(out[0], &[(x.parts[0], y.parts[0])]);
         if let Some(shift) = truncate {
-            round_off(out[0], shift);
+            self.truncated(out[0], shift);
         }
         Ok(())
     }
@@ -152,7 +172,7 @@ impl Protocol for Plain {
         self.channel
             .begin_of("truncate", x[0].len(), &[u64::from(shift.bits())]);
         out[0].copy_from_slice(x[0]);
-        round_off(out[0], shift);
+        self.truncated(out[0], shift);
         Ok(())
     }
 
@@ -265,11 +285,23 @@ impl Protocol for Plain {
         compared: Compared,
         out: PartsMut,
     ) -> Result<Option<Tally>> {
-        steps::rectified_affine(self, sum, compared, out)
+        let mut truncated = vec![0; sum.elements()];
+        self.affine(sum, &mut [&mut truncated])?;
+        let rest = mem::take(&mut self.kept.rest);
+        let tally = self.rectify(&[&truncated], None, compared, out)?;
+        self.kept = Kept {
+            rest,
+            truncated: vec![truncated],
+        };
+        Ok(tally)
     }
 
     fn guards(&self) -> bool {
         true
+    }
+
+    fn checking(&mut self) -> Option<&mut dyn Checking> {
+        Some(self)
     }
 
     /// Nothing is judged by coins here.
@@ -283,6 +315,53 @@ impl Protocol for Plain {
         let mut all: Vec<u64> = tallies.iter().map(|tally| tally.sums[0]).collect();
         all.push(all.iter().sum());
         Ok(plane(&all, 64, |outside| outside == 0))
+    }
+}
+
+/// What every party knows is the summand of each, so that all sums are of one.
+impl Checking for Plain {
+    fn keep(&mut self) {}
+
+    fn kept(&mut self) -> Kept {
+        mem::take(&mut self.kept)
+    }
+
+    fn above(&self, _: Shift) -> u32 {
+        0
+    }
+
+    fn lift(&mut self, x: &[Parts]) -> Result<Vec<Vec<u64>>> {
+        let lift = |x: &Parts| x[0].iter().map(|word| residues::of_signed(*word)).collect();
+        Ok(x.iter().map(lift).collect())
+    }
+
+    fn multiply(&mut self, factors: &[Vec<u64>], pairs: &[[usize; 2]]) -> Result<Vec<Vec<u64>>> {
+        let product = |[x, y]: &[usize; 2]| {
+            let both = factors[*x].iter().zip(&factors[*y]);
+            both.map(|(x, y)| residues::multiply(*x, *y)).collect()
+        };
+        Ok(pairs.iter().map(product).collect())
+    }
+
+    /// As guards have it: from 3·2^(width − 3) on a number is beyond its range.
+    fn hold(&mut self, holds: &[Hold], groups: usize) -> Result<Bits> {
+        let mut outside = vec![0; groups];
+        for hold in holds {
+            let end = 3_u64 << (hold.width - 3);
+            let beyond = |x: &u64| (*x as i64).unsigned_abs() >= end;
+            outside[hold.group] |= u64::from(hold.x[0].iter().any(beyond));
+        }
+        Ok(plane(&outside, 64, |outside| outside == 0))
+    }
+
+    fn summed(&mut self, words: Vec<u64>) -> Result<Vec<Vec<u64>>> {
+        Ok(vec![words])
+    }
+
+    fn coins(&mut self, words: usize) -> Vec<u64> {
+        let mut coins = vec![0; words];
+        self.coins.reserve(words).fill(0, &mut coins);
+        coins
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::correlations::Demand;
 use crate::correlations::job::Job;
 use crate::{
-    Affine, Bilinear, Bits, Compared, Cost, Federated, Join, Name, Operand, Operation, Parts,
-    PartsMut, Recipient, Result, Shift, Tally, ThreatModel,
+    Affine, Bilinear, Bits, Checking, Compared, Cost, Federated, Join, Name, Operand, Operation,
+    Parts, PartsMut, Recipient, Result, Shift, Tally, ThreatModel,
 };
 use net::{Channel, Reading};
 use std::time::Duration;
@@ -147,6 +147,11 @@ pub trait Protocol: Send {
     /// # Errors
     /// Of the first lane that fails; `Misuse` inside of a lane, or where lanes do not run side by side.
     fn owned_lanes(&mut self, lanes: Vec<OwnedLane>) -> Result<()>;
+
+    /// What checks of products need, where the protocol has it.
+    fn checking(&mut self) -> Option<&mut dyn Checking> {
+        None
+    }
 
     /// What the servers of a federation need, where the protocol has it.
     fn federated(&mut self) -> Option<&mut dyn Federated> {

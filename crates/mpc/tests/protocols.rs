@@ -115,6 +115,39 @@ mod guards {
     guards!(plain, replicated, additive_2_dealer, additive_3_dealer);
 }
 
+/// Where products can be checked.
+mod checks {
+    macro_rules! checks {
+        ($($protocol:ident),*) => {
+            $(mod $protocol {
+                use crate::suite::checks;
+
+                #[test]
+                fn products() {
+                    checks::products(stringify!($protocol), 10);
+                }
+
+                #[test]
+                fn single_overflows() {
+                    checks::single_overflows(stringify!($protocol));
+                }
+
+                #[test]
+                fn ranges() {
+                    checks::ranges(stringify!($protocol));
+                }
+
+                #[test]
+                #[ignore = "long: minutes"]
+                fn a_hundred_thousand_products() {
+                    checks::products(stringify!($protocol), 2500);
+                }
+            })*
+        };
+    }
+    checks!(plain, replicated, additive_2_dealer, additive_2_ot);
+}
+
 /// Guards of what would cancel without coins.
 mod guard_coins {
     macro_rules! guard_coins {

@@ -25,8 +25,23 @@ impl Flag {
     }
 }
 
+impl Flag {
+    /// As the protocol takes it.
+    pub fn shared(&self) -> SharedFlag {
+        self.inner.clone()
+    }
+}
+
 #[pymethods]
 impl Flag {
+    /// Of an operator whose checks are still to come: they must have been settled before it is looked at.
+    #[staticmethod]
+    fn promised(label: &str) -> Self {
+        Self {
+            inner: mpc::Flag::promised(label),
+        }
+    }
+
     /// Where in the program it stands.
     #[getter]
     fn label(&self) -> &str {
@@ -42,5 +57,5 @@ impl Flag {
 
 /// Python's flags as the protocol takes them.
 pub fn shared(flags: &[PyRef<Flag>]) -> Vec<SharedFlag> {
-    flags.iter().map(|flag| flag.inner.clone()).collect()
+    flags.iter().map(|flag| flag.shared()).collect()
 }

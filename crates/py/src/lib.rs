@@ -15,6 +15,7 @@
 mod beginning;
 mod buffer;
 mod certificates;
+mod checks;
 mod digest;
 mod doctor;
 mod door;

@@ -87,6 +87,7 @@ pub struct Operation<'a> {
     session: &'a Session,
     operands: Operands<'a>,
     read: Vec<Range<usize>>,
+    kept: Vec<Words>,
 }
 
 impl Session {
@@ -95,6 +96,7 @@ impl Session {
             session: self,
             operands: Operands::default(),
             read: Vec::new(),
+            kept: Vec::new(),
         }
     }
 
@@ -138,6 +140,13 @@ impl<'a> Operation<'a> {
         self
     }
 
+    /// Writes besides what the check of a truncation needs ([`mpc::Kept`]): what is dropped; then, where the operation
+    /// goes on with what was truncated, the components of that. Nothing where there are no such arrays.
+    pub fn keeping(mut self, kept: Vec<Words>) -> Self {
+        self.kept = kept;
+        self
+    }
+
     /// Writes a ring sharing.
     pub fn into_words(
         self,
@@ -154,15 +163,23 @@ impl<'a> Operation<'a> {
 
     /// The same, by an operation that may have guarded a comparison, whose flag is returned then.
     pub fn into_guarded_words(
-        self,
+        mut self,
         py: Python<'_>,
         mut out: Vec<Words>,
         n: usize,
         work: impl FnOnce(&mut dyn Protocol, &Operands, PartsMut) -> mpc::Result<Option<Tally>> + Send,
     ) -> PyResult<Option<Flag>> {
         self.session.check("the output", &out, n)?;
+        for kept in &self.kept {
+            expect_length("what is kept", kept.len(), n)?;
+        }
+        let parts = out.len();
+        out.append(&mut self.kept);
         self.run(py, &mut out, |protocol, operands, out| {
+            let (out, kept) = out.split_at_mut(parts);
+            keep(protocol, kept);
             let tally = work(protocol, operands, out)?;
+            write_kept(protocol, kept);
             let label = protocol.channel().meter().label();
             Ok(tally.map(|tally| Flag::new(label, tally)))
         })
@@ -217,6 +234,18 @@ impl<'a> Operation<'a> {
         })
     }
 
+    /// Writes nothing of Python's.
+    pub fn apart(
+        self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut dyn Protocol, &Operands) -> mpc::Result<()> + Send,
+    ) -> PyResult<()> {
+        let mut nothing: [Words; 0] = [];
+        self.run(py, &mut nothing, |protocol, operands, _| {
+            work(protocol, operands)
+        })
+    }
+
     fn run<C: Component, T: Send>(
         self,
         py: Python<'_>,
@@ -227,6 +256,27 @@ impl<'a> Operation<'a> {
         let (session, operands) = (&self.session.inner, &self.operands);
         py.detach(|| session.work(|protocol| work(protocol, operands, &mut out)))
             .map_err(raise)
+    }
+}
+
+/// Asks for what is kept, if anything is to be.
+fn keep(protocol: &mut dyn Protocol, kept: &[&mut [u64]]) {
+    if let Some(checking) = protocol.checking().filter(|_| !kept.is_empty()) {
+        checking.keep();
+    }
+}
+
+/// Writes what was kept; nothing in a rehearsal, which computes nothing.
+fn write_kept(protocol: &mut dyn Protocol, kept: &mut [&mut [u64]]) {
+    let Some(checking) = protocol.checking().filter(|_| !kept.is_empty()) else {
+        return;
+    };
+    let found = checking.kept();
+    for (kept, found) in kept
+        .iter_mut()
+        .zip([found.rest].iter().chain(&found.truncated))
+    {
+        kept.copy_from_slice(found);
     }
 }
 

@@ -177,6 +177,8 @@ impl Session {
         Ok(Flag::of_bit(label, Bits::new(1, 1, planes.collect())))
     }
 
+    #[pyo3(signature = (x, y, out, truncate, names, kept=vec![]))]
+    #[expect(clippy::too_many_arguments, reason = "operands, and what is kept")]
     fn multiply(
         &self,
         py: Python<'_>,
@@ -185,13 +187,14 @@ impl Session {
         out: Vec<Words>,
         truncate: u32,
         names: Names,
+        kept: Vec<Words>,
     ) -> PyResult<()> {
         let n = length("the output", &out)?;
         let map = Bilinear::Elementwise { n };
-        self.bilinear(py, map, [&x, &y], names, out, (truncate, false))
+        self.bilinear(py, map, [&x, &y], names, [out, kept], (truncate, false))
     }
 
-    #[pyo3(signature = (x, y, out, batch, m, k, n, is_transposed, truncate, names, is_narrow=false))]
+    #[pyo3(signature = (x, y, out, batch, m, k, n, is_transposed, truncate, names, is_narrow=false, kept=vec![]))]
     #[expect(clippy::too_many_arguments, reason = "the sizes of a matrix product")]
     fn matmul(
         &self,
@@ -207,12 +210,13 @@ impl Session {
         truncate: u32,
         names: Names,
         is_narrow: bool,
+        kept: Vec<Words>,
     ) -> PyResult<()> {
         let map = Shape::Matrix([batch, m, k, n], is_transposed).map()?;
-        self.bilinear(py, map, [&x, &y], names, out, (truncate, is_narrow))
+        self.bilinear(py, map, [&x, &y], names, [out, kept], (truncate, is_narrow))
     }
 
-    #[pyo3(signature = (x, w, out, shape, truncate, names, is_narrow=false))]
+    #[pyo3(signature = (x, w, out, shape, truncate, names, is_narrow=false, kept=vec![]))]
     #[expect(clippy::too_many_arguments, reason = "operands, their shape and names")]
     fn convolution(
         &self,
@@ -224,9 +228,10 @@ impl Session {
         truncate: u32,
         names: Names,
         is_narrow: bool,
+        kept: Vec<Words>,
     ) -> PyResult<()> {
         let map = Bilinear::Convolution(shape.checked()?);
-        self.bilinear(py, map, [&x, &w], names, out, (truncate, is_narrow))
+        self.bilinear(py, map, [&x, &w], names, [out, kept], (truncate, is_narrow))
     }
 
     /// The operand of that name may change from here on.
@@ -344,6 +349,12 @@ impl Session {
         py.detach(|| self.inner.has_guards()).map_err(raise)
     }
 
+    /// Whether what is computed can be checked here.
+    #[getter]
+    fn checks(&self, py: Python<'_>) -> PyResult<bool> {
+        py.detach(|| self.inner.has_checks()).map_err(raise)
+    }
+
     /// max(x, 0), and min(x, 0) where a bit of `below` is set.
     #[pyo3(signature = (x, width, out, reach=0, dropped=0, below=None))]
     #[expect(clippy::too_many_arguments, reason = "how it is compared")]
@@ -398,7 +409,7 @@ impl Session {
     /// The sum of bilinear maps and addends, truncated once; then max(0, ·) of it where a comparison is given, as its
     /// width, its reach, and the low bits that it drops. With each addend goes how many elements in a row take the same
     /// number of it. Of a narrow sum it is promised that its magnitude is below 2^49 before it is truncated.
-    #[pyo3(signature = (terms, addends, out, truncate, rectified=None, is_narrow=false))]
+    #[pyo3(signature = (terms, addends, out, truncate, rectified=None, is_narrow=false, kept=vec![]))]
     #[expect(
         clippy::too_many_arguments,
         reason = "how it is truncated and compared"
@@ -412,6 +423,7 @@ impl Session {
         truncate: u32,
         rectified: Option<(usize, u32, u32)>,
         is_narrow: bool,
+        kept: Vec<Words>,
     ) -> PyResult<Option<Flag>> {
         let n = length("the output", &out)?;
         let shift = truncation_of_product(truncate, is_narrow).map_err(raise)?;
@@ -440,6 +452,7 @@ impl Session {
             operation = operation.words("an addend", words, numbers)?;
         }
         let runs: Vec<usize> = addends.iter().map(|(_, run)| *run).collect();
+        operation = operation.keeping(kept);
         operation.into_guarded_words(py, out, n, |protocol, operands, out| {
             let operand = |at: usize, name| Operand {
                 parts: operands.words(at),
@@ -528,13 +541,15 @@ impl Session {
         map: Bilinear,
         [x, y]: [&[Words]; 2],
         names: Names,
-        out: Vec<Words>,
+        [out, kept]: [Vec<Words>; 2],
         (truncate, is_narrow): (u32, bool),
     ) -> PyResult<()> {
         let truncate = truncation_of_product(truncate, is_narrow).map_err(raise)?;
         let (left, right, n) = map.lengths();
         let operation = self.operation().words("the left operand", x, left)?;
-        let operation = operation.words("the right operand", y, right)?;
+        let operation = operation
+            .words("the right operand", y, right)?
+            .keeping(kept);
         operation.into_words(py, out, n, |protocol, operands, out| {
             let [x, y] = [0, 1].map(|at| Operand {
                 parts: operands.words(at),

@@ -280,6 +280,14 @@ impl Session {
         self.work(|protocol| Ok(protocol.guards()))
     }
 
+    /// Whether what is computed can be checked ([`mpc::checks`]).
+    ///
+    /// # Errors
+    /// `Misuse` in another process than its own.
+    pub fn has_checks(&self) -> Result<bool> {
+        self.work(|protocol| Ok(protocol.checking().is_some()))
+    }
+
     /// Runs a whole program and ends the session: in order, or telling the others why.
     ///
     /// # Errors

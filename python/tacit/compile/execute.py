@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
-from tacit import _core, paths
+from tacit import _core, checks, paths
 from tacit.compile import streams
 from tacit.compile.allowed import name_of
 from tacit.compile.approximating import fits_of
@@ -206,7 +206,7 @@ class Bound:
         try:
             if (known is None or not core.expect_again(known)) and core.rehearse():
                 current.trace = None
-                with current.storages.rehearsed():
+                with current.storages.rehearsed(), checks.proved(current):
                     run()
                 current.trace = trace
                 found = core.expect()

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from tacit import fixed, shares
+from tacit import checks, fixed, shares
 from tacit.fixed import DEFAULT, WHOLE, Scale
 from tacit.modes import is_backward
 from tacit.operators import powers, probabilities, roots
@@ -40,6 +40,8 @@ from tacit.operators.scales import (
     of_sum_with_product,
 )
 from tacit.operators.table import implements, unsupported
+from tacit.session import Session
+from tacit.shares import Parts
 from tacit.storages import geometry
 from tacit.tensor import SecretTensor
 
@@ -60,9 +62,18 @@ def add(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
         return disjunction(x, scaled(y, alpha))
     if alpha == 1 and (later := probabilities.joined(x, y)) is not None:
         return later
-    left, right, scale = aligned(x, scaled(y, alpha))
+    left, right, scale = _summands(x, scaled(y, alpha))
     result = secret_of(x, y).like(shares.add(left, right), scale, dtype, loose=is_loose(dtype))
     return roots.remember_sum(result, x, y) if alpha == 1 else result
+
+
+def _summands(x: Any, y: Any) -> tuple[Parts, Parts, Scale]:
+    """Two operands as components at one scale, of which the secret ones are held to what a sum has a word for."""
+    left, right, scale = aligned(x, y)
+    for operand, parts in ((x, left), (y, right)):
+        if isinstance(operand, SecretTensor):
+            checks.hold(operand._session, parts, checks.WORD)
+    return left, right, scale
 
 
 @implements(aten.sub.Tensor, aten.sub.Scalar, scale=of_sum_with_product)
@@ -73,7 +84,7 @@ def sub(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
         unsupported(
             "a difference of booleans", "x ^ y says where they differ, and x & ~y where x alone is true"
         )
-    left, right, scale = aligned(x, scaled(y, alpha))
+    left, right, scale = _summands(x, scaled(y, alpha))
     return secret_of(x, y).like(shares.subtract(left, right), scale, dtype, loose=is_loose(dtype))
 
 
@@ -125,9 +136,14 @@ def mul(x: Any, y: Any) -> SecretTensor:
     if x._loose or y._loose:
         left, right = together(*(_of_kind(operand, dtype)._parts for operand in (x, y)))
     drop, scale = fixed.of_product(x._scale, y._scale, session.scale)
-    parts = shares.multiply(session, left, right, drop, in_range=dtype.is_floating_point)
+    parts = shares.multiply(session, left, right, drop, in_range=dtype.is_floating_point or _is_exact(session, dtype))
     result = x.like(parts, scale, dtype, loose=is_loose(dtype))
     return roots.remember_squares(result, number) if is_square else result
+
+
+def _is_exact(session: Session, dtype: torch.dtype) -> bool:
+    """Whether integers are to have their words: narrower ones wrap around, as PyTorch's do."""
+    return session.is_checked and dtype == torch.int64
 
 
 def _of_kind(x: SecretTensor, dtype: torch.dtype) -> SecretTensor:

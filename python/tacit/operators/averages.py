@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from tacit import fixed, shares
+from tacit import checks, fixed, shares
 from tacit.fixed import WHOLE
 from tacit.operators.operands import as_words, fraction, rescaled, times_public
 from tacit.session import Session
@@ -48,6 +48,7 @@ def mean(x: SecretTensor, dims: Sequence[int], keepdim: bool) -> SecretTensor:
     count, shape = math.prod(x.shape[dim] for dim in dims), reduced(x.shape, dims, keepdim)
     if x._scale == WHOLE:
         x = as_words(x)
+        checks.hold_summands(x._session, x._parts, count)
         sums = tuple(part.sum(list(dims)) if dims else part for part in x._parts)
         by = torch.tensor(1.0 / count, dtype=torch.float64)
         whole = x.like(sums, dtype=torch.int64)
@@ -55,6 +56,7 @@ def mean(x: SecretTensor, dims: Sequence[int], keepdim: bool) -> SecretTensor:
         return result.like(tuple(part.reshape(shape) for part in result._parts))
     x = as_fractions(x)
     parts, left = x._parts, count
+    checks.hold_summands(x._session, parts, min(count, MOST_SUMMANDS))
     if count <= MOST_SUMMANDS:
         parts = tuple(part.sum(list(dims)) if dims else part for part in parts)
         result = averaged(x.like(parts), torch.tensor(1.0 / count, dtype=torch.float64), count)

@@ -38,7 +38,8 @@ def bmm(x: Any, y: Any) -> SecretTensor:
     session, dtype = x._session, result_dtype(x, y)
     x, y = as_factors(as_words(x), as_words(y))
     drop, scale = fixed.of_product(x._scale, y._scale, session.scale)
-    kind = {"in_range": dtype.is_floating_point, "is_narrow": session.is_narrow(drop)}
+    is_exact = dtype.is_floating_point or (session.is_checked and dtype == torch.int64)
+    kind = {"in_range": is_exact, "is_narrow": session.is_narrow(drop)}
     parts = shares.matmul(session, x._parts, y._parts, drop, **kind)
     return x.like(parts, scale, dtype, loose=is_loose(dtype))
 

@@ -7,7 +7,7 @@ from typing import Any, overload
 
 import torch
 
-from tacit import components, fixed, ranges, shares
+from tacit import checks, components, fixed, ranges, shares
 from tacit.errors import MisuseError
 from tacit.fixed import WHOLE, Factor, Scale
 from tacit.modes import aside, call_aside, is_tracing
@@ -128,10 +128,14 @@ def is_loose(dtype: torch.dtype) -> bool:
 
 def shifted(session: Session, parts: Parts, have: int, want: int) -> Parts:
     """Components with other fraction bits: a local product upward, a truncation downward."""
-    if want >= have:
-        if session.is_plain and want > have:
+    if want == have:
+        return parts
+    if want > have:
+        if session.is_plain:
             ranges.check_shift(session, parts[0], want - have)
-        return parts if want == have else tuple(part << (want - have) for part in parts)
+        checks.hold(session, parts, checks.WORD + 1 - (want - have))
+        return tuple(part << (want - have) for part in parts)
+    checks.hold(session, parts, checks.WORD)
     return shares.truncate(session, parts, have - want)
 
 
@@ -356,7 +360,7 @@ def times_public(
     in_range = check or apply if session.is_plain and dtype.is_floating_point and not is_tracing() else None
     if not is_word:
         factor = fixed.factor(values, x._scale, scale, gain)
-        parts, bits = _sum_of_terms(session, x._parts, factor, apply, in_range)
+        parts, bits = _sum_of_terms(session, x._parts, factor, apply, in_range, check)
         parts = shifted(session, parts, bits + x._scale.bits, scale.bits)
         return x.like(parts, scale, dtype, loose=is_loose(dtype))
     # Each product with a digit is in range where the whole one is.
@@ -365,7 +369,7 @@ def times_public(
     found: list[Parts] = []
     for digit, place in ((high, _LOW), (low, 0)):
         factor = fixed.factor_of_digits(values.to(torch.float64) * 2.0**place, scale, gain)
-        parts, bits = _sum_of_terms(session, digit, factor, apply, in_range)
+        parts, bits = _sum_of_terms(session, digit, factor, apply, in_range, check)
         found.append(shifted(session, parts, bits, scale.bits))
     return x.like(shares.add(*found), scale, dtype)
 
@@ -386,9 +390,24 @@ def _are_fractions(values: torch.Tensor) -> bool:
     return greatest < _SMALL and not bool((values == values.round()).all())
 
 
+def _growth(x: Parts, words: torch.Tensor, apply: Apply) -> float:
+    """How many times as large as its greatest number a product by public words can be, and a little more: what
+    the terms before this one leave is small beside it."""
+    if not x[0].numel() or not words.numel():
+        return 0.0
+    return 1.01 * float(apply(torch.ones(x[0].shape, dtype=torch.float64), words.abs().to(torch.float64)).max())
+
+
 def _sum_of_terms(
-    session: Session, x: Parts, factor: Factor, apply: Apply, check: Apply | None
+    session: Session,
+    x: Parts,
+    factor: Factor,
+    apply: Apply,
+    check: Apply | None,
+    of_floats: Apply | None,
 ) -> tuple[Parts, int]:
+    """The terms' products, added up, and their fraction bits; ``of_floats`` is the map on float64, where it is
+    another one than on words."""
     parts: Parts = ()
     bits = 0
     for term in reversed(factor.terms):
@@ -396,6 +415,8 @@ def _sum_of_terms(
             words, factors = components.array(x[0]), components.array(term.words)
             summands, truncated = x[0].numel(), term.bits > 0
             ranges.check_product(session, words, factors, summands, check, truncated=truncated)
+        if checks.is_on(session):
+            checks.hold_factor(session, x, _growth(x, term.words, of_floats or apply))
         product = tuple(apply(part, term.words) for part in x)
         if parts:
             product = shares.add(shares.truncate(session, parts, bits - term.bits), product)

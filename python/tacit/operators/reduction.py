@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import torch
 
-from tacit import fixed, ranges, shares
+from tacit import checks, fixed, ranges, shares
 from tacit.operators import roots
 from tacit.operators.arithmetic import sub
 from tacit.operators.averages import last, mean, reduced
@@ -45,6 +45,7 @@ def sum_dims(
     dims = _dims(x, dim)
     if dims and x._session.is_plain and own.is_floating_point:
         ranges.check_sum(x._session, x._parts[0], lambda words: words.sum(dims))
+    checks.hold_summands(x._session, x._parts, math.prod(x.shape[each] for each in dims))
     result = x.like(tuple(part.sum(dims, keepdim=keepdim) if dims else part for part in x._parts), dtype=own)
     result = roots.remember_sums(result, x, dims)
     return result if dtype is None else to_copy(result, dtype=dtype)
@@ -152,6 +153,7 @@ def cumsum(x: SecretTensor, dim: int, *, dtype: torch.dtype | None = None) -> Se
     x = as_words(x)
     if x._session.is_plain and own.is_floating_point:
         ranges.check_sum(x._session, x._parts[0], lambda words: words.cumsum(dim))
+    checks.hold_summands(x._session, x._parts, x.shape[dim] if x.dim() else 1)
     result = x.like(tuple(part.cumsum(dim) for part in x._parts), dtype=own)
     return result if dtype is None else to_copy(result, dtype=dtype)
 

@@ -88,6 +88,7 @@ def assign(target: SecretTensor, value: Any) -> SecretTensor:
 def writable(target: SecretTensor) -> Parts:
     """The components of a secret tensor, for the operators that write into them."""
     target._session.storages.written(target._parts[0])
+    target._session.claims.written(target._parts)
     target._session.dependencies.written(target._parts)
     return target._parts
 
@@ -139,6 +140,8 @@ def _run(
         return _carried_out(operator, expected, args, kwargs, secrets)
     has_gradients = torch.is_grad_enabled()
     before = session.enter()
+    if session.claims.is_much and not session.is_beside:
+        session.claims.settle()
     session.operator = operator.name
     try:
         # As torch.no_grad() does, in less time.

@@ -283,6 +283,7 @@ def _tell(here: Session, known: Known, receivers: Sequence[int | None]) -> None:
     failed = []
     for to in sorted(set(receivers), key=lambda to: -1 if to is None else to):
         if flags := each_of(known):
+            here.claims.settle()
             failed += here.core.tell_flags(flags, to)
     if failed:
         raise RangeError.of(list(dict.fromkeys(failed)))

@@ -88,7 +88,7 @@ impl Additive {
     }
 
     /// Takes so many words of the latest coins that were tossed; before the first toss, of those of the session.
-    fn judging(&mut self, words: usize) -> Reserved {
+    pub(super) fn judging(&mut self, words: usize) -> Reserved {
         let Party { coins, tossed, .. } = &mut *self.0;
         tossed.as_mut().unwrap_or(coins).reserve(words)
     }

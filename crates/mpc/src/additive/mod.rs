@@ -27,6 +27,7 @@
 //! zero, from keys that every two parties share, so that the honest shares say nothing but their sum.
 
 mod binary;
+mod checking;
 mod comparison;
 pub mod cost;
 mod guard;
@@ -42,15 +43,16 @@ use crate::correlations::ahead::finds_masks;
 use crate::correlations::supply::Supply;
 use crate::lanes::{self, Linked, Turn, Turns};
 use crate::{
-    Affine, Bilinear, Bits, Compared, Correlated, Cost, Error, Expectation, Join, Name, Next,
-    Operand, Operation, OwnedLane, Parts, PartsMut, Protocol, Recipient, Rehearsal, Result, Shift,
-    Tally, Term, ThreatModel, Trust, keys, steps,
+    Affine, Bilinear, Bits, Checking, Compared, Correlated, Cost, Error, Expectation, Join, Kept,
+    Name, Next, Operand, Operation, OwnedLane, Parts, PartsMut, Protocol, Recipient, Rehearsal,
+    Result, Shift, Tally, Term, ThreatModel, Trust, keys, steps,
 };
 use net::{Channel, Reading};
 use products::Masked;
 use rehearsal::Rehearsed;
 use ring::stream::{Key, Stream};
 use std::collections::HashMap;
+use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
@@ -71,6 +73,9 @@ pub struct Party {
     /// Named operands that are masked and not open yet, with their lengths.
     opening: HashMap<Name, usize>,
     trust: Trust,
+    /// Whether the next truncation leaves behind what its check needs, and what the last one has.
+    is_keeping: bool,
+    kept: Kept,
     #[cfg(feature = "mutation")]
     watcher: Option<Watcher>,
 }
@@ -113,6 +118,8 @@ impl Additive {
             masked: HashMap::new(),
             opening: HashMap::new(),
             trust,
+            is_keeping: false,
+            kept: Kept::default(),
             #[cfg(feature = "mutation")]
             watcher: None,
         })))
@@ -145,6 +152,14 @@ impl Additive {
 
     fn is_first(&self) -> bool {
         self.channel.party() == 0
+    }
+
+    /// What the check of a truncation needs, where one is asked for.
+    fn leave_behind(&mut self, is_keeping: bool, x: &[u64], shift: Shift) {
+        self.kept = Kept::default();
+        if is_keeping && self.channel.parties() == 2 {
+            self.kept.rest = self.rest_of(x, shift.bits());
+        }
     }
 }
 
@@ -253,23 +268,26 @@ impl Protocol for Additive {
         truncate: Option<Shift>,
         out: PartsMut,
     ) -> Result<()> {
-        let out = only_mut(out);
+        let (out, is_keeping) = (only_mut(out), mem::take(&mut self.is_keeping));
         self.channel
             .begin_of(map.name(), out.len(), &map.parameters(truncate));
         self.products(&[Term { map: *map, x, y }], out)?;
         if let Some(shift) = truncate {
             let product = out.to_vec();
             self.truncate_split(&product, shift, out)?;
+            self.leave_behind(is_keeping, &product, shift);
         }
         Ok(())
     }
 
     fn affine(&mut self, sum: &Affine, out: PartsMut) -> Result<()> {
-        let out = only_mut(out);
+        let (out, is_keeping) = (only_mut(out), mem::take(&mut self.is_keeping));
         self.channel
             .begin_of(sum.name(), out.len(), &sum.parameters());
         let total = self.summed(sum)?;
-        self.truncate_split(&total, sum.shift, out)
+        self.truncate_split(&total, sum.shift, out)?;
+        self.leave_behind(is_keeping, &total, sum.shift);
+        Ok(())
     }
 
     fn truncate(&mut self, x: Parts, shift: Shift, out: PartsMut) -> Result<()> {
@@ -368,6 +386,13 @@ impl Protocol for Additive {
 
     fn owned_lanes(&mut self, lanes: Vec<OwnedLane>) -> Result<()> {
         lanes::run_owned(self, lanes)
+    }
+
+    fn checking(&mut self) -> Option<&mut dyn Checking> {
+        if self.channel.parties() > 2 {
+            return None;
+        }
+        Some(self)
     }
 
     fn correlated(&mut self) -> Option<&mut dyn Correlated> {

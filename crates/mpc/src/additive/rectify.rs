@@ -23,6 +23,7 @@ use super::guard::Guard;
 use crate::group::Group;
 use crate::leaves::Wanted;
 use crate::{Affine, Bits, Compared, Result, Tally};
+use std::mem;
 
 impl Additive {
     pub(super) fn rectified(
@@ -60,6 +61,7 @@ impl Additive {
             dropped.into(),
         ]);
         self.channel.begin_of(sum.name(), out.len(), &parameters);
+        let is_keeping = mem::take(&mut self.is_keeping);
         if out.is_empty() {
             return Ok(None);
         }
@@ -75,6 +77,10 @@ impl Additive {
         let negative = self.sign_of_leaves(&leaves)?;
         let tally = self.select(&negative, &x, guard, out)?;
         Group::Additive.subtract_from(&x, out);
+        self.leave_behind(is_keeping, &z, sum.shift);
+        if is_keeping {
+            self.kept.truncated = vec![x];
+        }
         Ok(tally)
     }
 }

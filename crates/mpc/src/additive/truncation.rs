@@ -120,7 +120,7 @@ impl Additive {
         })
     }
 
-    fn offset_between_two(&self) -> u64 {
+    pub(super) fn offset_between_two(&self) -> u64 {
         if self.is_first() { (1 << 62) - 1 } else { 0 }
     }
 
@@ -216,7 +216,7 @@ impl Additive {
 /// A truncation under way.
 pub(super) struct BetweenTwo {
     f: u32,
-    mine: Vec<u64>,
-    bit: Column,
-    product: Column,
+    pub mine: Vec<u64>,
+    pub bit: Column,
+    pub product: Column,
 }

@@ -69,7 +69,7 @@ impl Replicated {
     }
 
     /// Takes so many words of the latest coins that were tossed; before the first toss, of those of the session.
-    fn judging(&mut self, words: usize) -> Reserved {
+    pub(super) fn judging(&mut self, words: usize) -> Reserved {
         let Party { common, tossed, .. } = &mut *self.0;
         Stream::reserve(tossed.as_mut().unwrap_or(common), words)
     }
@@ -114,7 +114,7 @@ impl Replicated {
     }
 
     /// A replicated sharing of what the parties' words add up to.
-    fn share_of_sum(&mut self, mut words: Vec<u64>) -> Result<[Vec<u64>; 2]> {
+    pub(super) fn share_of_sum(&mut self, mut words: Vec<u64>) -> Result<[Vec<u64>; 2]> {
         let zero = self.symmetric_masks(words.len());
         let mut mask = vec![0; words.len()];
         zero.with_next.fill(0, &mut mask);

@@ -25,6 +25,7 @@
 
 mod binary;
 mod bit_products;
+mod checking;
 pub mod cost;
 mod guard;
 mod inputs;
@@ -39,9 +40,9 @@ mod truncation;
 
 use crate::lanes::{self, Linked, Turn, Turns};
 use crate::{
-    Affine, Bilinear, Bits, Compared, Cost, Error, Federated, Join, Next, Operand, Operation,
-    OwnedLane, Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, ThreatModel, Trust,
-    keys,
+    Affine, Bilinear, Bits, Checking, Compared, Cost, Error, Federated, Join, Kept, Next, Operand,
+    Operation, OwnedLane, Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, ThreatModel,
+    Trust, keys,
 };
 use net::Channel;
 use ring::stream::Stream;
@@ -69,6 +70,9 @@ pub struct Party {
     tossed: Option<Stream>,
     /// Which thirds of products the processors of all three evaluate.
     thirds: Thirds,
+    /// Whether the next truncation leaves behind what its check needs, and what the last one has.
+    is_keeping: bool,
+    kept: Kept,
 }
 
 /// What this protocol protects.
@@ -122,6 +126,8 @@ impl Replicated {
             common: Stream::new(&common, "replicated: public coins"),
             tossed: None,
             thirds,
+            is_keeping: false,
+            kept: Kept::default(),
             channel,
         })))
     }
@@ -367,6 +373,10 @@ impl Protocol for Replicated {
 
     fn owned_lanes(&mut self, lanes: Vec<OwnedLane>) -> Result<()> {
         lanes::run_owned(self, lanes)
+    }
+
+    fn checking(&mut self) -> Option<&mut dyn Checking> {
+        Some(self)
     }
 
     fn federated(&mut self) -> Option<&mut dyn Federated> {

@@ -35,6 +35,7 @@ use ring::pack::{pack_low, packed_words};
 use ring::parallel::Rates;
 use ring::stream::Reserved;
 use ring::third::Third;
+use std::mem;
 use std::ops::Range;
 
 /// Elements of a product that are masked alike.
@@ -124,6 +125,7 @@ impl Replicated {
         [first, second]: PairMut,
     ) -> Result<Option<Bits>> {
         let n = first.len();
+        let mut rest = mem::take(&mut self.is_keeping).then(|| vec![0; n]);
         let (above, shift) = (shift.above(), shift.lifted());
         let [r0, r1, r2] = self.ranges(n);
         let masks = self.masks(n, |n| MaskWords {
@@ -163,6 +165,10 @@ impl Replicated {
             }
         };
         add(&mut truncation, &r0, &[0, 1]);
+        if let Some(rest) = &mut rest {
+            let known = truncation.known(r0.clone());
+            keep_rest(&mut rest[r0.clone()], known, (1 << 62) - 1, shift);
+        }
         // The sign goes first in each stage: the truncation writes over what both are of.
         if let Some(sign) = &mut sign {
             sign.open(self, truncation.known(r0))?;
@@ -177,6 +183,11 @@ impl Replicated {
         truncation.help(self)?;
         self.receive_and_add(after, above, truncation.known(r1.clone()))?;
         add(&mut truncation, &r1, &[1]);
+        if let Some(rest) = &mut rest {
+            // Role 2, who knows the same, adds nothing.
+            let known = truncation.known(r1.clone());
+            keep_rest(&mut rest[r1.clone()], known, 0, shift);
+        }
         if let Some(sign) = &mut sign {
             sign.middle(self, truncation.known(r1))?;
         }
@@ -185,12 +196,14 @@ impl Replicated {
         let Some(sign) = sign else {
             truncation.helped(self)?;
             truncation.close(self)?;
+            self.kept.rest = rest.unwrap_or_default();
             return Ok(None);
         };
         sign.helped(self)?;
         truncation.helped(self)?;
         let leaves = sign.close(self)?;
         truncation.close(self)?;
+        self.kept.rest = rest.unwrap_or_default();
         Ok(Some(leaves))
     }
 
@@ -220,6 +233,21 @@ impl Replicated {
         }
         self.channel.give_back(theirs);
         Ok(())
+    }
+}
+
+/// A role's summand of what a truncation drops, of what it knows less an offset: s mod 2^f + 1 − 2^f, or t mod 2^f.
+fn keep_rest(rest: &mut [u64], known: &[u64], offset: u64, shift: Shift) {
+    let (mask, less) = (
+        (1 << shift.bits()) - 1,
+        if offset > 0 {
+            (1 << shift.bits()) - 1
+        } else {
+            0
+        },
+    );
+    for (rest, known) in rest.iter_mut().zip(known) {
+        *rest = (known.wrapping_add(offset) & mask).wrapping_sub(less);
     }
 }
 

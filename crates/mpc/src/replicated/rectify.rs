@@ -23,6 +23,7 @@ use super::{Pair, PairMut, Replicated};
 use crate::bits::one_plane;
 use crate::{Affine, Bits, Compared, Result, Tally};
 use ring::planes::words_of;
+use std::mem;
 
 impl Replicated {
     pub(super) fn rectified(
@@ -57,8 +58,14 @@ impl Replicated {
             Some(&mut sign),
             [first, second],
         )?;
+        // Others leave theirs behind before this one ends.
+        let mut kept = mem::take(&mut self.kept);
+        if !kept.rest.is_empty() {
+            kept.truncated = vec![first.to_vec(), second.to_vec()];
+        }
         let negative = self.sign_of_leaves(&leaves.expect("of the sign that was begun"))?;
         self.bit_times_own(&self.complement(negative), [first, second])?;
+        self.kept = kept;
         Ok(sign.tally())
     }
 

@@ -2,6 +2,7 @@
 
 pub mod affine;
 pub mod binary;
+pub mod checks;
 pub mod comparison;
 pub mod compositions;
 pub mod cost;

@@ -1,0 +1,49 @@
+//! What checks of products need of a protocol ([`crate::checks`]).
+
+use crate::{Bits, Parts, Result, Shift};
+
+/// What an operation that truncates leaves behind for its check.
+#[derive(Default)]
+pub struct Kept {
+    /// This party's summands of what is dropped: before it is truncated, a result times 2^shift, and this.
+    pub rest: Vec<u64>,
+    /// Components of what was truncated, where the operation goes on with it and gives something else.
+    pub truncated: Vec<Vec<u64>>,
+}
+
+/// A number of a tensor is not to have more than so many bits, for the sake of a group of checks.
+pub struct Hold<'a> {
+    /// The numbers.
+    pub x: Parts<'a>,
+    /// Those of |x| < 2^(width − 3) pass, and of those that do |x| < 3·2^(width − 3).
+    pub width: usize,
+    /// Whose it is.
+    pub group: usize,
+}
+
+/// Residues are those of [`crate::residues`]. Each party has a summand; those of all add up to the residue.
+pub trait Checking {
+    /// The operation that comes next, and truncates, leaves behind what its check needs.
+    fn keep(&mut self);
+
+    /// What it has left behind.
+    fn kept(&mut self) -> Kept;
+
+    /// Places by which what is truncated so is shifted up before.
+    fn above(&self, shift: Shift) -> u32;
+
+    /// Residues of the integers that sharings stand for, of |x| < 2^62. One round.
+    fn lift(&mut self, x: &[Parts]) -> Result<Vec<Vec<u64>>>;
+
+    /// Residues of products, element by element, of factors that are named by their places.
+    fn multiply(&mut self, factors: &[Vec<u64>], pairs: &[[usize; 2]]) -> Result<Vec<Vec<u64>>>;
+
+    /// A bit for each group: whether all its numbers have few enough bits.
+    fn hold(&mut self, holds: &[Hold], groups: usize) -> Result<Bits>;
+
+    /// A sharing of the sums of the words that each party has.
+    fn summed(&mut self, words: Vec<u64>) -> Result<Vec<Vec<u64>>>;
+
+    /// The latest coins that were tossed.
+    fn coins(&mut self, words: usize) -> Vec<u64>;
+}

@@ -1,0 +1,570 @@
+//! Checks: whether operations on shares gave what the same operations on integers give, found out in secret.
+//!
+//! **What is checked.** Words are integers of −2^63 to 2^63, modulo 2^64. A product whose integer has no such word, or
+//! too many bits for its truncation, is another one's without a sign of it. Checked are
+//! - *products*, and sums of products, truncated or not: Σ map(x, y) + addend·2^f = 2^f·z + d over the integers, where z
+//!   is the result and d what the truncation dropped; and
+//! - *holds*: that numbers have few enough bits for what is done with them, such as sums, shifts, products by public
+//!   numbers, comparisons of fewer bits.
+//!
+//! **Idea.** Both sides are known modulo 2^64 to be equal, so they are equal if their difference is less than 2^64. It
+//! is looked at modulo the prime p = 2^31 − 1 as well ([`crate::residues`]), where a difference of 2^64·m shows unless p
+//! divides m.
+//! - The integer that a sharing stands for is known modulo p at the cost of one message ([`super::checking`]): of two
+//!   summands s and t of x + 2^62 − 1 with highest bits A and B, known to different parties, x = s + t − (A + B − AB)·2^64
+//!   − 2^62 + 1, as truncations have it, and of that only AB needs interaction.
+//! - What a truncation dropped is s mod 2^f + t mod 2^f + 1 − 2^f, of which each party keeps its own summand.
+//! - Of all elements of a result one random combination is looked at, with coefficients s_i·r_j modulo p. Of a product
+//!   of matrices it is (sᵀX)(Yr) (Freivalds 1977), so that what meets is as long as the inner dimension, and the work
+//!   is linear in the operands. Convolutions are products of matrices, with s for the filters and r for the places.
+//!   Products element by element have a coefficient for each.
+//! - Two combinations for each product, and each party's summands of them; whether they add up to zero modulo p, which
+//!   is whether they add up to 0, p, 2p, ... as integers, is a secret bit, found by [`Protocol::equal_zero`].
+//!
+//! **Soundness.** A combination of what is not zero modulo p is zero with probability 2/p at most, so both are with
+//! 2^−58. What is below 2^94 is 2^64·m with |m| < p apart from any word's range, and so never missed but for that. Beyond,
+//! it is missed where p divides m: of numbers that are not chosen for it one in 2^31.
+//!
+//! **Which numbers are refused.** Operands of products from 2^60 on, and whatever a hold says. Nothing is refused
+//! because terms of a sum cancel.
+//!
+//! **Coins** are tossed when all that is judged is fixed ([`Protocol::toss`]), so nobody foresees them.
+//!
+//! **Simulation.** Lifting, multiplying and looking are operations of the protocol, each with its own argument; nothing is
+//! opened here. A group's bit becomes a flag ([`crate::guards`]), of which whoever receives a result learns whether it
+//! holds: an output that the functionality gives.
+//!
+//! **Rounds:** to toss coins 1, to lift 1, to multiply 1, and those of the zero test and of holds, once for all that is
+//! checked together. **Bits** of replicated sharing: 31 for an element of an operand or a result; for an element of what
+//! is multiplied one by one, or of an inner dimension, 93 for each operand.
+
+use crate::checking::{Checking, Hold};
+use crate::residues::{self, PRIME};
+use crate::{Bilinear, Bits, Error, Parts, Protocol, Result, Shift};
+use rayon::prelude::*;
+use std::collections::HashMap;
+
+/// Random combinations of each product.
+const COMBINATIONS: usize = 2;
+
+/// A bilinear map of two tensors, named by their places.
+pub struct Term {
+    /// The map.
+    pub map: Bilinear,
+    /// The left operand.
+    pub x: usize,
+    /// The right operand.
+    pub y: usize,
+}
+
+/// What was added to products before they were truncated: after the last of its numbers the first follows again.
+pub struct Addend {
+    /// The tensor's place.
+    pub x: usize,
+    /// How many elements of the result in a row take the same number.
+    pub run: usize,
+}
+
+/// A sum of products, and what it gave.
+pub struct Product<'a> {
+    /// At least one, of one structure.
+    pub terms: Vec<Term>,
+    /// Maybe none.
+    pub addends: Vec<Addend>,
+    /// The result's place.
+    pub out: usize,
+    /// What was dropped, if it was truncated.
+    pub shift: Option<Shift>,
+    /// This party's summands of what was dropped, if anything was.
+    pub rest: &'a [u64],
+}
+
+/// What one operator did.
+pub struct Group<'a> {
+    /// Its products.
+    pub products: Vec<Product<'a>>,
+    /// Tensors, by their places, and the width that each is held to.
+    pub holds: Vec<(usize, usize)>,
+}
+
+/// A bit for each group, of one plane: whether all its checks hold.
+///
+/// # Errors
+/// `Misuse` where the protocol has no checks; what the links meet.
+pub fn settle(protocol: &mut dyn Protocol, tensors: &[Parts], groups: &[Group]) -> Result<Bits> {
+    if protocol.checking().is_none() {
+        return Err(unavailable(protocol));
+    }
+    protocol.toss()?;
+    let checking = checking(protocol)?;
+    let holds = groups.iter().enumerate().flat_map(|(group, each)| {
+        let hold = move |(at, width): &(usize, usize)| Hold {
+            x: tensors[*at],
+            width: *width,
+            group,
+        };
+        each.holds.iter().map(hold)
+    });
+    let held = checking.hold(&holds.collect::<Vec<_>>(), groups.len())?;
+    let products: Vec<(usize, &Product)> = groups
+        .iter()
+        .enumerate()
+        .flat_map(|(group, each)| each.products.iter().map(move |product| (group, product)))
+        .collect();
+    if products.is_empty() {
+        return Ok(held);
+    }
+    let lifted = Lifted::of(
+        checking,
+        tensors,
+        products.iter().map(|(_, product)| *product),
+    )?;
+    let sums = combined(checking, &lifted, &products)?;
+    let right = are_zero(protocol, groups.len(), &products, &sums)?;
+    protocol.and(&held, &right)
+}
+
+/// Why there are none.
+fn unavailable(protocol: &dyn Protocol) -> Error {
+    Error::misuse(format!(
+        "checked operations are those of protocol \"replicated\" and of \"additive\" between two parties, not among {}",
+        protocol.parties()
+    ))
+}
+
+fn checking(protocol: &mut dyn Protocol) -> Result<&mut dyn Checking> {
+    let parties = protocol.parties();
+    protocol
+        .checking()
+        .ok_or_else(|| Error::misuse(format!("no checked operations among {parties} parties")))
+}
+
+/// Residues of those tensors that products are of.
+struct Lifted(HashMap<usize, Vec<u64>>);
+
+impl Lifted {
+    fn of<'p>(
+        checking: &mut dyn Checking,
+        tensors: &[Parts],
+        products: impl Iterator<Item = &'p Product<'p>>,
+    ) -> Result<Self> {
+        let mut places: Vec<usize> = products
+            .flat_map(|product| {
+                let terms = product.terms.iter().flat_map(|term| [term.x, term.y]);
+                let addends = product.addends.iter().map(|addend| addend.x);
+                terms.chain(addends).chain([product.out])
+            })
+            .collect();
+        places.sort_unstable();
+        places.dedup();
+        let some: Vec<Parts> = places.iter().map(|at| tensors[*at]).collect();
+        Ok(Self(
+            places.into_iter().zip(checking.lift(&some)?).collect(),
+        ))
+    }
+
+    fn at(&self, place: usize) -> &[u64] {
+        &self.0[&place]
+    }
+}
+
+/// Coefficients of the elements of a result.
+enum Weights {
+    /// One for each.
+    Each(Vec<u64>),
+    /// s_{b,i}·r_{b,j} of the elements (b, i, j).
+    Matrix {
+        s: Vec<u64>,
+        r: Vec<u64>,
+        m: usize,
+        n: usize,
+    },
+    /// s_o·r_{b,j} of the elements (b, o, j).
+    Image {
+        s: Vec<u64>,
+        r: Vec<u64>,
+        places: usize,
+    },
+}
+
+impl Weights {
+    fn draw(checking: &mut dyn Checking, map: &Bilinear) -> Self {
+        let mut coins = |n: usize| -> Vec<u64> {
+            let words = checking.coins(n);
+            words.into_iter().map(residues::of_word).collect()
+        };
+        match *map {
+            Bilinear::Elementwise { n } => Self::Each(coins(n)),
+            Bilinear::Matrix { batch, m, n, .. } | Bilinear::ByTransposed { batch, m, n, .. } => {
+                Self::Matrix {
+                    s: coins(batch * m),
+                    r: coins(batch * n),
+                    m,
+                    n,
+                }
+            }
+            Bilinear::Convolution(shape) => {
+                let places = shape.output().iter().product();
+                Self::Image {
+                    s: coins(shape.out_channels),
+                    r: coins(shape.batch * places),
+                    places,
+                }
+            }
+        }
+    }
+
+    /// Whether a map's elements can have these coefficients.
+    fn fit(&self, map: &Bilinear) -> bool {
+        match (self, *map) {
+            (Self::Each(all), Bilinear::Elementwise { n }) => all.len() == n,
+            (
+                Self::Matrix { s, m, n, .. },
+                Bilinear::Matrix {
+                    batch,
+                    m: rows,
+                    n: columns,
+                    ..
+                }
+                | Bilinear::ByTransposed {
+                    batch,
+                    m: rows,
+                    n: columns,
+                    ..
+                },
+            ) => rows == *m && columns == *n && s.len() == batch * m,
+            (Self::Image { s, r, places }, Bilinear::Convolution(shape)) => {
+                s.len() == shape.out_channels
+                    && *places == shape.output().iter().product::<usize>()
+                    && r.len() == shape.batch * places
+            }
+            _ => false,
+        }
+    }
+
+    /// The combination of elements that are residues.
+    fn combine(&self, elements: impl Fn(usize) -> u64) -> u64 {
+        let row = |r: &[u64], start: usize| {
+            let products = r
+                .iter()
+                .enumerate()
+                .map(|(j, r)| residues::folded(r * elements(start + j)));
+            residues::of_word(products.sum())
+        };
+        let of_rows = |of_row: &dyn Fn(usize) -> (u64, u64), rows: usize| {
+            (0..rows).fold(0, |sum, at| {
+                let (s, row) = of_row(at);
+                residues::add(sum, residues::multiply(s, row))
+            })
+        };
+        match self {
+            Self::Each(all) => row(all, 0),
+            Self::Matrix { s, r, m, n } => {
+                of_rows(&|at| (s[at], row(&r[at / m * n..][..*n], at * n)), s.len())
+            }
+            Self::Image { s, r, places } => of_rows(
+                &|at| {
+                    let (image, filter) = (at / s.len(), at % s.len());
+                    (s[filter], row(&r[image * places..][..*places], at * places))
+                },
+                r.len() / places * s.len(),
+            ),
+        }
+    }
+
+    /// What is to be multiplied of a map's operands, whose products add up to the combination of its result.
+    fn contract(&self, map: &Bilinear, x: &[u64], y: &[u64]) -> [Vec<u64>; 2] {
+        match (self, *map) {
+            (Self::Matrix { s, r, .. }, Bilinear::Matrix { batch, m, k, n }) => {
+                let right = |b: usize, l: usize| {
+                    residues::inner(&y[(b * k + l) * n..][..n], &r[b * n..][..n])
+                };
+                [
+                    rows_combined(x, s, [batch, m, k]),
+                    (0..batch * k)
+                        .into_par_iter()
+                        .map(|at| right(at / k, at % k))
+                        .collect(),
+                ]
+            }
+            (Self::Matrix { s, r, .. }, Bilinear::ByTransposed { batch, m, k, n }) => [
+                rows_combined(x, s, [batch, m, k]),
+                rows_combined(y, r, [batch, n, k]),
+            ],
+            (Self::Image { s, r, .. }, Bilinear::Convolution(shape)) => {
+                let taps =
+                    shape.kernel.iter().product::<usize>() * (shape.in_channels / shape.groups);
+                let filters = shape.out_channels / shape.groups;
+                [
+                    images_combined(&shape, x, r),
+                    rows_combined(y, s, [shape.groups, filters, taps]),
+                ]
+            }
+            _ => unreachable!("elements are multiplied one by one"),
+        }
+    }
+}
+
+/// Σ_i s_{b,i}·x_{b,i} of rows of k.
+fn rows_combined(x: &[u64], s: &[u64], [batch, m, k]: [usize; 3]) -> Vec<u64> {
+    let mut out = vec![0; batch * k];
+    out.par_chunks_mut(k.max(1))
+        .enumerate()
+        .for_each(|(b, sums)| {
+            for (row, by) in x[b * m * k..][..m * k]
+                .chunks_exact(k.max(1))
+                .zip(&s[b * m..][..m])
+            {
+                residues::add_multiple(sums, *by, row);
+            }
+            sums.iter_mut()
+                .for_each(|sum| *sum = residues::of_word(*sum));
+        });
+    out
+}
+
+/// Of each tap of a filter the combination of the numbers that it meets: channels, then taps.
+fn images_combined(shape: &ring::convolution::Convolution, x: &[u64], r: &[u64]) -> Vec<u64> {
+    let ([height, width], [rows, columns]) = (shape.input, shape.output());
+    let [taps_down, taps_across] = shape.kernel;
+    let mut out = vec![0; shape.in_channels * taps_down * taps_across];
+    let of_channel = |channel: usize, tap: usize| {
+        let [down, across] = [
+            tap / taps_across * shape.dilation[0],
+            tap % taps_across * shape.dilation[1],
+        ];
+        let mut sum = 0;
+        for image in 0..shape.batch {
+            let plane =
+                &x[(image * shape.in_channels + channel) * height * width..][..height * width];
+            let weights = &r[image * rows * columns..][..rows * columns];
+            for (row, weights) in weights.chunks_exact(columns).enumerate() {
+                let y = (row * shape.stride[0] + down).wrapping_sub(shape.padding[0]);
+                if y >= height {
+                    continue;
+                }
+                let line = &plane[y * width..][..width];
+                let mut of_row = 0;
+                // Those places alone that lie within the line.
+                let first = shape.padding[1]
+                    .saturating_sub(across)
+                    .div_ceil(shape.stride[1]);
+                let end = (width + shape.padding[1])
+                    .saturating_sub(across)
+                    .div_ceil(shape.stride[1]);
+                let end = end.min(columns);
+                let places = first.min(end)..end;
+                let from = (first * shape.stride[1] + across).wrapping_sub(shape.padding[1]);
+                let met = line
+                    .get(from..)
+                    .unwrap_or_default()
+                    .iter()
+                    .step_by(shape.stride[1]);
+                for (weight, x) in weights[places].iter().zip(met) {
+                    of_row += residues::folded(weight * x);
+                }
+                sum = residues::add(sum, residues::of_word(of_row));
+            }
+        }
+        sum
+    };
+    let taps = taps_down * taps_across;
+    out.par_iter_mut()
+        .enumerate()
+        .for_each(|(at, out)| *out = of_channel(at / taps, at % taps));
+    out
+}
+
+/// This party's summands of the combinations of all products, which add up to zero if these are right.
+fn combined(
+    checking: &mut dyn Checking,
+    lifted: &Lifted,
+    products: &[(usize, &Product)],
+) -> Result<Vec<u64>> {
+    let (mut factors, mut pairs, mut owners) = (Vec::new(), Vec::new(), Vec::new());
+    let mut single: HashMap<usize, usize> = HashMap::new();
+    let mut sums = vec![0; COMBINATIONS * products.len()];
+    let mut weights = Vec::with_capacity(products.len());
+    for (at, (_, product)) in products.iter().enumerate() {
+        let first = &product.terms.first().ok_or_else(no_terms)?.map;
+        let drawn: Vec<Weights> = (0..COMBINATIONS)
+            .map(|_| Weights::draw(checking, first))
+            .collect();
+        for term in &product.terms {
+            if !drawn[0].fit(&term.map) {
+                return Err(Error::misuse(
+                    "a sum of products of several structures is not checked",
+                ));
+            }
+            let (x, y) = (lifted.at(term.x), lifted.at(term.y));
+            if let Bilinear::Elementwise { .. } = term.map {
+                // Once, whatever it meets, and for both combinations.
+                let pair = [term.x, term.y].map(|place| {
+                    *single.entry(place).or_insert_with(|| {
+                        factors.push(lifted.at(place).to_vec());
+                        factors.len() - 1
+                    })
+                });
+                pairs.push(pair);
+                owners.push((at, None));
+                continue;
+            }
+            for (number, weights) in drawn.iter().enumerate() {
+                factors.extend(weights.contract(&term.map, x, y));
+                pairs.push([factors.len() - 2, factors.len() - 1]);
+                owners.push((at, Some(number)));
+            }
+        }
+        for (number, weights) in drawn.iter().enumerate() {
+            sums[COMBINATIONS * at + number] =
+                residues::subtract(0, result(checking, weights, lifted, product));
+        }
+        weights.push(drawn);
+    }
+    let multiplied = checking.multiply(&factors, &pairs)?;
+    for ((at, number), found) in owners.into_iter().zip(multiplied) {
+        let above = products[at]
+            .1
+            .shift
+            .map_or(0, |shift| checking.above(shift));
+        let above = residues::power_of_two(above);
+        for one in 0..COMBINATIONS {
+            let sum = match number {
+                None => weights[at][one].combine(|i| found[i]),
+                Some(number) if number == one => {
+                    residues::of_word(found.iter().map(|x| residues::folded(*x)).sum())
+                }
+                Some(_) => continue,
+            };
+            let sums = &mut sums[COMBINATIONS * at + one];
+            *sums = residues::add(*sums, residues::multiply(above, sum));
+        }
+    }
+    Ok(sums)
+}
+
+fn no_terms() -> Error {
+    Error::misuse("a sum of no products is not checked")
+}
+
+/// What products came to, without what was added to them: 2^f·z + d − addend·2^f, combined.
+fn result(checking: &dyn Checking, weights: &Weights, lifted: &Lifted, product: &Product) -> u64 {
+    // A narrow product may be shifted up before it is truncated.
+    let dropped = product
+        .shift
+        .map_or(0, |shift| shift.bits() + checking.above(shift));
+    let scale = residues::power_of_two(dropped);
+    let out = lifted.at(product.out);
+    let mut whole = weights.combine(|i| out[i]);
+    for addend in &product.addends {
+        let numbers = lifted.at(addend.x);
+        let added = weights.combine(|i| numbers[i / addend.run % numbers.len()]);
+        whole = residues::subtract(whole, added);
+    }
+    let rest = if product.rest.is_empty() {
+        0
+    } else {
+        weights.combine(|i| residues::of_signed(product.rest[i]))
+    };
+    residues::add(residues::multiply(scale, whole), rest)
+}
+
+/// A bit for each group: whether the summands of all its combinations add up to zero.
+fn are_zero(
+    protocol: &mut dyn Protocol,
+    groups: usize,
+    products: &[(usize, &Product)],
+    sums: &[u64],
+) -> Result<Bits> {
+    // Of residues of n parties the sum is one of 0, p, ... (n − 1)·p.
+    let parties = protocol.parties() as u64;
+    let summed = checking(protocol)?.summed(sums.to_vec())?;
+    let n = sums.len();
+    let multiples: Vec<u64> = (0..parties)
+        .flat_map(|times| vec![(times * PRIME).wrapping_neg(); n])
+        .collect();
+    let mut shifted = vec![vec![0; multiples.len()]; protocol.parts()];
+    let mut slices: Vec<&mut [u64]> = shifted.iter_mut().map(Vec::as_mut_slice).collect();
+    protocol.trivial(&multiples, &mut slices);
+    for (shifted, summed) in shifted.iter_mut().zip(&summed) {
+        for (shifted, sum) in shifted.iter_mut().zip(summed.iter().cycle()) {
+            *shifted = shifted.wrapping_add(*sum);
+        }
+    }
+    let shifted: Vec<&[u64]> = shifted.iter().map(Vec::as_slice).collect();
+    let zero = protocol.equal_zero(&shifted, residues::BITS as usize + 4)?;
+    // At most one of the multiples is met. A group's bit is the AND of those of its combinations.
+    let met = |at: usize| {
+        let mut met = zero.at(at);
+        for times in 1..parties as usize {
+            met.xor_assign(&zero.at(times * n + at));
+        }
+        met
+    };
+    let mut of_group: Vec<Vec<Bits>> = (0..groups).map(|_| Vec::new()).collect();
+    for (at, (group, _)) in products.iter().enumerate() {
+        of_group[*group].extend((0..COMBINATIONS).map(|one| met(COMBINATIONS * at + one)));
+    }
+    conjunctions(protocol, of_group)
+}
+
+/// The AND of each group's bits, which is 1 of none: groups side by side.
+fn conjunctions(protocol: &mut dyn Protocol, groups: Vec<Vec<Bits>>) -> Result<Bits> {
+    let (most, n) = (
+        groups.iter().map(Vec::len).max().unwrap_or(0).max(1),
+        groups.len(),
+    );
+    let one = protocol.trivial_bits(&[1], 1, 1);
+    let mut planes = Vec::with_capacity(most);
+    for at in 0..most {
+        let of = groups.iter().map(|group| group.get(at).unwrap_or(&one));
+        planes.push(gathered(protocol.parts(), n, of));
+    }
+    let all = Bits::stack(&planes.iter().collect::<Vec<_>>());
+    crate::tree::conjunction(all, &mut |joins| protocol.and_all(joins))
+}
+
+/// Single bits as a plane.
+fn gathered<'b>(parts: usize, n: usize, bits: impl Iterator<Item = &'b Bits>) -> Bits {
+    let mut planes = vec![vec![0; ring::planes::words_of(n)]; parts];
+    for (at, bit) in bits.enumerate() {
+        for (plane, part) in planes.iter_mut().zip(bit.parts()) {
+            plane[at / 64] |= (part[0] & 1) << (at % 64);
+        }
+    }
+    Bits::new(1, n, planes)
+}
+
+/// [`Checking::hold`] by comparisons, for protocols that have nothing better: −2^(w−2) ≤ x < 2^(w−2).
+pub(crate) fn hold(protocol: &mut dyn Protocol, holds: &[Hold], groups: usize) -> Result<Bits> {
+    let mut counts = vec![vec![0_u64; groups]; protocol.parts()];
+    for hold in holds {
+        let n = hold.x[0].len();
+        let bound = 1_u64 << (hold.width - 2);
+        let mut both = vec![vec![0; 2 * n]; protocol.parts()];
+        let mut slices: Vec<&mut [u64]> = both.iter_mut().map(Vec::as_mut_slice).collect();
+        let mut bounds = vec![bound; 2 * n];
+        bounds[n..].fill(bound - 1);
+        protocol.trivial(&bounds, &mut slices);
+        for (both, x) in both.iter_mut().zip(hold.x) {
+            let (below, above) = both.split_at_mut(n);
+            for ((below, above), x) in below.iter_mut().zip(above).zip(*x) {
+                *below = below.wrapping_add(*x);
+                *above = above.wrapping_sub(*x);
+            }
+        }
+        let both: Vec<&[u64]> = both.iter().map(Vec::as_slice).collect();
+        let outside = protocol.sign(&both, 64)?;
+        let mut words = vec![vec![0; 2 * n]; protocol.parts()];
+        let mut slices: Vec<&mut [u64]> = words.iter_mut().map(Vec::as_mut_slice).collect();
+        protocol.bit_to_ring(&outside, &mut slices)?;
+        for (counts, words) in counts.iter_mut().zip(&words) {
+            let sum = words
+                .iter()
+                .fold(0, |sum: u64, word| sum.wrapping_add(*word));
+            counts[hold.group] = counts[hold.group].wrapping_add(sum);
+        }
+    }
+    let counts: Vec<&[u64]> = counts.iter().map(Vec::as_slice).collect();
+    protocol.equal_zero(&counts, 64)
+}

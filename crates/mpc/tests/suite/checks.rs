@@ -1,0 +1,453 @@
+//! Checks of products and of ranges: what passes is right, and what is right passes.
+
+use super::agreed;
+use mpc::checks::{self, Addend, Group, Product, Term};
+use mpc::{
+    Affine, Bilinear, Bits, Compared, Kept, Operand, Parts, Protocol, Recipient, Result, Shift,
+};
+use ring::convolution::Convolution;
+use testkit::{Random, Shared, run, usual_parties};
+
+/// Fraction bits that are dropped.
+const F: u32 = 16;
+
+/// How a product is made.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum By {
+    Whole,
+    Truncated,
+    Narrow,
+    Added,
+    Rectified,
+}
+
+impl By {
+    const ALL: [Self; 5] = [
+        Self::Whole,
+        Self::Truncated,
+        Self::Narrow,
+        Self::Added,
+        Self::Rectified,
+    ];
+
+    fn shift(self) -> Option<Shift> {
+        let shift = Shift::new(F);
+        match self {
+            Self::Whole => None,
+            Self::Narrow => shift.and_then(Shift::of_narrow),
+            Self::Truncated | Self::Added | Self::Rectified => shift,
+        }
+    }
+
+    fn has_addend(self) -> bool {
+        matches!(self, Self::Added | Self::Rectified)
+    }
+}
+
+fn maps() -> Vec<Bilinear> {
+    let image = Convolution {
+        batch: 2,
+        groups: 1,
+        in_channels: 3,
+        out_channels: 4,
+        input: [5, 6],
+        kernel: [3, 2],
+        stride: [1, 2],
+        padding: [1, 1],
+        dilation: [1, 2],
+    };
+    vec![
+        Bilinear::Elementwise { n: 1 },
+        Bilinear::Elementwise { n: 2000 },
+        Bilinear::Matrix {
+            batch: 1,
+            m: 1,
+            k: 7,
+            n: 1,
+        },
+        Bilinear::Matrix {
+            batch: 3,
+            m: 4,
+            k: 5,
+            n: 2,
+        },
+        Bilinear::Matrix {
+            batch: 1,
+            m: 40,
+            k: 3,
+            n: 50,
+        },
+        Bilinear::ByTransposed {
+            batch: 2,
+            m: 3,
+            k: 4,
+            n: 5,
+        },
+        Bilinear::Convolution(image),
+        Bilinear::Convolution(Convolution {
+            stride: [2, 1],
+            padding: [0, 2],
+            dilation: [2, 1],
+            ..image
+        }),
+        Bilinear::Convolution(Convolution {
+            groups: 3,
+            out_channels: 6,
+            ..image
+        }),
+        Bilinear::Convolution(Convolution {
+            groups: 3,
+            out_channels: 3,
+            kernel: [1, 1],
+            padding: [0, 0],
+            ..image
+        }),
+    ]
+}
+
+/// The map over the integers: bit by bit of what the ring gives for each half, so that it has no sum of its own.
+fn exactly(map: &Bilinear, x: &[i64], y: &[i64]) -> Vec<i128> {
+    // x = high·2^32 + low with small digits, and y alike: every product of digits fits the ring.
+    let digits = |x: &[i64]| -> Vec<Vec<u64>> {
+        (0..3)
+            .map(|at| {
+                let digit = |x: &i64| match at {
+                    2 => *x >> 42,
+                    _ => *x >> (21 * at) & ((1 << 21) - 1),
+                };
+                x.iter().map(|x| digit(x) as u64).collect()
+            })
+            .collect()
+    };
+    let (x, y, n) = (digits(x), digits(y), map.lengths().2);
+    let mut total = vec![0_i128; n];
+    for (i, x) in x.iter().enumerate() {
+        for (j, y) in y.iter().enumerate() {
+            let mut product = vec![0; n];
+            map.evaluate(&mut product, &[(x, y)]);
+            for (total, product) in total.iter_mut().zip(&product) {
+                *total += i128::from(*product as i64) << (21 * (i + j));
+            }
+        }
+    }
+    total
+}
+
+/// A case: operands, and what is added.
+struct Case {
+    map: Bilinear,
+    by: By,
+    x: Vec<i64>,
+    y: Vec<i64>,
+    added: Vec<i64>,
+}
+
+impl Case {
+    /// Magnitudes whose products are on both sides of the range.
+    fn random(map: Bilinear, by: By, generator: &mut Random) -> Self {
+        let (left, right, n) = map.lengths();
+        let limit = if by == By::Narrow { Shift::NARROW } else { 62 };
+        let total = limit - 6 + (generator.word() % 20) as u32;
+        let bits = (total / 4 + (generator.word() % u64::from(total / 2)) as u32).min(59);
+        let mut numbers = |n: usize, bits: u32| -> Vec<i64> {
+            (0..n)
+                .map(|_| generator.signed(bits.clamp(1, 59)))
+                .collect()
+        };
+        let x = numbers(left, bits);
+        let y = numbers(right, total.saturating_sub(bits));
+        let added = if by.has_addend() {
+            numbers(n, 40)
+        } else {
+            Vec::new()
+        };
+        Self {
+            map,
+            by,
+            x,
+            y,
+            added,
+        }
+    }
+
+    fn exact(&self) -> Vec<i128> {
+        let mut exact = exactly(&self.map, &self.x, &self.y);
+        for (exact, added) in exact.iter_mut().zip(&self.added) {
+            *exact += i128::from(*added) << F;
+        }
+        exact
+    }
+
+    /// Whether it must pass.
+    fn is_in_range(&self) -> bool {
+        let limit = match self.by {
+            By::Narrow => 1 << Shift::NARROW,
+            By::Whole => 1 << 60,
+            By::Truncated | By::Added | By::Rectified => 1 << 62,
+        };
+        self.exact().iter().all(|exact| exact.abs() < limit)
+    }
+
+    /// Whether a result is what it should be.
+    fn is(&self, words: &[u64]) -> bool {
+        let right = |(exact, word): (&i128, &u64)| {
+            let word = i128::from(*word as i64);
+            if self.by == By::Whole {
+                return word == *exact;
+            }
+            let down = exact >> F;
+            let near = word == down || word == down + 1;
+            match self.by {
+                By::Rectified => (near && word >= 0) || (word == 0 && *exact < 1 << F),
+                _ => near,
+            }
+        };
+        self.exact().iter().zip(words).all(right)
+    }
+}
+
+/// What a case gave: operands, the addend, and results; what was left behind.
+struct Done {
+    tensors: Vec<Shared>,
+    kept: Kept,
+}
+
+fn done(p: &mut dyn Protocol, case: &Case) -> Result<Done> {
+    let words = |x: &[i64]| x.iter().map(|x| *x as u64).collect::<Vec<_>>();
+    let x = Shared::input(p, 0, &words(&case.x))?;
+    let y = Shared::input(p, 1, &words(&case.y))?;
+    let added = Shared::input(p, 0, &words(&case.added))?;
+    let n = case.map.lengths().2;
+    p.checking().expect("there are checks").keep();
+    let out = Shared::made(p, n, |p, out| {
+        let (x, y, added) = (x.slices(), y.slices(), added.slices());
+        let [x, y] = [Operand::once(&x), Operand::once(&y)];
+        let terms = [mpc::Term {
+            map: case.map,
+            x,
+            y,
+        }];
+        let addends = [mpc::Addend::whole(&added)];
+        let Some(shift) = case.by.shift() else {
+            return p.bilinear(&case.map, x, y, None, out);
+        };
+        let sum = Affine {
+            terms: &terms,
+            addends: &addends[..usize::from(case.by.has_addend())],
+            shift,
+        };
+        match case.by {
+            By::Rectified => p
+                .rectified_affine(&sum, Compared::proved(64), out)
+                .map(drop),
+            By::Added => p.affine(&sum, out),
+            _ => p.bilinear(&case.map, x, y, Some(shift), out),
+        }
+    })?;
+    let kept = p.checking().expect("there are checks").kept();
+    Ok(Done {
+        tensors: vec![x, y, added, out],
+        kept,
+    })
+}
+
+/// What all cases gave, and whether the checks of each hold.
+fn checked(p: &mut dyn Protocol, cases: &[Case]) -> Result<(Vec<Vec<u64>>, Vec<bool>)> {
+    let all: Vec<Done> = cases
+        .iter()
+        .map(|case| done(p, case))
+        .collect::<Result<_>>()?;
+    let slices: Vec<Vec<&[u64]>> = all
+        .iter()
+        .flat_map(|done| {
+            let truncated: Vec<&[u64]> = done.kept.truncated.iter().map(Vec::as_slice).collect();
+            let given = done.tensors.iter().map(Shared::slices);
+            given.chain([truncated]).collect::<Vec<_>>()
+        })
+        .collect();
+    let tensors: Vec<Parts> = slices.iter().map(Vec::as_slice).collect();
+    let groups: Vec<Group> = cases
+        .iter()
+        .zip(&all)
+        .enumerate()
+        .map(|(at, (case, done))| {
+            let place = |i: usize| 5 * at + i;
+            let is_rectified = !done.kept.truncated.is_empty();
+            let mut holds = vec![(place(0), 63), (place(1), 63)];
+            if case.by == By::Whole {
+                holds.push((place(3), 63));
+            }
+            Group {
+                products: vec![Product {
+                    terms: vec![Term {
+                        map: case.map,
+                        x: place(0),
+                        y: place(1),
+                    }],
+                    addends: (0..usize::from(case.by.has_addend()))
+                        .map(|_| Addend {
+                            x: place(2),
+                            run: 1,
+                        })
+                        .collect(),
+                    out: place(if is_rectified { 4 } else { 3 }),
+                    shift: case.by.shift(),
+                    rest: &done.kept.rest,
+                }],
+                holds,
+            }
+        })
+        .collect();
+    let bits = checks::settle(p, &tensors, &groups)?;
+    let opened = opened(p, &bits)?;
+    let results = all.iter().map(|done| done.tensors[3].open(p));
+    Ok((results.collect::<Result<_>>()?, opened))
+}
+
+fn opened(p: &mut dyn Protocol, bits: &Bits) -> Result<Vec<bool>> {
+    let plane = p.reveal_bits(bits, Recipient::All)?.expect("all learn it");
+    Ok((0..bits.len())
+        .map(|i| super::bit(&plane, i) == 1)
+        .collect())
+}
+
+/// Products on both sides of their range: nothing that is wrong passes, and all that is in range does.
+pub fn products(protocol: &str, rounds: u64) {
+    let mut cases = Vec::new();
+    let mut generator = Random::new(33);
+    for round in 0..rounds {
+        for map in maps() {
+            for by in By::ALL {
+                if round > 0 && map.lengths().2 > 100 {
+                    continue;
+                }
+                cases.push(Case::random(map, by, &mut generator));
+            }
+        }
+    }
+    let (results, passed) = agreed(run(protocol, usual_parties(protocol), |p| {
+        checked(p, &cases)
+    }));
+    let (mut right, mut wrong) = (0, 0);
+    for ((case, words), passed) in cases.iter().zip(&results).zip(&passed) {
+        assert!(
+            *passed || !case.is_in_range(),
+            "{:?} {:?} is refused",
+            case.by,
+            case.map
+        );
+        assert!(
+            !passed || case.is(words),
+            "{:?} {:?} is missed",
+            case.by,
+            case.map
+        );
+        right += usize::from(*passed);
+        wrong += usize::from(!passed);
+    }
+    assert!(
+        right > cases.len() / 10 && wrong > cases.len() / 10,
+        "{right} right, {wrong} wrong"
+    );
+}
+
+/// One element of a result that is off by one round of a word, wherever it stands: no other case differs.
+pub fn single_overflows(protocol: &str) {
+    let mut cases = Vec::new();
+    let n = 64;
+    for at in 0..n {
+        let mut x = vec![3; n];
+        x[at] = if at % 2 == 0 { 1 << 40 } else { -(1 << 40) };
+        let y = vec![1 << 24; n];
+        for map in [
+            Bilinear::Elementwise { n },
+            Bilinear::Matrix {
+                batch: 1,
+                m: 8,
+                k: 8,
+                n: 8,
+            },
+            Bilinear::Matrix {
+                batch: 8,
+                m: 4,
+                k: 2,
+                n: 4,
+            },
+        ] {
+            for by in [By::Whole, By::Truncated] {
+                let mut case = Case {
+                    map,
+                    by,
+                    x: x.clone(),
+                    y: y.clone(),
+                    added: Vec::new(),
+                };
+                case.x.truncate(map.lengths().0);
+                case.y.truncate(map.lengths().1);
+                if at >= map.lengths().0 {
+                    case.x[0] = 1 << 40;
+                }
+                cases.push(case);
+            }
+        }
+    }
+    let (_, passed) = agreed(run(protocol, usual_parties(protocol), |p| {
+        checked(p, &cases)
+    }));
+    assert!(passed.iter().all(|passed| !passed), "{passed:?}");
+}
+
+/// Numbers at both sides of what they are held to.
+pub fn ranges(protocol: &str) {
+    let widths = [4, 20, 40, 62, 63];
+    let numbers = |width: usize| -> Vec<(i64, Option<bool>)> {
+        let (certain, end) = (1_i64 << (width - 3), 3_i64 << (width - 3));
+        let mut all = Vec::new();
+        for x in [0, 1, certain / 2, certain - 1] {
+            all.extend([(x, Some(true)), (-x, Some(true))]);
+        }
+        for x in [
+            end,
+            end + 1,
+            1 << (width - 1),
+            (1 << (width - 1)) + 1,
+            1 << 62,
+            i64::MAX,
+        ] {
+            all.extend([(x, Some(false)), (-x - 1, Some(false))]);
+        }
+        all
+    };
+    let cases: Vec<(usize, i64, Option<bool>)> = widths
+        .iter()
+        .flat_map(|width| {
+            numbers(*width)
+                .into_iter()
+                .map(|(x, passes)| (*width, x, passes))
+        })
+        .collect();
+    let passed = agreed(run(protocol, usual_parties(protocol), |p| {
+        let shared: Vec<Shared> = cases
+            .iter()
+            .enumerate()
+            .map(|(at, (_, x, _))| {
+                // Among others that pass, at another place each time.
+                let mut words = vec![1_u64; 70 + at];
+                words[at] = *x as u64;
+                Shared::input(p, at % 2, &words)
+            })
+            .collect::<Result<_>>()?;
+        let slices: Vec<Vec<&[u64]>> = shared.iter().map(Shared::slices).collect();
+        let tensors: Vec<Parts> = slices.iter().map(Vec::as_slice).collect();
+        let group = |at: usize| Group {
+            products: Vec::new(),
+            holds: vec![(at, cases[at].0)],
+        };
+        let groups: Vec<Group> = (0..cases.len()).map(group).collect();
+        let bits = checks::settle(p, &tensors, &groups)?;
+        opened(p, &bits)
+    }));
+    for ((width, x, passes), passed) in cases.iter().zip(passed) {
+        assert_eq!(Some(passed), *passes, "{x} at a width of {width}");
+    }
+}

@@ -1,0 +1,113 @@
+//! Checks of operations that were carried out, before something is opened that depends on them.
+
+use crate::buffer::Words;
+use crate::errors::{misuse, raise};
+use crate::flags::Flag;
+use crate::kernels::{Shape, expect_length};
+use crate::operands::length;
+use crate::session::Session;
+use ::session::limits::truncation_of_product;
+use mpc::checks::{Addend, Group, Product, Term, settle};
+use mpc::{Bilinear, Parts};
+use pyo3::prelude::*;
+
+/// A sum of products: its terms, as places of two tensors and the shape, which is missing where it is element by
+/// element; what was added, as places, and how many elements in a row take the same number; the result's place; how
+/// it was truncated, and what that dropped.
+#[derive(FromPyObject)]
+struct Checked<'py>(
+    Vec<(usize, usize, Option<Shape<'py>>)>,
+    Vec<(usize, usize)>,
+    usize,
+    u32,
+    bool,
+    Option<Words>,
+);
+
+/// The flag of what one operator did, its products, and places of tensors with the widths that they are held to.
+type Claim<'py> = (PyRef<'py, Flag>, Vec<Checked<'py>>, Vec<(usize, usize)>);
+
+#[pymethods]
+impl Session {
+    /// Finds out, in secret, whether what operators did is right: their flags say it from then on.
+    fn settle(&self, py: Python<'_>, tensors: Vec<Vec<Words>>, claims: Vec<Claim>) -> PyResult<()> {
+        let mut operation = self.operation();
+        let sizes: Vec<usize> = tensors
+            .iter()
+            .map(|tensor| length("a tensor", tensor))
+            .collect::<PyResult<_>>()?;
+        for (tensor, n) in tensors.iter().zip(&sizes) {
+            operation = operation.words("a tensor", tensor, *n)?;
+        }
+        let groups = claims
+            .iter()
+            .map(|(_, products, holds)| group(&sizes, products, holds))
+            .collect::<PyResult<Vec<_>>>()?;
+        let flags = claims
+            .iter()
+            .map(|(flag, ..)| flag.shared())
+            .collect::<Vec<_>>();
+        operation.apart(py, |protocol, operands| {
+            let tensors: Vec<Parts> = (0..sizes.len()).map(|at| operands.words(at)).collect();
+            let bits = settle(protocol, &tensors, &groups)?;
+            for (at, flag) in flags.iter().enumerate() {
+                flag.keep(bits.at(at));
+            }
+            Ok(())
+        })
+    }
+}
+
+fn group<'a>(
+    sizes: &[usize],
+    products: &'a [Checked],
+    holds: &[(usize, usize)],
+) -> PyResult<Group<'a>> {
+    let known = |place: usize| {
+        sizes
+            .get(place)
+            .copied()
+            .ok_or_else(|| misuse("a check of a tensor that is not there"))
+    };
+    for (place, width) in holds {
+        known(*place)?;
+        if !(4..=64).contains(width) {
+            return Err(misuse(format!(
+                "numbers are held to widths of 4 to 64 bits, not {width}"
+            )));
+        }
+    }
+    let product = |Checked(terms, addends, out, truncate, is_narrow, rest): &'a Checked| {
+        let n = known(*out)?;
+        let term = |(x, y, shape): &(usize, usize, Option<Shape>)| {
+            let elementwise = || Ok(Bilinear::Elementwise { n });
+            let map = shape.as_ref().map_or_else(elementwise, Shape::map)?;
+            let (left, right, results) = map.lengths();
+            expect_length("the left operand", known(*x)?, left)?;
+            expect_length("the right operand", known(*y)?, right)?;
+            expect_length("the result", n, results)?;
+            Ok(Term { map, x: *x, y: *y })
+        };
+        let addend = |(x, run): &(usize, usize)| {
+            let round = known(*x)?.checked_mul(*run).filter(|round| *round > 0);
+            if round.is_none_or(|round| n % round != 0) {
+                return Err(misuse("an addend of another length"));
+            }
+            Ok(Addend { x: *x, run: *run })
+        };
+        if let Some(rest) = rest {
+            expect_length("what was dropped", rest.len(), n)?;
+        }
+        Ok(Product {
+            terms: terms.iter().map(term).collect::<PyResult<_>>()?,
+            addends: addends.iter().map(addend).collect::<PyResult<_>>()?,
+            out: *out,
+            shift: truncation_of_product(*truncate, *is_narrow).map_err(raise)?,
+            rest: rest.as_ref().map_or(&[], Words::words),
+        })
+    };
+    Ok(Group {
+        products: products.iter().map(product).collect::<PyResult<_>>()?,
+        holds: holds.to_vec(),
+    })
+}

@@ -1,0 +1,230 @@
+"""The checked mode: what is computed on shares is checked, in secret, to be what the integers behind them give.
+
+Words hold numbers of −2^63 to 2^63. A sum or a product that needs more is another number, without a sign of it.
+In checked mode each operator leaves a *claim*: which products it made of what, and to how many bits numbers must
+be *held* for what it did with them (sums, shifts, comparisons of fewer bits, products by public numbers). A claim
+has a flag (``flags``), so that it travels with the operator's results. Claims are settled together, by
+``_core.Session.settle``, when something is opened: until then nothing is sent for them. Where much waits, they
+are settled before.
+
+What operators work out within proved bounds, such as the series of a function, makes no claims (``proved``): what
+goes in is held to the domain of the function instead.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tacit import _core
+from tacit.components import array
+from tacit.errors import MisuseError
+from tacit.flags import Dependencies
+from tacit.modes import is_tracing
+from tacit.storages import Geometry, geometry
+
+if TYPE_CHECKING:
+    from tacit.session import Session
+
+Parts = Sequence[torch.Tensor]
+
+#: Elements that wait for their checks, at most, before an operator of the program begins.
+MOST_WAITING = 1 << 24
+
+#: What is held to no fewer bits passes below 2^60: two numbers of that are added, or one is truncated, without a
+#: doubt.
+WORD = 60
+
+#: What is truncated has less than so many bits.
+_RANGE = 62
+
+
+class Claim:
+    """What an operator did."""
+
+    def __init__(self, flag: _core.Flag) -> None:
+        self.flag = flag
+        self.products: list[Any] = []
+        #: Widths, by place.
+        self.holds: dict[int, int] = {}
+        self.is_settled = False
+
+
+class Waiting(NamedTuple):
+    """A tensor that is named by claims, as it was when they were made."""
+
+    parts: tuple[torch.Tensor, ...]
+    versions: tuple[int | None, ...]
+
+
+class Claims:
+    """The claims of one party that are still to be settled."""
+
+    def __init__(self, core: _core.Session, dependencies: Dependencies) -> None:
+        self._core = core
+        self._dependencies = dependencies
+        self._forget()
+
+    def _forget(self) -> None:
+        self._claims: list[Claim] = []
+        self._waiting: list[Waiting] = []
+        self._places: dict[Geometry, int] = {}
+        self._elements = 0
+
+    @property
+    def is_much(self) -> bool:
+        """Whether they are better settled soon."""
+        return self._elements > MOST_WAITING
+
+    def now(self, label: Callable[[], str]) -> Claim:
+        """The claim of the operator that is carried out, which its results depend on."""
+        running = self._dependencies.current
+        if running is not None and running.claim is not None and not running.claim.is_settled:
+            return running.claim
+        claim = Claim(_core.Flag.promised(label()))
+        self._claims.append(claim)
+        self._dependencies.add(claim.flag)
+        if running is not None:
+            running.claim = claim
+        return claim
+
+    def place(self, parts: Parts) -> int:
+        """A tensor's place among those that are named."""
+        key = geometry(parts[0])
+        found = self._places.get(key)
+        if found is None:
+            found = self._places[key] = len(self._waiting)
+            self._waiting.append(Waiting(tuple(parts), tuple(map(_version, parts))))
+            self._elements += parts[0].numel()
+        return found
+
+    def written(self, parts: Parts) -> None:
+        """What shares their storage is about to be written to: claims are of what it was."""
+        if not self._waiting:
+            return
+        storage = parts[0].untyped_storage()._cdata
+        for key in [key for key in self._places if key[0] == storage]:
+            place = self._places.pop(key)
+            copies = tuple(part.clone() for part in self._waiting[place].parts)
+            self._waiting[place] = Waiting(copies, tuple(map(_version, copies)))
+
+    def settle(self) -> None:
+        """Finds out whether all claims hold: their flags say it from then on, in secret."""
+        if not self._claims:
+            return
+        claims, waiting = self._claims, self._waiting
+        self._forget()
+        for claim in claims:
+            claim.is_settled = True
+        for each in waiting:
+            assert each.versions == tuple(map(_version, each.parts)), "a tensor was written to unseen"
+        tensors = [list(map(array, each.parts)) for each in waiting]
+        before = self._core.set_label("checks")
+        try:
+            self._core.settle(
+                tensors, [(claim.flag, claim.products, list(claim.holds.items())) for claim in claims]
+            )
+        finally:
+            self._core.set_label(before)
+
+
+def _version(part: torch.Tensor) -> int | None:
+    return None if part.is_inference() else part._version
+
+
+def is_on(session: "Session") -> bool:
+    """Whether what is computed now is to be checked."""
+    return session.is_checked and not is_tracing()
+
+
+@contextmanager
+def proved(session: "Session") -> Iterator[None]:
+    """Within it nothing is claimed: whoever computes has proved that it stays in range."""
+    before, session.is_checked = session.is_checked, False
+    try:
+        yield
+    finally:
+        session.is_checked = before
+
+
+def hold(session: "Session", parts: Parts, bits: float) -> None:
+    """Claims that numbers are no greater than what is done with them allows: magnitudes below 2^bits pass, those
+    from 3·2^bits on do not."""
+    if not is_on(session) or not parts[0].numel():
+        return
+    width = max(4, min(int(bits), WORD) + 3)
+    claim, place = session.claims.now(session.claimant), session.claims.place(parts)
+    claim.holds[place] = min(width, claim.holds.get(place, width))
+
+
+def hold_summands(session: "Session", parts: Parts, count: int) -> None:
+    """Claims that sums of so many numbers have words."""
+    if count > 1:
+        hold(session, parts, WORD + 1 - math.ceil(math.log2(count)))
+
+
+def hold_factor(session: "Session", parts: Parts, growth: float) -> None:
+    """Claims that what is at most so many times as large as these numbers can be truncated."""
+    if growth > 1.0:
+        # What passes may be three times as large as what must.
+        hold(session, parts, math.floor(_RANGE - math.log2(3.0 * growth)))
+
+
+def kept(session: "Session", shape: Sequence[int], *, has_truncated: bool = False) -> list[NDArray[np.int64]]:
+    """Where an operation that truncates leaves what its check needs: what it dropped, and, where it goes on with
+    it, what was truncated."""
+    if not is_on(session):
+        return []
+    arrays = 1 + (session.core.parts if has_truncated else 0)
+    return [np.zeros(shape, np.int64) for _ in range(arrays)]
+
+
+def claim_product(
+    session: "Session",
+    terms: Sequence[tuple[Parts, Parts, Any]],
+    out: Parts,
+    *,
+    addends: Sequence[tuple[Parts, int]] = (),
+    truncate: int = 0,
+    is_narrow: bool = False,
+    dropped: Sequence[NDArray[np.int64]] = (),
+) -> None:
+    """Claims that a sum of products gave what it gave.
+
+    Args:
+        terms: operands, and the shape of the map; none where it goes element by element.
+        addends: what was added before it was truncated, and how many elements in a row take the same number.
+        dropped: what ``kept`` gave, filled.
+    """
+    if not is_on(session):
+        return
+    claims = session.claims
+    claim = claims.now(session.claimant)
+    if len(dropped) > 1:
+        out = tuple(map(torch.from_numpy, dropped[1:]))
+    if not truncate:
+        hold(session, out, WORD)
+    for operand in (operand for x, y, _ in terms for operand in (x, y)):
+        hold(session, operand, WORD)
+    named = [(claims.place(x), claims.place(y), shape) for x, y, shape in terms]
+    added = [(claims.place(parts), run) for parts, run in addends]
+    rest = dropped[0] if dropped and truncate else None
+    claim.products.append((named, added, claims.place(out), truncate, is_narrow, rest))
+
+
+def check_available(session: "Session") -> None:
+    """Whether a session's protocol has checks.
+
+    Raises:
+        MisuseError: not.
+    """
+    if not session.core.checks:
+        raise MisuseError(
+            f"checked mode is for three parties of replicated sharing, and for two of additive sharing, not for "
+            f"{session.parties} of {session.protocol}: choose one of these, or leave checked out and rehearse "
+            'with tacit.check and protocol="plain"'
+        )
