@@ -75,6 +75,7 @@ class Session:
         threads: int | None = None,
         source: str | None = None,
         record: bool = False,
+        checked: bool | None = None,
     ) -> Session: ...
     @staticmethod
     def connect_local(
@@ -196,6 +197,8 @@ class Session:
     ) -> Flag | None: ...
     @property
     def checks(self) -> bool: ...
+    @property
+    def is_checked(self) -> bool: ...
     def settle(
         self,
         tensors: list[list[Words]],

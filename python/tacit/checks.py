@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.multiprocessing.reductions import StorageWeakRef
 
-from tacit import _core
+from tacit import _core, fixed
 from tacit.components import array
 from tacit.errors import MisuseError
 from tacit.flags import Dependencies
@@ -33,14 +34,14 @@ if TYPE_CHECKING:
 Parts = Sequence[torch.Tensor]
 
 #: Elements that wait for their checks, at most, before an operator of the program begins.
-MOST_WAITING = 1 << 24
+MOST_WAITING = 1 << 25
 
 #: What is held to no fewer bits passes below 2^60: two numbers of that are added, or one is truncated, without a
 #: doubt.
 WORD = 60
 
-#: What is truncated has less than so many bits.
-_RANGE = 62
+#: Magnitudes of what is truncated are below two to this.
+TRUNCATED = 62
 
 
 class Claim:
@@ -67,6 +68,10 @@ class Claims:
     def __init__(self, core: _core.Session, dependencies: Dependencies) -> None:
         self._core = core
         self._dependencies = dependencies
+        #: Of storages whose numbers have few bits by what made them, how many.
+        self._bounds: dict[int, tuple[StorageWeakRef, int]] = {}
+        #: Storages that are looked through before freed ones are dropped again.
+        self._patience = 0
         self._forget()
 
     def _forget(self) -> None:
@@ -102,11 +107,29 @@ class Claims:
             self._elements += parts[0].numel()
         return found
 
+    def bound(self, parts: Parts) -> int:
+        """Magnitudes of these numbers are below 2^this, whatever it was that they were made of; claims that the
+        numbers depend on are true for that."""
+        found = self._bounds.get(parts[0].untyped_storage()._cdata) if self._bounds else None
+        return fixed.WORD if found is None else found[1]
+
+    def bounded(self, parts: Parts, bits: int) -> None:
+        """Numbers that were made just now are below 2^bits."""
+        if len(self._bounds) > self._patience:
+            for at, (reference, _) in list(self._bounds.items()):
+                if reference.expired():  # type: ignore[no-untyped-call]
+                    self._bounds.pop(at, None)
+            self._patience = 2 * len(self._bounds) + 64
+        # As long as it is referred to, no other storage lies where this one does.
+        reference = StorageWeakRef(parts[0].untyped_storage())  # type: ignore[no-untyped-call]
+        self._bounds[reference.cdata] = reference, bits
+
     def written(self, parts: Parts) -> None:
         """What shares their storage is about to be written to: claims are of what it was."""
+        storage = parts[0].untyped_storage()._cdata
+        self._bounds.pop(storage, None)
         if not self._waiting:
             return
-        storage = parts[0].untyped_storage()._cdata
         for key in [key for key in self._places if key[0] == storage]:
             place = self._places.pop(key)
             copies = tuple(part.clone() for part in self._waiting[place].parts)
@@ -156,6 +179,8 @@ def hold(session: "Session", parts: Parts, bits: float) -> None:
     from 3·2^bits on do not."""
     if not is_on(session) or not parts[0].numel():
         return
+    if session.claims.bound(parts) <= bits:
+        return
     width = max(4, min(int(bits), WORD) + 3)
     claim, place = session.claims.now(session.claimant), session.claims.place(parts)
     claim.holds[place] = min(width, claim.holds.get(place, width))
@@ -171,7 +196,34 @@ def hold_factor(session: "Session", parts: Parts, growth: float) -> None:
     """Claims that what is at most so many times as large as these numbers can be truncated."""
     if growth > 1.0:
         # What passes may be three times as large as what must.
-        hold(session, parts, math.floor(_RANGE - math.log2(3.0 * growth)))
+        hold(session, parts, math.floor(TRUNCATED - math.log2(3.0 * growth)))
+
+
+def hold_truncated(session: "Session", parts: Parts, out: Callable[[], Parts], bits: int) -> Parts:
+    """What is truncated by so many bits, of numbers that are held to what can be."""
+    if not is_on(session):
+        return out()
+    bound = session.claims.bound(parts)
+    if bound > TRUNCATED:
+        hold(session, parts, WORD)
+        bound = TRUNCATED
+    found = out()
+    session.claims.bounded(found, max(1, bound - bits) + 1)
+    return found
+
+
+def known(session: "Session", parts: Parts, bits: int) -> None:
+    """Numbers that were made just now are below 2^bits, whatever they are."""
+    if is_on(session) and parts[0].numel():
+        session.claims.bounded(parts, bits)
+
+
+def inherit(session: "Session", out: Parts, *given: Parts) -> None:
+    """Results that are no greater than what they were made of."""
+    if is_on(session):
+        bits = max(map(session.claims.bound, given))
+        if bits < fixed.WORD:
+            session.claims.bounded(out, bits)
 
 
 def kept(session: "Session", shape: Sequence[int], *, has_truncated: bool = False) -> list[NDArray[np.int64]]:
@@ -180,7 +232,7 @@ def kept(session: "Session", shape: Sequence[int], *, has_truncated: bool = Fals
     if not is_on(session):
         return []
     arrays = 1 + (session.core.parts if has_truncated else 0)
-    return [np.zeros(shape, np.int64) for _ in range(arrays)]
+    return [np.empty(tuple(shape) or 1, np.int64) for _ in range(arrays)]
 
 
 def claim_product(
@@ -202,7 +254,7 @@ def claim_product(
     """
     if not is_on(session):
         return
-    claims = session.claims
+    claims, result = session.claims, out
     claim = claims.now(session.claimant)
     if len(dropped) > 1:
         out = tuple(map(torch.from_numpy, dropped[1:]))
@@ -214,6 +266,10 @@ def claim_product(
     added = [(claims.place(parts), run) for parts, run in addends]
     rest = dropped[0] if dropped and truncate else None
     claim.products.append((named, added, claims.place(out), truncate, is_narrow, rest))
+    if truncate:
+        # What is truncated passes below 3·2^62.
+        claims.bounded(out, TRUNCATED + 2 - truncate)
+        claims.bounded(result, TRUNCATED + 2 - truncate)
 
 
 def check_available(session: "Session") -> None:

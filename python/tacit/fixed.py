@@ -195,6 +195,10 @@ def beside_root(scale: Scale) -> int:
     return RANGE - 1 - (ENCODED + scale.bits + 1) // 2
 
 
+class Promised(int):
+    """A width of comparisons that nobody has proved: numbers are held to it in checked mode."""
+
+
 def width(bits: int, scale: Scale) -> int:
     """The width of a comparison of numbers of a scale, from that of numbers of the default scale: as many
     bits before the point. Integers have the width itself."""

@@ -10,7 +10,7 @@ import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parameter import is_lazy
 
-from tacit import fixed, paths, refusals, shares
+from tacit import checks, fixed, paths, refusals, shares
 from tacit.errors import EncodingError, MisuseError, PrecisionWarning
 from tacit.fixed import Scale
 from tacit.memory import give_back
@@ -274,6 +274,8 @@ def _share_together(current: Session, owner: int, entries: list[_Entry]) -> None
     for entry, piece in zip(entries, pieces, strict=True):
         own = tuple(part.reshape(entry.value.shape).clone() for part in piece)
         current.storages.add(own[0])
+        if entry.value.dtype.is_floating_point:
+            checks.known(current, own, fixed.ENCODED)
         entry.secret = SecretTensor(own, entry.scale, current, entry.value.dtype).numbered()
 
 

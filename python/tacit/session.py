@@ -59,6 +59,8 @@ class Session:
         self.meter = Meter(core)
         self.scale = fixed.DEFAULT
         self.width = 64
+        #: Whether that is what a user promises, and not what follows from intervals.
+        self.is_promised = True
         #: Where what is rectified is guarded: at which width, and how many bits above it but for two may be
         #: reached. All else is compared at the width above.
         self.guard: tuple[int, int] | None = None
@@ -74,7 +76,7 @@ class Session:
         self.dependencies = Dependencies()
         self.storages = Storages(core, self.dependencies)
         #: Whether what is computed is checked, and what is still to be settled of that; see ``checks``.
-        self.is_checked = False
+        self.is_checked = core.is_checked
         #: Whether it goes side by side with others, so that nothing can be settled.
         self.is_beside = False
         self.claims = Claims(core, self.dependencies)
@@ -141,13 +143,14 @@ class Session:
             self.scale = previous
 
     @contextmanager
-    def at_width(self, bits: int) -> Iterator[None]:
+    def at_width(self, bits: int, *, is_proved: bool = False) -> Iterator[None]:
         """Within it, that is the width of comparisons."""
-        previous, self.width = self.width, bits
+        previous = self.width, self.is_promised
+        self.width, self.is_promised = bits, self.is_promised and not is_proved
         try:
             yield
         finally:
-            self.width = previous
+            self.width, self.is_promised = previous
 
     @contextmanager
     def at_narrow(self, bits: int) -> Iterator[None]:
@@ -250,6 +253,9 @@ CHANGED_THREAD = (
     "parties: call operators, tacit.share and reveal from one thread"
 )
 
+#: What all parties say alike where they begin to check.
+CHECKED_MODE = b"checked mode"
+
 #: After how many seconds a party whose program has ended says so that it waits, and how.
 PATIENCE = 5.0
 WAITS = "tacit: this party's program has ended, and waits for the other parties' to end"
@@ -337,6 +343,7 @@ def connect(
     timeout: float | None = None,
     threads: int | None = None,
     record: bool = False,
+    checked: bool | None = None,
 ) -> Iterator[Session]:
     """Takes part as ``party`` in the session that a file such as ``examples/parties.toml`` describes.
 
@@ -348,6 +355,7 @@ def connect(
         timeout: longest wait for one message in seconds, instead of the file's.
         threads: threads of this process's kernels, PyTorch's among them; all cores if not given.
         record: whether ``Session.demand`` keeps what is asked of the source of correlations.
+        checked: whether all is computed in checked mode, as within :func:`checked`, instead of what the file says.
 
     Raises:
         SetupError: file, address or certificates are wrong.
@@ -355,9 +363,11 @@ def connect(
     """
     if threads is not None:
         torch.set_num_threads(threads)
-    with running(
-        _core.Session.connect(str(config), party, protocol, timeout, threads, source, record), PATIENCE
-    ) as current:
+    core = _core.Session.connect(str(config), party, protocol, timeout, threads, source, record, checked)
+    with running(core, PATIENCE) as current:
+        if current.is_checked:
+            check_available(current)
+            current.core.note(CHECKED_MODE)
         yield current
 
 
@@ -399,6 +409,7 @@ def checked() -> Iterator[None]:
     """
     current = session()
     check_available(current)
+    current.core.note(CHECKED_MODE)
     before, current.is_checked = current.is_checked, True
     try:
         yield

@@ -351,11 +351,12 @@ def _truncated(session: Session, x: Parts, bits: int) -> Parts:
     return out
 
 
-def _check_compared(session: Session, x: Parts, bits: int) -> None:
+def _check_compared(session: Session, x: Parts, bits: int, width: int) -> None:
+    """Whether numbers have at most so many bits without their sign, where that width is a promise."""
     if session.is_plain:
         ranges.check_compared(session, x[0], bits)
-    if bits < fixed.WORD - 1:
-        checks.hold(session, x, bits - 2)
+    if isinstance(width, fixed.Promised):
+        checks.hold(session, x, width - 3)
 
 
 @operation("(Tensor[] x, int width)", tracing.bits)
@@ -363,7 +364,7 @@ def sign(session: Session, x: Parts, width: int) -> Parts:
     """Bits: whether x < 0, for numbers of that many bits."""
     out, arrays = _bits(session, x[0].shape)
     if arrays[0].size:
-        _check_compared(session, x, width - 1)
+        _check_compared(session, x, width - 1, width)
         session.core.sign(_arrays(x), width, arrays)
     return out
 
@@ -373,7 +374,7 @@ def equal_zero(session: Session, x: Parts, width: int) -> Parts:
     """Bits: whether x = 0 modulo 2^width."""
     out, arrays = _bits(session, x[0].shape)
     if arrays[0].size:
-        _check_compared(session, x, width)
+        _check_compared(session, x, width, width)
         session.core.equal_zero(_arrays(x), width, arrays)
     return out
 
@@ -405,9 +406,10 @@ def _rectified(session: Session, x: Parts, compared: Comparison | int, below: Pa
     if arrays[0].size:
         width, reach, dropped = _comparison(compared)
         if not reach:
-            _check_compared(session, x, width - 1)
+            _check_compared(session, x, width - 1, width)
         flag = session.core.relu(_arrays(x), width, arrays, reach, dropped, _arrays(below) or None)
         session.dependencies.add(flag)
+        checks.inherit(session, out, x)
     return out
 
 
@@ -417,10 +419,25 @@ def maximum(session: Session, x: Parts, y: Parts, compared: Comparison | int) ->
     out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
         width, reach, _ = _comparison(compared)
-        if session.is_plain and not reach:
-            ranges.check_difference(session, x[0], y[0], width)
+        if not reach:
+            check_difference(session, x, y, width)
         session.dependencies.add(session.core.maximum(_arrays(x), _arrays(y), width, arrays, reach))
+        checks.inherit(session, out, x, y)
     return out
+
+
+def check_difference(session: Session, x: Parts, y: Parts, width: int) -> None:
+    """Whether x − y, which is compared, has at most that many bits."""
+    if session.is_plain:
+        ranges.check_difference(session, x[0], y[0], width)
+    if not checks.is_on(session):
+        return
+    is_promised = isinstance(width, fixed.Promised)
+    if is_promised or width >= fixed.WORD:
+        for operand in (x, y):
+            checks.hold(session, operand, checks.WORD)
+    if is_promised:
+        checks.hold(session, subtract(x, y), width - 3)
 
 
 def _comparison(compared: Comparison | Sequence[int] | int) -> Comparison:
@@ -545,6 +562,7 @@ def bit_multiply(session: Session, bits: Parts, x: Parts) -> Parts:
     out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
         session.core.bit_multiply(_arrays(bits), _arrays(x), arrays)
+        checks.inherit(session, out, x)
     return out
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tacit import fixed, paths, refusals, shares, tracing
+from tacit import checks, fixed, paths, refusals, shares, tracing
 from tacit.errors import DeviationError, MisuseError
 from tacit.fixed import DTYPES, Scale
 from tacit.session import Session, session
@@ -142,6 +142,8 @@ def _shared(
         bits = shares.share_bits(current, words, owner, shape)
         return SecretTensor(bits, fixed.WHOLE, current, dtype).numbered()
     parts = shares.share(current, words, owner, shape)
+    if dtype.is_floating_point:
+        checks.known(current, parts, fixed.ENCODED)
     secret = SecretTensor(parts, fixed.of_dtype(fractions, dtype), current, dtype).numbered()
     if is_wanted:
         secret.requires_grad_()

@@ -42,6 +42,7 @@ use crate::checking::{Checking, Hold};
 use crate::residues::{self, PRIME};
 use crate::{Bilinear, Bits, Error, Parts, Protocol, Result, Shift};
 use rayon::prelude::*;
+use ring::dispatch::backend;
 use std::collections::HashMap;
 
 /// Random combinations of each product.
@@ -245,11 +246,15 @@ impl Weights {
     /// The combination of elements that are residues.
     fn combine(&self, elements: impl Fn(usize) -> u64) -> u64 {
         let row = |r: &[u64], start: usize| {
-            let products = r
-                .iter()
-                .enumerate()
-                .map(|(j, r)| residues::folded(r * elements(start + j)));
-            residues::of_word(products.sum())
+            backend().call(
+                #[inline(always)]
+                || {
+                    let terms = r.iter().enumerate();
+                    let folded = terms
+                        .map(|(j, r)| residues::folded(residues::product(*r, elements(start + j))));
+                    residues::of_word(folded.sum())
+                },
+            )
         };
         let of_rows = |of_row: &dyn Fn(usize) -> (u64, u64), rows: usize| {
             (0..rows).fold(0, |sum, at| {
@@ -277,7 +282,11 @@ impl Weights {
         match (self, *map) {
             (Self::Matrix { s, r, .. }, Bilinear::Matrix { batch, m, k, n }) => {
                 let right = |b: usize, l: usize| {
-                    residues::inner(&y[(b * k + l) * n..][..n], &r[b * n..][..n])
+                    let (row, r) = (&y[(b * k + l) * n..][..n], &r[b * n..][..n]);
+                    backend().call(
+                        #[inline(always)]
+                        || residues::inner(row, r),
+                    )
                 };
                 [
                     rows_combined(x, s, [batch, m, k]),
@@ -305,21 +314,31 @@ impl Weights {
     }
 }
 
+/// Columns that are added up at once.
+const COLUMNS: usize = 1024;
+
 /// Σ_i s_{b,i}·x_{b,i} of rows of k.
 fn rows_combined(x: &[u64], s: &[u64], [batch, m, k]: [usize; 3]) -> Vec<u64> {
     let mut out = vec![0; batch * k];
-    out.par_chunks_mut(k.max(1))
-        .enumerate()
-        .for_each(|(b, sums)| {
-            for (row, by) in x[b * m * k..][..m * k]
-                .chunks_exact(k.max(1))
-                .zip(&s[b * m..][..m])
-            {
-                residues::add_multiple(sums, *by, row);
-            }
-            sums.iter_mut()
-                .for_each(|sum| *sum = residues::of_word(*sum));
-        });
+    let pieces = out.chunks_mut(k.max(1)).enumerate().flat_map(|(b, row)| {
+        row.chunks_mut(COLUMNS)
+            .enumerate()
+            .map(move |(at, sums)| (b, at * COLUMNS, sums))
+    });
+    let pieces: Vec<(usize, usize, &mut [u64])> = pieces.collect();
+    pieces.into_par_iter().for_each(|(b, from, sums)| {
+        let n = sums.len();
+        backend().call(
+            #[inline(always)]
+            || {
+                for (i, by) in s[b * m..][..m].iter().enumerate() {
+                    residues::add_multiple(sums, *by, &x[(b * m + i) * k + from..][..n]);
+                }
+                sums.iter_mut()
+                    .for_each(|sum| *sum = residues::of_word(*sum));
+            },
+        );
+    });
     out
 }
 
@@ -361,7 +380,7 @@ fn images_combined(shape: &ring::convolution::Convolution, x: &[u64], r: &[u64])
                     .iter()
                     .step_by(shape.stride[1]);
                 for (weight, x) in weights[places].iter().zip(met) {
-                    of_row += residues::folded(weight * x);
+                    of_row += residues::folded(residues::product(*weight, *x));
                 }
                 sum = residues::add(sum, residues::of_word(of_row));
             }
@@ -369,9 +388,12 @@ fn images_combined(shape: &ring::convolution::Convolution, x: &[u64], r: &[u64])
         sum
     };
     let taps = taps_down * taps_across;
-    out.par_iter_mut()
-        .enumerate()
-        .for_each(|(at, out)| *out = of_channel(at / taps, at % taps));
+    out.par_iter_mut().enumerate().for_each(|(at, out)| {
+        *out = backend().call(
+            #[inline(always)]
+            || of_channel(at / taps, at % taps),
+        );
+    });
     out
 }
 

@@ -21,8 +21,13 @@ pub(crate) fn folded(x: u64) -> u64 {
 /// The residue of an unsigned word.
 #[inline(always)]
 pub(crate) fn of_word(x: u64) -> u64 {
-    let x = folded(folded(x));
-    if x >= PRIME { x - PRIME } else { x }
+    reduced(folded(folded(x)))
+}
+
+/// The residue of a number below twice the prime. Without a branch, so that loops take several at once.
+#[inline(always)]
+fn reduced(x: u64) -> u64 {
+    x.min(x.wrapping_sub(PRIME))
 }
 
 /// The residue of a signed word.
@@ -35,20 +40,26 @@ pub(crate) fn of_signed(x: u64) -> u64 {
 /// The sum of two residues.
 #[inline(always)]
 pub(crate) fn add(a: u64, b: u64) -> u64 {
-    let sum = a + b;
-    if sum >= PRIME { sum - PRIME } else { sum }
+    reduced(a + b)
 }
 
 /// The difference of two residues.
 #[inline(always)]
 pub(crate) fn subtract(a: u64, b: u64) -> u64 {
-    if a >= b { a - b } else { a + PRIME - b }
+    let difference = a.wrapping_sub(b);
+    difference.min(difference.wrapping_add(PRIME))
 }
 
 /// The product of two residues.
 #[inline(always)]
 pub(crate) fn multiply(a: u64, b: u64) -> u64 {
-    of_word(a * b)
+    of_word(product(a, b))
+}
+
+/// The same as an integer: of numbers that a compiler sees to have 32 bits.
+#[inline(always)]
+pub(crate) fn product(a: u64, b: u64) -> u64 {
+    (a & u64::from(u32::MAX)) * (b & u64::from(u32::MAX))
 }
 
 /// 2^exponent.
@@ -60,14 +71,14 @@ pub(crate) fn power_of_two(exponent: u32) -> u64 {
 #[inline(always)]
 pub(crate) fn inner(a: &[u64], b: &[u64]) -> u64 {
     debug_assert!(a.len() == b.len() && a.len() <= 1 << 30);
-    of_word(a.iter().zip(b).map(|(a, b)| folded(a * b)).sum())
+    of_word(a.iter().zip(b).map(|(a, b)| folded(product(*a, *b))).sum())
 }
 
 /// Adds by·x to sums, which are residues again after at most 2^30 additions and [`of_word`].
 #[inline(always)]
 pub(crate) fn add_multiple(sums: &mut [u64], by: u64, x: &[u64]) {
     for (sum, x) in sums.iter_mut().zip(x) {
-        *sum += folded(by * x);
+        *sum += folded(product(by, *x));
     }
 }
 

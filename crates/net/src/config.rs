@@ -4,6 +4,7 @@
 //! protocol = "additive"            # optional; by default the first of those that there are
 //! source = "dealer"                # optional, of correlations, for a protocol that consumes them
 //! timeout = 60                     # optional, seconds: longest wait for one message
+//! checked = false                  # optional: whether what is computed is checked to stay in range
 //!
 //! [[party]]                        # party 0; the order counts
 //! address = "alice.example:7400"   # where the others reach it
@@ -44,6 +45,8 @@ pub struct Config {
     pub source: Option<String>,
     /// Longest wait for one message.
     pub timeout: Duration,
+    /// Whether what is computed is checked to stay in range.
+    pub checked: bool,
     parties: Vec<Party>,
     dealer: Option<Party>,
     path: PathBuf,
@@ -56,6 +59,8 @@ struct Document {
     #[serde(default = "a_minute")]
     timeout: f64,
     source: Option<String>,
+    #[serde(default)]
+    checked: bool,
     party: Vec<Party>,
     dealer: Option<Party>,
 }
@@ -162,6 +167,7 @@ impl Config {
             protocol: document.protocol,
             timeout: Duration::from_secs_f64(document.timeout),
             source: document.source,
+            checked: document.checked,
             parties: document.party,
             dealer: document.dealer,
             path: path.to_owned(),

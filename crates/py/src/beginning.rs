@@ -85,7 +85,7 @@ impl Session {
 
     /// One party of the session that a configuration file describes.
     #[staticmethod]
-    #[pyo3(signature = (config_path, party, protocol=None, timeout=None, threads=None, source=None, record=false))]
+    #[pyo3(signature = (config_path, party, protocol=None, timeout=None, threads=None, source=None, record=false, checked=None))]
     #[expect(clippy::too_many_arguments, reason = "what the file may leave open")]
     fn connect(
         py: Python<'_>,
@@ -96,6 +96,7 @@ impl Session {
         threads: Option<usize>,
         source: Option<String>,
         record: bool,
+        checked: Option<bool>,
     ) -> PyResult<Self> {
         use_threads(threads).map_err(raise)?;
         let open = || {
@@ -104,6 +105,7 @@ impl Session {
                 source,
                 timeout: timeout.map(seconds).transpose()?,
                 record,
+                checked,
             };
             configured::connect(Path::new(config_path), party, &choices)
         };

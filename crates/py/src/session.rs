@@ -56,6 +56,12 @@ impl Session {
         self.inner.parts()
     }
 
+    /// Whether what is computed is to be checked, as its configuration says.
+    #[getter]
+    fn is_checked(&self) -> bool {
+        self.inner.is_checked()
+    }
+
     #[getter]
     fn transport(&self) -> &str {
         self.inner.transport().name()

@@ -25,6 +25,8 @@ pub struct Choices {
     pub timeout: Option<Duration>,
     /// Whether to record what is asked of the source.
     pub record: bool,
+    /// Whether what is computed is checked to stay in range.
+    pub checked: Option<bool>,
 }
 
 /// What is to be made.
@@ -69,10 +71,13 @@ pub fn connect(path: &Path, party: usize, choices: &Choices) -> Result<Session> 
             let secret = config.identity(party, false)?.key;
             options.settings.file = path.map(|path| Place { path, secret });
         }
-        Ready::new(&config, Some(party), options)
+        let is_checked = choices.checked.unwrap_or(config.checked);
+        Ok((Ready::new(&config, Some(party), options)?, is_checked))
     })?;
+    let (ready, is_checked) = ready;
     let (mesh, options) = ready.meet()?;
-    Session::open(mesh, &options.settings, Transport::Tls)
+    let session = Session::open(mesh, &options.settings, Transport::Tls)?;
+    Ok(session.checked(is_checked))
 }
 
 /// Deals correlations to the parties until they have finished.

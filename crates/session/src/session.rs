@@ -40,6 +40,8 @@ struct About {
     source: Option<&'static str>,
     transport: Transport,
     threat_model: String,
+    /// Whether what is computed is to be checked.
+    is_checked: bool,
 }
 
 /// What is in use.
@@ -93,6 +95,7 @@ impl Session {
             source: settings.source()?.map(|source| source.name),
             transport,
             threat_model: format!("{}; links: {transport}", protocol.threat_model()),
+            is_checked: false,
         };
         let work = Mutex::new(Work {
             protocol,
@@ -107,6 +110,19 @@ impl Session {
                 streams: Streams::default(),
             }),
         })
+    }
+
+    /// The same, of which it is known whether what is computed is to be checked.
+    #[must_use]
+    pub fn checked(mut self, is_checked: bool) -> Self {
+        self.about.is_checked = is_checked;
+        self
+    }
+
+    /// Whether what is computed is to be checked, as its configuration says.
+    #[must_use]
+    pub fn is_checked(&self) -> bool {
+        self.about.is_checked
     }
 
     /// Which party this is.

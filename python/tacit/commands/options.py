@@ -64,6 +64,16 @@ def add_subject(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", type=Path, metavar="FILE", help="write what was found there as JSON")
 
 
+def add_checked(command: argparse.ArgumentParser, besides: str = "") -> None:
+    """Adds whether what is computed is checked; ``tacit.checked`` says what that is."""
+    command.add_argument(
+        "--checked",
+        action="store_true",
+        help="check in secret that every number stays in its range, and show no result where one does not; the "
+        f"same at every party{besides}",
+    )
+
+
 def add_streams(command: argparse.ArgumentParser) -> None:
     """Adds how a batch goes through a compiled program; ``tacit.compile.streams`` says how many can be."""
     command.add_argument(

@@ -10,7 +10,7 @@ from typing import Any
 import tacit
 from tacit.commands import run_program
 from tacit.commands.correlations import to_bytes
-from tacit.commands.options import party, positive
+from tacit.commands.options import add_checked, party, positive
 from tacit.commands.telling import WHILE_STARTING, tell
 from tacit.errors import MisuseError, cause
 from tacit.lasting import cannot_write, write
@@ -34,6 +34,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help="write there, as a page, what took time, bytes and rounds"
     )
+    add_checked(parser, "; `checked = true` in parties.toml says so too")
     parser.add_argument(
         "program", help="the Python program that every party runs, or a compiled one (FILE.tacit)"
     )
@@ -55,7 +56,13 @@ def run(parsed: argparse.Namespace) -> None:
         tell(parsed.config, parsed.party, wrong, wrong)
         sys.exit(1)
     is_recorded = parsed.record is not None
-    with tacit.connect(parsed.config, parsed.party, threads=parsed.threads, record=is_recorded) as session:
+    with tacit.connect(
+        parsed.config,
+        parsed.party,
+        threads=parsed.threads,
+        record=is_recorded,
+        checked=parsed.checked or None,
+    ) as session:
         print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)
         sys.argv = [parsed.program, *parsed.arguments]
         sys.path.insert(0, str(Path(parsed.program).resolve().parent))
@@ -73,7 +80,13 @@ def _run_compiled(parsed: argparse.Namespace) -> None:
         )
     program = Path(parsed.program)
     run_program.take_part(
-        parsed.config, parsed.party, program, parsed.arguments, WHILE_STARTING, parsed.threads
+        parsed.config,
+        parsed.party,
+        program,
+        parsed.arguments,
+        WHILE_STARTING,
+        parsed.threads,
+        checked=parsed.checked or None,
     )
 
 

@@ -106,6 +106,8 @@ def take_part(
     arguments: Sequence[str],
     while_starting: float,
     threads: int | None = None,
+    *,
+    checked: bool | None = None,
 ) -> None:
     """Runs it, on so many threads if not on all cores; tells the other parties where that cannot be."""
     try:
@@ -115,7 +117,7 @@ def take_part(
         # What is wrong may be in the name of a file, which the others need not know.
         _core.refuse(config, party, "its program, options or files are wrong", while_starting)
         sys.exit(1)
-    with tacit.connect(config, party, threads=threads) as session:
+    with tacit.connect(config, party, threads=threads, checked=checked) as session:
         print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)
         result = _carried_out(session, part)
     if part.output is not None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.commands.options import (
+    add_checked,
     add_setting,
     add_streams,
     chosen_setting,
@@ -37,6 +38,7 @@ def add(commands: Any) -> None:
         "several inputs one file each, in order",
     )
     add_streams(parser)
+    add_checked(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report there as JSON")
     add_setting(parser)
     parser.set_defaults(command=run)
@@ -64,6 +66,7 @@ def run(parsed: argparse.Namespace) -> None:
         protocol=setting.protocol,
         source=setting.source,
         streams=parsed.streams,
+        checked=parsed.checked,
     )
     write_json(parsed.json, found.as_json())
     print(found)

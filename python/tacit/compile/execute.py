@@ -407,10 +407,10 @@ def _around(current: Session, node: fx.Node, widths: _Widths) -> Iterator[None]:
         stack.enter_context(_layer(current, node.meta.get("layer") or node.name))
         width, guard = node.meta.get("width"), node.meta.get("guard")
         if guard is not None and widths.guarded:
-            held = current.guarded(*guard) if guard.reach else current.at_width(guard.width)
+            held = current.guarded(*guard) if guard.reach else current.at_width(guard.width, is_proved=True)
             stack.enter_context(held)
         elif width is not None and widths.proved:
-            stack.enter_context(current.at_width(width))
+            stack.enter_context(current.at_width(width, is_proved=True))
         if (scale := node.meta.get("scale")) and widths.proved:
             stack.enter_context(current.at_scale(Scale(scale)))
         if (narrow := node.meta.get("narrow")) and widths.guarded:

@@ -78,8 +78,9 @@ def tried(
     source: str | None = None,
     transport: str = "tcp",
     streams: int = 1,
+    checked: bool = False,
 ) -> Trial:
-    """Runs both; a batch of several examples over so many streams.
+    """Runs both; a batch of several examples over so many streams; both in checked mode, if so.
 
     Raises:
         MisuseError: inputs or weights do not fit the program.
@@ -92,6 +93,7 @@ def tried(
         "protocol": protocol,
         "source": source,
         "transport": transport,
+        "checked": checked,
     }
     examples = [_plain(weights, [one_of(x, at, count) for x in inputs]) for at in range(count)]
     plain = [each[0] if count == 1 else torch.cat(each) for each in zip(*examples, strict=True)]

@@ -9,7 +9,8 @@ from tacit.fixed import DEFAULT, WHOLE, Scale
 from tacit.modes import is_backward
 from tacit.operators import powers, probabilities, roots
 from tacit.operators.approximation import divide
-from tacit.operators.approximation.wide import divide_wide
+from tacit.operators.approximation import wide
+from tacit.operators.approximation.domains import quotient
 from tacit.operators.operands import (
     Number,
     aligned,
@@ -50,6 +51,9 @@ aten = torch.ops.aten
 #: With more fraction bits than this, which gradients have, quotients are as exact as they allow.
 _MOST_USUAL = DEFAULT.bits + fixed.MORE_IN_GRADIENTS
 
+#: Of whole words: beyond 2^44 quotients become 2^43 or more.
+divide_wide = quotient(wide.divide_wide, as_words, checks.WORD, 57)
+
 #: Of a number by itself, which a program writes, not of what is part of another operator.
 _PRODUCT = str(aten.mul.Tensor)
 
@@ -64,6 +68,7 @@ def add(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
         return later
     left, right, scale = _summands(x, scaled(y, alpha))
     result = secret_of(x, y).like(shares.add(left, right), scale, dtype, loose=is_loose(dtype))
+    _bounded(result, x, y, left, right)
     return roots.remember_sum(result, x, y) if alpha == 1 else result
 
 
@@ -76,6 +81,16 @@ def _summands(x: Any, y: Any) -> tuple[Parts, Parts, Scale]:
     return left, right, scale
 
 
+def _bounded(result: SecretTensor, x: Any, y: Any, left: Parts, right: Parts) -> SecretTensor:
+    """A sum, or a difference, of which it is known how large it is where both are."""
+    session = result._session
+    if checks.is_on(session) and isinstance(x, SecretTensor) and isinstance(y, SecretTensor) and result.numel():
+        bits = max(session.claims.bound(left), session.claims.bound(right)) + 1
+        if bits < checks.WORD:
+            session.claims.bounded(result._parts, bits)
+    return result
+
+
 @implements(aten.sub.Tensor, aten.sub.Scalar, scale=of_sum_with_product)
 def sub(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
     """x − alpha·y; no interaction (at most two rounds if a boolean is among them)."""
@@ -85,7 +100,8 @@ def sub(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
             "a difference of booleans", "x ^ y says where they differ, and x & ~y where x alone is true"
         )
     left, right, scale = _summands(x, scaled(y, alpha))
-    return secret_of(x, y).like(shares.subtract(left, right), scale, dtype, loose=is_loose(dtype))
+    result = secret_of(x, y).like(shares.subtract(left, right), scale, dtype, loose=is_loose(dtype))
+    return _bounded(result, x, y, left, right)
 
 
 @implements(aten.rsub.Tensor, aten.rsub.Scalar, scale=of_reversed_sum)

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from tacit import fixed, ranges, shares
+from tacit import checks, fixed, ranges, shares
 from tacit.fixed import Scale
 from tacit.operators.approximation import division
 from tacit.operators.arithmetic import div
@@ -50,14 +50,21 @@ def _quotient(x: Any, y: Any, to_zero: bool) -> tuple[Parts, Parts, Parts]:
         divisors = words.reshape(-1)
         if divisors.numel() and bool((divisors == divisors[0]).all()):
             bits = _bits(scale, FRACTIONS, x)
+            if scale != fixed.WHOLE:
+                checks.hold(session, left, checks.WORD)
             if session.is_plain and scale != fixed.WHOLE:
                 ranges.check_quotient(session, left[0], torch.tensor(1), bits)
-            return left, right, _by_number(session, left, int(divisors[0]), bits, to_zero)
+            with checks.proved(session):
+                return left, right, _by_number(session, left, int(divisors[0]), bits, to_zero)
     # Each of several divisors would need a truncation of its own.
     bits = _bits(scale, fixed.ENCODED, x, y)
+    if scale != fixed.WHOLE:
+        for operand in (left, right):
+            checks.hold(session, operand, fixed.ENCODED - 2)
     if session.is_plain and scale != fixed.WHOLE:
         ranges.check_quotient(session, left[0], right[0], bits)
-    return left, right, division.by_secret(session, left, right, bits, to_zero=to_zero)
+    with checks.proved(session):
+        return left, right, division.by_secret(session, left, right, bits, to_zero=to_zero)
 
 
 def _by_number(session: Session, x: Parts, divisor: int, bits: int, to_zero: bool) -> Parts:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import torch
 
-from tacit import components, fixed, ranges, shares
+from tacit import checks, components, fixed, ranges, shares
 from tacit.fixed import Scale
 from tacit.modes import is_tracing
 from tacit.operators.approximation.fits import FITS, USUAL
@@ -117,6 +117,15 @@ def inverse_roots(x: SecretTensor, eps: float, count: float | None = None) -> In
     if session.is_plain and not is_tracing():
         _check(session, coarse[0])
     sums = _squared(session, shares.stacked(x._parts, coarse))
+    # All that follows is in range where the coarse sums are.
+    checks.hold(session, x._parts, checks.WORD)
+    _claim(session, coarse, tuple(part[1] for part in sums))
+    with checks.proved(session):
+        return _of_sums(x, sums, eps, count)
+
+
+def _of_sums(x: SecretTensor, sums: Parts, eps: float, count: float) -> InverseRoots:
+    session, scale = x._session, x._scale
     raised = shares.add(sums, shares.trivial(session, _words(eps, scale, count)))
     digits, _ = shares.leading_zeros(session, raised, WIDTH)
     # Of an even number of zeros half: the lowest place is left where it is.
@@ -147,9 +156,20 @@ def inverse_roots(x: SecretTensor, eps: float, count: float | None = None) -> In
 
 def _squared(session: Session, x: Parts) -> Parts:
     """The sums of squares along the last of three dimensions, modulo 2^64."""
-    rows = tuple(part.reshape(-1, 1, part.shape[-1]) for part in x)
+    rows = _rows(x)
     sums = shares.matmul(session, rows, tuple(part.mT for part in rows), 0)
     return tuple(part.reshape(whole.shape[:-1]) for part, whole in zip(sums, x, strict=True))
+
+
+def _claim(session: Session, x: Parts, sums: Parts) -> None:
+    """Claims that the sums of squares of rows have words."""
+    rows = _rows(x)
+    sizes = (*rows[0].shape[:2], rows[0].shape[2], 1)
+    checks.claim_product(session, [(rows, rows, (sizes, True))], tuple(part.reshape(-1, 1) for part in sums))
+
+
+def _rows(x: Parts) -> Parts:
+    return tuple(part.reshape(-1, 1, part.shape[-1]) for part in x)
 
 
 def _check(session: Session, coarse: torch.Tensor) -> None:

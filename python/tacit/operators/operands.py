@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import cache
+from functools import cache, partial
 from typing import Any, overload
 
 import torch
@@ -135,8 +135,8 @@ def shifted(session: Session, parts: Parts, have: int, want: int) -> Parts:
             ranges.check_shift(session, parts[0], want - have)
         checks.hold(session, parts, checks.WORD + 1 - (want - have))
         return tuple(part << (want - have) for part in parts)
-    checks.hold(session, parts, checks.WORD)
-    return shares.truncate(session, parts, have - want)
+    truncate = partial(shares.truncate, session, parts, have - want)
+    return checks.hold_truncated(session, parts, truncate, have - want)
 
 
 def lifted(session: Session, value: Any, scale: Scale) -> Parts:
@@ -293,8 +293,12 @@ def together(*parts: Parts) -> list[Parts]:
 
 
 def compared(session: Session, scale: Scale) -> int:
-    """The width at which numbers of a scale are compared."""
-    return fixed.width(session.width, scale)
+    """The width at which numbers of a scale are compared. In checked mode two bits more than were promised:
+    all that the promise allows passes the check then."""
+    width = fixed.width(session.width, scale)
+    if session.is_checked and session.is_promised and width < fixed.WORD:
+        return fixed.Promised(min(fixed.WORD, width + 2))
+    return width
 
 
 def rectified(session: Session, scale: Scale) -> Comparison:
@@ -418,7 +422,11 @@ def _sum_of_terms(
         if checks.is_on(session):
             checks.hold_factor(session, x, _growth(x, term.words, of_floats or apply))
         product = tuple(apply(part, term.words) for part in x)
+        if checks.is_on(session) and product[0].numel():
+            session.claims.bounded(product, checks.TRUNCATED)
         if parts:
             product = shares.add(shares.truncate(session, parts, bits - term.bits), product)
+            if checks.is_on(session):
+                session.claims.bounded(product, checks.TRUNCATED)
         parts, bits = product, term.bits
     return parts, bits

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from tacit import ranges, shares
+from tacit import shares
 from tacit.fixed import WHOLE, WORD, Scale
 from tacit.operators.operands import compared, public, rectified, together
 from tacit.session import Session
@@ -58,8 +58,7 @@ def less(session: Session, x: Parts, y: Parts | torch.Tensor, width: int) -> Par
     words = shares.trivial(session, y) if isinstance(y, torch.Tensor) else y
     difference = shares.subtract(x, words)
     if width <= WORD:
-        if session.is_plain:
-            ranges.check_difference(session, x[0], words[0], width)
+        shares.check_difference(session, x, words, width)
         return shares.sign(session, difference, width)
     if known is None:
         of_difference, of_first, of_second = _signs(session, difference, x, words)

@@ -17,11 +17,14 @@
 
 use super::roles::{MaskWords, field};
 use super::{Replicated, pair};
+use crate::blocks;
 use crate::checking::{Checking, Hold, Kept};
 use crate::range::Tally;
 use crate::residues::{self, ROUND};
 use crate::{Bits, Parts, Result, Shift};
 use ring::pack::{pack_low, packed_words, unpack_low};
+use ring::parallel::Rates;
+use ring::stream::Reserved;
 
 /// What is added to a number so that it is not negative.
 const OFFSET: u64 = (1 << 62) - 1;
@@ -45,8 +48,10 @@ impl Checking for Replicated {
         let total: usize = x.iter().map(|x| x[0].len()).sum();
         self.channel.begin_of("lift to integers", total, &sizes);
         let mut lifted: Vec<Vec<u64>> = x.iter().map(|x| vec![0; x[0].len()]).collect();
+        let sent = x.iter().map(|x| packed(self.ranges(x[0].len())[0].len()));
+        let mut message = self.channel.memory(sent.sum());
+        let mut rest = &mut message[..];
         let mut runs = Vec::with_capacity(x.len());
-        let mut bits = Vec::new();
         for (x, out) in x.iter().zip(&mut lifted) {
             let ([first, second], n) = (pair(x), x[0].len());
             let masks = self.masks(n, |n| MaskWords {
@@ -55,46 +60,27 @@ impl Checking for Replicated {
                 k20: field(n),
             });
             let [role_0, role_1, role_2] = self.ranges(n);
-            let mut alpha = vec![0; role_0.len()];
-            masks[0].with_previous.fill(0, &mut alpha);
-            for (i, alpha) in role_0.clone().zip(&alpha) {
-                let s = first[i].wrapping_add(second[i]).wrapping_add(OFFSET);
-                let highest = s >> 63;
-                bits.push(residues::subtract(highest, residues::of_word(*alpha)));
-                let known = residues::subtract(residues::of_word(s), residues::of_word(OFFSET));
-                out[i] = residues::subtract(known, ROUND * highest);
-            }
-            let mut alpha = vec![0; role_2.len()];
-            masks[2].with_next.fill(0, &mut alpha);
-            for (i, alpha) in role_2.zip(&alpha) {
-                out[i] = residues::multiply(residues::of_word(*alpha), ROUND * (first[i] >> 63));
-            }
+            let (mine, others) = rest.split_at_mut(packed(role_0.len()));
+            rest = others;
+            let known = [first, second].map(|words| &words[role_0.clone()]);
+            opened(&masks[0].with_previous, known, &mut out[role_0], mine);
+            let known = &first[role_2.clone()];
+            helped(&masks[2].with_next, known, &mut out[role_2]);
             runs.push((role_1, second));
         }
-        let mut message = self
-            .channel
-            .memory(packed_words(bits.len(), residues::BITS));
-        pack_low(&bits, residues::BITS, &mut message);
         let (after, before) = (self.after(), self.before());
         self.send_some(after, message)?;
         self.0.round()?;
-        let n: usize = runs.iter().map(|(run, _)| run.len()).sum();
-        if n > 0 {
-            let theirs = self
-                .channel
-                .receive(before, packed_words(n, residues::BITS))?;
-            let mut bits = vec![0; n];
-            unpack_low(&theirs, residues::BITS, &mut bits);
-            let mut bits = bits.iter();
+        let words: usize = runs.iter().map(|(run, _)| packed(run.len())).sum();
+        if words > 0 {
+            let theirs = self.channel.receive(before, words)?;
+            let mut rest = &theirs[..];
             for ((run, t), out) in runs.into_iter().zip(&mut lifted) {
-                for (i, a) in run.zip(&mut bits) {
-                    let highest = t[i] >> 63;
-                    let known = residues::subtract(residues::of_word(t[i]), ROUND * highest);
-                    // What arrives is anybody's 31 bits.
-                    let both = residues::multiply(residues::of_word(*a), ROUND * highest);
-                    out[i] = residues::add(known, both);
-                }
+                let (mine, others) = rest.split_at(packed(run.len()));
+                rest = others;
+                answered(&t[run.clone()], mine, &mut out[run]);
             }
+            self.channel.give_back(theirs);
         }
         Ok(lifted)
     }
@@ -103,51 +89,58 @@ impl Checking for Replicated {
         let sizes: Vec<u64> = factors.iter().map(|factor| factor.len() as u64).collect();
         let n: usize = factors.iter().map(Vec::len).sum();
         self.channel.begin_of("multiply residues", n, &sizes);
-        let zero = self.symmetric_masks(n);
-        let (mut added, mut taken) = (vec![0; n], vec![0; n]);
-        zero.with_next.fill(0, &mut added);
-        zero.with_previous.fill(0, &mut taken);
-        let mine: Vec<u64> = factors
-            .iter()
-            .flatten()
-            .zip(added.iter().zip(&taken))
-            .map(|(summand, (added, taken))| {
-                let masked = residues::add(*summand, residues::of_word(*added));
-                residues::subtract(masked, residues::of_word(*taken))
-            })
-            .collect();
-        let mut message = self.channel.memory(packed_words(n, residues::BITS));
-        pack_low(&mine, residues::BITS, &mut message);
+        let mut mine: Vec<Vec<u64>> = factors.iter().map(|factor| vec![0; factor.len()]).collect();
+        let words: usize = factors.iter().map(|factor| packed(factor.len())).sum();
+        let mut message = self.channel.memory(words);
+        let mut rest = &mut message[..];
+        for (factor, mine) in factors.iter().zip(&mut mine) {
+            let zero = self.symmetric_masks(factor.len());
+            let (sent, others) = rest.split_at_mut(packed(factor.len()));
+            rest = others;
+            masked([&zero.with_next, &zero.with_previous], factor, mine, sent);
+        }
         let (after, before) = (self.after(), self.before());
         self.send_some(before, message)?;
         self.0.round()?;
-        let mut theirs = vec![0; n];
-        if n > 0 {
-            let message = self
-                .channel
-                .receive(after, packed_words(n, residues::BITS))?;
-            unpack_low(&message, residues::BITS, &mut theirs);
-            theirs
-                .iter_mut()
-                .for_each(|word| *word = residues::of_word(*word));
+        let mut theirs: Vec<Vec<u64>> =
+            factors.iter().map(|factor| vec![0; factor.len()]).collect();
+        if words > 0 {
+            let message = self.channel.receive(after, words)?;
+            let mut rest = &message[..];
+            for theirs in &mut theirs {
+                let (received, others) = rest.split_at(packed(theirs.len()));
+                rest = others;
+                unpack_low(received, residues::BITS, theirs);
+                // What arrives is anybody's 31 bits.
+                blocks::for_each(
+                    [&mut theirs[..]],
+                    [],
+                    #[inline(always)]
+                    |_, [words], []| {
+                        words
+                            .iter_mut()
+                            .for_each(|word| *word = residues::of_word(*word))
+                    },
+                );
+            }
+            self.channel.give_back(message);
         }
-        let mut starts = Vec::with_capacity(factors.len());
-        let mut start = 0;
-        for factor in factors {
-            starts.push(start..start + factor.len());
-            start += factor.len();
-        }
-        let component = |all: &[u64], at: usize| all[starts[at].clone()].to_vec();
         let product = |[x, y]: &[usize; 2]| {
-            let ([x0, x1], [y0, y1]) = (
-                [component(&mine, *x), component(&theirs, *x)],
-                [component(&mine, *y), component(&theirs, *y)],
+            let mut product = vec![0; mine[*x].len()];
+            blocks::for_each(
+                [&mut product],
+                [&mine[*x], &theirs[*x], &mine[*y], &theirs[*y]],
+                #[inline(always)]
+                |_, [out], [x0, x1, y0, y1]| {
+                    let n = out.len();
+                    let ([x0, x1], [y0, y1]) = ([&x0[..n], &x1[..n]], [&y0[..n], &y1[..n]]);
+                    for i in 0..n {
+                        let left = residues::multiply(x0[i], residues::add(y0[i], y1[i]));
+                        out[i] = residues::add(left, residues::multiply(x1[i], y0[i]));
+                    }
+                },
             );
-            let of = |i: usize| {
-                let left = residues::multiply(x0[i], residues::add(y0[i], y1[i]));
-                residues::add(left, residues::multiply(x1[i], y0[i]))
-            };
-            (0..x0.len()).map(of).collect()
+            product
         };
         Ok(pairs.iter().map(product).collect())
     }
@@ -203,6 +196,106 @@ impl Checking for Replicated {
         self.judging(words).fill(0, &mut coins);
         coins
     }
+}
+
+/// Words of so many residues in a message.
+fn packed(n: usize) -> usize {
+    packed_words(n, residues::BITS)
+}
+
+/// Role 0's summands of integers, and its message.
+fn opened(k20: &Reserved, known: [&[u64]; 2], out: &mut [u64], message: &mut [u64]) {
+    let offset = residues::of_word(OFFSET);
+    blocks::for_each_packed(
+        out.len(),
+        Rates {
+            outputs: [64, residues::BITS as usize],
+            inputs: [64; 2],
+        },
+        [out, message],
+        known,
+        #[inline(always)]
+        |at, [out, message], [x0, x1], [bits]| {
+            let n = out.len();
+            let (bits, x0, x1) = (&mut bits[..n], &x0[..n], &x1[..n]);
+            k20.fill(at, bits);
+            for i in 0..n {
+                let s = x0[i].wrapping_add(x1[i]).wrapping_add(OFFSET);
+                let highest = s >> 63;
+                bits[i] = residues::subtract(highest, residues::of_word(bits[i]));
+                let known = residues::subtract(residues::of_word(s), offset);
+                out[i] = residues::subtract(known, ROUND * highest);
+            }
+            pack_low(bits, residues::BITS, message);
+        },
+    );
+}
+
+/// Role 2's summands, who knows t.
+fn helped(k20: &Reserved, t: &[u64], out: &mut [u64]) {
+    blocks::for_each(
+        [out],
+        [t],
+        #[inline(always)]
+        |at, [out], [t]| {
+            k20.fill(at, out);
+            for (out, t) in out.iter_mut().zip(t) {
+                let masked = residues::of_word(residues::of_word(*out) * ROUND);
+                *out = masked & (t >> 63).wrapping_neg();
+            }
+        },
+    );
+}
+
+/// Role 1's summands, who knows t and has role 0's message.
+fn answered(t: &[u64], message: &[u64], out: &mut [u64]) {
+    blocks::for_each_packed(
+        out.len(),
+        Rates {
+            outputs: [64],
+            inputs: [64, residues::BITS as usize],
+        },
+        [out],
+        [t, message],
+        #[inline(always)]
+        |_, [out], [t, message], [bits]| {
+            let n = out.len();
+            let (bits, t) = (&mut bits[..n], &t[..n]);
+            unpack_low(message, residues::BITS, bits);
+            for i in 0..n {
+                let highest = t[i] >> 63;
+                let known = residues::subtract(residues::of_word(t[i]), ROUND * highest);
+                // What arrives is anybody's 31 bits.
+                let both = residues::of_word(bits[i] * ROUND) & highest.wrapping_neg();
+                out[i] = residues::add(known, both);
+            }
+        },
+    );
+}
+
+/// A summand with a share of zero, as this party keeps it, and as it is sent.
+fn masked([next, previous]: [&Reserved; 2], factor: &[u64], mine: &mut [u64], message: &mut [u64]) {
+    blocks::for_each_packed(
+        mine.len(),
+        Rates {
+            outputs: [64, residues::BITS as usize],
+            inputs: [64],
+        },
+        [mine, message],
+        [factor],
+        #[inline(always)]
+        |at, [mine, message], [factor], [taken]| {
+            let n = mine.len();
+            let (taken, factor) = (&mut taken[..n], &factor[..n]);
+            next.fill(at, mine);
+            previous.fill(at, taken);
+            for i in 0..n {
+                let added = residues::add(factor[i], residues::of_word(mine[i]));
+                mine[i] = residues::subtract(added, residues::of_word(taken[i]));
+            }
+            pack_low(mine, residues::BITS, message);
+        },
+    );
 }
 
 /// A plane's first bits.

@@ -2,10 +2,10 @@
 paper, domain, largest error, rounds and bits (of a number, over all links of replicated sharing, at the
 default scale); tests hold the docstrings to the meter, and docs/accuracy.md is measured from them."""
 
-from tacit.operators.approximation.exponential import exp, exp_below_zero
-from tacit.operators.approximation.quotients import divide, log, reciprocal, rsqrt, sqrt
-from tacit.operators.approximation.sigmoidal import erf, gelu, mish, sigmoid, silu, softplus, tanh
-from tacit.operators.approximation.trigonometric import arctan, cos, sin
+from tacit import checks, fixed
+from tacit.operators.approximation import exponential, quotients, sigmoidal, trigonometric
+from tacit.operators.approximation.domains import of_fractions, quotient
+from tacit.operators.approximation.series import ARGUMENT
 
 __all__ = [
     "arctan",
@@ -26,3 +26,22 @@ __all__ = [
     "sqrt",
     "tanh",
 ]
+
+arctan = of_fractions(trigonometric.arctan)
+cos = of_fractions(trigonometric.cos)
+divide = quotient(quotients.divide)
+erf = of_fractions(sigmoidal.erf)
+exp = of_fractions(exponential.exp)
+#: Where masks are added up, they are beyond all numbers.
+exp_below_zero = of_fractions(exponential.exp_below_zero, checks.WORD - ARGUMENT + fixed.DEFAULT.bits)
+gelu = of_fractions(sigmoidal.gelu)
+log = of_fractions(quotients.log)
+mish = of_fractions(sigmoidal.mish)
+reciprocal = of_fractions(quotients.reciprocal)
+rsqrt = of_fractions(quotients.rsqrt)
+sigmoid = of_fractions(sigmoidal.sigmoid)
+silu = of_fractions(sigmoidal.silu)
+sin = of_fractions(trigonometric.sin)
+softplus = of_fractions(sigmoidal.softplus)
+sqrt = of_fractions(quotients.sqrt)
+tanh = of_fractions(sigmoidal.tanh)
