@@ -207,9 +207,7 @@ class Session:
                 Flag,
                 list[
                     tuple[
-                        list[
-                            tuple[int, int, Convolution | tuple[tuple[int, int, int, int], bool] | None]
-                        ],
+                        list[tuple[int, int, Convolution | tuple[tuple[int, int, int, int], bool] | None]],
                         list[tuple[int, int]],
                         int,
                         int,

@@ -192,11 +192,21 @@ def hold_summands(session: "Session", parts: Parts, count: int) -> None:
         hold(session, parts, WORD + 1 - math.ceil(math.log2(count)))
 
 
-def hold_factor(session: "Session", parts: Parts, growth: float) -> None:
-    """Claims that what is at most so many times as large as these numbers can be truncated."""
-    if growth > 1.0:
-        # What passes may be three times as large as what must.
-        hold(session, parts, math.floor(TRUNCATED - math.log2(3.0 * growth)))
+def hold_factors(session: "Session", parts: Parts, growth: torch.Tensor) -> None:
+    """Claims that numbers which become at most so many times as large can be truncated then.
+
+    Args:
+        growth: of each number, or of all.
+    """
+    # What passes may be three times as large as what must.
+    bits = torch.floor(TRUNCATED - torch.log2(3.0 * growth.clamp(min=1.0)))
+    lowest, highest = (int(bound) for bound in bits.aminmax())
+    if lowest == highest or session.claims.bound(parts) <= lowest:
+        hold(session, parts, lowest)
+        return
+    bits = bits.expand(parts[0].shape)
+    for level in bits.unique():
+        hold(session, tuple(part[bits == level] for part in parts), float(level))
 
 
 def hold_truncated(session: "Session", parts: Parts, out: Callable[[], Parts], bits: int) -> Parts:

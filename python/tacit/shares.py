@@ -249,9 +249,7 @@ def matmul(
         session.core.matmul(*operands, *sizes, is_transposed, truncate, names, is_narrow, kept)
         if truncate or in_range:
             terms = [(x, right, (sizes, is_transposed))]
-            checks.claim_product(
-                session, terms, out, truncate=truncate, is_narrow=is_narrow, dropped=kept
-            )
+            checks.claim_product(session, terms, out, truncate=truncate, is_narrow=is_narrow, dropped=kept)
     return out
 
 
@@ -287,9 +285,7 @@ def convolution(
         session.core.convolution(images, weights, arrays, geometry.core, truncate, names, is_narrow, kept)
         if truncate or in_range:
             terms = [(x, w, geometry.core)]
-            checks.claim_product(
-                session, terms, out, truncate=truncate, is_narrow=is_narrow, dropped=kept
-            )
+            checks.claim_product(session, terms, out, truncate=truncate, is_narrow=is_narrow, dropped=kept)
     return out
 
 

@@ -557,36 +557,47 @@ fn gathered<'b>(parts: usize, n: usize, bits: impl Iterator<Item = &'b Bits>) ->
     Bits::new(1, n, planes)
 }
 
-/// [`Checking::hold`] by comparisons, for protocols that have nothing better: −2^(w−2) ≤ x < 2^(w−2).
+/// [`Checking::hold`] by comparisons, all together, for protocols that have nothing better:
+/// −2^(w−2) ≤ x < 2^(w−2).
 pub(crate) fn hold(protocol: &mut dyn Protocol, holds: &[Hold], groups: usize) -> Result<Bits> {
-    let mut counts = vec![vec![0_u64; groups]; protocol.parts()];
-    for hold in holds {
-        let n = hold.x[0].len();
-        let bound = 1_u64 << (hold.width - 2);
-        let mut both = vec![vec![0; 2 * n]; protocol.parts()];
-        let mut slices: Vec<&mut [u64]> = both.iter_mut().map(Vec::as_mut_slice).collect();
-        let mut bounds = vec![bound; 2 * n];
-        bounds[n..].fill(bound - 1);
-        protocol.trivial(&bounds, &mut slices);
-        for (both, x) in both.iter_mut().zip(hold.x) {
-            let (below, above) = both.split_at_mut(n);
-            for ((below, above), x) in below.iter_mut().zip(above).zip(*x) {
-                *below = below.wrapping_add(*x);
-                *above = above.wrapping_sub(*x);
-            }
-        }
-        let both: Vec<&[u64]> = both.iter().map(Vec::as_slice).collect();
-        let outside = protocol.sign(&both, 64)?;
-        let mut words = vec![vec![0; 2 * n]; protocol.parts()];
-        let mut slices: Vec<&mut [u64]> = words.iter_mut().map(Vec::as_mut_slice).collect();
-        protocol.bit_to_ring(&outside, &mut slices)?;
-        for (counts, words) in counts.iter_mut().zip(&words) {
-            let sum = words
-                .iter()
-                .fold(0, |sum: u64, word| sum.wrapping_add(*word));
-            counts[hold.group] = counts[hold.group].wrapping_add(sum);
+    let n = holds.iter().map(|hold| hold.x[0].len()).sum();
+    let bounds = holds
+        .iter()
+        .map(|hold| (1_u64 << (hold.width - 2), hold.x[0].len()));
+    let bounds: Vec<u64> = bounds.flat_map(|(bound, n)| vec![bound; n]).collect();
+    let below_bounds = bounds.iter().map(|bound| bound - 1);
+    let ends: Vec<u64> = bounds.iter().copied().chain(below_bounds).collect();
+    // x + 2^(w−2) and 2^(w−2) − 1 − x: neither is negative.
+    let mut both = vec![vec![0; 2 * n]; protocol.parts()];
+    let mut slices: Vec<&mut [u64]> = both.iter_mut().map(Vec::as_mut_slice).collect();
+    protocol.trivial(&ends, &mut slices);
+    for (at, both) in both.iter_mut().enumerate() {
+        let (below, above) = both.split_at_mut(n);
+        let numbers = holds.iter().flat_map(|hold| hold.x[at]);
+        for ((below, above), x) in below.iter_mut().zip(above).zip(numbers) {
+            *below = below.wrapping_add(*x);
+            *above = above.wrapping_sub(*x);
         }
     }
+    let both: Vec<&[u64]> = both.iter().map(Vec::as_slice).collect();
+    let outside = protocol.sign(&both, 64)?;
+    let mut words = vec![vec![0_u64; 2 * n]; protocol.parts()];
+    let mut slices: Vec<&mut [u64]> = words.iter_mut().map(Vec::as_mut_slice).collect();
+    protocol.bit_to_ring(&outside, &mut slices)?;
+    let counts = words.iter().map(|words| {
+        let mut counts = vec![0_u64; groups];
+        for half in words.chunks_exact(n.max(1)) {
+            let mut rest = half;
+            for hold in holds {
+                let (mine, others) = rest.split_at(hold.x[0].len());
+                rest = others;
+                let sum = mine.iter().fold(0_u64, |sum, word| sum.wrapping_add(*word));
+                counts[hold.group] = counts[hold.group].wrapping_add(sum);
+            }
+        }
+        counts
+    });
+    let counts: Vec<Vec<u64>> = counts.collect();
     let counts: Vec<&[u64]> = counts.iter().map(Vec::as_slice).collect();
     protocol.equal_zero(&counts, 64)
 }

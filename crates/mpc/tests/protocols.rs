@@ -124,7 +124,7 @@ mod checks {
 
                 #[test]
                 fn products() {
-                    checks::products(stringify!($protocol), 10);
+                    checks::products(stringify!($protocol), 10, 0);
                 }
 
                 #[test]
@@ -140,7 +140,7 @@ mod checks {
                 #[test]
                 #[ignore = "long: minutes"]
                 fn a_hundred_thousand_products() {
-                    checks::products(stringify!($protocol), 2500);
+                    (1..=250).for_each(|seed| checks::products(stringify!($protocol), 10, seed));
                 }
             })*
         };

@@ -84,7 +84,12 @@ def _summands(x: Any, y: Any) -> tuple[Parts, Parts, Scale]:
 def _bounded(result: SecretTensor, x: Any, y: Any, left: Parts, right: Parts) -> SecretTensor:
     """A sum, or a difference, of which it is known how large it is where both are."""
     session = result._session
-    if checks.is_on(session) and isinstance(x, SecretTensor) and isinstance(y, SecretTensor) and result.numel():
+    if (
+        checks.is_on(session)
+        and isinstance(x, SecretTensor)
+        and isinstance(y, SecretTensor)
+        and result.numel()
+    ):
         bits = max(session.claims.bound(left), session.claims.bound(right)) + 1
         if bits < checks.WORD:
             session.claims.bounded(result._parts, bits)
@@ -152,7 +157,9 @@ def mul(x: Any, y: Any) -> SecretTensor:
     if x._loose or y._loose:
         left, right = together(*(_of_kind(operand, dtype)._parts for operand in (x, y)))
     drop, scale = fixed.of_product(x._scale, y._scale, session.scale)
-    parts = shares.multiply(session, left, right, drop, in_range=dtype.is_floating_point or _is_exact(session, dtype))
+    parts = shares.multiply(
+        session, left, right, drop, in_range=dtype.is_floating_point or _is_exact(session, dtype)
+    )
     result = x.like(parts, scale, dtype, loose=is_loose(dtype))
     return roots.remember_squares(result, number) if is_square else result
 

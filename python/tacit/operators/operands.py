@@ -394,12 +394,13 @@ def _are_fractions(values: torch.Tensor) -> bool:
     return greatest < _SMALL and not bool((values == values.round()).all())
 
 
-def _growth(x: Parts, words: torch.Tensor, apply: Apply) -> float:
-    """How many times as large as its greatest number a product by public words can be, and a little more: what
-    the terms before this one leave is small beside it."""
-    if not x[0].numel() or not words.numel():
-        return 0.0
-    return 1.01 * float(apply(torch.ones(x[0].shape, dtype=torch.float64), words.abs().to(torch.float64)).max())
+def _growth(x: Parts, words: torch.Tensor, apply: Apply) -> torch.Tensor:
+    """How many times as large products by public words can be as the numbers, and a little more: what the terms
+    before this one leave is small beside it. Of each number where it meets one word, else of the greatest."""
+    sizes = 1.01 * words.abs().to(torch.float64)
+    if apply is torch.mul:
+        return sizes if sizes.dim() <= x[0].dim() else sizes.max()
+    return apply(torch.ones(x[0].shape, dtype=torch.float64), sizes).max()
 
 
 def _sum_of_terms(
@@ -419,8 +420,8 @@ def _sum_of_terms(
             words, factors = components.array(x[0]), components.array(term.words)
             summands, truncated = x[0].numel(), term.bits > 0
             ranges.check_product(session, words, factors, summands, check, truncated=truncated)
-        if checks.is_on(session):
-            checks.hold_factor(session, x, _growth(x, term.words, of_floats or apply))
+        if checks.is_on(session) and x[0].numel() and term.words.numel():
+            checks.hold_factors(session, x, _growth(x, term.words, of_floats or apply))
         product = tuple(apply(part, term.words) for part in x)
         if checks.is_on(session) and product[0].numel():
             session.claims.bounded(product, checks.TRUNCATED)

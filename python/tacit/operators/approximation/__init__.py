@@ -4,7 +4,7 @@ default scale); tests hold the docstrings to the meter, and docs/accuracy.md is 
 
 from tacit import checks, fixed
 from tacit.operators.approximation import exponential, quotients, sigmoidal, trigonometric
-from tacit.operators.approximation.domains import of_fractions, quotient
+from tacit.operators.approximation.domains import PASSES, of_fractions, quotient
 from tacit.operators.approximation.series import ARGUMENT
 
 __all__ = [
@@ -31,7 +31,7 @@ arctan = of_fractions(trigonometric.arctan)
 cos = of_fractions(trigonometric.cos)
 divide = quotient(quotients.divide)
 erf = of_fractions(sigmoidal.erf)
-exp = of_fractions(exponential.exp)
+exp = of_fractions(exponential.exp, result=PASSES)
 #: Where masks are added up, they are beyond all numbers.
 exp_below_zero = of_fractions(exponential.exp_below_zero, checks.WORD - ARGUMENT + fixed.DEFAULT.bits)
 gelu = of_fractions(sigmoidal.gelu)

@@ -16,9 +16,16 @@ PASSES = fixed.ENCODED - 2
 
 
 def of_fractions(
-    function: Callable[Concatenate[SecretTensor, Options], SecretTensor], domain: int = PASSES
+    function: Callable[Concatenate[SecretTensor, Options], SecretTensor],
+    domain: int = PASSES,
+    result: int | None = None,
 ) -> Callable[Concatenate[SecretTensor, Options], SecretTensor]:
-    """A function of fractions, of whose words that many bits must pass."""
+    """A function of fractions.
+
+    Args:
+        domain: bits of their words that must pass.
+        result: the same of its values with 16 fraction bits, where they become the greatest number beyond that.
+    """
 
     @wraps(function)
     def run(x: SecretTensor, *args: Options.args, **options: Options.kwargs) -> SecretTensor:
@@ -28,7 +35,10 @@ def of_fractions(
         x = fraction(x)
         checks.hold(session, x._parts, domain)
         with checks.proved(session):
-            return function(x, *args, **options)
+            found = function(x, *args, **options)
+        if result is not None:
+            checks.hold(session, found._parts, result + found._scale.bits - fixed.DEFAULT.bits)
+        return found
 
     return run
 

@@ -1,0 +1,316 @@
+"""Checked mode: no overflow goes unseen, only who would learn a result is told, and nothing else changes."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import tacit
+from tacit import checks
+from tacit.compile.trial import tried as compared
+from tacit.errors import RangeError
+from tacit.tensor import SecretTensor
+
+sys.path.insert(0, str(Path(__file__).parent / "operators"))
+
+import overflows
+
+FAMILIES = [
+    {"protocol": "replicated", "parties": 3},
+    {"protocol": "additive", "parties": 2, "source": "dealer"},
+]
+
+#: Two that are shared, and whose product is not.
+LARGE = torch.tensor([3.0, 1e6])
+
+
+def shared(*tensors: torch.Tensor) -> list[SecretTensor]:
+    return [tacit.share(each, owner=at % 2) for at, each in enumerate(tensors)]
+
+
+def opened(secret: torch.Tensor, to: int | None = None) -> Any:
+    """Its values, or which operators are told of in their place."""
+    try:
+        value = secret.reveal(to=to)  # type: ignore[attr-defined]
+    except RangeError as error:
+        return error.operators
+    return None if value is None else value.tolist()
+
+
+def in_checks(fn: Callable[..., Any], *args: Any, **setting: Any) -> Any:
+    """What all parties say alike."""
+    told = tacit.launch(fn, *args, checked=True, **setting)
+    assert all(each == told[0] for each in told)
+    return told[0]
+
+
+# What is refused ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("setting", [*FAMILIES, {"protocol": "plain", "parties": 2}])
+def test_what_is_shown_of_numbers_of_all_magnitudes_is_right(setting: dict[str, Any]) -> None:
+    """`overflows.py` goes through as many as are asked for."""
+    told, missed = overflows.tried(128, 7, setting)
+    assert not missed
+    counts = [sum(n for (_, each), n in told.items() if each == how) for how in ("right", "refused")]
+    assert min(counts) > 30, counts
+
+
+@pytest.mark.parametrize("without", ["hold", "claim_product"])
+def test_without_its_claims_overflows_are_missed(without: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the test above would notice."""
+    monkeypatch.setattr(checks, without, lambda *_, **__: None)
+    assert overflows.tried(128, 7, {"protocol": "replicated"})[1]
+
+
+@pytest.mark.parametrize("setting", FAMILIES)
+def test_no_value_below_2_to_20_times_one_below_2_to_8_is_refused(setting: dict[str, Any]) -> None:
+    generator = torch.Generator().manual_seed(1)
+
+    def below(power: int) -> torch.Tensor:
+        edge = 2.0**power - 2.0**-16
+        powers = torch.rand(14, generator=generator, dtype=torch.float64) * (power + 16) - 16
+        signs = torch.tensor([1.0, -1.0] * 8, dtype=torch.float64)
+        values = torch.cat([torch.tensor([edge, edge], dtype=torch.float64), 2.0**powers]) * signs
+        return (values * 2.0**16).round() / 2.0**16
+
+    x, y = below(20), below(8)
+
+    def program() -> None:
+        one, other = shared(x, y)
+        found = [one * other, one * y, x * other, torch.outer(one, other), one.reshape(1, -1) * other]
+        found += [torch.addcmul(one, one, other), nn.functional.conv1d(one[None], other[None, None, :1])]
+        for each in found:
+            each.reveal()  # type: ignore[attr-defined]
+        assert torch.allclose(found[0].reveal(), x * y, rtol=0, atol=2.0**-16)  # type: ignore[attr-defined]
+
+    tacit.launch(program, checked=True, **setting)
+
+
+def test_the_error_names_operator_module_and_line() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.Sequential(nn.Linear(2, 2, bias=False), nn.ReLU(), nn.Linear(2, 1, bias=False))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.layers(x)
+
+    net = Net()
+    with torch.no_grad():
+        net.layers[0].weight.fill_(1.0)
+        net.layers[2].weight.fill_(1e6)
+
+    def program() -> Any:
+        tacit.share_module(net, owner=0)
+        (secret,) = shared(LARGE)
+        with pytest.raises(RangeError, match=r"in module 'layers\.2', .*test_checked\.py:\d+") as error:
+            net(secret).reveal()
+        assert "layers.0" not in str(error.value)
+        return error.value.operators
+
+    (operator,) = in_checks(program)
+    assert operator.startswith("aten.mm.default in module 'layers.2'")
+
+
+# Whom it concerns --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("setting", FAMILIES)
+def test_what_overflowed_stops_what_depends_on_it_and_nothing_else(setting: dict[str, Any]) -> None:
+    def program() -> list[Any]:
+        x, y = shared(LARGE, LARGE)
+        bad, good = x * y, x + y
+        later = torch.relu(bad * 0)
+        y[1] = 1.0
+        return [opened(each) for each in (good, bad, good * 2, later, x * y)]
+
+    good, bad, twice, later, again = in_checks(program, **setting)
+    assert (good, twice, again) == ([6.0, 2e6], [12.0, 4e6], [9.0, 1e6])
+    assert bad[0].startswith("aten.mul.Tensor in no module")
+    assert set(bad) <= set(later)
+
+
+@pytest.mark.parametrize("setting", FAMILIES)
+def test_the_receiver_alone_is_told(setting: dict[str, Any]) -> None:
+    def program() -> list[Any]:
+        x, y = shared(LARGE, LARGE)
+        return [opened(x * y, to=1), opened(x + y, to=0), opened(x + y)]
+
+    told = tacit.launch(program, checked=True, **setting)
+    assert [each[0] for each in told if each[0] is not None] == [told[1][0]]
+    assert told[1][0][0].startswith("aten.mul.Tensor")
+    assert told[0][1] == [6.0, 2e6]
+    assert all(each[2] == [6.0, 2e6] for each in told)
+
+
+def _written_to(x: SecretTensor, y: SecretTensor) -> SecretTensor:
+    result = x * y
+    x.zero_()
+    y[:] = 1.0
+    return result
+
+
+def _written_to_by_itself(x: SecretTensor, y: SecretTensor) -> SecretTensor:
+    x.mul_(y)
+    x.mul_(0)
+    return x
+
+
+def _of_views(x: SecretTensor, y: SecretTensor) -> SecretTensor:
+    whole = torch.stack([x, y])
+    result = whole[0] * whole[1]
+    whole.fill_(0)
+    return result[1:]
+
+
+def _optimised(x: SecretTensor, y: SecretTensor) -> SecretTensor:
+    weight = x.detach().requires_grad_()
+    optimizer = torch.optim.SGD([weight], lr=0.5)
+    (weight * y * y).sum().backward()
+    optimizer.step()
+    return weight.detach()
+
+
+@pytest.mark.parametrize("way", [_written_to, _written_to_by_itself, _of_views, _optimised])
+def test_what_is_written_later_hides_no_overflow(way: Callable[..., SecretTensor]) -> None:
+    def program(values: torch.Tensor) -> Any:
+        return opened(way(*shared(values, values)))
+
+    assert isinstance(in_checks(program, LARGE), tuple)
+    assert isinstance(in_checks(program, torch.tensor([3.0, 4.0])), list)
+
+
+def test_an_overflow_is_in_what_is_saved(tmp_path: Path) -> None:
+    def module() -> nn.Linear:
+        return nn.Linear(2, 1, bias=False)
+
+    def save() -> None:
+        own = tacit.share_module(module(), owner=0, trainable=True)
+        with torch.no_grad():
+            own.weight.copy_(torch.stack(shared(LARGE, LARGE)).prod(0, keepdim=True))
+        tacit.save_checkpoint(tmp_path / f"{tacit.session().party}", own, step=1)
+
+    def load() -> Any:
+        own = tacit.share_module(module(), owner=0, trainable=True)
+        tacit.load_checkpoint(tmp_path / f"{tacit.session().party}", own)
+        return opened(own.weight)
+
+    tacit.launch(save, checked=True)
+    assert all(each[0].startswith("aten.") for each in tacit.launch(load))
+
+
+# What it costs, and when -------------------------------------------------------------------------------------
+
+
+def test_rounds_are_those_of_the_program_until_something_is_opened() -> None:
+    def program() -> tuple[int, int]:
+        x, y = shared(torch.ones(8, 8), torch.ones(8, 8))
+        meter, before = tacit.session().meter, tacit.session().meter.total.rounds
+        for _ in range(5):
+            x = torch.relu(x @ y * 0.1) + y * y
+        computed = meter.total.rounds
+        x.reveal()
+        return computed - before, meter.total.rounds - computed
+
+    usual, checked = tacit.launch(program)[0], tacit.launch(program, checked=True)[0]
+    assert checked[0] == usual[0]
+    # Coins, holds and looking at them, lifting, multiplying, a comparison with zero, joining; and flags.
+    assert 0 < checked[1] - usual[1] < 30
+
+
+def test_where_much_waits_it_is_settled_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "MOST_WAITING", 100)
+
+    def program() -> list[Any]:
+        x, y = shared(torch.full((50,), 1e6), torch.full((50,), 2.0))
+        found = x
+        for _ in range(4):
+            found = found * y
+        assert tacit.session().claims._elements <= 250
+        return [opened(found[:1]), opened((x * x + x)[:1])]
+
+    right, wrong = in_checks(program)
+    assert right == [1.6e7]
+    assert wrong[0].startswith("aten.mul.Tensor")
+
+
+def test_what_lies_outside_of_the_block_is_not_checked() -> None:
+    def program() -> list[Any]:
+        x, y = shared(LARGE, LARGE)
+        before = x * y
+        with tacit.checked():
+            inside = x * y
+        return [isinstance(opened(each), tuple) for each in (before, inside, x * y)]
+
+    assert tacit.launch(program)[0] == [False, True, False]
+
+
+# Who can, and how it is said ---------------------------------------------------------------------------------
+
+
+def test_three_parties_of_additive_sharing_are_told_what_to_do() -> None:
+    def program() -> None:
+        shared(LARGE)
+
+    with pytest.raises(
+        tacit.MisuseError, match="for three parties of replicated sharing, and for two"
+    ) as error:
+        tacit.launch(program, checked=True, parties=3, protocol="additive", source="dealer")
+    assert "tacit.check" in str(error.value)
+    tacit.launch(program, checked=True)
+    tacit.launch(program, checked=True, parties=2, protocol="additive", source="dealer")
+
+
+def test_a_party_that_does_not_check_is_noticed() -> None:
+    def program() -> None:
+        x, y = shared(LARGE, LARGE)
+        if tacit.session().party:
+            with tacit.checked():
+                (x * y).reveal()
+        else:
+            (x * y).reveal()
+
+    with pytest.raises(tacit.DesyncError, match="programs differ"):
+        tacit.launch(program)
+
+
+def test_a_promised_width_is_held() -> None:
+    def program(greatest: float) -> Any:
+        with tacit.comparison_width(32):
+            (x,) = shared(torch.tensor([-1.0, greatest]))
+            return opened(torch.relu(x))
+
+    for greatest in (2.0**15 - 1, 1e4):
+        assert in_checks(program, greatest) == [0.0, greatest]
+    for greatest in (2.0**17, 1e6, 2.0**16 * 3, 1e9):
+        assert in_checks(program, greatest)[0].startswith("aten.relu")
+
+
+# Compiled ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("setting", FAMILIES)
+@pytest.mark.parametrize("streams", [1, 2])
+def test_compiled_programs_are_checked(setting: dict[str, Any], streams: int) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Conv2d(1, 2, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(32, 8), nn.GELU(), nn.Linear(8, 3)
+    ).eval()
+    program, weights = tacit.compile(model, torch.randn(1, 1, 4, 4))
+    images = torch.randn(2, 1, 4, 4)
+    trial = compared(program, weights, [images], transport="memory", streams=streams, checked=True, **setting)
+    assert trial.compiled.normalised_squared_error < 1e-5
+    assert trial.eager.normalised_squared_error < 1e-5
+    with torch.no_grad():
+        model[3].weight.fill_(1e6)
+    program, weights = tacit.compile(model, torch.randn(1, 1, 4, 4))
+    with pytest.raises(RangeError, match="out of range") as error:
+        compared(
+            program, weights, [1e4 * images], transport="memory", streams=streams, checked=True, **setting
+        )
+    assert error.value.operators
