@@ -48,7 +48,7 @@ def in_checks(fn: Callable[..., Any], *args: Any, **setting: Any) -> Any:
     return told[0]
 
 
-# What is refused ---------------------------------------------------------------------------------------------
+# What is refused -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("setting", [*FAMILIES, {"protocol": "plain", "parties": 2}])
@@ -117,7 +117,7 @@ def test_the_error_names_operator_module_and_line() -> None:
     assert operator.startswith("aten.mm.default in module 'layers.2'")
 
 
-# Whom it concerns --------------------------------------------------------------------------------------------
+# Whom it concerns ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("setting", FAMILIES)
@@ -204,7 +204,7 @@ def test_an_overflow_is_in_what_is_saved(tmp_path: Path) -> None:
     assert all(each[0].startswith("aten.") for each in tacit.launch(load))
 
 
-# What it costs, and when -------------------------------------------------------------------------------------
+# What it costs, and when -----------------------------------------------------------------------------
 
 
 def test_rounds_are_those_of_the_program_until_something_is_opened() -> None:
@@ -250,7 +250,7 @@ def test_what_lies_outside_of_the_block_is_not_checked() -> None:
     assert tacit.launch(program)[0] == [False, True, False]
 
 
-# Who can, and how it is said ---------------------------------------------------------------------------------
+# Who can, and how it is said -------------------------------------------------------------------------
 
 
 def test_three_parties_of_additive_sharing_are_told_what_to_do() -> None:
@@ -291,7 +291,7 @@ def test_a_promised_width_is_held() -> None:
         assert in_checks(program, greatest)[0].startswith("aten.relu")
 
 
-# Compiled ----------------------------------------------------------------------------------------------------
+# Compiled --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("setting", FAMILIES)

@@ -46,11 +46,11 @@ INSIDE = {
         ["setup"],
     ],
     "mpc": [
-        ["agreement", "bits", "blocks", "broadcast", "dense", "keys", "leaves", "sealed", "threat_model"],
+        ["agreement", "bits", "blocks", "broadcast", "dense", "keys", "leaves", "residues", "sealed", "threat_model"],
         ["gaussian", "group", "learned", "operand", "range", "width"],
-        ["affine", "correlations", "cost", "submission", "tree"],
+        ["affine", "checking", "correlations", "cost", "submission", "tree"],
         ["protocol"],
-        ["guards", "lanes", "steps"],
+        ["checks", "guards", "lanes", "steps"],
         ["additive", "functions", "integers", "plain", "replicated", "series"],
         ["providers"],
         ["open"],
@@ -87,7 +87,7 @@ INSIDE = {
         ["flags", "kernels", "session"],
         ["beginning"],
         ["door", "operands", "riscv"],
-        ["operations"],
+        ["checks", "operations"],
     ],
 }
 
@@ -98,6 +98,7 @@ MODULES = [
     ["errors", "flags", "providers", "remedies"],
     ["checksums", "copying", "maps", "modes"],
     ["components", "delay", "fixed", "lasting", "meter", "storages"],
+    ["checks"],
     ["session", "starting", "_entry"],
     ["processes", "_party", "generators", "paths", "refusals", "trace", "tracing"],
     ["launch", "ranges"],

@@ -1,20 +1,22 @@
-"""The checked mode: what is computed on shares is checked, in secret, to be what the integers behind them give.
+"""The checked mode: what is computed on shares is checked, in secret, to be what the integers behind them
+give.
 
-Words hold numbers of −2^63 to 2^63. A sum or a product that needs more is another number, without a sign of it.
-In checked mode each operator leaves a *claim*: which products it made of what, and to how many bits numbers must
-be *held* for what it did with them (sums, shifts, comparisons of fewer bits, products by public numbers). A claim
-has a flag (``flags``), so that it travels with the operator's results. Claims are settled together, by
-``_core.Session.settle``, when something is opened: until then nothing is sent for them. Where much waits, they
-are settled before.
+Words hold numbers of −2^63 to 2^63. A sum or a product that needs more is another number, without a sign of
+it. In checked mode each operator leaves a *claim*: which products it made of what, and to how many bits
+numbers must be *held* for what it did with them (sums, shifts, comparisons of fewer bits, products by public
+numbers). A claim has a flag (``flags``), so that it travels with the operator's results. Claims are settled
+together, by ``_core.Session.settle``, when something is opened: until then nothing is sent for them. Where
+much waits, they are settled before.
 
-What operators work out within proved bounds, such as the series of a function, makes no claims (``proved``): what
-goes in is held to the domain of the function instead.
+What operators work out within proved bounds, such as the series of a function, makes no claims (``proved``):
+what goes in is held to the domain of the function instead. What is known to have few bits, by what made it,
+is not held again (``Claims.bound``).
 """
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -28,20 +30,30 @@ from tacit.flags import Dependencies
 from tacit.modes import is_tracing
 from tacit.storages import Geometry, geometry
 
-if TYPE_CHECKING:
-    from tacit.session import Session
-
-Parts = Sequence[torch.Tensor]
+Parts = tuple[torch.Tensor, ...]
 
 #: Elements that wait for their checks, at most, before an operator of the program begins.
 MOST_WAITING = 1 << 25
 
-#: What is held to no fewer bits passes below 2^60: two numbers of that are added, or one is truncated, without a
-#: doubt.
+#: What is held to no fewer bits passes below 2^60: two numbers of that are added, or one is truncated,
+#: without a doubt.
 WORD = 60
 
 #: Magnitudes of what is truncated are below two to this.
 TRUNCATED = 62
+
+
+class Checked(Protocol):
+    """What checks need of a session."""
+
+    core: _core.Session
+    parties: int
+    protocol: str
+    claims: "Claims"
+    is_checked: bool
+
+    def claimant(self) -> str:
+        """What is carried out, and where."""
 
 
 class Claim:
@@ -108,8 +120,7 @@ class Claims:
         return found
 
     def bound(self, parts: Parts) -> int:
-        """Magnitudes of these numbers are below 2^this, whatever it was that they were made of; claims that the
-        numbers depend on are true for that."""
+        """Magnitudes of these numbers are below 2^this if the claims hold that they depend on."""
         found = self._bounds.get(parts[0].untyped_storage()._cdata) if self._bounds else None
         return fixed.WORD if found is None else found[1]
 
@@ -159,13 +170,13 @@ def _version(part: torch.Tensor) -> int | None:
     return None if part.is_inference() else part._version
 
 
-def is_on(session: "Session") -> bool:
+def is_on(session: Checked) -> bool:
     """Whether what is computed now is to be checked."""
     return session.is_checked and not is_tracing()
 
 
 @contextmanager
-def proved(session: "Session") -> Iterator[None]:
+def proved(session: Checked) -> Iterator[None]:
     """Within it nothing is claimed: whoever computes has proved that it stays in range."""
     before, session.is_checked = session.is_checked, False
     try:
@@ -174,9 +185,9 @@ def proved(session: "Session") -> Iterator[None]:
         session.is_checked = before
 
 
-def hold(session: "Session", parts: Parts, bits: float) -> None:
-    """Claims that numbers are no greater than what is done with them allows: magnitudes below 2^bits pass, those
-    from 3·2^bits on do not."""
+def hold(session: Checked, parts: Parts, bits: float) -> None:
+    """Claims that numbers are no greater than what is done with them allows: magnitudes below 2^bits pass,
+    those from 3·2^bits on do not."""
     if not is_on(session) or not parts[0].numel():
         return
     if session.claims.bound(parts) <= bits:
@@ -186,13 +197,13 @@ def hold(session: "Session", parts: Parts, bits: float) -> None:
     claim.holds[place] = min(width, claim.holds.get(place, width))
 
 
-def hold_summands(session: "Session", parts: Parts, count: int) -> None:
+def hold_summands(session: Checked, parts: Parts, count: int) -> None:
     """Claims that sums of so many numbers have words."""
     if count > 1:
         hold(session, parts, WORD + 1 - math.ceil(math.log2(count)))
 
 
-def hold_factors(session: "Session", parts: Parts, growth: torch.Tensor) -> None:
+def hold_factors(session: Checked, parts: Parts, growth: torch.Tensor) -> None:
     """Claims that numbers which become at most so many times as large can be truncated then.
 
     Args:
@@ -205,11 +216,12 @@ def hold_factors(session: "Session", parts: Parts, growth: torch.Tensor) -> None
         hold(session, parts, lowest)
         return
     bits = bits.expand(parts[0].shape)
-    for level in bits.unique():
-        hold(session, tuple(part[bits == level] for part in parts), float(level))
+    for level in range(lowest, highest + 1):
+        which = bits == level
+        hold(session, tuple(part[which] for part in parts), level)
 
 
-def hold_truncated(session: "Session", parts: Parts, out: Callable[[], Parts], bits: int) -> Parts:
+def hold_truncated(session: Checked, parts: Parts, out: Callable[[], Parts], bits: int) -> Parts:
     """What is truncated by so many bits, of numbers that are held to what can be."""
     if not is_on(session):
         return out()
@@ -222,13 +234,13 @@ def hold_truncated(session: "Session", parts: Parts, out: Callable[[], Parts], b
     return found
 
 
-def known(session: "Session", parts: Parts, bits: int) -> None:
+def known(session: Checked, parts: Parts, bits: int) -> None:
     """Numbers that were made just now are below 2^bits, whatever they are."""
     if is_on(session) and parts[0].numel():
         session.claims.bounded(parts, bits)
 
 
-def inherit(session: "Session", out: Parts, *given: Parts) -> None:
+def inherit(session: Checked, out: Parts, *given: Parts) -> None:
     """Results that are no greater than what they were made of."""
     if is_on(session):
         bits = max(map(session.claims.bound, given))
@@ -236,9 +248,9 @@ def inherit(session: "Session", out: Parts, *given: Parts) -> None:
             session.claims.bounded(out, bits)
 
 
-def kept(session: "Session", shape: Sequence[int], *, has_truncated: bool = False) -> list[NDArray[np.int64]]:
-    """Where an operation that truncates leaves what its check needs: what it dropped, and, where it goes on with
-    it, what was truncated."""
+def kept(session: Checked, shape: Sequence[int], *, has_truncated: bool = False) -> list[NDArray[np.int64]]:
+    """Where an operation that truncates leaves what its check needs: what it dropped, and, where it goes on
+    with it, what was truncated."""
     if not is_on(session):
         return []
     arrays = 1 + (session.core.parts if has_truncated else 0)
@@ -246,7 +258,7 @@ def kept(session: "Session", shape: Sequence[int], *, has_truncated: bool = Fals
 
 
 def claim_product(
-    session: "Session",
+    session: Checked,
     terms: Sequence[tuple[Parts, Parts, Any]],
     out: Parts,
     *,
@@ -282,7 +294,7 @@ def claim_product(
         claims.bounded(result, TRUNCATED + 2 - truncate)
 
 
-def check_available(session: "Session") -> None:
+def check_available(session: Checked) -> None:
     """Whether a session's protocol has checks.
 
     Raises:
@@ -290,7 +302,7 @@ def check_available(session: "Session") -> None:
     """
     if not session.core.checks:
         raise MisuseError(
-            f"checked mode is for three parties of replicated sharing, and for two of additive sharing, not for "
-            f"{session.parties} of {session.protocol}: choose one of these, or leave checked out and rehearse "
-            'with tacit.check and protocol="plain"'
+            "checked mode is for three parties of replicated sharing, and for two of additive sharing, not "
+            f"for {session.parties} of {session.protocol}: choose one of these, or leave checked out and "
+            "rehearse the program with tacit.check"
         )

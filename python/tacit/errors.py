@@ -118,14 +118,14 @@ class RangeError(MisuseError):
         said = []
         if operators:
             said.append(
-                f"out of range: {'; '.join(operators)}. There is no result: a number that was computed there needs "
-                "more bits than it has. Scale the data down, or take fewer fraction bits"
+                f"out of range: {'; '.join(operators)}. There is no result: a number that was computed there "
+                "needs more bits than it has. Scale the data down, or take fewer fraction bits"
             )
         if layers:
             said.append(
-                f"numbers left the range that the program was compiled for in {', '.join(layers)}: there is no "
-                "result. Compile it with calibration data like these inputs, with a greater margin, or without "
-                "calibration"
+                f"numbers left the range that the program was compiled for in {', '.join(layers)}: there is "
+                "no result. Compile it with calibration data like these inputs, with a greater margin, or "
+                "without calibration"
             )
         made = cls(". ".join(said))
         made.layers, made.operators = tuple(layers), tuple(operators)

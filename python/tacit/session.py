@@ -355,7 +355,8 @@ def connect(
         timeout: longest wait for one message in seconds, instead of the file's.
         threads: threads of this process's kernels, PyTorch's among them; all cores if not given.
         record: whether ``Session.demand`` keeps what is asked of the source of correlations.
-        checked: whether all is computed in checked mode, as within :func:`checked`, instead of what the file says.
+        checked: whether all is computed in checked mode, as within :func:`checked`, instead of what the
+            file says.
 
     Raises:
         SetupError: file, address or certificates are wrong.
@@ -396,13 +397,13 @@ def comparison_width(bits: int) -> Iterator[None]:
 def checked() -> Iterator[None]:
     """Within it, what is computed is checked: no overflow goes unseen.
 
-    Every sum, product, truncation, comparison of fewer bits, fraction made of an integer and quotient is checked,
-    in secret, beside the computation. If one left its range there is no result: whoever was to learn what depends
-    on it is told which operators failed, with their modules and lines, and nobody else is.
+    Every sum, product, truncation, comparison of fewer bits, fraction made of an integer and quotient is
+    checked, in secret, beside the computation. If one left its range there is no result: whoever was to learn
+    what depends on it is told which operators failed, with their modules and lines, and nobody else is.
 
-    Checks are those of three parties of replicated sharing and of two of additive sharing, and of the reference. No
-    value below 2^20 times one below 2^8 is refused. Messages for checks are sent right before something is
-    revealed, or where much waits for them.
+    Three parties of replicated sharing can check, and two of additive sharing. No value below 2^20 times one
+    below 2^8 is refused; greater ones may be, where they are within two bits of what is wrong. Messages for
+    checks are sent right before something is revealed, or where much waits for them.
 
     Raises:
         MisuseError: a session that has no checks.

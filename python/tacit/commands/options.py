@@ -69,8 +69,8 @@ def add_checked(command: argparse.ArgumentParser, besides: str = "") -> None:
     command.add_argument(
         "--checked",
         action="store_true",
-        help="check in secret that every number stays in its range, and show no result where one does not; the "
-        f"same at every party{besides}",
+        help="check in secret that every number stays in its range, and show no result where one does not; "
+        f"the same at every party{besides}",
     )
 
 

@@ -8,8 +8,7 @@ from tacit import checks, fixed, shares
 from tacit.fixed import DEFAULT, WHOLE, Scale
 from tacit.modes import is_backward
 from tacit.operators import powers, probabilities, roots
-from tacit.operators.approximation import divide
-from tacit.operators.approximation import wide
+from tacit.operators.approximation import divide, wide
 from tacit.operators.approximation.domains import quotient
 from tacit.operators.operands import (
     Number,
@@ -73,7 +72,7 @@ def add(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
 
 
 def _summands(x: Any, y: Any) -> tuple[Parts, Parts, Scale]:
-    """Two operands as components at one scale, of which the secret ones are held to what a sum has a word for."""
+    """Two operands as components at one scale, the secret ones held to what a sum has a word for."""
     left, right, scale = aligned(x, y)
     for operand, parts in ((x, left), (y, right)):
         if isinstance(operand, SecretTensor):

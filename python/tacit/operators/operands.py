@@ -395,8 +395,9 @@ def _are_fractions(values: torch.Tensor) -> bool:
 
 
 def _growth(x: Parts, words: torch.Tensor, apply: Apply) -> torch.Tensor:
-    """How many times as large products by public words can be as the numbers, and a little more: what the terms
-    before this one leave is small beside it. Of each number where it meets one word, else of the greatest."""
+    """How many times as large products by public words can be as the numbers, and a little more: what the
+    terms before this one leave is small beside it. Of each number where it meets one word, else of the
+    greatest."""
     sizes = 1.01 * words.abs().to(torch.float64)
     if apply is torch.mul:
         return sizes if sizes.dim() <= x[0].dim() else sizes.max()
@@ -411,8 +412,8 @@ def _sum_of_terms(
     check: Apply | None,
     of_floats: Apply | None,
 ) -> tuple[Parts, int]:
-    """The terms' products, added up, and their fraction bits; ``of_floats`` is the map on float64, where it is
-    another one than on words."""
+    """The terms' products, added up, and their fraction bits; ``of_floats`` is the map on float64, where it
+    is another one than on words."""
     parts: Parts = ()
     bits = 0
     for term in reversed(factor.terms):

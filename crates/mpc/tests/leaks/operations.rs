@@ -1,7 +1,7 @@
 //! What is looked at, for every protocol.
 
 use mpc::{
-    Addend, Affine, Bilinear, Bits, Compared, Operand, OwnedLane, PartsMut, Protocol, Result,
+    Addend, Affine, Bilinear, Bits, Compared, Hold, Operand, OwnedLane, PartsMut, Protocol, Result,
     Shift, Tally, Term, functions,
 };
 use ring::convolution::Convolution;
@@ -60,7 +60,7 @@ impl Inputs {
     }
 }
 
-pub const OPERATIONS: [(&str, Operation); 30] = [
+pub const OPERATIONS: [(&str, Operation); 33] = [
     ("share", |p, inputs| {
         Shared::input(p, inputs.owner, &inputs.secret).map(drop)
     }),
@@ -159,6 +159,27 @@ pub const OPERATIONS: [(&str, Operation); 30] = [
         },
     ),
     ("look at guards", look),
+    ("lift to integers", |p, inputs| lifted(p, inputs).map(drop)),
+    ("multiply residues", |p, inputs| {
+        let lifted = lifted(p, inputs)?;
+        match p.checking() {
+            Some(checking) if !lifted.is_empty() => checking.multiply(&lifted, &[[0, 0]]).map(drop),
+            _ => Ok(()),
+        }
+    }),
+    ("hold to a range", |p, inputs| {
+        // By comparisons, where there is a source.
+        if p.correlated().is_some() {
+            return Ok(());
+        }
+        let hold = Hold {
+            x: &inputs.x.slices(),
+            width: 24,
+            group: 0,
+        };
+        let checking = p.checking().expect("there are checks");
+        checking.hold(&[hold], 1).map(drop)
+    }),
     ("AND", |p, inputs| p.and(&inputs.bit, &inputs.bit).map(drop)),
     ("sign", |p, inputs| p.sign(&inputs.x.slices(), 64).map(drop)),
     ("sign of 32 bits", |p, inputs| {
@@ -254,6 +275,14 @@ fn look(p: &mut dyn Protocol, inputs: &Inputs) -> Result<()> {
     };
     let tallies: Vec<Tally> = (0..n).map(|_| Tally::of(10, sums)).collect();
     p.in_range(&tallies.iter().collect::<Vec<_>>()).map(drop)
+}
+
+/// Residues of the integers; none where there are no checks.
+fn lifted(p: &mut dyn Protocol, inputs: &Inputs) -> Result<Vec<Vec<u64>>> {
+    let checking = p.checking();
+    checking.map_or(Ok(Vec::new()), |checking| {
+        checking.lift(&[&inputs.x.slices()])
+    })
 }
 
 /// A map of operands cut to its size.
