@@ -51,13 +51,14 @@ def _matmul() -> Work:
     return lambda: x @ y
 
 
-def _module(module: nn.Module, *shape: int) -> Work:
+def module(own: nn.Module, *shape: int) -> Work:
+    """Inference by a module of party 0's, of numbers of that shape."""
     x = _secret(*shape)
-    tacit.share_module(module.eval(), owner=0)
+    tacit.share_module(own.eval(), owner=0)
 
     def work() -> Any:
         with torch.inference_mode():
-            return module(x)
+            return own(x)
 
     return work
 
@@ -114,29 +115,29 @@ def _latency() -> Work:
     return work
 
 
-def _of_model(make: Callable[[], models.Example]) -> Work:
+def inference(make: Callable[[], models.Example]) -> Work:
     """Inference: the model is party 0's, what goes in party 1's."""
-    module, x = make()
+    own, x = make()
     secret = tacit.share(x, owner=1)
-    tacit.share_module(module.eval(), owner=0)
+    tacit.share_module(own.eval(), owner=0)
 
     def work() -> Any:
         with torch.inference_mode():
-            return module(secret)
+            return own(secret)
 
     return work
 
 
-def _training(make: Callable[[], nn.Module], *shape: int) -> Work:
+def training(make: Callable[[], nn.Module], *shape: int) -> Work:
     """A step of SGD: forward, loss, backward, update."""
     x = _secret(*shape)
     targets = tacit.share(torch.arange(shape[0]) % 10 if tacit.session().party == 0 else None, owner=0)
-    module = tacit.share_module(make(), owner=0, trainable=True)
-    optimizer = torch.optim.SGD(module.parameters(), lr=0.01)
+    own = tacit.share_module(make(), owner=0, trainable=True)
+    optimizer = torch.optim.SGD(own.parameters(), lr=0.01)
 
     def work() -> Any:
         optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(module(x), targets)
+        loss = nn.functional.cross_entropy(own(x), targets)
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
 
@@ -151,30 +152,30 @@ CASES: dict[str, Case] = {
     "mul_1e6": Case(_mul, runs_in_each=10),
     "matmul_512": Case(_matmul, costly_by_transfer=True),
     "conv_64x56x56": Case(
-        lambda: _module(nn.Conv2d(64, 64, 3, padding=1), 1, 64, 56, 56), costly_by_transfer=True
+        lambda: module(nn.Conv2d(64, 64, 3, padding=1), 1, 64, 56, 56), costly_by_transfer=True
     ),
     "relu_1e6": Case(_relu),
     "relu_1e6_w32": Case(_relu_short),
     "less_1e6": Case(_less),
-    "maxpool_64x112x112": Case(lambda: _module(nn.MaxPool2d(2), 1, 64, 112, 112)),
+    "maxpool_64x112x112": Case(lambda: module(nn.MaxPool2d(2), 1, 64, 112, 112)),
     "argmax_1000x10": Case(_argmax),
     "softmax_100x1000": Case(lambda: _softmax(100, 1000)),
     "softmax_1000x10": Case(lambda: _softmax(1000, 10)),
     "gelu_1e6": Case(_gelu, 3),
-    "layernorm_128x768": Case(lambda: _module(nn.LayerNorm(768), 128, 768)),
+    "layernorm_128x768": Case(lambda: module(nn.LayerNorm(768), 128, 768)),
     "sort_1e4": Case(_sort),
     "transformer_block": Case(
-        lambda: _module(models.transformer_block(), 1, 128, 768), 3, costly_by_transfer=True
+        lambda: module(models.transformer_block(), 1, 128, 768), 3, costly_by_transfer=True
     ),
-    "lenet_1": Case(lambda: _module(models.lenet(), 1, 1, 28, 28)),
-    "lenet_128": Case(lambda: _module(models.lenet(), 128, 1, 28, 28), 3, costly_by_transfer=True),
-    "lenet_training_128": Case(lambda: _training(models.lenet, 128, 1, 28, 28), 3, costly_by_transfer=True),
-    "resnet18_1": Case(lambda: _of_model(lambda: models.of_image("resnet18")), 3, costly_by_transfer=True),
+    "lenet_1": Case(lambda: module(models.lenet(), 1, 1, 28, 28)),
+    "lenet_128": Case(lambda: module(models.lenet(), 128, 1, 28, 28), 3, costly_by_transfer=True),
+    "lenet_training_128": Case(lambda: training(models.lenet, 128, 1, 28, 28), 3, costly_by_transfer=True),
+    "resnet18_1": Case(lambda: inference(lambda: models.of_image("resnet18")), 3, costly_by_transfer=True),
     "latency_mul_1000": Case(_latency, 3),
-    "alexnet_training_32": _large(lambda: _training(models.alexnet, 32, 3, 32, 32)),
-    "vgg16_training_32": _large(lambda: _training(models.vgg16, 32, 3, 32, 32)),
-    "bert_base_128": _large(lambda: _of_model(models.bert_base)),
-    "vit_b16_1": _large(lambda: _of_model(models.vit_b16)),
-    "text_sentiment_32": _large(lambda: _of_model(models.text_sentiment)),
-    "wav2letter": _large(lambda: _of_model(models.wav2letter)),
+    "alexnet_training_32": _large(lambda: training(models.alexnet, 32, 3, 32, 32)),
+    "vgg16_training_32": _large(lambda: training(models.vgg16, 32, 3, 32, 32)),
+    "bert_base_128": _large(lambda: inference(models.bert_base)),
+    "vit_b16_1": _large(lambda: inference(models.vit_b16)),
+    "text_sentiment_32": _large(lambda: inference(models.text_sentiment)),
+    "wav2letter": _large(lambda: inference(models.wav2letter)),
 }

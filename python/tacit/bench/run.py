@@ -9,8 +9,9 @@ import time
 from typing import Any
 
 import tacit
-from tacit.bench import compiled, federations
+from tacit.bench import checked, compiled, federations
 from tacit.bench.cases import CASES, Case
+from tacit.bench.checked import CHECKED, Checked
 from tacit.bench.compiled import COMPILED, Compiled
 from tacit.bench.federations import FEDERATIONS, Federation
 from tacit.bench.programs import PROGRAMS
@@ -28,6 +29,7 @@ TIMEOUT_OF_TRANSFER = 1800.0
 GROUPS = {
     "models": [name for name, case in CASES.items() if case.only_by_name],
     "compiled": list(COMPILED),
+    "checked": list(CHECKED),
     "federations": [name for name, case in FEDERATIONS.items() if case.only_by_name],
 }
 
@@ -39,7 +41,7 @@ def chosen(names: list[str], programs: bool = False) -> list[str]:
     Raises:
         MisuseError: a name is unknown.
     """
-    usual: dict[str, Case | Compiled | Federation] = {**CASES, **COMPILED, **FEDERATIONS}
+    usual: dict[str, Case | Compiled | Checked | Federation] = {**CASES, **COMPILED, **CHECKED, **FEDERATIONS}
     known = {**usual, **PROGRAMS}
     names = [each for name in names for each in GROUPS.get(name, [name])]
     for name in names:
@@ -52,6 +54,8 @@ def chosen(names: list[str], programs: bool = False) -> list[str]:
 
 def serves(name: str, setting: Setting) -> bool:
     """Whether a case can be measured under a setting: servers of federations have one protocol."""
+    if name in CHECKED:
+        return checked.serves(setting)
     return name not in FEDERATIONS or setting == Setting()
 
 
@@ -67,6 +71,12 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
         return federations.measure(name, threads)
     if name in COMPILED:
         return compiled.measure(name, setting, threads)
+    if name in CHECKED:
+        if not serves(name, setting):
+            raise MisuseError(
+                f"{name}: checked mode is for replicated sharing, or additive between two parties"
+            )
+        return checked.measure(name, setting, threads)
     threads = threads or max(1, (os.cpu_count() or 1) // setting.members)
     warm_up, repetitions, runs_in_each = _case(name).runs(setting.source)
     results = tacit.launch(

@@ -49,6 +49,36 @@ def rounds_of_federations(entries: list[dict[str, Any]]) -> Table:
     return table
 
 
+def checked_mode(setting: Setting, entries: list[dict[str, Any]]) -> Table:
+    """Work without checked mode and in it, a row each."""
+    table = Table(
+        title=f"{setting.title}, checked mode, TCP with TLS 1.3 on loopback",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    table.caption = (
+        "By turns in one session, each until all that is checked is settled: seconds, MB that all parties "
+        "send, rounds; and how many times as much it takes in checked mode."
+    )
+    table.add_column("case", overflow="fold")
+    for heading in ("", "median", "least", "MB", "rounds", "times", "times MB"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for entry in entries:
+        for kind in ("usual", "checked"):
+            found = entry[kind]
+            table.add_row(
+                entry["name"].removeprefix("checked_") if kind == "usual" else "",
+                kind,
+                f"{found['seconds_median']:.4f}",
+                f"{found['seconds_min']:.4f}",
+                f"{sum(found['bytes_sent_per_party']) / 1e6:.2f}",
+                str(found["rounds"]),
+                f"{entry['times_the_seconds']:.2f}" if kind == "checked" else "",
+                f"{entry['times_the_bytes']:.2f}" if kind == "checked" else "",
+            )
+    return table
+
+
 def compiled_models(setting: Setting, entries: list[dict[str, Any]]) -> Table:
     """Models before compilation and after it, a row each."""
     table = Table(

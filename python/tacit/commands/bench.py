@@ -33,7 +33,8 @@ def add(commands: Any) -> None:
         "text_sentiment_32, wav2letter, alexnet_training_32, vgg16_training_32, (compiled), each beside the "
         "same before compilation: compiled_logistic_regression, "
         "_logistic_regression_argmax, _secureml, _minionn, _lenet, _squeezenet, _resnet50, _densenet121, "
-        "_chest_xray, _retinopathy, and (federations): "
+        "_chest_xray, _retinopathy, (checked), each beside the same without checks: checked_resnet18_1, "
+        "checked_transformer_block, checked_digits_training_32, and (federations): "
         "federated_mean_vgg11, _vgg11_100ms, _densenet121, _resnet18, _simpledla, _vgg11_bound, "
         "federated_fltrust_vgg11, federated_krum_vgg11, federated_median_1e6, federated_mean_1e6_of_1000",
     )
@@ -75,10 +76,11 @@ def _measure(
     entries: list[dict[str, Any]],
 ) -> None:
     """All cases under one setting; their entries come to those that there are."""
+    from tacit.bench.checked import CHECKED
     from tacit.bench.compiled import COMPILED
     from tacit.bench.federations import FEDERATIONS
     from tacit.bench.run import measure, serves
-    from tacit.bench.tables import compiled_models, costs, rounds_of_federations
+    from tacit.bench.tables import checked_mode, compiled_models, costs, rounds_of_federations
 
     print_threat_model(console, setting)
     first, memory = len(entries), []
@@ -95,7 +97,10 @@ def _measure(
     compiled = [entry for entry, _ in found if entry["name"] in COMPILED]
     if compiled:
         console.print(compiled_models(setting, compiled))
-    others = {**COMPILED, **FEDERATIONS}
+    checked = [entry for entry, _ in found if entry["name"] in CHECKED]
+    if checked:
+        console.print(checked_mode(setting, checked))
+    others = {**COMPILED, **CHECKED, **FEDERATIONS}
     measured = [(entry, peak) for entry, peak in found if entry["name"] not in others]
     if measured:
         console.print(costs(setting, *map(list, zip(*measured, strict=True))))

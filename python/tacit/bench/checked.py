@@ -1,0 +1,98 @@
+"""What checked mode costs: the same work with and without it, by turns in one session."""
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import tacit
+from tacit.bench import models
+from tacit.bench.cases import Work, inference, module, training
+from tacit.bench.settings import Setting
+from tacit.demo.digits import BATCH, DigitNet
+
+#: Longest wait for one message, in seconds.
+TIMEOUT = 600.0
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One measurement; it is made where it is named."""
+
+    prepare: Callable[[], Work]
+    repetitions: int = 3
+    only_by_name: bool = True
+
+
+CHECKED: dict[str, Checked] = {
+    "checked_resnet18_1": Checked(lambda: inference(lambda: models.of_image("resnet18"))),
+    "checked_transformer_block": Checked(lambda: module(models.transformer_block(), 1, 128, 768)),
+    "checked_digits_training_32": Checked(lambda: training(DigitNet, BATCH, 1, 8, 8), 5),
+}
+
+
+def serves(setting: Setting) -> bool:
+    """Whether there is a checked mode under it."""
+    return setting == Setting() or (setting.source is not None and setting.parties == 2)
+
+
+def measure(name: str, setting: Setting, threads: int | None) -> tuple[dict[str, Any], int]:
+    """The entry of a case in the report, and 0: memory is not measured."""
+    threads = threads or max(1, (os.cpu_count() or 1) // setting.members)
+    told = tacit.launch(
+        _party,
+        name,
+        parties=setting.parties,
+        protocol=setting.protocol,
+        source=setting.source,
+        transport="tcp",
+        timeout=TIMEOUT,
+        threads=threads,
+    )
+    usual, checked = (_of_all([each[at] for each in told]) for at in (0, 1))
+    return {
+        "name": name,
+        "protocol": setting.protocol,
+        "parties": setting.parties,
+        "source": setting.source,
+        "transport": "tcp",
+        "threads": threads,
+        "repetitions": CHECKED[name].repetitions,
+        "seconds_median": checked["seconds_median"],
+        "usual": usual,
+        "checked": checked,
+        "times_the_bytes": sum(checked["bytes_sent_per_party"]) / sum(usual["bytes_sent_per_party"]),
+        "times_the_seconds": checked["seconds_median"] / usual["seconds_median"],
+    }, 0
+
+
+def _of_all(told: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    slowest = [max(times) for times in zip(*(each["times"] for each in told), strict=True)]
+    return {
+        "seconds_median": statistics.median(slowest),
+        "seconds_min": min(slowest),
+        "bytes_sent_per_party": [each["bytes_sent"] for each in told],
+        "rounds": max(each["rounds"] for each in told),
+    }
+
+
+def _party(name: str) -> list[dict[str, Any]]:
+    """Usual and checked, by turns; what is checked is settled at the end, as an opening would do."""
+    session = tacit.session()
+    with tacit.checked():
+        work = CHECKED[name].prepare()
+    found: list[dict[str, Any]] = [{"times": []}, {"times": []}]
+    work()
+    for _ in range(CHECKED[name].repetitions):
+        for at, is_checked in enumerate((False, True)):
+            before, started = session.meter.total, time.perf_counter()
+            with tacit.checked() if is_checked else nullcontext():
+                work()
+            session.claims.settle()
+            found[at]["times"].append(time.perf_counter() - started)
+            spent = session.meter.total - before
+            found[at] |= {"bytes_sent": spent.bytes_sent, "rounds": spent.rounds}
+    return found
