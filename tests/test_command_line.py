@@ -336,6 +336,24 @@ def test_three_real_processes_from_the_example(tmp_path: Path) -> None:
     assert "['an argument']" in said[0][0]
 
 
+def test_a_configuration_has_everything_checked(tmp_path: Path) -> None:
+    config = example(tmp_path)
+    text = config.read_text()
+    assert "# checked = true" in text
+    config.write_text(text.replace("# checked = true", "checked = true"))
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import tacit, torch\n"
+        "x = tacit.share(torch.tensor([1e6, 2.0]) if tacit.session().party == 1 else None, owner=1)\n"
+        "print((x + x).reveal())\n"
+        "(x * x).reveal()\n"
+    )
+    for code, out, err in run_parties(config, program, [0, 1, 2]):
+        assert code == 1
+        assert out == "tensor([2.0000e+06, 4.0000e+00])\n"
+        assert f"out of range: aten.mul.Tensor in no module, {program}:4" in err
+
+
 def test_a_program_may_leave_by_exit(tmp_path: Path) -> None:
     config = example(tmp_path)
     program = tmp_path / "program.py"

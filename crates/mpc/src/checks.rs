@@ -419,7 +419,7 @@ fn combined(
                 ));
             }
             let (x, y) = (lifted.at(term.x), lifted.at(term.y));
-            if let Bilinear::Elementwise { .. } = term.map {
+            if let Some(inner) = inner_products(&term.map) {
                 // Once, whatever it meets, and for both combinations.
                 let pair = [term.x, term.y].map(|place| {
                     *single.entry(place).or_insert_with(|| {
@@ -428,13 +428,13 @@ fn combined(
                     })
                 });
                 pairs.push(pair);
-                owners.push((at, None));
+                owners.push((at, Asked::Each(inner)));
                 continue;
             }
             for (number, weights) in drawn.iter().enumerate() {
                 factors.extend(weights.contract(&term.map, x, y));
                 pairs.push([factors.len() - 2, factors.len() - 1]);
-                owners.push((at, Some(number)));
+                owners.push((at, Asked::Combined(number)));
             }
         }
         for (number, weights) in drawn.iter().enumerate() {
@@ -444,25 +444,51 @@ fn combined(
         weights.push(drawn);
     }
     let multiplied = checking.multiply(&factors, &pairs)?;
-    for ((at, number), found) in owners.into_iter().zip(multiplied) {
+    for ((at, asked), found) in owners.into_iter().zip(multiplied) {
         let above = products[at]
             .1
             .shift
             .map_or(0, |shift| checking.above(shift));
         let above = residues::power_of_two(above);
         for one in 0..COMBINATIONS {
-            let sum = match number {
-                None => weights[at][one].combine(|i| found[i]),
-                Some(number) if number == one => {
-                    residues::of_word(found.iter().map(|x| residues::folded(*x)).sum())
+            let sum = match asked {
+                Asked::Each(1) => weights[at][one].combine(|i| found[i]),
+                Asked::Each(inner) => {
+                    weights[at][one].combine(|i| sum_of(&found[i * inner..][..inner]))
                 }
-                Some(_) => continue,
+                Asked::Combined(number) if number == one => sum_of(&found),
+                Asked::Combined(_) => continue,
             };
             let sums = &mut sums[COMBINATIONS * at + one];
             *sums = residues::add(*sums, residues::multiply(above, sum));
         }
     }
     Ok(sums)
+}
+
+/// What is multiplied for a term.
+#[derive(Clone, Copy)]
+enum Asked {
+    /// Its operands, element by element; a result is the sum of so many.
+    Each(usize),
+    /// What is left of them for the combination of that number.
+    Combined(usize),
+}
+
+/// How many products of elements a result is the sum of, where each element of an operand meets one other: a combination
+/// would leave as many, and each one its own.
+fn inner_products(map: &Bilinear) -> Option<usize> {
+    match *map {
+        Bilinear::Elementwise { .. } => Some(1),
+        Bilinear::Matrix { m: 1, k, n: 1, .. } | Bilinear::ByTransposed { m: 1, k, n: 1, .. } => {
+            Some(k)
+        }
+        _ => None,
+    }
+}
+
+fn sum_of(numbers: &[u64]) -> u64 {
+    residues::of_word(numbers.iter().map(|x| residues::folded(*x)).sum())
 }
 
 fn no_terms() -> Error {

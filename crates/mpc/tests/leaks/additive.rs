@@ -71,7 +71,7 @@ fn ranges(operation: &str, parties: usize) -> (usize, usize) {
         // 48 words of 16 spans.
         "look at guards" => sum(&[mask, one, one, one, one, one, one, one, one, one, one]),
         "lift to integers" if parties == 2 => truncation,
-        "multiply residues" if parties == 2 => sum(&[truncation, product, truncation]),
+        "multiply residues" if parties == 2 => sum(&[product, truncation]),
         // Among more there are no checks, and holds are comparisons.
         "lift to integers" | "multiply residues" | "hold to a range" => (0, 0),
         other => panic!("no count for {other}"),

@@ -159,12 +159,16 @@ pub const OPERATIONS: [(&str, Operation); 33] = [
         },
     ),
     ("look at guards", look),
-    ("lift to integers", |p, inputs| lifted(p, inputs).map(drop)),
+    ("lift to integers", |p, inputs| match p.checking() {
+        Some(checking) => checking.lift(&[&inputs.x.slices()]).map(drop),
+        None => Ok(()),
+    }),
     ("multiply residues", |p, inputs| {
-        let lifted = lifted(p, inputs)?;
+        let summands = inputs.x.0[0].iter().map(|word| word % ((1 << 31) - 1));
+        let factor: Vec<u64> = summands.collect();
         match p.checking() {
-            Some(checking) if !lifted.is_empty() => checking.multiply(&lifted, &[[0, 0]]).map(drop),
-            _ => Ok(()),
+            Some(checking) => checking.multiply(&[factor], &[[0, 0]]).map(drop),
+            None => Ok(()),
         }
     }),
     ("hold to a range", |p, inputs| {
@@ -275,14 +279,6 @@ fn look(p: &mut dyn Protocol, inputs: &Inputs) -> Result<()> {
     };
     let tallies: Vec<Tally> = (0..n).map(|_| Tally::of(10, sums)).collect();
     p.in_range(&tallies.iter().collect::<Vec<_>>()).map(drop)
-}
-
-/// Residues of the integers; none where there are no checks.
-fn lifted(p: &mut dyn Protocol, inputs: &Inputs) -> Result<Vec<Vec<u64>>> {
-    let checking = p.checking();
-    checking.map_or(Ok(Vec::new()), |checking| {
-        checking.lift(&[&inputs.x.slices()])
-    })
 }
 
 /// A map of operands cut to its size.
