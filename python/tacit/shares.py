@@ -7,6 +7,7 @@ what is here needs the protocol.
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from tacit import _core, checks, fixed, ranges, tracing
 from tacit.components import array, made_of
-from tacit.errors import RangeError
+from tacit.errors import NetworkError, PeerError, RangeError
 from tacit.flags import Known, each_of, union
 from tacit.maps import Geometry, Matrices, shape_of
 from tacit.session import Session
@@ -166,6 +167,10 @@ def reveal(session: Session, x: Parts, to: int | None, known: Known = None) -> t
         open_ = session.core.reveal_bits if x[0].dtype == torch.uint8 else session.core.reveal
         failed = open_(_arrays(x), to, None if out is None else array(out), each_of(known))
         if failed:
+            if to is None:
+                # Whoever ends by this error ends the others': by then all have it.
+                with suppress(PeerError, NetworkError):
+                    session.core.confirm()
             raise RangeError.of(failed)
     return out
 
