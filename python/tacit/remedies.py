@@ -18,9 +18,9 @@ class Remedy(NamedTuple):
     instead: str
 
 
-#: What refusals say that are about writing, and about tensors of which a compiler asks what they are made of;
-#: and nothing, which fits all.
-INTO_PLAIN, FLATTENED, ANYTHING = "into a plain", "taken apart", ""
+#: What refusals say that are about writing, about tensors of which a compiler asks what they are made of, and
+#: about files; and nothing, which fits all.
+INTO_PLAIN, FLATTENED, PICKLED, ANYTHING = "into a plain", "taken apart", "pickled", ""
 
 #: PyTorch has one forward mode for all threads, and parties may be threads.
 BACKWARDS = (
@@ -38,8 +38,18 @@ UNCOMPILED = (
     "plain model, before it is shared"
 )
 
+#: The names that Lightning's packages have, one by one and all in one.
+LIGHTNING = ("lightning", "pytorch_lightning", "lightning_fabric")
+
 #: The first that fits is told.
 REMEDIES = (
+    Remedy(
+        "transformers.trainer",
+        ANYTHING,
+        "item()",
+        "the Trainer keeps how large losses were: have it know them, by a class of yours whose "
+        "training_step(self, *args, **kwargs) returns super().training_step(*args, **kwargs).reveal()",
+    ),
     Remedy(
         "transformers.generation",
         ANYTHING,
@@ -88,6 +98,60 @@ REMEDIES = (
         "pad_sequence",
         INTO_PLAIN,
         "pad each by torch.nn.functional.pad, and torch.stack them",
+    ),
+    *(
+        Remedy(
+            package,
+            ANYTHING,
+            PICKLED,
+            "make the Trainer with enable_checkpointing=False, and keep the model by tacit.save_checkpoint",
+        )
+        for package in LIGHTNING
+    ),
+    *(
+        Remedy(
+            package,
+            ANYTHING,
+            ANYTHING,
+            "log for the Trainer's results, bars, loggers and callbacks what all may know: "
+            "self.log(name, value.reveal())",
+        )
+        for package in LIGHTNING
+    ),
+    Remedy(
+        "ignite.engine",
+        ANYTHING,
+        ANYTHING,
+        "the engine's output is a number by default: give output_transform=lambda x, y, y_pred, loss: "
+        "loss.detach(), which stays secret, or loss.reveal()",
+    ),
+    Remedy(
+        "ignite.metrics",
+        ANYTHING,
+        ANYTHING,
+        "metrics of ignite are numbers: reveal what they are made of, by output_transform=lambda output: "
+        "tuple(each.reveal() for each in output), or compute them in secret by torchmetrics",
+    ),
+    Remedy(
+        "ignite.handlers",
+        ANYTHING,
+        ANYTHING,
+        "have it judge by what all may know: score_function=lambda engine: engine.state.output.reveal()",
+    ),
+    Remedy(
+        "skorch.utils",
+        ANYTHING,
+        ANYTHING,
+        "skorch makes arrays of the classes that a NeuralNetClassifier is fitted to, and of predictions: fit "
+        "a skorch.NeuralNet, and predict by net.forward(x), which stays secret",
+    ),
+    Remedy(
+        "skorch.net",
+        ANYTHING,
+        ANYTHING,
+        "skorch's history keeps how large losses were: have it know them, by a class of yours whose "
+        "train_step(self, *args, **kwargs), and validation_step likewise, returns "
+        '{**step, "loss": step["loss"].detach().reveal()} of step = super().train_step(*args, **kwargs)',
     ),
     Remedy("torch._functorch", "jvp", ANYTHING, BACKWARDS),
     Remedy("torch.autograd.forward_ad", "make_dual", ANYTHING, BACKWARDS),

@@ -324,10 +324,10 @@ class SecretTensor(_Tensor):
         return torch.Tensor.__rtruediv__(self, other)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise MisuseError(
-            "a secret tensor lives in its session and is not pickled; tacit.save_checkpoint keeps each "
-            "party's shares of a module, and reveal() gives a plain tensor"
+        instead = remedies.here(remedies.PICKLED) or (
+            "tacit.save_checkpoint keeps each party's shares of a module, and reveal() gives a plain tensor"
         )
+        raise MisuseError(f"a secret tensor lives in its session and is not pickled; {instead}")
 
     def backward(self, *args: Any, **kwargs: Any) -> None:
         """As of any tensor.
