@@ -1,9 +1,11 @@
-"""What Python's brackets and augmented assignments do where secrets meet them, before PyTorch looks at
-them: a single secret number as an index chooses in secret, where PyTorch would read it; and a plain tensor
-that a secret is written into becomes secret, as the object that it is.
+"""What Python's brackets and assignments do where secrets meet them, before PyTorch looks at them: a single
+secret number as an index chooses in secret, where PyTorch would read it; a plain tensor that a secret is
+written into becomes secret, as the object that it is; and ``plain.data = y`` takes the plain numbers of a
+tensor that secrets may be written into.
 
 These methods are ``torch.Tensor``'s own, since the tensor whose they are may be plain. Where no secret takes
-part they are PyTorch's.
+part they are PyTorch's, which take less time alone: they are in place as long as a session is open in this
+process.
 """
 
 import weakref
@@ -11,11 +13,13 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+import numpy as np
 import torch
 
 from tacit.errors import MisuseError
 from tacit.modes import is_tracing
 from tacit.public import PublicTensor
+from tacit.session import while_open
 from tacit.tensor import SecretTensor
 
 #: Assignments that write into the tensor on their left.
@@ -35,20 +39,26 @@ ASSIGNMENTS = (
     "__ixor__",
 )
 
+#: PyTorch's own, or whatever a library has put in their place.
 _read = torch.Tensor.__getitem__
 _write = torch.Tensor.__setitem__
 
+_DATA: Any = torch._C.TensorBase.data
+
 #: All of a dimension.
 _ALL = slice(None)
+
+#: What no secret is in, as an index or a value. All that is indexed comes this way, plain or not.
+_PLAIN = frozenset({int, slice, type(None), type(...), bool, float, torch.Tensor, np.ndarray})
 
 
 def _is_secret(index: Any) -> bool:
     """Whether any index is secret."""
     if type(index) is not tuple:
         return isinstance(index, SecretTensor)
-    # All that is indexed, plain or not, comes this way: a generator takes twice as long.
+    # A generator takes twice as long.
     for each in index:  # noqa: SIM110
-        if isinstance(each, SecretTensor):
+        if type(each) not in _PLAIN and isinstance(each, SecretTensor):
             return True
     return False
 
@@ -92,7 +102,7 @@ def _explicit(tensor: torch.Tensor, indices: list[Any]) -> list[Any]:
 
 
 def _getitem(self: torch.Tensor, index: Any) -> Any:
-    if not _is_secret(index):
+    if type(index) in _PLAIN or not _is_secret(index):
         return _read(self, index)
     indices = _explicit(self, _each(index))
     for at, each in enumerate(indices):
@@ -104,6 +114,8 @@ def _getitem(self: torch.Tensor, index: Any) -> Any:
 
 
 def _setitem(self: torch.Tensor, index: Any, value: Any) -> None:
+    if type(index) in _PLAIN and type(value) in _PLAIN:
+        return _write(self, index, value)
     is_secret = _is_secret(index)
     if not is_secret and not isinstance(value, SecretTensor):
         return _write(self, index, value)
@@ -168,24 +180,57 @@ def admit(tensor: torch.Tensor) -> None:
     memory.add(tensor)  # type: ignore[arg-type]
 
 
+def _set_data(self: torch.Tensor, value: Any) -> None:
+    if type(value) is not torch.Tensor:
+        value = value.settled() if isinstance(value, PublicTensor) else value
+        if isinstance(value, SecretTensor):
+            raise MisuseError(
+                "a secret tensor as the data of a plain one: take the secret one in its place, and in a "
+                "module torch.nn.Parameter(secret); tacit.share_module makes all of a module's tensors secret"
+            )
+        if isinstance(value, PublicTensor):
+            value = value.lent_to(self)
+    _DATA.__set__(self, value)
+
+
 def _users(tensor: torch.Tensor) -> int:
     """How many tensors of PyTorch's have that memory."""
     return int(torch._C._storage_Use_Count(tensor.untyped_storage()._cdata)) - 1
 
 
-def _assignment(name: str) -> Callable[..., Any]:
-    assign = getattr(torch.Tensor, name)
-
+def _assignment(assign: Any) -> Callable[..., Any]:
     @wraps(assign)
     def assigned(self: torch.Tensor, value: Any) -> Any:
-        if isinstance(value, SecretTensor):
+        if type(value) not in _PLAIN and isinstance(value, SecretTensor):
             admit(self)
         return assign(self, value)
 
     return assigned
 
 
-torch.Tensor.__getitem__ = wraps(_read)(_getitem)  # type: ignore[method-assign,assignment]
-torch.Tensor.__setitem__ = wraps(_write)(_setitem)  # type: ignore[method-assign,assignment]
-for _name in ASSIGNMENTS:
-    setattr(torch.Tensor, _name, _assignment(_name))
+#: What stood in the place of each method that is, if ``torch.Tensor`` itself had it.
+_before: dict[str, Any] = {}
+
+
+def _install() -> None:
+    global _read, _write
+    _read, _write = torch.Tensor.__getitem__, torch.Tensor.__setitem__
+    own: dict[str, Any] = {"__getitem__": wraps(_read)(_getitem), "__setitem__": wraps(_write)(_setitem)}
+    own |= {name: _assignment(getattr(torch.Tensor, name)) for name in ASSIGNMENTS}
+    # Reading it takes as long as ever.
+    own["data"] = property(_DATA.__get__, _set_data)
+    for name, method in own.items():
+        _before[name] = vars(torch.Tensor).get(name)
+        setattr(torch.Tensor, name, method)
+
+
+def _remove() -> None:
+    for name, method in _before.items():
+        if method is None:
+            delattr(torch.Tensor, name)
+        else:
+            setattr(torch.Tensor, name, method)
+    _before.clear()
+
+
+while_open(_install, _remove)

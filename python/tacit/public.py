@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import torch
 
+from tacit.errors import MisuseError
 from tacit.session import session
 from tacit.tensor import SecretTensor, check_party, wrapped
 
@@ -19,6 +20,8 @@ class Memory:
         #: Its components, once a secret was written into it.
         self.secret: SecretTensor | None = None
         self._views: list[weakref.ref[PublicTensor]] = []
+        #: Plain tensors that were given this memory, and would not become secret with it.
+        self.lent: list[weakref.ref[torch.Tensor]] = []
 
     def add(self, view: "PublicTensor") -> None:
         """One more view of it."""
@@ -34,10 +37,19 @@ class Memory:
 
         Args:
             secret: its elements in the order in which they lie.
+
+        Raises:
+            MisuseError: a plain tensor has the same memory.
         """
+        if any(each() is not None for each in self.lent):
+            raise MisuseError(
+                "a secret is written into y, whose memory a plain tensor has since `x.data = y` or "
+                "`x.set_(y)`, and x would stay as it is: give x a copy, x.data = y.clone()"
+            )
         self.secret = secret
         for each in self._views:
-            if (view := each()) is not None:
+            # One that was given its own memory as its data is there twice, and has become secret by then.
+            if isinstance(view := each(), PublicTensor):
                 view.settled()
         self._views = []
 
@@ -81,6 +93,12 @@ class PublicTensor(torch.Tensor):
         _fill(self, secret, parts)
         return self
 
+    def lent_to(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The plain tensor, for one that is given its memory."""
+        self._memory.lent = [each for each in self._memory.lent if each() is not None]
+        self._memory.lent.append(weakref.ref(tensor))
+        return self._plain
+
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -107,7 +125,7 @@ class PublicTensor(torch.Tensor):
     def data(self, value: torch.Tensor) -> None:
         if not isinstance(value, SecretTensor | PublicTensor):
             value = PublicTensor(value.detach())
-        torch.Tensor.data.__set__(self, value)  # type: ignore[attr-defined]
+        torch._C.TensorBase.data.__set__(self, value)  # type: ignore[attr-defined]
         if isinstance(value, PublicTensor):
             self._plain, self._memory = value._plain, value._memory
             self._memory.add(self)

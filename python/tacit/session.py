@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from itertools import count
-from threading import Timer, get_ident
+from threading import Lock, Timer, get_ident
 from typing import Any, NoReturn, Protocol
 from weakref import ref
 
@@ -263,6 +263,36 @@ WAITS = "tacit: this party's program has ended, and waits for the other parties'
 #: Sessions that are open in this process, whatever thread they run in.
 _open: set[int] = set()
 
+#: What is done before the first of them opens, and after the last has ended.
+_around: list[tuple[Callable[[], None], Callable[[], None]]] = []
+_opening = Lock()
+
+
+def while_open(begin: Callable[[], None], end: Callable[[], None]) -> None:
+    """Has this be done whenever a session opens in this process while there is none, and whenever there is
+    none any more."""
+    with _opening:
+        _around.append((begin, end))
+        if _open:
+            begin()
+
+
+def _opened(current: "Session") -> None:
+    with _opening:
+        if not _open:
+            for begin, _ in _around:
+                begin()
+        _open.add(id(current))
+
+
+def _ended(current: "Session") -> None:
+    with _opening:
+        _open.discard(id(current))
+        if not _open:
+            for _, end in _around:
+                end()
+
+
 _current: ContextVar[Session | None] = ContextVar("tacit_session", default=None)
 
 
@@ -297,7 +327,7 @@ def running(core: _core.Session, patience: float | None = None) -> Iterator[Sess
     for so many seconds, that is said on standard error; the wait goes on as long as they live."""
     current = Session(core)
     token = _current.set(current)
-    _open.add(id(current))
+    _opened(current)
     try:
         yield current
         _close(core, patience)
@@ -315,7 +345,7 @@ def running(core: _core.Session, patience: float | None = None) -> Iterator[Sess
             error.args = (f"{error}{CHANGED_THREAD}",)
         raise
     finally:
-        _open.discard(id(current))
+        _ended(current)
         _current.reset(token)
 
 

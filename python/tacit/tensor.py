@@ -1,6 +1,8 @@
 """The secret tensor: a ``torch.Tensor`` whose values no party holds."""
 
+import sys
 from collections.abc import Callable, Sequence
+from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, overload
 
 import torch
@@ -62,6 +64,24 @@ class _LeftForLater:
         dependencies.use_within(known)
         tensor._parts = parts
         return tensor._parts
+
+
+class _Flatten:
+    """A method that tracers find, and ``torch.nn.Module`` does not where its ``to()`` or ``double()`` puts
+    tensors in the place of others: of tensors that have the method it swaps the contents, which fails, or
+    breaks the next ``backward()``, where anything was computed of them. Of all others it assigns the data."""
+
+    def __init__(self, method: Callable[["SecretTensor"], Any]) -> None:
+        self._method = method
+
+    def __get__(self, tensor: "SecretTensor | None", owner: type) -> Any:
+        # PyTorch asks whether there is the method by functions of one module.
+        asking = sys._getframe(1)
+        while asking.f_globals.get("__name__") == "torch.utils._python_dispatch" and asking.f_back:
+            asking = asking.f_back
+        if asking.f_code is torch.nn.Module._apply.__code__:
+            raise AttributeError("a module assigns data")
+        return self._method if tensor is None else MethodType(self._method, tensor)
 
 
 class SecretTensor(_Tensor):
@@ -177,6 +197,7 @@ class SecretTensor(_Tensor):
         """The second component, where there are two."""
         return self._parts[1]
 
+    @_Flatten
     def __tensor_flatten__(self) -> tuple[list[str], tuple[Any, ...]]:
         """The names of its components, and all else that it is.
 
@@ -272,14 +293,18 @@ class SecretTensor(_Tensor):
 
     @data.setter
     def data(self, value: torch.Tensor) -> None:
+        if not isinstance(value, SecretTensor) and value.shape == self.shape and value.dtype == self.dtype:
+            # Public numbers, as zeros like it are.
+            value = self.detach().clone().copy_(value)
         if not isinstance(value, SecretTensor):
             raise MisuseError(
-                "a secret tensor's data are secret: assign a secret tensor, such as share() makes"
+                "a secret tensor's data are secret: assign a secret tensor, such as share() makes, or a "
+                "public one of the same shape and dtype"
             )
         if value._session is not self._session:
             raise MisuseError("tensors of two sessions do not meet in one operation")
         self._session.core.note(f"data of {self._number} is {value._number}".encode())
-        torch.Tensor.data.__set__(self, value)  # type: ignore[attr-defined]
+        torch._C.TensorBase.data.__set__(self, value)  # type: ignore[attr-defined]
         self._parts, self._scale, self._loose = value._parts, value._scale, value._loose
         self._later = value._later
         self._number = value._number

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 import torch
-import torch_geometric.nn as graphs
 import torchmetrics
 from opacus import GradSampleModule
 from torch import nn
 from torch.nn import functional
 
 import tacit
+from replaced import put_back, replaced
 
-# torch_geometric puts a function of its own in the place of this one, which refuses a single number:
-# other tests have PyTorch's.
-torch.index_select = torch._C._VariableFunctions.index_select
+# torch_geometric has its own torch.index_select and torch.select, which refuse single numbers.
+with put_back():
+    import torch_geometric.nn as graphs
 
 EDGES = torch.tensor([[0, 1, 2, 3, 4, 1, 0, 3], [1, 2, 3, 4, 0, 0, 2, 1]])
 GRAPHS = torch.tensor([0, 0, 1, 1, 1])
@@ -44,6 +44,10 @@ LAYERS: dict[str, Callable[[], nn.Module]] = {
     "means of graphs": lambda: Pooled(graphs.global_mean_pool),
     "maxima of graphs": lambda: Pooled(graphs.global_max_pool),
 }
+
+
+def test_other_tests_have_functions_of_pytorch() -> None:
+    assert replaced() == []
 
 
 @pytest.mark.parametrize("name", [*LAYERS])

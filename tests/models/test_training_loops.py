@@ -19,6 +19,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 import tacit
+from replaced import put_back
 
 X = torch.randn(16, 4, generator=torch.Generator().manual_seed(1))
 Y = (X.sum(1) > 0).long()
@@ -29,9 +30,9 @@ Loop = Callable[[nn.Module, Any, Any], Any]
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """Without what libraries say of processors, loggers and errors."""
+    """Without what libraries say of processors, loggers and errors, and what they put in PyTorch's place."""
     logging.disable(logging.ERROR)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), put_back():
         warnings.simplefilter("ignore")
         yield
     logging.disable(logging.NOTSET)

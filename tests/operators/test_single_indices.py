@@ -157,3 +157,17 @@ def test_what_somebody_refers_to_weakly_is_refused_in_words() -> None:
         return str(raised.value)
 
     assert "zeros_like" in tacit.launch(program, protocol="plain", parties=2)[0]
+
+
+def test_plain_tensors_have_pytorchs_own_methods_outside_of_sessions() -> None:
+    names = ("__getitem__", "__setitem__", "__iadd__", "__itruediv__", "data")
+    own = torch.Tensor.__itruediv__
+
+    def methods() -> list[Any]:
+        return [vars(torch.Tensor).get(name) for name in names]
+
+    before = methods()
+    assert before == [None, None, None, own, None]
+    within = tacit.launch(lambda: [each is not None for each in methods()])[0]
+    assert all(within)
+    assert methods() == before

@@ -273,3 +273,76 @@ def test_other_plain_tensors_are_refused_with_what_works(name: str) -> None:
         tacit.UnsupportedOperatorError, match=r"x\.new_zeros\(shape\) or torch\.zeros_like\(x\)"
     ):
         tacit.launch(lambda: REFUSED[name](tacit.share(X, owner=0)), protocol="plain")
+
+
+def test_a_plain_tensor_takes_the_data_of_one_like_a_secret() -> None:
+    def program() -> None:
+        x = tacit.share(X, owner=0)
+        layer = nn.Linear(3, 2)
+        weight = layer.weight
+        weight.data = torch.zeros_like(x)
+        assert layer.weight is weight
+        assert type(weight) is nn.Parameter
+        assert torch.equal(layer(X[:1]), layer.bias[None])
+        plain = torch.ones(4)
+        plain.set_(torch.zeros_like(x))
+        assert torch.equal(plain, torch.zeros(2, 3))
+        copied = torch.ones(4)
+        copied.data = torch.zeros_like(x).clone()
+        copied += x
+        assert torch.equal(copied.reveal(), X)
+
+    tacit.launch(program)
+
+
+def test_zeros_like_a_secret_take_the_data_and_the_size_of_others() -> None:
+    def program() -> None:
+        x = tacit.share(X, owner=0)
+        ones, moved, larger = torch.ones(4), torch.zeros_like(x), torch.zeros_like(x)
+        moved.set_(ones)
+        assert torch.equal(moved, ones)
+        moved[1] = x[0, 0]
+        assert torch.equal(moved.reveal(), torch.tensor([1.0, X[0, 0], 1.0, 1.0]))
+        larger.resize_(3, 3).fill_(1.0)
+        larger[1] = x[0]
+        assert torch.equal(larger.reveal()[1], X[0])
+        x.data = torch.zeros_like(x)
+        assert torch.equal(x.reveal(), torch.zeros(2, 3))
+
+    tacit.launch(program)
+
+
+def shares_memory(give: Callable[[torch.Tensor, torch.Tensor], Any]) -> None:
+    x = tacit.share(X, owner=0)
+    plain, zeros = torch.ones(2, 3), torch.zeros_like(x)
+    give(plain, zeros)
+    zeros += x
+
+
+@pytest.mark.parametrize("way", ["data", "set_"])
+def test_memory_of_a_plain_tensor_does_not_become_secret_unseen(way: str) -> None:
+    def give(plain: torch.Tensor, zeros: torch.Tensor) -> None:
+        # What has the memory lives on.
+        kept.append(plain)
+        if way == "data":
+            plain.data = zeros
+        else:
+            plain.set_(zeros)
+
+    kept: list[torch.Tensor] = []
+    with pytest.raises(tacit.MisuseError, match=r"give x a copy, x\.data = y\.clone\(\)"):
+        tacit.launch(shares_memory, give)
+
+
+def test_a_secret_is_not_the_data_of_a_plain_tensor() -> None:
+    def refused() -> None:
+        torch.ones(2, 3).data = tacit.share(X, owner=0)
+
+    def remedied() -> torch.Tensor:
+        layer, x = nn.Linear(3, 2), tacit.share(X, owner=0)
+        layer.weight = nn.Parameter(x)
+        return layer.weight.reveal()
+
+    with pytest.raises(tacit.MisuseError, match=r"in a module torch\.nn\.Parameter\(secret\)"):
+        tacit.launch(refused)
+    assert torch.equal(tacit.launch(remedied)[0], X)

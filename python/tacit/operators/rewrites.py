@@ -42,6 +42,7 @@ REWRITES = {
     "embedding_renorm": "leave max_norm out, or shorten the plain weights before they are shared",
     "allclose": CLOSE,
     "equal": CLOSE,
+    "set_": "take the secret tensor in its place, x = y, or assign x.data = y where x is secret too",
     "special_": "approximate it by a polynomial, or by several and torch.where",
 }
 

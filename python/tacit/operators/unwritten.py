@@ -21,6 +21,10 @@ from tacit.tensor import SecretTensor
 __all__ = ["arrays", "items"]
 
 
+#: Operators that do not write to their target's memory, but have it be another.
+ANOTHER_MEMORY = (torch.ops.aten.set_, torch.ops.aten.resize_, torch.ops.aten.resize_as_)
+
+
 def _run(func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if PublicTensor in types:
         # Views of what became secret may have had no object of Python's until now.
@@ -41,6 +45,8 @@ SecretTensor.dispatcher = PublicTensor.dispatcher = _run
 
 
 def _run_plain(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], public: list[PublicTensor]) -> Any:
+    if func.overloadpacket in ANOTHER_MEMORY:
+        return _moved(func, args, kwargs, public)
     plain_args, plain_kwargs = pytree.tree_map_only(PublicTensor, _plain, (args, kwargs))
     result = func(*plain_args, **plain_kwargs)
     if torch.Tag.inplace_view in func.tags:
@@ -50,6 +56,21 @@ def _run_plain(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], public:
         return args[0]
     given = {id(each._plain): each for each in public}
     return pytree.tree_map_only(torch.Tensor, lambda tensor: _public(tensor, given), result)
+
+
+def _moved(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], public: list[PublicTensor]) -> Any:
+    """An operator that gives its target another memory, or another size of it."""
+    target, *rest = args
+    if not isinstance(target, PublicTensor):
+        rest, kwargs = pytree.tree_map_only(PublicTensor, lambda each: each.lent_to(target), (rest, kwargs))
+        return func(target, *rest, **kwargs)
+    rest, kwargs = pytree.tree_map_only(PublicTensor, _plain, (rest, kwargs))
+    own = target._plain
+    plain = torch.empty(0, dtype=own.dtype)
+    plain.set_(own.untyped_storage(), own.storage_offset(), own.shape, own.stride())
+    func(plain, *rest, **kwargs)
+    target.data = PublicTensor(plain, _memory(plain, {id(each._plain): each for each in public}))
+    return target
 
 
 def _plain(tensor: PublicTensor) -> torch.Tensor:
