@@ -1,6 +1,7 @@
 """Mistakes that everybody makes once: they work, or are refused with what works, which is followed here."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
@@ -48,6 +49,85 @@ def test_arrays_meet_secret_tensors_as_public_ones(protocol: str) -> None:
         expected = torch.as_tensor(each(X.numpy()))
         assert found[name].shape == expected.shape, name
         assert (found[name].double() - expected.double()).abs().max() < 1e-2, name
+
+
+#: Functions of NumPy's of two operands that PyTorch has too, and of which dtype.
+FUNCTIONS: dict[str, tuple[torch.dtype, ...]] = {
+    **dict.fromkeys(
+        ("add", "subtract", "multiply", "divide", "maximum", "minimum", "fmax", "fmin", "equal", "not_equal")
+        + ("greater", "greater_equal", "less", "less_equal", "remainder", "fmod", "floor_divide", "power")
+        + ("hypot", "logaddexp", "logical_and", "logical_or", "logical_xor", "arctan2", "copysign"),
+        (torch.float32, torch.int64),
+    ),
+    **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), (torch.int64, torch.bool)),
+    **dict.fromkeys(("left_shift", "right_shift"), (torch.int64,)),
+}
+
+#: And of one.
+OF_ONE = (
+    "absolute",
+    "fabs",
+    "negative",
+    "rint",
+    "floor",
+    "sign",
+    "square",
+    "degrees",
+    "radians",
+    "conjugate",
+)
+
+
+def test_functions_of_numpy_meet_numbers_and_arrays_on_both_sides() -> None:
+    values = torch.tensor([3.0, 1.0, 4.0])
+
+    def applied(function: Any, own: Any) -> list[Any]:
+        number = True if own.dtype in (torch.bool, np.bool_) else 2
+        others = [number, np.asarray(number)[()], np.full(3, number)]
+        return [function(own, other) for other in others] + [function(other, own) for other in others]
+
+    def program() -> Any:
+        both = {
+            (name, dtype): [each.reveal() for each in applied(getattr(np, name), share(values.to(dtype)))]
+            for name, dtypes in FUNCTIONS.items()
+            for dtype in dtypes
+        }
+        return both, {name: getattr(np, name)(share(values - 2.25)).reveal() for name in OF_ONE}
+
+    both, of_one = tacit.launch(program, protocol="plain", parties=2)[0]
+    for (name, dtype), found in both.items():
+        for one, other in zip(found, applied(getattr(np, name), values.to(dtype).numpy()), strict=True):
+            assert (one.double() - torch.as_tensor(other).double()).abs().max() < 2e-3, (name, dtype)
+    for name, found in of_one.items():
+        wanted = torch.as_tensor(getattr(np, name)((values - 2.25).numpy()))
+        assert (found - wanted).abs().max() < 2e-2, name
+
+
+def test_whatever_numpy_has_is_done_or_refused_in_our_words() -> None:
+    functions = [each for each in vars(np).values() if isinstance(each, np.ufunc) and each is not np.matmul]
+    tensors = [torch.tensor([3.0, 1.0]), torch.tensor([3, 1]), torch.tensor([True, False])]
+
+    def program() -> None:
+        for own in map(share, tensors):
+            for function in functions:
+                for operands in [[own]] if function.nin == 1 else [[own, 2], [2.0, own], [own, own]]:
+                    with suppress(tacit.MisuseError):
+                        function(*operands)
+
+    tacit.launch(program, protocol="plain", parties=2)
+
+
+def test_truth_values_are_numbers_where_functions_of_numpy_ask_for_some() -> None:
+    truths = torch.tensor([True, False])
+    with pytest.raises(
+        tacit.UnsupportedOperatorError, match=r"np\.positive of torch\.bool .*; .* x\.long\(\)"
+    ):
+        tacit.launch(lambda: np.positive(share(truths)))
+    assert tacit.launch(lambda: np.positive(share(truths).long()).reveal())[0].tolist() == [1, 0]
+    with pytest.raises(
+        tacit.UnsupportedOperatorError, match=r"np\.cbrt .*; write it of functions that torch has"
+    ):
+        tacit.launch(lambda: np.cbrt(share(X)))
 
 
 def add_to_an_array() -> None:
