@@ -1,5 +1,6 @@
 """Constants that rounding makes nothing of, or everything: a trial run names each, with what can be done."""
 
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -49,10 +50,13 @@ KEPT: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def found(function: Callable[[Any], Any]) -> list[str]:
+TRIAL = {"protocol": "plain", "parties": 2}
+
+
+def found(function: Callable[[Any], Any], **setting: Any) -> list[str]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        tacit.launch(lambda: function(tacit.share(X, owner=0)) is None, protocol="plain", parties=2)
+        tacit.launch(lambda: function(tacit.share(X, owner=0)) is None, **(setting or TRIAL))
     return [str(each.message) for each in caught if each.category is tacit.PrecisionWarning]
 
 
@@ -67,6 +71,53 @@ def test_what_is_lost_is_named(name: str) -> None:
 @pytest.mark.parametrize("name", KEPT)
 def test_what_is_kept_is_not(name: str) -> None:
     assert found(KEPT[name]) == []
+
+
+#: What the scale alone says of these.
+SINGLE = (
+    "a bound below 1",
+    "an eps",
+    "of a difference",
+    "in a module",
+    "maximum",
+    "where",
+    "masked_fill",
+    "compared",
+)
+
+
+def test_a_real_run_names_single_numbers_once_for_each_place() -> None:
+    def again(x: Any) -> None:
+        for _ in range(2):
+            for name in SINGLE:
+                LOST[name][0](x)
+
+    said = found(again, protocol="replicated")
+    assert len(said) == len(SINGLE)
+    for name, message in zip(SINGLE, said, strict=True):
+        assert re.search(f"lost in rounding: aten.{LOST[name][1]}", message)
+        assert "test_lost_constants.py:" in message
+
+
+def test_a_real_run_names_nothing_that_is_kept() -> None:
+    assert found(lambda x: [each(x) for each in KEPT.values()], protocol="replicated") == []
+
+
+def test_a_probability_and_a_constant_that_is_lost_have_no_gradient_and_it_is_said() -> None:
+    def program(constant: float) -> torch.Tensor:
+        x = tacit.share(torch.tensor([-20.0]), owner=0).requires_grad_()
+        torch.log(torch.sigmoid(x) + constant).sum().backward()
+        return x.grad.reveal()
+
+    with pytest.warns(tacit.PrecisionWarning, match=r"1e-08, which is 0 .* take the loss of its logits"):
+        assert tacit.launch(program, 1e-8)[0] == 0
+
+    def remedied() -> torch.Tensor:
+        x = tacit.share(torch.tensor([-20.0]), owner=0).requires_grad_()
+        functional.logsigmoid(x).sum().backward()
+        return x.grad.reveal()
+
+    assert abs(tacit.launch(remedied)[0] - 1) < 1e-3
 
 
 def test_with_the_bits_that_are_told_it_is_right() -> None:

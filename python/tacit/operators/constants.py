@@ -1,9 +1,11 @@
 """Public constants that a scale has no number for: an ε or a bound that rounds to 0, a bound that rounds to
 1, a factor that leaves nothing, or everything. Under the reference, where values can be looked at, a trial
-run names each; a real run computes with what they round to."""
+run names each. A real run computes with what they round to, and names those of which the scale alone says so:
+single numbers that are taken at the scale of a result, or compared with it."""
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -29,17 +31,30 @@ ROUNDED = {
 FACTORS, DIVISORS = {"mul"}, {"div"}
 
 
+@cache
+def _name(func: Any) -> str:
+    name: str = func.overloadpacket.__name__.removesuffix("_")
+    return name
+
+
+def is_looked_at(session: Session, func: Any) -> bool:
+    """Whether anything is said of the constants of this operator."""
+    return _name(func) in ROUNDED or session.is_plain
+
+
 def lost(
     session: Session, func: Any, args: Sequence[Any], kwargs: dict[str, Any], expected: Any
 ) -> list[str]:
     """What is to be said of each constant of an operator that a program calls."""
-    if not session.is_plain or session.party or session.is_optimizing or is_tracing() or is_backward():
+    # Parties that are threads have one place to say it in.
+    is_told = not session.party or not (session.is_plain or session.transport == "memory")
+    if not is_told or session.is_optimizing or is_tracing() or is_backward():
         return []
     secrets = [arg for arg in args if isinstance(arg, SecretTensor)]
     fractions = [secret for secret in secrets if secret.dtype.is_floating_point]
     if not secrets or not isinstance(expected, Outcome):
         return []
-    name = func.overloadpacket.__name__.removesuffix("_")
+    name = _name(func)
     if expected.dtype.is_floating_point:
         scale = expected.scale
     elif any(argument_of(each) is not None for each in fractions):
@@ -52,8 +67,9 @@ def lost(
         return []
     if name in ROUNDED:
         bounds = (value for key, value in kwargs.items() if key != "alpha")
-        return [said for value in (*args, *bounds) for said in _rounded(value, scale)]
-    if name in FACTORS | DIVISORS and len(args) == 2:
+        written = [value for value in (*args, *bounds) if session.is_plain or _is_single(value)]
+        return [said for value in written for said in _rounded(value, scale)]
+    if session.is_plain and name in FACTORS | DIVISORS and len(args) == 2:
         return list(_factor(args, scale, divides=name in DIVISORS))
     return []
 
@@ -65,6 +81,10 @@ def report(session: Session, found: list[str], result: Any) -> None:
         return
     for said in found:
         ranges.report_precision(session, said)
+
+
+def _is_single(value: Any) -> bool:
+    return isinstance(value, float) or (isinstance(value, torch.Tensor) and value.numel() == 1)
 
 
 def _constants(value: Any) -> torch.Tensor | None:

@@ -155,7 +155,8 @@ def _run(
                 with with_constants():
                     result = _carried_out(operator, expected, args, kwargs, secrets)
                 return _numbered(_depending(session, running, result))
-            lost = constants.lost(session, func, args, kwargs, expected) if session.is_plain else []
+            is_looked_at = constants.is_looked_at(session, func)
+            lost = constants.lost(session, func, args, kwargs, expected) if is_looked_at else []
             result = _carried_out(operator, expected, args, kwargs, secrets)
             result = _numbered(_depending(session, running, result))
             constants.report(session, lost, result)
