@@ -116,7 +116,7 @@ MODULES = [
     ["shares"],
     ["patterns", "places", "tensor"],
     ["arrays", "public", "sampling"],
-    ["distributions", "items"],
+    ["distributions", "items", "profiling"],
     ["operators", "riscv", "sharing", "shuffling"],
     ["checkpoint_checks", "checkpoint_files", "module", "random"],
     ["checkpoints", "rehearsal"],

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from tacit import arrays, fixed, items
+from tacit import arrays, fixed, items, profiling
 from tacit.fixed import DTYPES
 from tacit.modes import is_tracing
 from tacit.operators.agreement import note_values
@@ -17,8 +17,8 @@ from tacit.operators.table import run, secrets_of
 from tacit.public import Memory, PublicTensor
 from tacit.tensor import SecretTensor
 
-#: What makes plain tensors such, where Python's syntax writes into them.
-__all__ = ["arrays", "items"]
+#: What PyTorch, NumPy and Python call where secrets meet what is theirs.
+__all__ = ["arrays", "items", "profiling"]
 
 
 #: Operators that do not write to their target's memory, but have it be another.
