@@ -1,7 +1,6 @@
 """Mistakes that everybody makes once: they work, or are refused with what works, which is followed here."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
@@ -12,6 +11,7 @@ from torch import nn
 from torch.nn import functional
 
 import tacit
+from saying import said_twice
 
 X = torch.tensor([1.0, 3.5, -2.0])
 ARRAY = np.array([2.0, 0.5, -1.0])
@@ -107,14 +107,20 @@ def test_whatever_numpy_has_is_done_or_refused_in_our_words() -> None:
     functions = [each for each in vars(np).values() if isinstance(each, np.ufunc) and each is not np.matmul]
     tensors = [torch.tensor([3.0, 1.0]), torch.tensor([3, 1]), torch.tensor([True, False])]
 
-    def program() -> None:
+    def program() -> list[str]:
+        said = []
         for own in map(share, tensors):
             for function in functions:
                 for operands in [[own]] if function.nin == 1 else [[own, 2], [2.0, own], [own, own]]:
-                    with suppress(tacit.MisuseError):
+                    try:
                         function(*operands)
+                    except tacit.MisuseError as error:
+                        said.append(str(error))
+        return said
 
-    tacit.launch(program, protocol="plain", parties=2)
+    said = tacit.launch(program, protocol="plain", parties=2)[0]
+    assert said
+    assert not any(map(said_twice, said))
 
 
 def test_truth_values_are_numbers_where_functions_of_numpy_ask_for_some() -> None:
@@ -196,8 +202,9 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
 @pytest.mark.parametrize("name", [*MISTAKES])
 def test_a_mistake_is_told_with_what_works(name: str) -> None:
     program, said = MISTAKES[name]
-    with pytest.raises(tacit.MisuseError, match=said):
+    with pytest.raises(tacit.MisuseError, match=said) as caught:
         tacit.launch(program, timeout=5)
+    assert not said_twice(str(caught.value))
 
 
 def test_what_is_told_works() -> None:

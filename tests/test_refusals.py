@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import tacit
+from saying import said_twice
 from tacit.compile.program import Program
 from tacit.errors import SetupError
 from tacit.refusals import WHY, announcement, refusal, refuser
@@ -36,6 +37,7 @@ def everywhere(attempt: Callable[[int], Any], setting: dict[str, Any]) -> list[t
         assert refuser(raised.value) == (None if party == 1 else 1)
         secret = tacit.share(torch.tensor([2.0, 3.0]) if party == 1 else None, owner=1)
         assert (secret * secret).reveal().tolist() == [4.0, 9.0]
+        assert not said_twice(str(raised.value))
         return type(raised.value).__name__, str(raised.value)
 
     return tacit.launch(program, **setting)

@@ -18,6 +18,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 import tacit
+from saying import said_twice
 
 HIDDEN = torch.tensor([[False, False, True], [False, False, False]])
 
@@ -210,6 +211,7 @@ def test_what_a_library_asks_for_is_refused_with_its_remedy(name: str) -> None:
         return str(caught.value)
 
     for message in tacit.launch(program, parties=2, protocol="plain"):
+        assert not said_twice(message)
         assert re.search(said, message), message
         if "values" in said or "first call" in said:
             # Of what is shared the tensor is named.

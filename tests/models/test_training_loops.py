@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import tacit
 from replaced import put_back
+from saying import said_twice
 
 X = torch.randn(16, 4, generator=torch.Generator().manual_seed(1))
 Y = (X.sum(1) > 0).long()
@@ -351,6 +352,7 @@ def test_what_a_library_must_know_is_refused_and_its_remedy_works(name: str) -> 
     with pytest.raises(tacit.MisuseError) as caught:
         shared(refused)
     assert words in str(caught.value)
+    assert not said_twice(str(caught.value))
     assert shared(remedied)
 
 
