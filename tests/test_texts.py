@@ -18,6 +18,7 @@ from torch import nn
 import tacit
 from commands import Command
 from ports import free_addresses
+from saying import said_twice
 from tacit import _core
 from tacit.commands.correlations import to_bytes
 from tacit.federated.config import Federation
@@ -45,6 +46,7 @@ NESTED = re.compile(r'\w""|""\w|"[^" ]*\'[^\']*"[^\']*\'')
 
 def plain(text: str) -> str:
     """The text, which is fit to be read."""
+    assert not said_twice(text), text
     for inside in INSIDE:
         assert not re.search(inside, text), (inside, text)
     assert not NESTED.search(text), text
@@ -319,9 +321,21 @@ def test_programs_that_differ_are_named_once_each() -> None:
     with pytest.raises(tacit.DesyncError) as error:
         tacit.launch(program)
     text = str(error.value)
-    assert text.count("run the same program with the same public values") == 1
+    assert text.count("run the same program with the same") == 1
+    assert not said_twice(text), text
     for inside in INSIDE:
         assert not re.search(inside, text), text
+
+
+def test_programs_that_differ_behind_values_that_do_are_told_each_remedy_once() -> None:
+    def program() -> None:
+        party = tacit.session().party
+        x = tacit.share(torch.ones(3), owner=0) + torch.full((3,), float(party))
+        (x.relu() if party else x.sum()).reveal()
+
+    with pytest.raises(tacit.DesyncError, match="or what the parties take for public differs") as error:
+        tacit.launch(program)
+    assert not said_twice(str(error.value))
 
 
 @pytest.mark.parametrize(

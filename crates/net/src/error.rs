@@ -73,7 +73,8 @@ impl Difference {
         };
         let values = self.uncompared.as_ref().map(|step| {
             format!(
-                "; or what the parties take for public differs, at the earliest in step \"{step}\": {SAME_VALUES}"
+                "; or what the parties take for public differs, at the earliest in step \"{step}\": share what one \
+                 party has (tacit.share, tacit.share_module)"
             )
         });
         let odd = self.odd.map(|party| {
