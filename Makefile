@@ -58,14 +58,16 @@ check: setup ## formatting, lints, types, and that layers import only those belo
 RISCV := riscv64-linux-gnu-gcc -O2 -static -nostdlib -ffreestanding -Wl,--build-id=none -Wl,-z,noexecstack
 PROGRAMS := crates/riscv/programs
 # Functions alone: those with floats have D, one has its lines.
-FUNCTIONS := arrays arrays_of_floats choices figures floats tables vectors
+FUNCTIONS := arrays arrays_of_floats choices figures figures_of_floats floats tables vectors
 # Programs with main and files, on the runtime; with lines, by which a place in a program is named. The ends of loops
 # are not copied, so that the sides of a branch meet again before them. One is compiled as others' programs are.
 WHOLE := $(filter-out $(FUNCTIONS),$(basename $(notdir $(wildcard $(PROGRAMS)/*.c))))
 
 riscv-programs: ## compile the programs of crates/riscv anew, with gcc for riscv64
 	for name in $(FUNCTIONS); do \
-		case $$name in *floats) of="rv64gc_zba_zbb_zbs -mabi=lp64d -fno-math-errno -Wl,--no-relax";; \
+		case $$name in figures_of_floats) of="rv64gc_zba_zbb_zbs -mabi=lp64d -fno-math-errno -Wl,--no-relax -g1 \
+			-ffile-prefix-map=$(CURDIR)=.";; \
+		*floats) of="rv64gc_zba_zbb_zbs -mabi=lp64d -fno-math-errno -Wl,--no-relax";; \
 		figures|vectors) of="rv64gcv -mabi=lp64d -Wl,--no-relax";; \
 		choices) of="rv64imac_zba_zbb_zbs -mabi=lp64 -g1 -ffile-prefix-map=$(CURDIR)=.";; \
 		tables) of="rv64imac_zba_zbb_zbs -mabi=lp64 -Wl,--no-relax";; \

@@ -53,6 +53,7 @@ CASES = {
     ),
     "arrays": function("mean", "0", "a", "len:a", a=(1, "u64", 7)),
     "arrays_of_floats": function("deviation", "0:f64", "x", "len:x", x=(1, "f64", 5)),
+    "figures_of_floats": function("squares", "0:f64", "x", "len:x", x=(1, "f64", 5)),
     "figures": function("products", "none", "x", "y", "x", "len:x", x=(1, "u64", 5), y=(0, "u64", 5)),
 }
 

@@ -315,6 +315,7 @@ class Given:
         public: bytes | None,
         shares: list[list[int]] | None,
         scale: int,
+        range: tuple[float, float] | None,  # noqa: A002 (as the core calls it)
     ) -> None: ...
 
 #: The result or status, outputs (values, or shares and their fraction bits), instructions, what was printed,

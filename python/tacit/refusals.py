@@ -20,6 +20,7 @@ WHY = {
     "finite": "a value is NaN or infinite, which has no fixed-point encoding",
     "large": "a value is too large for fixed point with so many fraction bits",
     "interval": "values are outside of the interval that the program was compiled for",
+    "range": "a value is outside of the range that all have said for it",
     "nothing": "it passed None",
     "type": "it passed something else",
     "kind": "its shape, dtype or layout cannot be",

@@ -6,6 +6,7 @@ use ::riscv::Signs;
 use ::riscv::arrays::{Array, Content};
 use ::riscv::calls::{Argument, Call, Kind, Returned, call};
 use ::riscv::execution::{Opened, Options, Waited};
+use ::riscv::real::Range;
 use ::riscv::runs::{Output, Run, run};
 use ::riscv::secret::evaluation::{Fate, Learned};
 use mpc::{Error, Recipient};
@@ -49,7 +50,8 @@ pub fn riscv_measured() -> Vec<(&'static str, &'static [u8])> {
 }
 
 /// An array of a program: one of `public` (its bytes), `shares` (this party's components) or `owner`, whose
-/// values are there at the owner alone. Shares of floats have so many fraction bits.
+/// values are there at the owner alone. Shares of floats have so many fraction bits. What is secret lies between two
+/// numbers, where all have said that.
 #[pyclass(frozen, module = "tacit._core")]
 pub struct Given {
     inner: Array,
@@ -69,7 +71,8 @@ impl Given {
         public: Option<Vec<u8>>,
         shares: Option<Vec<Vec<u64>>>,
         scale: u8,
-    ) -> Self {
+        range: Option<(f64, f64)>,
+    ) -> PyResult<Self> {
         let content = match (public, shares, owner) {
             (Some(bytes), _, _) => Content::Public(bytes),
             (None, Some(parts), _) if floats => Content::Fractions(parts, scale),
@@ -81,14 +84,19 @@ impl Given {
                 values,
             },
         };
-        Self {
+        let range = range.map(|(least, most)| {
+            let wrong = || Error::misuse(format!("{least} to {most} is no range"));
+            Range::of(least, most).ok_or_else(|| raise(wrong()))
+        });
+        Ok(Self {
             inner: Array {
                 name,
                 bytes: bytes_each,
                 floats,
+                range: range.transpose()?,
                 content,
             },
-        }
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! What programs are given: integers of one length, in memory or in a file.
 
 use crate::memory::Memory;
-use crate::real::{Real, SCALE};
+use crate::real::{FINEST, Fixed, ROOM, Range, Real, SCALE};
 use crate::secret::evaluation::of_summands;
 use crate::secret::inputs::{Input, share_all};
 use crate::secret::{Secret, Word};
@@ -16,6 +16,8 @@ pub struct Array {
     pub bytes: u64,
     /// Whether they are floats. Secret ones are words of fixed point.
     pub floats: bool,
+    /// Between what all have said that its elements lie, where they are secret.
+    pub range: Option<Range>,
     /// Its elements.
     pub content: Content,
 }
@@ -39,9 +41,6 @@ pub enum Content {
     Fractions(Vec<Vec<u64>>, u8),
 }
 
-/// Fraction bits of a sharing at most: with more, products of two from 1 on would leave the range of fixed point.
-pub const FINEST: u8 = 30;
-
 impl Array {
     /// Looks at all that can be wrong with it before anything is sent.
     ///
@@ -60,6 +59,15 @@ impl Array {
             Content::Public(bytes) if bytes.len() as u64 % self.bytes != 0 => {
                 refuse("has a length that is no multiple of its type's")
             }
+            Content::Public(_) if self.range.is_some() => {
+                refuse("has a range, and everybody knows it: say none")
+            }
+            _ if self
+                .range
+                .is_some_and(|range| !self.floats && range.least.ceil() > range.most.floor()) =>
+            {
+                refuse("has integers, and there is none in its range")
+            }
             Content::Secret { owner, .. } if *owner >= parties => {
                 refuse("is of a party that does not exist")
             }
@@ -71,6 +79,9 @@ impl Array {
             Content::Fractions(_, scale) if *scale > FINEST => refuse(&format!(
                 "has {scale} fraction bits, and {FINEST} are the most that programs take"
             )),
+            Content::Fractions(_, scale) if self.is_wide(*scale) => refuse(
+                "has fraction bits that leave no room for its range: say a narrower one, or none",
+            ),
             Content::Shared(_) if self.floats => refuse("has floats without a scale"),
             Content::Fractions(..) if !self.floats => refuse("has integers with a scale"),
             Content::Shared(parts) | Content::Fractions(parts, _)
@@ -101,15 +112,26 @@ impl Array {
         self.bytes.saturating_mul(self.count() as u64)
     }
 
+    /// Whether words with so many fraction bits may have more bits than there is room for.
+    fn is_wide(&self, scale: u8) -> bool {
+        self.range
+            .is_some_and(|range| range.places() + i32::from(scale) > ROOM)
+    }
+
     fn real(&self) -> Option<Real> {
-        let scale = match self.content {
-            Content::Fractions(_, scale) => scale,
-            _ => SCALE,
+        let bytes = self.bytes as u8;
+        let real = match (&self.content, self.range) {
+            (Content::Fractions(_, scale), range) => Real {
+                bytes,
+                fixed: Fixed {
+                    range,
+                    ..Fixed::of_scale(*scale)
+                },
+            },
+            (_, Some(range)) => Real::within(bytes, range),
+            (_, None) => Real::of_scale(bytes, SCALE),
         };
-        self.floats.then_some(Real {
-            bytes: self.bytes as u8,
-            scale,
-        })
+        self.floats.then_some(real)
     }
 
     /// The words that are shared of its values.
@@ -120,19 +142,37 @@ impl Array {
         let words: Option<Vec<u64>> = values.iter().map(|bits| real.encode(*bits)).collect();
         // The owner alone knows that.
         words.ok_or_else(|| {
-            Error::misuse(format!(
-                "{} has a float that is no number of fixed point: they are less than 2^30 in magnitude",
-                self.name
-            ))
+            let what = match self.range {
+                Some(Range { least, most }) => format!("that is not from {least:?} to {most:?}"),
+                None => "that is no number of fixed point: they are less than 2^30 in magnitude"
+                    .to_owned(),
+            };
+            Error::misuse(format!("{} has a float {what}", self.name))
         })
     }
 
     /// The words that lie in memory.
     fn decoded(&self, words: Vec<Word>) -> Vec<Word> {
-        match self.real() {
-            Some(real) => words.iter().map(|word| Secret.float(word, real)).collect(),
+        if let Some(real) = self.real() {
+            return words.iter().map(|word| Secret.float(word, real)).collect();
+        }
+        let bounded = |(least, most)| move |word: &Word| Secret.bounded(word, least, most);
+        match self.range.and_then(|range| self.ends(range)) {
+            Some(ends) => words.iter().map(bounded(ends)).collect(),
             None => words,
         }
+    }
+
+    /// Between what integers lie as words of memory have them: what is shorter than four bytes, and what has no sign and
+    /// its highest bit, is another number there, of which nothing is said.
+    fn ends(&self, Range { least, most }: Range) -> Option<(i64, i64)> {
+        let beyond = f64::from(8 * self.bytes as u32 - 1).exp2();
+        let is_there = if least < 0.0 {
+            self.bytes >= 4
+        } else {
+            most < beyond
+        };
+        is_there.then(|| (least.ceil() as i64, most.floor() as i64))
     }
 
     /// What is shared of it, where one party has it.

@@ -1,5 +1,6 @@
 //! Why a program stops before its end. Each cause says its remedy, and nothing of any secret.
 
+use crate::real::Range;
 use thiserror::Error;
 
 /// A cause. What is said of an address or of a number is public.
@@ -144,6 +145,27 @@ pub enum Fault {
     )]
     NotFixed,
     #[error(
+        "a secret float of a known range, of up to 2^{0} in magnitude, meets one of which nobody has said a range, and \
+         such numbers are less than 2^30: say the range of that one too, by --range NAME=LEAST..MOST where it is given, \
+         or by tacit_real_range"
+    )]
+    Wide(i32),
+    #[error(
+        "a secret float of a known range, of up to 2^{0} in magnitude, is divided by one that may be 0 as far as its range \
+         says, and what is so divided is less than 2^30: say that the divisor is not 0, as in tacit_real_range(x, 1, 1000)"
+    )]
+    Divisor(i32),
+    #[error(
+        "a secret float of up to 2^{0} in magnitude is to become an integer, and there are none beyond 64 bits: divide \
+         it before, or say by tacit_real_range that it is less"
+    )]
+    Beyond(i32),
+    #[error(
+        "tacit_real_range says that a number is from {0} to {1}, and it is not: say a wider range, of two numbers in \
+         their order"
+    )]
+    NotBetween(String, String),
+    #[error(
         "what is printed is secret: write it to a file that is an --output, or open it by tacit_reveal"
     )]
     SecretPrinted,
@@ -200,6 +222,13 @@ fn bytes_at(bytes: u64, address: u64) -> String {
 }
 
 impl Fault {
+    /// Nothing that is known of a number lies in that range.
+    #[must_use]
+    pub fn not_between(said: Range) -> Self {
+        let shown = |end: f64| format!("{end:?}");
+        Self::NotBetween(shown(said.least), shown(said.most))
+    }
+
     /// Whether it is a secret that the program stops at.
     #[must_use]
     pub fn is_of_secrets(&self) -> bool {
@@ -220,6 +249,9 @@ impl Fault {
             | Self::SecretFlags
             | Self::SecretBits
             | Self::NotFixed
+            | Self::Wide(_)
+            | Self::Divisor(_)
+            | Self::Beyond(_)
             | Self::SecretPrinted
             | Self::SecretStatus => true,
             _ => false,
@@ -253,6 +285,7 @@ pub type Result<T> = std::result::Result<T, Fault>;
 #[cfg(test)]
 mod tests {
     use super::Fault;
+    use crate::real::Range;
 
     /// One of each cause; the place of a cause that stands in no list here is asked for by the compiler.
     fn place(fault: &Fault) -> usize {
@@ -300,6 +333,10 @@ mod tests {
             Fault::NoFunction(_) => 40,
             Fault::NoObject(_) => 41,
             Fault::NoMain(_) => 42,
+            Fault::Wide(_) => 43,
+            Fault::Beyond(_) => 44,
+            Fault::NotBetween(..) => 45,
+            Fault::Divisor(_) => 46,
         }
     }
 
@@ -360,6 +397,10 @@ mod tests {
             Fault::NoFunction("f".to_owned()),
             Fault::NoObject("f".to_owned()),
             Fault::NoMain(None),
+            Fault::Wide(50),
+            Fault::Divisor(50),
+            Fault::Beyond(70),
+            Fault::not_between(Range::one(0.5)),
         ];
         for fault in &all {
             let said = fault.to_string();
@@ -371,7 +412,7 @@ mod tests {
         // What a file says of itself, and what comes with another cause, say it elsewhere.
         places.extend([0, 19]);
         places.sort_unstable();
-        assert_eq!(places, (0..43).collect::<Vec<_>>());
+        assert_eq!(places, (0..47).collect::<Vec<_>>());
         let bytes = 1;
         let one = Fault::Unmapped { address, bytes }.to_string();
         assert!(one.starts_with("1 byte at 0x8 is outside"), "{one}");

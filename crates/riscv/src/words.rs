@@ -1,7 +1,7 @@
 //! What registers hold. What an instruction does is said once, over any kind of word: plain numbers are the
 //! reference of all others.
 
-use crate::real::Real;
+use crate::real::{Fixed, Real};
 
 /// How a word is read where that makes a difference.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -127,8 +127,13 @@ pub trait Words {
     /// The float that a word of fixed point is.
     fn float(&mut self, fixed: &Self::Word, real: Real) -> Self::Word;
 
-    /// The word of fixed point, and its fraction bits, that a float of so many bytes is where nobody knows it.
-    fn fixed(&self, _float: &Self::Word, _bytes: u8) -> Option<(Self::Word, u8)> {
+    /// The word of fixed point that a float of so many bytes is where nobody knows it, and how that is a number.
+    fn fixed(&self, _float: &Self::Word, _bytes: u8) -> Option<(Self::Word, Fixed)> {
+        None
+    }
+
+    /// Between what an integer lies that nobody knows, with its sign, where that is said of it or few bits say all.
+    fn between(&self, _word: &Self::Word) -> Option<(i64, i64)> {
         None
     }
 

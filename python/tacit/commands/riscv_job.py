@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import re
 import time
 from dataclasses import dataclass, field
@@ -15,13 +16,14 @@ from tacit.errors import DeviationError, MisuseError, StoppedError
 if TYPE_CHECKING:
     import numpy as np
 
-    from tacit.riscv import Receiver
+    from tacit.riscv import Range, Receiver
     from tacit.session import Session
 
 #: How options are written.
 SECRET = "--secret NAME=OWNER:TYPE[:PATH]"
 OUTPUT = "--output NAME=all|PARTY[:TYPE]"
 RESULT = "--result all|PARTY|none[:TYPE]"
+RANGE = "--range NAME=LEAST..MOST"
 
 #: Texts that are no array's name, but a float that lacks its type.
 _FLOAT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?(:\w*)?", re.IGNORECASE)
@@ -87,6 +89,15 @@ def add_job(parser: argparse.ArgumentParser) -> None:
         help="an object of the program, or an array, that may be read and written at secret places",
     )
     parser.add_argument(
+        "--range",
+        action="append",
+        default=[],
+        metavar="NAME=LEAST..MOST",
+        help="the least and the greatest that a value of a secret file or array can be, as in "
+        "salaries=0..200000: floats then have as many fraction bits as that leaves, and so has what is "
+        "computed of them",
+    )
+    parser.add_argument(
         "--limit", type=positive, metavar="N", help="instructions at most (a thousand million)"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report there as JSON")
@@ -107,6 +118,7 @@ class Job:
     output: "dict[str, Any]"
     open_branches: list[str]
     oblivious: list[str]
+    ranges: "dict[str, Range]"
     limit: int
 
     def check(self, parties: int) -> None:
@@ -133,6 +145,7 @@ class Job:
             "output": self.output,
             "open_branches": self.open_branches,
             "oblivious": self.oblivious,
+            "ranges": self.ranges,
             "limit": self.limit,
         }
         before, started = here.meter.total, time.perf_counter()
@@ -208,7 +221,8 @@ def job(parsed: argparse.Namespace, party: int | None, *, lengths: bool = False)
     program, is_run = load(parsed.program), parsed.call is None
     if is_run and parsed.result is not None:
         raise MisuseError("--result is of a function, which --call names; a program ends with a status")
-    secret = _named("--secret", [_secret(text, party, lengths) for text in parsed.secret])
+    ranges = _named("--range", [_range(text) for text in parsed.range])
+    secret = _named("--secret", [_secret(text, party, lengths, ranges) for text in parsed.secret])
     public = _named("--public", [_public(text) for text in parsed.public])
     output = _named("--output", [_output(text, is_run) for text in parsed.output])
     return Job(
@@ -222,6 +236,7 @@ def job(parsed: argparse.Namespace, party: int | None, *, lengths: bool = False)
         output=output,
         open_branches=parsed.open_branch,
         oblivious=parsed.oblivious,
+        ranges=ranges,
         limit=parsed.limit or LIMIT,
     )
 
@@ -276,8 +291,18 @@ def _receiver(text: str) -> "Receiver":
     return int(text) if text.isascii() and text.isdigit() else text
 
 
+def _range(text: str) -> "tuple[str, Range]":
+    """Two numbers, which are looked at where arrays are given."""
+    name, ends = _split(text, "=", RANGE)
+    least, most = _split(ends, "..", RANGE)
+    try:
+        return name, (float(least), float(most))
+    except ValueError:
+        raise MisuseError(f"{text!r} is not of the form {RANGE}, with two numbers") from None
+
+
 def _secret(
-    text: str, party: int | None, lengths: bool
+    text: str, party: int | None, lengths: bool, ranges: "dict[str, Range]"
 ) -> "tuple[str, tuple[int, str, np.ndarray[Any, Any] | None]]":
     name, kind = _split(text, "=", SECRET)
     owner, kind = _split(kind, ":", SECRET)
@@ -295,9 +320,17 @@ def _secret(
     if lengths and re.fullmatch(r"-\d+", path):
         raise MisuseError(f"--secret {text}: a length is 0 or more")
     if lengths and path.isascii() and path.isdigit():
-        return name, (int(owner), short, zeros(short, int(path), f"--secret {text}"))
+        made = zeros(short, int(path), f"--secret {text}")
+        if name in ranges:
+            # Where 0 may be outside.
+            made += type_of(short, text).type(
+                math.ceil(ranges[name][0]) if short[0] != "f" else ranges[name][0]
+            )
+        return name, (int(owner), short, made)
     option = f"--secret {text}"
-    return name, (int(owner), short, fixed_point(numbers(short, Path(path), option), Path(path), option))
+    values = numbers(short, Path(path), option)
+    # What has a range is held against that.
+    return name, (int(owner), short, values if name in ranges else fixed_point(values, Path(path), option))
 
 
 def _public(text: str) -> "tuple[str, np.ndarray[Any, Any]]":

@@ -12,7 +12,7 @@ Every party runs the same program. Which data are secret is said here, and not i
 and would be seen, a branch or an address, stops the program with its place. crates/riscv has the machine.
 """
 
-from tacit.riscv.arrays import MOST_ELEMENTS, TYPES, Receiver, Typed
+from tacit.riscv.arrays import MOST_ELEMENTS, TYPES, Range, Receiver, Typed
 from tacit.riscv.program import LARGEST, LIMIT, Opened, Outcome, Program, load
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Opened",
     "Outcome",
     "Program",
+    "Range",
     "Receiver",
     "Typed",
     "load",

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,14 @@ TYPES = {f"{sign}{bits}": f"{'u' * (sign == 'u')}int{bits}" for sign in "ui" for
 #: Elements of an array at most.
 MOST_ELEMENTS = 1 << 24
 
+#: Ends of ranges are no larger, so that products of some stay numbers.
+LARGEST_END = 1e60
+
 #: Who learns something: all, a party, or nobody. Of an output, nobody means that it stays secret.
 Receiver = str | int | None
+
+#: The least and the greatest that an element of an array can be.
+Range = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -57,15 +63,18 @@ class Given:
     #: Of shares, how many fraction bits they have, and which tensor of the session they are.
     scale: int = 0
     number: int = 0
+    #: Between what all have said that its elements lie.
+    range: tuple[float, float] | None = None
     #: The flags that they depend on; where one failed, the shares are of zeros.
     known: Known = field(default=None, repr=False)
 
     @property
-    def described(self) -> tuple[str, str, int, int | None, str | None, bool, int, int]:
+    def described(self) -> tuple[Any, ...]:
         """What must be the same in all parties."""
         content = None if self.public is None else _core.blake3(self.public.tobytes())
         is_shared = self.shares is not None
-        return self.name, self.type, self.count, self.owner, content, is_shared, self.scale, self.number
+        kind = self.name, self.type, self.count, self.owner, content, is_shared
+        return *kind, self.scale, self.number, self.range
 
     @property
     def for_core(self) -> _core.Given:
@@ -83,6 +92,7 @@ class Given:
             None if self.public is None else self.public.tobytes(),
             own,
             self.scale,
+            self.range,
         )
 
 
@@ -151,15 +161,19 @@ def given(
     public: Mapping[str, ArrayLike | bytes] | None,
     secret: Mapping[str, Secret] | None,
     said: Said,
+    ranges: Mapping[str, Range],
 ) -> list[Given]:
     """All arrays of a program. Each party tells all others what it runs, and types and lengths of its own:
     a round. Where a party has values that cannot be given, all raise, and the session goes on.
 
     Raises:
         DesyncError: another party runs something else.
-        MisuseError: values that are no integers, an owner that does not exist, or a name that is there twice.
+        MisuseError: values that are no integers or outside of their range, an owner that does not exist, or a
+            name that is there twice.
+        StoppedError: a range of what is not secret, or one that is none.
     """
     task = Task()
+    within = {name: _ends(name, each, secret or {}) for name, each in ranges.items()}
     arrays = [_public(name, values) for name, values in (public or {}).items()]
     owned: dict[str, NDArray[Any] | None] = {}
     for name, values in (secret or {}).items():
@@ -167,7 +181,7 @@ def given(
             arrays.append(_shared(here, name, values))
         else:
             with task.alone():
-                owned[name] = _own(here, name, *values)
+                owned[name] = _inside(name, _own(here, name, *values), within.get(name))
     names = [*(each.name for each in arrays), *owned]
     if twice := {name for name in names if names.count(name) > 1}:
         raise StoppedError(
@@ -181,6 +195,7 @@ def given(
                 raise MisuseError(f"party {values[0]} tells of an array {name} that cannot be")
             arrays.append(Given(name, kind, count, values[0], owned[name]))
     order = list(secret or {})
+    arrays = [replace(each, range=within.get(each.name)) for each in arrays]
     return sorted(arrays, key=lambda each: order.index(each.name) if each.name in order else -1)
 
 
@@ -280,6 +295,39 @@ def _own(here: Session, name: str, owner: int, values: ArrayLike | Typed | None)
     if values is None:
         raise misuse("nothing", f"{name} is of party {owner}, which is this one, and there are no values")
     return _array(name, values)
+
+
+def _ends(name: str, ends: Range, secret: Mapping[str, Secret]) -> Range:
+    """A range that all say of a secret array.
+
+    Raises:
+        StoppedError: no array is called that, or it is no range.
+    """
+    if name not in secret:
+        raise StoppedError(
+            f"the range of {name}: no secret array is called that; there are {', '.join(secret) or 'none'}"
+        )
+    least, most = float(ends[0]), float(ends[1])
+    if not -LARGEST_END <= least <= most <= LARGEST_END:
+        raise StoppedError(
+            f"the range of {name} is from {least:g} to {most:g}: say two numbers in their order, of no more "
+            f"than {LARGEST_END:g} in magnitude"
+        )
+    return least, most
+
+
+def _inside(name: str, values: NDArray[Any] | None, ends: Range | None) -> NDArray[Any] | None:
+    """The same values, where none is outside of what all have said."""
+    if values is None or ends is None or len(values) == 0:
+        return values
+    # Neither is a NaN.
+    if not bool(((values >= ends[0]) & (values <= ends[1])).all()):
+        raise misuse(
+            "range",
+            f"{name} has a value that is not from {ends[0]:g} to {ends[1]:g}, as all have said: say a wider "
+            "range, at all parties",
+        )
+    return values
 
 
 def becomes(to: Receiver) -> tuple[bool, int | None]:

@@ -14,6 +14,7 @@ from tacit.flags import Known, each_of, union
 from tacit.riscv.arrays import (
     TYPES,
     Given,
+    Range,
     Receiver,
     Said,
     Secret,
@@ -92,6 +93,7 @@ class Program:
         open_branches: Sequence[str] = (),
         oblivious: Sequence[str] = (),
         limit: int = LIMIT,
+        ranges: Mapping[str, Range] | None = None,
     ) -> Outcome:
         """Calls a function, in the session that this code runs in. All parties call it alike.
 
@@ -115,6 +117,10 @@ class Program:
             oblivious: arrays, or objects of the program by their names, that may be read and written at
                 secret places, by looking at all of each.
             limit: instructions at most.
+            ranges: of secret arrays, the least and the greatest that an element can be, as in
+                ``{"salaries": (0, 2e5)}``. Floats then have as many fraction bits as their range leaves, and
+                so has what is computed of them; integers take fewer bits. Of a value outside, its owner
+                refuses the call; of a ``SecretTensor`` nobody can tell, and what is computed is wrong.
 
         Raises:
             StoppedError: a name, a type or a party that does not exist; or the program stops before its end,
@@ -125,10 +131,11 @@ class Program:
             DesyncError: the parties call different programs, or call them differently.
         """
         here, options = session(), (list(open_branches), list(oblivious), limit, self.passes_over)
-        files = (said_of(public, secret), dict(output or {}))
+        within = dict(ranges or {})
+        files = (said_of(public, secret), dict(output or {}), sorted(within.items()))
         told_so = [each if isinstance(each, str) else _argument(each, ()) for each in arguments]
         said = Said.of(self.file, public, "call", function, told_so, result, *files, options)
-        arrays = given(here, public, secret, said)
+        arrays = given(here, public, secret, said, within)
         names = [each.name for each in arrays]
         outputs = [(_known(name, names), becomes(to)) for name, to in (output or {}).items()]
         passed = [_argument(each, names) for each in arguments]
@@ -156,6 +163,7 @@ class Program:
         open_branches: Sequence[str] = (),
         oblivious: Sequence[str] = (),
         limit: int = LIMIT,
+        ranges: Mapping[str, Range] | None = None,
     ) -> Outcome:
         """Runs the whole program, in the session that this code runs in. All parties run it alike.
 
@@ -172,6 +180,7 @@ class Program:
             open_branches: as in :meth:`call`.
             oblivious: objects of the program; as in :meth:`call`.
             limit: instructions at most.
+            ranges: of secret files; as in :meth:`call`.
 
         Raises:
             StoppedError: as :meth:`call`; or an output that the program did not write.
@@ -179,9 +188,10 @@ class Program:
             DesyncError: the parties run different programs, or run them differently.
         """
         here, options = session(), (list(open_branches), list(oblivious), limit, self.passes_over)
-        files = (said_of(public, secret), dict(output or {}))
+        within = dict(ranges or {})
+        files = (said_of(public, secret), dict(output or {}), sorted(within.items()))
         said = Said.of(self.file, public, "run", list(arguments), *files, options)
-        arrays = given(here, public, secret, said)
+        arrays = given(here, public, secret, said, within)
         outputs = [(name, *_typed(name, to, arrays)) for name, to in (output or {}).items()]
         told = [self.name, *arguments]
         note(here, self.file, ("riscv run", told, outputs, options), arrays)

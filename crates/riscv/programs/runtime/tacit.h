@@ -66,4 +66,24 @@ static inline uint64_t tacit_select(uint64_t condition, uint64_t if_one, uint64_
     return if_zero ^ (mask & (if_one ^ if_zero));
 }
 
+/* The value of a secret double that is known to be no less than `least` and no more than `most`: what is computed of it
+ * has as many fraction bits as that leaves. A secret that is not makes what is computed of it wrong; a number that
+ * everybody knows stops the program. */
+#define tacit_real_range(secret, least, most)                                             \
+    ({                                                                                    \
+        double tacit_real = (secret), tacit_least = (least), tacit_most = (most);         \
+        uint64_t tacit_ends[2];                                                           \
+        __builtin_memcpy(tacit_ends, &tacit_least, 8);                                    \
+        __builtin_memcpy(tacit_ends + 1, &tacit_most, 8);                                 \
+        register uint64_t tacit_a0 __asm__("a0") = (uint64_t)&tacit_real;                 \
+        register uint64_t tacit_a1 __asm__("a1") = tacit_ends[0];                         \
+        register uint64_t tacit_a2 __asm__("a2") = tacit_ends[1];                         \
+        register uint64_t tacit_a7 __asm__("a7") = 0x7ac4;                                \
+        __asm__ volatile("ecall"                                                          \
+                         : "+r"(tacit_a0)                                                 \
+                         : "r"(tacit_a1), "r"(tacit_a2), "r"(tacit_a7)                    \
+                         : "memory");                                                     \
+        tacit_real;                                                                       \
+    })
+
 #endif

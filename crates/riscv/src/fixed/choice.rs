@@ -1,10 +1,9 @@
 //! Comparisons of numbers of fixed point, and what is chosen by them.
 
 use super::Number::{self, Public, Secret};
-use super::{at_scale, negate, number, scale, word};
+use super::{at_scale, negate, scale};
 use crate::fault::Result;
-use crate::ieee;
-use crate::operation::{Comparison, Precision, SignChange};
+use crate::operation::{Comparison, SignChange};
 use crate::real;
 use crate::words::{Signs, Words};
 
@@ -137,53 +136,43 @@ pub fn extreme<W: Words>(
     Ok(Secret(chosen, scale))
 }
 
-/// The magnitude of one with a sign of both. A word that takes its own sign is only moved, whatever it is.
+/// The magnitude of one with a sign of both. A number that takes its own sign is only moved. `same`: both are one.
 pub fn signed<W: Words>(
     words: &mut W,
-    precision: Precision,
     change: SignChange,
-    a: &W::Word,
-    b: &W::Word,
-) -> Result<W::Word> {
-    let same = words.are_one(a, b);
+    a: &Number<W::Word>,
+    b: &Number<W::Word>,
+    same: bool,
+) -> Result<Number<W::Word>> {
     if same && change == SignChange::Copy {
         return Ok(a.clone());
     }
-    let x = number(words, a, precision)?;
     if same && change == SignChange::Negate {
-        let negated = negate(words, &x);
-        return word(words, negated, precision.bytes());
+        return Ok(negate(words, a));
     }
-    let (of_x, of_y) = (
-        negative(words, a, precision)?,
-        negative(words, b, precision)?,
-    );
+    let (of_a, of_b) = (negative(words, a), negative(words, b));
     let one = words.constant(1);
     // Whether its own sign is turned.
     let turned = match change {
-        SignChange::Copy => words.xor(&of_x, &of_y),
+        SignChange::Copy => words.xor(&of_a, &of_b),
         SignChange::Negate => {
-            let differ = words.xor(&of_x, &of_y);
+            let differ = words.xor(&of_a, &of_b);
             words.xor(&differ, &one)
         }
-        SignChange::Multiply => of_y,
+        SignChange::Multiply => of_b,
     };
-    let scale = scale(&x, &x);
-    let x = at_scale(words, &x, scale)?;
+    let scale = scale(a, a);
+    let x = at_scale(words, a, scale)?;
     let zero = words.constant(0);
     let negated = words.subtract(&zero, &x);
     let chosen = words.select(&turned, &negated, &x);
-    word(words, Secret(chosen, scale), precision.bytes())
+    Ok(Secret(chosen, scale))
 }
 
-/// Whether a float is below zero; of a public one, its sign.
-fn negative<W: Words>(words: &mut W, float: &W::Word, precision: Precision) -> Result<W::Word> {
-    if let Some(bits) = words.public(float) {
-        let negative = ieee::number(bits, precision).is_sign_negative();
-        return Ok(words.constant(negative.into()));
-    }
-    match number(words, float, precision)? {
-        Secret(fixed, _) => Ok(is_negative(words, &fixed)),
-        Public(_) => unreachable!("it is not public"),
+/// Whether a number is below zero; of a public one, its sign.
+fn negative<W: Words>(words: &mut W, number: &Number<W::Word>) -> W::Word {
+    match number {
+        Public(number) => words.constant(number.is_sign_negative().into()),
+        Secret(fixed, _) => is_negative(words, fixed),
     }
 }

@@ -16,6 +16,8 @@
 //! - √a by less than √a·2^-26 + 2 units; of a negative number it is 0.
 //!
 //! By 0 a quotient is 0. There is nobody who could be told.
+//!
+//! Of numbers whose range is known ([`super::known`]) inverse and root have the fraction bits that theirs leave.
 
 use super::Number::{self, Public, Secret};
 use super::choice::is_negative;
@@ -136,7 +138,14 @@ fn inverse<W: Words>(words: &mut W, x: &W::Word, scale: u8) -> W::Word {
     let zero = words.constant(0);
     let (negative, turned) = (is_negative(words, x), words.subtract(&zero, x));
     let size = words.select(&negative, &turned, x);
-    let Normal { part, places } = normal(words, &size);
+    let found = at_scale(words, &size, scale.into(), FINE as i32);
+    let turned = words.subtract(&zero, &found);
+    words.select(&negative, &turned, &found)
+}
+
+/// 1/x of a positive number, with so many fraction bits, where that has at most [`FINE`] of these and others.
+pub fn at_scale<W: Words>(words: &mut W, x: &W::Word, own: i32, scale: i32) -> W::Word {
+    let Normal { part, places } = normal(words, x);
     let mut w = line(words, 48.0 / 17.0, 32.0 / 17.0, &part);
     let two = fine(words, 2.0);
     for _ in 0..3 {
@@ -144,10 +153,16 @@ fn inverse<W: Words>(words: &mut W, x: &W::Word, scale: u8) -> W::Word {
         let correction = words.subtract(&two, &near_one);
         w = product(words, &w, &correction);
     }
-    // 2^scale / X = w·2^(scale − 1 − k): to the left, or to the right by so many places.
-    let left = |place: u32| (u32::from(scale) > place).then(|| 1 << (u32::from(scale) - 1 - place));
+    // 2^own / X = w·2^(own − 1 − k): to the left, or to the right by so many places.
+    let risen = |place: u32| own - 1 - place as i32 + scale - FINE as i32;
+    let left = |place: u32| {
+        u32::try_from(risen(place))
+            .ok()
+            .filter(|by| *by < 64)
+            .map(|by| 1 << by)
+    };
     let right = |place: u32| {
-        let by = (place + 1).checked_sub(u32::from(scale))?;
+        let by = u32::try_from(-risen(place)).ok()?;
         (1..=FINE).contains(&by).then(|| 1 << (FINE - by))
     };
     let (up, down) = (
@@ -155,9 +170,7 @@ fn inverse<W: Words>(words: &mut W, x: &W::Word, scale: u8) -> W::Word {
         weighed(words, &places, right),
     );
     let (above, below) = (words.multiply(&w, &up), product(words, &w, &down));
-    let found = words.add(&above, &below);
-    let turned = words.subtract(&zero, &found);
-    words.select(&negative, &turned, &found)
+    words.add(&above, &below)
 }
 
 /// √a.
@@ -166,6 +179,13 @@ pub fn root<W: Words>(words: &mut W, a: &Number<W::Word>) -> Number<W::Word> {
         Public(number) => return Public(number.sqrt()),
         Secret(x, own) => (x, *own),
     };
+    // The root has as many fraction bits as the product drops.
+    let scale = own.max(SCALE);
+    Secret(root_at_scale(words, x, own.into(), scale.into()), scale)
+}
+
+/// √x of a number with so many fraction bits, with others.
+pub fn root_at_scale<W: Words>(words: &mut W, x: &W::Word, own: i32, scale: i32) -> W::Word {
     let Normal { part, places } = normal(words, x);
     let mut v = line(words, 1.79, 0.8, &part);
     let three = fine(words, 3.0);
@@ -177,14 +197,12 @@ pub fn root<W: Words>(words: &mut W, a: &Number<W::Word>) -> Number<W::Word> {
         v = words.truncate(&doubled, FINE + 1);
     }
     let root = product(words, &part, &v);
-    // √(X / 2^own)·2^scale = √y·2^((k + 1 − own)/2 + scale), and the root has as many fraction bits as the product drops.
-    let scale = own.max(SCALE);
+    // √(X / 2^own)·2^scale = √y·2^((k + 1 − own)/2 + scale).
     let worth = |place: u32| {
         let exponent = f64::from(place + 1) - f64::from(own);
         let exponent = exponent / 2.0 + f64::from(scale);
         (exponent <= 31.0).then(|| exponent.exp2().round() as u64)
     };
     let worth = weighed(words, &places, worth);
-    let root = product(words, &root, &worth);
-    Secret(root, scale)
+    product(words, &root, &worth)
 }

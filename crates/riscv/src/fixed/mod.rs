@@ -6,21 +6,28 @@
 //! | [`choice`] | comparisons, the lesser and the greater, signs |
 //! | [`whole`] | integers to floats and back |
 //! | [`inverse`] | quotients and roots |
+//! | [`known`] | all of this where the range of each secret number is known |
 //!
 //! A number is a word X with s fraction bits: x = X / 2^s. What a party encodes is less than 2^46 as a word, and no
 //! word, and no product before it is cut, may reach 2^62; 16 fraction bits leave |x| < 2^30 and as much for
 //! products of two that nobody knows. Integers have none, and products by them are exact. Rounding is up or down by
 //! less than one unit, 2^-s, whatever rounding mode is asked for; sums are exact; no flag is raised. There are no
 //! infinities, no NaNs, no −0.
+//!
+//! Where the range of every secret operand is known, fraction bits follow it, and what is said above of sizes does not
+//! hold: see [`known`]. A number of a known range that meets another one becomes a number as that is.
 
 pub mod choice;
 pub mod inverse;
+pub mod known;
 pub mod whole;
 
 use crate::fault::{Fault, Result};
-use crate::operation::{FloatFunction, Floating, Precision, Turned};
-use crate::real::{self, Real, SCALE};
+use crate::ieee;
+use crate::operation::{FloatFunction, Floating, Precision, SignChange, Turned};
+use crate::real::{self, FINEST, Fixed, ROOM, Range, Real, SCALE};
 use crate::words::Words;
+use known::Known;
 use rustc_apfloat::Round;
 
 /// A number that everybody knows, or a word of fixed point.
@@ -37,11 +44,27 @@ use Number::{Public, Secret};
 /// A public factor is taken in two parts: these bits below the point, or from its highest one on, and as many more.
 const PART: i32 = 16;
 
+/// What a float register holds.
+pub enum Float<Word> {
+    /// A number that everybody knows.
+    Public(f64),
+    /// A word that is a number.
+    Secret(Word, Fixed),
+}
+
+/// Numbers that meet.
+enum Numbers<Word> {
+    /// Of all secret ones the range is known.
+    Known(Vec<known::Number<Word>>),
+    /// Of one it is not, and so it counts of none.
+    Any(Vec<Number<Word>>),
+}
+
 /// A function of operands of which at least one is secret: a float or an integer.
 ///
 /// # Errors
 /// `SecretBits` for what is no float and for what would show bits of one; `NotFixed` for public numbers that have no
-/// fixed point where one is needed.
+/// fixed point where one is needed; `Wide`, `Divisor`, `Beyond` for numbers of a known range that may have none there.
 pub fn compute<W: Words>(
     words: &mut W,
     of: Floating,
@@ -55,26 +78,72 @@ pub fn compute<W: Words>(
             return Err(Fault::SecretBits);
         }
         FloatFunction::FromInteger(bits, signs) => {
-            let whole = whole::number(words, operands[0], bits, signs);
-            return word(words, whole, bytes);
+            let whole = words.extend(operands[0], bits.into(), signs);
+            let range = words.between(&whole);
+            let range = range.map(|(least, most)| Range {
+                least: least as f64,
+                most: most as f64,
+            });
+            let range = range.filter(|range| range.places() <= ROOM);
+            let fixed = Fixed { scale: 0, range };
+            return Ok(words.float(&whole, Real { bytes, fixed }));
         }
         FloatFunction::FromFloat(from) => {
-            let same = number(words, operands[0], from)?;
-            return word(words, same, bytes);
+            return Ok(match number(words, operands[0], from)? {
+                Float::Public(number) => words.constant(real::float(number, bytes)),
+                Float::Secret(word, fixed) => words.float(&word, Real { bytes, fixed }),
+            });
         }
         FloatFunction::Classify | FloatFunction::ToBits | FloatFunction::FromBits => {
             return Err(Fault::SecretBits);
         }
+        // Whatever it is, it is only moved.
+        FloatFunction::Sign(SignChange::Copy) if words.are_one(operands[0], operands[1]) => {
+            return Ok(operands[0].clone());
+        }
         _ => {}
-    }
-    if let FloatFunction::Sign(change) = function {
-        return choice::signed(words, of.precision, change, operands[0], operands[1]);
     }
     let mut numbers = Vec::with_capacity(3);
     for operand in operands.iter().take(function.operands()) {
         numbers.push(number(words, operand, of.precision)?);
     }
-    let result = match (function, numbers.as_slice()) {
+    match met(words, numbers)? {
+        Numbers::Known(numbers) => {
+            let same = words.are_one(operands[0], operands[1]);
+            match of_known(words, function, round, &numbers, same)? {
+                Found::Float(number) => known_word(words, number, bytes),
+                Found::Integer(word) => Ok(word),
+                Found::Nothing => {
+                    let numbers: Result<Vec<_>> = numbers
+                        .iter()
+                        .map(|number| loosened(words, number))
+                        .collect();
+                    let numbers = numbers.map_err(|fault| match fault {
+                        Fault::Wide(places) => Fault::Divisor(places),
+                        other => other,
+                    })?;
+                    of_any(words, of, round, operands, &numbers)
+                }
+            }
+        }
+        Numbers::Any(numbers) => of_any(words, of, round, operands, &numbers),
+    }
+}
+
+/// The same of numbers of which no range counts.
+fn of_any<W: Words>(
+    words: &mut W,
+    of: Floating,
+    round: Round,
+    operands: [&W::Word; 3],
+    numbers: &[Number<W::Word>],
+) -> Result<W::Word> {
+    let function = of.function;
+    let result = match (function, numbers) {
+        (FloatFunction::Sign(change), [a, b]) => {
+            let same = words.are_one(operands[0], operands[1]);
+            choice::signed(words, change, a, b, same)?
+        }
         (FloatFunction::Add, [a, b]) => add(words, a, b)?,
         (FloatFunction::Subtract, [a, b]) => {
             let b = negate(words, b);
@@ -89,28 +158,237 @@ pub fn compute<W: Words>(
         (FloatFunction::Compare(comparison), [a, b]) => {
             return Ok(choice::compare(words, comparison, a, b));
         }
-        (FloatFunction::ToInteger(bits, signs), [a]) => {
-            return Ok(whole::integer(words, a, (bits, signs), round));
+        (FloatFunction::ToInteger(bits, signs), [Secret(x, scale)]) => {
+            let scale = u64::from(*scale);
+            return Ok(whole::integer(words, x, scale, (bits, signs), round));
         }
         _ => unreachable!("all functions are above, with their operands"),
     };
-    word(words, result, bytes)
+    let bytes = of.precision.bytes();
+    Ok(match result {
+        Public(number) => words.constant(real::float(number, bytes)),
+        Secret(word, scale) => words.float(&word, Real::of_scale(bytes, scale)),
+    })
+}
+
+/// What comes of numbers of a known range.
+enum Found<Word> {
+    Float(known::Number<Word>),
+    Integer(Word),
+    /// The divisor may be 0, and so no range is known of the quotient.
+    Nothing,
+}
+
+/// The same of numbers of a known range. `same`: the first two are one.
+fn of_known<W: Words>(
+    words: &mut W,
+    function: FloatFunction,
+    round: Round,
+    numbers: &[known::Number<W::Word>],
+    same: bool,
+) -> Result<Found<W::Word>> {
+    Ok(Found::Float(match (function, numbers) {
+        (FloatFunction::Sign(change), [a, b]) => known::signed(words, change, a, b, same),
+        (FloatFunction::Add, [a, b]) => known::add(words, a, b)?,
+        (FloatFunction::Subtract, [a, b]) => {
+            let b = known::negate(words, b);
+            known::add(words, a, &b)?
+        }
+        (FloatFunction::Multiply, [a, b]) => known::multiply(words, a, b)?,
+        (FloatFunction::MultiplyAdd(turned), [a, b, c]) => {
+            let product = known::multiply(words, a, b)?;
+            let mut turn = |number: known::Number<W::Word>, turned| match turned {
+                true => known::negate(words, &number),
+                false => number,
+            };
+            let (product, c) = (
+                turn(product, turned.product),
+                turn(c.clone(), turned.addend),
+            );
+            known::add(words, &product, &c)?
+        }
+        (FloatFunction::Divide, [a, b]) => match known::divide(words, a, b)? {
+            Some(quotient) => quotient,
+            None => return Ok(Found::Nothing),
+        },
+        (FloatFunction::SquareRoot, [a]) => known::root(words, a),
+        (FloatFunction::Minimum, [a, b]) => known::extreme(words, a, b, true)?,
+        (FloatFunction::Maximum, [a, b]) => known::extreme(words, a, b, false)?,
+        (FloatFunction::Compare(comparison), [a, b]) => {
+            return Ok(Found::Integer(known::compare(words, comparison, a, b)?));
+        }
+        (FloatFunction::ToInteger(bits, signs), [known::Number::Secret(x)]) => {
+            let integer = known::integer(words, x, (bits, signs), round)?;
+            return Ok(Found::Integer(integer));
+        }
+        _ => unreachable!("all functions are above, with their operands"),
+    }))
+}
+
+/// One of two floats of a length, of which at least one is secret.
+///
+/// # Errors
+/// `NotFixed` for a public number that has no fixed point; `Wide`.
+pub fn select<W: Words>(
+    words: &mut W,
+    condition: &W::Word,
+    bytes: u8,
+    floats: [Float<W::Word>; 2],
+) -> Result<W::Word> {
+    Ok(match met(words, floats.into())? {
+        Numbers::Known(numbers) => {
+            let [x, y] = known::aligned(words, &numbers[0], &numbers[1])?;
+            let word = words.select(condition, &x.word, &y.word);
+            let fixed = Fixed {
+                scale: x.scale,
+                range: Some(x.range.or(y.range)),
+            };
+            words.float(&word, Real { bytes, fixed })
+        }
+        Numbers::Any(numbers) => {
+            let scales = numbers.iter().filter_map(|number| match number {
+                Public(_) => None,
+                Secret(_, scale) => Some(*scale),
+            });
+            let scale = scales.max().expect("one of them is secret");
+            let x = at_scale(words, &numbers[0], scale)?;
+            let y = at_scale(words, &numbers[1], scale)?;
+            let chosen = words.select(condition, &x, &y);
+            words.float(&chosen, Real::of_scale(bytes, scale))
+        }
+    })
+}
+
+/// One of what two float registers hold that everybody knows; nothing where that are no numbers, or none that words of a
+/// known range have as they are.
+pub fn select_public<W: Words>(
+    words: &mut W,
+    condition: &W::Word,
+    registers: [u64; 2],
+) -> Option<W::Word> {
+    let is_single = registers
+        .iter()
+        .all(|bits| ieee::boxed(*bits, Precision::Single) == *bits);
+    let of = if is_single {
+        Precision::Single
+    } else {
+        Precision::Double
+    };
+    let numbers = registers.map(|bits| ieee::number(bits, of));
+    // There is no −0.
+    if numbers
+        .iter()
+        .any(|number| *number == 0.0 && number.is_sign_negative())
+    {
+        return None;
+    }
+    let [x, y] = known::exact(words, numbers)?;
+    let word = words.select(condition, &x.word, &y.word);
+    let fixed = Fixed {
+        scale: x.scale,
+        range: Some(x.range.or(y.range)),
+    };
+    let bytes = of.bytes();
+    Some(words.float(&word, Real { bytes, fixed }))
+}
+
+/// A secret float that somebody has said is no less and no more than that.
+///
+/// # Errors
+/// `NotBetween`: nothing lies there of what is known of it.
+pub fn bounded<W: Words>(
+    words: &mut W,
+    word: &W::Word,
+    real: Real,
+    said: Range,
+) -> Result<W::Word> {
+    let Fixed { scale, range } = real.fixed;
+    let room = f64::from(ROOM - scale).exp2();
+    let known = range.unwrap_or(Range {
+        least: -room,
+        most: room,
+    });
+    let range = known.and(said).ok_or_else(|| Fault::not_between(said))?;
+    let fixed = Fixed {
+        scale,
+        range: Some(range),
+    };
+    Ok(words.float(word, Real { fixed, ..real }))
 }
 
 /// What a float register holds.
-fn number<W: Words>(words: &W, word: &W::Word, of: Precision) -> Result<Number<W::Word>> {
+fn number<W: Words>(words: &W, word: &W::Word, of: Precision) -> Result<Float<W::Word>> {
     if let Some(bits) = words.public(word) {
-        return Ok(Public(crate::ieee::number(bits, of)));
+        return Ok(Float::Public(ieee::number(bits, of)));
     }
-    let (fixed, scale) = words.fixed(word, of.bytes()).ok_or(Fault::SecretBits)?;
-    Ok(Secret(fixed, scale))
+    let (word, fixed) = words.fixed(word, of.bytes()).ok_or(Fault::SecretBits)?;
+    Ok(Float::Secret(word, fixed))
 }
 
-/// The register that has a number.
-fn word<W: Words>(words: &mut W, number: Number<W::Word>, bytes: u8) -> Result<W::Word> {
+/// Numbers as they count together.
+fn met<W: Words>(words: &mut W, floats: Vec<Float<W::Word>>) -> Result<Numbers<W::Word>> {
+    let is_any =
+        |float: &Float<W::Word>| matches!(float, Float::Secret(_, fixed) if fixed.range.is_none());
+    if floats.iter().any(is_any) {
+        let mut numbers = Vec::with_capacity(floats.len());
+        for float in floats {
+            numbers.push(match float {
+                Float::Public(number) => Public(number),
+                Float::Secret(word, Fixed { scale, range: None }) => Secret(word, scale as u8),
+                Float::Secret(
+                    word,
+                    Fixed {
+                        scale,
+                        range: Some(range),
+                    },
+                ) => {
+                    let known = Known { word, scale, range };
+                    loosened(words, &known::Number::Secret(known))?
+                }
+            });
+        }
+        return Ok(Numbers::Any(numbers));
+    }
+    let numbers = floats.into_iter().map(|float| match float {
+        Float::Public(number) => known::Number::Public(number),
+        Float::Secret(word, Fixed { scale, range }) => known::Number::Secret(Known {
+            word,
+            scale,
+            range: range.expect("it was looked at"),
+        }),
+    });
+    Ok(Numbers::Known(numbers.collect()))
+}
+
+/// A number of a known range as others are: no more than the usual fraction bits, or as many significant ones where it
+/// is below 1 throughout.
+fn loosened<W: Words>(words: &mut W, number: &known::Number<W::Word>) -> Result<Number<W::Word>> {
+    let known = match number {
+        known::Number::Public(number) => return Ok(Public(*number)),
+        known::Number::Secret(known) => known,
+    };
+    let (places, usual) = (known.range.places(), i32::from(SCALE));
+    if places + usual > ROOM {
+        return Err(Fault::Wide(places));
+    }
+    let finest = (usual - places).clamp(usual, FINEST.into());
+    let scale = known.scale.clamp(0, finest);
+    let moved = known::at_scale(words, known, scale);
+    Ok(Secret(moved.word, scale as u8))
+}
+
+/// The register that has a number of a known range.
+fn known_word<W: Words>(
+    words: &mut W,
+    number: known::Number<W::Word>,
+    bytes: u8,
+) -> Result<W::Word> {
     Ok(match number {
-        Public(number) => words.constant(real::float(number, bytes)),
-        Secret(fixed, scale) => words.float(&fixed, Real { bytes, scale }),
+        known::Number::Public(number) => words.constant(real::float(number, bytes)),
+        known::Number::Secret(known) => {
+            let fixed = known.fixed();
+            words.float(&known.word, Real { bytes, fixed })
+        }
     })
 }
 

@@ -1,6 +1,6 @@
 //! Integers to numbers of fixed point and back.
 
-use super::Number::{self, Public, Secret};
+use super::Number::{self, Secret};
 use super::choice::is_negative;
 use crate::composed;
 use crate::words::{Signs, Words};
@@ -16,21 +16,18 @@ pub fn number<W: Words>(
     Secret(words.extend(integer, bits.into(), signs), 0)
 }
 
-/// The integer of a kind that is nearest as is said, of a secret number; beyond its ends, the end.
+/// The integer of a kind that is nearest as is said, of a word with so many fraction bits; beyond its ends, the end.
 pub fn integer<W: Words>(
     words: &mut W,
-    number: &Number<W::Word>,
+    x: &W::Word,
+    scale: u64,
     (bits, signs): (u8, Signs),
     round: Round,
 ) -> W::Word {
-    let (x, scale) = match number {
-        Secret(fixed, scale) => (fixed.clone(), u64::from(*scale)),
-        Public(_) => unreachable!("public floats are converted by themselves"),
-    };
     let whole = if scale == 0 {
-        x
+        x.clone()
     } else {
-        rounded(words, &x, scale, round)
+        rounded(words, x, scale, round)
     };
     let least = match signs {
         Signs::Signed => (-1_i64 << (bits - 1)) as u64,

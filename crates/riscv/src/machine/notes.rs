@@ -5,7 +5,9 @@
 
 use super::{LABELS, Machine, register};
 use crate::fault::{Fault, Result};
+use crate::fixed;
 use crate::lines::shown;
+use crate::real::{Range, Real};
 use crate::words::Words;
 
 /// Says of a word in memory that it is not below one number and not above another, with their signs: its address, and
@@ -20,6 +22,10 @@ pub const LABEL: u64 = 0x7ac2;
 /// and not where a loop over its digits ends. Elsewhere there is no such call.
 pub const PRINTED: u64 = 0x7ac3;
 
+/// Says of a double in memory that it is not below one number and not above another: its address, and the bits of these
+/// as doubles. Elsewhere there is no such call, and nothing is said.
+pub const REAL_RANGE: u64 = 0x7ac4;
+
 /// Bytes of a label, and labels of a program.
 const LABEL_BYTES: u64 = 64;
 const DIFFERENT: usize = 1024;
@@ -28,13 +34,17 @@ impl<W: Words> Machine<W> {
     /// Answers what the machine itself can of what the program asks; whether it was that.
     ///
     /// # Errors
-    /// `SecretArgument`, `SecretPrinted`, `NotInRange`, `TooMany`; as memory has them.
+    /// `SecretArgument`, `SecretPrinted`, `NotInRange`, `NotBetween`, `SecretBits`, `TooMany`; as memory has them.
     pub fn noted(&mut self) -> Result<bool> {
         let asked = self.register(register::CALL);
         match self.words.public(asked) {
             Some(RANGE) => {
                 let [address, least, most] = self.arguments()?;
                 self.bound(address, (least as i64, most as i64))?;
+            }
+            Some(REAL_RANGE) => {
+                let [address, least, most] = self.arguments()?;
+                self.bound_float(address, f64::from_bits(least), f64::from_bits(most))?;
             }
             Some(LABEL) => {
                 let [address, bytes] = self.arguments()?;
@@ -76,6 +86,24 @@ impl<W: Words> Machine<W> {
             return Err(Fault::NotInRange(least, most));
         }
         let known = self.words.bounded(&word, least, most);
+        self.memory.store(&self.words, address, 8, &known)
+    }
+
+    /// A double in memory is known to be no less and no more than that.
+    fn bound_float(&mut self, address: u64, least: f64, most: f64) -> Result<()> {
+        let outside = || Fault::not_between(Range { least, most });
+        let said = Range::of(least, most).ok_or_else(outside)?;
+        let word = self.memory.load(&mut self.words, address, 8)?;
+        if let Some(bits) = self.words.public(&word) {
+            let is_inside = said.contains(f64::from_bits(bits));
+            return if is_inside { Ok(()) } else { Err(outside()) };
+        }
+        let (fixed, of) = self.words.fixed(&word, 8).ok_or(Fault::SecretBits)?;
+        let real = Real {
+            bytes: 8,
+            fixed: of,
+        };
+        let known = fixed::bounded(&mut self.words, &fixed, real, said)?;
         self.memory.store(&self.words, address, 8, &known)
     }
 

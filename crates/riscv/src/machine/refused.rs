@@ -98,6 +98,9 @@ impl<W: Words> Machine<W> {
             fault,
             Fault::SecretBits
                 | Fault::NotFixed
+                | Fault::Wide(_)
+                | Fault::Divisor(_)
+                | Fault::Beyond(_)
                 | Fault::SecretAddress
                 | Fault::Places(..)
                 | Fault::SecretElement

@@ -10,6 +10,7 @@
 
 use super::{Hart, Interruption, Machine, register};
 use crate::fault::{Fault, Result};
+use crate::fixed;
 use crate::joins::{Flow, Join, flow};
 use crate::operation::Operation;
 use crate::words::Words;
@@ -69,8 +70,10 @@ impl<W: Words> Machine<W> {
             objects: &self.oblivious,
         };
         let words = &mut self.words;
-        self.hart
-            .merge(&if_taken.0, |x, y| choice.between(words, x, y))?;
+        self.hart.merge(&if_taken.0, |kind, x, y| match kind {
+            Kind::Integer => choice.between(words, x, y),
+            Kind::Float => choice.between_floats(words, x, y),
+        })?;
         self.memory
             .merge(words, (&if_taken.1, &changes), |words, x, y| {
                 choice.between(words, x, y)
@@ -157,6 +160,12 @@ impl<W: Words> Machine<W> {
     }
 }
 
+/// A register's.
+enum Kind {
+    Integer,
+    Float,
+}
+
 /// Between what two sides have left.
 struct Choice<'a, Word> {
     condition: &'a Word,
@@ -191,11 +200,25 @@ impl<Word: Clone> Choice<'_, Word> {
         );
         words.add(&chosen, &start)
     }
+
+    /// The same of float registers. Of two numbers that everybody knows it is a number, and not its bits.
+    fn between_floats<W: Words<Word = Word>>(&self, words: &mut W, x: &Word, y: &Word) -> Word {
+        let public = (words.public(x), words.public(y));
+        let chosen = match public {
+            (Some(x), Some(y)) if x != y => fixed::select_public(words, self.condition, [x, y]),
+            _ => None,
+        };
+        chosen.unwrap_or_else(|| self.between(words, x, y))
+    }
 }
 
 impl<Word: Clone> Hart<Word> {
     /// A choice between what the other holds and what this one does.
-    fn merge(&mut self, other: &Self, mut choose: impl FnMut(&Word, &Word) -> Word) -> Result<()> {
+    fn merge(
+        &mut self,
+        other: &Self,
+        mut choose: impl FnMut(Kind, &Word, &Word) -> Word,
+    ) -> Result<()> {
         // All of a hart is named here, so that nothing new is forgotten.
         let Self {
             registers,
@@ -205,12 +228,12 @@ impl<Word: Clone> Hart<Word> {
         } = other;
         self.vectors.merge(*vectors);
         for (mine, others) in self.registers.iter_mut().zip(registers) {
-            *mine = choose(others, mine);
+            *mine = choose(Kind::Integer, others, mine);
         }
         // A store that waits for a reservation may fail at any time.
         if self.reserved != *reserved {
             self.reserved = None;
         }
-        self.floats.merge(floats, choose)
+        self.floats.merge(floats, |x, y| choose(Kind::Float, x, y))
     }
 }

@@ -7,7 +7,8 @@ use super::opaque;
 use super::operations::Publics;
 use super::order::{self, Key, Wanted, compute};
 use super::packing::Places;
-use crate::real::{Real, SCALE};
+use crate::fixed::known::{Known, at_scale};
+use crate::real::{FINEST, Fixed, KEPT, ROOM, Range, Real, SCALE};
 use crate::words::{Plain, Signs, Words};
 use mpc::{Cost, Error, Lane, Operation, Protocol, Recipient, Result};
 use std::collections::HashMap;
@@ -195,19 +196,45 @@ impl Set {
         })
     }
 
-    /// Floats that are kept: all with the fraction bits of the finest one, and with no fewer than the usual ones.
+    /// Floats that are kept: all with the fraction bits of the finest one, and with no fewer than the usual ones; where
+    /// the range of all is known, with as many as it leaves.
     fn fractions(words: &[Word], bytes: u8) -> Result<Self> {
         let floats: Vec<_> = words.iter().map(opaque::fixed).collect();
-        let scales = floats.iter().flatten().map(|(_, real)| real.scale);
-        let scale = scales.chain([SCALE]).max().unwrap_or(SCALE);
+        let ranges = floats
+            .iter()
+            .flatten()
+            .filter_map(|(_, real)| real.fixed.range);
+        let widest = ranges.map(Range::places).max();
+        let scales = floats
+            .iter()
+            .flatten()
+            .filter(|(_, real)| real.fixed.range.is_none());
+        let scale = scales.map(|(_, real)| real.fixed.scale as u8).max();
+        let scale = match (scale, widest) {
+            (None, Some(places)) => (KEPT - places).clamp(SCALE.into(), FINEST.into()) as u8,
+            (scale, _) => scale.unwrap_or(SCALE).max(SCALE),
+        };
         let refuse = |why: &str| Err(Error::stopped(why));
         let mut fixed = Vec::with_capacity(words.len());
         for (word, float) in words.iter().zip(floats) {
             fixed.push(match (word, float) {
                 (_, Some((word, real))) if real.bytes == bytes => {
-                    Secret.shift_left(&word, &Word::Public((scale - real.scale).into()))
+                    let Fixed { scale: own, range } = real.fixed;
+                    match range {
+                        None => Secret.shift_left(&word, &Word::Public(u64::from(scale) - own as u64)),
+                        Some(range) if range.places() + i32::from(scale) > ROOM => {
+                            return refuse(
+                                "a secret float whose range is known is to be kept, and it may be larger than secret \
+                                 tensors are: open it, or have the program divide it before",
+                            );
+                        }
+                        Some(range) => {
+                            let known = Known { word, scale: own, range };
+                            at_scale(&mut Secret, &known, scale.into()).word
+                        }
+                    }
                 }
-                (Word::Public(bits), _) => match (Real { bytes, scale }).encode(*bits) {
+                (Word::Public(bits), _) => match Real::of_scale(bytes, scale).encode(*bits) {
                     Some(word) => Word::Public(word),
                     None => {
                         return refuse(

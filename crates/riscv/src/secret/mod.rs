@@ -40,7 +40,7 @@ mod trees;
 pub use node::Word;
 
 use crate::composed;
-use crate::real::Real;
+use crate::real::{Fixed, Real};
 use crate::words::{Plain, Signs, Words};
 use node::{Components, Facts, Form, Native, Node, Order, Origin, low};
 use std::rc::Rc;
@@ -82,7 +82,17 @@ fn native_of(x: &Word) -> Native {
 fn truncated(x: &Word, bits: u32, sums: bool) -> Word {
     match x {
         Word::Public(x) => Word::Public(Plain.truncate(x, bits)),
-        Word::Secret(_) => {
+        Word::Secret(node) => {
+            // What is cut twice is cut once.
+            let before = node.with_origin(|origin| match origin {
+                Some(Origin::Truncate(x, cut, false)) if cut + bits <= 61 => {
+                    Some((x.clone(), *cut))
+                }
+                _ => None,
+            });
+            if let Some((x, cut)) = before.filter(|_| !sums) {
+                return truncated(&x, cut + bits, false);
+            }
             let origin = Origin::Truncate(x.clone(), bits, sums);
             made(origin, Facts::signed(64 - bits), ARITHMETIC)
         }
@@ -349,9 +359,21 @@ impl Words for Secret {
         opaque::real(fixed, real)
     }
 
-    fn fixed(&self, float: &Word, bytes: u8) -> Option<(Word, u8)> {
+    fn fixed(&self, float: &Word, bytes: u8) -> Option<(Word, Fixed)> {
         let (fixed, real) = opaque::fixed(float)?;
-        (real.bytes == bytes).then_some((fixed, real.scale))
+        (real.bytes == bytes).then_some((fixed, real.fixed))
+    }
+
+    fn between(&self, word: &Word) -> Option<(i64, i64)> {
+        let Word::Secret(node) = word else {
+            return None;
+        };
+        let is_said =
+            node.with_origin(|origin| matches!(origin, Some(Origin::Union(_, Word::Public(0)))));
+        let facts = word.facts();
+        // Shorter types than int: of an int that is in no range, most of its bits say nothing.
+        let is_short = facts.bits() < 32 || facts.width < 32;
+        (is_said || is_short).then(|| facts.ends())
     }
 
     fn has_float(&self, word: &Word) -> bool {

@@ -209,6 +209,16 @@ impl Facts {
         Self::signed(bits[0].max(bits[1]) + 1)
     }
 
+    /// Between what it lies as a number with a sign.
+    #[must_use]
+    pub fn ends(self) -> (i64, i64) {
+        let of_width = i64::MAX >> (64 - self.width);
+        if self.is_natural() {
+            return (0, of_width.min(self.ones as i64));
+        }
+        (-1 - of_width, of_width)
+    }
+
     /// Of these bits, whatever else is done bit by bit to words of these widths.
     #[must_use]
     pub fn bitwise(ones: u64, x: Self, y: Self) -> Self {

@@ -4,7 +4,8 @@
 
 use super::node::{Facts, Native, Node, Origin, Segment};
 use super::{Secret, Word};
-use crate::real::Real;
+use crate::fixed::Float;
+use crate::real::{Real, number};
 use crate::words::{Signs, Words};
 
 /// A float that is a word of fixed point.
@@ -172,26 +173,21 @@ fn select_part(words: &mut Secret, condition: &Word, [x, y]: [Segment; 2]) -> Op
     Some(Segment { word, from, bytes })
 }
 
-/// One of two floats of a length, of which at least one is secret, with the fraction bits of the finer one.
+/// One of two floats of a length, of which at least one is secret.
 fn select_float(words: &mut Secret, condition: &Word, x: &Word, y: &Word) -> Word {
     let reals = [x, y].map(|word| fixed(word).map(|(_, real)| real));
-    let Some(scale) = reals.iter().flatten().map(|real| real.scale).max() else {
+    let Some(bytes) = reals.iter().flatten().next().map(|real| real.bytes) else {
         return refused();
     };
-    let bytes = reals.iter().flatten().next().map_or(8, |real| real.bytes);
-    let real = Real { bytes, scale };
-    let [x, y] = [x, y].map(|word| match (word, fixed(word)) {
-        (_, Some((fixed, of))) if of.bytes == bytes => {
-            let places = Word::Public((scale - of.scale).into());
-            Some(words.shift_left(&fixed, &places))
-        }
-        (Word::Public(bits), _) => real.encode(*bits).map(Word::Public),
+    let float = |word: &Word| match (word, fixed(word)) {
+        (_, Some((fixed, of))) if of.bytes == bytes => Some(Float::Secret(fixed, of.fixed)),
+        (Word::Public(bits), _) => Some(Float::Public(number(*bits, bytes))),
         _ => None,
-    });
-    match (x, y) {
+    };
+    match (float(x), float(y)) {
         (Some(x), Some(y)) => {
-            let chosen = words.select(condition, &x, &y);
-            self::real(&chosen, real)
+            let chosen = crate::fixed::select(words, condition, bytes, [x, y]);
+            chosen.unwrap_or_else(|_| refused())
         }
         _ => refused(),
     }

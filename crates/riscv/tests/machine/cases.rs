@@ -115,6 +115,7 @@ impl Case {
                     name: (*name).to_owned(),
                     bytes: *bytes,
                     floats: false,
+                    range: None,
                     content,
                 });
             }

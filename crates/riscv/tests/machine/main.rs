@@ -11,6 +11,7 @@ mod composition_costs;
 mod costs;
 mod figures;
 mod float_moves;
+mod float_ranges;
 mod floats;
 mod obliviousness;
 mod programs;

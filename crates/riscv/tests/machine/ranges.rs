@@ -36,6 +36,7 @@ fn lesser(protocol: &str, others: &[i64], known: bool) -> mpc::Result<(Vec<u64>,
             name: name.to_owned(),
             bytes: 8,
             floats: false,
+            range: None,
             content,
         };
         let arrays = [

@@ -98,6 +98,7 @@ fn secret(protocol: &str, told: &[&str], wanted: &[Wanted]) -> Vec<Result<Outcom
             name: name.to_owned(),
             bytes: 4,
             floats: false,
+            range: None,
             content,
         };
         let own = Content::Secret {
@@ -226,6 +227,7 @@ fn shares_go_in_and_come_out() {
                 name: name.to_owned(),
                 bytes: 4,
                 floats: false,
+                range: None,
                 content,
             };
             let outcome = run_program(

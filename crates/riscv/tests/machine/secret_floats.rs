@@ -44,10 +44,7 @@ pub fn operation(precision: Precision, function: FloatFunction) -> Floating {
 }
 
 pub fn real(precision: Precision) -> Real {
-    Real {
-        bytes: precision.bytes(),
-        scale: 16,
-    }
+    Real::of_scale(precision.bytes(), 16)
 }
 
 /// What a party has, as all hold it then.
@@ -322,7 +319,7 @@ fn check_conversions(protocols: &[&str]) {
         .flat_map(|kind| (0..5).map(move |mode| (kind, mode)))
         .collect();
     // 2^31 and more as scale 8 has them.
-    let wide = Real { bytes: 8, scale: 8 };
+    let wide = Real::of_scale(8, 8);
     let far = [3e9, -3e9, 5e9, 2147483647.5, -2147483648.5, 4294967295.5];
     let integers = [0, 1, u64::MAX, 1 << 31, 0xffff_ffff, 1 << 40, 1 << 61];
     for protocol in protocols {

@@ -28,6 +28,7 @@ fn texts_are_as_elsewhere_and_secrets_are_sorted() {
                 name: "keys".to_owned(),
                 bytes: 4,
                 floats: false,
+                range: None,
                 content: Content::Secret {
                     owner: 1,
                     count: KEYS.len(),

@@ -497,10 +497,7 @@ fn secret_floats_are_elements_too() {
         instruction("vfredosum.vs", 1, 1, 24, 1),
         instruction("vfmv.f.s", 10, 0, 1, 1),
     ];
-    let real = Real {
-        bytes: 8,
-        scale: 16,
-    };
+    let real = Real::of_scale(8, 16);
     for protocol in ["plain", "replicated", "additive_2_dealer"] {
         for found in run(protocol, usual_parties(protocol), |p| {
             let values: Vec<u64> = left
