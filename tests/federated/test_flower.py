@@ -4,6 +4,7 @@ import importlib
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -191,6 +192,39 @@ def test_a_round_ends_when_all_who_were_asked_have_handed_in_or_failed(tmp_path:
             "nobody else comes: it has to ask more clients, and the logs of those who failed say why"
         )
         assert (first.late, second.late, third.late) == ([], [0], [0, 1])
+
+
+def test_a_node_whose_vector_was_refused_hears_of_it_with_the_next_message(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In its own log, and nobody else does."""
+    rules = f"norm = 8.0\ngreatest_weight = 100\nminimum_clients = 2\ncoordinator = {NODES}\n"
+    config = written(tmp_path, NODES + 1, rules=f'{rules}bound = "refuse"\n')
+    servers = Servers(config, lambda server: [server.round(torch.zeros(SIZE)) for _ in range(2)])
+    honest = Client.submit
+
+    def submit(self: Client, state: Any, weight: float = 1.0) -> Any:
+        assert self._task is not None
+        told, task = self._task
+        if (self.number, task.round) == (1, 1):
+            # What its own half would have shortened.
+            self._task = told, replace(task, settings=replace(task.settings, bound="none"))
+            state = {name: each + 80.0 for name, each in state.items()}
+        return honest(self, state, weight)
+
+    monkeypatch.setattr(Client, "submit", submit)
+
+    def learn(grid: Grid) -> None:
+        inner = FedAvg(min_train_nodes=NODES, min_available_nodes=NODES, fraction_evaluate=0.0)
+        SecureAggregation(inner, config, timeout=LONG).start(grid, flowers.model(), 2)
+
+    messages = flowers.simulated(flowers.client_app([partial(secure_mod, federation=config)]), learn)
+    for first, second in servers.ended():
+        assert (first.accepted, second.accepted) == ([0, 2], [0, 1, 2])
+    said = [record.message for record in caplog.records if record.message.startswith("round ")]
+    assert len(said) == 1
+    assert said[0].startswith("round 1: what this client handed in was refused and does not count: ")
+    assert not any("refused" in str(message.content) for message in messages if message.has_content())
 
 
 def context(**node: Any) -> Context:

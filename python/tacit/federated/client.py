@@ -247,6 +247,35 @@ class Client:
         self._core.close(core.round, timeout)
 
     @naming_servers("client")
+    def refusal(self, task: Task, timeout: float = PATIENCE) -> str | None:
+        """Waits until a round is over, and asks why the servers refused what this client handed in there. For
+        who does not ask for :meth:`result`, or has begun anew since.
+
+        Args:
+            task: the round, as :meth:`join` told it, of this client or of one of its number before.
+            timeout: seconds to wait.
+
+        Returns:
+            The reason; ``None`` where nothing was refused.
+
+        Raises:
+            RefusedError: the round came to nothing, and why, or a later one is over too, and it is forgotten.
+            PeerError: a server is not reached, or tells something else than the others.
+        """
+        return self._outcome(task, timeout)[2] or None
+
+    def _outcome(
+        self, task: Task, timeout: float
+    ) -> tuple[NDArray[np.float32], Sequence[_core.Content], str]:
+        """What a round came to: one vector, or a part of each server, and why this client's was refused."""
+        is_sealed = task.settings.result_to == "clients"
+        whole = np.empty(0 if is_sealed else len(task.model), np.float32)
+        parts, refused = self._core.outcome(task.round, timeout, whole.view(np.uint8))
+        if bool(parts) != is_sealed:
+            raise PeerError("the servers tell the result in another way than the round's rules say")
+        return whole, parts, refused
+
+    @naming_servers("client")
     def result(self, timeout: float = PATIENCE) -> torch.Tensor:
         """Waits for the model that the joined round came to. Where the servers refused what this client
         handed in, a warning and its :attr:`receipt` tell why.
@@ -260,15 +289,11 @@ class Client:
         if self._task is None:
             raise MisuseError("no round was joined: call join() first")
         _, task = self._task
-        is_sealed = task.settings.result_to == "clients"
-        whole = np.empty(0 if is_sealed else len(task.model), np.float32)
-        parts, refused = self._core.outcome(task.round, timeout, whole.view(np.uint8))
-        if bool(parts) != is_sealed:
-            raise PeerError("the servers tell the result in another way than the round's rules say")
+        whole, parts, refused = self._outcome(task, timeout)
         if refused and self.receipt is not None and self.receipt.round == task.round:
             self.receipt = replace(self.receipt, refused=refused)
             warnings.warn(f"round {task.round}: {refused}", SubmissionWarning, stacklevel=3)
-        if not is_sealed:
+        if not parts:
             return torch.from_numpy(whole)
         try:
             model = _unsealed(parts, task)

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import torch
 from flwr.app import ConfigRecord, Context, Message, MessageType, MetricRecord, RecordDict
 
 from tacit.errors import MisuseError, TacitError
-from tacit.federated.client import Client, Receipt, capped, shorter
+from tacit.federated.client import Client, Receipt, Task, capped, shorter
 from tacit.federated.config import Federation
 from tacit.federated.flower.records import RECORD, WEIGHT, as_number, only, tensors
 
@@ -49,11 +50,15 @@ def secure_mod(
         metrics: the names of metrics that may travel. Each is a number.
         weighted_by: the metric that has the count of examples.
 
+    Whether the servers refused what this client handed in before, it asks with the next message that it gets,
+    of whatever kind, and its own log says why.
+
     Raises:
         TacitError: training or handing in failed. Why is in this client's log.
     """
     told = None
     try:
+        _hear(ctxt, federation)
         if msg.metadata.message_type.split(".")[0] != MessageType.TRAIN:
             content, receipt = _content(call_next(msg, ctxt)), None
         else:
@@ -97,7 +102,27 @@ def _trained(
         _log.warning("%s: %s", weighted_by, capped(weight, receipt.weight))
     if receipt.shortened < 1:
         _log.warning("%s", shorter(receipt.shortened, task.norm))
+    ctxt.state[RECORD] = ConfigRecord({"round": receipt.round, "values": len(task.model)})
     return content, receipt
+
+
+def _hear(ctxt: Context, federation: str | Path | None) -> None:
+    """Tells this client's log whether what it handed in last was refused."""
+    if RECORD not in ctxt.state.config_records:
+        return
+    number, values = (ctxt.state.config_records[RECORD][name] for name in ("round", "values"))
+    del ctxt.state[RECORD]
+    assert isinstance(number, int)
+    assert isinstance(values, int)
+    rules, client = _client(ctxt, federation)
+    task = Task(number, torch.empty(values), rules.settings, 0.0, 0)
+    try:
+        reason = client.refusal(task, rules.timeout)
+    except TacitError as error:
+        # A round that came to nothing says so, and why this client's own did not count.
+        reason = str(error)
+    if reason is not None:
+        _log.warning("round %d: %s", number, reason)
 
 
 def _client(ctxt: Context, federation: str | Path | None) -> tuple[Federation, Client]:
