@@ -39,7 +39,17 @@ pub(crate) struct Inbox {
 struct State {
     peers: Vec<Peer>,
     failure: Option<Error>,
+    /// That failure, where a peer told of it and this party has not passed it on yet.
+    heard: Option<Heard>,
     closed: bool,
+}
+
+/// What a peer told of a failure, as it is passed on.
+pub(crate) struct Heard {
+    pub from: usize,
+    pub blamed: usize,
+    pub step: Arc<str>,
+    pub reason: String,
 }
 
 #[derive(Default)]
@@ -95,6 +105,7 @@ impl Inbox {
             state: Mutex::new(State {
                 peers,
                 failure: None,
+                heard: None,
                 closed: false,
             }),
             changed: Condvar::new(),
@@ -210,6 +221,11 @@ impl Inbox {
         drop(state);
         self.wake_all();
         first
+    }
+
+    /// The failure that a peer told of, once.
+    pub(crate) fn take_heard(&self) -> Option<Heard> {
+        self.lock().heard.take()
     }
 
     /// How a peer's stream ended, if it did.
@@ -358,9 +374,14 @@ impl State {
             // That it came was noted where it was read.
             Kind::Alive => {}
             Kind::Abort => {
-                let failure = aborted(from, &frame, roster);
+                let heard = Heard::of(from, &frame, roster);
                 self.end(|state| {
-                    state.failure.get_or_insert(failure);
+                    if !state.is_over() {
+                        let blamed = roster.name(heard.blamed);
+                        let failure = Error::peer(blamed, &*heard.step, heard.reported(roster));
+                        state.failure = Some(failure);
+                        state.heard = Some(heard);
+                    }
                 });
             }
             Kind::Standing => {
@@ -402,27 +423,35 @@ fn held(frame: &Frame) -> usize {
     size_of::<Frame>() + 64 + frame.wire_bytes()
 }
 
-/// A peer's abort as this party's error. Its text is hostile: bounded, and without control characters.
-fn aborted(from: usize, frame: &Frame, roster: Roster) -> Error {
-    let blamed = frame.payload.first().map_or(from, |party| *party as usize);
-    let blamed = if blamed < roster.members {
-        blamed
-    } else {
-        from
-    };
-    let text = bytes::from_words(frame.payload.get(2..).unwrap_or_default(), LONGEST_REASON);
-    let length = frame
-        .payload
-        .get(1)
-        .map_or(0, |length| (*length as usize).min(text.len()));
-    let reason: String = String::from_utf8_lossy(&text[..length])
-        .chars()
-        .filter(|c| !c.is_control())
-        .collect();
-    let reason = if blamed == from {
-        reason
-    } else {
-        format!("as {} reports, {reason}", called(roster.name(from)))
-    };
-    Error::peer(roster.name(blamed), &*frame.name, reason)
+impl Heard {
+    /// A peer's abort. Its text is hostile: bounded, and without control characters.
+    fn of(from: usize, frame: &Frame, roster: Roster) -> Self {
+        let blamed = frame.payload.first().map_or(from, |party| *party as usize);
+        let blamed = if blamed < roster.members {
+            blamed
+        } else {
+            from
+        };
+        let text = bytes::from_words(frame.payload.get(2..).unwrap_or_default(), LONGEST_REASON);
+        let length = frame
+            .payload
+            .get(1)
+            .map_or(0, |length| (*length as usize).min(text.len()));
+        let reason = String::from_utf8_lossy(&text[..length]);
+        Self {
+            from,
+            blamed,
+            step: Arc::clone(&frame.name),
+            reason: reason.chars().filter(|c| !c.is_control()).collect(),
+        }
+    }
+
+    /// The reason, with who gives it where that is not whom it blames.
+    pub(crate) fn reported(&self, roster: Roster) -> String {
+        if self.blamed == self.from {
+            return self.reason.clone();
+        }
+        let teller = called(roster.name(self.from));
+        format!("as {teller} reports, {}", self.reason)
+    }
 }

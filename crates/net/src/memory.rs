@@ -7,9 +7,9 @@ use crate::roster::Roster;
 use std::sync::Arc;
 use std::time::Duration;
 
-struct Memory {
-    from: usize,
-    to: Arc<Inbox>,
+pub(crate) struct Memory {
+    pub(crate) from: usize,
+    pub(crate) to: Arc<Inbox>,
 }
 
 impl Link for Memory {

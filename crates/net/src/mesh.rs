@@ -26,8 +26,11 @@ pub(crate) trait Link: Send + Sync {
     /// Hands a frame over; never waits for the peer's program. The error says what became of the link.
     fn send(&self, frame: Frame) -> std::result::Result<(), String>;
 
-    /// Drops what is queued, so that the next frame goes first.
-    fn clear(&self) {}
+    /// Hands over a frame in place of all that is queued; never waits, not for the network either.
+    fn send_last(&self, frame: Frame) {
+        // Who cannot be told finds out by itself.
+        drop(self.send(frame));
+    }
 
     /// Waits until all is handed to the network, at most so long; if it may last, for as long again as the network
     /// takes it at [`SLOWEST`](crate::inbox::SLOWEST) or faster. The error says what became of the link.
@@ -60,6 +63,8 @@ pub(crate) struct Shared {
     stood: Mutex<Option<Standing>>,
     /// How often a message for which this party waited has come nearer without being there.
     moves: AtomicU64,
+    /// Held while the peers are told why the mesh ends: whoever cuts the links waits for that.
+    farewell: Mutex<()>,
     closed: AtomicBool,
 }
 
@@ -80,6 +85,7 @@ impl Mesh {
             histories: Mutex::default(),
             stood: Mutex::default(),
             moves: AtomicU64::new(0),
+            farewell: Mutex::default(),
             closed: AtomicBool::new(false),
         };
         let shared = Arc::new(shared);
@@ -119,8 +125,10 @@ impl Mesh {
     /// Ends the run for every party: the peers' calls fail, naming this party and the reason.
     pub fn abort(&self, reason: &str) {
         let error = Error::misuse(format!("this party ended the run: {reason}"));
-        if self.shared.inbox.fail(error) {
-            self.shared.tell_end(self.shared.party, "end", reason);
+        let ended = self.shared.inbox_fails(error, |_| {
+            (self.shared.party, "end".to_owned(), reason.to_owned())
+        });
+        if ended {
             self.shared.cut();
         }
     }
@@ -152,7 +160,9 @@ impl Mesh {
             // A peer that has finished needs nothing any more.
             if let Err(reason) = link.flush(self.shared.timeout, true) {
                 if self.shared.last_words(peer).is_none() {
-                    result = result.and(Err(self.shared.blame(peer, "end", reason)));
+                    let failure = self.shared.inbox.failure();
+                    let failure = failure.unwrap_or_else(|| self.shared.blame(peer, "end", reason));
+                    result = result.and(Err(failure));
                 }
             }
             link.cut();
@@ -202,11 +212,9 @@ impl Shared {
             return Ok(true);
         };
         // A reason that comes from a peer itself says more.
-        let end = self.last_words(to);
-        match self.inbox.failure() {
-            Some(failure) => Err(failure),
-            None if end == Some(End::Finished) => Ok(false),
-            None => Err(self.fail(self.blame(to, &step, reason))),
+        match self.last_words(to) {
+            Some(End::Finished) if self.inbox.failure().is_none() => Ok(false),
+            _ => Err(self.died(to, &step, reason)),
         }
     }
 
@@ -233,8 +241,19 @@ impl Shared {
         self.fail(self.blame(peer, step, reason))
     }
 
-    /// No link carries anything any more.
+    /// No link carries anything any more. What this party has heard of the cause it passes on first: a peer that saw
+    /// its links end, and has not heard that itself yet, would take this party for the one that failed.
     fn cut(&self) {
+        let farewell = self.farewell();
+        if let Some(heard) = self.inbox.take_heard() {
+            // Of this party itself nobody is to think that it says so.
+            let reason = match heard.blamed == self.party {
+                true => heard.reported(self.roster()),
+                false => heard.reason.clone(),
+            };
+            self.tell_end(heard.blamed, &heard.step, &reason, Some(heard.from));
+        }
+        drop(farewell);
         self.links.iter().flatten().for_each(|link| link.cut());
     }
 
@@ -254,41 +273,57 @@ impl Shared {
 
     /// Records the first failure, tells all peers; returns the failure that counts.
     pub(crate) fn fail(&self, error: Error) -> Error {
-        if self.inbox.fail(error.clone()) {
-            let (blamed, step, reason) = match &error {
-                Error::Peer {
-                    party,
-                    step,
-                    reason,
-                } => (*party, step.clone(), reason.clone()),
-                Error::Desync {
-                    party,
-                    step,
-                    difference,
-                } => {
-                    let this = called(self.roster().name(self.party));
-                    let reason = format!(
-                        "the parties' programs differ: {}; {SAME_PROGRAM}",
-                        difference.between(&this, &called(*party))
-                    );
-                    (difference.odd.unwrap_or(*party), step.clone(), reason)
-                }
-                Error::Differ { party, step, odd } => {
-                    let reason = match odd {
-                        Some(_) => format!("no other party has its public values: {SAME_VALUES}"),
-                        None => format!(
-                            "its public values and those of {} differ: {SAME_VALUES}",
-                            called(self.roster().name(self.party))
-                        ),
-                    };
-                    (odd.unwrap_or(*party), step.clone(), reason)
-                }
-                other => (self.party, "end".to_owned(), other.cause()),
-            };
-            self.tell_end(blamed, &step, &reason);
-        }
+        self.inbox_fails(error.clone(), |error| match error {
+            Error::Peer {
+                party,
+                step,
+                reason,
+            } => (*party, step.clone(), reason.clone()),
+            Error::Desync {
+                party,
+                step,
+                difference,
+            } => {
+                let this = called(self.roster().name(self.party));
+                let reason = format!(
+                    "the parties' programs differ: {}; {SAME_PROGRAM}",
+                    difference.between(&this, &called(*party))
+                );
+                (difference.odd.unwrap_or(*party), step.clone(), reason)
+            }
+            Error::Differ { party, step, odd } => {
+                let reason = match odd {
+                    Some(_) => format!("no other party has its public values: {SAME_VALUES}"),
+                    None => format!(
+                        "its public values and those of {} differ: {SAME_VALUES}",
+                        called(self.roster().name(self.party))
+                    ),
+                };
+                (odd.unwrap_or(*party), step.clone(), reason)
+            }
+            other => (self.party, "end".to_owned(), other.cause()),
+        });
         self.cut();
         self.inbox.failure().unwrap_or(error)
+    }
+
+    /// Ends the mesh, and tells the peers: whom that blames, the step and the reason. False if it had ended before.
+    fn inbox_fails(
+        &self,
+        error: Error,
+        told: impl FnOnce(&Error) -> (usize, String, String),
+    ) -> bool {
+        let _farewell = self.farewell();
+        let first = self.inbox.fail(error.clone());
+        if first {
+            let (blamed, step, reason) = told(&error);
+            self.tell_end(blamed, &step, &reason, None);
+        }
+        first
+    }
+
+    fn farewell(&self) -> MutexGuard<'_, ()> {
+        self.farewell.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts that what this party waits for has come nearer, which the next word of where it waits says.
@@ -378,7 +413,8 @@ impl Shared {
         }
     }
 
-    fn tell_end(&self, blamed: usize, step: &str, reason: &str) {
+    /// Tells all peers but one why the mesh ends, as far as they take it soon.
+    fn tell_end(&self, blamed: usize, step: &str, reason: &str, but: Option<usize>) {
         let reason = cut_to(reason, LONGEST_REASON);
         let blamed = if blamed == DEALER {
             self.parties()
@@ -387,12 +423,13 @@ impl Shared {
         };
         let mut payload = vec![blamed as u64, reason.len() as u64];
         payload.extend(bytes::to_words(reason.as_bytes()));
-        for link in self.links.iter().flatten() {
-            link.clear();
-            drop(link.send(control(Kind::Abort, step, payload.clone())));
+        let told = |(peer, _): &(usize, _)| Some(*peer) != but;
+        let links = || self.links.iter().enumerate().filter(told);
+        for link in links().filter_map(|(_, link)| link.as_ref()) {
+            link.send_last(control(Kind::Abort, step, payload.clone()));
         }
         let until = Instant::now() + FAREWELL.min(self.timeout);
-        for link in self.links.iter().flatten() {
+        for link in links().filter_map(|(_, link)| link.as_ref()) {
             // A peer that cannot be told finds out by itself.
             drop(link.flush(until.saturating_duration_since(Instant::now()), false));
         }

@@ -5,7 +5,7 @@ use super::pace;
 use super::round::{ATTEMPTS, Add, Answer, LEAST, ROOM, Round, Submission, Terms};
 use super::statement::{Hash, Piece, STATEMENT, Statement, signer};
 use super::ticket::{SHOWN, Tickets};
-use super::wire::{LONGEST_TERMS, Reply, Request};
+use super::wire::{LONGEST_TERMS, Reply, Request, VERSION};
 use super::{Door, Federation, HELD, REST, SEED, SERVERS};
 use crate::certificates::{self, Generated, Identity};
 use crate::tcp::{Listener, tls};
@@ -486,7 +486,7 @@ fn strangers_and_garbage_do_not_disturb() {
     let silent = raw.dial();
     for bytes in [
         &b"garbage of more than a head"[..],
-        b"tcd\x01\x02\0\0\0\xff\xff\xff\xff\0\0\0\0",
+        b"tcd\x02\x02\0\0\0\xff\xff\xff\xff\0\0\0\0",
     ] {
         let mut stream = raw.connect();
         stream.write_all(bytes).unwrap();
@@ -502,6 +502,32 @@ fn strangers_and_garbage_do_not_disturb() {
     }
     raw.takes_an_honest_one();
     drop(silent);
+}
+
+/// The first version of what clients and servers say had the same heads, and fewer fields and kinds.
+#[test]
+fn unlike_versions_say_so_at_both_ends() {
+    let raw = Raw::new();
+    let question = Request::Join {
+        federation: raw.federation.id(),
+        after: 0,
+        model: false,
+    };
+    let mut bytes = written(|to| question.write(to));
+    assert_eq!(bytes[3], VERSION);
+    bytes[3] = 1;
+    let mut stream = raw.connect();
+    stream.write_all(&bytes).unwrap();
+    let said = "it speaks version 1 of what clients and servers say to each other, and this end version 2: run the \
+                same release of tacit at all clients and servers";
+    let reply = Reply::read(&mut stream).unwrap();
+    assert_eq!(reply, Reply::Refusal(said.to_owned()));
+    let mut bytes = written(|to| Reply::NotYet.write(to));
+    bytes[3] = 1;
+    let error = Reply::read(&mut &bytes[..]).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    assert_eq!(tls::reason(&error), said);
+    raw.takes_an_honest_one();
 }
 
 #[test]
@@ -687,7 +713,7 @@ proptest! {
         drop(Request::read(&mut &bytes[..]));
         drop(Reply::read(&mut &bytes[..]));
         // Under a right head the bodies themselves are tried.
-        let mut headed = b"tcd\x01".to_vec();
+        let mut headed = [&b"tcd"[..], &[VERSION]].concat();
         headed.extend([kind, 0, 0, 0]);
         headed.extend((bytes.len() as u64).to_le_bytes());
         headed.extend(&bytes);
@@ -697,7 +723,7 @@ proptest! {
 
     #[test]
     fn long_bodies_are_refused_before_they_come(kind in any::<u8>(), length in (LONGEST_TERMS as u64 + 65)..) {
-        let mut head = b"tcd\x01".to_vec();
+        let mut head = [&b"tcd"[..], &[VERSION]].concat();
         head.extend([kind, 0, 0, 0]);
         head.extend(length.to_le_bytes());
         let kinds = [Request::read(&mut &head[..]).map(drop), Reply::read(&mut &head[..]).map(drop)];

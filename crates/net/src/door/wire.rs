@@ -3,10 +3,13 @@
 //! | bytes | field |
 //! | --- | --- |
 //! | 0..3 | magic `tcd` |
-//! | 3 | version, 1 |
+//! | 3 | version, 2 |
 //! | 4 | kind |
 //! | 5..8 | zero |
 //! | 8..16 | bytes of body |
+//!
+//! The version is raised with every change of what a message is or means. Whoever gets one of another version says so,
+//! and reads no further: releases of tacit that speak unlike versions do not guess what the other one means.
 //!
 //! Whatever arrives is hostile until checked: a body's length is compared with what its kind allows before
 //! anything is allocated. What is large follows after a message, in a length that both ends know by then.
@@ -29,7 +32,9 @@ pub const LARGEST: u64 = 1 << 30;
 const TICKETS: usize = SHOWN * size_of::<Hash>();
 
 const HEAD: usize = 16;
-const MAGIC: [u8; 4] = *b"tcd\x01";
+const MAGIC: [u8; 3] = *b"tcd";
+/// Since 2 the coordinator may close a round, and an outcome says why the client's own submission was refused.
+pub(super) const VERSION: u8 = 2;
 
 /// What a client asks.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -172,9 +177,19 @@ fn malformed() -> io::Error {
     )
 }
 
+fn unlike(version: u8) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!(
+            "it speaks version {version} of what clients and servers say to each other, and this end version {VERSION}: \
+             run the same release of tacit at all clients and servers"
+        ),
+    )
+}
+
 fn write(to: &mut impl Write, kind: u8, body: &[&[u8]]) -> io::Result<()> {
     let mut bytes = MAGIC.to_vec();
-    bytes.extend([kind, 0, 0, 0]);
+    bytes.extend([VERSION, kind, 0, 0, 0]);
     let length: usize = body.iter().map(|field| field.len()).sum();
     bytes.extend((length as u64).to_le_bytes());
     bytes.extend(body.concat());
@@ -189,6 +204,10 @@ fn read(from: &mut impl Read, most: impl Fn(u8) -> Option<usize>) -> io::Result<
     let mut fields = Fields(&head);
     if fields.array()? != MAGIC {
         return Err(malformed());
+    }
+    let [version] = fields.array()?;
+    if version != VERSION {
+        return Err(unlike(version));
     }
     let [kind, zeros @ ..] = fields.array::<4>()?;
     let length = fields.number()?;

@@ -1,6 +1,7 @@
-//! How a mesh closes towards a peer whose link is gone.
+//! How a mesh ends: towards a peer whose link is gone, and where word of a failure is on its way.
 
 use super::*;
+use crate::memory::Memory;
 
 /// A link whose other end has gone.
 struct Broken;
@@ -9,8 +10,6 @@ impl Link for Broken {
     fn send(&self, _: Frame) -> std::result::Result<(), String> {
         Ok(())
     }
-
-    fn clear(&self) {}
 
     fn flush(&self, _: Duration, _: bool) -> std::result::Result<(), String> {
         Err("its connection broke".to_owned())
@@ -21,12 +20,16 @@ impl Link for Broken {
 
 /// This party's end, and what comes in there.
 fn mesh() -> (Mesh, Arc<Inbox>) {
+    mesh_of(Box::new(Broken))
+}
+
+fn mesh_of(link: Box<dyn Link>) -> (Mesh, Arc<Inbox>) {
     let roster = Roster {
         members: 2,
         dealer: false,
     };
     let inbox = Arc::new(Inbox::new(roster, 1 << 20));
-    let links: Vec<Option<Box<dyn Link>>> = vec![None, Some(Box::new(Broken))];
+    let links: Vec<Option<Box<dyn Link>>> = vec![None, Some(link)];
     let mesh = Mesh::new(0, Duration::from_millis(300), Arc::clone(&inbox), links);
     (mesh, inbox)
 }
@@ -78,4 +81,114 @@ fn whoever_looks_up_knows_of_a_peer_that_has_died() {
     let mut channel = mesh.channel(0);
     mesh.abort("it was wrong");
     assert!(channel.look().is_err());
+}
+
+/// A link on which nothing has arrived yet.
+struct Slow;
+
+impl Link for Slow {
+    fn send(&self, _: Frame) -> std::result::Result<(), String> {
+        Ok(())
+    }
+
+    fn cut(&self) {}
+}
+
+/// Three parties between threads, but that what party 1 sends to party 2 is slow.
+fn three() -> Vec<Mesh> {
+    let roster = Roster {
+        members: 3,
+        dealer: false,
+    };
+    let inboxes: Vec<_> = (0..3)
+        .map(|_| Arc::new(Inbox::new(roster, usize::MAX)))
+        .collect();
+    let link = |from: usize, to: usize| -> Option<Box<dyn Link>> {
+        let to_inbox = || Arc::clone(&inboxes[to]);
+        match (from, to) {
+            (1, 2) => Some(Box::new(Slow)),
+            _ if from == to => None,
+            _ => Some(Box::new(Memory {
+                from,
+                to: to_inbox(),
+            })),
+        }
+    };
+    let mesh = |party: usize| {
+        let links = (0..3).map(|to| link(party, to)).collect();
+        Mesh::new(
+            party,
+            Duration::from_secs(60),
+            Arc::clone(&inboxes[party]),
+            links,
+        )
+    };
+    (0..3).map(mesh).collect()
+}
+
+/// Party 1 fails; party 0 hears of it and ends, before party 2 has heard of it from party 1.
+#[test]
+fn who_ends_since_it_heard_of_a_failure_passes_that_on() {
+    for dropped in [false, true] {
+        let [zero, one, two]: [Mesh; 3] = three().try_into().ok().unwrap();
+        one.abort("its program raised");
+        if dropped {
+            drop(zero);
+        } else {
+            let mut channel = zero.channel(0);
+            channel.begin("reveal");
+            let error = channel.receive(2, 1).unwrap_err().to_string();
+            assert_eq!(error, "party 1 failed in step \"end\": its program raised");
+        }
+        let mut channel = two.channel(0);
+        channel.begin("reveal");
+        let error = channel.receive(0, 1).unwrap_err().to_string();
+        let expected = "party 1 failed in step \"end\": as party 0 reports, its program raised";
+        assert_eq!(error, expected);
+    }
+}
+
+/// What others say of a party it does not pass on as if it were its own word.
+#[test]
+fn who_is_blamed_passes_on_who_says_so() {
+    let [zero, one, two]: [Mesh; 3] = three().try_into().ok().unwrap();
+    let blamed = Error::peer(0, "reveal", "it sent what cannot be");
+    one.fail(blamed);
+    drop(zero);
+    let mut channel = two.channel(0);
+    channel.begin("reveal");
+    let error = channel.receive(0, 1).unwrap_err().to_string();
+    let expected = "party 0 failed in step \"reveal\": as party 1 reports, it sent what cannot be";
+    assert_eq!(error, expected);
+}
+
+/// The link of a party that has ended takes nothing, and word of the cause comes a moment later.
+#[test]
+fn who_cannot_send_to_a_party_that_died_waits_for_word_of_the_cause() {
+    let (mesh, inbox) = mesh_of(Box::new(Gone));
+    let mut channel = mesh.channel(0);
+    channel.begin("reveal");
+    inbox.ended(1, "it ended without a goodbye".to_owned());
+    let error = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(50));
+            let reason = "its program raised";
+            let mut payload = vec![1, reason.len() as u64];
+            payload.extend(bytes::to_words(reason.as_bytes()));
+            inbox.deliver(1, control(Kind::Abort, "end", payload));
+        });
+        channel.send(1, vec![7]).unwrap_err().to_string()
+    });
+    assert_eq!(error, "party 1 failed in step \"end\": its program raised");
+}
+
+/// A link that takes nothing.
+struct Gone;
+
+impl Link for Gone {
+    fn send(&self, _: Frame) -> std::result::Result<(), String> {
+        Err("its connection broke".to_owned())
+    }
+
+    fn cut(&self) {}
 }

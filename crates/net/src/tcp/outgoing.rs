@@ -245,8 +245,14 @@ impl Link for Outgoing {
         queue.failed.clone().map_or(Ok(()), Err)
     }
 
-    fn clear(&self) {
-        self.shared.lock().clear();
+    fn send_last(&self, frame: Frame) {
+        let mut queue = self.shared.lock();
+        queue.clear();
+        if !queue.stopped {
+            queue.queue(frame);
+        }
+        drop(queue);
+        self.shared.changed.notify_all();
     }
 
     fn flush(&self, most: Duration, may_last: bool) -> Result<(), String> {
