@@ -2,16 +2,18 @@
 
 mod divergence;
 mod ending;
+mod progress;
 mod turns;
 
 use crate::agreement::{Agreement, TURNS};
 use crate::error::{Error, Result};
 use crate::frame::{Frame, Kind, MOST_WORDS};
 use crate::history::{Begun, History};
-use crate::inbox::{Arrival, End, SLOWEST};
+use crate::inbox::{Arrival, End};
 use crate::mesh::{FINISHED, Mesh, Shared, step_name};
 use crate::meter::Meter;
 use crate::parameters::Parameters;
+use progress::Progress;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -20,10 +22,6 @@ pub use turns::{Turned, Watch};
 
 /// After what time a party that waits for a message says so, and where it stands.
 const LONG: Duration = Duration::from_secs(1);
-
-/// How many timeouts long a party waits, at most, since others say that what they wait for comes nearer: that it
-/// cannot see for itself.
-const BY_WORD: u32 = 100;
 
 /// Sees, and may change, each payload that arrives: sender, step, words. For tests.
 pub type Tap = Box<dyn FnMut(usize, &str, &mut Vec<u64>) + Send>;
@@ -439,10 +437,11 @@ impl Channel {
     /// party lives. `None` once it has finished in order.
     ///
     /// # Errors
-    /// `Desync` for another length; `Peer` where the sender died, or the mesh has ended.
+    /// `Desync` for another length; `Peer` where the sender died, gave no sign of life for the timeout, or sent more on
+    /// other channels than anybody takes; or where the mesh has ended.
     pub fn follow(&mut self, from: usize, words: usize) -> Result<Option<Vec<u64>>> {
         let started = Instant::now();
-        let mut told = started;
+        let (mut told, mut silent) = (started, 0);
         loop {
             match self.shared.take(from, self.id, words)? {
                 Arrival::Message(frame) if frame.kind == Kind::End => return Ok(None),
@@ -460,6 +459,7 @@ impl Channel {
                 }
                 Arrival::Nothing => {}
             }
+            self.expect_life(from, &mut silent)?;
             // Whoever waits for this one's answers blames the one that it waits for.
             if told.elapsed() >= self.shared.timeout / 4 {
                 self.shared.tell_waiting(from);
@@ -507,14 +507,21 @@ impl Channel {
     /// Waits in quarters of the timeout; after each, and soon for the first time, the peers are told who is waited for
     /// and where this party stands, so that programs that differ show, and the party to blame can be found.
     ///
-    /// A quarter in which messages came at [`SLOWEST`] or faster counts for nothing, nor does one in which whoever is
-    /// waited for said the same of what it waits for itself: the timeout is for silence, not for slow links.
+    /// The timeout is for silence, not for slow links, so some quarters do not count, and the timeout begins anew:
+    ///
+    /// - where of the message itself [`SLOWEST`] or more came, in that quarter and on the whole since it began. All of it
+    ///   is `words` long, and what is beyond that counts for nothing, so that this lasts for as long as the message takes
+    ///   at that pace, at most, and a timeout;
+    /// - where as much came on other channels, since the message may be queued behind that at its sender; and where
+    ///   whoever is waited for, or whom that one waits for, said that what it waits for comes nearer. Neither can be
+    ///   checked, and a peer could go on with it for ever: both end with [`UNSEEN`](progress::UNSEEN) timeouts since the wait began.
+    ///
+    /// So a wait ends within the sum: `UNSEEN` + 2 timeouts, and what the message takes at [`SLOWEST`].
     fn wait(&mut self, from: usize, words: usize, started: Instant) -> Result<Frame> {
         let timeout = self.shared.timeout;
+        let mut progress = Progress::begin(self, from, words, started);
         let (mut since, mut quarter, mut ended) = (started, 1, None);
         let mut is_told = false;
-        let (mut came, mut looked) = (self.shared.inbox.received(from), started);
-        let enough = (timeout / 4).mul_f64(SLOWEST as f64).as_secs().max(1);
         let over = || Error::misuse("this work is wanted no more");
         if self.patience.as_ref().is_some_and(Patience::is_over) {
             return Err(over());
@@ -534,7 +541,7 @@ impl Channel {
                 }
                 if !patience.is_needed() {
                     (since, quarter, ended, is_told) = (Instant::now(), 1, None, false);
-                    (came, looked) = (self.shared.inbox.received(from), since);
+                    progress = Progress::begin(self, from, words, since);
                     continue;
                 }
             }
@@ -545,17 +552,9 @@ impl Channel {
                 is_told = true;
             }
             if Instant::now() >= since + timeout * quarter / 4 {
-                let (inbox, before) = (&self.shared.inbox, came);
-                came = inbox.received(from);
-                let moves = came - before >= enough;
-                if moves {
-                    self.shared.count_move();
-                }
-                let by_word = started.elapsed() < timeout.saturating_mul(BY_WORD);
-                if moves || (by_word && inbox.has_moved(from, timeout / 2, looked)) {
+                if progress.look(&self.shared) {
                     (since, quarter) = (Instant::now(), 0);
                 }
-                looked = Instant::now();
                 if quarter < 4 {
                     self.shared.tell_waiting(from);
                 }
@@ -564,6 +563,15 @@ impl Channel {
         }
         let seconds = timeout.as_secs_f64();
         let (party, reason) = match self.shared.inbox.stalled(self.party(), from, timeout / 2) {
+            Ok(party) if progress.is_late() => (
+                party,
+                format!(
+                    "it kept this party waiting for {} s, though other messages came, or word that this one comes \
+                     nearer: it stalls, or its link is too slow for what it sends; look at its own output, or raise \
+                     the timeout of {seconds} s",
+                    progress.begun.elapsed().as_secs()
+                ),
+            ),
             Ok(party) => (party, self.silence(party)),
             Err(party) => (
                 party,
@@ -582,6 +590,12 @@ impl Channel {
     fn silence(&self, party: usize) -> String {
         let timeout = self.shared.timeout;
         let seconds = timeout.as_secs_f64();
+        if self.shared.inbox.is_full(party, timeout / 2) {
+            return format!(
+                "it sent more than there is room for, of which nothing was taken for {seconds} s, the timeout: its \
+                 program goes on with what this party's does not; run the same program in every party"
+            );
+        }
         // Between threads nobody can be cut off.
         if self.shared.inbox.is_silent(party, timeout / 2) {
             return format!(

@@ -3,7 +3,7 @@
 //! | bytes | field |
 //! | --- | --- |
 //! | 0..2 | magic `tc` |
-//! | 2 | version, 6 |
+//! | 2 | version, 7 |
 //! | 3 | kind |
 //! | 4..6 | channel |
 //! | 6 | length of the name, at most 96 |
@@ -40,7 +40,7 @@ const MOST_CONTROL_WORDS: usize = 2 + LONGEST_REASON / 8;
 pub(crate) const LONGEST_REASON: usize = 1024;
 
 const MAGIC: [u8; 2] = *b"tc";
-const VERSION: u8 = 6;
+const VERSION: u8 = 7;
 
 /// What a frame is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,8 +48,9 @@ pub enum Kind {
     /// A message of a protocol.
     Data,
     /// The sender still lives and waits for the party in the payload, or for the ends of programs if there is none;
-    /// behind the party stands how often a message for which it waited has come nearer without being there. The step's number and name and the running hash are those of the step that began last on this channel, or of the one
-    /// before the end.
+    /// behind the party stands how often a message for which it waited has come nearer without being there. The step's
+    /// number and name and the running hash are those of the step that began last on this channel, or of the one before
+    /// the end.
     Waiting,
     /// The sender ends; the payload holds the party to blame and the reason.
     Abort,
@@ -65,6 +66,9 @@ pub enum Kind {
     Place,
     /// The sender's process lives, and has nothing else to say on this link for now.
     Alive,
+    /// The sender ends since another party has told it of a failure: the payload is as that of an abort. Whoever gets it
+    /// hears of the failure itself from that party, which may take longer than to see the sender's links end.
+    Heard,
 }
 
 /// One message between two parties.
@@ -208,13 +212,14 @@ impl Decoder {
     /// Bytes of payload of messages that have come, of the one that is under way too.
     #[must_use]
     pub fn received(&self) -> u64 {
-        let is_data = |header: Header| header.kind == Kind::Data;
-        let under_way = if self.header.is_some_and(is_data) {
-            self.filled
-        } else {
-            0
-        };
-        self.received + under_way as u64
+        self.received + self.under_way().map_or(0, |(_, bytes)| bytes)
+    }
+
+    /// The channel of the message of which some has come and not all, and how many bytes of its payload.
+    #[must_use]
+    pub fn under_way(&self) -> Option<(u16, u64)> {
+        let header = self.header.filter(|header| header.kind == Kind::Data)?;
+        Some((header.channel, self.filled as u64))
     }
 
     /// The next frame.
@@ -308,6 +313,7 @@ fn decode(bytes: &[u8]) -> Result<Header, FrameError> {
         5 => Kind::End,
         6 => Kind::Place,
         7 => Kind::Alive,
+        8 => Kind::Heard,
         _ => return Err(FrameError::Header),
     };
     let rider = usize::from(bytes[7]);

@@ -41,6 +41,8 @@ struct State {
     failure: Option<Error>,
     /// That failure, where a peer told of it and this party has not passed it on yet.
     heard: Option<Heard>,
+    /// A failure that a peer passed on, of which nothing was heard first-hand yet.
+    rumour: Option<Heard>,
     closed: bool,
 }
 
@@ -56,6 +58,8 @@ pub(crate) struct Heard {
 struct Peer {
     queues: HashMap<u16, VecDeque<Frame>>,
     queued: usize,
+    /// Since when that is more than there is room for, and nothing of it was taken out; its link is not read meanwhile.
+    full: Option<Instant>,
     end: Option<End>,
     waits_for: Option<(usize, Instant)>,
     /// How often what it waited for has come nearer, by its own word, and when it said so last.
@@ -106,6 +110,7 @@ impl Inbox {
                 peers,
                 failure: None,
                 heard: None,
+                rumour: None,
                 closed: false,
             }),
             changed: Condvar::new(),
@@ -134,7 +139,7 @@ impl Inbox {
     /// Takes in what `from` sent, for a link without a source. Once the mesh has ended nothing is kept.
     pub(crate) fn deliver(&self, from: usize, frame: Frame) {
         let mut state = self.lock();
-        state.accept(from, frame, self.roster);
+        state.accept(from, frame, self);
         let asks = std::mem::take(&mut state.peers[from].asks);
         drop(state);
         self.changed.notify_all();
@@ -165,6 +170,7 @@ impl Inbox {
             if let Some(frame) = peer.queues.get_mut(&channel).and_then(VecDeque::pop_front) {
                 let was_full = peer.queued > self.room;
                 peer.queued -= held(&frame);
+                peer.full = (peer.queued > self.room).then(Instant::now);
                 if was_full {
                     self.unattended.notify_all();
                 }
@@ -228,6 +234,17 @@ impl Inbox {
         self.lock().heard.take()
     }
 
+    /// Ends the mesh by what a peer has passed on, if any has: the failure.
+    pub(crate) fn believe_rumour(&self) -> Option<Error> {
+        let mut state = self.lock();
+        let rumour = state.rumour.take()?;
+        state.believe(rumour, self.roster);
+        let failure = state.failure.clone();
+        drop(state);
+        self.wake_all();
+        failure
+    }
+
     /// How a peer's stream ended, if it did.
     pub(crate) fn end_of(&self, from: usize) -> Option<End> {
         self.lock().peers[from].end.clone()
@@ -271,6 +288,18 @@ impl Inbox {
     /// where messages come whole.
     pub(crate) fn received(&self, from: usize) -> u64 {
         self.lock().peers[from].reading.received()
+    }
+
+    /// Of these, bytes of the message that is under way on a channel.
+    pub(crate) fn under_way(&self, from: usize, channel: u16) -> u64 {
+        self.lock().peers[from].reading.under_way(channel)
+    }
+
+    /// Whether a peer has sent more than there is room for, and nothing of it was taken out for so long: no more of it
+    /// is read, nor is its end noticed.
+    pub(crate) fn is_full(&self, from: usize, most: Duration) -> bool {
+        let full = self.lock().peers[from].full;
+        full.is_some_and(|since| since.elapsed() > most)
     }
 
     /// Whether nothing at all has come from a peer for so long, though its messages are read.
@@ -335,7 +364,7 @@ impl Peer {
 }
 
 impl State {
-    fn accept(&mut self, from: usize, frame: Frame, roster: Roster) {
+    fn accept(&mut self, from: usize, frame: Frame, inbox: &Inbox) {
         match frame.kind {
             Kind::Data | Kind::End if self.is_over() => {}
             Kind::Data | Kind::End => {
@@ -347,6 +376,9 @@ impl State {
                 }
                 peer.waits_for = None;
                 peer.queued += held(&frame);
+                if peer.queued > inbox.room {
+                    peer.full.get_or_insert_with(Instant::now);
+                }
                 let queue = peer.queues.entry(frame.channel).or_default();
                 queue.push_back(frame);
             }
@@ -374,15 +406,12 @@ impl State {
             // That it came was noted where it was read.
             Kind::Alive => {}
             Kind::Abort => {
-                let heard = Heard::of(from, &frame, roster);
-                self.end(|state| {
-                    if !state.is_over() {
-                        let blamed = roster.name(heard.blamed);
-                        let failure = Error::peer(blamed, &*heard.step, heard.reported(roster));
-                        state.failure = Some(failure);
-                        state.heard = Some(heard);
-                    }
-                });
+                let heard = Heard::of(from, &frame, inbox.roster);
+                self.believe(heard, inbox.roster);
+            }
+            Kind::Heard => {
+                let heard = Heard::of(from, &frame, inbox.roster);
+                self.rumour.get_or_insert(heard);
             }
             Kind::Standing => {
                 let &[channel, sequence, parameters] = &frame.payload[..] else {
@@ -402,6 +431,18 @@ impl State {
         }
     }
 
+    /// Ends the mesh by what was heard of a failure, unless it has ended.
+    fn believe(&mut self, heard: Heard, roster: Roster) {
+        self.end(|state| {
+            if !state.is_over() {
+                let blamed = roster.name(heard.blamed);
+                let failure = Error::peer(blamed, &*heard.step, heard.reported(roster));
+                state.failure = Some(failure);
+                state.heard = Some(heard);
+            }
+        });
+    }
+
     /// Whether nothing is taken out any more.
     fn is_over(&self) -> bool {
         self.closed || self.failure.is_some()
@@ -413,6 +454,7 @@ impl State {
         for peer in &mut self.peers {
             peer.queues.clear();
             peer.queued = 0;
+            peer.full = None;
             peer.reading.drop_source();
         }
     }

@@ -232,13 +232,19 @@ impl Shared {
     }
 
     /// The failure for a peer that died: where it died because of another's failure, that one's own words
-    /// are on their way.
+    /// are on their way, and those of the peer itself have come: it passes on what it heard before it ends.
     pub(crate) fn died(&self, peer: usize, step: &str, reason: String) -> Error {
         let until = Instant::now() + CAUSE.min(self.timeout);
         while self.inbox.failure().is_none() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(2));
         }
-        self.fail(self.blame(peer, step, reason))
+        match self.inbox.believe_rumour() {
+            Some(failure) => {
+                self.cut();
+                failure
+            }
+            None => self.fail(self.blame(peer, step, reason)),
+        }
     }
 
     /// No link carries anything any more. What this party has heard of the cause it passes on first: a peer that saw
@@ -249,9 +255,10 @@ impl Shared {
             // Of this party itself nobody is to think that it says so.
             let reason = match heard.blamed == self.party {
                 true => heard.reported(self.roster()),
-                false => heard.reason.clone(),
+                false => heard.reason,
             };
-            self.tell_end(heard.blamed, &heard.step, &reason, Some(heard.from));
+            let word = abort(Kind::Heard, heard.blamed, &heard.step, &reason);
+            self.tell_last(&word, Some(heard.from));
         }
         drop(farewell);
         self.links.iter().flatten().for_each(|link| link.cut());
@@ -317,7 +324,12 @@ impl Shared {
         let first = self.inbox.fail(error.clone());
         if first {
             let (blamed, step, reason) = told(&error);
-            self.tell_end(blamed, &step, &reason, None);
+            let blamed = if blamed == DEALER {
+                self.parties()
+            } else {
+                blamed
+            };
+            self.tell_last(&abort(Kind::Abort, blamed, &step, &reason), None);
         }
         first
     }
@@ -414,22 +426,13 @@ impl Shared {
     }
 
     /// Tells all peers but one why the mesh ends, as far as they take it soon.
-    fn tell_end(&self, blamed: usize, step: &str, reason: &str, but: Option<usize>) {
-        let reason = cut_to(reason, LONGEST_REASON);
-        let blamed = if blamed == DEALER {
-            self.parties()
-        } else {
-            blamed
-        };
-        let mut payload = vec![blamed as u64, reason.len() as u64];
-        payload.extend(bytes::to_words(reason.as_bytes()));
-        let told = |(peer, _): &(usize, _)| Some(*peer) != but;
-        let links = || self.links.iter().enumerate().filter(told);
-        for link in links().filter_map(|(_, link)| link.as_ref()) {
-            link.send_last(control(Kind::Abort, step, payload.clone()));
-        }
+    fn tell_last(&self, word: &Frame, but: Option<usize>) {
+        let peers = self.links.iter().enumerate();
+        let told = peers.filter(|(peer, _)| Some(*peer) != but);
+        let told: Vec<_> = told.filter_map(|(_, link)| link.as_ref()).collect();
+        told.iter().for_each(|link| link.send_last(word.clone()));
         let until = Instant::now() + FAREWELL.min(self.timeout);
-        for link in links().filter_map(|(_, link)| link.as_ref()) {
+        for link in told {
             // A peer that cannot be told finds out by itself.
             drop(link.flush(until.saturating_duration_since(Instant::now()), false));
         }
@@ -454,6 +457,14 @@ fn place(kind: Kind, channel: u16, step: &Begun, payload: Vec<u64>) -> Frame {
         name: Arc::clone(&step.name),
         ..control(kind, "", payload)
     }
+}
+
+/// Why the mesh ends: whom that blames and the reason.
+fn abort(kind: Kind, blamed: usize, step: &str, reason: &str) -> Frame {
+    let reason = cut_to(reason, LONGEST_REASON);
+    let mut payload = vec![blamed as u64, reason.len() as u64];
+    payload.extend(bytes::to_words(reason.as_bytes()));
+    control(kind, step, payload)
 }
 
 /// A frame without data.

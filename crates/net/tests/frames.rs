@@ -21,6 +21,7 @@ fn frames() -> impl Strategy<Value = Frame> {
         Kind::End,
         Kind::Place,
         Kind::Alive,
+        Kind::Heard,
     ]);
     let name = "[a-zA-Z0-9 .:é]{0,40}";
     let payload = prop::collection::vec(any::<u64>(), 0..130);
@@ -167,7 +168,7 @@ fn each_field_is_checked() {
     );
     assert!(refusal(&header(|bytes| bytes[2] = 9)).starts_with("frame version 9"));
     assert_eq!(
-        refusal(&header(|bytes| bytes[3] = 8)),
+        refusal(&header(|bytes| bytes[3] = 9)),
         "malformed frame header"
     );
     assert_eq!(

@@ -45,6 +45,17 @@ fn hand_on(mut from: TcpStream, mut to: TcpStream, bytes: usize) {
 /// Party 0 sends to party 1 over a slow link, party 1 passes a word of it on to party 2, and that one to party 0 where
 /// it waits for that.
 fn relay(words: usize, timeout: Duration, bytes: usize, back: bool) -> Vec<Result<u64>> {
+    relay_of(words, words, timeout, bytes, back)
+}
+
+/// The same where party 1 takes the message for one of so many words.
+fn relay_of(
+    words: usize,
+    expected: usize,
+    timeout: Duration,
+    bytes: usize,
+    back: bool,
+) -> Vec<Result<u64>> {
     let set_up = SetUp::new(3);
     let listeners = set_up.listeners();
     let addresses: Vec<String> = listeners.iter().map(Listener::local_address).collect();
@@ -67,8 +78,8 @@ fn relay(words: usize, timeout: Duration, bytes: usize, back: bool) -> Vec<Resul
                 }
             }
             1 => {
-                let found = channel.receive(0, words)?;
-                channel.send(2, found[words - 1..].to_vec())?;
+                let found = channel.receive(0, expected)?;
+                channel.send(2, found[expected - 1..].to_vec())?;
                 found
             }
             _ => {
@@ -135,4 +146,44 @@ fn of_a_party_that_stalls_it_is_said_that_its_process_lives() {
     });
     let message = text(results[0].as_ref().unwrap_err());
     assert!(message.contains("though its process lives"), "{message}");
+}
+
+/// A party goes on with messages of another channel, and owes what is waited for until the minute is over.
+#[test]
+fn messages_of_other_channels_do_not_hold_a_wait_for_long() {
+    let timeout = Duration::from_millis(200);
+    let results = parties(Kind::Tcp, 2, timeout, |mesh, party| {
+        let mut channel = mesh.channel(0);
+        channel.begin("reveal");
+        if party == 0 {
+            return channel.receive(1, 1).map(drop);
+        }
+        let mut other = mesh.channel(1);
+        other.begin("correlations");
+        for _ in 0..6000 {
+            other.send(0, vec![7; 64])?;
+            thread::sleep(Duration::from_millis(10));
+        }
+        channel.send(0, vec![7])
+    });
+    let message = text(results[0].as_ref().unwrap_err());
+    assert!(
+        message.contains("party 1 failed in step \"reveal\""),
+        "{message}"
+    );
+    assert!(
+        message.contains("it kept this party waiting for 2 s"),
+        "{message}"
+    );
+}
+
+/// One word is waited for, and 8 MB come in its place, which takes a minute.
+#[test]
+fn nor_does_more_than_is_waited_for() {
+    let results = relay_of(1 << 20, 1, Duration::from_millis(200), 1600, false);
+    let message = text(results[1].as_ref().unwrap_err());
+    assert!(
+        message.contains("it kept this party waiting for 2 s"),
+        "{message}"
+    );
 }

@@ -7,7 +7,9 @@
 //! What was noted since the last step counts for nothing: what a party computes alone is its own affair. That may
 //! take long, too. So nobody has failed who has not ended within the timeout, and whoever has ended waits for all
 //! others for as long as they live: none ends in order whose program was another one. A process that gives no sign of
-//! life for the timeout, which needs no program of its own for it, has failed. Who waits for long asks whether a party
+//! life for the timeout, which needs no program of its own for it, has failed. So has one that has sent more than there
+//! is room for, of which nothing was taken for the timeout: its link is read no further, so that neither its end nor its
+//! death would ever be noticed. Who waits for long asks whether a party
 //! that has not ended began another step, or one more: that is answered while it computes.
 
 use super::{Channel, LONG};
@@ -76,7 +78,6 @@ impl Channel {
 
     fn await_end(&mut self, peer: usize, begun: Instant, asked: &mut u32) -> Result<()> {
         let timeout = self.shared.timeout;
-        // Looks one after another that found none: this process may have been stopped itself.
         let mut silent = 0;
         loop {
             match self.shared.take(peer, self.id, 0)? {
@@ -100,14 +101,23 @@ impl Channel {
                 self.ask();
                 *asked += 1;
             }
-            silent = match self.shared.inbox.is_silent(peer, timeout) {
-                true => silent + 1,
-                false => 0,
-            };
-            if silent > LOOKS {
-                let error = self.shared.blame(peer, &self.step, self.silence(peer));
-                return Err(self.shared.fail(error));
-            }
+            self.expect_life(peer, &mut silent)?;
         }
+    }
+
+    /// For a wait that lasts as long as a peer lives; `silent` counts the looks one after another that found no sign of
+    /// that, since this process may have been stopped itself.
+    ///
+    /// # Errors
+    /// `Peer` for one that gave no sign of life for the timeout, or whose messages nobody has taken for as long.
+    pub(super) fn expect_life(&self, peer: usize, silent: &mut u32) -> Result<()> {
+        let (inbox, timeout) = (&self.shared.inbox, self.shared.timeout);
+        let is_missed = inbox.is_silent(peer, timeout) || inbox.is_full(peer, timeout);
+        *silent = if is_missed { *silent + 1 } else { 0 };
+        if *silent <= LOOKS {
+            return Ok(());
+        }
+        let error = self.shared.blame(peer, &self.step, self.silence(peer));
+        Err(self.shared.fail(error))
     }
 }

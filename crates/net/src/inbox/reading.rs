@@ -31,6 +31,9 @@ pub(crate) trait Source: Send {
 
     /// Bytes of payload of messages that have come so far, of the one that is under way too.
     fn received(&self) -> u64;
+
+    /// The channel of the message of which some has come and not all, and how many bytes of its payload.
+    fn under_way(&self) -> Option<(u16, u64)>;
 }
 
 /// The reading of one link.
@@ -41,6 +44,8 @@ pub(super) struct Reading {
     ended: bool,
     /// Bytes of payload that have come.
     received: u64,
+    /// Of the message of which some has come and not all: its channel, and bytes of its payload.
+    under_way: Option<(u16, u64)>,
     /// When something came last, be it a part of a frame; none for a link without a source.
     alive: Option<Instant>,
     /// How often a thread that waits has read.
@@ -62,6 +67,12 @@ impl Reading {
     /// Bytes of payload that have come.
     pub(super) fn received(&self) -> u64 {
         self.received
+    }
+
+    /// Bytes of payload that have come of the message that is under way on a channel.
+    pub(super) fn under_way(&self, channel: u16) -> u64 {
+        let under_way = self.under_way.filter(|(on, _)| *on == channel);
+        under_way.map_or(0, |(_, bytes)| bytes)
     }
 
     /// When something came last.
@@ -170,8 +181,9 @@ impl Inbox {
             reading.alive = Some(Instant::now());
         }
         reading.received = source.received();
+        reading.under_way = source.under_way();
         match read {
-            Ok(Some(frame)) => state.accept(from, frame, self.roster),
+            Ok(Some(frame)) => state.accept(from, frame, self),
             Ok(None) => {}
             Err(reason) => {
                 state.peers[from].end.get_or_insert(End::Died(reason));

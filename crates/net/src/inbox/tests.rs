@@ -30,6 +30,10 @@ impl Source for Fed {
     fn received(&self) -> u64 {
         0
     }
+
+    fn under_way(&self) -> Option<(u16, u64)> {
+        None
+    }
 }
 
 fn frame(kind: Kind, channel: u16, words: usize) -> Frame {

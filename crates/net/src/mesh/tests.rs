@@ -1,7 +1,9 @@
 //! How a mesh ends: towards a peer whose link is gone, and where word of a failure is on its way.
 
 use super::*;
+use crate::Channel;
 use crate::memory::Memory;
+use crate::parameters::Parameters;
 
 /// A link whose other end has gone.
 struct Broken;
@@ -95,7 +97,7 @@ impl Link for Slow {
 }
 
 /// Three parties between threads, but that what party 1 sends to party 2 is slow.
-fn three() -> Vec<Mesh> {
+fn three(timeout: Duration) -> [Mesh; 3] {
     let roster = Roster {
         members: 3,
         dealer: false,
@@ -116,21 +118,16 @@ fn three() -> Vec<Mesh> {
     };
     let mesh = |party: usize| {
         let links = (0..3).map(|to| link(party, to)).collect();
-        Mesh::new(
-            party,
-            Duration::from_secs(60),
-            Arc::clone(&inboxes[party]),
-            links,
-        )
+        Mesh::new(party, timeout, Arc::clone(&inboxes[party]), links)
     };
-    (0..3).map(mesh).collect()
+    [0, 1, 2].map(mesh)
 }
 
 /// Party 1 fails; party 0 hears of it and ends, before party 2 has heard of it from party 1.
 #[test]
 fn who_ends_since_it_heard_of_a_failure_passes_that_on() {
     for dropped in [false, true] {
-        let [zero, one, two]: [Mesh; 3] = three().try_into().ok().unwrap();
+        let [zero, one, two] = three(Duration::from_secs(60));
         one.abort("its program raised");
         if dropped {
             drop(zero);
@@ -148,10 +145,28 @@ fn who_ends_since_it_heard_of_a_failure_passes_that_on() {
     }
 }
 
+/// Its own word counts more than that of others.
+#[test]
+fn who_failed_is_heard_itself_where_its_word_comes_soon() {
+    let [zero, one, two] = three(Duration::from_secs(60));
+    one.abort("its program raised");
+    drop(zero);
+    let inbox = &two.shared.inbox;
+    assert!(inbox.failure().is_none());
+    let error = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(50));
+            inbox.deliver(1, abort(Kind::Abort, 1, "end", "its program raised"));
+        });
+        two.channel(0).receive(0, 1).unwrap_err().to_string()
+    });
+    assert_eq!(error, "party 1 failed in step \"end\": its program raised");
+}
+
 /// What others say of a party it does not pass on as if it were its own word.
 #[test]
 fn who_is_blamed_passes_on_who_says_so() {
-    let [zero, one, two]: [Mesh; 3] = three().try_into().ok().unwrap();
+    let [zero, one, two] = three(Duration::from_secs(60));
     let blamed = Error::peer(0, "reveal", "it sent what cannot be");
     one.fail(blamed);
     drop(zero);
@@ -172,10 +187,7 @@ fn who_cannot_send_to_a_party_that_died_waits_for_word_of_the_cause() {
     let error = std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(50));
-            let reason = "its program raised";
-            let mut payload = vec![1, reason.len() as u64];
-            payload.extend(bytes::to_words(reason.as_bytes()));
-            inbox.deliver(1, control(Kind::Abort, "end", payload));
+            inbox.deliver(1, abort(Kind::Abort, 1, "end", "its program raised"));
         });
         channel.send(1, vec![7]).unwrap_err().to_string()
     });
@@ -191,4 +203,97 @@ impl Link for Gone {
     }
 
     fn cut(&self) {}
+}
+
+/// A peer that says for ever that what it waits for itself comes nearer; what it owes it sends after a minute.
+#[test]
+fn by_word_alone_nobody_is_waited_for_for_long() {
+    let timeout = Duration::from_millis(200);
+    let [zero, one, two] = three(timeout);
+    let over = AtomicBool::new(false);
+    let received = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for moves in 1..6000 {
+                if over.load(Ordering::Relaxed) {
+                    return;
+                }
+                let waiting = control(Kind::Waiting, "reveal", vec![2, moves]);
+                zero.shared.inbox.deliver(1, waiting);
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            let mut channel = one.channel(0);
+            channel.begin("reveal");
+            channel.send(0, vec![7]).unwrap();
+        });
+        let mut channel = zero.channel(0);
+        channel.begin("reveal");
+        let received = channel.receive(1, 1);
+        over.store(true, Ordering::Relaxed);
+        received
+    });
+    let error = received.unwrap_err().to_string();
+    assert!(error.contains("party 2 failed"), "{error}");
+    assert!(
+        error.contains("it kept this party waiting for 2 s"),
+        "{error}"
+    );
+    drop(two);
+}
+
+/// More than there is room for lies here from a peer, on a channel of which nobody takes anything. The peer has died
+/// since, which shows to nobody: its link is not read.
+fn full() -> (Mesh, Arc<Inbox>) {
+    let (mesh, inbox) = mesh();
+    while inbox.queued(1) <= 1 << 20 {
+        inbox.deliver(1, on(5));
+    }
+    (mesh, inbox)
+}
+
+fn on(channel: u16) -> Frame {
+    Frame {
+        channel,
+        ..control(Kind::Data, "share", vec![7; 1 << 14])
+    }
+}
+
+#[test]
+fn behind_what_nobody_takes_no_end_is_waited_for() {
+    let waits: [fn(&mut Channel) -> Result<()>; 2] =
+        [Channel::close, |channel| channel.follow(1, 1).map(drop)];
+    for wait in waits {
+        let (mesh, _) = full();
+        let error = wait(&mut mesh.channel(0)).unwrap_err().to_string();
+        assert!(error.starts_with("party 1 failed in step"), "{error}");
+        assert!(
+            error.contains("it sent more than there is room for"),
+            "{error}"
+        );
+        mesh.close().unwrap();
+    }
+}
+
+/// For several times the timeout.
+#[test]
+fn behind_what_somebody_takes_slowly_an_end_is_waited_for() {
+    let (mesh, inbox) = full();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..10 {
+                inbox.deliver(1, on(5));
+                std::thread::sleep(Duration::from_millis(100));
+                assert!(matches!(inbox.take(1, 5, 1 << 14), Ok(Arrival::Message(_))));
+            }
+            let mut parameters = Parameters::default();
+            parameters.fold_bytes(b"end");
+            let end = Frame {
+                sequence: 1,
+                parameters: parameters.value(),
+                ..control(Kind::End, "start", Vec::new())
+            };
+            inbox.deliver(1, end);
+        });
+        mesh.channel(0).close()
+    })
+    .unwrap();
 }

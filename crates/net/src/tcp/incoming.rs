@@ -119,6 +119,10 @@ impl Source for Incoming {
         self.decoder.received()
     }
 
+    fn under_way(&self) -> Option<(u16, u64)> {
+        self.decoder.under_way()
+    }
+
     fn read(&mut self) -> Result<Option<Frame>, String> {
         self.stream.get_mut().sock.until = Instant::now() + PAUSE;
         match self.decoder.read(&mut self.stream) {

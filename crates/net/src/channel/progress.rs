@@ -1,0 +1,79 @@
+//! Whether what a party waits for comes nearer. [`Channel::wait`] says what counts, and for how long.
+
+use super::Channel;
+use crate::inbox::SLOWEST;
+use crate::mesh::Shared;
+use std::time::{Duration, Instant};
+
+/// How many timeouts long a party waits, at most, for what it cannot see come nearer itself.
+pub(super) const UNSEEN: u32 = 10;
+
+/// Of one wait.
+pub(super) struct Progress {
+    from: usize,
+    channel: u16,
+    timeout: Duration,
+    /// Bytes of the message itself.
+    whole: u64,
+    /// Since when it is waited for.
+    pub(super) begun: Instant,
+    /// When this was looked at last.
+    looked: Instant,
+    /// Bytes that had come then, of the message itself and on all channels.
+    near: u64,
+    came: u64,
+    /// When some of the message itself had come for the first time.
+    coming: Option<Instant>,
+    /// Whether the wait has lasted since what is not seen came nearer.
+    unseen: bool,
+}
+
+impl Progress {
+    pub(super) fn begin(channel: &Channel, from: usize, words: usize, begun: Instant) -> Self {
+        Self {
+            from,
+            channel: channel.id,
+            timeout: channel.shared.timeout,
+            whole: 8 * words as u64,
+            begun,
+            looked: begun,
+            near: 0,
+            came: channel.shared.inbox.received(from),
+            coming: None,
+            unseen: false,
+        }
+    }
+
+    /// After a quarter of the timeout: whether it came nearer in that, so that the timeout begins anew.
+    pub(super) fn look(&mut self, shared: &Shared) -> bool {
+        let (inbox, now) = (&shared.inbox, Instant::now());
+        let enough = at_slowest(self.timeout / 4).max(1);
+        let near = inbox.under_way(self.from, self.channel).min(self.whole);
+        let came = inbox.received(self.from);
+        if near > 0 {
+            self.coming.get_or_insert(self.looked);
+        }
+        let coming = self.coming.map_or(Duration::ZERO, |since| now - since);
+        let seen = near.saturating_sub(self.near) >= enough
+            && near >= at_slowest(coming.saturating_sub(self.timeout));
+        let in_time = now - self.begun < self.timeout.saturating_mul(UNSEEN);
+        let others = in_time && came - self.came >= enough;
+        let said = in_time && inbox.has_moved(self.from, self.timeout / 2, self.looked);
+        if seen || others {
+            shared.count_move();
+        }
+        (self.looked, self.near, self.came) = (now, near, came);
+        self.unseen |= !seen && (others || said);
+        seen || others || said
+    }
+
+    /// Whether it has lasted for as long as what is not seen counts.
+    pub(super) fn is_late(&self) -> bool {
+        self.unseen && self.begun.elapsed() >= self.timeout.saturating_mul(UNSEEN)
+    }
+}
+
+/// Bytes that come in some time at the slowest pace.
+fn at_slowest(time: Duration) -> u64 {
+    time.mul_f64(SLOWEST as f64).as_secs()
+}
