@@ -651,10 +651,10 @@ def test_the_doctor_names_each_mistake_and_its_remedy(tmp_path: Path) -> None:
         code, checks = doctor(config, "--party", 0)
     assert code == 1
     wrong = {name: (check["detail"], check["remedy"]) for name, check in checks.items() if not check["ok"]}
-    unreadable = "it is no certificate in PEM that tacit uses"
+    certificate = tmp_path / "certificates" / "party-0.pem"
     assert wrong["certificate of party 0"] == (
-        unreadable,
-        "give the .pem file that `tacit certificates` made",
+        f"the certificate of party 0, {certificate}, is not a certificate in PEM",
+        "give its .pem file",
     )
     key = tmp_path / "certificates" / "party-1.key"
     assert wrong["key of party 1"] == (

@@ -110,7 +110,8 @@ def test_files_of_a_configuration_that_are_not_there_or_another_s(tmp_path: Path
     text = refused(config)
     assert f"cannot read {certificate}: there is no such file or folder; {remedy}" in text
     certificate.write_text("nothing")
-    assert "the certificate of party 1 is not a certificate in PEM; give its .pem file" in refused(config)
+    said = f"the certificate of party 1, {certificate}, is not a certificate in PEM; give its .pem file"
+    assert said in refused(config)
     certificate.write_text((tmp_path / "party-0.pem").read_text())
     assert "party 0 and party 1 have the same certificate; give each its own" in refused(config)
     certificate.write_text(kept)

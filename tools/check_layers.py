@@ -31,6 +31,7 @@ INSIDE = {
     ],
     "net": [
         ["agreement", "bytes", "error", "history", "interruption", "meter", "parameters", "spare"],
+        ["kinds", "writing"],
         ["certificates", "frame", "process", "roster"],
         ["inbox"],
         ["config", "mesh"],

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 from worlds import written
 
+import tacit
 from commands import tacit as command
+from tacit import _core
 from tacit.doctor import examine_federation
+from tacit.federated.config import Federation
 from tacit.federated.examining import Found, examine
 
 #: Certificates of kinds that links are not made with, for a hundred years: of Ed25519, and of an authority.
@@ -26,6 +29,15 @@ AUTHORITY = (
     "BwX8ZTtpN8IQVUDz9NA6Q4yg4zAfBgNVHSMEGDAWgBQABwX8ZTtpN8IQVUDz9NA6Q4yg4zAPBgNVHRMBAf8EBTADAQH/MBIG"
     "A1UdEQQLMAmCB3gudGFjaXQwCgYIKoZIzj0EAwIDRwAwRAIgPA9WI6yqUel0ym0B+PKpQLOlnyLZhbUt+pewbJJyGi4CIGk9"
     "FejRQcGji9Hz12hUaGXHWjFray7u/vcfTVwqDKXn"
+)
+
+#: Of no authority, and of Ed25519: links are made with it, and it signs nothing that clients hand in.
+NOT_A_CLIENTS = (
+    "MIIBJTCB2KADAgECAhQod0Bns6+lOPPUXNMCFbY3+pLrpDAFBgMrZXAwDDEKMAgGA1UEAwwBeDAgFw0yNjExMjcwNTMxMjFa"
+    "GA8yMTI1MDYyMTA1MzEyMVowDDEKMAgGA1UEAwwBeDAqMAUGAytlcAMhAEOrus3yfvhr1oKb0TJCU9WD69LUv206xDeitEGF"
+    "Awa/o0owSDAMBgNVHRMBAf8EAjAAMBkGA1UdEQQSMBCCDmNsaWVudC0xLnRhY2l0MB0GA1UdDgQWBBTCI0/DstfOSH5GV5OW"
+    "2UpItOLpxjAFBgMrZXADQQAUbmOtuYts039s/+a3A4W05ly0FXdhQXwQG3R32qBnc+heQTMChiwNGS4gxP1DINfPcQ9LxNU9"
+    "WL4ilLylYA4C"
 )
 
 
@@ -66,8 +78,36 @@ def test_certificates_of_kinds_that_are_refused_are_named_by_file(tmp_path: Path
     found = wrong(examine(str(config), None, None, 0.1))
     assert list(found) == ["certificate of server 2", "certificate of client 1"]
     for name, each in zip(("server-2", "client-1"), found.values(), strict=True):
-        assert f"{name}.pem is damaged, or of a kind that tacit does not use" in each.detail
+        assert (
+            f"{name}.pem, the certificate of {name.replace('-', ' ')}, is damaged, or of a kind"
+            in each.detail
+        )
         assert "have one made by `tacit federated certificates`: ECDSA" in each.remedy
+    # A server and a client that read it refuse at once, by the same words.
+    federation = Federation.read(str(config))
+    for read in (federation.certificates_of_servers, federation.certificates_of_clients):
+        with pytest.raises(tacit.SetupError, match=r"(server-2|client-1)\.pem, .* is damaged, or of a kind"):
+            read()
+
+
+def test_a_key_that_cannot_sign_is_a_server_s_at_most(tmp_path: Path) -> None:
+    config = written(tmp_path, 2)
+    federation = Federation.read(str(config))
+    (tmp_path / "server-2.pem").write_text(pem(NOT_A_CLIENTS))
+    federation.certificates_of_servers()
+    (tmp_path / "client-1.pem").write_text(pem(NOT_A_CLIENTS))
+    said = (
+        r"client-1\.pem, the certificate of client 1, has a key that cannot sign what clients hand in; have "
+    )
+    with pytest.raises(
+        tacit.SetupError, match=said + "one made by `tacit federated certificates`: ECDSA P-256"
+    ):
+        federation.certificates_of_clients()
+    # The remedy is one.
+    (tmp_path / "client-1.key").unlink()
+    (tmp_path / "client-1.pem").unlink()
+    _core.write_certificates(["client-1"], str(tmp_path))
+    federation.certificates_of_clients()
 
 
 def test_what_is_wrong_is_named_by_file_with_what_to_do(tmp_path: Path) -> None:

@@ -1,14 +1,20 @@
 //! Self-signed certificates, one a party.
 
-use crate::error::{Error, Result, cause};
+use crate::error::{Error, Fault, Result};
+pub use crate::kinds::Period;
+use crate::kinds::{self, KINDS};
+use crate::writing::{self, Unfinished};
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair};
 use std::fs;
-use std::io::Write;
-use std::path::Path;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
 use time::{Duration, OffsetDateTime};
 
 /// Clocks may differ by that much.
 const BACKDATED: Duration = Duration::hours(1);
+
+/// What to do where files of certificates cannot be written.
+const OTHER: &str = "choose another directory";
 
 /// Days that [`write`] makes certificates valid for.
 const DAYS: u32 = 365;
@@ -27,41 +33,6 @@ pub struct Generated {
     pub certificate_pem: String,
     /// The private key, for its party alone.
     pub key_pem: String,
-}
-
-/// When a certificate is valid, in seconds since 1970.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Period {
-    /// From then.
-    pub not_before: u64,
-    /// Until then.
-    pub not_after: u64,
-}
-
-impl Period {
-    /// Its first minute, for people.
-    #[must_use]
-    pub fn begins(&self) -> String {
-        date(self.not_before)
-    }
-
-    /// Its last minute, for people.
-    #[must_use]
-    pub fn ends(&self) -> String {
-        date(self.not_after)
-    }
-}
-
-/// A time for people, to the minute.
-pub(crate) fn date(seconds: u64) -> String {
-    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-    OffsetDateTime::from_unix_timestamp(seconds).map_or_else(
-        |_| "an unknown time".to_owned(),
-        |at| {
-            let (date, hour, minute) = (at.date(), at.hour(), at.minute());
-            format!("{date} {hour:02}:{minute:02} UTC")
-        },
-    )
 }
 
 /// A fresh ECDSA P-256 key and its self-signed certificate, valid from an hour ago for that many days.
@@ -118,6 +89,22 @@ fn make(name: &str, not_before: OffsetDateTime, not_after: OffsetDateTime) -> Re
     })
 }
 
+/// Refuses a certificate that links are not made with, whatever its dates are; `what` it is, errors say.
+///
+/// # Errors
+/// `Setup` for what is no certificate in PEM, for a damaged one, and for one of another kind than tacit's; where it is a
+/// client's who hands in to servers, for one whose key does not sign what it hands in.
+pub fn check(pem: &str, what: &str, is_client: bool) -> Result<()> {
+    let found = kinds::usable(pem, what)?;
+    if is_client && !kinds::can_sign(&found) {
+        return Err(Error::setup(Fault::new(
+            format!("{what} has a key that cannot sign what clients hand in"),
+            KINDS,
+        )));
+    }
+    Ok(())
+}
+
 /// Writes party-0.pem, party-0.key and so on, as [`write`] does.
 ///
 /// # Errors
@@ -137,25 +124,28 @@ pub fn write_directory(parties: usize, directory: &Path) -> Result<()> {
 /// overwritten.
 ///
 /// # Errors
-/// `Setup` where a file exists, before any is written, or cannot be written.
+/// `Setup` where a file exists, or cannot be written: then none is there.
 pub fn write(names: &[String], directory: &Path) -> Result<()> {
-    let failed = |path: &Path, reason: String| {
+    let failed = |path: &Path, error: &io::Error| {
+        let (reason, remedy) = match error.kind() {
+            ErrorKind::AlreadyExists => (
+                "it exists, and is not overwritten".to_owned(),
+                OTHER.to_owned(),
+            ),
+            _ => writing::why(error, path, OTHER),
+        };
         let path = path.display();
-        Error::setup(format!(
-            "cannot write {path}: {reason}; choose another directory"
-        ))
+        Error::setup(Fault::new(format!("cannot write {path}: {reason}"), remedy))
     };
     let file = |name: &str, ending: &str| directory.join(format!("{name}.{ending}"));
-    fs::create_dir_all(directory).map_err(|error| failed(directory, cause(&error)))?;
+    fs::create_dir_all(directory).map_err(|error| failed(directory, &error))?;
     let all = names
         .iter()
         .flat_map(|name| [file(name, "pem"), file(name, "key")]);
     if let Some(path) = all.into_iter().find(|path| path.exists()) {
-        return Err(failed(
-            &path,
-            "it exists, and is not overwritten".to_owned(),
-        ));
+        return Err(failed(&path, &ErrorKind::AlreadyExists.into()));
     }
+    let mut written: Vec<(PathBuf, Unfinished)> = Vec::new();
     for name in names {
         let made = fresh(name, DAYS)?;
         for (ending, text, mode) in [
@@ -163,28 +153,26 @@ pub fn write(names: &[String], directory: &Path) -> Result<()> {
             ("key", made.key_pem, 0o600),
         ] {
             let path = file(name, ending);
-            create(&path, mode)
-                .and_then(|mut file| file.write_all(text.as_bytes()))
-                .map_err(|error| failed(&path, cause(&error)))?;
+            let unfinished = Unfinished::create(&path, mode).and_then(|(unfinished, mut file)| {
+                file.write_all(text.as_bytes())?;
+                file.sync_all()?;
+                Ok(unfinished)
+            });
+            let unfinished = unfinished.map_err(|error| failed(&path, &error))?;
+            written.push((path, unfinished));
         }
     }
+    // All are on the disk: none is there, or all are.
+    let mut named = Vec::new();
+    for (path, unfinished) in written {
+        if let Err(error) = unfinished.finish() {
+            for path in &named {
+                // The error below counts more than what keeps it from being removed.
+                drop(fs::remove_file(path));
+            }
+            return Err(failed(&path, &error));
+        }
+        named.push(path);
+    }
     Ok(())
-}
-
-#[cfg(unix)]
-fn create(path: &Path, mode: u32) -> std::io::Result<fs::File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(path)
-}
-
-#[cfg(not(unix))]
-fn create(path: &Path, _mode: u32) -> std::io::Result<fs::File> {
-    fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(path)
 }

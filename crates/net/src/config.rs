@@ -22,8 +22,8 @@ mod acquaintances;
 
 pub use acquaintances::Acquaintances;
 
-use crate::certificates::Identity;
-use crate::error::{Error, Fault, Result, cause};
+use crate::certificates::{self, Identity};
+use crate::error::{DEALER, Error, Fault, Result, called, cause};
 use serde::Deserialize;
 use std::fs::File;
 use std::io::Read;
@@ -209,7 +209,8 @@ impl Config {
         Ok(Identity {
             certificates: self
                 .members(dealer)?
-                .map(|party| self.beside(&party.certificate))
+                .enumerate()
+                .map(|(member, party)| self.checked(member, party))
                 .collect::<Result<_>>()?,
             key: read_key(&self.folder().join(key))?,
         })
@@ -218,9 +219,20 @@ impl Config {
     /// A member's certificate, read from its file.
     ///
     /// # Errors
-    /// `Misuse` for one that is not in the file; `Setup` for a file that cannot be read.
+    /// `Misuse` for one that is not in the file; `Setup` for a file that cannot be read, or a certificate that links are
+    /// not made with.
     pub fn certificate(&self, member: usize) -> Result<String> {
-        self.beside(&self.entry(member)?.certificate)
+        self.checked(member, self.entry(member)?)
+    }
+
+    fn checked(&self, member: usize, entry: &Party) -> Result<String> {
+        let path = self.folder().join(&entry.certificate);
+        let pem = read_file(&path)?;
+        let parties = self.parties.len();
+        let whose = called(if member < parties { member } else { DEALER });
+        let what = format!("the certificate of {whose}, {},", path.display());
+        certificates::check(&pem, &what, false)?;
+        Ok(pem)
     }
 
     /// Whether a member's key lies here.
@@ -266,10 +278,6 @@ impl Config {
                 "there is no party {party} in {file}; its parties are 0 to {last}"
             ))
         })
-    }
-
-    fn beside(&self, path: &Path) -> Result<String> {
-        read_file(&self.folder().join(path))
     }
 }
 

@@ -27,6 +27,7 @@ pub mod frame;
 mod history;
 mod inbox;
 pub mod interruption;
+mod kinds;
 pub mod memory;
 mod mesh;
 mod meter;
@@ -35,6 +36,7 @@ mod process;
 mod roster;
 mod spare;
 pub mod tcp;
+pub mod writing;
 
 pub use agreement::{Agreement, Disagreement, LONGEST_RIDER};
 pub use channel::{Channel, Patience, Tap, Turned, Watch};

@@ -17,6 +17,12 @@ pub fn write_certificates(names: Vec<String>, directory: &str) -> PyResult<()> {
     net::certificates::write(&names, directory.as_ref()).map_err(raise)
 }
 
+/// Refuses a certificate that links are not made with, whatever its dates are; `what` it is, errors say.
+#[pyfunction]
+pub fn check_certificate(pem: &str, what: &str, is_client: bool) -> PyResult<()> {
+    net::certificates::check(pem, what, is_client).map_err(raise)
+}
+
 /// A private key, which nobody but its owner may read.
 #[pyfunction]
 pub fn read_private_key(path: &str) -> PyResult<String> {

@@ -71,6 +71,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     )?)?;
     module.add_function(wrap_pyfunction!(certificates::write_certificates, module)?)?;
     module.add_function(wrap_pyfunction!(certificates::read_private_key, module)?)?;
+    module.add_function(wrap_pyfunction!(certificates::check_certificate, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::ring_matmul, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::ring_convolution, module)?)?;
     module.add("PROJECTIONS", ring::projection::PROJECTIONS)?;

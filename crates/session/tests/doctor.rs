@@ -49,6 +49,42 @@ fn a_certificate_that_has_expired_is_named_with_its_remedy() {
     }
 }
 
+/// Of Ed25519 and an authority's, for a hundred years: no link is made with it. Of every kind that is refused there is a
+/// test in Python.
+const OTHER_KIND: &str = "-----BEGIN CERTIFICATE-----
+MIIBSTCB/KADAgECAhR4807M6aPb6HaYD88OGxUE+p+Q2TAFBgMrZXAwDDEKMAgG
+A1UEAwwBeDAgFw0yNjExMjcwMTUyNTJaGA8yMTI1MDYyMTAxNTI1MlowDDEKMAgG
+A1UEAwwBeDAqMAUGAytlcAMhAKzKUSqMRb4wPCu+LNnj0EASRB1skwbV7l/J1WrN
+GimAo24wbDAdBgNVHQ4EFgQUNbVBjt08h85hoWB9nb2JkZ0xkDUwHwYDVR0jBBgw
+FoAUNbVBjt08h85hoWB9nb2JkZ0xkDUwDwYDVR0TAQH/BAUwAwEB/zAZBgNVHREE
+EjAQgg5jbGllbnQtMS50YWNpdDAFBgMrZXADQQATNB2BQ0X86+vDAjNnqzcG740k
+XsU6LxR9Cxp8rol06zW9s62fhtC7Gm8sbyewuN8uAD8EfQf6jLR7N9bf1ysO
+-----END CERTIFICATE-----
+";
+
+#[test]
+fn a_certificate_of_another_kind_is_refused_where_it_is_read_by_its_file() {
+    let folder = Folder::new("", 3, false);
+    let file = folder.0.join("2.pem");
+    std::fs::write(&file, OTHER_KIND).unwrap();
+    let checks = examine(&folder.config(), Who::Party(0), Duration::from_millis(100));
+    let found = check(&checks, "certificate of party 2");
+    let said = format!(
+        "the certificate of party 2, {}, is damaged, or of a kind that tacit does not use",
+        file.display()
+    );
+    assert!(!found.ok && found.detail == said, "{found:?}");
+    assert!(
+        found
+            .remedy
+            .starts_with("have one made by `tacit certificates`: ECDSA P-256")
+    );
+    // Before any other member is called.
+    let config = net::config::Config::read(&folder.config()).unwrap();
+    let refused = config.identity(0, false).err().unwrap().to_string();
+    assert_eq!(refused, format!("setup: {said}; {}", found.remedy));
+}
+
 #[test]
 fn a_certificate_that_is_not_valid_yet_points_at_the_clock() {
     let checks = examined(2, [1, 3]);

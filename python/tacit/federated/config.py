@@ -170,11 +170,16 @@ class Federation:
 
     def certificates_of_servers(self) -> list[str]:
         """PEM texts, in order."""
-        return [_text(server.certificate, f"server {number}") for number, server in enumerate(self.servers)]
+        return [
+            certificate_in(server.certificate, f"server {number}")
+            for number, server in enumerate(self.servers)
+        ]
 
     def certificates_of_clients(self) -> list[str]:
         """PEM texts, by number."""
-        return [_text(self.certificate_of(number), f"client {number}") for number in range(self.clients)]
+        return [
+            certificate_in(self.certificate_of(number), f"client {number}") for number in range(self.clients)
+        ]
 
     def certificate_of(self, client: int) -> Path:
         """Where a client's certificate lies.
@@ -191,7 +196,7 @@ class Federation:
     def identity_of(self, client: int) -> tuple[str, str]:
         """A client's own certificate and private key, PEM."""
         certificate = self.certificate_of(client)
-        return _text(certificate, f"client {client}"), _core.read_private_key(
+        return certificate_in(certificate, f"client {client}"), _core.read_private_key(
             str(certificate.with_suffix(".key"))
         )
 
@@ -376,12 +381,23 @@ class _Reading:
             )
 
 
-def _text(path: Path, whose: str) -> str:
+def certificate_in(path: Path, whose: str) -> str:
+    """The certificate of a server or a client, PEM, as links are made with; whatever its dates are.
+
+    Raises:
+        SetupError: it cannot be read, or is of a kind that is refused whenever it is shown.
+    """
     try:
-        return path.read_text()
+        text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         reason = cause(error) if isinstance(error, OSError) else "it is no text"
         raise SetupError(
             f"cannot read {path}, the certificate of {whose}: {reason}; ask for it, or make one by `tacit "
             "federated certificates`"
         ) from None
+    try:
+        _core.check_certificate(text, f"{path}, the certificate of {whose},", whose.startswith("client"))
+    except SetupError as error:
+        said = str(error).replace("`tacit certificates`", "`tacit federated certificates`")
+        raise SetupError(said) from None
+    return text

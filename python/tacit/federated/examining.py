@@ -9,18 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tacit import _core
-from tacit.errors import TacitError, cause
-from tacit.federated.config import Federation
+from tacit.errors import SetupError, TacitError, cause
+from tacit.federated.config import Federation, certificate_in
 from tacit.federated.naming import of_servers
 from tacit.federated.opening import account_of, latest_of
 from tacit.federated.settings import mechanism_of
-
-#: Of a federation's members: the certificates that links are made with.
-KINDS = (
-    "have one made by `tacit federated certificates`: ECDSA P-256 or P-384, no CA's, for servers and "
-    "clients alike"
-)
-
 
 #: Seconds for what needs none, as nobody is looked for.
 LITTLE = 0.1
@@ -98,16 +91,18 @@ def _summary(federation: Federation) -> str:
 
 def _files(name: str, certificate: Path, key: Path | None, other: Path) -> list[Found]:
     """A member's certificate, and its key where it is here."""
+    check = f"certificate of {name}"
+    try:
+        certificate_in(certificate, name)
+    except SetupError as error:
+        detail, _, remedy = str(error).partition("; ")
+        return [Found(check, False, detail.removeprefix("setup: "), remedy)]
     here = Member("127.0.0.1:1", other, other.with_suffix(".key"))
     checks = _session([here, Member("127.0.0.1:2", certificate.absolute())], None, LITTLE)
-    period, kind = checks.get("certificate of party 1"), checks.get("key of party 0")
-    check = f"certificate of {name}"
-    if period is None or not period.ok:
-        detail, remedy = (period.detail, period.remedy) if period else ("it cannot be examined", KINDS)
-        return [Found(check, False, f"{certificate}: {_unnamed(detail)}", _federated(remedy))]
-    if kind is None or not kind.ok:
-        return [Found(check, False, f"{certificate} is damaged, or of a kind that tacit does not use", KINDS)]
-    found = [Found(check, True, period.detail)]
+    dates = checks["certificate of party 1"]
+    if not dates.ok:
+        return [Found(check, False, f"{certificate}: {dates.detail}", _federated(dates.remedy))]
+    found = [Found(check, True, dates.detail)]
     if key is not None:
         members = [
             Member("127.0.0.1:1", certificate.absolute(), key.absolute()),

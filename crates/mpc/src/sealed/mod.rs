@@ -78,6 +78,9 @@ const LAST: u32 = 1 << 31;
 /// What to do about a file that cannot be used any more.
 const MAKE_NEW: &str = "make new correlations with `tacit correlations make`";
 
+/// What to do about a file that another process has.
+const BUSY: &str = "is in use by another process; wait until it ends, or use another file";
+
 /// What all parties' files of one making share, and whose this one is. Public, and bound into every
 /// seal.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -143,10 +146,7 @@ fn lock(file: &File, path: &Path) -> Result<()> {
     use rustix::fs::{FlockOperation, flock};
     flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
         if error == rustix::io::Errno::WOULDBLOCK {
-            wrong(
-                path,
-                "is in use by another process; wait until it ends, or use another file",
-            )
+            wrong(path, BUSY)
         } else {
             wrong(
                 path,

@@ -3,13 +3,12 @@
 use super::blocks::{self, BLOCK, DATA, Keys, Place};
 use super::counter::{self, Count};
 use super::{
-    CHUNK, CHUNK_HEAD, Header, LAST, LONGEST_DESCRIPTOR, MOST_WORDS, TAG, check_secret, lock, wrong,
+    BUSY, CHUNK, CHUNK_HEAD, Header, LAST, LONGEST_DESCRIPTOR, MOST_WORDS, TAG, check_secret, wrong,
 };
 use crate::{Error, Result};
-use net::cause;
-use std::fs::{File, OpenOptions};
+use net::writing::{self, Unfinished};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -19,9 +18,11 @@ pub(super) const FINISH: &[u8] = b"finish";
 /// Bytes of an index's entry.
 pub(super) const ENTRY: usize = 16;
 
-/// Makes a file, run by run. One that is dropped before [`Writer::finish`] cannot be opened.
+/// Makes a file, run by run, under another name beside, which it leaves for its own in [`Writer::finish`]: of one that is
+/// dropped before, or fails, nothing is left.
 pub struct Writer {
     pub(super) file: BufWriter<File>,
+    unfinished: Option<Unfinished>,
     path: PathBuf,
     header: Header,
     keys: Keys,
@@ -50,24 +51,13 @@ impl Writer {
             return Err(Error::misuse(format!("correlations to make: {mistake}")));
         }
         let salt = ring::stream::random_key()?;
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)
-            .map_err(|error| match error.kind() {
-                io::ErrorKind::AlreadyExists => wrong(
-                    path,
-                    "exists already; use it up, delete it, or name another",
-                ),
-                _ => wrong(path, &format!("cannot be made: {}", cause(&error))),
-            })?;
-        lock(&file, path)?;
+        let made = Unfinished::create(path, 0o600);
+        let (unfinished, file) = made.map_err(|error| not_made(path, &error))?;
         let (head, keys) = blocks::encode_head(secret, header, salt.as_bytes());
         let count = counter::block(&keys, Count::default());
         let mut writer = Self {
             file: BufWriter::with_capacity(1 << 18, file),
+            unfinished: Some(unfinished),
             path: path.to_owned(),
             header: header.clone(),
             keys,
@@ -200,19 +190,18 @@ impl Writer {
             blake3::hash(&index).as_bytes(),
         ]);
         let block = self.keys.authenticate(FINISH, &content);
-        let folder = match self.path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-            _ => PathBuf::from("."),
-        };
         self.written(|file| {
             file.write_all(&index)?;
             file.flush()?;
             file.get_ref().sync_all()?;
             // Only now, so that a file which says that it is finished is.
             blocks::write_block(file.get_mut(), blocks::FINISH, &block)?;
-            file.get_ref().sync_all()?;
-            File::open(folder)?.sync_all()
-        })
+            file.get_ref().sync_all()
+        })?;
+        let unfinished = self.unfinished.take().map(Unfinished::finish);
+        unfinished
+            .unwrap_or(Ok(()))
+            .map_err(|error| not_made(&self.path, &error))
     }
 
     /// Writes; after a failure, nothing more is written.
@@ -222,13 +211,11 @@ impl Writer {
     ) -> Result<()> {
         write(&mut self.file).map_err(|error| {
             self.failed = true;
-            wrong(
-                &self.path,
-                &format!(
-                    "cannot be written: {}; delete it and make it again",
-                    cause(&error)
-                ),
-            )
+            // There is no use for what is there, and whatever else is on its disk needs the room.
+            self.unfinished = None;
+            let (reason, remedy) = writing::why(&error, &self.path, "make it again");
+            let reason = format!("cannot be written: {reason}; no part of it is left: {remedy}");
+            wrong(&self.path, &reason)
         })
     }
 
@@ -236,7 +223,7 @@ impl Writer {
         if self.failed {
             return Err(wrong(
                 &self.path,
-                "could not be written; delete it and make it again",
+                "could not be written; no part of it is left: make it again",
             ));
         }
         Ok(())
@@ -251,5 +238,19 @@ impl Writer {
             )));
         }
         Ok(())
+    }
+}
+
+fn not_made(path: &Path, error: &io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => wrong(
+            path,
+            "exists already; use it up, delete it, or name another",
+        ),
+        io::ErrorKind::WouldBlock => wrong(path, BUSY),
+        _ => {
+            let (reason, remedy) = writing::why(error, path, "check its folder and its rights");
+            wrong(path, &format!("cannot be made: {reason}; {remedy}"))
+        }
     }
 }

@@ -115,12 +115,7 @@ fn certificates(
     name: impl Fn(usize) -> String,
 ) -> Result<Vec<CertificateDer<'static>>> {
     let read = |(at, pem): (usize, &String)| {
-        crate::tcp::tls::certificate(pem).ok_or_else(|| {
-            Error::setup(format!(
-                "the certificate of {} is not a certificate in PEM; give its .pem file",
-                name(at)
-            ))
-        })
+        crate::kinds::usable(pem, &format!("the certificate of {}", name(at)))
     };
     texts.iter().enumerate().map(read).collect()
 }

@@ -22,6 +22,7 @@ pub use crate::certificates::Identity;
 use crate::certificates::Period;
 use crate::error::{Error, Fault, Result, cause, no_thread};
 use crate::inbox::Inbox;
+use crate::kinds;
 use crate::mesh::{Link, Mesh};
 use crate::roster::Roster;
 pub use examination::{Found, look};
@@ -55,7 +56,7 @@ impl Identity {
 /// When the certificate in a PEM text is valid; `None` for what is no certificate that links are made with.
 #[must_use]
 pub fn period(pem: &str) -> Option<Period> {
-    pinned::period(&tls::certificate(pem)?)
+    kinds::period(&kinds::certificate(pem)?)
 }
 
 /// A bound listening socket.

@@ -1,7 +1,7 @@
 //! Which certificates are accepted: the pinned one of a party, in its period of validity.
 
-use crate::certificates::Period;
 use crate::error::Fault;
+use crate::kinds::{self, KINDS};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -10,7 +10,6 @@ use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, OtherError, SignatureScheme,
 };
 use std::sync::Arc;
-use webpki::{EndEntityCert, KeyUsage};
 
 /// The certificates of all members.
 #[derive(Debug)]
@@ -77,7 +76,7 @@ impl Pinned {
 
     pub(crate) fn check_period(&self, party: usize, now: UnixTime) -> Result<(), Fault> {
         let name = &self.names[party];
-        match check(&self.certificates[party], now, &self.provider) {
+        match kinds::check(&self.certificates[party], now) {
             Ok(()) => Ok(()),
             Err(webpki::Error::CertExpired { not_after, .. }) => Err(Fault::new(
                 format!("the certificate of {name} expired at {}", date(not_after)),
@@ -94,7 +93,7 @@ impl Pinned {
                 format!(
                     "the certificate of {name} is damaged, or of a kind that tacit does not use"
                 ),
-                "make one by `tacit certificates`",
+                KINDS,
             )),
         }
     }
@@ -120,47 +119,8 @@ impl Pinned {
     }
 }
 
-/// Whether a certificate is its own anchor and valid then.
-fn check(
-    certificate: &CertificateDer<'_>,
-    now: UnixTime,
-    provider: &CryptoProvider,
-) -> Result<(), webpki::Error> {
-    let anchors = [webpki::anchor_from_trusted_cert(certificate)?];
-    let entity = EndEntityCert::try_from(certificate)?;
-    let algorithms = provider.signature_verification_algorithms.all;
-    let usage = KeyUsage::server_auth();
-    let verified = entity.verify_for_usage(algorithms, &anchors, &[], now, usage, None, None);
-    verified.map(drop)
-}
-
-/// When a certificate is valid, which the verifier tells who asks for a time before and after.
-pub(crate) fn period(certificate: &CertificateDer<'_>) -> Option<Period> {
-    let provider = rustls::crypto::ring::default_provider();
-    let at = |seconds| UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
-    let not_before = match check(certificate, at(0), &provider) {
-        Ok(()) => 0,
-        Err(webpki::Error::CertNotValidYet { not_before, .. }) => not_before.as_secs(),
-        Err(_) => return None,
-    };
-    match check(certificate, at(LATEST), &provider) {
-        Err(webpki::Error::CertExpired { not_after, .. }) => Some(Period {
-            not_before,
-            not_after: not_after.as_secs(),
-        }),
-        Ok(()) => Some(Period {
-            not_before,
-            not_after: LATEST,
-        }),
-        Err(_) => None,
-    }
-}
-
-/// The year 9999, the last that a certificate can name.
-const LATEST: u64 = 253_402_300_799;
-
 fn date(at: UnixTime) -> String {
-    crate::certificates::date(at.as_secs())
+    kinds::date(at.as_secs())
 }
 
 /// A member's certificate, pinned as it is, that is not valid now. That the caller has its key is not proven, nor

@@ -7,6 +7,7 @@
 use super::Identity;
 use super::pinned::{AnyPeer, OnePeer, Outdated, Pinned};
 use crate::error::{Error, Fault, Result, called, cause};
+use crate::kinds::{certificate, usable};
 use crate::roster::Roster;
 use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, ring};
@@ -41,14 +42,7 @@ impl Tls {
             .certificates
             .iter()
             .zip(&names)
-            .map(|(pem, name)| {
-                certificate(pem).ok_or_else(|| {
-                    Error::setup(Fault::new(
-                        format!("the certificate of {name} is not a certificate in PEM"),
-                        "give its .pem file",
-                    ))
-                })
-            })
+            .map(|(pem, name)| usable(pem, &format!("the certificate of {name}")))
             .collect::<Result<Vec<_>>>()?;
         let whose = names[party].clone();
         let pinned = Arc::new(Pinned::new(certificates, names, provider())?);
@@ -119,16 +113,8 @@ pub(crate) fn visitor(
     (theirs, whose): (String, String),
 ) -> Result<Arc<ClientConfig>> {
     let pinned = Arc::new(Pinned::new(vec![server], vec![theirs], provider())?);
-    let own = identity
-        .certificates
-        .first()
-        .and_then(|pem| certificate(pem));
-    let own = own.ok_or_else(|| {
-        Error::setup(Fault::new(
-            format!("the certificate of {whose} is not a certificate in PEM"),
-            "give its .pem file",
-        ))
-    })?;
+    let own = identity.certificates.first().map_or("", String::as_str);
+    let own = usable(own, &format!("the certificate of {whose}"))?;
     let pair = Some((vec![own], key(&whose, identity)?));
     client(OnePeer::new(&pinned, 0), pair).map_err(|_| unfit(&whose))
 }
@@ -213,11 +199,6 @@ fn provider() -> Arc<CryptoProvider> {
         cipher_suites: vec![ring::cipher_suite::TLS13_AES_128_GCM_SHA256],
         ..ring::default_provider()
     })
-}
-
-/// The certificate in a PEM text.
-pub(crate) fn certificate(pem: &str) -> Option<CertificateDer<'static>> {
-    CertificateDer::from_pem_slice(pem.as_bytes()).ok()
 }
 
 /// The reason for which the other side or we refused; `None` for a connection that merely ended.

@@ -107,14 +107,38 @@ fn a_mark_that_cannot_be_written_gives_no_run() {
 }
 
 #[test]
+fn where_the_disk_is_full_it_is_named_and_nothing_is_left() {
+    let scratch = Scratch::new();
+    let path = scratch.path();
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    let mut writer = Writer::create(&path, SECRET, &header(1)).unwrap();
+    writer.file = std::io::BufWriter::with_capacity(0, full());
+    let given = text(writer.append(b"", &[1]));
+    let file = path.display();
+    let said = format!("setup: {file}: cannot be written: the disk is full (mounted at /");
+    assert!(given.starts_with(&said), "{given}");
+    let remedy = " bytes are free); no part of it is left: make room on that disk, or give a path on another one";
+    assert!(given.ends_with(remedy), "{given}");
+    assert!(scratch.is_empty(), "something is left of it");
+    // At the end, too, where what was held back is written.
+    let mut writer = Writer::create(&path, SECRET, &header(1)).unwrap();
+    writer.file = std::io::BufWriter::new(full());
+    writer.append(b"", &[1]).unwrap();
+    writer.end_run().unwrap();
+    assert!(text(writer.finish()).contains("the disk is full"));
+    assert!(scratch.is_empty(), "something is left of it");
+}
+
+#[test]
 fn a_writer_that_failed_does_not_go_on() {
     let scratch = Scratch::new();
     let path = scratch.path();
     let mut writer = Writer::create(&path, SECRET, &header(1)).unwrap();
-    writer.file = std::io::BufWriter::with_capacity(0, read_only(&path));
+    writer.file = std::io::BufWriter::with_capacity(0, read_only(&scratch.beside()));
     let given = text(writer.append(b"", &[1]));
     assert!(given.contains("cannot be written"), "{given}");
-    let given = "could not be written; delete it and make it again";
+    assert!(scratch.is_empty(), "something is left of it");
+    let given = "could not be written; no part of it is left: make it again";
     assert!(text(writer.append(b"", &[1])).ends_with(given));
     assert!(text(writer.end_run()).ends_with(given));
     assert!(text(writer.finish()).ends_with(given));

@@ -31,6 +31,15 @@ impl Scratch {
     fn path(&self) -> PathBuf {
         self.0.join("correlations")
     }
+
+    /// Where a file lies that is being made.
+    fn beside(&self) -> PathBuf {
+        self.0.join("correlations.new")
+    }
+
+    fn is_empty(&self) -> bool {
+        fs::read_dir(&self.0).unwrap().next().is_none()
+    }
 }
 
 impl Drop for Scratch {
@@ -199,9 +208,8 @@ fn exactly_the_promised_runs_are_written() {
     writer.end_run().unwrap();
     let reason = misuse(writer.finish());
     assert_eq!(reason, "1 of 2 runs of correlations were written and ended");
-    assert!(refused(&path).contains("was not finished"));
+    assert!(scratch.is_empty(), "something is left of it");
 
-    fs::remove_file(&path).unwrap();
     let mut writer = Writer::create(&path, SECRET, &header(1)).unwrap();
     writer.end_run().unwrap();
     let reason = "all 1 runs of correlations were written already";
@@ -290,17 +298,34 @@ fn one_opens_at_a_time() {
 }
 
 #[test]
-fn what_is_being_made_or_was_left_so_is_refused() {
+fn a_file_is_there_whole_or_not_at_all() {
     let scratch = Scratch::new();
     let path = scratch.path();
+    // As of a process that was killed.
+    fs::write(scratch.beside(), "half a file").unwrap();
     let mut writer = Writer::create(&path, SECRET, &header(1)).unwrap();
-    assert!(refused(&path).contains("is in use by another process"));
+    assert!(refused(&path).contains("cannot be opened"));
+    let given = text(Writer::create(&path, SECRET, &header(1)));
+    assert!(given.contains("is in use by another process"), "{given}");
     writer.append(b"", &vec![1; 1 << 16]).unwrap();
     writer.end_run().unwrap();
     drop(writer);
-    assert!(refused(&path).contains("was not finished"));
-    // All but the last step was done.
+    assert!(scratch.is_empty(), "something is left of it");
+    // One that somebody else has put there meanwhile stays.
+    let mut writer = Writer::create(&path, SECRET, &header(1)).unwrap();
+    writer.end_run().unwrap();
+    fs::write(&path, "another").unwrap();
+    assert!(text(writer.finish()).contains("exists already"));
+    assert_eq!(fs::read(&path).unwrap(), b"another");
     fs::remove_file(&path).unwrap();
+    assert!(scratch.is_empty(), "something is left of it");
+}
+
+#[test]
+fn what_was_not_finished_is_refused() {
+    let scratch = Scratch::new();
+    let path = scratch.path();
+    // All but the last step was done.
     write(&path, SECRET, &header(3), &small());
     overwrite(&path, FINISH, &[0; BLOCK]);
     assert!(refused(&path).contains("was not finished"));
