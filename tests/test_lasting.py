@@ -15,7 +15,7 @@ import torch
 
 import tacit
 from commands import tacit as command
-from tacit import checkpoint_files, checksums, cli, lasting
+from tacit import _core, checkpoint_files, checksums, cli, lasting
 from tacit.checkpoint_files import CheckpointFile
 from tacit.commands import arrays, correlations
 from tacit.commands.options import write_json
@@ -165,6 +165,64 @@ def test_where_there_is_no_room_nothing_is_lost(tmp_path: Path, name: str, is_th
     if is_there and name != "model.pt":
         assert "nothing was lost, the earlier file is as it was" in told
     kind.write(path)
+
+
+def test_where_there_is_no_room_for_certificates_none_is_there(tmp_path: Path) -> None:
+    """Rust writes them."""
+    with pytest.raises(SetupError) as refused, no_room():
+        _core.write_certificates(["a", "b"], str(tmp_path))
+    assert re.search(
+        r"cannot write .*a\.pem: File too large \(mounted at /.*, \d+ bytes are free\); make room on that disk, "
+        "or give a path on another one",
+        str(refused.value),
+    )
+    assert not [*tmp_path.iterdir()]
+    # What a process left that was killed is in nobody's way, and what is there is not overwritten.
+    (tmp_path / "b.key.new").write_text("half a")
+    _core.write_certificates(["a", "b"], str(tmp_path))
+    names = [f"{name}.{ending}" for name in "ab" for ending in ("key", "pem")]
+    assert sorted(each.name for each in tmp_path.iterdir()) == names
+    assert stat.S_IMODE((tmp_path / "b.key").stat().st_mode) == 0o600
+    before = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
+    with pytest.raises(
+        SetupError, match=r"b\.pem: it exists, and is not overwritten; choose another directory"
+    ):
+        _core.write_certificates(["c", "b"], str(tmp_path))
+    assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("name", ["server-0.account", "server-0.round", "demand.txt"])
+def test_what_was_damaged_is_not_adopted_as_of_an_earlier_release(tmp_path: Path, name: str) -> None:
+    """Each byte of the checksum may be the one that changed, or the end may be gone."""
+    kind, path = KINDS[name], tmp_path / name
+    kind.write(path)
+    whole = path.read_bytes()
+    field = re.search(rb"tacit-(\w+)-blake3:[0-9a-f]{64}", whole)
+    assert field is not None
+    assert kind.read is not None
+    of = field[1].decode()
+    for place in range(*field.span()):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(SetupError) as refused:
+            kind.read(path)
+        assert "adopt" not in str(refused.value)
+        with pytest.raises(SetupError, match="was damaged"):
+            lasting.adopt(path, of)
+    earlier = re.sub(rb',?\s*("checksum": ")?tacit-\w+-blake3:[0-9a-f]{64}"?', b"", whole)
+    for cut in (1, 2, len(earlier) // 2):
+        path.write_bytes(earlier[:-cut])
+        with pytest.raises(SetupError, match="was damaged"):
+            lasting.adopt(path, of)
+    # What is whole is adopted, as the refusal says.
+    path.write_bytes(earlier)
+    with pytest.raises(SetupError, match=rf"adopt\({str(path)!r}, {of!r}\)"):
+        kind.read(path)
+    lasting.adopt(path, of)
+    read = kind.read(path)
+    path.write_bytes(whole)
+    assert kind.read(path) == read
+    with pytest.raises(SetupError, match="has a checksum already, which is right"):
+        lasting.adopt(path, of)
 
 
 def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

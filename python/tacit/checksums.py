@@ -103,6 +103,14 @@ def digits(content: Content, place: int) -> str:
     return _core.blake3("|".join("".join(map(_core.blake3, part)) for part in parts).encode())
 
 
+def has_remains(content: bytes, kind: str) -> bool:
+    """Whether something of a checksum is there, so that the file is not of a release that wrote none: its
+    name, what is behind that, or as many digits, of which no damage of a few bytes takes all."""
+    head = _head(kind).encode()
+    name, hashed = head.removesuffix(b"-blake3:"), b"-blake3:"
+    return name in content or hashed in content or re.search(rb"[0-9a-f]{%d}" % DIGITS, content) is not None
+
+
 def text_of(path: Path, kind: str, what: str, remedy: str) -> str:
     """The text of a file, which is checked first.
 
@@ -119,6 +127,8 @@ def text_of(path: Path, kind: str, what: str, remedy: str) -> str:
     except OSError as error:
         raise SetupError(f"cannot read {what} {path}: {cause(error)}") from None
     except UnicodeDecodeError:
+        reason = DAMAGED
+    if reason == MISSING and has_remains(content, kind):
         reason = DAMAGED
     if reason == MISSING:
         reason += (

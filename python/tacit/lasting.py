@@ -78,14 +78,14 @@ def replace(path: Path, target: Path, what: str) -> None:
 
 def adopt(path: str | Path, kind: str) -> None:
     """Gives a text file of an earlier release, which has none, a checksum: whoever does it has seen that the
-    file is right.
+    file is right. One that has what is left of a checksum, or was cut, is of no earlier release, but damaged.
 
     Args:
         path: of the file.
         kind: of its checksum, as the refusal of the file says it.
 
     Raises:
-        SetupError: it cannot be read or written.
+        SetupError: it cannot be read or written, or was damaged.
     """
     target = Path(path)
     try:
@@ -93,10 +93,19 @@ def adopt(path: str | Path, kind: str) -> None:
     except (OSError, UnicodeDecodeError) as error:
         reason = cause(error) if isinstance(error, OSError) else "it is no text"
         raise SetupError(f"cannot read {path}: {reason}") from None
-    if checksums.wrong(text.encode(), kind) != checksums.MISSING:
-        raise SetupError(f"{path} has a checksum already; what was damaged is to be put back")
+    wrong = checksums.wrong(text.encode(), kind)
+    if wrong is None:
+        raise SetupError(f"{path} has a checksum already, which is right")
+    if wrong != checksums.MISSING or checksums.has_remains(text.encode(), kind) or not text.endswith("\n"):
+        raise SetupError(
+            f"{path} was damaged, and gets no checksum for what it is now: put it back as it was"
+        )
     if text.startswith("{"):
-        text = json.dumps({**json.loads(text), "checksum": checksums.field(kind)}, indent=2)
+        try:
+            entries = json.loads(text)
+        except ValueError:
+            raise SetupError(f"{path} was damaged: it is no JSON; put it back as it was") from None
+        text = json.dumps({**entries, "checksum": checksums.field(kind)}, indent=2)
     else:
         text = text.removesuffix("\n") + "\n" + checksums.field(kind)
     write(target, checksums.filled(f"{text}\n".encode(), kind))

@@ -95,10 +95,11 @@ def test_nobody_goes_on_from_results_that_are_not_one(tmp_path: Path) -> None:
         torch.testing.assert_close(found[-1], START + 1, rtol=0, atol=1e-5)
 
 
-def test_unlike_bits_of_who_is_refused_are_noticed_before_anything_is_revealed(
+def test_of_unlike_lists_of_who_is_refused_nothing_is_revealed_and_no_client_hears_a_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One server is shown that another client is too long: as many rows are left to it, of other clients."""
+    """One server is shown that another client is too long: as many rows are left to it, of other clients. The
+    two others, whose lists are one, may open what both hold."""
     config = written(tmp_path, 3, rules="norm = 4.0")
     within, revealed = validation.within_bound, []
 
@@ -135,4 +136,5 @@ def test_unlike_bits_of_who_is_refused_are_noticed_before_anything_is_revealed(
     for error in servers.failed():
         assert isinstance(error, PeerError)
         assert "need not be one of these two" in str(error)
-    assert not revealed
+    for held in revealed:
+        assert (list(held.clients), held.refused) == ([0, 1], {2: "norm"})

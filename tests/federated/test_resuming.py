@@ -12,12 +12,14 @@ import pytest
 import torch
 from worlds import LONG, Servers, known_of, write_known, written
 
+from commands import Command
 from commands import tacit as command
 from ports import free_addresses
 from tacit.errors import PeerError, SetupError, TacitError
 from tacit.federated import Client
 from tacit.federated.resuming import Kept, Models, agreed, announcement, is_first
 from tacit.federated.server import Server
+from tacit.session import Session
 
 START = {"w": torch.zeros(3), "steps": torch.tensor(7)}
 
@@ -139,6 +141,24 @@ def test_servers_that_begin_from_different_models_are_told_so() -> None:
             agreed([announcement(1, 0, kept[0]), told, announcement(1, 0, kept[0])])
 
 
+def test_where_one_tells_the_others_unlike_things_none_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Server 1 tells server 0 alone that it lacks the latest model: they would go on from different ones."""
+    kept = [Kept.of(torch.ones(3), 2, 2), Kept.of(torch.zeros(3), 1, 1)]
+    told_by_all = Session.told_by_all
+
+    def told(session: Session, own: bytes) -> list[bytes]:
+        every = told_by_all(session, own)
+        return every if session.party else [every[0], announcement(3, 2, kept[1:]), every[2]]
+
+    monkeypatch.setattr(Session, "told_by_all", told)
+    servers = Servers(written(tmp_path, 2), lambda server: server.agree_to_begin(3, kept))
+    for error in servers.failed():
+        assert isinstance(error, PeerError)
+        assert "need not be one of these two, told the others different things" in str(error)
+
+
 def rounded(values: torch.Tensor) -> list[int]:
     assert torch.allclose(values, values.round(), atol=1e-3)
     return [round(value) for value in values.tolist()]
@@ -243,3 +263,34 @@ def test_models_that_are_gone_are_not_begun_anew_in_silence(tmp_path: Path) -> N
     assert ended.returncode == 1
     assert "0.pt is not taken for the model to go on from: it has no checksum" in ended.stderr
     assert (tmp_path / "0.pt").read_bytes() == before
+
+
+@pytest.mark.parametrize("rules", ["norm = 4.0", 'norm = 4.0\nresult_to = "clients"'])
+def test_where_no_server_keeps_the_model_the_last_round_of_a_killed_one_is_done_again(
+    tmp_path: Path, rules: str
+) -> None:
+    """Two have seen its end; the third was killed before it wrote that, and nobody waits for it in vain."""
+    config = written(tmp_path, 2, rules=rules)
+    torch.save(torch.zeros(3), tmp_path / "start.pt")
+    for server, ended in enumerate((1, 1, 0)):
+        write_known(tmp_path, server, 1, 0, 0, ended)
+
+    def serve() -> list[Command]:
+        words = ("federated", "serve", "--config", config, "--rounds", 1, "--threads", 1, "--server")
+        return [Command(*words, server) for server in range(3)]
+
+    def learn(number: int) -> list[int]:
+        client = Client(config, number)
+        task = client.join(LONG)
+        client.submit(task.model + 1)
+        return rounded(client.result(LONG))
+
+    servers = serve()
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(learn, range(2))) == [[1, 1, 1]] * 2
+    for code, output, errors in (each.ended() for each in servers):
+        assert (code, "round 2: 2 clients in" in output) == (0, True), errors
+    assert [known_of(tmp_path, server).split()[-1] for server in range(3)] == ["1"] * 3
+    # All three know now that it is done.
+    for code, output, errors in (each.ended() for each in serve()):
+        assert (code, "nothing is left to do: 1 round of" in output) == (0, True), errors

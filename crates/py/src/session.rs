@@ -104,6 +104,11 @@ impl Session {
         py.detach(|| self.inner.note(parameters)).map_err(raise)
     }
 
+    /// The same of what the parties told all others: nobody is called the odd one for it, until all have confirmed.
+    fn note_told(&self, py: Python<'_>, told: &[u8]) -> PyResult<()> {
+        py.detach(|| self.inner.note_told(told)).map_err(raise)
+    }
+
     /// A public operand that must be equal in all parties: what it is, and its bytes (an array of uint8, which
     /// is not copied). It is compared in private, before anything is opened.
     fn note_public(&self, py: Python<'_>, label: &str, data: Bytes) -> PyResult<()> {

@@ -354,6 +354,19 @@ impl Session {
         })
     }
 
+    /// The same of what the parties told all others, from which steps follow. One that told two of them different things
+    /// makes honest parties differ: until all have confirmed that they do not, nobody is called the odd one.
+    ///
+    /// # Errors
+    /// `Misuse` in another process than its own.
+    pub fn note_told(&self, told: &[u8]) -> Result<()> {
+        self.work(|protocol| {
+            protocol.channel().note(told);
+            protocol.channel().set_hearsay(true);
+            Ok(())
+        })
+    }
+
     /// A public operand that must be equal in all parties, compared in private before anything is opened.
     ///
     /// # Errors

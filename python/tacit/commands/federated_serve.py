@@ -81,17 +81,21 @@ def run(parsed: argparse.Namespace) -> None:
     federation.server(parsed.server)
     latest = latest_of(federation, parsed.server)
     models = None if parsed.out is None else Models(parsed.out, parsed.server)
-    settled = latest.known.ended if models is None else models.settled.ended if models.settled else 0
-    if settled >= parsed.rounds:
-        _say_that_all_ended(parsed, settled)
-        return
     # A model that servers are not to know is nothing that they go on from.
     is_known = federation.settings.result_to != "clients" and federation.settings.coordinator is None
     is_kept = is_known or models is not None
+    ended = latest.known.ended
+    # No server gives a model its place before all three have it. That a round ended here proves nothing of a
+    # server that was killed: where its last round can be done again, it is waited for.
+    is_again = models is None and (not is_known or ended == parsed.rounds == 1)
+    settled = ended if models is None else models.settled.ended if models.settled else 0
+    if settled >= parsed.rounds and not is_again:
+        _say_that_all_ended(parsed, settled)
+        return
     kept = [] if models is None else models.kept
-    if not kept and is_kept and latest.known.ended:
-        raise missing(parsed.out, latest.path, latest.known.ended)
-    if not kept or (is_kept and is_first(models, latest.known.ended)):
+    if not kept and is_kept and ended and not is_again:
+        raise missing(parsed.out, latest.path, ended)
+    if not kept or (is_kept and is_first(models, ended)):
         start = _model(_start(parsed.model or federation.model, federation))
         kept = [*kept, Kept.of(start, is_alike=not is_known)]
     print(f"tacit: server {parsed.server} waits for the two others ...", file=sys.stderr, flush=True)

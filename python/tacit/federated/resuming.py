@@ -172,7 +172,7 @@ def announcement(rounds: int, ended: int, kept: Sequence[Kept]) -> bytes:
 
 def agreed(told: Sequence[bytes]) -> tuple[int, str | None]:
     """How many rounds have ended, and the digest of the model after them, which all servers have; none where
-    none of them is to know it.
+    none of them is to know it, or none is needed, since all rounds have ended.
 
     Raises:
         SetupError: they were started for unlike rounds, or hold different models.
@@ -186,8 +186,10 @@ def agreed(told: Sequence[bytes]) -> tuple[int, str | None]:
             f"the servers were started for unlike numbers of rounds: {names}; give all three one"
         )
     models = [entries["models"] for entries in every]
-    if not any(models):
-        return min(entries["ended"] for entries in every), None
+    ended = min(entries["ended"] for entries in every)
+    is_start = all(before == 0 for each in models for before, *_ in each)
+    if not any(models) or (ended >= rounds[0] and is_start):
+        return ended, None
     common = set.intersection(*({(ended, digest) for ended, _, digest in each} for each in models))
     if common:
         return max(common)

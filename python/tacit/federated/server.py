@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 
 from tacit import _core
-from tacit.errors import DeviationError, MisuseError, NetworkError, PeerError, TacitError
+from tacit.errors import DeviationError, MisuseError, TacitError
 from tacit.federated.account import Account, Epsilons
 from tacit.federated.change import Outgoing, Update
 from tacit.federated.config import SERVERS, Federation
@@ -38,7 +38,7 @@ from tacit.federated.states import State, change_of, in_a_row, layout_of
 from tacit.federated.steps import SERVERS_ROOT, TOO_LONG, Round, Rounds
 from tacit.federated.terms import Terms, check_size
 from tacit.meter import Meter
-from tacit.session import Session, running
+from tacit.session import PATIENCE, Session, running
 from tacit.starting import LATE
 from tacit.warming import prepare
 
@@ -173,7 +173,7 @@ class Server:
                 federation.timeout,
                 threads,
             )
-            with running(core) as session:
+            with running(core, PATIENCE) as session:
                 server = Server(federation, number, session, door, latest, account, rules)
                 yield server
                 door.see_off(server._listening, federation.timeout)
@@ -202,8 +202,8 @@ class Server:
     @naming_servers()
     def agree_to_begin(self, rounds: int, kept: Sequence[Kept]) -> Kept | None:
         """The latest model that all three servers hold, of those that this one does; ``ended`` is how many
-        rounds came before it. Nothing of models that servers are not to know. Before the first round; one
-        exchange.
+        rounds came before it. Nothing of models that servers are not to know. Before the first round; two
+        exchanges: what each told is compared before anything follows from it.
 
         Args:
             rounds: how many of this federation are to be, the same at all servers.
@@ -214,6 +214,9 @@ class Server:
             PeerError: another server failed.
         """
         told = self._session.told_by_all(announcement(rounds, self.ended, kept))
+        # One that told the others unlike things would have them begin from unlike models.
+        self._session.core.note_told(b"\n".join(told))
+        self._session.core.confirm()
         self.ended, digest = agreed(told)
         return next((each for each in kept if (each.ended, each.digest) == (self.ended, digest)), None)
 
@@ -334,16 +337,10 @@ class Server:
     ) -> None:
         """What a round came to, for servers that start again: before any client has it. No round has ended
         before all servers stand behind it."""
+        # Whatever goes wrong in the meantime, it stays beside: another server may have given it its place.
         if models is not None:
             models.pend(self.ended + 1, number, model)
-        try:
-            self._session.core.confirm()
-        except TacitError as error:
-            # What a server does not stand behind is nothing to go on from; one that is gone may well have.
-            is_gone = isinstance(error, PeerError | NetworkError) and not isinstance(error, DeviationError)
-            if models is not None and not is_gone:
-                models.discard()
-            raise
+        self._session.core.confirm()
         if models is not None:
             models.settle()
         self.ended += 1
@@ -411,7 +408,10 @@ class Server:
         """The round's number, and which round made the model that only clients have; 0 for what all know. An
         account that is one round behind, as of a server that ended within it, catches up."""
         own = self._latest.to_bytes(self._account)
-        number, base, spent, _ = self._latest.agreed(self._session.told_by_all(own))
+        told = self._session.told_by_all(own)
+        # One that told the others unlike things is found out by the next message.
+        self._session.core.note_told(b"\n".join(told))
+        number, base, spent, _ = self._latest.agreed(told)
         if self._account is not None:
             self._account.catch_up(spent)
         return number, base
