@@ -172,8 +172,8 @@ def test_where_there_is_no_room_for_certificates_none_is_there(tmp_path: Path) -
     with pytest.raises(SetupError) as refused, no_room():
         _core.write_certificates(["a", "b"], str(tmp_path))
     assert re.search(
-        r"cannot write .*a\.pem: File too large \(mounted at /.*, \d+ bytes are free\); make room on that disk, "
-        "or give a path on another one",
+        r"cannot write .*a\.pem: File too large \(mounted at /.*, \d+ bytes are free\); make room "
+        "on that disk, or give a path on another one",
         str(refused.value),
     )
     assert not [*tmp_path.iterdir()]
