@@ -97,6 +97,9 @@ FRACTIONS: dict[str, Two] = {
     "gradient of matmul": _gradient(lambda x, y: (x @ y.T) ** 2),
 }
 
+#: Products of many, whose error is more than a unit.
+ROUNDED = {"prod", "cumprod"}
+
 #: Of two integers of 64 bits, (3, 4).
 INTEGERS: dict[str, Two] = {
     "int add": lambda x, y: x + y,
@@ -148,7 +151,8 @@ def drawn(name: str, numbers: random.Random) -> Case:
     if name in FRACTIONS:
         x, y = (torch.tensor([round(each * 2**16) / 2**16 for each in word]).double() for word in words)
     else:
-        x, y = (torch.tensor([int(each) for each in word]) for word in words)
+        # A quotient by 0 is no overflow.
+        x, y = (torch.tensor([int(each) or 1 for each in word]) for word in words)
     return Case(name, x.reshape(3, 4), y.reshape(3, 4))
 
 
@@ -169,10 +173,11 @@ def judged(case: Case, shown: torch.Tensor | None) -> str:
     if shown is None:
         return "refused"
     exact = case.exact.double()
-    most = float(exact.abs().max())
-    # A reciprocal of nothing counts as the one of a unit.
-    is_near = bool(((shown - exact).abs() <= NEAR * (1 + most)).all()) if most < float("inf") else False
-    return "right" if is_near else "missed"
+    most = exact.abs().max()
+    if case.name in ROUNDED:
+        # What rounding takes of small factors is multiplied by the great ones.
+        most = torch.maximum(most, case.x.double().abs().clamp(min=1.0).prod(1).max())
+    return "right" if bool(((shown - exact).abs() <= NEAR * (1 + most)).all()) else "missed"
 
 
 def tried(count: int, seed: int, setting: dict[str, Any]) -> tuple[Counter[tuple[str, str]], list[Case]]:
