@@ -1,12 +1,14 @@
 """Average pooling in two and three dimensions (PyTorch makes one of two) and its gradients: local sums and
 one truncated product by public numbers."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch.nn import functional
 
+from tacit import checks
 from tacit.operators.averages import as_fractions, averaged
 from tacit.operators.operands import each, times_public
 from tacit.operators.scales import of_session
@@ -115,6 +117,7 @@ def adaptive_average_pool(x: SecretTensor, output_size: Sequence[int]) -> Secret
     most six rounds."""
     _check_fractions(x)
     parts, dims = x._parts, len(output_size)
+    checks.hold_summands(x._session, parts, math.prod(x.shape[-dims:]))
     for dim in range(-dims, 0):
         starts, ends = covering(x.shape[dim], output_size[dim])
         prefixes = tuple(_prefix_sums(part, dim) for part in parts)
@@ -138,6 +141,7 @@ def _adaptive_gradient(overload: Any, dims: int) -> None:
         factors, _ = _reciprocals(x.shape[-dims:], gradient.shape[-dims:])
         shared = times_public(as_fractions(gradient), factors, gradient.dtype)
         parts = shared._parts
+        checks.hold_summands(shared._session, parts, 2 * math.prod(gradient.shape[-dims:]))
         for dim in range(-dims, 0):
             starts, ends = covering(x.shape[dim], gradient.shape[dim])
             parts = tuple(_spread(part, dim, x.shape[dim], starts, ends) for part in parts)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from tacit.operators.convolution import Steps, convolution
-from tacit.operators.operands import each, is_secret, moved, operand_scale, rescaled, session_of
+from tacit.operators.operands import each, is_secret, moved, operand_scale, rescaled, session_of, summed
 from tacit.operators.scales import of_convolution_gradient
 from tacit.operators.table import implements
 
@@ -44,7 +44,8 @@ def convolution_backward(
         of_weight = _of_weight(images, filters, weight.shape[2:], steps, groups)
     if output_mask[2]:
         rest = [0, *range(2, gradient.dim())]
-        of_bias = moved(gradient, lambda part: part.sum(rest))
+        count = gradient.numel() // max(1, gradient.shape[1])
+        of_bias = summed(gradient, count, lambda part: part.sum(rest))
     return tuple(rescaled(result, scale) for result in (of_input, of_weight, of_bias))
 
 

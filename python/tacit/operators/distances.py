@@ -6,7 +6,7 @@ import torch
 
 from tacit.operators.arithmetic import mul, sub
 from tacit.operators.norms import check_order, vector_norm
-from tacit.operators.operands import Number, moved
+from tacit.operators.operands import Number, moved, summed
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
@@ -52,4 +52,4 @@ def cdist_backward(gradient: Any, x: Any, y: Any, p: Number, distances: Any) -> 
         slopes = mul(differences, moved(ratio, lambda part: part.unsqueeze(-1)))
     else:
         unsupported(f"the gradient of distances of order {p}", "use order 1 or 2")
-    return moved(slopes, lambda part: part.sum(-2))
+    return summed(slopes, slopes.shape[-2], lambda part: part.sum(-2))

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from tacit import distributions, fixed, generators, sampling, shares
+from tacit import checks, distributions, fixed, generators, sampling, shares
 from tacit.errors import MisuseError
 from tacit.fixed import WHOLE, Scale
 from tacit.operators.arithmetic import add, mul
@@ -191,6 +191,7 @@ def _drawn_by(x: SecretTensor, count: int, generator: torch.Generator | None) ->
         share = shares.trivial(session, torch.randint(1 << bits, shape))
     else:
         share = distributions.uniform(session, shape, bits)
+    checks.hold_summands(session, x._parts, x.shape[-1])
     sums = tuple(part.cumsum(-1) for part in x._parts)
     total = tuple(part[..., -1:].expand(shape) for part in sums)
     reached = (part.unsqueeze(-1) for part in shares.multiply(session, share, total, 0))

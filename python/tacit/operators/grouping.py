@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from tacit import shares
+from tacit import checks, shares
 from tacit.operators import addressing
 from tacit.operators.arithmetic import multiply_public
 from tacit.operators.comparison import ne
@@ -74,6 +74,8 @@ def _added(
     x: SecretTensor, places: torch.Tensor, values: SecretTensor, is_mean: bool, include_self: bool
 ) -> SecretTensor:
     counts = torch.bincount(places, minlength=x.numel())
+    for operand in (x, values):
+        checks.hold_summands(x._session, operand._parts, values.numel() + 1)
     own = x._parts if include_self else tuple(part.masked_fill(counts > 0, 0) for part in x._parts)
     pairs = zip(own, values._parts, strict=True)
     result = x.like(tuple(part.index_add(0, places, more) for part, more in pairs), loose=is_loose(x.dtype))

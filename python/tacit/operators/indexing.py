@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tacit import shares
+from tacit import checks, shares
 from tacit.operators import addressing
 from tacit.operators.arithmetic import scaled
 from tacit.operators.composed import composes
@@ -131,8 +131,17 @@ def index_put_(
     _check_target(x, accumulate)
     if is_secret(*indices) or (accumulate and is_loose(x.dtype)):
         return assign(x, index_put(x, indices, values, accumulate))
-    _put(writable(x), indices, as_kind_of(values, x)._parts, accumulate)
+    values = as_kind_of(values, x)
+    if accumulate:
+        _hold(x, values)
+    _put(writable(x), indices, values._parts, accumulate)
     return x
+
+
+def _hold(x: SecretTensor, values: SecretTensor) -> None:
+    """Claims that all values have room in any one element."""
+    for operand in (x, values):
+        checks.hold_summands(x._session, operand._parts, values.numel() + 1)
 
 
 def _check_target(x: Any, accumulate: bool) -> None:
@@ -197,7 +206,10 @@ def index_put(
     x = target(x, session_of(x, values))
     _check_target(x, accumulate)
     copy = x.like(_copied(x), loose=x._loose or (accumulate and is_loose(x.dtype)))
-    _put(copy._parts, indices, as_kind_of(values, x)._parts, accumulate)
+    values = as_kind_of(values, x)
+    if accumulate:
+        _hold(x, values)
+    _put(copy._parts, indices, values._parts, accumulate)
     return copy
 
 
@@ -247,7 +259,10 @@ def _writes_at_indices(overload: Any, in_words: Any, secretly: Any, adds: bool =
             return secretly(x, dim, index, values, added if adds else written)
         x = target(x, session_of(x, values))
         _check_target(x, adds)
-        pairs = zip(x._parts, as_kind_of(values, x)._parts, strict=True)
+        values = as_kind_of(values, x)
+        if adds:
+            _hold(x, values)
+        pairs = zip(x._parts, values._parts, strict=True)
         parts = tuple(in_words(part, dim, index, new) for part, new in pairs)
         return x.like(parts, loose=x._loose or (adds and is_loose(x.dtype)))
 

@@ -20,7 +20,7 @@ from tacit.operators.averages import averaged, mean
 from tacit.operators.composed import composes
 from tacit.operators.inverse_roots import inverse_roots
 from tacit.operators.linear import bmm
-from tacit.operators.operands import at_session_scale, fraction, rescaled
+from tacit.operators.operands import at_session_scale, fraction, rescaled, summed
 from tacit.operators.scales import of_session
 from tacit.operators.table import implements
 from tacit.shares import Parts
@@ -58,7 +58,7 @@ def centred(x: SecretTensor, dims: Sequence[int]) -> tuple[SecretTensor, SecretT
     means = mean(x, dims, True)
     rough = sub(x, means)
     count = math.prod(x.shape[dim] for dim in dims)
-    left = rough.like(tuple(part.sum(list(dims), keepdim=True) for part in rough._parts))
+    left = summed(rough, count, lambda part: part.sum(list(dims), keepdim=True))
     fine = fixed.of_sum([DEVIATIONS, session.scale])
     with session.at_scale(fine):
         rest = averaged(left, torch.tensor(1.0 / count, dtype=torch.float64), count)

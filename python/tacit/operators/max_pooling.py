@@ -8,11 +8,12 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from tacit import checks
 from tacit.fixed import WHOLE
 from tacit.modes import aside
 from tacit.operators import own  # noqa: F401
 from tacit.operators.average_pooling import covering
-from tacit.operators.operands import as_words, each, lifted, moved, operand_scale
+from tacit.operators.operands import as_words, each, lifted, operand_scale, summed
 from tacit.operators.order import of_difference
 from tacit.operators.scales import of_target
 from tacit.operators.table import implements, unsupported
@@ -221,7 +222,9 @@ def _given_back(values: Any, tournament: Tournament, shape: torch.Size) -> Secre
     session = tournament.session
     scale = operand_scale(values, session.scale)
     outputs = tournament.winners[0].shape
-    parts = tournament.given_back(tuple(part.reshape(outputs) for part in lifted(session, values, scale)))
+    given = lifted(session, values, scale)
+    checks.hold_summands(session, given, outputs.numel())
+    parts = tournament.given_back(tuple(part.reshape(outputs) for part in given))
     return SecretTensor(tuple(part.reshape(shape) for part in parts), scale, session, values.dtype)
 
 
@@ -233,4 +236,4 @@ def _scattered(x: Any, indices: torch.Tensor, shape: torch.Size, dims: int, scat
         placed: torch.Tensor = scatter(part.new_zeros(sizes), -1, positions, part.flatten(-dims))
         return placed.reshape(shape)
 
-    return moved(x, place)
+    return summed(x, positions.shape[-1] if scatter is torch.scatter_add else 1, place)

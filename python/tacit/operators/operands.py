@@ -80,6 +80,13 @@ def moved(x: Any, move: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     return x.like(tuple(map(move, x._parts)), loose=x._loose)
 
 
+def summed(x: Any, count: int, add: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """The same where each element of the result is a sum of so many at most, which a secret is held to."""
+    if isinstance(x, SecretTensor):
+        checks.hold_summands(x._session, x._parts, count)
+    return moved(x, add)
+
+
 def each(values: Sequence[int], dims: int, default: Sequence[int] = ()) -> list[int]:
     """A value for each dimension, of which one may stand for all."""
     values = list(values) or list(default)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from tacit import fixed, patterns, shares
+from tacit import checks, fixed, patterns, shares
 from tacit.fixed import WHOLE
 from tacit.operators.operands import (
     as_words,
@@ -78,6 +78,8 @@ def _read(session: Session, hot: Parts, table: Any) -> Parts:
 
 def added(session: Session, table: Parts, hot: Parts, values: Parts) -> Parts:
     """Tables with values [batch, n, columns] added where one-hot vectors say. At most three rounds."""
+    for operand in (table, values):
+        checks.hold_summands(session, operand, hot[0].shape[1] + 1)
     chosen = tuple(part.mT for part in shares.bit_to_ring(session, hot))
     return shares.add(table, shares.matmul(session, chosen, values, 0))
 

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from tacit.operators.operands import summed
 from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
 
@@ -21,7 +22,8 @@ def spread(gradient: SecretTensor, shape: Sequence[int], came_from: torch.Tensor
         zeros = torch.zeros(size, dtype=part.dtype)
         return zeros.index_add(0, flat, part.reshape(-1)).reshape(list(shape))
 
-    return gradient.like(tuple(added(part) for part in gradient._parts))
+    spread_out: SecretTensor = summed(gradient, flat.numel(), added)
+    return spread_out
 
 
 def numbered(shape: Sequence[int]) -> torch.Tensor:
