@@ -61,7 +61,7 @@ INSIDE = {
         ],
         ["gaussian", "group", "learned", "operand", "range", "width"],
         ["affine", "checking", "correlations", "cost", "submission", "tree"],
-        ["protocol"],
+        ["combinations", "protocol"],
         ["checks", "guards", "lanes", "steps"],
         ["additive", "functions", "integers", "plain", "replicated", "series"],
         ["providers"],

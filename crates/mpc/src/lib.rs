@@ -26,6 +26,7 @@ mod blocks;
 mod broadcast;
 mod checking;
 pub mod checks;
+mod combinations;
 pub mod correlations;
 mod cost;
 mod dense;
