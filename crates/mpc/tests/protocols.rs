@@ -133,6 +133,11 @@ mod checks {
                 }
 
                 #[test]
+                fn overflows_do_not_cancel() {
+                    checks::overflows_do_not_cancel(stringify!($protocol));
+                }
+
+                #[test]
                 fn ranges() {
                     checks::ranges(stringify!($protocol));
                 }

@@ -397,6 +397,69 @@ pub fn single_overflows(protocol: &str) {
     assert!(passed.iter().all(|passed| !passed), "{passed:?}");
 }
 
+/// Elements that are off by as much, upwards and downwards: equal coefficients of any two would miss them.
+pub fn overflows_do_not_cancel(protocol: &str) {
+    let mut cases = Vec::new();
+    let maps = [
+        Bilinear::Elementwise { n: 16 },
+        Bilinear::Matrix {
+            batch: 1,
+            m: 4,
+            k: 4,
+            n: 4,
+        },
+        Bilinear::Matrix {
+            batch: 4,
+            m: 2,
+            k: 2,
+            n: 2,
+        },
+        Bilinear::ByTransposed {
+            batch: 1,
+            m: 4,
+            k: 4,
+            n: 4,
+        },
+        Bilinear::Matrix {
+            batch: 16,
+            m: 1,
+            k: 1,
+            n: 1,
+        },
+    ];
+    for map in maps {
+        for (first, second) in
+            (0..16).flat_map(|first| (0..first).map(move |second| (first, second)))
+        {
+            let mut x = vec![0; 16];
+            (x[first], x[second]) = (1 << 40, -(1 << 40));
+            let y = vec![1 << 26; 16];
+            let by = if first % 2 == 0 {
+                By::Whole
+            } else {
+                By::Truncated
+            };
+            let case = Case {
+                map,
+                by,
+                x,
+                y,
+                added: Vec::new(),
+            };
+            // Of one row they cancel before anything overflows.
+            if !case.is_in_range() {
+                cases.push(case);
+            }
+        }
+    }
+    let (_, passed) = agreed(run(protocol, usual_parties(protocol), |p| {
+        checked(p, &cases)
+    }));
+    for (case, passed) in cases.iter().zip(passed) {
+        assert!(!passed, "{:?} {:?}", case.map, case.x);
+    }
+}
+
 /// Numbers at both sides of what they are held to.
 pub fn ranges(protocol: &str) {
     let widths = [4, 20, 40, 62, 63];
