@@ -291,6 +291,104 @@ def test_a_promised_width_is_held() -> None:
         assert in_checks(program, greatest)[0].startswith("aten.relu")
 
 
+#: What compares its argument with numbers of its own.
+COMPARING: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+    "erf": torch.erf,
+    "arctan": torch.arctan,
+    "gelu": nn.functional.gelu,
+    "silu": nn.functional.silu,
+    "softplus": nn.functional.softplus,
+    "mish": nn.functional.mish,
+    "sin": torch.sin,
+    "log": torch.log,
+    "quotient": lambda x: x / 4e4,
+    "secret quotient": lambda x: x[:1] / x[1:],
+    "argmax": lambda x: x.argmax(),
+    "sort": lambda x: x.sort().values,
+    "topk": lambda x: x.topk(2).values,
+    "cummax": lambda x: x.cummax(0).values,
+    "clamp": lambda x: x.clamp(-3, 1e4),
+}
+
+
+@pytest.mark.parametrize("setting", FAMILIES)
+def test_functions_hold_what_a_width_promises(setting: dict[str, Any]) -> None:
+    def program(values: torch.Tensor) -> dict[str, Any]:
+        with tacit.comparison_width(32):
+            (x,) = shared(values)
+            return {name: opened(of(x)) for name, of in COMPARING.items()}
+
+    within = torch.tensor([2.0, 7.0, 3e4, 5.0, 1.0])
+    for name, found in in_checks(program, within, **setting).items():
+        wanted = COMPARING[name](within)
+        assert torch.allclose(torch.tensor(found).float(), wanted.float(), rtol=2e-3, atol=2e-3), name
+    beyond = in_checks(program, torch.tensor([1e6, -1e6, 7e4, 4e4, -3.0]), **setting)
+    right = {name for name, found in beyond.items() if not isinstance(found, tuple)}
+    # A product by a public number compares nothing.
+    assert right == {"quotient"}
+
+
+def test_what_is_sorted_is_held_to_what_sorting_compares() -> None:
+    def program(times: int) -> list[Any]:
+        (x,) = shared(torch.tensor([1e9, -3e8, 5e8, -1e9]).repeat(times, 1))
+        x = x.sum(0)
+        return [opened(x.sort().values), opened(x.topk(2).values), opened(x.median())]
+
+    assert in_checks(program, 1) == [[-1e9, -3e8, 5e8, 1e9], [1e9, 5e8], -3e8]
+    assert all(isinstance(found, tuple) for found in in_checks(program, 64))
+
+
+def test_as_many_operators_as_there_are_are_settled() -> None:
+    def program() -> list[Any]:
+        (x,) = shared(torch.tensor([1.0]))
+        for _ in range(2100):
+            x = x + 1
+        return [opened(x), opened(x * x * x * x)]
+
+    right, wrong = in_checks(program)
+    assert right == [2101.0]
+    assert isinstance(wrong, tuple)
+
+
+def test_rows_of_ten_thousand_salaries_are_normalised() -> None:
+    generator = torch.Generator().manual_seed(2)
+    salaries = torch.rand(2, 10_000, generator=generator) * 1e5
+
+    def program() -> list[Any]:
+        (x,) = shared(salaries)
+        found = [nn.functional.layer_norm(x, (10_000,)), x.std(1), x.mean(1), x.sort(1).values[:, ::5000]]
+        return [opened(each) for each in found]
+
+    for _ in range(3):
+        normalised, deviation, means, least = tacit.launch(program, checked=True)[0]
+        wanted = nn.functional.layer_norm(salaries, (10_000,))
+        assert torch.allclose(torch.tensor(normalised), wanted, atol=2e-3)
+        assert torch.allclose(torch.tensor(deviation), salaries.std(1), rtol=1e-3)
+        assert torch.allclose(torch.tensor(means), salaries.mean(1), rtol=1e-3)
+        assert torch.allclose(torch.tensor(least), salaries.sort(1).values[:, ::5000], atol=2e-2)
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda x: x * 1e-7,
+        lambda x: x / 1e7,
+        lambda x: nn.functional.conv1d(x[None, None], x[None, None, :1] * 0 + 27),
+        lambda x: x << 10,
+        lambda x: x.index_add(0, torch.zeros(30, dtype=torch.long), x.repeat(10)),
+    ],
+)
+def test_integers_near_the_end_of_a_word_do_not_wrap(of: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    def program(values: torch.Tensor) -> Any:
+        return opened(of(*shared(values)))
+
+    assert isinstance(in_checks(program, torch.tensor([9 * 10**18, -7 * 10**18, 10**18])), tuple)
+    small = torch.tensor([9 * 10**6, -7 * 10**6, 10**6])
+    assert torch.allclose(torch.tensor(in_checks(program, small)).double(), of(small).double(), atol=2e-5)
+
+
 # Compiled --------------------------------------------------------------------------------------------
 
 

@@ -216,6 +216,7 @@ class Session:
                     ]
                 ],
                 list[tuple[int, int]],
+                list[tuple[int, int]],
             ]
         ],
     ) -> None: ...

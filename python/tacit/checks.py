@@ -32,8 +32,9 @@ from tacit.storages import Geometry, geometry
 
 Parts = tuple[torch.Tensor, ...]
 
-#: Elements that wait for their checks, at most, before an operator of the program begins.
+#: Elements, and operators, that wait for their checks, at most, before an operator of the program begins.
 MOST_WAITING = 1 << 25
+MOST_CLAIMS = 1024
 
 #: What is held to no fewer bits passes below 2^60: two numbers of that are added, or one is truncated,
 #: without a doubt.
@@ -51,6 +52,7 @@ class Checked(Protocol):
     protocol: str
     claims: "Claims"
     is_checked: bool
+    is_proved: bool
 
     def claimant(self) -> str:
         """What is carried out, and where."""
@@ -62,8 +64,9 @@ class Claim:
     def __init__(self, flag: _core.Flag) -> None:
         self.flag = flag
         self.products: list[Any] = []
-        #: Widths, by place.
+        #: Widths, by place, and those that are held just so.
         self.holds: dict[int, int] = {}
+        self.exact: dict[int, int] = {}
         self.is_settled = False
 
 
@@ -95,7 +98,7 @@ class Claims:
     @property
     def is_much(self) -> bool:
         """Whether they are better settled soon."""
-        return self._elements > MOST_WAITING
+        return self._elements > MOST_WAITING or len(self._claims) >= MOST_CLAIMS
 
     def now(self, label: Callable[[], str]) -> Claim:
         """The claim of the operator that is carried out, which its results depend on."""
@@ -160,7 +163,11 @@ class Claims:
         before = self._core.set_label("checks")
         try:
             self._core.settle(
-                tensors, [(claim.flag, claim.products, list(claim.holds.items())) for claim in claims]
+                tensors,
+                [
+                    (claim.flag, claim.products, list(claim.holds.items()), list(claim.exact.items()))
+                    for claim in claims
+                ],
             )
         finally:
             self._core.set_label(before)
@@ -172,12 +179,23 @@ def _version(part: torch.Tensor) -> int | None:
 
 def is_on(session: Checked) -> bool:
     """Whether what is computed now is to be checked."""
-    return session.is_checked and not is_tracing()
+    return session.is_checked and not session.is_proved and not is_tracing()
 
 
 @contextmanager
 def proved(session: Checked) -> Iterator[None]:
-    """Within it nothing is claimed: whoever computes has proved that it stays in range."""
+    """Within it nothing is claimed but widths that a user promised: whoever computes has proved that it stays
+    in range."""
+    before, session.is_proved = session.is_proved, True
+    try:
+        yield
+    finally:
+        session.is_proved = before
+
+
+@contextmanager
+def off(session: Checked) -> Iterator[None]:
+    """Within it nothing is claimed: what is gone through has no numbers."""
     before, session.is_checked = session.is_checked, False
     try:
         yield
@@ -188,8 +206,24 @@ def proved(session: Checked) -> Iterator[None]:
 def hold(session: Checked, parts: Parts, bits: float) -> None:
     """Claims that numbers are no greater than what is done with them allows: magnitudes below 2^bits pass,
     those from 3·2^bits on do not."""
-    if not is_on(session) or not parts[0].numel():
-        return
+    if is_on(session) and parts[0].numel():
+        _hold(session, parts, bits)
+
+
+def hold_promised(session: Checked, parts: Parts, width: int) -> None:
+    """Claims that numbers are compared rightly in a width that a user promised."""
+    if session.is_checked and not is_tracing() and parts[0].numel():
+        _hold(session, parts, width - 3)
+
+
+def hold_just(session: Checked, parts: Parts, bits: int) -> None:
+    """Claims that numbers are from −2^bits on and below 2^bits, by comparisons: of few."""
+    if is_on(session) and parts[0].numel():
+        claim, place = session.claims.now(session.claimant), session.claims.place(parts)
+        claim.exact[place] = bits + 2
+
+
+def _hold(session: Checked, parts: Parts, bits: float) -> None:
     if session.claims.bound(parts) <= bits:
         return
     width = max(4, min(int(bits), WORD) + 3)
@@ -265,6 +299,7 @@ def claim_product(
     addends: Sequence[tuple[Parts, int]] = (),
     truncate: int = 0,
     is_narrow: bool = False,
+    just: int | None = None,
     dropped: Sequence[NDArray[np.int64]] = (),
 ) -> None:
     """Claims that a sum of products gave what it gave.
@@ -272,6 +307,7 @@ def claim_product(
     Args:
         terms: operands, and the shape of the map; none where it goes element by element.
         addends: what was added before it was truncated, and how many elements in a row take the same number.
+        just: bits that results of what is not truncated are held to by comparisons, where there are few.
         dropped: what ``kept`` gave, filled.
     """
     if not is_on(session):
@@ -280,7 +316,9 @@ def claim_product(
     claim = claims.now(session.claimant)
     if len(dropped) > 1:
         out = tuple(map(torch.from_numpy, dropped[1:]))
-    if not truncate:
+    if just is not None:
+        hold_just(session, out, just)
+    elif not truncate:
         hold(session, out, WORD)
     for operand in (operand for x, y, _ in terms for operand in (x, y)):
         hold(session, operand, WORD)

@@ -77,6 +77,8 @@ class Session:
         self.storages = Storages(core, self.dependencies)
         #: Whether what is computed is checked, and what is still to be settled of that; see ``checks``.
         self.is_checked = core.is_checked
+        #: Whether whoever computes has proved that it stays in range.
+        self.is_proved = False
         #: Whether it goes side by side with others, so that nothing can be settled.
         self.is_beside = False
         self.claims = Claims(core, self.dependencies)

@@ -357,7 +357,7 @@ def _check_compared(session: Session, x: Parts, bits: int, width: int) -> None:
     if session.is_plain:
         ranges.check_compared(session, x[0], bits)
     if isinstance(width, fixed.Promised):
-        checks.hold(session, x, width - 3)
+        checks.hold_promised(session, x, width)
 
 
 @operation("(Tensor[] x, int width)", tracing.bits)
@@ -431,14 +431,11 @@ def check_difference(session: Session, x: Parts, y: Parts, width: int) -> None:
     """Whether x − y, which is compared, has at most that many bits."""
     if session.is_plain:
         ranges.check_difference(session, x[0], y[0], width)
-    if not checks.is_on(session):
-        return
-    is_promised = isinstance(width, fixed.Promised)
-    if is_promised or width >= fixed.WORD:
+    if isinstance(width, fixed.Promised):
+        checks.hold_promised(session, subtract(x, y), width)
+    if isinstance(width, fixed.Promised) or width >= fixed.WORD:
         for operand in (x, y):
             checks.hold(session, operand, checks.WORD)
-    if is_promised:
-        checks.hold(session, subtract(x, y), width - 3)
 
 
 def _comparison(compared: Comparison | Sequence[int] | int) -> Comparison:

@@ -85,27 +85,32 @@ pub struct Group<'a> {
     pub products: Vec<Product<'a>>,
     /// Tensors, by their places, and the width that each is held to.
     pub holds: Vec<(usize, usize)>,
+    /// The same by comparisons, which cost more: just −2^(width − 2) to below 2^(width − 2) passes.
+    pub exact: Vec<(usize, usize)>,
 }
 
 /// A bit for each group, of one plane: whether all its checks hold.
 ///
 /// # Errors
 /// `Misuse` where the protocol has no checks; what the links meet.
-pub fn settle(protocol: &mut dyn Protocol, tensors: &[Parts], groups: &[Group]) -> Result<Bits> {
+pub fn settle<'a>(
+    protocol: &mut dyn Protocol,
+    tensors: &[Parts<'a>],
+    groups: &'a [Group<'a>],
+) -> Result<Bits> {
     if protocol.checking().is_none() {
         return Err(unavailable(protocol));
     }
     protocol.toss()?;
     let checking = checking(protocol)?;
-    let holds = groups.iter().enumerate().flat_map(|(group, each)| {
-        let hold = move |(at, width): &(usize, usize)| Hold {
-            x: tensors[*at],
-            width: *width,
-            group,
-        };
-        each.holds.iter().map(hold)
-    });
-    let held = checking.hold(&holds.collect::<Vec<_>>(), groups.len())?;
+    let holds = groups.iter().map(|group| &group.holds[..]);
+    let mut held = checking.hold(&named(tensors, holds), groups.len())?;
+    let exact = named(tensors, groups.iter().map(|group| &group.exact[..]));
+    if !exact.is_empty() {
+        let just_so = hold(protocol, &exact, groups.len())?;
+        held = protocol.and(&held, &just_so)?;
+    }
+    let checking = self::checking(protocol)?;
     let products: Vec<(usize, &Product)> = groups
         .iter()
         .enumerate()
@@ -122,6 +127,25 @@ pub fn settle(protocol: &mut dyn Protocol, tensors: &[Parts], groups: &[Group]) 
     let sums = combined(checking, &lifted, &products)?;
     let right = are_zero(protocol, groups.len(), &products, &sums)?;
     protocol.and(&held, &right)
+}
+
+/// Each group's holds.
+fn named<'a>(
+    tensors: &[Parts<'a>],
+    groups: impl Iterator<Item = &'a [(usize, usize)]>,
+) -> Vec<Hold<'a>> {
+    let of_group = |(group, holds): (usize, &'a [(usize, usize)])| {
+        holds.iter().map(move |(at, width)| (group, *at, *width))
+    };
+    groups
+        .enumerate()
+        .flat_map(of_group)
+        .map(|(group, at, width)| Hold {
+            x: tensors[at],
+            width,
+            group,
+        })
+        .collect()
 }
 
 /// Why there are none.

@@ -133,6 +133,11 @@ mod checks {
                 }
 
                 #[test]
+                fn exact_ranges() {
+                    checks::exact_ranges(stringify!($protocol));
+                }
+
+                #[test]
                 fn overflows_do_not_cancel() {
                     checks::overflows_do_not_cancel(stringify!($protocol));
                 }

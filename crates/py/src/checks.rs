@@ -24,8 +24,11 @@ struct Checked<'py>(
     Option<Words>,
 );
 
-/// The flag of what one operator did, its products, and places of tensors with the widths that they are held to.
-type Claim<'py> = (PyRef<'py, Flag>, Vec<Checked<'py>>, Vec<(usize, usize)>);
+/// Places of tensors, with the widths that they are held to.
+type Holds = Vec<(usize, usize)>;
+
+/// The flag of what one operator did, its products, and what it is held to: by guards, and just so.
+type Claim<'py> = (PyRef<'py, Flag>, Vec<Checked<'py>>, Holds, Holds);
 
 #[pymethods]
 impl Session {
@@ -41,7 +44,7 @@ impl Session {
         }
         let groups = claims
             .iter()
-            .map(|(_, products, holds)| group(&sizes, products, holds))
+            .map(|(_, products, holds, exact)| group(&sizes, products, holds, exact))
             .collect::<PyResult<Vec<_>>>()?;
         let flags = claims
             .iter()
@@ -62,6 +65,7 @@ fn group<'a>(
     sizes: &[usize],
     products: &'a [Checked],
     holds: &[(usize, usize)],
+    exact: &[(usize, usize)],
 ) -> PyResult<Group<'a>> {
     let known = |place: usize| {
         sizes
@@ -69,7 +73,7 @@ fn group<'a>(
             .copied()
             .ok_or_else(|| misuse("a check of a tensor that is not there"))
     };
-    for (place, width) in holds {
+    for (place, width) in holds.iter().chain(exact) {
         known(*place)?;
         if !(4..=64).contains(width) {
             return Err(misuse(format!(
@@ -109,5 +113,6 @@ fn group<'a>(
     Ok(Group {
         products: products.iter().map(product).collect::<PyResult<_>>()?,
         holds: holds.to_vec(),
+        exact: exact.to_vec(),
     })
 }

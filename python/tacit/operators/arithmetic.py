@@ -122,6 +122,7 @@ def neg(x: SecretTensor) -> SecretTensor:
         unsupported("the negative of a boolean", "~x inverts it")
     if (later := powers.multiple(x, -1.0)) is not None or (later := probabilities.opposite(x)) is not None:
         return later
+    checks.hold(x._session, x._parts, checks.WORD)
     return x.like(shares.negate(x._parts), loose=is_loose(x.dtype))
 
 

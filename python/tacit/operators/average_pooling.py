@@ -117,7 +117,8 @@ def adaptive_average_pool(x: SecretTensor, output_size: Sequence[int]) -> Secret
     most six rounds."""
     _check_fractions(x)
     parts, dims = x._parts, len(output_size)
-    checks.hold_summands(x._session, parts, math.prod(x.shape[-dims:]))
+    windows = zip(x.shape[-dims:], output_size, strict=True)
+    checks.hold_summands(x._session, parts, math.prod(size // max(1, of) + 2 for size, of in windows))
     for dim in range(-dims, 0):
         starts, ends = covering(x.shape[dim], output_size[dim])
         prefixes = tuple(_prefix_sums(part, dim) for part in parts)
@@ -141,7 +142,10 @@ def _adaptive_gradient(overload: Any, dims: int) -> None:
         factors, _ = _reciprocals(x.shape[-dims:], gradient.shape[-dims:])
         shared = times_public(as_fractions(gradient), factors, gradient.dtype)
         parts = shared._parts
-        checks.hold_summands(shared._session, parts, 2 * math.prod(gradient.shape[-dims:]))
+        windows = zip(x.shape[-dims:], gradient.shape[-dims:], strict=True)
+        checks.hold_summands(
+            shared._session, parts, math.prod(of // max(1, size) + 2 for size, of in windows)
+        )
         for dim in range(-dims, 0):
             starts, ends = covering(x.shape[dim], gradient.shape[dim])
             parts = tuple(_spread(part, dim, x.shape[dim], starts, ends) for part in parts)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tacit import fixed, shares
+from tacit import checks, fixed, shares
 from tacit.errors import EncodingError
 from tacit.fixed import WHOLE, WORD, Scale
 from tacit.modes import aside
@@ -40,7 +40,14 @@ def bound_of(session: Session, value: Any, x: SecretTensor) -> Bound:
     scale = common_scale(x, value)
     # Integers are below the limit of fractions where they meet these.
     limit = fixed.limit_beside(scale, x._scale, compared(session, scale))
-    return _encoded(public(value), scale, limit)
+    return _held(session, x, _encoded(public(value), scale, limit))
+
+
+def _held(session: Session, x: SecretTensor, bound: Bound) -> Bound:
+    """A bound of fractions, which are held to what it counts as being beyond of."""
+    if bound.beyond is not None and x.dtype.is_floating_point:
+        checks.hold(session, x._parts, fixed.ENCODED - 2)
+    return bound
 
 
 @aside
@@ -134,7 +141,7 @@ def limit_of(session: Session, value: Any, x: Any, scale: Scale, *, upper: bool)
     if isinstance(value, SecretTensor) or not isinstance(x, SecretTensor):
         return Limit(lifted(session, value, scale), None, False)
     limit = fixed.limit_beside(scale, x._scale, compared(session, scale))
-    bound = _encoded(public(value), scale, limit)
+    bound = _held(session, x, _encoded(public(value), scale, limit))
     if bound.beyond is None:
         return Limit(shares.trivial(session, bound.words), None, False)
     word = 1 << fixed.unbounded(compared(session, scale))

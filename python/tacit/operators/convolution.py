@@ -153,7 +153,8 @@ def _images(x: Any, weight: Any, steps: Steps, groups: int) -> SecretTensor:
     if isinstance(x, SecretTensor) and isinstance(weight, SecretTensor):
         session, (x, weight) = x._session, as_factors(as_words(x), as_words(weight))
         drop, scale = fixed.of_product(x._scale, weight._scale, session.scale)
-        kind = {"in_range": dtype.is_floating_point, "is_narrow": session.is_narrow(drop)}
+        is_exact = dtype.is_floating_point or (session.is_checked and dtype == torch.int64)
+        kind = {"in_range": is_exact, "is_narrow": session.is_narrow(drop)}
         parts = shares.convolution(session, x._parts, weight._parts, geometry, shape, drop, **kind)
         return x.like(parts, scale, dtype, loose=is_loose(dtype))
     secret, plain = (x, weight) if isinstance(x, SecretTensor) else (weight, x)

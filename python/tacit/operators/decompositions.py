@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from tacit import fixed, shares
+from tacit import checks, fixed, shares
 from tacit.fixed import WHOLE, Scale
 from tacit.modes import aside
 from tacit.operators import approximation, reflections
@@ -179,6 +179,8 @@ def det(x: SecretTensor) -> tuple[SecretTensor, SecretTensor, SecretTensor]:
     # What is too small is 0; an exponent has at most as many bits as all of a matrix's.
     exponent = limited(session, _raised(session, exponent), 32)
     size = moved(session, factor, exponent, _RAISED + FINE + 1 - scale.bits)
+    # What is too large is the greatest that there is.
+    checks.hold(session, size, fixed.ENCODED - 2 + scale.bits - fixed.DEFAULT.bits)
     return x.like(flipped(session, odd, size), scale), *lu
 
 

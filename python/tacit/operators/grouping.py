@@ -75,7 +75,7 @@ def _added(
 ) -> SecretTensor:
     counts = torch.bincount(places, minlength=x.numel())
     for operand in (x, values):
-        checks.hold_summands(x._session, operand._parts, values.numel() + 1)
+        checks.hold_summands(x._session, operand._parts, int(counts.max()) + 1 if x.numel() else 1)
     own = x._parts if include_self else tuple(part.masked_fill(counts > 0, 0) for part in x._parts)
     pairs = zip(own, values._parts, strict=True)
     result = x.like(tuple(part.index_add(0, places, more) for part, more in pairs), loose=is_loose(x.dtype))

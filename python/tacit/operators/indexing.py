@@ -133,15 +133,25 @@ def index_put_(
         return assign(x, index_put(x, indices, values, accumulate))
     values = as_kind_of(values, x)
     if accumulate:
-        _hold(x, values)
+        _hold(x, values, _most(indices))
     _put(writable(x), indices, values._parts, accumulate)
     return x
 
 
-def _hold(x: SecretTensor, values: SecretTensor) -> None:
-    """Claims that all values have room in any one element."""
+def _hold(x: SecretTensor, values: SecretTensor, most: int) -> None:
+    """Claims that so many values, and what is there, have room in one element."""
     for operand in (x, values):
-        checks.hold_summands(x._session, operand._parts, values.numel() + 1)
+        checks.hold_summands(x._session, operand._parts, most + 1)
+
+
+def _most(indices: Sequence[torch.Tensor | None]) -> int:
+    """How often an element stands among public indices at most."""
+    known = [index for index in indices if index is not None]
+    if any(index.dtype == torch.bool for index in known) or not known:
+        return 1
+    shape = torch.broadcast_shapes(*(index.shape for index in known))  # type: ignore[no-untyped-call]
+    places = torch.stack([index.expand(shape).reshape(-1) for index in known], 1)
+    return int(places.unique(dim=0, return_counts=True)[1].max()) if len(places) else 1  # type: ignore[no-untyped-call]
 
 
 def _check_target(x: Any, accumulate: bool) -> None:
@@ -208,7 +218,7 @@ def index_put(
     copy = x.like(_copied(x), loose=x._loose or (accumulate and is_loose(x.dtype)))
     values = as_kind_of(values, x)
     if accumulate:
-        _hold(x, values)
+        _hold(x, values, _most(indices))
     _put(copy._parts, indices, values._parts, accumulate)
     return copy
 
@@ -261,7 +271,7 @@ def _writes_at_indices(overload: Any, in_words: Any, secretly: Any, adds: bool =
         _check_target(x, adds)
         values = as_kind_of(values, x)
         if adds:
-            _hold(x, values)
+            _hold(x, values, index.shape[dim] if index.dim() else 1)
         pairs = zip(x._parts, values._parts, strict=True)
         parts = tuple(in_words(part, dim, index, new) for part, new in pairs)
         return x.like(parts, loose=x._loose or (adds and is_loose(x.dtype)))

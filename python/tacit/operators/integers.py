@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from tacit import shares
+from tacit import checks, shares
 from tacit.fixed import WHOLE, WORD
 from tacit.operators import logical
 from tacit.operators.approximation.normal import power_of_two
@@ -124,6 +124,8 @@ def left_shift(x: Any, distance: Any) -> SecretTensor:
     else:
         far = torch.as_tensor(distance, dtype=torch.int64)
         is_out = (far < 0) | (far >= torch.iinfo(dtype).bits)
+        if dtype == torch.int64 and far.numel():
+            checks.hold(session, words, checks.WORD + 1 - int(torch.where(is_out, 0, far).max()))
         parts = tuple(torch.where(is_out, 0, part << far.clamp(0, 63)) for part in words)
     return SecretTensor(parts, WHOLE, session, dtype, loose=is_loose(dtype))
 

@@ -165,7 +165,8 @@ def _claim(session: Session, x: Parts, sums: Parts) -> None:
     """Claims that the sums of squares of rows have words."""
     rows = _rows(x)
     sizes = (*rows[0].shape[:2], rows[0].shape[2], 1)
-    checks.claim_product(session, [(rows, rows, (sizes, True))], tuple(part.reshape(-1, 1) for part in sums))
+    out = tuple(part.reshape(-1, 1) for part in sums)
+    checks.claim_product(session, [(rows, rows, (sizes, True))], out, just=fixed.RANGE)
 
 
 def _rows(x: Parts) -> Parts:

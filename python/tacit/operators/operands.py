@@ -375,6 +375,7 @@ def times_public(
         parts = shifted(session, parts, bits + x._scale.bits, scale.bits)
         return x.like(parts, scale, dtype, loose=is_loose(dtype))
     # Each product with a digit is in range where the whole one is.
+    checks.hold(session, x._parts, checks.WORD)
     high = shares.truncate(session, x._parts, _LOW)
     low = tuple(whole - (part << _LOW) for whole, part in zip(x._parts, high, strict=True))
     found: list[Parts] = []

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from tacit import shares
+from tacit import checks, shares
 from tacit.fixed import ENCODED, WHOLE, WORD
 from tacit.operators import order
 from tacit.operators.network import Network, network
@@ -51,7 +51,7 @@ def ordered(
     places = torch.arange(size).reshape(size, *[1] * (x.dim() - 1)).expand(words[0].shape)
     index = shares.trivial(session, places)
     comparisons = network(size, first, size if last is None else last)
-    width, bits = sorted_width(x), max(1, (size - 1).bit_length())
+    width, bits = held_width(x, words), max(1, (size - 1).bit_length())
     if width + bits <= ROOM:
         keys = tuple((word << bits) + place for word, place in zip(words, index, strict=True))
         keys = _sorted(session, keys, comparisons, width + bits)
@@ -70,6 +70,16 @@ def sorted_width(x: SecretTensor) -> int:
     """Bits that differences of values need: fractions are those that are encoded."""
     width = order.difference_width(x._session, x._scale, x)
     return min(width, ENCODED + 2) if x.dtype.is_floating_point else width
+
+
+def held_width(x: SecretTensor, words: Parts) -> int:
+    """The same of these words, which are held to it in checked mode: two bits more, so that all pass that
+    are encoded, or that a user promised."""
+    session, width = x._session, sorted_width(x)
+    if not session.is_checked or not x.dtype.is_floating_point or width >= WORD:
+        return width
+    checks.hold(session, words, width - 2)
+    return min(WORD, width + 2)
 
 
 def restored(x: SecretTensor, words: Parts) -> SecretTensor:

@@ -8,7 +8,7 @@ from tacit.fixed import WHOLE, WORD
 from tacit.operators.extremum import tournament
 from tacit.operators.operands import as_words
 from tacit.operators.order import less, opposite
-from tacit.operators.ordering import ordered, restored, sorted_width
+from tacit.operators.ordering import held_width, ordered, restored, sorted_width
 from tacit.operators.table import implements, unsupported
 from tacit.session import Session
 from tacit.shares import Parts
@@ -40,6 +40,7 @@ def _extrema(x: SecretTensor, dim: int, words: Parts) -> tuple[Parts, SecretTens
     places = torch.arange(size).reshape(size, *[1] * (words[0].dim() - 1)).expand(words[0].shape)
     index = shares.trivial(session, places)
     both = tuple(torch.stack(pair, 1) for pair in zip(words, index, strict=True))
+    width = held_width(x, words)
     distance = 1
     while distance < size:
         earlier, later = (
@@ -48,7 +49,7 @@ def _extrema(x: SecretTensor, dim: int, words: Parts) -> tuple[Parts, SecretTens
         gain = shares.subtract(earlier, later)
         # The later one loses only if it is less.
         before, after = (tuple(part[:, 0] for part in side) for side in (earlier, later))
-        loses = less(session, after, before, sorted_width(x))
+        loses = less(session, after, before, width)
         loses = tuple(bit.unsqueeze(1).expand(gain[0].shape) for bit in loses)
         both = _added_from(both, distance, shares.bit_multiply(session, loses, gain))
         distance *= 2

@@ -17,6 +17,7 @@
 
 use super::roles::{MaskWords, field};
 use super::{Replicated, pair};
+use crate::bits::bit_at;
 use crate::blocks;
 use crate::checking::{Checking, Hold, Kept};
 use crate::range::Tally;
@@ -24,7 +25,11 @@ use crate::residues::{self, ROUND};
 use crate::{Bits, Parts, Result, Shift};
 use ring::pack::{pack_low, packed_words, unpack_low};
 use ring::parallel::Rates;
+use ring::planes::words_of;
 use ring::stream::Reserved;
+
+/// Most tallies that are looked at together.
+const TOGETHER: usize = 1024;
 
 /// What is added to a number so that it is not negative.
 const OFFSET: u64 = (1 << 62) - 1;
@@ -172,18 +177,19 @@ impl Checking for Replicated {
                 *sum = sum.wrapping_add(more << (64 - tally.reach));
             }
         }
-        let looked: Vec<&Tally> = tallies.iter().collect();
-        let bits = self.tallies_in_range(&looked)?;
-        // Without the AND of all.
-        let parts = bits.into_parts();
-        Ok(Bits::new(
-            1,
-            groups,
-            parts
-                .into_iter()
-                .map(|part| first_bits(part, groups))
-                .collect(),
-        ))
+        let mut planes = vec![vec![0; words_of(groups)]; 2];
+        for (at, some) in tallies.chunks(TOGETHER).enumerate() {
+            let looked: Vec<&Tally> = some.iter().collect();
+            // Without the AND of all of them, which is the last.
+            let bits = self.tallies_in_range(&looked)?;
+            for (plane, part) in planes.iter_mut().zip(bits.parts()) {
+                for i in 0..some.len() {
+                    let place = at * TOGETHER + i;
+                    plane[place / 64] |= bit_at(part, i) << (place % 64);
+                }
+            }
+        }
+        Ok(Bits::new(1, groups, planes))
     }
 
     fn summed(&mut self, words: Vec<u64>) -> Result<Vec<Vec<u64>>> {
@@ -296,13 +302,4 @@ fn masked([next, previous]: [&Reserved; 2], factor: &[u64], mine: &mut [u64], me
             pack_low(mine, residues::BITS, message);
         },
     );
-}
-
-/// A plane's first bits.
-fn first_bits(mut plane: Vec<u64>, n: usize) -> Vec<u64> {
-    plane.truncate(ring::planes::words_of(n));
-    if let Some(last) = plane.last_mut().filter(|_| n % 64 != 0) {
-        *last &= (1 << (n % 64)) - 1;
-    }
-    plane
 }

@@ -295,6 +295,7 @@ fn checked(p: &mut dyn Protocol, cases: &[Case]) -> Result<(Vec<Vec<u64>>, Vec<b
                     rest: &done.kept.rest,
                 }],
                 holds,
+                exact: Vec::new(),
             }
         })
         .collect();
@@ -460,6 +461,37 @@ pub fn overflows_do_not_cancel(protocol: &str) {
     }
 }
 
+/// Numbers at both sides of what they are held to just so; of more groups than are looked at together.
+pub fn exact_ranges(protocol: &str) {
+    let mut cases = vec![(40, 3, true); 1100];
+    for width in [4, 20, 40, 63, 64] {
+        let end = 1_i64 << (width - 2);
+        cases.extend([end - 1, -end, 0].map(|x| (width, x, true)));
+        cases.extend(
+            [end, -end - 1, end + (end - 1), i64::MAX, i64::MIN].map(|x| (width, x, false)),
+        );
+    }
+    let passed = agreed(run(protocol, usual_parties(protocol), |p| {
+        let words: Vec<u64> = cases.iter().map(|case| case.1 as u64).collect();
+        let shared = Shared::input(p, 0, &words)?;
+        let slices: Vec<Vec<&[u64]>> = (0..cases.len())
+            .map(|at| shared.slices().iter().map(|part| &part[at..=at]).collect())
+            .collect();
+        let tensors: Vec<Parts> = slices.iter().map(Vec::as_slice).collect();
+        let group = |at: usize| Group {
+            products: Vec::new(),
+            holds: Vec::new(),
+            exact: vec![(at, cases[at].0)],
+        };
+        let groups: Vec<Group> = (0..cases.len()).map(group).collect();
+        let bits = checks::settle(p, &tensors, &groups)?;
+        opened(p, &bits)
+    }));
+    for ((width, x, passes), passed) in cases.iter().zip(passed) {
+        assert_eq!(passed, *passes, "{x} at a width of {width}");
+    }
+}
+
 /// Numbers at both sides of what they are held to.
 pub fn ranges(protocol: &str) {
     let widths = [4, 20, 40, 62, 63];
@@ -505,6 +537,7 @@ pub fn ranges(protocol: &str) {
         let group = |at: usize| Group {
             products: Vec::new(),
             holds: vec![(at, cases[at].0)],
+            exact: Vec::new(),
         };
         let groups: Vec<Group> = (0..cases.len()).map(group).collect();
         let bits = checks::settle(p, &tensors, &groups)?;

@@ -27,8 +27,11 @@ __all__ = [
     "tanh",
 ]
 
+#: Of 16 fraction bits: of angles from 2^20 on nothing is known.
+OF_ANGLES = 34
+
 arctan = of_fractions(trigonometric.arctan)
-cos = of_fractions(trigonometric.cos)
+cos = of_fractions(trigonometric.cos, OF_ANGLES)
 divide = quotient(quotients.divide)
 erf = of_fractions(sigmoidal.erf)
 exp = of_fractions(exponential.exp, result=PASSES)
@@ -41,7 +44,7 @@ reciprocal = of_fractions(quotients.reciprocal)
 rsqrt = of_fractions(quotients.rsqrt)
 sigmoid = of_fractions(sigmoidal.sigmoid)
 silu = of_fractions(sigmoidal.silu)
-sin = of_fractions(trigonometric.sin)
+sin = of_fractions(trigonometric.sin, OF_ANGLES)
 softplus = of_fractions(sigmoidal.softplus)
 sqrt = of_fractions(quotients.sqrt)
 tanh = of_fractions(sigmoidal.tanh)

@@ -22,7 +22,8 @@ def spread(gradient: SecretTensor, shape: Sequence[int], came_from: torch.Tensor
         zeros = torch.zeros(size, dtype=part.dtype)
         return zeros.index_add(0, flat, part.reshape(-1)).reshape(list(shape))
 
-    spread_out: SecretTensor = summed(gradient, flat.numel(), added)
+    most = int(torch.bincount(flat).max()) if flat.numel() else 1
+    spread_out: SecretTensor = summed(gradient, most, added)
     return spread_out
 
 
