@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
@@ -21,6 +22,7 @@ def _folder(package: str) -> str:
 OURS = (f"{Path(__file__).parent}{os.sep}", _folder("torch"), threading.__file__)
 
 
+@cache
 def is_ours(path: str) -> bool:
     """Whether it is nobody's model: what has no file, such as <string>, is PyTorch's as well."""
     return path.startswith(OURS) or not Path(path).is_file()
