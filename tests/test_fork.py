@@ -94,6 +94,9 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
     return {
         "broadcast": lambda: session.broadcast(0, b"x"),
         "gather": lambda: session.gather(b"x"),
+        "note_told": lambda: session.note_told(b"x"),
+        "checks": lambda: session.checks,
+        "settle": lambda: session.settle([words], []),
         "share": lambda: session.share(VALUES, 0, out),
         "share_bits": lambda: session.share_bits(bits[0], 0, flags),
         "trivial": lambda: session.trivial(VALUES, out),
@@ -154,6 +157,7 @@ HARMLESS = {
     "threat_model",
     "abort",
     "flag_of",
+    "is_checked",
 }
 
 

@@ -275,7 +275,7 @@ def test_parties_that_draw_differently_are_told() -> None:
     def program() -> None:
         tacit.random.uniform(3, 0, 1 + tacit.session().party).reveal()
 
-    with pytest.raises(tacit.TacitError, match="public value"):
+    with pytest.raises(tacit.TacitError, match="public"):
         tacit.launch(program)
 
 

@@ -108,7 +108,8 @@ def has_remains(content: bytes, kind: str) -> bool:
     name, what is behind that, or as many digits, of which no damage of a few bytes takes all."""
     head = _head(kind).encode()
     name, hashed = head.removesuffix(b"-blake3:"), b"-blake3:"
-    return name in content or hashed in content or re.search(rb"[0-9a-f]{%d}" % DIGITS, content) is not None
+    digits = rb"(?<![0-9a-f])[0-9a-f]{%d}(?![0-9a-f])" % DIGITS
+    return name in content or hashed in content or re.search(digits, content) is not None
 
 
 def text_of(path: Path, kind: str, what: str, remedy: str) -> str:

@@ -340,7 +340,7 @@ def test_accounts_that_are_none(tmp_path: Path) -> None:
 
 def test_an_account_of_an_earlier_release_is_taken_when_somebody_says_so(tmp_path: Path) -> None:
     mechanism, path = Mechanism.of(1.0), tmp_path / "account"
-    path.write_text(json.dumps({"mechanism": asdict(mechanism), "rounds": 7}))
+    path.write_text(json.dumps({"mechanism": asdict(mechanism), "rounds": 7}) + "\n")
     with pytest.raises(SetupError, match="has no checksum") as refused:
         Account(path, mechanism)
     # The remedy is one.

@@ -118,9 +118,9 @@ def test_data_that_are_assigned_take_their_place() -> None:
         before = module(x).reveal()
         weight.data = tacit.share(other, owner=0)
         assert module.weight is weight
-        with pytest.raises(tacit.MisuseError, match="assign a secret tensor"):
-            weight.data = other
         found = [weight.reveal(), module(x).reveal()]
+        weight.data = other
+        assert torch.equal(weight.reveal(), other)
         weight.data = tacit.share(torch.ones(3, 2), owner=0, scale=20)
         assert (tuple(weight.shape), weight._scale.bits) == ((3, 2), 20)
         return [*found, module(x).reveal(), before]
@@ -198,7 +198,7 @@ def test_what_needs_memory_is_refused_and_does_no_harm(how: str) -> None:
 
 
 def data_of_a_plain_one(x: Any) -> torch.Tensor:
-    """PyTorch asks nobody whether a plain tensor may have these data; who then uses it is told."""
+    """Which a plain tensor may not have."""
     plain = torch.zeros(4)
     plain.data = x
     return plain
@@ -241,7 +241,8 @@ def test_what_reads_a_storage_is_refused_in_words() -> None:
         return found, (x + 1).reveal()
 
     found, after = tacit.launch(program, parties=2, protocol="additive", source="dealer", transport="tcp")[0]
-    assert {name: said for name, said in found.items() if "has no memory of its own" not in said} == {}
+    refused = "has no memory of its own", "a secret tensor as the data of a plain one"
+    assert {name: said for name, said in found.items() if not any(why in said for why in refused)} == {}
     assert torch.allclose(after, torch.arange(4.0) + 1, atol=1e-4)
 
 
