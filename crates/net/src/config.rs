@@ -205,14 +205,15 @@ impl Config {
     /// # Errors
     /// `Misuse` for one that is not in the file; `Setup` for files that cannot be read.
     pub fn identity(&self, member: usize, dealer: bool) -> Result<Identity> {
-        let key = self.entry(member)?.key();
+        // First what is this member's own: what is wrong with a certificate is told by its member too.
+        let key = read_key(&self.folder().join(self.entry(member)?.key()))?;
         Ok(Identity {
             certificates: self
                 .members(dealer)?
                 .enumerate()
                 .map(|(member, party)| self.checked(member, party))
                 .collect::<Result<_>>()?,
-            key: read_key(&self.folder().join(key))?,
+            key,
         })
     }
 
