@@ -1,7 +1,7 @@
 """Operators in checked mode on numbers of all magnitudes: what is shown is right, or nothing is.
 
-``python tests/operators/overflows.py CASES`` goes through so many and says how many overflowed; the tests go
-through few. A case is *missed* where something is shown that is neither right nor near.
+``python tests/operators/overflows.py CASES [SEED] [PROTOCOL]`` goes through so many and says how many were
+refused; the tests go through few. A case is *missed* where something is shown that is neither right nor near.
 """
 
 import random
@@ -150,7 +150,8 @@ class Case(NamedTuple):
 def drawn(name: str, numbers: random.Random) -> Case:
     """Numbers of magnitudes up to the greatest that can be shared, a few of them of another one."""
     highest = 30 if name in FRACTIONS else 62
-    usual, other = (numbers.uniform(-6, highest) for _ in range(2))
+    least = numbers.choice([-6, highest // 2])
+    usual, other = (numbers.uniform(least, highest) for _ in range(2))
 
     def number() -> float:
         magnitude = usual if numbers.random() < 0.8 else other
@@ -209,7 +210,8 @@ def tried(count: int, seed: int, setting: dict[str, Any]) -> tuple[Counter[tuple
 
 if __name__ == "__main__":
     total, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    told, missed = tried(total, seed, {"protocol": "replicated"})
+    protocol = sys.argv[3] if len(sys.argv) > 3 else "replicated"
+    told, missed = tried(total, seed, {"protocol": protocol, "parties": 3 if protocol == "replicated" else 2})
     for name in [*FRACTIONS, *INTEGERS]:
         print(f"{name:22}", *(f"{told[name, how]:6} {how}" for how in ("right", "refused", "missed")))
     for case in missed[:20]:
