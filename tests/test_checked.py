@@ -1,5 +1,6 @@
 """Checked mode: no overflow goes unseen, only who would learn a result is told, and nothing else changes."""
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -202,6 +203,65 @@ def test_an_overflow_is_in_what_is_saved(tmp_path: Path) -> None:
 
     tacit.launch(save, checked=True)
     assert all(each[0].startswith("aten.") for each in tacit.launch(load))
+
+
+# What has no answer -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("setting", FAMILIES)
+def test_where_checks_end_without_an_answer_nothing_is_opened_that_depends_on_them(
+    setting: dict[str, Any],
+) -> None:
+    def program() -> list[Any]:
+        x, y = shared(LARGE, torch.ones(2))
+        product, unrelated = x * y, tacit.share(torch.ones(1), owner=0)
+        # As only who reaches into a secret tensor can.
+        x._parts[0].add_(0)
+        told = []
+        for secret in (unrelated, product, product * 2, torch.relu(product)):
+            for to in (None, 1):
+                try:
+                    told.append(opened(secret, to))
+                except (AssertionError, tacit.MisuseError) as error:
+                    told.append(f"{type(error).__name__}: {error}")
+        return [*told, opened(y * 2), opened(unrelated)]
+
+    for party, told in enumerate(tacit.launch(program, checked=True, **setting)):
+        assert told[0] == "AssertionError: a tensor was written to unseen"
+        assert told[1] == ([1.0] if party == 1 else None)
+        for each in told[2:8]:
+            assert re.fullmatch(
+                r'MisuseError: the checks of "checked: aten\.mul\.Tensor in no module, .*test_checked\.py:\d+" ended '
+                "without an answer, .*: AssertionError: a tensor was written to unseen",
+                each,
+            ), each
+        assert told[8:] == [[2.0, 2.0], [1.0]]
+
+
+def test_where_a_party_is_lost_amid_checks_all_openings_say_so() -> None:
+    said: list[list[str]] = []
+
+    def program() -> None:
+        x, y = shared(LARGE, torch.ones(2))
+        product, unrelated = x * y, tacit.share(torch.ones(1), owner=0)
+        if tacit.session().party == 2:
+            raise KeyError("a program's own")
+        told = []
+        for secret in (product, product, unrelated):
+            with pytest.raises(tacit.TacitError) as error:
+                opened(secret)
+            told.append(f"{error.typename}: {error.value}")
+        said.append(told)
+        raise error.value
+
+    with pytest.raises((KeyError, tacit.PeerError)):
+        tacit.launch(program, checked=True)
+    assert len(said) == 2
+    for first, again, unrelated in said:
+        assert first.startswith("PeerError: party 2 failed")
+        assert again.startswith("MisuseError: the checks of ")
+        assert first in again
+        assert unrelated.startswith("PeerError: party 2 failed")
 
 
 # What it costs, and when -----------------------------------------------------------------------------

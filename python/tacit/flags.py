@@ -5,8 +5,10 @@ computed of its result depends on that flag, and an opening takes the flags of w
 here by storage, so that all views of a value have the same ones, whoever holds them.
 
 An operator's results depend on the flags of its operands, and on those of the comparisons within it. What an
-operator keeps for later brings its flags to the operator that uses it. What is computed outside of operators,
-or goes through a tracer, is not followed: its flags count for all that is opened from then on.
+operator writes to a part of a storage adds its flags to those of the whole; where all of a storage is written,
+they take the place of the others. What an operator keeps for later brings its flags to the operator that uses
+it. What is computed outside of operators, or goes through a tracer, is not followed: its flags count for all
+that is opened from then on.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -64,13 +66,15 @@ def each_of(known: Known) -> list[_core.Flag]:
 class Running:
     """An operator that is carried out."""
 
-    __slots__ = ("claim", "found", "written")
+    __slots__ = ("claim", "found", "overwritten", "written")
 
     def __init__(self, operands: Known) -> None:
         #: What its results depend on.
         self.found: list[Known] = [operands]
         #: What it has written to.
         self.written: list[torch.Tensor] = []
+        #: What it has written to so that nothing is left of what the storage was.
+        self.overwritten: list[torch.Tensor] = []
         #: Its claim, where it is checked (``checks``).
         self.claim: Any = None
 
@@ -155,6 +159,12 @@ class Dependencies:
         if (running := self._thread.running) is not None:
             running.written.append(parts[0])
 
+    def overwritten(self, parts: Parts) -> None:
+        """The operator that is carried out has written to all elements of these."""
+        running = self._thread.running
+        if running is not None and self.are_there and _is_all_of_its_storage(parts[0]):
+            running.overwritten.append(parts[0])
+
     @contextmanager
     def running(self, operands: Known) -> Iterator[Running]:
         """Within it an operator is carried out whose operands depend on these."""
@@ -172,6 +182,8 @@ class Dependencies:
     def finish(self, running: Running) -> Known:
         """What the operator's results depend on, as does what it has written to."""
         known = union(running.found)
+        for part in running.overwritten:
+            self._of.pop(part.untyped_storage()._cdata, None)
         for part in running.written:
             self.carry((part,), known)
         return known
@@ -182,3 +194,15 @@ class Dependencies:
             if reference.expired():  # type: ignore[no-untyped-call]
                 self._of.pop(at, None)
         self._patience = 2 * len(self._of) + 64
+
+
+def _is_all_of_its_storage(part: torch.Tensor) -> bool:
+    """Whether a view has each element of its storage, and each once."""
+    if part.numel() * part.element_size() != part.untyped_storage().nbytes():
+        return False
+    elements = 1
+    for stride, size in sorted(zip(part.stride(), part.shape, strict=True)):
+        if size > 1 and stride != elements:
+            return False
+        elements *= size
+    return True
