@@ -174,7 +174,9 @@ def _is_public_part(public: Any) -> bool:
                 and all(isinstance(label, str) for label in labels)
                 and kinds.get(FLAGS) == bits
                 and all(_is_kind(kind) for kind in kinds.values())
-                and all(_is_secret(name, kinds) and _is_set(each, len(labels)) for name, each in depends.items())
+                and all(
+                    _is_secret(name, kinds) and _is_set(each, len(labels)) for name, each in depends.items()
+                )
                 and (about is None or _is_optimizer(about, kinds))
             )
     return False
@@ -195,7 +197,7 @@ def read_set(written: str, count: int) -> list[int]:
 
 
 def _is_set(written: Any, count: int) -> bool:
-    """Whether that is what ``written_set`` makes of so many, and not of none: nothing beyond them is there."""
+    """Whether that is what ``written_set`` makes of some of so many, and of none beyond them."""
     if not isinstance(written, str) or not re.fullmatch("(?:[0-9a-f]{2})+", written):
         return False
     members = read_set(written, 4 * len(written))

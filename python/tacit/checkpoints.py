@@ -238,7 +238,9 @@ def _filled(tree: Any, tensors: Mapping[str, torch.Tensor]) -> Any:
 
 def _flags_of(tensors: Mapping[str, torch.Tensor]) -> tuple[list[_core.Flag], dict[str, str]]:
     """All flags that secret tensors depend on, and which of them each does that depends on any."""
-    each = {name: each_of(tensor.flags) for name, tensor in tensors.items() if isinstance(tensor, SecretTensor)}
+    each = {
+        name: each_of(tensor.flags) for name, tensor in tensors.items() if isinstance(tensor, SecretTensor)
+    }
     flags = {id(flag): flag for of_one in each.values() for flag in of_one}
     places = {known: at for at, known in enumerate(flags)}
     depends = {

@@ -150,9 +150,9 @@ class Claims:
             self._waiting[place] = Waiting(copies, tuple(map(_version, copies)))
 
     def settle(self) -> None:
-        """Finds out whether all claims hold: their flags say it from then on, in secret. Where that fails, what
-        depends on them is never opened, and whoever would is told why: it cannot be tried again, since how far
-        the others came nobody knows."""
+        """Finds out whether all claims hold: their flags say it from then on, in secret. Where that ends by
+        an error, what depends on them is never opened, and whoever would open it is told the error: it cannot
+        be tried again, since nobody knows how far the others came."""
         if not self._claims:
             return
         claims, waiting = self._claims, self._waiting

@@ -4,11 +4,11 @@ A guarded comparison has a flag (``_core.Flag``): whether it kept its range, whi
 computed of its result depends on that flag, and an opening takes the flags of what it opens. They are kept
 here by storage, so that all views of a value have the same ones, whoever holds them.
 
-An operator's results depend on the flags of its operands, and on those of the comparisons within it. What an
-operator writes to a part of a storage adds its flags to those of the whole; where all of a storage is written,
-they take the place of the others. What an operator keeps for later brings its flags to the operator that uses
-it. What is computed outside of operators, or goes through a tracer, is not followed: its flags count for all
-that is opened from then on.
+An operator's results depend on the flags of its operands, and on those of the comparisons within it. What
+it writes to a part of a storage adds its flags to those of the whole; where it writes over all of a storage,
+they take the place of the others. What it keeps for later brings its flags to the operator that uses it. What
+is computed outside of operators, or goes through a tracer, is not followed: its flags count for all that is
+opened from then on.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -182,11 +182,20 @@ class Dependencies:
     def finish(self, running: Running) -> Known:
         """What the operator's results depend on, as does what it has written to."""
         known = union(running.found)
-        for part in running.overwritten:
-            self._of.pop(part.untyped_storage()._cdata, None)
         for part in running.written:
             self.carry((part,), known)
+        for part in running.overwritten:
+            self._carry_alone(part, known)
         return known
+
+    def _carry_alone(self, part: torch.Tensor, known: Known) -> None:
+        """Has all that share this memory depend on these flags, and on no others."""
+        storage = part.untyped_storage()
+        if known is None:
+            self._of.pop(storage._cdata, None)
+        else:
+            reference = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+            self._of[reference.cdata] = reference, known
 
     def _drop_freed(self) -> None:
         # Work side by side is done by threads: another one may add an entry, or drop the same.

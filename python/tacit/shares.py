@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tacit import _core, checks, fixed, ranges, tracing
 from tacit.components import array, made_of
 from tacit.errors import NetworkError, PeerError, RangeError
-from tacit.flags import Known, each_of, union
+from tacit.flags import Known, each_of
 from tacit.maps import Geometry, Matrices, shape_of
 from tacit.session import Session
 from tacit.tracing import local, operation

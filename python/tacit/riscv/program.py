@@ -138,8 +138,8 @@ class Program:
                 for a reason that the message says with the place in the program. All parties are told it.
             MisuseError: values of this party that cannot be given.
             RangeError: at whoever something was opened to, if a guarded comparison that a given tensor
-                depends on left its range, or an operator that was checked; the program ran on zeros then. What
-                it left secret is in the error's ``outcome``.
+                depends on left its range, or an operator that was checked; the program ran on zeros then.
+                The error's ``outcome`` has what it left secret.
             DesyncError: the parties call different programs, or call them differently.
         """
         here, options = session(), (list(open_branches), list(oblivious), limit, self.passes_over)
