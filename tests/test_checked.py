@@ -236,11 +236,13 @@ def test_an_overflow_is_in_what_is_saved(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("setting", FAMILIES)
 def test_where_checks_end_without_an_answer_nothing_is_opened_that_depends_on_them(
-    setting: dict[str, Any],
+    tmp_path: Path, setting: dict[str, Any]
 ) -> None:
     def program() -> list[Any]:
         x, y = shared(LARGE, torch.ones(2))
         product, unrelated = x * y, tacit.share(torch.ones(1), owner=0)
+        module = nn.Module()
+        module.weight = nn.Parameter(product)
         # As only who reaches into a secret tensor can.
         x._parts[0].add_(0)
         told = []
@@ -250,18 +252,26 @@ def test_where_checks_end_without_an_answer_nothing_is_opened_that_depends_on_th
                     told.append(opened(secret, to))
                 except (AssertionError, tacit.MisuseError) as error:
                     told.append(f"{type(error).__name__}: {error}")
+        for act in (
+            lambda: tacit.save_checkpoint(tmp_path, module, step=1),
+            lambda: tacit.reveal_module(module),
+            lambda: tacit.riscv.load(ARRAYS).call("greatest", ["x", "len:x"], secret={"x": product.long()}),
+        ):
+            with pytest.raises(tacit.MisuseError) as error:
+                act()
+            told.append(f"MisuseError: {error.value}")
         return [*told, opened(y * 2), opened(unrelated)]
 
     for party, told in enumerate(tacit.launch(program, checked=True, **setting)):
         assert told[0] == "AssertionError: a tensor was written to unseen"
         assert told[1] == ([1.0] if party == 1 else None)
-        for each in told[2:8]:
+        for each in told[2:11]:
             assert re.fullmatch(
                 r'MisuseError: the checks of "checked: aten\.mul\.Tensor in no module, .*_checked\.py:\d+" '
                 "ended without an answer, .*: AssertionError: a tensor was written to unseen",
                 each,
             ), each
-        assert told[8:] == [[2.0, 2.0], [1.0]]
+        assert told[11:] == [[2.0, 2.0], [1.0]]
 
 
 def test_where_a_party_is_lost_amid_checks_all_openings_say_so(tmp_path: Path) -> None:
