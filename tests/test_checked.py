@@ -1,5 +1,6 @@
 """Checked mode: no overflow goes unseen, only who would learn a result is told, and nothing else changes."""
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,9 @@ FAMILIES = [
     {"protocol": "replicated", "parties": 3},
     {"protocol": "additive", "parties": 2, "source": "dealer"},
 ]
+
+#: A program of functions over arrays.
+ARRAYS = Path(__file__).parents[1] / "crates" / "riscv" / "programs" / "arrays.elf"
 
 #: Two that are shared, and whose product is not.
 LARGE = torch.tensor([3.0, 1e6])
@@ -148,6 +152,29 @@ def test_the_receiver_alone_is_told(setting: dict[str, Any]) -> None:
     assert all(each[2] == [6.0, 2e6] for each in told)
 
 
+@pytest.mark.parametrize("setting", FAMILIES)
+def test_the_receiver_of_a_call_alone_is_told_the_operator(setting: dict[str, Any]) -> None:
+    numbers = torch.tensor([3 * 10**9, 4, 5])
+
+    def greatest(given: SecretTensor) -> Any:
+        program = tacit.riscv.load(ARRAYS)
+        try:
+            return program.call("greatest", ["x", "len:x"], secret={"x": given}, result=1).result
+        except RangeError as error:
+            return error.operators
+
+    def told() -> list[Any]:
+        x, y = shared(numbers, numbers)
+        squares = x * y
+        return [greatest(squares * y), greatest(x + y), opened(y - 1)]
+
+    for party, (bad, good, later) in enumerate(tacit.launch(told, checked=True, **setting)):
+        if party == 1:
+            assert re.match(r"aten\.mul\.Tensor in no module, .*test_checked\.py:\d+", bad[0])
+        assert (bad is None, good) == ((False, 6 * 10**9) if party == 1 else (True, None))
+        assert later == [3 * 10**9 - 1, 3, 4]
+
+
 def _written_to(x: SecretTensor, y: SecretTensor) -> SecretTensor:
     result = x * y
     x.zero_()
@@ -202,6 +229,74 @@ def test_an_overflow_is_in_what_is_saved(tmp_path: Path) -> None:
 
     tacit.launch(save, checked=True)
     assert all(each[0].startswith("aten.") for each in tacit.launch(load))
+
+
+# What has no answer -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("setting", FAMILIES)
+def test_where_checks_end_without_an_answer_nothing_is_opened_that_depends_on_them(
+    tmp_path: Path, setting: dict[str, Any]
+) -> None:
+    def program() -> list[Any]:
+        x, y = shared(LARGE, torch.ones(2))
+        product, unrelated = x * y, tacit.share(torch.ones(1), owner=0)
+        module = nn.Module()
+        module.weight = nn.Parameter(product)
+        # As only who reaches into a secret tensor can.
+        x._parts[0].add_(0)
+        told = []
+        for secret in (unrelated, product, product * 2, torch.relu(product)):
+            for to in (None, 1):
+                try:
+                    told.append(opened(secret, to))
+                except (AssertionError, tacit.MisuseError) as error:
+                    told.append(f"{type(error).__name__}: {error}")
+        for act in (
+            lambda: tacit.save_checkpoint(tmp_path, module, step=1),
+            lambda: tacit.reveal_module(module),
+            lambda: tacit.riscv.load(ARRAYS).call("greatest", ["x", "len:x"], secret={"x": product.long()}),
+        ):
+            with pytest.raises(tacit.MisuseError) as error:
+                act()
+            told.append(f"MisuseError: {error.value}")
+        return [*told, opened(y * 2), opened(unrelated)]
+
+    for party, told in enumerate(tacit.launch(program, checked=True, **setting)):
+        assert told[0] == "AssertionError: a tensor was written to unseen"
+        assert told[1] == ([1.0] if party == 1 else None)
+        for each in told[2:11]:
+            assert re.fullmatch(
+                r'MisuseError: the checks of "checked: aten\.mul\.Tensor in no module, .*_checked\.py:\d+" '
+                "ended without an answer, .*: AssertionError: a tensor was written to unseen",
+                each,
+            ), each
+        assert told[11:] == [[2.0, 2.0], [1.0]]
+
+
+def test_where_a_party_is_lost_amid_checks_all_openings_say_so(tmp_path: Path) -> None:
+    def program() -> None:
+        x, y = shared(LARGE, torch.ones(2))
+        product, unrelated = x * y, tacit.share(torch.ones(1), owner=0)
+        if tacit.session().party == 2:
+            raise KeyError("a program's own")
+        told = []
+        for secret in (product, product, unrelated):
+            with pytest.raises(tacit.TacitError) as error:
+                opened(secret)
+            told.append(f"{error.typename}: {error.value}")
+        (tmp_path / f"{tacit.session().party}").write_text("\n".join(told))
+        raise error.value
+
+    with pytest.raises((KeyError, tacit.PeerError)):
+        tacit.launch(program, checked=True)
+    said = [path.read_text().split("\n") for path in tmp_path.iterdir()]
+    assert len(said) == 2
+    for first, again, unrelated in said:
+        assert first.startswith("PeerError: party 2 failed")
+        assert again.startswith("MisuseError: the checks of ")
+        assert first in again
+        assert unrelated.startswith("PeerError: party 2 failed")
 
 
 # What it costs, and when -----------------------------------------------------------------------------

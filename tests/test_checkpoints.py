@@ -185,7 +185,7 @@ def test_files_that_are_not_whole_or_not_ours_are_refused(tmp_path: Path) -> Non
     path.write_bytes(len(header).to_bytes(8, "little") + header)
     assert "it has no manifest" in refusal(tmp_path)
     changes: list[tuple[dict[str, Any], str]] = [
-        ({"version": 1}, "it is of version 1, and this is version 3"),
+        ({"version": 3}, "it is of version 3, and this is version 4"),
         ({"format": "other"}, "it is no checkpoint of tacit"),
         ({"step": 4}, "it is of step 4, whatever its name says"),
         ({"tensors": {}, "optimizer": None}, "its tensors are not those of its manifest"),

@@ -55,6 +55,7 @@ def saved(folder: Path) -> None:
         "parties": 3,
         "optimizer": None,
         "flags": [],
+        "depends": {},
         "tensors": {"module.weight": ["float32", [40], None]},
     }
     checkpoint_files.write(folder, CheckpointFile(public, 0, tensors))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
@@ -18,7 +19,7 @@ from tacit.fixed import DTYPES
 from tacit.sharing import MOST_DIMENSIONS, MOST_ELEMENTS
 
 #: Of this format; other ones are refused.
-VERSION = 3
+VERSION = 4
 
 #: What to do about a file that is not as it was written.
 REMEDY = "put a copy of it back, or resume from an earlier step: load_checkpoint(..., step=N)"
@@ -29,6 +30,9 @@ KEPT = 2
 #: What the format calls itself, and its checksum.
 FORMAT, KIND = "tacit checkpoint", "checkpoint"
 
+#: The name of the bits of flags that what is saved depends on.
+FLAGS = "flags"
+
 Tensors = Sequence[torch.Tensor]
 
 
@@ -36,7 +40,8 @@ Tensors = Sequence[torch.Tensor]
 class CheckpointFile:
     """A party's part of a checkpoint."""
 
-    #: What is the same in all parties' files: identifier, step, protocol, parties, optimizer, tensors.
+    #: What is the same in all parties' files: identifier, step, protocol, parties, optimizer, tensors; flags,
+    #: and by tensor which of them it depends on.
     public: dict[str, Any]
     party: int
     tensors: dict[str, torch.Tensor]
@@ -159,18 +164,49 @@ def _is_public_part(public: Any) -> bool:
             "parties": int(),
             "optimizer": about,
             "flags": [*labels],
+            "depends": dict(depends),
             "tensors": dict(kinds),
         }:
             bits = ["bool", [len(labels)], 0] if labels else None
             return (
                 0 <= step < 1 << 62
-                and len(public) == 7
+                and len(public) == 8
                 and all(isinstance(label, str) for label in labels)
-                and kinds.get("flags") == bits
+                and kinds.get(FLAGS) == bits
                 and all(_is_kind(kind) for kind in kinds.values())
+                and all(
+                    _is_secret(name, kinds) and _is_set(each, len(labels)) for name, each in depends.items()
+                )
                 and (about is None or _is_optimizer(about, kinds))
             )
     return False
+
+
+def written_set(members: Sequence[int], count: int) -> str:
+    """Which of so many there are: a bit for each, the lowest of a byte first, in hexadecimal."""
+    is_there = np.zeros(count, np.uint8)
+    is_there[list(members)] = 1
+    return np.packbits(is_there, bitorder="little").tobytes().hex()
+
+
+def read_set(written: str, count: int) -> list[int]:
+    """The same again, in order."""
+    is_there = np.unpackbits(np.frombuffer(bytes.fromhex(written), np.uint8), bitorder="little")
+    members: list[int] = is_there[:count].nonzero()[0].tolist()
+    return members
+
+
+def _is_set(written: Any, count: int) -> bool:
+    """Whether that is what ``written_set`` makes of some of so many, and of none beyond them."""
+    if not isinstance(written, str) or not re.fullmatch("(?:[0-9a-f]{2})+", written):
+        return False
+    members = read_set(written, 4 * len(written))
+    return bool(members) and members[-1] < count and written == written_set(members, count)
+
+
+def _is_secret(name: str, kinds: Mapping[str, Any]) -> bool:
+    """Whether a tensor is there, and secret, and is not the flags."""
+    return name in kinds and name != FLAGS and kinds[name][2] is not None
 
 
 def _is_optimizer(about: Any, kinds: Mapping[str, Any]) -> bool:
@@ -198,7 +234,7 @@ def _is_tree(tree: Any, kinds: Mapping[str, Any]) -> bool:
     match tree:
         case {"tensor": str(name)}:
             # The flags are no tensor of an optimiser.
-            return name in kinds and name != "flags" and len(tree) == 1
+            return name in kinds and name != FLAGS and len(tree) == 1
         case {"items": [*items]}:
             return len(tree) == 1 and all(
                 isinstance(item, list)

@@ -11,19 +11,27 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
-from tacit import fixed, shares
+from tacit import _core, fixed, shares
 from tacit.checkpoint_checks import check_module, check_optimizer, class_of, groups_of, kind
-from tacit.checkpoint_files import CheckpointFile, Tensors, find, identifier_of, read, remove_older, write
+from tacit.checkpoint_files import (
+    FLAGS,
+    CheckpointFile,
+    Tensors,
+    find,
+    identifier_of,
+    read,
+    read_set,
+    remove_older,
+    write,
+    written_set,
+)
 from tacit.errors import DeviationError, MisuseError, RangeError
 from tacit.fixed import DTYPES, Scale
-from tacit.flags import union
+from tacit.flags import each_of, union
 from tacit.refusals import Task, announcement, misuse, told_by_all
 from tacit.session import Session, session
 from tacit.sharing import grouped
 from tacit.tensor import SecretTensor, check_party
-
-#: The name of the bits of flags that what is saved depends on.
-FLAGS = "flags"
 
 #: Bytes of what tells one checkpoint from all others.
 IDENTIFIER = 16
@@ -52,9 +60,9 @@ def save_checkpoint(
     if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step < 1 << 62:
         raise MisuseError(f"a step is a whole number from 0, not {step!r}")
     tensors, about = _collected(current, module, optimizer)
-    known = union(each.flags for each in tensors.values() if isinstance(each, SecretTensor))
-    bits, labels = shares.flag_bits(current, known)
-    if labels:
+    flags, depends = _flags_of(tensors)
+    if flags:
+        bits = shares.flag_bits(current, flags)
         tensors[FLAGS] = SecretTensor(bits, fixed.WHOLE, current, torch.bool)
     identifier = current.core.broadcast(0, os.urandom(IDENTIFIER) if current.party == 0 else None).hex()
     public = {
@@ -63,7 +71,8 @@ def save_checkpoint(
         "protocol": current.protocol,
         "parties": current.parties,
         "optimizer": about,
-        "flags": labels,
+        "flags": [flag.label for flag in flags],
+        "depends": depends,
         "tensors": {name: kind(tensor) for name, tensor in sorted(tensors.items())},
     }
     _compare(current, public, "saves", "save the same step of the same module in every party")
@@ -113,12 +122,7 @@ def load_checkpoint(
     saved = public["optimizer"]
     check_optimizer(optimizer, module, saved, saved and _filled(saved["state"], file.tensors), chosen)
     restored = _restored(current, file)
-    if (flags := restored.pop(FLAGS, None)) is not None:
-        assert isinstance(flags, SecretTensor), "its kind was looked at"
-        known = shares.flags_of_bits(current, flags._parts, public["flags"])
-        for each in restored.values():
-            if isinstance(each, SecretTensor):
-                each.depends(known)
+    _carry_flags(current, public, restored)
     _put_into_module(current, module, restored, optimizer)
     if optimizer is not None:
         optimizer.load_state_dict(_filled(saved["state"], restored))
@@ -232,6 +236,21 @@ def _filled(tree: Any, tensors: Mapping[str, torch.Tensor]) -> Any:
     return tree
 
 
+def _flags_of(tensors: Mapping[str, torch.Tensor]) -> tuple[list[_core.Flag], dict[str, str]]:
+    """All flags that secret tensors depend on, and which of them each does that depends on any."""
+    each = {
+        name: each_of(tensor.flags) for name, tensor in tensors.items() if isinstance(tensor, SecretTensor)
+    }
+    flags = {id(flag): flag for of_one in each.values() for flag in of_one}
+    places = {known: at for at, known in enumerate(flags)}
+    depends = {
+        name: written_set([places[id(flag)] for flag in of_one], len(flags))
+        for name, of_one in each.items()
+        if of_one
+    }
+    return list(flags.values()), depends
+
+
 def _own(tensor: torch.Tensor) -> torch.Tensor:
     """What this party holds alone of a secret: the parties' add up to it (or XOR to it, of booleans)."""
     own = tensor._parts[0] if isinstance(tensor, SecretTensor) else tensor.detach()
@@ -316,6 +335,18 @@ def _restored(current: Session, file: CheckpointFile) -> dict[str, torch.Tensor]
                 own = tuple(part.reshape(shape).clone() for part in piece)
                 tensors[name] = SecretTensor(own, Scale(bits), current, DTYPES[dtype]).numbered()
     return tensors
+
+
+def _carry_flags(current: Session, public: Mapping[str, Any], restored: dict[str, torch.Tensor]) -> None:
+    """Has each tensor depend on the flags that it was saved with, whose bits are none of the tensors."""
+    if (bits := restored.pop(FLAGS, None)) is None:
+        return
+    assert isinstance(bits, SecretTensor), "its kind was looked at"
+    flags = shares.flags_of_bits(current, bits._parts, public["flags"])
+    for name, written in public["depends"].items():
+        tensor = restored[name]
+        assert isinstance(tensor, SecretTensor), "its kind was looked at"
+        tensor.depends(union(flags[at] for at in read_set(written, len(flags))))
 
 
 def _shared_anew(current: Session, own: Tensors, is_bits: bool) -> shares.Parts:

@@ -25,7 +25,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from tacit import _core, fixed
 from tacit.components import array
-from tacit.errors import MisuseError
+from tacit.errors import MisuseError, printable
 from tacit.flags import Dependencies
 from tacit.modes import is_tracing
 from tacit.storages import Geometry, geometry
@@ -150,13 +150,23 @@ class Claims:
             self._waiting[place] = Waiting(copies, tuple(map(_version, copies)))
 
     def settle(self) -> None:
-        """Finds out whether all claims hold: their flags say it from then on, in secret."""
+        """Finds out whether all claims hold: their flags say it from then on, in secret. Where that ends by
+        an error, what depends on them is never opened, and whoever would open it is told the error: it cannot
+        be tried again, since nobody knows how far the others came."""
         if not self._claims:
             return
         claims, waiting = self._claims, self._waiting
         self._forget()
         for claim in claims:
             claim.is_settled = True
+        try:
+            self._settle(claims, waiting)
+        except BaseException as error:
+            for claim in claims:
+                claim.flag.abandon(f"{type(error).__name__}: {printable(error)}")
+            raise
+
+    def _settle(self, claims: Sequence[Claim], waiting: Sequence[Waiting]) -> None:
         for each in waiting:
             assert each.versions == tuple(map(_version, each.parts)), "a tensor was written to unseen"
         tensors = [list(map(array, each.parts)) for each in waiting]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from tacit import _core, lines
 from tacit._core import (
@@ -109,6 +110,9 @@ class RangeError(MisuseError):
     layers: tuple[str, ...] = ()
     #: The operators, with their modules and lines.
     operators: tuple[str, ...] = ()
+    #: Of a program of the RISC-V machine that ran to its end what it left (``riscv.Outcome``), without what
+    #: was opened to this party: what stayed secret is there as in the other parties, which go on.
+    outcome: Any = None
 
     @classmethod
     def of(cls, failed: Sequence[str]) -> "RangeError":

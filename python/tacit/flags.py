@@ -4,9 +4,11 @@ A guarded comparison has a flag (``_core.Flag``): whether it kept its range, whi
 computed of its result depends on that flag, and an opening takes the flags of what it opens. They are kept
 here by storage, so that all views of a value have the same ones, whoever holds them.
 
-An operator's results depend on the flags of its operands, and on those of the comparisons within it. What an
-operator keeps for later brings its flags to the operator that uses it. What is computed outside of operators,
-or goes through a tracer, is not followed: its flags count for all that is opened from then on.
+An operator's results depend on the flags of its operands, and on those of the comparisons within it. What
+it writes to a part of a storage adds its flags to those of the whole; where it writes over all of a storage,
+they take the place of the others. What it keeps for later brings its flags to the operator that uses it. What
+is computed outside of operators, or goes through a tracer, is not followed: its flags count for all that is
+opened from then on.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -64,13 +66,15 @@ def each_of(known: Known) -> list[_core.Flag]:
 class Running:
     """An operator that is carried out."""
 
-    __slots__ = ("claim", "found", "written")
+    __slots__ = ("claim", "found", "overwritten", "written")
 
     def __init__(self, operands: Known) -> None:
         #: What its results depend on.
         self.found: list[Known] = [operands]
         #: What it has written to.
         self.written: list[torch.Tensor] = []
+        #: What it has written to so that nothing is left of what the storage was.
+        self.overwritten: list[torch.Tensor] = []
         #: Its claim, where it is checked (``checks``).
         self.claim: Any = None
 
@@ -155,6 +159,12 @@ class Dependencies:
         if (running := self._thread.running) is not None:
             running.written.append(parts[0])
 
+    def overwritten(self, parts: Parts) -> None:
+        """The operator that is carried out has written to all elements of these."""
+        running = self._thread.running
+        if running is not None and self.are_there and _is_all_of_its_storage(parts[0]):
+            running.overwritten.append(parts[0])
+
     @contextmanager
     def running(self, operands: Known) -> Iterator[Running]:
         """Within it an operator is carried out whose operands depend on these."""
@@ -174,7 +184,18 @@ class Dependencies:
         known = union(running.found)
         for part in running.written:
             self.carry((part,), known)
+        for part in running.overwritten:
+            self._carry_alone(part, known)
         return known
+
+    def _carry_alone(self, part: torch.Tensor, known: Known) -> None:
+        """Has all that share this memory depend on these flags, and on no others."""
+        storage = part.untyped_storage()
+        if known is None:
+            self._of.pop(storage._cdata, None)
+        else:
+            reference = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+            self._of[reference.cdata] = reference, known
 
     def _drop_freed(self) -> None:
         # Work side by side is done by threads: another one may add an entry, or drop the same.
@@ -182,3 +203,15 @@ class Dependencies:
             if reference.expired():  # type: ignore[no-untyped-call]
                 self._of.pop(at, None)
         self._patience = 2 * len(self._of) + 64
+
+
+def _is_all_of_its_storage(part: torch.Tensor) -> bool:
+    """Whether a view has each element of its storage, and each once."""
+    if part.numel() * part.element_size() != part.untyped_storage().nbytes():
+        return False
+    elements = 1
+    for stride, size in sorted(zip(part.stride(), part.shape, strict=True)):
+        if size > 1 and stride != elements:
+            return False
+        elements *= size
+    return True

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tacit import _core, checks, fixed, ranges, tracing
 from tacit.components import array, made_of
 from tacit.errors import NetworkError, PeerError, RangeError
-from tacit.flags import Known, each_of, union
+from tacit.flags import Known, each_of
 from tacit.maps import Geometry, Matrices, shape_of
 from tacit.session import Session
 from tacit.tracing import local, operation
@@ -167,12 +167,17 @@ def reveal(session: Session, x: Parts, to: int | None, known: Known = None) -> t
         open_ = session.core.reveal_bits if x[0].dtype == torch.uint8 else session.core.reveal
         failed = open_(_arrays(x), to, None if out is None else array(out), each_of(known))
         if failed:
-            if to is None:
-                # Whoever ends by this error ends the others': by then all have it.
-                with suppress(PeerError, NetworkError):
-                    session.core.confirm()
-            raise RangeError.of(failed)
+            raise refused(session, failed, is_told_to_all=to is None)
     return out
+
+
+def refused(session: Session, failed: Sequence[str], *, is_told_to_all: bool) -> RangeError:
+    """The error for flags that failed. Where all are told it is had by all before any party ends by it, which
+    would end the others."""
+    if is_told_to_all:
+        with suppress(PeerError, NetworkError):
+            session.core.confirm()
+    return RangeError.of(failed)
 
 
 def checked(session: Session, x: Parts, known: Known) -> Parts:
@@ -187,24 +192,21 @@ def checked(session: Session, x: Parts, known: Known) -> Parts:
     return out
 
 
-def flag_bits(session: Session, known: Known) -> tuple[Parts, list[str]]:
-    """The bits of flags, each 1 where it holds, and their labels."""
+def flag_bits(session: Session, flags: Sequence[_core.Flag]) -> Parts:
+    """The bits of flags, each 1 where it holds."""
     tracing.refuse("saving")
-    flags = each_of(known)
     session.claims.settle()
-    components = session.core.flag_bits(flags)
-    return tuple(torch.tensor(list(part), dtype=torch.uint8) for part in components), [
-        flag.label for flag in flags
-    ]
+    components = session.core.flag_bits(list(flags))
+    return tuple(torch.tensor(list(part), dtype=torch.uint8) for part in components)
 
 
-def flags_of_bits(session: Session, bits: Parts, labels: Sequence[str]) -> Known:
+def flags_of_bits(session: Session, bits: Parts, labels: Sequence[str]) -> list[_core.Flag]:
     """The flags again."""
     tracing.refuse("loading")
-    return union(
+    return [
         session.core.flag_of(label, _arrays(tuple(part[at : at + 1] for part in bits)))
         for at, label in enumerate(labels)
-    )
+    ]
 
 
 @operation("(Tensor[] x, Tensor[] y, int truncate, *, bool in_range=False)")

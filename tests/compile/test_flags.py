@@ -1,6 +1,8 @@
 """Flags of guarded comparisons: they travel with whatever is computed of a result, and stop nothing else."""
 
 import copy
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
@@ -13,10 +15,15 @@ from torch import nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import tacit
-from tacit.errors import EncodingError, RangeError
+from tacit import checkpoint_files
+from tacit.errors import EncodingError, MisuseError, RangeError, StoppedError
 from tacit.flags import Joined, each_of
 from tacit.riscv import program as riscv_program
 from tacit.tensor import SecretTensor
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from test_checkpoints import file_of, rewritten
 
 #: A sum of inputs that a guard passes, and one that it does not.
 GOOD, BAD = 7, 512
@@ -188,6 +195,158 @@ def test_what_was_written_by_an_operator_that_failed_depends_on_it() -> None:
     assert all_say(_failing_after_a_write) == ("0",)
 
 
+# What is written over ---------------------------------------------------------------------------------
+
+
+def _buffer() -> SecretTensor:
+    """One that depends on a failure, as one of an optimiser may."""
+    return result(BAD).clone()  # type: ignore[return-value]
+
+
+def _ones() -> SecretTensor:
+    return tacit.share(torch.ones(1, 2), owner=0)
+
+
+def _by_index(x: SecretTensor) -> None:
+    x[...] = _ones()
+
+
+def _by_slices(x: SecretTensor) -> None:
+    x[:, :] = 1.0
+
+
+def _by_data(x: SecretTensor) -> None:
+    x.data = torch.ones(1, 2)
+
+
+def _by_secret_data(x: SecretTensor) -> None:
+    x.data = _ones()
+
+
+def _by_out(x: SecretTensor) -> None:
+    torch.add(_ones(), torch.zeros(1, 2), out=x)
+
+
+def _by_a_list(x: SecretTensor) -> None:
+    torch._foreach_copy_([x], [_ones()])
+
+
+def _by_zeros_of_a_list(x: SecretTensor) -> None:
+    torch._foreach_zero_([x])
+    x.add_(1.0)
+
+
+def _by_a_view(x: SecretTensor) -> None:
+    x.t()[:] = _ones().t()
+
+
+OVERWRITING: dict[str, Callable[[SecretTensor], Any]] = {
+    "copy_": lambda x: x.copy_(_ones()),
+    "copy_ of what is public": lambda x: x.copy_(torch.ones(1, 2)),
+    "zero_": lambda x: x.zero_().add_(1.0),
+    "fill_": lambda x: x.fill_(1.0),
+    "fill_ with a secret": lambda x: x.fill_(_ones()[0, 0]),
+    "an index": _by_index,
+    "slices": _by_slices,
+    "data": _by_data,
+    "secret data": _by_secret_data,
+    "out": _by_out,
+    "a list": _by_a_list,
+    "zeros of a list": _by_zeros_of_a_list,
+    "a view": _by_a_view,
+}
+
+
+def _overwritten(name: str) -> list[Any]:
+    x = _buffer()
+    view = x[:, :1]
+    OVERWRITING[name](x)
+    return [opened(x), opened(view) if name not in ("data", "secret data") else ("0",)]
+
+
+@pytest.mark.parametrize("name", sorted(OVERWRITING))
+def test_what_is_written_over_depends_on_what_is_written_alone(name: str) -> None:
+    whole, view = all_say(_overwritten, name)
+    assert whole == [[1.0, 1.0]]
+    assert view == (("0",) if name in ("data", "secret data") else [[1.0]])
+
+
+def _drawn_anew() -> list[Any]:
+    x, y = _buffer(), _buffer()
+    return [opened(x.normal_()), opened(y.uniform_())]
+
+
+def test_what_is_drawn_depends_on_nothing_that_was_there() -> None:
+    assert all(isinstance(each, list) for each in all_say(_drawn_anew))
+
+
+def _ones_of_a_failure(x: SecretTensor) -> None:
+    x.copy_(result(BAD) * 0 + 1)
+
+
+def _part(x: SecretTensor) -> None:
+    x[:, :1] = 1.0
+
+
+def _overlapping(x: SecretTensor) -> torch.Tensor:
+    """A view of as many elements as there are, of which it has one twice and one not at all."""
+    four = torch.cat([x, x], 1)
+    four.as_strided((2, 2), (1, 1)).copy_(torch.ones(2, 2))
+    return four
+
+
+def _with_an_operand(x: SecretTensor) -> None:
+    torch.add(x, 1.0, out=x)
+
+
+def _that_fails(x: SecretTensor) -> None:
+    with pytest.raises(RuntimeError):
+        x.copy_(torch.ones(3, 3))
+
+
+KEEPING: dict[str, Callable[[SecretTensor], Any]] = {
+    "a failure": _ones_of_a_failure,
+    "a part": _part,
+    "an overlapping view": _overlapping,
+    "itself": lambda x: x.copy_(x.clone()),
+    "an operand": _with_an_operand,
+    "a product": lambda x: x.mul_(0),
+    "a mask": lambda x: x.masked_fill_(torch.ones(1, 2, dtype=torch.bool), 1.0),
+    "nothing": _that_fails,
+}
+
+
+def _kept(name: str) -> Any:
+    x = _buffer()
+    found = KEEPING[name](x)
+    return opened(x if found is None else found)
+
+
+@pytest.mark.parametrize("name", sorted(KEEPING))
+def test_what_is_left_of_a_failure_is_never_opened(name: str) -> None:
+    assert all_say(_kept, name) == ("0",)
+
+
+def _trained_again() -> list[Any]:
+    """A buffer of momentum met a refused gradient, and is begun anew."""
+    weight = nn.Parameter(_ones())
+    optimizer = torch.optim.SGD([weight], lr=0.5, momentum=0.5)
+    (weight * result(BAD)).sum().backward()
+    optimizer.step()
+    refused = opened(weight)
+    with torch.no_grad():
+        weight.copy_(_ones())
+        optimizer.state[weight]["momentum_buffer"].zero_()
+    optimizer.zero_grad()
+    (weight * 1.0).sum().backward()
+    optimizer.step()
+    return [refused, opened(weight)]
+
+
+def test_an_optimiser_whose_buffers_are_begun_anew_goes_on() -> None:
+    assert all_say(_trained_again) == [("0",), [[0.5, 0.5]]]
+
+
 def _view_of_what_is_left_for_later() -> list[int]:
     """Of a gradient that is powers of a mean, in a hook: a write to it, seen by a view."""
     found: list[int] = []
@@ -343,9 +502,81 @@ def test_functions_of_the_machine_carry_flags() -> None:
 
 def test_the_machine_has_zeros_of_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever a result was opened to, and is told instead, learns nothing by it."""
-    monkeypatch.setattr(riscv_program, "_tell", lambda *_: None)
+    monkeypatch.setattr(riscv_program, "_refusal", lambda *_: None)
     file = (PROGRAMS / "arrays.elf").read_bytes()
     assert all_say(_machine, BAD, file, "all") == [0]
+
+
+def _machine_and_on(file: bytes, receiver: Any) -> list[Any]:
+    """A call of which one output stays secret, and what is computed after it."""
+    program = tacit.riscv.Program(file)
+    given, told = (result(BAD)[0] * 4).long(), None
+    call = {"result": receiver, "output": {"given": None}}
+    try:
+        outcome = program.call("greatest", ["given", "len:given"], secret={"given": given}, **call)
+    except RangeError as error:
+        outcome, told = error.outcome, error.layers
+    left = outcome.outputs["given"]
+    mine = tacit.share(torch.tensor([4, 9]), owner=0)
+    later = program.call("greatest", ["mine", "len:mine"], secret={"mine": mine})
+    return [told, outcome.result, opened(left * 1, 0), opened(mine + 1), later.result]
+
+
+@pytest.mark.parametrize("receiver", [1, "all"])
+def test_parties_go_on_whoever_of_them_is_told_of_a_call(receiver: Any) -> None:
+    file = (PROGRAMS / "arrays.elf").read_bytes()
+    for party, each in enumerate(tacit.launch(_machine_and_on, file, receiver)):
+        told = ("0",) if receiver in ("all", party) else None
+        assert each == [told, None, ("0",) if party == 0 else None, [5, 10], 9]
+
+
+def _ends_by_a_call(file: bytes) -> None:
+    """All are told, one of them late."""
+    given = (result(BAD)[0] * 4).long()
+    # Looked at, so that telling all takes one message.
+    opened(given, 1)
+    tacit.riscv.Program(file).call("greatest", ["given", "len:given"], secret={"given": given})
+
+
+def test_all_are_told_of_a_call_before_one_ends_by_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = (PROGRAMS / "arrays.elf").read_bytes()
+
+    def late(known: Any) -> Any:
+        if tacit.session().party == 1:
+            time.sleep(0.5)
+        return each_of(known)
+
+    def run() -> None:
+        try:
+            _ends_by_a_call(file)
+        except tacit.TacitError as error:
+            (tmp_path / f"{tacit.session().party}").write_text(type(error).__name__)
+            raise
+
+    monkeypatch.setattr(riscv_program, "each_of", late)
+    with pytest.raises(RangeError):
+        tacit.launch(run)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["RangeError"] * 3
+
+
+def _stopped(total: float, file: bytes) -> list[Any]:
+    program = tacit.riscv.Program(file)
+    given, mine = (result(total)[0] * 4).long(), tacit.share(torch.tensor([4, 9]), owner=0)
+    try:
+        program.call("greatest", ["given", "len:given"], secret={"given": given}, result=1, limit=3)
+    except (RangeError, StoppedError) as error:
+        return [type(error), opened(mine)]
+    return []
+
+
+def test_a_receiver_is_told_where_the_program_stops() -> None:
+    """It may have stopped by the zeros that it ran on."""
+    file = (PROGRAMS / "arrays.elf").read_bytes()
+    for total, wanted in ((GOOD, StoppedError), (BAD, RangeError)):
+        for party, each in enumerate(tacit.launch(_stopped, total, file)):
+            assert each == [wanted if party == 1 else StoppedError, [4, 9]]
 
 
 def _machine_output(total: float, file: bytes) -> list[Any]:
@@ -368,6 +599,8 @@ class Saved(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(1, 2))
         self.other = nn.Parameter(torch.zeros(1, 2))
+        #: What stays plain.
+        self.steps = nn.Buffer(torch.zeros((), dtype=torch.int64))
 
 
 def _save(path: str, total: float) -> None:
@@ -396,6 +629,70 @@ def test_checkpoints_carry_flags_into_another_session(tmp_path: Path, setting: d
         assert told == [("0",), ("0",), ("0",) if party == 1 else None]
     tacit.launch(_save, str(tmp_path / "good"), GOOD, **setting)
     assert all_say(_load, str(tmp_path / "good"), **setting) == [[[10.5, 5.25]]]
+
+
+def _save_both(path: str) -> None:
+    module = tacit.share_module(Saved(), owner=0, trainable=True)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.5, momentum=0.5, foreach=False)
+    with torch.no_grad():
+        module.weight.copy_(result(BAD))
+        module.other.copy_(result(GOOD))
+    (module.weight.detach() * module.weight).sum().backward()
+    (module.other * _ones() * 2.0).sum().backward()
+    optimizer.step()
+    tacit.save_checkpoint(path, module, optimizer, step=1)
+
+
+def _load_both(path: str) -> list[Any]:
+    module = Saved()
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.5, momentum=0.5, foreach=False)
+    tacit.load_checkpoint(path, module, optimizer)
+    both = module.weight, module.other
+    buffers = [optimizer.state[each]["momentum_buffer"] for each in both]
+    return [opened(each) for each in (*both, *buffers)]
+
+
+@pytest.mark.parametrize("setting", FAMILIES, ids=lambda each: each["protocol"])
+def test_each_tensor_of_a_checkpoint_keeps_its_own_flags(tmp_path: Path, setting: dict[str, Any]) -> None:
+    tacit.launch(_save_both, str(tmp_path), **setting)
+    refused, right = ("0",), [[9.5, 4.25]]
+    assert all_say(_load_both, str(tmp_path), **setting) == [refused, right, refused, [[2.0, 2.0]]]
+
+
+def test_sets_of_flags_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    tacit.launch(_save_both, str(tmp_path))
+    path = file_of(tmp_path, 1, 1)
+    whole = path.read_bytes()
+    public = checkpoint_files.read(path, 1).public
+    count = len(public["flags"])
+    everything = public["depends"]["module.weight"]
+    assert set(public["depends"]) == {
+        "module.weight",
+        "module.other",
+        "optimizer.state.0.momentum_buffer",
+    }
+    for depends in (
+        {"module.weight": checkpoint_files.written_set([count], count + 1)},
+        {"module.weight": everything + "00"},
+        {"module.weight": "00" * (len(everything) // 2)},
+        {"module.weight": everything.upper() + "F"},
+        {"module.weight": ""},
+        {"module.weight": [0]},
+        {"module.weight": None},
+        {"module.none": everything},
+        {"module.steps": everything},
+        {"flags": everything},
+        [],
+    ):
+        path.write_bytes(whole)
+        rewritten(path, depends=depends)
+        with pytest.raises(MisuseError, match="its manifest is not as it should be"):
+            tacit.launch(_load_both, str(tmp_path))
+    path.write_bytes(whole)
+    # One that could be, and is not the others'.
+    rewritten(path, depends={"module.other": everything})
+    with pytest.raises(MisuseError, match="has a checkpoint of other depends"):
+        tacit.launch(_load_both, str(tmp_path))
 
 
 class Masked(nn.Module):

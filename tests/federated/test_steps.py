@@ -9,7 +9,8 @@ import pytest
 import torch
 
 import tacit
-from tacit.errors import EncodingError, MisuseError
+from tacit.errors import DesyncError, EncodingError, MisuseError, PeerError
+from tacit.federated import validation
 from tacit.federated.account import Account
 from tacit.federated.aggregators import AGGREGATORS, Quotient, geometric_median
 from tacit.federated.held import Held, Outcome, RoundError, Step
@@ -233,6 +234,27 @@ def test_servers_need_not_see_the_result() -> None:
     opened = tacit.launch(program)[2][0]
     found = Round.of(settings).opened(opened, 12)
     torch.testing.assert_close(found, vectors.sum(0) / weights.sum(), rtol=0, atol=1e-5)
+
+
+def test_a_server_that_was_shown_other_bits_goes_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of as many clients, so that steps and sizes are the same: before a round more, and not at its end."""
+    within_bound, vectors, weights = validation.within_bound, updates() / 4, torch.ones(4)
+    at: dict[int, int] = {}
+
+    def shown(*args: Any, **options: Any) -> torch.Tensor:
+        within_bound(*args, **options)
+        own = tacit.session()
+        at[own.party] = own.meter.total.rounds
+        return torch.tensor([True, own.party != 1, own.party == 1, True])
+
+    def program() -> int:
+        with pytest.raises((DesyncError, PeerError), match="programs differ"):
+            Round.of(Settings(aggregator="median")).secret(submitted(vectors, weights))
+        return tacit.session().meter.total.rounds
+
+    monkeypatch.setattr(validation, "within_bound", shown)
+    for party, rounds in enumerate(tacit.launch(program)):
+        assert rounds <= at[party] + 1
 
 
 def test_a_client_sends_what_keeps_to_the_bound() -> None:

@@ -38,6 +38,8 @@ enum State {
     Known(bool),
     /// Nothing yet: it is settled by checks ([`crate::checks`]) before it is looked at.
     Promised,
+    /// Nothing, for good: its checks ended before they had an answer, for this reason.
+    Unanswered(String),
 }
 
 /// Whether a comparison kept its range, or several did. Shared by all values that depend on it.
@@ -85,6 +87,15 @@ impl Flag {
         *self.state() = State::Bit(bit);
     }
 
+    /// The checks that were promised have ended without an answer, so that nothing that depends on it is opened any more.
+    /// What was answered stays.
+    pub fn abandon(&self, cause: &str) {
+        let state = &mut *self.state();
+        if matches!(state, State::Promised) {
+            *state = State::Unanswered(cause.to_owned());
+        }
+    }
+
     fn of(label: &str, state: State) -> SharedFlag {
         Arc::new(Self {
             label: label.to_owned(),
@@ -103,7 +114,19 @@ impl Flag {
     pub fn known(&self) -> Option<bool> {
         match *self.state() {
             State::Known(holds) => Some(holds),
-            State::Tally(_) | State::Bit(_) | State::Promised => None,
+            State::Tally(_) | State::Bit(_) | State::Promised | State::Unanswered(_) => None,
+        }
+    }
+
+    /// Why it cannot be looked at, if it cannot.
+    fn unanswered(&self) -> Option<String> {
+        let label = &self.label;
+        match &*self.state() {
+            State::Promised => Some(format!("the checks of {label:?} were not settled")),
+            State::Unanswered(cause) => Some(format!(
+                "the checks of {label:?} ended without an answer, so that nothing that depends on it is opened: {cause}"
+            )),
+            State::Tally(_) | State::Bit(_) | State::Known(_) => None,
         }
     }
 
@@ -115,13 +138,15 @@ impl Flag {
 /// Shares of the flags' bits, one plane of one bit for each.
 ///
 /// # Errors
-/// What the links meet.
+/// As [`reveal`].
 pub fn bits(protocol: &mut dyn Protocol, flags: &[SharedFlag]) -> Result<Vec<Bits>> {
     look(protocol, flags)?;
     let bit = |flag: &SharedFlag| match &*flag.state() {
         State::Bit(bit) => bit.planes(0..1),
         State::Known(holds) => protocol.trivial_bits(&[u64::from(*holds)], 1, 1),
-        State::Tally(_) | State::Promised => unreachable!("it was looked at"),
+        State::Tally(_) | State::Promised | State::Unanswered(_) => {
+            unreachable!("it was looked at")
+        }
     };
     Ok(flags.iter().map(bit).collect())
 }
@@ -129,78 +154,91 @@ pub fn bits(protocol: &mut dyn Protocol, flags: &[SharedFlag]) -> Result<Vec<Bit
 /// Opens a ring sharing that depends on these flags, each of which is given once.
 ///
 /// # Errors
-/// What the links meet.
+/// What the links meet; `Misuse` for a flag without an answer.
 pub fn reveal(
     protocol: &mut dyn Protocol,
     x: Parts,
     to: Recipient,
     flags: &[SharedFlag],
 ) -> Result<Opened> {
-    let n = x[0].len();
-    match judge(protocol, to, flags)? {
-        Judged::Holds => Ok((protocol.reveal(x, to)?, Vec::new())),
-        Judged::Failed(labels) => Ok(refused(protocol, to, n, labels)),
-        Judged::Secret(fit, failed) => {
-            let mut checked = vec![vec![0; n]; protocol.parts()];
-            let mut slices: Vec<&mut [u64]> = checked.iter_mut().map(Vec::as_mut_slice).collect();
-            protocol.bit_multiply(&repeated(&fit, 1, n), x, &mut slices)?;
-            let checked: Vec<&[u64]> = checked.iter().map(Vec::as_slice).collect();
-            Ok((protocol.reveal(&checked, to)?, failed))
-        }
-    }
+    opened(protocol, to, flags, x[0].len(), |protocol, fit| {
+        let Some(fit) = fit else {
+            return protocol.reveal(x, to);
+        };
+        let kept = kept(protocol, fit, x)?;
+        protocol.reveal(&kept.iter().map(Vec::as_slice).collect::<Vec<_>>(), to)
+    })
 }
 
 /// As [`reveal`], of a binary sharing.
 ///
 /// # Errors
-/// What the links meet.
+/// As [`reveal`].
 pub fn reveal_bits(
     protocol: &mut dyn Protocol,
     x: &Bits,
     to: Recipient,
     flags: &[SharedFlag],
 ) -> Result<Opened> {
-    match judge(protocol, to, flags)? {
-        Judged::Holds => Ok((protocol.reveal_bits(x, to)?, Vec::new())),
-        Judged::Failed(labels) => Ok(refused(protocol, to, x.width() * words_of(x.len()), labels)),
-        Judged::Secret(fit, failed) => {
-            let checked = protocol.and(&repeated(&fit, x.width(), x.len()), x)?;
-            Ok((protocol.reveal_bits(&checked, to)?, failed))
-        }
-    }
+    let (width, n) = (x.width(), x.len());
+    opened(protocol, to, flags, width * words_of(n), |protocol, fit| {
+        let Some(fit) = fit else {
+            return protocol.reveal_bits(x, to);
+        };
+        let kept = protocol.and(&repeated(fit, width, n), x)?;
+        protocol.reveal_bits(&kept, to)
+    })
 }
 
 /// Opens flags to those who receive what depends on them: the labels of those that failed, where this party does.
 ///
 /// # Errors
-/// What the links meet.
+/// As [`reveal`].
 pub fn tell(
     protocol: &mut dyn Protocol,
     to: Recipient,
     flags: &[SharedFlag],
 ) -> Result<Vec<String>> {
-    match judge(protocol, to, flags)? {
-        Judged::Holds => Ok(Vec::new()),
-        Judged::Failed(labels) => Ok(refused(protocol, to, 0, labels).1),
-        Judged::Secret(_, failed) => Ok(failed),
-    }
+    Ok(opened(protocol, to, flags, 0, |_, _| Ok(None))?.1)
 }
 
 /// The same ring sharing, or zeros where a flag failed, in secret.
 ///
 /// # Errors
-/// What the links meet.
+/// As [`reveal`].
 pub fn checked(
     protocol: &mut dyn Protocol,
     x: Parts,
     flags: &[SharedFlag],
 ) -> Result<Vec<Vec<u64>>> {
-    let n = x[0].len();
     let fit = conjunction_of(protocol, flags)?;
-    let mut checked = vec![vec![0; n]; protocol.parts()];
-    let mut slices: Vec<&mut [u64]> = checked.iter_mut().map(Vec::as_mut_slice).collect();
-    protocol.bit_multiply(&repeated(&fit, 1, n), x, &mut slices)?;
-    Ok(checked)
+    kept(protocol, &fit, x)
+}
+
+/// What `open` opens, if the flags allow it: of the value itself where all know that they hold, or, given their AND, of
+/// the value multiplied by that. Where all know that one failed, there are that many words of zeros for a receiver.
+fn opened(
+    protocol: &mut dyn Protocol,
+    to: Recipient,
+    flags: &[SharedFlag],
+    words: usize,
+    open: impl FnOnce(&mut dyn Protocol, Option<&Bits>) -> Result<Option<Vec<u64>>>,
+) -> Result<Opened> {
+    Ok(match judge(protocol, to, flags)? {
+        Judged::Holds => (open(protocol, None)?, Vec::new()),
+        Judged::Failed(labels) if to.includes(protocol.party()) => (Some(vec![0; words]), labels),
+        Judged::Failed(_) => (None, Vec::new()),
+        Judged::Secret(fit, failed) => (open(protocol, Some(&fit))?, failed),
+    })
+}
+
+/// A ring sharing times one bit.
+fn kept(protocol: &mut dyn Protocol, fit: &Bits, x: Parts) -> Result<Vec<Vec<u64>>> {
+    let n = x[0].len();
+    let mut kept = vec![vec![0; n]; protocol.parts()];
+    let mut slices: Vec<&mut [u64]> = kept.iter_mut().map(Vec::as_mut_slice).collect();
+    protocol.bit_multiply(&repeated(fit, 1, n), x, &mut slices)?;
+    Ok(kept)
 }
 
 /// What stands before an opening.
@@ -282,12 +320,8 @@ struct Looked {
 
 /// Looks at those flags of which there are tallies alone.
 fn look(protocol: &mut dyn Protocol, flags: &[SharedFlag]) -> Result<Looked> {
-    let is_promised = |flag: &SharedFlag| matches!(*flag.state(), State::Promised);
-    if let Some(promised) = flags.iter().find(|flag| is_promised(flag)) {
-        return Err(Error::misuse(format!(
-            "the checks of {:?} were not settled",
-            promised.label
-        )));
+    if let Some(why) = flags.iter().find_map(|flag| flag.unanswered()) {
+        return Err(Error::misuse(why));
     }
     let is_new = |flag: &&SharedFlag| matches!(*flag.state(), State::Tally(_));
     let mut looked = Looked {
@@ -301,7 +335,7 @@ fn look(protocol: &mut dyn Protocol, flags: &[SharedFlag]) -> Result<Looked> {
         let mut states: Vec<MutexGuard<State>> = some.iter().map(|flag| flag.state()).collect();
         let tallies = states.iter().filter_map(|state| match &**state {
             State::Tally(tally) => Some(&**tally),
-            State::Bit(_) | State::Known(_) | State::Promised => None,
+            State::Bit(_) | State::Known(_) | State::Promised | State::Unanswered(_) => None,
         });
         let tallies: Vec<&Tally> = tallies.collect();
         let bits = transposed(&protocol.in_range(&tallies)?);
@@ -315,15 +349,6 @@ fn look(protocol: &mut dyn Protocol, flags: &[SharedFlag]) -> Result<Looked> {
         looked.conjunctions.push(bits.planes(last..last + 1));
     }
     Ok(looked)
-}
-
-/// What is opened in the place of a value of which all know that it is none.
-fn refused(protocol: &dyn Protocol, to: Recipient, words: usize, labels: Vec<String>) -> Opened {
-    if to.includes(protocol.party()) {
-        (Some(vec![0; words]), labels)
-    } else {
-        (None, Vec::new())
-    }
 }
 
 /// Each once, in order.

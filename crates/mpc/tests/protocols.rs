@@ -100,6 +100,11 @@ mod guards {
                 }
 
                 #[test]
+                fn flags_without_an_answer_say_why() {
+                    guards::flags_without_an_answer_say_why(stringify!($protocol));
+                }
+
+                #[test]
                 fn a_thousand_overflows() {
                     guards::overflows(stringify!($protocol), 1000);
                 }

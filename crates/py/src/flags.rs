@@ -42,6 +42,11 @@ impl Flag {
         }
     }
 
+    /// Its checks have ended without an answer, for that reason.
+    fn abandon(&self, cause: &str) {
+        self.inner.abandon(cause);
+    }
+
     /// Where in the program it stands.
     #[getter]
     fn label(&self) -> &str {

@@ -65,6 +65,19 @@ RESHAPING = {
 }
 
 
+#: They write to all of their first argument, or of each tensor of that list, and use nothing that was there.
+OVERWRITING = {
+    torch.ops.aten.copy_.default,
+    torch.ops.aten.fill_.Scalar,
+    torch.ops.aten.fill_.Tensor,
+    torch.ops.aten.zero_.default,
+    torch.ops.aten.normal_.default,
+    torch.ops.aten.uniform_.default,
+    torch.ops.aten._foreach_copy_.default,
+    torch.ops.aten._foreach_zero_.default,
+}
+
+
 def implements(*overloads: Any, scale: Rule = kept) -> Callable[[Implementation], Implementation]:
     """Enters a function into the table, with the rule of the scale that it gives."""
 
@@ -82,6 +95,7 @@ def assign(target: SecretTensor, value: Any) -> SecretTensor:
     value = as_kind_of(value, target)
     for mine, new in zip(writable(target), value._parts, strict=True):
         mine.copy_(new)
+    target._session.dependencies.overwritten(target._parts)
     return target
 
 
@@ -149,7 +163,9 @@ def _run(
             torch._C._set_grad_enabled(False)
         call.note(session, secrets, func, args, kwargs)
         expected = call.expected(operator.scale, session, func, args, kwargs)
-        operands = union([each.flags for each in secrets]) if session.dependencies.are_there else None
+        operands = None
+        if session.dependencies.are_there:
+            operands = union(each.flags for each in operator.used(args, kwargs))
         with session.dependencies.running(operands) as running:
             if is_tracing():
                 with with_constants():
@@ -213,6 +229,15 @@ class Operator(NamedTuple):
     scale: Rule
     #: Which of the results share no memory with any argument.
     fresh: tuple[bool, ...]
+    #: Whether nothing is used of what was in its first argument.
+    overwrites: bool
+    #: The names of its arguments that are written to alone.
+    outs: frozenset[str]
+
+    def used(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[SecretTensor]:
+        """The secret ones of its arguments whose values it uses."""
+        kept = {name: arg for name, arg in kwargs.items() if name not in self.outs} if self.outs else kwargs
+        return secrets_of(args[1:] if self.overwrites else args, kept)
 
 
 @cache
@@ -222,7 +247,8 @@ def _operator(func: Any) -> Operator | None:
         return None
     unsafe = func in UNSAFE_VIEWS
     fresh = tuple(value.alias_info is None and not unsafe for value in func._schema.returns)
-    return Operator(str(func), entry.implementation, entry.scale, fresh)
+    outs = frozenset(argument.name for argument in func._schema.arguments if argument.is_out)
+    return Operator(str(func), entry.implementation, entry.scale, fresh, func in OVERWRITING, outs)
 
 
 # In-place operators --------------------------------------------------------------------------------

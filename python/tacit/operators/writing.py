@@ -43,4 +43,5 @@ def zero_(target: SecretTensor) -> SecretTensor:
     """Writes zeros everywhere."""
     for part in writable(target):
         part.zero_()
+    target._session.dependencies.overwritten(target._parts)
     return target

@@ -1,7 +1,8 @@
 """A program: its functions are called, or all of it is run."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,7 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit import _core
-from tacit.errors import MisuseError, RangeError, SetupError, StoppedError, cause
+from tacit.errors import (
+    DesyncError,
+    MisuseError,
+    NetworkError,
+    PeerError,
+    RangeError,
+    SetupError,
+    StoppedError,
+    cause,
+)
 from tacit.flags import Known, each_of, union
 from tacit.riscv.arrays import (
     TYPES,
@@ -26,6 +36,7 @@ from tacit.riscv.arrays import (
     said_of,
 )
 from tacit.session import Session, session
+from tacit.shares import refused
 from tacit.tensor import SecretTensor
 
 #: Instructions that a program carries out at most, where nobody says otherwise.
@@ -127,7 +138,8 @@ class Program:
                 for a reason that the message says with the place in the program. All parties are told it.
             MisuseError: values of this party that cannot be given.
             RangeError: at whoever something was opened to, if a guarded comparison that a given tensor
-                depends on left its range; the program ran on zeros then.
+                depends on left its range, or an operator that was checked; the program ran on zeros then.
+                The error's ``outcome`` has what it left secret.
             DesyncError: the parties call different programs, or call them differently.
         """
         here, options = session(), (list(open_branches), list(oblivious), limit, self.passes_over)
@@ -141,15 +153,18 @@ class Program:
         passed = [_argument(each, names) for each in arguments]
         returns = _returns(result)
         note(here, self.file, ("riscv call", function, passed, returns, outputs, options), arrays)
-        told = here.core.call(
-            self._core,
-            function,
-            [each.for_core for each in arrays],
-            passed,
-            returns,
-            outputs,
-            options,
-        )
+        receivers = [to for _, (is_kept, to) in outputs if not is_kept]
+        receivers += [] if returns is None else [returns[0]]
+        with _telling_where_it_stops(here, arrays, receivers):
+            told = here.core.call(
+                self._core,
+                function,
+                [each.for_core for each in arrays],
+                passed,
+                returns,
+                outputs,
+                options,
+            )
         types = [arrays[place].type for place, _ in outputs]
         return _outcome(list(output or {}), types, told, arrays, returns)
 
@@ -195,16 +210,13 @@ class Program:
         outputs = [(name, *_typed(name, to, arrays)) for name, to in (output or {}).items()]
         told = [self.name, *arguments]
         note(here, self.file, ("riscv run", told, outputs, options), arrays)
-        found = here.core.run_program(
-            self._core,
-            told,
-            [each.for_core for each in arrays],
-            [
-                (name, np.dtype(TYPES[kind]).itemsize, kind[0] == "f", becomes(to))
-                for name, to, kind in outputs
-            ],
-            options,
-        )
+        wanted = [
+            (name, np.dtype(TYPES[kind]).itemsize, kind[0] == "f", becomes(to)) for name, to, kind in outputs
+        ]
+        with _telling_where_it_stops(here, arrays, [to for *_, (is_kept, to) in wanted if not is_kept]):
+            found = here.core.run_program(
+                self._core, told, [each.for_core for each in arrays], wanted, options
+            )
         return _outcome(list(output or {}), [kind for _, _, kind in outputs], found, arrays)
 
 
@@ -283,20 +295,40 @@ def _typed(name: str, to: Receiver | tuple[Receiver, str], arrays: list[Given]) 
     return to, types.pop() if types else "u8"
 
 
-def _tell(here: Session, known: Known, receivers: Sequence[int | None]) -> None:
-    """Tells those to whom something was opened whether what the program was given was in range.
-
-    Raises:
-        RangeError: at these, if it was not: the program ran on zeros.
-    """
+def _refusal(here: Session, known: Known, receivers: Sequence[int | None]) -> RangeError | None:
+    """Tells those to whom something is opened whether what the program was given was in range: the error at
+    these, if it was not. The program ran on zeros then."""
     # All before the others: what all know is told once.
-    failed = []
+    failed: list[str] = []
     for to in sorted(set(receivers), key=lambda to: -1 if to is None else to):
         if flags := each_of(known):
             here.claims.settle()
             failed += here.core.tell_flags(flags, to)
-    if failed:
-        raise RangeError.of(list(dict.fromkeys(failed)))
+    if not failed:
+        return None
+    return refused(here, list(dict.fromkeys(failed)), is_told_to_all=None in receivers)
+
+
+@contextmanager
+def _telling_where_it_stops(
+    here: Session, arrays: Sequence[Given], receivers: Sequence[int | None]
+) -> Iterator[None]:
+    """Within it a program runs. Where it stops, these receivers are told in the place of what they were to
+    learn, as they are at its end: it may have stopped because it ran on zeros.
+
+    Raises:
+        RangeError: at these, if what it was given was not in range.
+    """
+    try:
+        yield
+    except StoppedError as stopped:
+        refusal = None
+        # Of what stops this party alone the others know nothing; they end by it.
+        with suppress(PeerError, NetworkError, DesyncError):
+            refusal = _refusal(here, union(each.known for each in arrays), receivers)
+        if refusal is not None:
+            raise refusal from stopped
+        raise
 
 
 def _outcome(
@@ -312,6 +344,11 @@ def _outcome(
     for each in outputs.values():
         if isinstance(each, SecretTensor):
             each.depends(known)
-    _tell(here, known, [to for _, to, _ in opened])
     shown = [Opened(what, "all" if to is None else to, values) for what, to, values in opened]
-    return Outcome(_number(result, returns), outputs, instructions, printed, shown, dict(waited))
+    outcome = Outcome(_number(result, returns), outputs, instructions, printed, shown, dict(waited))
+    refusal = _refusal(here, known, [to for _, to, _ in opened])
+    if refusal is None:
+        return outcome
+    secret = {name: each if isinstance(each, SecretTensor) else None for name, each in outputs.items()}
+    refusal.outcome = replace(outcome, result=None, outputs=secret)
+    raise refusal

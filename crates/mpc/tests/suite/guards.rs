@@ -332,6 +332,35 @@ pub fn flags_are_bits(protocol: &str) {
     );
 }
 
+/// Whatever looks at a flag whose checks ended without an answer is told so, before anything is sent; what was answered
+/// before that stays.
+pub fn flags_without_an_answer_say_why(protocol: &str) {
+    agreed(run(protocol, usual_parties(protocol), |p| {
+        let mut flags = Vec::new();
+        let x = compared(p, &mut flags, "good", By::Relu, &[7], 20)?;
+        let (x, lost) = (x.slices(), Flag::promised("lost"));
+        lost.abandon("a link broke");
+        flags.push(lost);
+        let told = [
+            guards::reveal(p, &x, Recipient::All, &flags).map(drop),
+            guards::reveal(p, &x, Recipient::One(1), &flags).map(drop),
+            guards::tell(p, Recipient::All, &flags).map(drop),
+            guards::checked(p, &x, &flags).map(drop),
+            guards::bits(p, &flags).map(drop),
+        ];
+        for each in told {
+            let said = each.expect_err("there is no answer").to_string();
+            assert!(said.contains("the checks of \"lost\" ended"), "{said}");
+            assert!(said.ends_with("a link broke"), "{said}");
+        }
+        let answered = Flag::promised("answered");
+        answered.keep(guards::bits(p, &flags[..1])?.remove(0));
+        answered.abandon("a link broke");
+        flags[1] = answered;
+        guards::reveal(p, &x, Recipient::All, &flags)
+    }));
+}
+
 /// None of them is missed: each stands alone among numbers that fit, in a layer of its own.
 pub fn overflows(protocol: &str, layers: usize) {
     for by in [By::Relu, By::NarrowAffine] {
