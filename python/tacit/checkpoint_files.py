@@ -119,7 +119,7 @@ def read(path: Path, party: int) -> CheckpointFile:
         _refuse(path, f"{damage}; {REMEDY}")
     manifest = _manifest(content, path)
     if manifest.get("format") != FORMAT:
-        _refuse(path, "it is no checkpoint of tacit")
+        _refuse(path, f"it is no checkpoint of tacit; {REMEDY}")
     if manifest.get("version") != VERSION:
         _refuse(path, f"it is of version {str(manifest.get('version'))[:20]}, and this is version {VERSION}")
     if manifest.get("party") != party:
@@ -130,13 +130,13 @@ def read(path: Path, party: int) -> CheckpointFile:
     except RecursionError:
         is_right = False
     if not is_right:
-        _refuse(path, "its manifest is not as it should be")
+        _refuse(path, f"its manifest is not as it should be; {REMEDY}")
     if path.name != _name(party, public["step"]):
         _refuse(path, f"it is of step {public['step']}, whatever its name says")
     try:
         tensors = load(content)
     except (SafetensorError, ValueError, KeyError) as error:
-        _refuse(path, f"it cannot be read: {str(error)[:80]}")
+        _refuse(path, f"it cannot be read: {str(error)[:80]}; {REMEDY}")
     _check_tensors(path, tensors, public["tensors"])
     if damage is not None:
         _refuse(path, f"{damage}; {REMEDY}")
@@ -148,10 +148,10 @@ def _manifest(content: bytes, path: Path) -> dict[str, Any]:
     try:
         length = int.from_bytes(content[:8], "little")
         if not 2 <= length <= len(content) - 8:
-            _refuse(path, "it is cut, or no safetensors file")
+            _refuse(path, f"it is cut, or no safetensors file; {REMEDY}")
         manifest = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["manifest"])
     except (ValueError, KeyError, TypeError, RecursionError):
-        _refuse(path, "it has no manifest of a checkpoint")
+        _refuse(path, f"it has no manifest of a checkpoint; {REMEDY}")
     return manifest if isinstance(manifest, dict) else {}
 
 
@@ -250,14 +250,14 @@ def _is_tree(tree: Any, kinds: Mapping[str, Any]) -> bool:
 
 def _check_tensors(path: Path, tensors: Mapping[str, torch.Tensor], kinds: Mapping[str, Any]) -> None:
     if set(tensors) != set(kinds):
-        _refuse(path, "its tensors are not those of its manifest")
+        _refuse(path, f"its tensors are not those of its manifest; {REMEDY}")
     for name, tensor in tensors.items():
         dtype, shape, bits = kinds[name]
         expected = DTYPES[dtype]
         if bits is not None:
             expected = torch.uint8 if dtype == "bool" else torch.int64
         if tensor.dtype != expected or list(tensor.shape) != shape:
-            _refuse(path, f"{name[:80]} is not as its manifest says")
+            _refuse(path, f"{name[:80]} is not as its manifest says; {REMEDY}")
 
 
 def _refuse(path: Path, why: str) -> NoReturn:

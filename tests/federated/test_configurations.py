@@ -130,6 +130,11 @@ NOISE = 'noise = "pairs"\nsigma = 1.0\ndivisor = 2.0\n'
             "coordinator and the root",
         ),
         ("minimum_clients = -1\nreveals_single = true", "minimum_clients = -1: it is a count of clients"),
+        (
+            'bound = "none"\nchecked = true',
+            "checked = true is for vectors whose norms are validated: without that a client that lies",
+        ),
+        ("checked = 1", "checked = 1 is not true or false"),
         ("word_bits = 16", "word_bits = 16: numbers travel in 64 or 32 bits"),
         ('noise = "gauss"\nsigma = 1.0', "noise = 'gauss': known are pairs, joint"),
         ('noise = "pairs"\nsigma = 1.0', "noise without a divisor: give what the sum is divided by"),

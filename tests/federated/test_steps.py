@@ -429,6 +429,58 @@ def test_a_step_of_ones_own() -> None:
     assert isinstance(usual.steps[1], Clip)
 
 
+@pytest.mark.parametrize("to", ["all", "clients"])
+def test_what_leaves_its_range_is_no_result_in_checked_mode(to: str) -> None:
+    """Of a step of one's own."""
+
+    class Grow(Step):
+        def secret(self, held: Held) -> Held:
+            return replace(
+                held, vectors=held.vectors * (held.vectors.abs() * 2.0**18) * (held.vectors * 2.0**18)
+            )
+
+    def program(checked: bool) -> str:
+        usual = Round.of(Settings(bound="clip", norm=4.0, result_to=to, checked=checked))
+        own = replace(usual, steps=(*usual.steps[:3], Grow(), *usual.steps[3:]))
+        try:
+            own.secret(submitted(updates() / 4, torch.ones(4, dtype=torch.float64)))
+        except RoundError as failed:
+            return str(failed)
+        return "a result"
+
+    assert tacit.launch(program, False) == ["a result"] * 3
+    for told in tacit.launch(program, True):
+        assert "aten.mul.Tensor" in told
+        assert "test_steps.py" in told
+
+
+@pytest.mark.parametrize("bound", ["refuse", "clip"])
+def test_words_of_any_size_end_no_round_in_checked_mode(bound: str) -> None:
+    """They are the client's choice, who is refused."""
+    rules = Round.of(Settings(bound=bound, checked=True))
+
+    def program() -> Outcome:
+        sent = submitted(updates() / 4, torch.ones(4, dtype=torch.float64))
+        assert isinstance(sent.vectors, tacit.SecretTensor)
+        for part in sent.vectors._parts:
+            part[2] <<= 41
+        return rules.secret(sent)
+
+    expected = (updates() / 4)[[0, 1, 3]].mean(0)
+    for outcome in tacit.launch(program):
+        assert outcome.refused == {8: "norm"}
+        torch.testing.assert_close(outcome.vector, expected, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("aggregator", [name for name in AGGREGATORS if name != "fltrust"])
+def test_rounds_in_checked_mode_give_what_others_do(aggregator: str, tmp_path: Path) -> None:
+    settings = Settings(aggregator=aggregator, norm=4.0, checked=True)
+    vectors = torch.stack([Round.of(settings).client(x).vector for x in updates()])
+    secret, plain = both(settings, vectors, torch.ones(4, dtype=torch.float64), tmp_path)
+    assert secret.accepted == plain.accepted == CLIENTS
+    torch.testing.assert_close(secret.vector, plain.vector, rtol=0, atol=2e-3)
+
+
 def test_a_quotient_is_a_row_wherever_it_lies() -> None:
     """What clients send lies in a row already; what is computed of it need not."""
     words = torch.arange(12.0)

@@ -24,6 +24,7 @@
     norm = 3.0
     minimum_clients = 2
     word_bits = 64                             # 32 halves the upload of a mean with bound = "none"
+    checked = false                            # whether what servers compute is checked to stay in range
 
     [privacy]                                  # only with noise and divisor in [round]
     delta = 1e-5
@@ -100,6 +101,7 @@ _KINDS_OF_SETTINGS: dict[str, type | tuple[type, ...]] = {
     "root": (int, str),
     "coordinator": int,
     "word_bits": int,
+    "checked": bool,
 }
 _ROUND: Kinds = {
     "seconds": _NUMBER,

@@ -68,6 +68,8 @@ class Settings:
     coordinator: int | None = None
     #: In how many bits numbers travel: 64, or 32 where only a sum counts, see ``width``.
     word_bits: int = width.WHOLE
+    #: Whether what the servers compute of vectors that they have validated is checked to stay in range.
+    checked: bool = False
 
     @property
     def arguments(self) -> dict[str, float]:
@@ -110,6 +112,11 @@ def check(settings: Settings, chosen: Aggregator) -> None:
     if chosen.needs_bound and settings.bound == "none":
         raise MisuseError(
             f'{chosen.name} takes vectors whose norms are validated: bound = "refuse" or "clip"'
+        )
+    if settings.checked and settings.bound == "none":
+        raise MisuseError(
+            "checked = true is for vectors whose norms are validated: without that a client that lies makes "
+            'any number of the result, and no check tells; take bound = "refuse" or "clip"'
         )
     if chosen.needs_root and settings.root is None:
         raise MisuseError(

@@ -17,12 +17,13 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import torch
 
-from tacit import fixed
-from tacit.errors import EncodingError, MisuseError
+from tacit import checks, fixed, shares
+from tacit.errors import EncodingError, MisuseError, RangeError
 from tacit.federated import validation, width
 from tacit.federated.account import Account
 from tacit.federated.aggregators import Aggregator, Quotient, aggregator
@@ -32,7 +33,7 @@ from tacit.federated.noise import DRAWN
 from tacit.federated.settings import ROOTS, Settings, check, mechanism_of
 from tacit.federated.submission import Submitted
 from tacit.federated.validation import VECTOR_BITS
-from tacit.session import session
+from tacit.session import checked, session
 from tacit.tensor import SecretTensor
 
 #: What stands among the clients of a round for a server whose vector is the root.
@@ -117,18 +118,21 @@ class Validate(Step):
         """Shows one bit of each client."""
         if self.bound == "none":
             return held
+        # A client sends words of any size, which must not end the round: that none wraps unseen is proved.
+        with checks.proved(session()):
+            good, held = self._judged(held)
+        # A server that was shown other bits goes no further: messages carry a hash of this.
+        session().core.note(json.dumps(good.tolist()).encode())
+        return self._passed(held, good)
+
+    def _judged(self, held: Held) -> tuple[torch.Tensor, Held]:
         assert isinstance(held.vectors, SecretTensor)
         assert isinstance(held.weights, SecretTensor)
         if self.bound == "refuse":
             good = validation.within_bound(held.vectors, held.weights, is_weighted=self.is_weighted)
-        else:
-            good, factors, weights = validation.clipped(
-                held.vectors, held.weights, is_weighted=self.is_weighted
-            )
-            held = replace(held, factors=factors, weights=weights)
-        # A server that was shown other bits goes no further: messages carry a hash of this.
-        session().core.note(json.dumps(good.tolist()).encode())
-        return self._passed(held, good)
+            return good, held
+        good, factors, weights = validation.clipped(held.vectors, held.weights, is_weighted=self.is_weighted)
+        return good, replace(held, factors=factors, weights=weights)
 
     def plain(self, held: Held) -> Held:
         """By the norms themselves; of those to be shortened, 56 bounds stand for what the servers can still
@@ -245,10 +249,22 @@ class Reveal(Step):
     to: str = "all"
 
     def secret(self, held: Held) -> Held:
-        """One round, or none."""
+        """One round, or none.
+
+        Raises:
+            RoundError: in checked mode, what was computed left its range.
+        """
         joined = _joined(held)
         assert isinstance(joined, SecretTensor)
-        return replace(held, combined=joined.reveal() if self.to == "all" else joined)
+        try:
+            if self.to == "all":
+                return replace(held, combined=joined.reveal())
+            # Clients hear of no flags: servers know that they hold before anything is sealed.
+            zeros = tuple(torch.zeros(1, dtype=torch.int64) for _ in joined._parts)
+            shares.reveal(session(), zeros, None, joined.flags)
+        except RangeError as failed:
+            raise RoundError(str(failed), held.refused) from None
+        return replace(held, combined=joined)
 
     def plain(self, held: Held) -> Held:
         """All is plain."""
@@ -269,6 +285,8 @@ class Round:
     unit: float
     #: In how many bits numbers travel.
     word_bits: int = width.WHOLE
+    #: Whether what is computed is checked.
+    is_checked: bool = False
 
     @staticmethod
     def of(
@@ -303,7 +321,8 @@ class Round:
             assert account is not None
             steps += [Noise(settings.noise, settings.sigma), Spend(account)]
             unit /= settings.divisor
-        return Round((*steps, Reveal(settings.result_to)), unit, settings.word_bits)
+        steps.append(Reveal(settings.result_to))
+        return Round(steps, unit, settings.word_bits, settings.checked)
 
     def sent(self, outgoing: Outgoing) -> Outgoing:
         """What a client sends of what it learned, and of its count of examples."""
@@ -328,7 +347,8 @@ class Round:
         if {submitted.vectors._scale, submitted.weights._scale} != {scale}:
             raise MisuseError(f"clients' vectors and weights have {scale.bits} fraction bits")
         held = Held(tuple(submitted.clients), submitted.vectors, submitted.weights)
-        with session().at_scale(fixed.Scale(VECTOR_BITS)):
+        mode = checked() if self.is_checked else nullcontext()
+        with session().at_scale(fixed.Scale(VECTOR_BITS)), mode:
             for step in self.steps:
                 held = step.secret(held)
         return self._outcome(held, submitted.vectors.shape[1])
