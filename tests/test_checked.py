@@ -2,6 +2,7 @@
 
 import re
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -281,14 +282,19 @@ def test_where_a_party_is_lost_amid_checks_all_openings_say_so(tmp_path: Path) -
         # Nobody has still to wait for a share when the party is lost.
         unrelated.reveal()
         product = x * y
+        # Nor for a product, which opens nothing.
+        told_of = [tmp_path / f"{party}" for party in range(2)]
         if tacit.session().party == 2:
+            while not all(path.exists() for path in told_of):
+                time.sleep(0.01)
             raise KeyError("a program's own")
+        told_of[tacit.session().party].touch()
         told = []
         for secret in (product, product, unrelated):
             with pytest.raises(tacit.TacitError) as error:
                 opened(secret)
             told.append(f"{error.typename}: {error.value}")
-        (tmp_path / f"{tacit.session().party}").write_text("\n".join(told))
+        told_of[tacit.session().party].write_text("\n".join(told))
         raise error.value
 
     with pytest.raises((KeyError, tacit.PeerError)):
@@ -351,17 +357,27 @@ def test_what_lies_outside_of_the_block_is_not_checked() -> None:
 # Who can, and how it is said -------------------------------------------------------------------------
 
 
-def test_three_parties_of_additive_sharing_are_told_what_to_do() -> None:
-    def program() -> None:
-        shared(LARGE)
+def test_more_parties_than_two_of_additive_sharing_are_told_to_take_a_dealer() -> None:
+    def program() -> list[Any]:
+        x, y = shared(LARGE, LARGE)
+        return [isinstance(opened(each), tuple) for each in (x * y, x * 2, torch.relu(x))]
 
-    with pytest.raises(
-        tacit.MisuseError, match="for three parties of replicated sharing, and for two"
-    ) as error:
-        tacit.launch(program, checked=True, parties=3, protocol="additive", source="dealer")
-    assert "tacit.check" in str(error.value)
-    tacit.launch(program, checked=True)
-    tacit.launch(program, checked=True, parties=2, protocol="additive", source="dealer")
+    setting: dict[str, Any] = {"protocol": "additive", "parties": 3}
+    with pytest.raises(tacit.MisuseError, match=r"checked mode among 3 .* takes a dealer") as error:
+        tacit.launch(program, checked=True, **setting, source="ot")
+    message = str(error.value)
+    # What it says to do, one after another.
+    for remedy, instead in {
+        'source = "dealer"': {"source": "dealer"},
+        'protocol = "replicated"': {"protocol": "replicated"},
+        "two parties": {"parties": 2, "source": "ot"},
+        "rehearse the program with tacit.check": None,
+    }.items():
+        assert remedy in message
+        if instead is not None:
+            assert in_checks(program, **{**setting, **instead}) == [True, False, False]
+    with pytest.warns(tacit.RangeWarning, match="aten.mul.Tensor"):
+        tacit.check(program)
 
 
 def test_a_party_that_does_not_check_is_noticed() -> None:

@@ -350,7 +350,7 @@ def check_available(session: Checked) -> None:
     """
     if not session.core.checks:
         raise MisuseError(
-            "checked mode is for three parties of replicated sharing, and for two of additive sharing, not "
-            f"for {session.parties} of {session.protocol}: choose one of these, or leave checked out and "
+            f"checked mode among {session.parties} parties of {session.protocol} sharing takes a dealer: "
+            'choose source = "dealer", protocol = "replicated", or two parties; or leave checked out and '
             "rehearse the program with tacit.check"
         )

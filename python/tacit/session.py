@@ -433,9 +433,9 @@ def checked() -> Iterator[None]:
     checked, in secret, beside the computation. If one left its range there is no result: whoever was to learn
     what depends on it is told which operators failed, with their modules and lines, and nobody else is.
 
-    Three parties of replicated sharing can check, and two of additive sharing. No value below 2^20 times one
-    below 2^8 is refused; greater ones may be, where they are within two bits of what is wrong. Messages for
-    checks are sent right before something is revealed, or where much waits for them.
+    Parties of replicated sharing can check, two of additive sharing, and more with a dealer. No value below
+    2^20 times one below 2^8 is refused; greater ones may be, where they are within two bits of what is wrong.
+    Messages for checks are sent right before something is revealed, or where much waits for them.
 
     Raises:
         MisuseError: a session that has no checks.

@@ -1,11 +1,12 @@
 //! What checks of products need of a protocol ([`crate::checks`]).
 
-use crate::{Bits, Parts, Result, Shift};
+use crate::{Bits, Parts, Result, Shift, residues};
 
 /// What an operation that truncates leaves behind for its check.
 #[derive(Default)]
 pub struct Kept {
-    /// This party's summands of what is dropped: before it is truncated, a result times 2^shift, and this.
+    /// What this party has of what is dropped: before it is truncated, a result times 2^shift, and this. See
+    /// [`Checking::rests`].
     pub rest: Vec<u64>,
     /// Components of what was truncated, where the operation goes on with it and gives something else.
     pub truncated: Vec<Vec<u64>>,
@@ -34,6 +35,14 @@ pub trait Checking {
 
     /// Residues of the integers that sharings stand for, of |x| < 2^62. One round.
     fn lift(&mut self, x: &[Parts]) -> Result<Vec<Vec<u64>>>;
+
+    /// Residues of what truncations have dropped. No round where parties keep summands of it, as integers.
+    fn rests(&mut self, rests: &[&[u64]]) -> Result<Vec<Vec<u64>>> {
+        Ok(rests
+            .iter()
+            .map(|rest| residues::of_signed_words(rest))
+            .collect())
+    }
 
     /// Residues of products, element by element, of factors that are named by their places.
     fn multiply(&mut self, factors: &[Vec<u64>], pairs: &[[usize; 2]]) -> Result<Vec<Vec<u64>>>;

@@ -13,7 +13,8 @@
 //! - The integer that a sharing stands for is known modulo p at the cost of one message ([`super::checking`]): of two
 //!   summands s and t of x + 2^62 − 1 with highest bits A and B, known to different parties, x = s + t − (A + B − AB)·2^64
 //!   − 2^62 + 1, as truncations have it, and of that only AB needs interaction.
-//! - What a truncation dropped is s mod 2^f + t mod 2^f + 1 − 2^f, of which each party keeps its own summand.
+//! - What a truncation dropped is s mod 2^f + t mod 2^f + 1 − 2^f, of which each party keeps its own summand
+//!   ([`Checking::rests`]).
 //! - Of all elements of a result one random combination is looked at, with coefficients s_i·r_j modulo p. Of a product
 //!   of matrices it is (sᵀX)(Yr) (Freivalds 1977), so that what meets is as long as the inner dimension, and the work
 //!   is linear in the operands. Convolutions are products of matrices, with s for the filters and r for the places.
@@ -75,7 +76,7 @@ pub struct Product<'a> {
     pub out: usize,
     /// What was dropped, if it was truncated.
     pub shift: Option<Shift>,
-    /// This party's summands of what was dropped, if anything was.
+    /// What this party has of what was dropped, if anything was ([`crate::checking::Kept::rest`]).
     pub rest: &'a [u64],
 }
 
@@ -151,7 +152,7 @@ fn named<'a>(
 /// Why there are none.
 fn unavailable(protocol: &dyn Protocol) -> Error {
     Error::misuse(format!(
-        "checked operations are those of protocol \"replicated\" and of \"additive\" between two parties, not among {}",
+        "among {} parties of protocol \"additive\" operations are checked with source \"dealer\" alone",
         protocol.parties()
     ))
 }
@@ -202,6 +203,8 @@ fn combined(
     let mut single: HashMap<usize, usize> = HashMap::new();
     let mut sums = vec![0; COMBINATIONS * products.len()];
     let mut weights = Vec::with_capacity(products.len());
+    let rests: Vec<&[u64]> = products.iter().map(|(_, product)| product.rest).collect();
+    let rests = checking.rests(&rests)?;
     for (at, (_, product)) in products.iter().enumerate() {
         let first = &product.terms.first().ok_or_else(no_terms)?.map;
         let drawn: Vec<Weights> = (0..COMBINATIONS)
@@ -234,7 +237,7 @@ fn combined(
         }
         for (number, weights) in drawn.iter().enumerate() {
             sums[COMBINATIONS * at + number] =
-                residues::subtract(0, result(checking, weights, lifted, product));
+                residues::subtract(0, result(checking, weights, lifted, product, &rests[at]));
         }
         weights.push(drawn);
     }
@@ -291,7 +294,13 @@ fn no_terms() -> Error {
 }
 
 /// What products came to, without what was added to them: 2^f·z + d − addend·2^f, combined.
-fn result(checking: &dyn Checking, weights: &Weights, lifted: &Lifted, product: &Product) -> u64 {
+fn result(
+    checking: &dyn Checking,
+    weights: &Weights,
+    lifted: &Lifted,
+    product: &Product,
+    rest: &[u64],
+) -> u64 {
     // A narrow product may be shifted up before it is truncated.
     let dropped = product
         .shift
@@ -304,10 +313,10 @@ fn result(checking: &dyn Checking, weights: &Weights, lifted: &Lifted, product: 
         let added = weights.combine(|i| numbers[i / addend.run % numbers.len()]);
         whole = residues::subtract(whole, added);
     }
-    let rest = if product.rest.is_empty() {
+    let rest = if rest.is_empty() {
         0
     } else {
-        weights.combine(|i| residues::of_signed(product.rest[i]))
+        weights.combine(|i| rest[i])
     };
     residues::add(residues::multiply(scale, whole), rest)
 }
@@ -335,7 +344,8 @@ fn are_zero(
         }
     }
     let shifted: Vec<&[u64]> = shifted.iter().map(Vec::as_slice).collect();
-    let zero = protocol.equal_zero(&shifted, residues::BITS as usize + 4)?;
+    let bits = residues::BITS + 2 + (u64::BITS - parties.leading_zeros());
+    let zero = protocol.equal_zero(&shifted, bits as usize)?;
     // At most one of the multiples is met. A group's bit is the AND of those of its combinations.
     let met = |at: usize| {
         let mut met = zero.at(at);

@@ -1,12 +1,14 @@
-//! The two groups that values are shared in: words that add up mod 2^64, and bits that XOR.
+//! The groups that values are shared in: words that add up mod 2^64, bits that XOR, and residues of checks.
 
-use crate::blocks;
+use crate::{blocks, residues};
 
 /// How shares combine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Group {
     Additive,
     Binary,
+    /// Modulo the prime of [`residues`].
+    Residues,
 }
 
 impl Group {
@@ -14,6 +16,7 @@ impl Group {
         match self {
             Self::Additive => a.wrapping_add(b),
             Self::Binary => a ^ b,
+            Self::Residues => residues::add(a, b),
         }
     }
 
@@ -22,6 +25,7 @@ impl Group {
         match self {
             Self::Additive => change(into, other, u64::wrapping_add),
             Self::Binary => change(into, other, |a, b| a ^ b),
+            Self::Residues => change(into, other, residues::add),
         }
     }
 
@@ -37,6 +41,7 @@ impl Group {
         match self {
             Self::Additive => change(from, other, u64::wrapping_sub),
             Self::Binary => change(from, other, |a, b| a ^ b),
+            Self::Residues => change(from, other, residues::subtract),
         }
     }
 
@@ -45,6 +50,7 @@ impl Group {
         match self {
             Self::Additive => change(there, words, |there, word| word.wrapping_sub(there)),
             Self::Binary => change(there, words, |a, b| a ^ b),
+            Self::Residues => change(there, words, |there, word| residues::subtract(word, there)),
         }
     }
 }

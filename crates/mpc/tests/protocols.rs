@@ -160,7 +160,14 @@ mod checks {
             })*
         };
     }
-    checks!(plain, replicated, additive_2_dealer, additive_2_ot);
+    checks!(
+        plain,
+        replicated,
+        additive_2_dealer,
+        additive_2_ot,
+        additive_3_dealer,
+        additive_5_dealer
+    );
 }
 
 /// Guards of what would cancel without coins.

@@ -1,28 +1,42 @@
-//! What checks need between two parties ([`crate::checks`]).
+//! What checks need ([`crate::checks`]).
 //!
-//! **Lifting** x to integers modulo p = 2^31 − 1. As in [`super::truncation`], with s = x0 + 2^62 − 1, t = x1 and A, B
-//! their highest bits, |x| < 2^62 means x = s + t − (A + B − AB)·2^64 − 2^62 + 1. Shares e0 + e1 = AB mod 2^61 come of
-//! the same correlation as a truncation's by 61 bits. As e0 is uniform, e0 + e1 is AB + 2^61 as integers, unless
+//! **Lifting** x to integers modulo p = 2^31 − 1, between two parties. As in [`super::truncation`], with s = x0 + 2^62
+//! − 1, t = x1 and A, B their highest bits, |x| < 2^62 means x = s + t − (A + B − AB)·2^64 − 2^62 + 1. Shares e0 + e1 =
+//! AB mod 2^61 come of the same correlation as a truncation's by 61 bits. As e0 is uniform, e0 + e1 is AB + 2^61 as integers, unless
 //! e0 ≤ AB, which has probability 2^−60: so e0 and e1 − 2^61 add up to AB.
 //! **Rounds:** 1. **Bits:** 1 an element, from each party.
 //!
-//! **Multiplying** residues u0 + u1 and v0 + v1: taken between −p/2 and p/2 they are a sharing of an integer below 2^31
-//! each, so that their product, by [`super::products`], is that of the integers, below 2^62. Lifted, it is that of the
-//! residues. **Rounds:** 2. **Bits:** 129 for a product.
+//! **More parties** open c = x + 2^62 + r, as for a truncation ([`super::truncation`]), so that x = c − 2^62 − r +
+//! R(1 − C)·2^64 over the integers. A dealer shares r and its highest bit R modulo p too. **Rounds:** 1. **Bits:** 64 an
+//! element, from each party to each other one.
+//!
+//! **Multiplying** residues Σ u_i and Σ v_i: taken between −p/2 and p/2 these are sharings of integers, below 2^31 of
+//! two parties, so that their product, by [`super::products`], is that of the integers, below 2^62. Lifted, it is that of
+//! the residues. **Rounds:** 2. **Bits:** 129 for a product. Of n parties the integers are below n·2^30. Each one cuts
+//! its v_i into upper and lower halves of 15 and 16 bits, so that there are two products, below n²·2^45.
+//!
+//! **What a truncation dropped** two parties have as summands of an integer. More of them have a sharing of it, x − 2^f·z
+//! modulo 2^64, which is lifted.
 //!
 //! **Holding** is by comparisons.
 //!
-//! **Simulation.** A and B are opened under α and β, which their owners alone know; factors under masks of their own.
+//! **Simulation.** A and B are opened under α and β, which their owners alone know; c under r; factors under masks of
+//! their own. Shares of residues are uniform to within 2^−62.
 
 use super::{Additive, only};
 use crate::bits::{bit_at, flip};
 use crate::checking::{Checking, Hold, Kept};
-use crate::correlations::once::Column;
+use crate::correlations::drawn::Lifts;
+use crate::correlations::once::{Column, Mask};
+use crate::group::Group;
 use crate::residues::{self, PRIME, ROUND};
 use crate::{Bilinear, Bits, Operand, Parts, Result, Shift, Term, checks};
 
 /// Bits of the correlation.
 const WIDE: u32 = 61;
+
+/// Bits of the lower half of a factor among more than two parties.
+const LOWER: u32 = 16;
 
 impl Checking for Additive {
     fn keep(&mut self) {
@@ -58,24 +72,31 @@ impl Checking for Additive {
             factors.map(|residue| centred(*residue)).collect()
         };
         let [x, y] = [side(0), side(1)];
-        let n = x.len();
-        self.channel.begin_of("multiply residues", n, &[]);
-        let mut products = vec![0; n];
-        let (x, y) = ([&x[..]], [&y[..]]);
-        let term = Term {
-            map: Bilinear::Elementwise { n },
-            x: Operand::once(&x),
-            y: Operand::once(&y),
+        self.channel.begin_of("multiply residues", x.len(), &[]);
+        let products = if self.channel.parties() == 2 {
+            self.lifted_products(&x, &y)?
+        } else {
+            self.products_by_halves(&x, &y)?
         };
-        self.products(&[term], &mut products)?;
-        let lifted = self.lift_words(&products)?;
-        let mut rest = &lifted[..];
+        let mut rest = &products[..];
         let part = |pair: &[usize; 2]| {
             let (mine, others) = rest.split_at(factors[pair[0]].len());
             rest = others;
             mine.to_vec()
         };
         Ok(pairs.iter().map(part).collect())
+    }
+
+    fn rests(&mut self, rests: &[&[u64]]) -> Result<Vec<Vec<u64>>> {
+        if self.channel.parties() == 2 {
+            return Ok(rests
+                .iter()
+                .map(|rest| residues::of_signed_words(rest))
+                .collect());
+        }
+        let sharings: Vec<Vec<&[u64]>> = rests.iter().map(|rest| vec![*rest]).collect();
+        let sharings: Vec<Parts> = sharings.iter().map(Vec::as_slice).collect();
+        self.lift(&sharings)
     }
 
     fn hold(&mut self, holds: &[Hold], groups: usize) -> Result<Bits> {
@@ -98,6 +119,9 @@ impl Additive {
     fn lift_words(&mut self, x: &[u64]) -> Result<Vec<u64>> {
         if x.is_empty() {
             return Ok(Vec::new());
+        }
+        if self.channel.parties() > 2 {
+            return self.lift_with_masks(x);
         }
         let lifting = self.begin_between_two(x, WIDE)?;
         self.0.round()?;
@@ -132,8 +156,64 @@ impl Additive {
         ))
     }
 
-    /// This party's summand of what a truncation of x by so many bits drops.
-    pub(super) fn rest_of(&self, x: &[u64], bits: u32) -> Vec<u64> {
+    /// Among more than two parties.
+    fn lift_with_masks(&mut self, x: &[u64]) -> Result<Vec<u64>> {
+        let Lifts { r, residue, top } = self.supply.lifts(x.len())?;
+        let first = self.is_first();
+        let offset = if first { 1 << 62 } else { 0 };
+        let (hidden, _) = Mask::hide([r], |[r]| {
+            let masked = |(x, r): (&u64, &u64)| x.wrapping_add(*r).wrapping_add(offset);
+            x.iter().zip(r).map(masked).collect()
+        });
+        let opened = self.open(Group::Additive, hidden)?;
+        Ok(Column::spend([residue, top], |[residue, top]| {
+            let each = |(i, c): (usize, &u64)| {
+                let known = if first {
+                    residues::subtract(residues::of_word(*c), residues::of_word(offset))
+                } else {
+                    0
+                };
+                let rounds = if c >> 63 == 0 { ROUND } else { 0 };
+                let masked = residues::subtract(known, residue[i]);
+                residues::add(masked, residues::multiply(rounds, top[i]))
+            };
+            opened.iter().enumerate().map(each).collect()
+        }))
+    }
+
+    /// Residues of the products of what is so small that they are below 2^62.
+    fn lifted_products(&mut self, x: &[u64], y: &[u64]) -> Result<Vec<u64>> {
+        let n = x.len();
+        let mut products = vec![0; n];
+        let (x, y) = ([x], [y]);
+        let term = Term {
+            map: Bilinear::Elementwise { n },
+            x: Operand::once(&x),
+            y: Operand::once(&y),
+        };
+        self.products(&[term], &mut products)?;
+        self.lift_words(&products)
+    }
+
+    /// The same of more than two parties' residues.
+    fn products_by_halves(&mut self, x: &[u64], y: &[u64]) -> Result<Vec<u64>> {
+        let upper = y.iter().map(|y| ((*y as i64) >> LOWER) as u64);
+        let lower = y.iter().map(|y| y & ((1 << LOWER) - 1));
+        let halves: Vec<u64> = upper.chain(lower).collect();
+        let products = self.lifted_products(&[x, x].concat(), &halves)?;
+        let (upper, lower) = products.split_at(x.len());
+        let scale = residues::power_of_two(LOWER);
+        let whole =
+            |(upper, lower): (&u64, &u64)| residues::add(residues::multiply(scale, *upper), *lower);
+        Ok(upper.iter().zip(lower).map(whole).collect())
+    }
+
+    /// Of what a truncation of x by so many bits drops, between two parties this one's summand, among more its share.
+    pub(super) fn rest_of(&self, x: &[u64], truncated: &[u64], bits: u32) -> Vec<u64> {
+        if self.channel.parties() > 2 {
+            let rest = |(x, truncated): (&u64, &u64)| x.wrapping_sub(truncated << bits);
+            return x.iter().zip(truncated).map(rest).collect();
+        }
         let (offset, mask) = (self.offset_between_two(), (1_u64 << bits) - 1);
         let less = if self.is_first() { mask } else { 0 };
         let rest = |x: &u64| (x.wrapping_add(offset) & mask).wrapping_sub(less);

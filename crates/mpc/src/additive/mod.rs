@@ -45,7 +45,7 @@ use crate::lanes::{self, Linked, Turn, Turns};
 use crate::{
     Affine, Bilinear, Bits, Checking, Compared, Correlated, Cost, Error, Expectation, Join, Kept,
     Name, Next, Operand, Operation, OwnedLane, Parts, PartsMut, Protocol, Recipient, Rehearsal,
-    Result, Shift, Tally, Term, ThreatModel, Trust, keys, steps,
+    Result, Shift, Tally, Term, ThreatModel, Trust, keys,
 };
 use net::{Channel, Reading};
 use products::Masked;
@@ -154,11 +154,11 @@ impl Additive {
         self.channel.party() == 0
     }
 
-    /// What the check of a truncation needs, where one is asked for.
-    fn leave_behind(&mut self, is_keeping: bool, x: &[u64], shift: Shift) {
+    /// What the check of a truncation of x needs, where one is asked for.
+    fn leave_behind(&mut self, is_keeping: bool, x: &[u64], truncated: &[u64], shift: Shift) {
         self.kept = Kept::default();
-        if is_keeping && self.channel.parties() == 2 {
-            self.kept.rest = self.rest_of(x, shift.bits());
+        if is_keeping {
+            self.kept.rest = self.rest_of(x, truncated, shift.bits());
         }
     }
 }
@@ -275,7 +275,7 @@ impl Protocol for Additive {
         if let Some(shift) = truncate {
             let product = out.to_vec();
             self.truncate_split(&product, shift, out)?;
-            self.leave_behind(is_keeping, &product, shift);
+            self.leave_behind(is_keeping, &product, out, shift);
         }
         Ok(())
     }
@@ -286,7 +286,7 @@ impl Protocol for Additive {
             .begin_of(sum.name(), out.len(), &sum.parameters());
         let total = self.summed(sum)?;
         self.truncate_split(&total, sum.shift, out)?;
-        self.leave_behind(is_keeping, &total, sum.shift);
+        self.leave_behind(is_keeping, &total, out, sum.shift);
         Ok(())
     }
 
@@ -360,7 +360,7 @@ impl Protocol for Additive {
         out: PartsMut,
     ) -> Result<Option<Tally>> {
         if self.channel.parties() > 2 {
-            return steps::rectified_affine(self, sum, compared, out);
+            return self.rectified_by_steps(sum, compared, only_mut(out));
         }
         self.rectified_sum(sum, compared, only_mut(out))
     }
@@ -389,10 +389,9 @@ impl Protocol for Additive {
     }
 
     fn checking(&mut self) -> Option<&mut dyn Checking> {
-        if self.channel.parties() > 2 {
-            return None;
-        }
-        Some(self)
+        // Among more, lifting takes what a dealer makes.
+        let can_lift = self.channel.parties() == 2 || self.supply.guards();
+        can_lift.then_some(self as &mut dyn Checking)
     }
 
     fn correlated(&mut self) -> Option<&mut dyn Correlated> {

@@ -47,7 +47,7 @@ impl Batch {
     fn copied(&self, n: usize) -> Self {
         let start = self.gone;
         let copied = |(column, shape): (&Vec<u64>, Shape)| match shape {
-            Shape::Words(_) => column[start..start + n].to_vec(),
+            Shape::Words(_) | Shape::Residues => column[start..start + n].to_vec(),
             Shape::Packed(bits) => {
                 let bits = bits as usize;
                 extract(column, start * bits, n * bits).into_owned()

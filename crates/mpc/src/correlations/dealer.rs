@@ -12,6 +12,8 @@
 //! **Trust.** The dealer follows the protocol and colludes with no party: with any one of them it could
 //! open what the parties open masked. It receives no message that depends on an input.
 //!
+//! **Residues** are expanded as words, of which they are what is left modulo the prime: within 2^−62 of uniform.
+//!
 //! **Simulation.** Of each element, one party receives the derived value minus the other parties' pseudo-random shares
 //! of it, which no other word depends on: every party takes words of its stream for whole columns, whoever is
 //! corrected, and what it expanded in the place of a correction goes into nothing. Where the receiver is corrupt and
@@ -22,7 +24,7 @@
 use super::job::{ENCODED, Job, Origin, SizedColumn};
 use super::kind::{Kind, Shape};
 use super::{CHANNEL, Source};
-use crate::{Error, Name, Result};
+use crate::{Error, Name, Result, residues};
 use net::{Channel, Mesh, Reading, Turned};
 use ring::pack::{pack_low, packed_words, unpack_low};
 use ring::planes::words_of;
@@ -301,6 +303,11 @@ fn expand(stream: &mut Stream, shapes: &[SizedColumn]) -> Vec<Vec<u64>> {
     let column = |(shape, n): &SizedColumn| {
         let mut words = vec![0; shape.words(*n)];
         stream.reserve(words.len()).fill(0, &mut words);
+        if *shape == Shape::Residues {
+            words
+                .iter_mut()
+                .for_each(|word| *word = residues::of_word(*word));
+        }
         words
     };
     shapes.iter().map(column).collect()
@@ -309,7 +316,7 @@ fn expand(stream: &mut Stream, shapes: &[SizedColumn]) -> Vec<Vec<u64>> {
 /// Where these elements lie in a column that is loose: in each of its planes, if it has such.
 fn loose_places((shape, n): &SizedColumn, elements: &Range<usize>) -> Vec<Range<usize>> {
     match shape {
-        Shape::Words(_) | Shape::Packed(_) => vec![elements.clone()],
+        Shape::Words(_) | Shape::Packed(_) | Shape::Residues => vec![elements.clone()],
         Shape::Planes(planes) => (0..*planes)
             .map(|plane| {
                 let start = plane * words_of(*n);
@@ -323,18 +330,21 @@ fn loose_places((shape, n): &SizedColumn, elements: &Range<usize>) -> Vec<Range<
 fn sent_words(shape: Shape, elements: &Range<usize>) -> usize {
     match shape {
         Shape::Words(bits) => packed_words(elements.len(), bits),
+        Shape::Residues => packed_words(elements.len(), residues::BITS),
         Shape::Packed(_) | Shape::Planes(_) => shape.words(elements.len()),
     }
 }
 
 /// Of a column that is loose.
 fn packed(column: &[u64], sized: &SizedColumn, elements: &Range<usize>) -> Vec<u64> {
+    let pack = |bits| {
+        let mut words = vec![0; sent_words(sized.0, elements)];
+        pack_low(&column[elements.clone()], bits, &mut words);
+        words
+    };
     match sized.0 {
-        Shape::Words(bits) | Shape::Packed(bits) => {
-            let mut words = vec![0; sent_words(sized.0, elements)];
-            pack_low(&column[elements.clone()], bits, &mut words);
-            words
-        }
+        Shape::Words(bits) | Shape::Packed(bits) => pack(bits),
+        Shape::Residues => pack(residues::BITS),
         Shape::Planes(_) => {
             let places = loose_places(sized, elements);
             places
@@ -350,6 +360,7 @@ fn packed(column: &[u64], sized: &SizedColumn, elements: &Range<usize>) -> Vec<u
 fn correct(column: &mut [u64], sized: &SizedColumn, elements: &Range<usize>, words: &[u64]) {
     match sized.0 {
         Shape::Words(bits) => unpack_low(words, bits, &mut column[elements.clone()]),
+        Shape::Residues => unpack_low(words, residues::BITS, &mut column[elements.clone()]),
         // Those of a batch begin and end with a word.
         Shape::Packed(bits) => {
             let start = packed_words(elements.start, bits);

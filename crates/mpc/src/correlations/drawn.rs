@@ -80,6 +80,13 @@ pub(crate) struct GuardedSelections {
     pub guard: GuardColumns,
 }
 
+/// [`Kind::Lifts`].
+pub(crate) struct Lifts {
+    pub r: Mask,
+    pub residue: Column,
+    pub top: Column,
+}
+
 /// Of the upper bits c of what hides the number that is selected.
 pub(crate) struct GuardColumns {
     pub upper: Column,
@@ -132,6 +139,15 @@ impl Supply {
         Ok(BitTriples {
             left: Mask::drawn(left),
             rights,
+        })
+    }
+
+    pub fn lifts(&mut self, n: usize) -> Result<Lifts> {
+        let [r, residue, top] = self.take(Kind::Lifts, n)?;
+        Ok(Lifts {
+            r: Mask::drawn(r),
+            residue: Column::drawn(residue),
+            top: Column::drawn(top),
         })
     }
 

@@ -79,7 +79,7 @@ impl Job {
     pub fn version(&self) -> u32 {
         match self {
             Self::Batch {
-                kind: Kind::GuardedSelections { .. },
+                kind: Kind::GuardedSelections { .. } | Kind::Lifts,
                 ..
             } => GUARDED,
             _ => VERSION,
@@ -227,6 +227,7 @@ fn encode_kind(kind: Kind) -> (u64, [u64; 2]) {
         Kind::CrossBits { bits } => (7, [bits.into(), 0]),
         Kind::Selections => (8, [0, 0]),
         Kind::GuardedSelections { below, reach } => (9, [below.into(), reach.into()]),
+        Kind::Lifts => (10, [0, 0]),
     }
 }
 
@@ -271,6 +272,7 @@ fn decode_kind(words: &[u64]) -> Option<Kind> {
                 reach: within(2..=u64::from(64 - below), second)? as u32,
             }
         }
+        10 => Kind::Lifts,
         _ => return None,
     })
 }
@@ -380,6 +382,7 @@ mod tests {
             Kind::Truncations { bits: 61 },
             Kind::CrossBits { bits: 1 },
             Kind::Selections,
+            Kind::Lifts,
             guarded(2, 62),
             guarded(22, 10),
             guarded(62, 2),
@@ -418,6 +421,7 @@ mod tests {
             Kind::Squares,
             Kind::RingBits,
             Kind::Selections,
+            Kind::Lifts,
         ];
         kinds.extend([1, 2].map(|rights| Kind::BitTriples { rights }));
         for width in 1..=64 {

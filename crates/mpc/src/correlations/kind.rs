@@ -1,13 +1,14 @@
 //! The kinds of correlations, each defined by what is random and what follows from it.
 //!
 //! A batch of n correlations is a list of *columns* that all parties share: words add up mod 2^64,
-//! planes XOR. *Free* columns are uniform; *derived* ones are functions of the free ones. That is all a
-//! dealer needs to know, and what every other source must reproduce.
+//! planes XOR, residues add up modulo the prime of checks. *Free* columns are uniform; *derived* ones are
+//! functions of the free ones. That is all a dealer needs to know, and what every other source must reproduce.
 
 use crate::blocks;
 use crate::dense::{Run, concatenate};
 use crate::group::Group;
 use crate::leaves::{Leaves, Wanted};
+use crate::residues;
 use ring::pack::{packed_words, unpack_low};
 use ring::planes::words_of;
 use std::fmt;
@@ -57,6 +58,8 @@ pub enum Kind {
         /// Bits that are looked at, 2 to 64 − below.
         reach: u32,
     },
+    /// r; its residue, and its highest bit as one.
+    Lifts,
 }
 
 impl fmt::Display for Kind {
@@ -86,6 +89,7 @@ impl fmt::Display for Kind {
                     "selections, guarded by {reach} bits above the lowest {below}"
                 )
             }
+            Self::Lifts => write!(f, "words with their residues"),
         }
     }
 }
@@ -99,13 +103,15 @@ pub(crate) enum Shape {
     Packed(u32),
     /// That many planes of n bits.
     Planes(usize),
+    /// n residues, in a word each.
+    Residues,
 }
 
 impl Shape {
     /// Words in memory.
     pub fn words(self, n: usize) -> usize {
         match self {
-            Self::Words(_) => n,
+            Self::Words(_) | Self::Residues => n,
             Self::Packed(bits) => packed_words(n, bits),
             Self::Planes(planes) => planes * words_of(n),
         }
@@ -116,13 +122,14 @@ impl Shape {
         match self {
             Self::Words(_) | Self::Packed(_) => Group::Additive,
             Self::Planes(_) => Group::Binary,
+            Self::Residues => Group::Residues,
         }
     }
 
     /// A column with each packed number in a word of its own.
     pub fn loose(self, column: Vec<u64>, n: usize) -> Vec<u64> {
         match self {
-            Self::Words(_) | Self::Planes(_) => column,
+            Self::Words(_) | Self::Planes(_) | Self::Residues => column,
             Self::Packed(bits) => {
                 let mut words = vec![0; n];
                 unpack_low(&column, bits, &mut words);
@@ -137,7 +144,7 @@ impl Kind {
     pub(crate) fn free(self) -> Vec<Shape> {
         match self {
             Self::Triples => vec![Shape::Words(64); 2],
-            Self::Squares | Self::Truncations { .. } => vec![Shape::Words(64)],
+            Self::Squares | Self::Truncations { .. } | Self::Lifts => vec![Shape::Words(64)],
             Self::BitTriples { rights } => vec![Shape::Planes(1); 1 + rights],
             Self::RingBits | Self::CrossBits { .. } => vec![Shape::Planes(1)],
             Self::RingWithBits { width } => vec![Shape::Words(width as u32)],
@@ -165,6 +172,7 @@ impl Kind {
             Self::GuardedSelections { reach, .. } => {
                 [[Shape::Words(64); 2], [Shape::Packed(reach); 2]].concat()
             }
+            Self::Lifts => vec![Shape::Residues; 2],
         }
     }
 
@@ -176,7 +184,7 @@ impl Kind {
     /// The columns of several batches, each with its number of correlations, as those of one.
     pub(crate) fn join(self, batches: &[(usize, Vec<Vec<u64>>)]) -> Vec<Vec<u64>> {
         let join = |(at, shape): (usize, Shape)| match shape {
-            Shape::Words(_) => {
+            Shape::Words(_) | Shape::Residues => {
                 let columns = batches.iter().map(|(_, columns)| &columns[at][..]);
                 columns.collect::<Vec<_>>().concat()
             }
@@ -236,6 +244,10 @@ impl Kind {
                 let both = products(&upper, &upper, |c, _| c.wrapping_mul(c.wrapping_add(1)));
                 [Self::Selections.derive(free), vec![upper, both]].concat()
             }
+            Self::Lifts => vec![
+                free[0].iter().map(|r| residues::of_word(*r)).collect(),
+                free[0].iter().map(|r| r >> 63).collect(),
+            ],
         }
     }
 }

@@ -96,6 +96,7 @@ fn check_batches(name: &str, parties: usize, sizes: &[usize]) {
     if name == "dealer" {
         let guarded = |(below, reach)| Kind::GuardedSelections { below, reach };
         kinds.extend([(2, 62), (22, 10), (62, 2)].map(guarded));
+        kinds.push(Kind::Lifts);
     }
     if parties == 2 {
         kinds.extend([Kind::CrossBits { bits: 16 }, Kind::CrossBits { bits: 61 }]);

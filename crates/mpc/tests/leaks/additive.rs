@@ -8,7 +8,8 @@
 //! dealer sends to them, of which one of them is looked at. Their own shares of what is opened follow from what
 //! they saw before, so seeing the honest share is seeing the opened value, and the latter is looked at:
 //! without a mask it is the secret itself, while the honest share might still hide behind other randomness
-//! of its own.
+//! of its own. The residues of what is opened are looked at beside it, modulo the prime of checks: a residue that hides
+//! nothing agrees with them in its upper bits, and with no bits of the words.
 //!
 //! **Which ranges matter: all.** A uniform column's share masks what the honest party opens. Its share of a derived
 //! column masks the corrections that the dealer sends to the others. What it takes of its stream where it is corrected
@@ -18,6 +19,7 @@ use crate::operations::{Inputs, OPERATIONS, Operation, SECRETS, side_by_side};
 use mpc::additive::Additive;
 use mpc::correlations::dealer::Dealer;
 use mpc::{Bits, Protocol, Recipient, Result, SUMS};
+use ring::pack::{pack_low, packed_words};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use testkit::{Leak, REPETITIONS, Recorder, Shared, Transcript, run_opened};
@@ -70,10 +72,10 @@ fn ranges(operation: &str, parties: usize) -> (usize, usize) {
         }
         // 48 words of 16 spans.
         "look at guards" => sum(&[mask, one, one, one, one, one, one, one, one, one, one]),
-        "lift to integers" if parties == 2 => truncation,
-        "multiply residues" if parties == 2 => sum(&[product, truncation]),
-        // Among more there are no checks, and holds are comparisons.
-        "lift to integers" | "multiply residues" | "hold to a range" => (0, 0),
+        "lift to integers" => truncation,
+        "multiply residues" => sum(&[product, truncation]),
+        // By comparisons.
+        "hold to a range" => (0, 0),
         other => panic!("no count for {other}"),
     }
 }
@@ -91,8 +93,10 @@ struct Finding {
     heard: Transcript,
     /// The dealer's messages to the corrupt party that looks.
     dealt: Transcript,
-    /// All that is opened, and what is dealt.
+    /// All that is opened, its residues, and what is dealt.
     seen: Transcript,
+    /// Words of residues among them.
+    residues: usize,
     /// Ranges that one run takes of the honest party's stream with the dealer.
     ranges: usize,
 }
@@ -112,11 +116,21 @@ fn deal(mesh: &net::Mesh, honest: Honest, muted: Muted) -> Result<()> {
     dealer.serve()
 }
 
+/// As many whole words as they fill.
+fn packed_residues(words: &[u64]) -> Vec<u64> {
+    const BITS: u32 = 31;
+    let residues: Vec<u64> = words.iter().map(|word| word % ((1 << BITS) - 1)).collect();
+    let mut packed = vec![0; packed_words(residues.len(), BITS)];
+    pack_low(&residues, BITS, &mut packed);
+    packed.truncate(residues.len() * BITS as usize / 64);
+    packed
+}
+
 /// Runs the operation again and again; `muted` is the range of the honest party's stream that is zeroed.
 fn observe(operation: Operation, n: usize, honest: Honest, secret: u64, muted: Muted) -> Finding {
     let [heard, dealt, seen] = [(); 3].map(|()| Recorder::default());
     let echoes = [(); 3].map(|()| Recorder::default());
-    let taken = Arc::new(AtomicUsize::new(0));
+    let [taken, residues] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
     // The corrupt party that looks.
     let looking = usize::from(honest.party == 0);
     run_opened(
@@ -151,8 +165,13 @@ fn observe(operation: Operation, n: usize, honest: Honest, secret: u64, muted: M
             let from_honest = move |from| from == honest.party;
             let recorders = if me == looking {
                 heard.attach(p.channel(), from_honest);
-                let opened = seen.clone();
-                p.watch(Box::new(move |words| opened.record(words)));
+                let (opened, counted) = (seen.clone(), Arc::clone(&residues));
+                p.watch(Box::new(move |words| {
+                    let residues = packed_residues(words);
+                    counted.fetch_add(residues.len(), Ordering::Relaxed);
+                    opened.record(words);
+                    opened.record(&residues);
+                }));
                 vec![&heard, &dealt, &seen]
             } else {
                 echoes[me].attach(p.channel(), from_honest);
@@ -178,6 +197,7 @@ fn observe(operation: Operation, n: usize, honest: Honest, secret: u64, muted: M
         heard,
         dealt: dealt.transcript(),
         seen: seen.transcript(),
+        residues: residues.load(Ordering::Relaxed) / REPETITIONS,
         ranges: taken / REPETITIONS,
     }
 }
@@ -223,7 +243,7 @@ fn what_all_but_one_see_is_uniform() {
                 let (heard, dealt) = (found.heard.words(), found.dealt.words());
                 assert_eq!(
                     found.seen.words(),
-                    heard + dealt,
+                    heard + found.residues + dealt,
                     "{name}: nothing else comes"
                 );
                 let (free, derived) = ranges(name, honest.parties);

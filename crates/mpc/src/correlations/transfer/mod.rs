@@ -164,9 +164,9 @@ impl Transfer {
                 Ok(vec![plane, product.swap_remove(0).swap_remove(0)])
             }
             Kind::Selections => self.selections(n),
-            Kind::GuardedSelections { .. } => Err(Error::misuse(
-                "what guarded comparisons take is made by a dealer alone: make it with source \"dealer\", or record \
-                 the demand with the source that makes it",
+            Kind::GuardedSelections { .. } | Kind::Lifts => Err(Error::misuse(
+                "what guarded comparisons take, and checks of three and more parties, is made by a dealer alone: make it \
+                 with source \"dealer\", or record the demand with the source that makes it",
             )),
         }
     }
@@ -230,7 +230,8 @@ fn transfers(kind: Kind) -> usize {
         | Kind::RingBits
         | Kind::CrossBits { .. }
         | Kind::Selections
-        | Kind::GuardedSelections { .. } => 1,
+        | Kind::GuardedSelections { .. }
+        | Kind::Lifts => 1,
     }
 }
 

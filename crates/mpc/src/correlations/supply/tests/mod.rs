@@ -84,7 +84,7 @@ impl Source for Numbered {
         let first = self.made.fetch_add(n, Ordering::Relaxed);
         let word = |at: usize| (0..64).fold(0, |word, i| word | numbered_bit(at + i) << i);
         let column = |shape| match shape {
-            Shape::Words(_) => (first..first + n).map(|at| at as u64).collect(),
+            Shape::Words(_) | Shape::Residues => (first..first + n).map(|at| at as u64).collect(),
             Shape::Packed(bits) => {
                 let numbers: Vec<u64> = (first..first + n).map(|at| at as u64).collect();
                 let mut packed = vec![0; shape.words(n)];
