@@ -219,12 +219,13 @@ impl Session {
     }
 }
 
-fn with((open_branches, oblivious, limit, passes_over): &Said) -> Options<'_> {
+fn with((open_branches, oblivious, limit, passes_over, checked): &Said) -> Options<'_> {
     Options {
         open_branches,
         oblivious,
         limit: *limit,
         passes_over: *passes_over,
+        checked: *checked,
     }
 }
 

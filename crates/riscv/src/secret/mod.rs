@@ -10,6 +10,7 @@
 //! | [`order`], [`trees`], [`sums`] | in which order steps are done, and what many are together |
 //! | [`costs`] | what they cost, as the protocol declares |
 //! | [`operations`], [`products`], [`packing`], [`columns`] | the protocol's operations on many at once |
+//! | [`watch`], [`size`], [`claims`] | numbers of fixed point are checked to stay in range |
 //! | [`inputs`] | words that parties have are shared |
 //! | [`evaluation`] | words are computed and opened |
 //!
@@ -20,6 +21,7 @@
 
 mod arithmetic;
 mod bitwise;
+pub mod claims;
 mod columns;
 mod comparison;
 mod costs;
@@ -33,16 +35,18 @@ mod packing;
 mod products;
 mod quotient;
 mod shift;
+pub mod size;
 mod steps;
 mod sums;
 mod trees;
+pub mod watch;
 
 pub use node::Word;
 
 use crate::composed;
 use crate::real::{Fixed, Real};
 use crate::words::{Plain, Signs, Words};
-use node::{Components, Facts, Form, Native, Node, Order, Origin, low};
+use node::{Components, Facts, Form, Held, Native, Node, Order, Origin, low};
 use std::rc::Rc;
 
 /// Secret words and public ones.
@@ -79,6 +83,16 @@ fn native_of(x: &Word) -> Native {
     }
 }
 
+/// The same word, which is to be in a range where it is checked.
+fn held(x: &Word, to: Held) -> Word {
+    match x {
+        Word::Secret(_) if watch::claim() != 0 && !opaque::is_opaque(x) => {
+            made(Origin::Held(x.clone(), to), x.facts(), native_of(x))
+        }
+        _ => x.clone(),
+    }
+}
+
 fn truncated(x: &Word, bits: u32, sums: bool) -> Word {
     match x {
         Word::Public(x) => Word::Public(Plain.truncate(x, bits)),
@@ -102,8 +116,29 @@ fn truncated(x: &Word, bits: u32, sums: bool) -> Word {
 impl Words for Secret {
     type Word = Word;
 
-    fn at(&mut self, place: u32) {
+    fn at(&mut self, place: u32, address: u64) {
         node::set_place(place);
+        watch::at(address);
+    }
+
+    fn claim(&mut self, is_claimed: bool) -> bool {
+        watch::set(is_claimed)
+    }
+
+    fn held(&mut self, x: &Word, bits: u32) -> Word {
+        // What passes is below 2^(bits + 2).
+        if x.size() < size::power(bits + 2) {
+            return x.clone();
+        }
+        held(x, Held::Below(bits))
+    }
+
+    fn limited(&mut self, x: &Word, least: i64, most: i64) -> Word {
+        held(x, Held::Between(least, most))
+    }
+
+    fn proved(&mut self, x: Word, bits: u32) -> Word {
+        x.sized(size::power(bits))
     }
 
     fn unknown(&mut self) -> Word {
@@ -170,6 +205,7 @@ impl Words for Secret {
                 | Origin::Union(x, Word::Public(y))
                 | Origin::Union(Word::Public(y), x) => Some((x.clone(), *y)),
                 Origin::Difference(x, Word::Public(y)) => Some((x.clone(), y.wrapping_neg())),
+                Origin::Held(x, _) => Some((x.clone(), 0)),
                 Origin::Difference(Word::Public(x), y) if *x != 0 => {
                     let negative = arithmetic::subtract(&mut Self, &Word::Public(0), y);
                     Some((negative, *x))
@@ -341,7 +377,10 @@ impl Words for Secret {
                     ones: x.facts().ones & said.ones,
                     width: x.facts().width.min(said.width),
                 };
-                let origin = Origin::Union(x.clone(), Word::Public(0));
+                let origin = match watch::claim() {
+                    0 => Origin::Union(x.clone(), Word::Public(0)),
+                    _ => Origin::Held(x.clone(), Held::Between(least, most)),
+                };
                 made(origin, facts, native_of(x))
             }
         }
@@ -368,8 +407,12 @@ impl Words for Secret {
         let Word::Secret(node) = word else {
             return None;
         };
-        let is_said =
-            node.with_origin(|origin| matches!(origin, Some(Origin::Union(_, Word::Public(0)))));
+        let is_said = node.with_origin(|origin| {
+            matches!(
+                origin,
+                Some(Origin::Union(_, Word::Public(0)) | Origin::Held(..))
+            )
+        });
         let facts = word.facts();
         // Shorter types than int: of an int that is in no range, most of its bits say nothing.
         let is_short = facts.bits() < 32 || facts.width < 32;

@@ -4,6 +4,8 @@
 //! products by what is public are local. *Binary*: components that XOR to it; bitwise operations by what is
 //! public, shifts and extensions are local. Each form is computed when something first needs it, and kept.
 
+use super::size::{self, Size};
+use super::watch::{self, Claim};
 use crate::real::Real;
 use crate::words::Signs;
 use std::cell::{Cell, RefCell};
@@ -40,6 +42,10 @@ pub struct Node {
     pub native: Native,
     /// Where in a program it was made.
     pub place: u32,
+    /// Of which checked instruction it is, if of one.
+    pub claim: Claim,
+    /// What its magnitude is below as a number with a sign, if all claims hold; by its facts it may be less.
+    size: Size,
     /// Where its steps are in the plan that last had some, of each form: a plan looks there, and sees whose they are.
     steps: Cell<[u32; 2]>,
     state: RefCell<State>,
@@ -118,11 +124,22 @@ pub enum Origin {
     Quotient(Word, Word, u32, Signs),
     /// x / 2^bits, rounded up or down, and whether sums of such may be rounded once.
     Truncate(Word, u32, bool),
+    /// The same word, which is held to a range where that is checked.
+    Held(Word, Held),
     /// A float that is a word of fixed point. It has no form of its own.
     Real(Word, Real),
     /// Bytes of words of which some are floats, so that it has no form. Where there are none, bits of a float
     /// were to be computed with.
     Bytes(Vec<Segment>),
+}
+
+/// To what a word is held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Held {
+    /// Magnitudes below 2^bits pass, those from 3·2^bits on do not.
+    Below(u32),
+    /// No less and no more than that, with signs.
+    Between(i64, i64),
 }
 
 /// In which order words are.
@@ -268,6 +285,26 @@ impl Word {
         }
     }
 
+    /// What its magnitude is below as a number with a sign, if all claims hold.
+    #[must_use]
+    pub fn size(&self) -> Size {
+        match self {
+            Self::Public(value) => size::of_number(*value as i64),
+            Self::Secret(node) => node.size.min(size::of_facts(node.facts)),
+        }
+    }
+
+    /// This word, just made, whose magnitude is known to be below that.
+    #[must_use]
+    pub fn sized(mut self, size: Size) -> Self {
+        if let Self::Secret(node) = &mut self {
+            if let Some(node) = Rc::get_mut(node) {
+                node.size = size;
+            }
+        }
+        self
+    }
+
     /// Whether that form is there without a conversion.
     #[must_use]
     pub fn has(&self, form: Form) -> bool {
@@ -292,6 +329,11 @@ impl Node {
     /// A word to be computed.
     #[must_use]
     pub fn made(origin: Origin, facts: Facts, native: Native) -> Word {
+        let claim = watch::claim();
+        let size = match claim {
+            0 => size::UNKNOWN,
+            _ => size::of_origin(&origin),
+        };
         let state = State {
             origin: Some(origin),
             ..State::default()
@@ -300,6 +342,8 @@ impl Node {
             facts,
             native,
             place: PLACE.get(),
+            claim,
+            size,
             steps: Cell::default(),
             state: RefCell::new(state),
         }))
@@ -317,6 +361,8 @@ impl Node {
             facts,
             native: Native::Both,
             place: PLACE.get(),
+            claim: 0,
+            size: size::UNKNOWN,
             steps: Cell::default(),
             state: RefCell::new(state),
         }))
@@ -333,18 +379,22 @@ impl Node {
             facts: Facts::NONE,
             native: Native::One(Form::Arithmetic),
             place: PLACE.get(),
+            claim: 0,
+            size: size::UNKNOWN,
             steps: Cell::default(),
             state: RefCell::new(state),
         }))
     }
 
-    /// A word that a plan has its own step for, in arithmetic form alone.
+    /// A word that a plan has its own step for, in arithmetic form alone, of a known size.
     #[must_use]
-    pub fn planned() -> Rc<Self> {
+    pub fn planned(size: Size) -> Rc<Self> {
         Rc::new(Self {
             facts: Facts::NONE,
             native: Native::One(Form::Arithmetic),
             place: PLACE.get(),
+            claim: 0,
+            size,
             steps: Cell::default(),
             state: RefCell::default(),
         })
@@ -412,6 +462,7 @@ impl Origin {
             | Self::IsZero(x)
             | Self::Population(x)
             | Self::Truncate(x, ..)
+            | Self::Held(x, _)
             | Self::Real(x, _) => [Some(x), None, None],
             // They are few, and floats themselves: nothing else is made of them.
             Self::Bytes(_) => [None; 3],
