@@ -273,34 +273,36 @@ impl Tasks<'_> {
     }
 
     fn reach_all(&mut self, wanted: &[Wanted]) {
+        // Words to look at, with whom they reach where the graph does not say it, and with their plan when what they need
+        // was looked at.
         let among = self.owner.among;
-        // Words to look at; with their plan when what they need was looked at.
-        let mut left: Vec<(Wanted, Option<Plan>)> = wanted
+        let mut left: Vec<(Wanted, u64, Option<Plan>)> = wanted
             .iter()
             .rev()
-            .map(|wanted| (wanted.clone(), None))
+            .map(|wanted| (wanted.clone(), among, None))
             .collect();
-        while let Some((target, ready)) = left.pop() {
+        while let Some((target, among, ready)) = left.pop() {
             if self.has(&target.0, target.1) {
                 continue;
             }
-            // What is made for it is of its place, and depends on the same.
+            // What is made for it is of its place, and reaches whom it does.
+            let among = self.reached.among(&target.0).unwrap_or(among);
             set_place(target.0.place);
             watch::set_claim(target.0.claim);
             self.owner = Owner {
                 claim: target.0.claim,
-                among: self.reached.among(&target.0).unwrap_or(among),
+                among,
             };
             match ready {
                 None => {
                     let (at, plan) = (left.len(), Plan::of(&target));
-                    left.push((target, None));
+                    left.push((target, among, None));
                     plan.secrets(|node, form| {
                         if !self.has(node, form) {
-                            left.push(((node.clone(), form), None));
+                            left.push(((node.clone(), form), among, None));
                         }
                     });
-                    left[at].1 = Some(plan);
+                    left[at].2 = Some(plan);
                 }
                 Some(Plan::Step(step)) => {
                     self.add(target, step);
