@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit import _core
+from tacit import _core, checks
 from tacit.errors import MisuseError, RangeError, SetupError, StoppedError, cause
 from tacit.flags import Known, each_of, union
 from tacit.riscv.arrays import (
@@ -127,10 +127,12 @@ class Program:
                 for a reason that the message says with the place in the program. All parties are told it.
             MisuseError: values of this party that cannot be given.
             RangeError: at whoever something was opened to, if a guarded comparison that a given tensor
-                depends on left its range; the program ran on zeros then.
+                depends on left its range, when the program ran on zeros; or in checked mode, if a secret
+                float that this was computed of left its range, with its line in the program.
             DesyncError: the parties call different programs, or call them differently.
         """
-        here, options = session(), (list(open_branches), list(oblivious), limit, self.passes_over)
+        here = session()
+        options = (list(open_branches), list(oblivious), limit, self.passes_over, checks.is_on(here))
         within = dict(ranges or {})
         files = (said_of(public, secret), dict(output or {}), sorted(within.items()))
         told_so = [each if isinstance(each, str) else _argument(each, ()) for each in arguments]
@@ -185,9 +187,11 @@ class Program:
         Raises:
             StoppedError: as :meth:`call`; or an output that the program did not write.
             MisuseError: as :meth:`call`.
+            RangeError: as :meth:`call`.
             DesyncError: the parties run different programs, or run them differently.
         """
-        here, options = session(), (list(open_branches), list(oblivious), limit, self.passes_over)
+        here = session()
+        options = (list(open_branches), list(oblivious), limit, self.passes_over, checks.is_on(here))
         within = dict(ranges or {})
         files = (said_of(public, secret), dict(output or {}), sorted(within.items()))
         said = Said.of(self.file, public, "run", list(arguments), *files, options)
@@ -283,20 +287,15 @@ def _typed(name: str, to: Receiver | tuple[Receiver, str], arrays: list[Given]) 
     return to, types.pop() if types else "u8"
 
 
-def _tell(here: Session, known: Known, receivers: Sequence[int | None]) -> None:
-    """Tells those to whom something was opened whether what the program was given was in range.
-
-    Raises:
-        RangeError: at these, if it was not: the program ran on zeros.
-    """
+def _failed(here: Session, known: Known, receivers: Sequence[int | None]) -> list[str]:
+    """What was not in range of what the program was given, as those are told to whom something was opened."""
     # All before the others: what all know is told once.
     failed = []
     for to in sorted(set(receivers), key=lambda to: -1 if to is None else to):
         if flags := each_of(known):
             here.claims.settle()
             failed += here.core.tell_flags(flags, to)
-    if failed:
-        raise RangeError.of(list(dict.fromkeys(failed)))
+    return failed
 
 
 def _outcome(
@@ -306,12 +305,20 @@ def _outcome(
     arrays: Sequence[Given],
     returns: tuple[int | None, str, int] | None = None,
 ) -> Outcome:
-    result, had, instructions, printed, opened, waited = told
-    here, known = session(), union(each.known for each in arrays)
-    outputs = {name: left(here, kind, each) for name, kind, each in zip(names, types, had, strict=True)}
-    for each in outputs.values():
-        if isinstance(each, SecretTensor):
-            each.depends(known)
-    _tell(here, known, [to for _, to, _ in opened])
+    """What this party has learned.
+
+    Raises:
+        RangeError: something that it was to learn was out of range.
+    """
+    result, had, instructions, printed, opened, waited, failed = told
+    here, known, outputs = session(), union(each.known for each in arrays), {}
+    # Of a program that has stopped for that there are none.
+    for name, kind, (*each, flags) in zip(names, types, had, strict=not failed):
+        outputs[name] = left(here, kind, *each)
+        if isinstance(outputs[name], SecretTensor):
+            outputs[name].depends(union((known, *flags)))
+    failed += _failed(here, known, [to for _, to, _ in opened])
+    if failed:
+        raise RangeError.of(list(dict.fromkeys(failed)))
     shown = [Opened(what, "all" if to is None else to, values) for what, to, values in opened]
     return Outcome(_number(result, returns), outputs, instructions, printed, shown, dict(waited))
