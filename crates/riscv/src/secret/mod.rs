@@ -10,9 +10,9 @@
 //! | [`order`], [`trees`], [`sums`] | in which order steps are done, and what many are together |
 //! | [`costs`] | what they cost, as the protocol declares |
 //! | [`operations`], [`products`], [`packing`], [`columns`] | the protocol's operations on many at once |
-//! | [`watch`], [`size`], [`claims`] | numbers of fixed point are checked to stay in range |
+//! | [`watch`], [`size`], [`claims`], [`settling`] | numbers of fixed point are checked to stay in range |
 //! | [`inputs`] | words that parties have are shared |
-//! | [`evaluation`] | words are computed and opened |
+//! | [`evaluation`], [`opening`] | words are computed and opened |
 //!
 //! Which operations are carried out, their sizes and their order depend on the program and on public values
 //! alone, never on a secret one: the graph is made by a machine that refuses to branch, jump, load or store by a
@@ -29,11 +29,13 @@ pub mod evaluation;
 pub mod inputs;
 pub mod node;
 pub mod opaque;
+mod opening;
 mod operations;
 mod order;
 mod packing;
 mod products;
 mod quotient;
+mod settling;
 mod shift;
 pub mod size;
 mod steps;

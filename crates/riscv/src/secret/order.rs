@@ -7,9 +7,9 @@ use super::claims::{Claims, Owner, Reached};
 use super::costs;
 use super::node::{Components, Form, Node, Word, set_place};
 use super::operations::{self, Batch, Publics};
+use super::size::{self, Size};
 use super::steps::{Joint, Kind, Local, Step, Work};
 use super::steps::{local, product_of, same, step, sum_of_products};
-use super::size::{self, Size};
 use super::sums::{self, Sum, Summand, Terms};
 use super::trees::{self, Join};
 use super::watch;
@@ -242,11 +242,7 @@ impl Schedule {
 }
 
 /// All steps that are needed, each after those that it needs.
-fn plan<'p>(
-    protocol: &'p dyn Protocol,
-    wanted: &[Wanted],
-    reached: &'p Reached,
-) -> Tasks<'p> {
+fn plan<'p>(protocol: &'p dyn Protocol, wanted: &[Wanted], reached: &'p Reached) -> Tasks<'p> {
     let mut tasks = Tasks {
         protocol,
         all: Vec::new(),

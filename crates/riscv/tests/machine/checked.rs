@@ -143,10 +143,7 @@ fn products() -> Vec<Case> {
                 let two = two(words, Multiply, given);
                 of(words, Multiply, [&two, &given[2], &two])
             },
-            fits: (
-                vec![usual(3 << 16), usual(5 << 16), usual(7 << 16)],
-                105.0,
-            ),
+            fits: (vec![usual(3 << 16), usual(5 << 16), usual(7 << 16)], 105.0),
             beyond: vec![vec![usual(1 << 33), usual(1 << 33), usual(0)]],
         },
         Case {
@@ -239,7 +236,10 @@ fn comparisons() -> Vec<Case> {
         beyond: apart(),
     };
     vec![
-        integer(|words, given| two(words, Compare(Comparison::Less), given), true),
+        integer(
+            |words, given| two(words, Compare(Comparison::Less), given),
+            true,
+        ),
         integer(
             |words, given| two(words, Compare(Comparison::LessOrEqual), given),
             true,
@@ -472,11 +472,17 @@ fn what_leaves_its_range_is_told_to_its_receiver_alone() {
                 } else {
                     Vec::new()
                 };
-                assert_eq!(*failed, expected, "{protocol}: {name} of {beyond}, party {party}");
+                assert_eq!(
+                    *failed, expected,
+                    "{protocol}: {name} of {beyond}, party {party}"
+                );
                 // There is no result.
                 assert_eq!(values[0].is_some(), party == 1);
                 assert_eq!(values[0].unwrap_or(0), 0, "{protocol}: {name} of {beyond}");
-                assert_eq!(values[1].is_some_and(|value| value != 0), party == 0 && values[1] != Some(0));
+                assert_eq!(
+                    values[1].is_some_and(|value| value != 0),
+                    party == 0 && values[1] != Some(0)
+                );
             }
         }
     }
