@@ -88,6 +88,32 @@ def test_what_is_kept_is_refused_when_it_is_opened(setting: str) -> None:
         assert told == (line if party == 0 else None, line if party == 1 else None)
 
 
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("function", ["opened", "branched"])
+def test_what_a_program_opens_on_its_way_is_checked_before(function: str, setting: str) -> None:
+    """All learn it, so all are told, and the session goes on."""
+    x = salaries(20)
+
+    def call(x: Any) -> Any:
+        party, elf = tacit.session().party, tacit.riscv.load(ELF)
+        secret = {"x": (0, x if party == 0 else None)}
+        branches = ["branched"]
+        return elf.call(
+            function, ["x", "len:x"], secret=secret, result=(1, "f64"), open_branches=branches
+        ).result
+
+    def program() -> Any:
+        return failing(call, x), call(x / 1000)
+
+    small = x / 1000
+    right = (small**2).sum() if function == "opened" else small[1]
+    told = tacit.launch(program, checked=True, **SETTINGS[setting])
+    # The function that adds up is part of it.
+    assert all(refused == (f"{function} (figures_of_floats.c:6)",) for refused, _ in told), told
+    assert abs(told[1][1] - right) < 0.01
+    assert told[0][1] is None
+
+
 def test_a_tensor_is_held_to_its_range() -> None:
     x = torch.tensor([3.0, 200_001.0], dtype=torch.float64)
 

@@ -11,7 +11,7 @@ use riscv::operation::Precision::Double;
 use riscv::operation::{Comparison, Turned};
 use riscv::real::{Range, Real, float};
 use riscv::secret::Word;
-use riscv::secret::evaluation::{Fate, Settled, settle_checked};
+use riscv::secret::evaluation::{Fate, Settled, reveal, settle_checked};
 use riscv::secret::inputs::share;
 use riscv::secret::watch::{Claim, Watch};
 use riscv::{Secret, Signs, Words, fixed, ieee};
@@ -477,13 +477,58 @@ fn what_leaves_its_range_is_told_to_its_receiver_alone() {
                     "{protocol}: {name} of {beyond}, party {party}"
                 );
                 // There is no result.
-                assert_eq!(values[0].is_some(), party == 1);
-                assert_eq!(values[0].unwrap_or(0), 0, "{protocol}: {name} of {beyond}");
-                assert_eq!(
-                    values[1].is_some_and(|value| value != 0),
-                    party == 0 && values[1] != Some(0)
-                );
+                assert_eq!(values[0], (party == 1).then_some(0), "{protocol}: {name}");
+                assert_eq!(values[1].is_some(), party == 0, "{protocol}: {name}");
             }
         }
+    }
+}
+
+/// A chain of so many products of fractions.
+fn chain(words: &mut Secret, x: &Word, products: usize) -> Word {
+    let mut last = x.clone();
+    for _ in 0..products {
+        last = of(words, Multiply, [&last, x, x]);
+    }
+    last
+}
+
+/// Checks wait for an opening: however long a program is, it takes as many rounds more, and none where nothing is
+/// claimed, as of integers.
+#[test]
+fn checks_take_rounds_before_an_opening_alone() {
+    for protocol in ["replicated", "additive_2_dealer"] {
+        let rounds = run(protocol, usual_parties(protocol), |p| {
+            let mut taken = Vec::new();
+            for (products, is_integer) in [(2, false), (12, false), (12, true)] {
+                for is_checked in [false, true] {
+                    let _watch = Watch::begin(is_checked);
+                    let x = given(p, &[usual(1 << 16)]).swap_remove(0);
+                    let whole = given(p, &[Integer(3)]).swap_remove(0);
+                    let last = match is_integer {
+                        true => (0..products).fold(whole.clone(), |last, _| {
+                            let product = Secret.multiply(&last, &whole);
+                            Secret.xor(&product, &Word::Public(1))
+                        }),
+                        false => chain(&mut Secret, &x, products),
+                    };
+                    // So that all have got here.
+                    reveal(p, std::slice::from_ref(&whole), Recipient::All)?;
+                    let before = p.channel().meter().totals().rounds;
+                    let fates: [(&[Word], Fate); 1] = [(&[last], Fate::Opened(Recipient::All))];
+                    let checks: Option<&dyn Fn(Claim) -> String> = Some(&name);
+                    let told = settle_checked(p, &fates, true, checks.filter(|_| is_checked))?;
+                    assert!(told.failed.is_empty());
+                    taken.push(p.channel().meter().totals().rounds - before);
+                }
+            }
+            Ok(taken)
+        });
+        let most = |at: usize| rounds.iter().map(|taken| taken[at]).max().expect("a party");
+        let more = [0, 2, 4].map(|at| most(at + 1) - most(at));
+        println!("{protocol}: {more:?} rounds");
+        assert_eq!(more[0], more[1], "{protocol}");
+        assert!(more[0] <= 30, "{protocol}");
+        assert_eq!(more[2], 0, "{protocol}");
     }
 }
