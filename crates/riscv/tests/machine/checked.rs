@@ -291,14 +291,15 @@ fn comparisons() -> Vec<Case> {
             name: "choice among far ones, in a sum",
             compute: |words, given| {
                 let is_less = words.less(&given[0], &Word::Public(5), Signs::Unsigned);
-                let chosen = words.select(&is_less, &given[1], &given[2]);
+                let [x, y] = [1, 2].map(|at| of(words, Add, [&given[at]; 3]));
+                let chosen = words.select(&is_less, &x, &y);
                 of(words, Add, [&chosen, &given[3], &chosen])
             },
             fits: (
                 vec![
                     Integer(4),
-                    usual((1 << 60) - 1),
-                    usual(1 - (1 << 60)),
+                    usual((1 << 59) - 1),
+                    usual(1 - (1 << 59)),
                     usual(-(1 << 59)),
                 ],
                 (1_u64 << 43) as f64,
