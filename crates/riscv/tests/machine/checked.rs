@@ -2,7 +2,7 @@
 //! what was computed of them has its line in the place of a result, and nobody else hears of it.
 
 use crate::secret_floats::operation;
-use mpc::{Protocol, Recipient};
+use mpc::{Protocol, Recipient, guards};
 use riscv::operation::FloatFunction::{
     self, Add, Compare, Divide, FromInteger, Maximum, Minimum, Multiply, MultiplyAdd, Sign,
     SquareRoot, Subtract, ToInteger,
@@ -13,7 +13,7 @@ use riscv::real::{Range, Real, float};
 use riscv::secret::Word;
 use riscv::secret::evaluation::{Fate, Settled, reveal, settle_checked};
 use riscv::secret::inputs::share;
-use riscv::secret::watch::{Claim, Watch};
+use riscv::secret::watch::{Claim, LEFT, Watch};
 use riscv::{Secret, Signs, Words, fixed, ieee};
 use testkit::{run, usual_parties};
 
@@ -511,6 +511,34 @@ fn what_leaves_its_range_is_told_to_its_receiver_alone() {
                 assert_eq!(values[0], (party == 1).then_some(0), "{protocol}: {name}");
                 assert_eq!(values[1].is_some(), party == 0, "{protocol}: {name}");
             }
+        }
+    }
+}
+
+/// What is kept has its usual fraction bits, for which a whole number may be too large.
+#[test]
+fn what_is_kept_has_its_flags() {
+    for protocol in PROTOCOLS {
+        let told = run(protocol, usual_parties(protocol), |p| {
+            let _watch = Watch::begin(true);
+            let whole = given(p, &[Float(1 << 50, 0), Float(1 << 20, 0)]);
+            let kept = |at: usize| (&whole[at..=at], Fate::Fractions(8));
+            let settled = settled(p, &[kept(0), kept(1)]);
+            assert!(settled.failed.is_empty());
+            let mut told = Vec::new();
+            for flags in &settled.flags {
+                assert_eq!(flags.len(), 1);
+                told.push(guards::tell(p, Recipient::One(0), flags)?);
+            }
+            Ok(told)
+        });
+        for (party, told) in told.into_iter().enumerate() {
+            let line = if party == 0 {
+                vec![name(LEFT)]
+            } else {
+                Vec::new()
+            };
+            assert_eq!(told, [line, Vec::new()], "{protocol}");
         }
     }
 }
