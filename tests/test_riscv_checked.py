@@ -1,5 +1,5 @@
-"""The checked mode of the RISC-V machine: secret floats that leave their range have no result, and whoever was to
-learn it, alone, is told the line of the program."""
+"""The checked mode of the RISC-V machine: secret floats that leave their range have no result, and its receiver
+alone is told the line of the program."""
 
 from pathlib import Path
 from typing import Any

@@ -342,9 +342,7 @@ def receiver(to: Receiver) -> int | None:
     return None if isinstance(to, str) else to
 
 
-def left(
-    here: Session, kind: str, values: list[int] | None, own: list[list[int]] | None, scale: int
-) -> Any:
+def left(here: Session, kind: str, values: list[int] | None, own: list[list[int]] | None, scale: int) -> Any:
     """An output as Python has it: its values where they were opened to this party, or a secret tensor."""
     if own is not None:
         parts = tuple(torch.from_numpy(np.array(part, np.uint64).view(np.int64)) for part in own)

@@ -313,8 +313,8 @@ def _outcome(
     result, had, instructions, printed, opened, waited, failed = told
     here, known, outputs = session(), union(each.known for each in arrays), {}
     # Of a program that has stopped for that there are none.
-    for name, kind, (*each, flags) in zip(names, types, had, strict=not failed):
-        outputs[name] = left(here, kind, *each)
+    for name, kind, (values, own, scale, flags) in zip(names, types, had, strict=not failed):
+        outputs[name] = left(here, kind, values, own, scale)
         if isinstance(outputs[name], SecretTensor):
             outputs[name].depends(union((known, *flags)))
     failed += _failed(here, known, [to for _, to, _ in opened])

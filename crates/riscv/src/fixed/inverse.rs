@@ -15,6 +15,8 @@
 //!   and a unit, for |a/b| < 2^16 with 16 fraction bits;
 //! - √a by less than √a·2^-26 + 2 units; of a negative number it is 0.
 //!
+//! Where numbers are checked, what goes in is held to two bits less, and the steps are not looked at.
+//!
 //! By 0 a quotient is 0. There is nobody who could be told.
 //!
 //! Of numbers whose range is known ([`super::known`]) inverse and root have the fraction bits that theirs leave.

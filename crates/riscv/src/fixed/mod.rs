@@ -14,6 +14,10 @@
 //! less than one unit, 2^-s, whatever rounding mode is asked for; sums are exact; no flag is raised. There are no
 //! infinities, no NaNs, no −0.
 //!
+//! A number that leaves its range is a wrong one, without a sign of it, unless it is checked ([`crate::secret::claims`]):
+//! what is computed here of numbers of no known range is claimed to stay there, and what goes into quotients and roots to
+//! be where these are proved. Integers are none of that: they wrap, as the instruction set says.
+//!
 //! Where the range of every secret operand is known, fraction bits follow it, and what is said above of sizes does not
 //! hold: see [`known`]. A number of a known range that meets another one becomes a number as that is.
 

@@ -13,6 +13,9 @@
 //! Integers are not checked: they wrap, as the instruction set says. Nor is what is proved to stay in range, such as the
 //! steps of Newton's iteration and what is computed of numbers of a known range ([`crate::fixed::known`]).
 //!
+//! A range that somebody says is claimed where something is computed of the word: what follows from the range alone, such
+//! as a comparison with a number beyond it, is nothing that is computed.
+//!
 //! **Who is told.** A flag is of one line of the program and of those recipients that what was computed there reaches, so
 //! that nobody hears of a number that nothing it receives was made of.
 //!
@@ -20,8 +23,7 @@
 //! messages that settle them, each of which is simulated by its own argument. Whether one holds is a secret bit, which
 //! [`mpc::guards`] tells those who receive what depends on it: an output that the functionality gives.
 
-use super::node::{Form, Held, Node, Origin, Word};
-use super::order::Wanted;
+use super::node::{Form, Held, Node, Origin, Wanted, Word};
 use super::size::{self, Size};
 use super::steps::{Joint, Local, Step, Work};
 use super::watch::Claim;
@@ -107,7 +109,7 @@ impl Claims {
             Work::Joint(Joint::Multiply) => {
                 let (left, right) = step.needs.split_at(step.needs.len() / 2);
                 let pairs = left.iter().zip(right);
-                let size = size::of_products(pairs.map(|((x, _), (y, _))| [x, y]));
+                let size = size::of_products(pairs.map(|((x, _), (y, _))| [x.size(), y.size()]));
                 self.add_products(owner, &Word::Secret(target.clone()), step.clone(), size);
             }
             _ => {}

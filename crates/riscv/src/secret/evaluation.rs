@@ -3,11 +3,11 @@
 use super::Secret;
 use super::claims::Reached;
 use super::columns::{columns, rows};
-use super::node::{Components, Form, Native, Node, Origin, Word};
+use super::node::{Components, Form, Key, Native, Node, Origin, Wanted, Word};
 use super::opaque;
 use super::opening::{Door, open, opened};
 use super::operations::Publics;
-use super::order::{self, Key, Wanted, compute};
+use super::order::{self, compute};
 use super::settling::Told;
 use super::watch::{self, Claim};
 use crate::fixed::known::{Known, at_scale};

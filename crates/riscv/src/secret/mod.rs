@@ -3,7 +3,7 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | [`node`] | a secret word: origin, what is known of it, its forms |
+//! | [`node`], [`facts`] | a secret word: origin, forms; what is known of it |
 //! | [`opaque`] | floats that nobody knows, and bytes of them |
 //! | [`arithmetic`], [`bitwise`], [`comparison`], [`quotient`], [`shift`] | how words are made, by what is known of others |
 //! | [`steps`] | what computes a form of a word, and what it needs |
@@ -16,7 +16,7 @@
 //!
 //! Which operations are carried out, their sizes and their order depend on the program and on public values
 //! alone, never on a secret one: the graph is made by a machine that refuses to branch, jump, load or store by a
-//! secret, and what is known of a word ([`node::Facts`]) follows from its origin. What a party sees are the
+//! secret, and what is known of a word ([`facts::Facts`]) follows from its origin. What a party sees are the
 //! messages of the protocol's operations, each of which is simulated by what the protocol's own argument says.
 
 mod arithmetic;
@@ -26,6 +26,7 @@ mod columns;
 mod comparison;
 mod costs;
 pub mod evaluation;
+mod facts;
 pub mod inputs;
 pub mod node;
 pub mod opaque;

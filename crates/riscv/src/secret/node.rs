@@ -11,6 +11,14 @@ use crate::words::Signs;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+pub use super::facts::{Facts, low};
+
+/// A word that is to have a form.
+pub type Wanted = (Rc<Node>, Form);
+
+/// A word by where it lies, while somebody holds it.
+pub type Key = (*const Node, Form);
+
 /// Components of one word that this party holds; one that the protocol has not is 0.
 pub type Components = [u64; 2];
 
@@ -75,15 +83,6 @@ pub enum Native {
     One(Form),
     /// Both are there, or are as near.
     Both,
-}
-
-/// What everybody knows of a secret word.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Facts {
-    /// Bits that may be one; the others are zero.
-    pub ones: u64,
-    /// Its low bits, as many, say all, with their sign.
-    pub width: u32,
 }
 
 /// What a secret word is computed from. At least one operand of each is secret.
@@ -171,110 +170,6 @@ pub struct Segment {
     pub bytes: u8,
 }
 
-impl Facts {
-    /// Nothing is known.
-    pub const NONE: Self = Self {
-        ones: u64::MAX,
-        width: 64,
-    };
-
-    /// It is that number.
-    #[must_use]
-    pub fn of(value: u64) -> Self {
-        let repeated = value.leading_zeros().max(value.leading_ones());
-        Self {
-            ones: value,
-            width: (65 - repeated).min(64),
-        }
-    }
-
-    /// Below 2^bits.
-    #[must_use]
-    pub fn below(bits: u32) -> Self {
-        Self {
-            ones: low(bits),
-            width: (bits + 1).min(64),
-        }
-    }
-
-    /// These bits may be one.
-    #[must_use]
-    pub fn within(ones: u64) -> Self {
-        Self {
-            ones,
-            width: (65 - ones.leading_zeros()).min(64),
-        }
-    }
-
-    /// From −2^(width−1) on, below 2^(width−1).
-    #[must_use]
-    pub fn signed(width: u32) -> Self {
-        Self {
-            ones: u64::MAX,
-            width: width.min(64),
-        }
-    }
-
-    /// No less and no more than that.
-    #[must_use]
-    pub fn between(least: i64, most: i64) -> Self {
-        if least >= 0 {
-            return Self::below(64 - most.leading_zeros());
-        }
-        // Without its sign, each takes that many bits.
-        let bits = [least, most].map(|end| 64 - (end ^ (end >> 63)).leading_zeros());
-        Self::signed(bits[0].max(bits[1]) + 1)
-    }
-
-    /// Between what it lies as a number with a sign.
-    #[must_use]
-    pub fn ends(self) -> (i64, i64) {
-        let of_width = i64::MAX >> (64 - self.width);
-        if self.is_natural() {
-            return (0, of_width.min(self.ones as i64));
-        }
-        (-1 - of_width, of_width)
-    }
-
-    /// Of these bits, whatever else is done bit by bit to words of these widths.
-    #[must_use]
-    pub fn bitwise(ones: u64, x: Self, y: Self) -> Self {
-        let Self { ones, width } = Self::within(ones);
-        let width = width.min(x.width.max(y.width));
-        Self { ones, width }
-    }
-
-    /// The same of a sum or a difference: it has no lower ones than the words that it is made of.
-    #[must_use]
-    pub fn multiples(self, x: Self, y: Self) -> Self {
-        let lowest = (x.ones | y.ones).trailing_zeros();
-        let ones = self.ones & u64::MAX.checked_shl(lowest).unwrap_or(0);
-        Self { ones, ..self }
-    }
-
-    /// Whether its highest bit is 0.
-    #[must_use]
-    pub fn is_natural(self) -> bool {
-        self.ones >> 63 == 0
-    }
-
-    /// How many low bits there are before nothing but zeros.
-    #[must_use]
-    pub fn bits(self) -> u32 {
-        64 - self.ones.leading_zeros()
-    }
-}
-
-/// So many low ones.
-#[must_use]
-pub fn low(bits: u32) -> u64 {
-    if bits >= 64 {
-        u64::MAX
-    } else {
-        (1 << bits) - 1
-    }
-}
-
 impl Word {
     /// What is known of it.
     #[must_use]
@@ -290,7 +185,7 @@ impl Word {
     pub fn size(&self) -> Size {
         match self {
             Self::Public(value) => size::of_number(*value as i64),
-            Self::Secret(node) => node.size.min(size::of_facts(node.facts)),
+            Self::Secret(node) => node.size.min(node.facts.size()),
         }
     }
 
@@ -332,7 +227,7 @@ impl Node {
         let claim = watch::claim();
         let size = match claim {
             0 => size::UNKNOWN,
-            _ => size::of_origin(&origin),
+            _ => origin.size(),
         };
         let state = State {
             origin: Some(origin),
@@ -441,6 +336,31 @@ impl Node {
 }
 
 impl Origin {
+    /// What a checked word that is made so is no more than.
+    fn size(&self) -> Size {
+        let scaled = |x: &Word, by: u64| size::held(x.size() * size::of_number(by as i64));
+        match self {
+            Self::Sum(x, y) | Self::Difference(x, y) | Self::Union(x, y) => {
+                size::of_sum([x.size(), y.size()].into_iter())
+            }
+            Self::Product(x, Word::Public(by)) | Self::Product(Word::Public(by), x) => {
+                scaled(x, *by)
+            }
+            Self::Product(x, y) => {
+                size::held(size::of_products([[x.size(), y.size()]].into_iter()))
+            }
+            Self::ShiftLeft(x, places) => scaled(x, 1 << places),
+            Self::Truncate(x, bits, _) => size::truncated(x.size(), *bits),
+            Self::Extreme(x, y, ..) => x.size().max(y.size()),
+            Self::Held(x, Held::Below(bits)) => x.size().min(size::passing(*bits)),
+            Self::Held(x, Held::Between(least, most)) => {
+                let ends = size::of_number(*least).max(size::of_number(*most));
+                x.size().min(ends)
+            }
+            _ => size::UNKNOWN,
+        }
+    }
+
     /// The words that it is made of, but for bytes.
     pub(super) fn words(&self) -> [Option<&Word>; 3] {
         match self {

@@ -2,8 +2,7 @@
 //! ([`mpc::guards`]) these are opened with them, to the same recipients, and a value whose flag fails is zeros.
 
 use super::columns::{columns, slices};
-use super::node::{Components, Facts, Form, low};
-use super::order::{Key, Wanted};
+use super::node::{Components, Facts, Form, Key, Wanted, low};
 use super::packing::Places;
 use crate::words::{Plain, Signs, Words};
 use mpc::{Lane, Opened, Protocol, Recipient, Result, SharedFlag, guards};

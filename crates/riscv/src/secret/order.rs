@@ -5,7 +5,7 @@
 
 use super::claims::{Claims, Owner, Reached};
 use super::costs;
-use super::node::{Components, Form, Node, Word, set_place};
+use super::node::{Components, Form, Node, Wanted, Word, set_place};
 use super::operations::{self, Batch, Publics};
 use super::size::{self, Size};
 use super::steps::{Joint, Kind, Local, Step, Work};
@@ -17,12 +17,6 @@ use mpc::{Cost, Lane, Protocol, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::mpsc::channel;
-
-/// A word that is to have a form.
-pub type Wanted = (Rc<Node>, Form);
-
-/// A word by where it lies, while somebody holds it.
-pub type Key = (*const Node, Form);
 
 /// A step that is wanted.
 struct Task {
@@ -410,7 +404,8 @@ impl Tasks<'_> {
         let mut summands = terms.others;
         for (negative, products) in [false, true].into_iter().zip(terms.products) {
             if !products.is_empty() {
-                let size = size::of_products(products.iter().map(|[x, y]| [x, y]));
+                let size =
+                    size::of_products(products.iter().map(|pair| pair.each_ref().map(Word::size)));
                 let step = sum_of_products(products);
                 let sum = self.planned(step.clone(), size::held(size));
                 self.claims.add_products(self.owner, &sum, step, size);

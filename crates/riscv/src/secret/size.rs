@@ -1,8 +1,6 @@
 //! How large checked words are: a bound of their magnitudes that holds if all claims do, so that what surely stays in
 //! range needs no claim. Whatever is held to 2^b passes below 3·2^b ([`mpc::checks`]).
 
-use super::node::{Facts, Held, Origin, Word};
-
 /// Magnitudes are below it. It is rounded up.
 pub type Size = f32;
 
@@ -39,16 +37,6 @@ pub fn of_number(value: i64) -> Size {
     value.unsigned_abs() as Size * ROUNDED
 }
 
-/// By what everybody knows of it.
-#[must_use]
-pub fn of_facts(facts: Facts) -> Size {
-    if facts.is_natural() {
-        power(facts.bits().min(facts.width))
-    } else {
-        power(facts.width - 1)
-    }
-}
-
 /// Of the sum of magnitudes, which are held where that is more than a word has.
 #[must_use]
 pub fn of_sum(sizes: impl Iterator<Item = Size>) -> Size {
@@ -67,10 +55,10 @@ pub fn truncated(size: Size, bits: u32) -> Size {
     held(size) / power(bits) + 1.0
 }
 
-/// Of products.
+/// Of sums of products of numbers of these sizes.
 #[must_use]
-pub fn of_products<'w>(pairs: impl Iterator<Item = [&'w Word; 2]>) -> Size {
-    pairs.map(|[x, y]| x.size() * y.size()).sum::<Size>() * ROUNDED
+pub fn of_products(pairs: impl Iterator<Item = [Size; 2]>) -> Size {
+    pairs.map(|[x, y]| x * y).sum::<Size>() * ROUNDED
 }
 
 /// How many bits a factor is held to whose product by a public number is to have a word.
@@ -78,27 +66,4 @@ pub fn of_products<'w>(pairs: impl Iterator<Item = [&'w Word; 2]>) -> Size {
 pub fn of_factor(by: u64) -> u32 {
     let bits = 64 - (by as i64).unsigned_abs().leading_zeros();
     WORD.saturating_sub(bits).max(1)
-}
-
-/// Of a checked word that is made so.
-#[must_use]
-pub fn of_origin(origin: &Origin) -> Size {
-    let scaled = |x: &Word, by: u64| held(x.size() * of_number(by as i64));
-    match origin {
-        Origin::Sum(x, y) | Origin::Difference(x, y) | Origin::Union(x, y) => {
-            of_sum([x.size(), y.size()].into_iter())
-        }
-        Origin::Product(x, Word::Public(by)) | Origin::Product(Word::Public(by), x) => {
-            scaled(x, *by)
-        }
-        Origin::Product(x, y) => held(of_products([[x, y]].into_iter())),
-        Origin::ShiftLeft(x, places) => scaled(x, 1 << places),
-        Origin::Truncate(x, bits, _) => truncated(x.size(), *bits),
-        Origin::Extreme(x, y, ..) => x.size().max(y.size()),
-        Origin::Held(x, Held::Below(bits)) => x.size().min(passing(*bits)),
-        Origin::Held(x, Held::Between(least, most)) => {
-            x.size().min(of_number(*least).max(of_number(*most)))
-        }
-        _ => UNKNOWN,
-    }
 }
