@@ -1,5 +1,5 @@
-"""The checked mode of the RISC-V machine: secret floats that leave their range have no result, and its receiver
-alone is told the line of the program."""
+"""The checked mode of the RISC-V machine: secret floats that leave their range have no result, and who was to
+learn it is told the line of the program, and nobody else is."""
 
 from pathlib import Path
 from typing import Any
