@@ -235,7 +235,7 @@ class Session:
         arguments: list[tuple[str, int]],
         result: tuple[int | None, str, int] | None,
         outputs: list[tuple[int, tuple[bool, int | None]]],
-        options: tuple[list[str], list[str], int, bool],
+        options: tuple[list[str], list[str], int, bool, bool],
     ) -> Told: ...
     def run_program(
         self,
@@ -243,7 +243,7 @@ class Session:
         arguments: list[str],
         inputs: list[Given],
         outputs: list[tuple[str, int, bool, tuple[bool, int | None]]],
-        options: tuple[list[str], list[str], int, bool],
+        options: tuple[list[str], list[str], int, bool, bool],
     ) -> Told: ...
     def set_label(self, label: str) -> str: ...
     def note(self, parameters: bytes) -> None: ...
@@ -322,15 +322,16 @@ class Given:
         range: tuple[float, float] | None,  # noqa: A002 (as the core calls it)
     ) -> None: ...
 
-#: The result or status, outputs (values, or shares and their fraction bits), instructions, what was printed,
-#: what was opened, for what messages were waited, in seconds.
+#: The result or status, outputs (values, or shares, their fraction bits and flags), instructions, what was
+#: printed, what was opened, for what messages were waited, in seconds, and what left its range.
 Told = tuple[
     int | None,
-    list[tuple[list[int] | None, list[list[int]] | None, int]],
+    list[tuple[list[int] | None, list[list[int]] | None, int, list[Flag]]],
     int,
     bytes,
     list[tuple[str, int | None, int]],
     list[tuple[str, float]],
+    list[str],
 ]
 
 class Door:

@@ -26,6 +26,11 @@ impl Flag {
 }
 
 impl Flag {
+    /// As the protocol has it.
+    pub fn of(inner: SharedFlag) -> Self {
+        Self { inner }
+    }
+
     /// As the protocol takes it.
     pub fn shared(&self) -> SharedFlag {
         self.inner.clone()

@@ -1,6 +1,7 @@
 //! Compiled programs in a session.
 
 use crate::errors::raise;
+use crate::flags::Flag;
 use crate::session::Session;
 use ::riscv::Signs;
 use ::riscv::arrays::{Array, Content};
@@ -9,7 +10,7 @@ use ::riscv::execution::{Opened, Options, Waited};
 use ::riscv::real::Range;
 use ::riscv::runs::{Output, Run, run};
 use ::riscv::secret::evaluation::{Fate, Learned};
-use mpc::{Error, Recipient};
+use mpc::{Error, Recipient, SharedFlag};
 use pyo3::prelude::*;
 
 /// A compiled program for RISC-V.
@@ -106,15 +107,15 @@ type Becomes = (bool, Option<usize>);
 /// What was opened: what it is, to whom, and how many values.
 type Shown = (String, Option<usize>, u64);
 
-/// Of an output: its values, or this party's shares, and the fraction bits of these.
-type Had = (Option<Vec<u64>>, Option<Vec<Vec<u64>>>, u8);
+/// Of an output: its values, or this party's shares, the fraction bits of these, and flags that they depend on.
+type Had = (Option<Vec<u64>>, Option<Vec<Vec<u64>>>, u8, Vec<Flag>);
 
 /// What a function returns: to whom it is opened, whether it is a float ("f") or an integer without sign or with one
 /// ("u", "i"), and its bytes; of an integer that nobody has said anything of the kind is empty.
 type Returns = (Option<usize>, String, u8);
 
-/// What is learned: the result or status, outputs, instructions, what was printed, what was opened, and for what
-/// messages were waited, in seconds.
+/// What is learned: the result or status, outputs, instructions, what was printed, what was opened, for what messages
+/// were waited, in seconds, and what left its range of what this party was to learn.
 type Told = (
     Option<u64>,
     Vec<Had>,
@@ -122,11 +123,12 @@ type Told = (
     Vec<u8>,
     Vec<Shown>,
     Vec<(String, f64)>,
+    Vec<String>,
 );
 
-/// Functions whose branches are opened, objects that are oblivious, instructions at most, and whether it goes on where
-/// secrets stop it.
-type Said = (Vec<String>, Vec<String>, u64, bool);
+/// Functions whose branches are opened, objects that are oblivious, instructions at most, whether it goes on where
+/// secrets stop it, and whether it is checked.
+type Said = (Vec<String>, Vec<String>, u64, bool, bool);
 
 #[pymethods]
 impl Session {
@@ -170,11 +172,12 @@ impl Session {
         let learned = computed.map_err(raise)?;
         Ok((
             learned.result,
-            learned.outputs.into_iter().map(had).collect(),
+            had(learned.outputs, learned.flags),
             learned.instructions,
             learned.printed,
             learned.opened.into_iter().map(shown).collect(),
             learned.waited.into_iter().map(waited).collect(),
+            learned.failed,
         ))
     }
 
@@ -210,21 +213,23 @@ impl Session {
         let learned = computed.map_err(raise)?;
         Ok((
             Some(learned.status),
-            learned.outputs.into_iter().map(had).collect(),
+            had(learned.outputs, learned.flags),
             learned.instructions,
             learned.printed,
             learned.opened.into_iter().map(shown).collect(),
             learned.waited.into_iter().map(waited).collect(),
+            learned.failed,
         ))
     }
 }
 
-fn with((open_branches, oblivious, limit, passes_over): &Said) -> Options<'_> {
+fn with((open_branches, oblivious, limit, passes_over, checked): &Said) -> Options<'_> {
     Options {
         open_branches,
         oblivious,
         limit: *limit,
         passes_over: *passes_over,
+        checked: *checked,
     }
 }
 
@@ -259,13 +264,17 @@ fn returned(session: &::session::Session, (to, kind, bytes): Returns) -> mpc::Re
     Ok(Returned { to, kind })
 }
 
-fn had(learned: Learned) -> Had {
-    match learned {
-        Learned::Nothing => (None, None, 0),
-        Learned::Values(values) => (Some(values), None, 0),
-        Learned::Shares(parts) => (None, Some(parts), 0),
-        Learned::Fractions(parts, scale) => (None, Some(parts), scale),
-    }
+fn had(outputs: Vec<Learned>, flags: Vec<Vec<SharedFlag>>) -> Vec<Had> {
+    let one = |(learned, flags): (Learned, Vec<SharedFlag>)| {
+        let flags = flags.into_iter().map(Flag::of).collect();
+        match learned {
+            Learned::Nothing => (None, None, 0, flags),
+            Learned::Values(values) => (Some(values), None, 0, flags),
+            Learned::Shares(parts) => (None, Some(parts), 0, flags),
+            Learned::Fractions(parts, scale) => (None, Some(parts), scale, flags),
+        }
+    };
+    outputs.into_iter().zip(flags).map(one).collect()
 }
 
 fn waited(Waited { what, seconds }: Waited) -> (String, f64) {

@@ -70,4 +70,27 @@ double between(const double *values, double least, double most) {
     return tacit_real_range(values[0], least, most);
 }
 
+/* The equations of least squares: what columns are by each other and by y, of which the sums come last. */
+void equations(const double *x, const double *y, uint64_t rows, uint64_t columns, double *out) {
+    for (uint64_t i = 0; i < columns; i++)
+        for (uint64_t j = 0; j <= columns; j++) {
+            double sum = 0;
+            for (uint64_t at = 0; at < rows; at++)
+                sum += x[at * columns + i] * (j < columns ? x[at * columns + j] : y[at]);
+            out[i * (columns + 1) + j] = sum;
+        }
+}
+
+/* Goes on by what it opens. */
+double opened(const double *values, uint64_t count) {
+    double sum = squares(values, count);
+    return tacit_reveal(sum > 1000) ? sum : 0;
+}
+
+double branched(const double *values, uint64_t count) {
+    double sum = squares(values, count);
+    if (sum > 1000) values++;
+    return values[0];
+}
+
 void _start(void) {}

@@ -1,10 +1,12 @@
 //! What programs are given: integers of one length, in memory or in a file.
 
+use crate::fixed::within;
 use crate::memory::Memory;
-use crate::real::{FINEST, Fixed, ROOM, Range, Real, SCALE};
+use crate::real::{ENCODED, FINEST, Fixed, ROOM, Range, Real, SCALE};
 use crate::secret::evaluation::of_summands;
 use crate::secret::inputs::{Input, share_all};
-use crate::secret::{Secret, Word};
+use crate::secret::size::power;
+use crate::secret::{Secret, Word, watch};
 use crate::words::Words;
 use mpc::{Error, Protocol, Result};
 
@@ -151,10 +153,20 @@ impl Array {
         })
     }
 
-    /// The words that lie in memory.
+    /// The words that lie in memory. Those that nobody has are held to their range where that is checked; whoever has
+    /// others has looked.
     fn decoded(&self, words: Vec<Word>) -> Vec<Word> {
         if let Some(real) = self.real() {
-            return words.iter().map(|word| Secret.float(word, real)).collect();
+            let is_owned = matches!(self.content, Content::Secret { .. });
+            let word = |word: Word| match real.fixed.range {
+                None if is_owned => word.sized(power(ENCODED)),
+                Some(_) if !is_owned => within(&mut Secret, &word, real.fixed),
+                _ => word,
+            };
+            return words
+                .into_iter()
+                .map(|each| Secret.float(&word(each), real))
+                .collect();
         }
         let bounded = |(least, most)| move |word: &Word| Secret.bounded(word, least, most);
         match self.range.and_then(|range| self.ends(range)) {
@@ -195,7 +207,8 @@ impl Array {
         }))
     }
 
-    /// Puts it into memory, as a region of its own. `shared` are its words, where it was shared.
+    /// Puts it into memory, as a region of its own. `shared` are its words, where it was shared; `at` is its place among
+    /// all that a program is given.
     ///
     /// # Errors
     /// `Stopped` where there is no room.
@@ -204,6 +217,7 @@ impl Array {
         memory: &mut Memory<Word>,
         place: u64,
         shared: Option<Vec<Word>>,
+        at: usize,
     ) -> Result<()> {
         let stopped = |fault: crate::Fault| Error::stopped(format!("{}: {fault}", self.name));
         let words = match &self.content {
@@ -212,7 +226,11 @@ impl Array {
             }
             Content::Secret { .. } => self.decoded(shared.expect("it was shared")),
             Content::Shared(parts) | Content::Fractions(parts, _) => {
-                self.decoded(of_summands(parts))
+                watch::at_given(at);
+                let claimed = watch::set(true);
+                let words = self.decoded(of_summands(parts));
+                watch::set(claimed);
+                words
             }
         };
         let room = vec![0; self.size() as usize];

@@ -4,16 +4,17 @@
 //! nothing mapped around it, so that a program that reads beyond its end is stopped.
 
 use crate::arrays::{Array, check_length, share_arrays};
-use crate::execution::{Execution, Left, Opened, Options, Waited, settle};
+use crate::execution::{Execution, Finished, Left, Opened, Options, Waited};
 use crate::fault::Fault;
 use crate::machine::{Machine, RETURNED, register};
 use crate::memory::MOST;
 use crate::program::Program;
 use crate::secret::evaluation::{Fate, Learned};
+use crate::secret::watch::Watch;
 use crate::secret::{Secret, Word, opaque};
 use crate::system::System;
 use crate::words::{Signs, Words};
-use mpc::{Error, Protocol, Recipient, Result};
+use mpc::{Error, Protocol, Recipient, Result, SharedFlag};
 
 /// That are passed in registers of integers, and in those of floats.
 const ARGUMENTS: usize = 8;
@@ -147,6 +148,10 @@ pub struct Outcome {
     pub instructions: u64,
     /// For what messages were waited.
     pub waited: Vec<Waited>,
+    /// Of each output that is kept, what it depends on where that was checked.
+    pub flags: Vec<Vec<SharedFlag>>,
+    /// What left its range of what this party was to learn, by lines of the program: there is no result then.
+    pub failed: Vec<String>,
 }
 
 /// Calls a function.
@@ -166,13 +171,14 @@ pub fn call(protocol: &mut dyn Protocol, call: &Call) -> Result<Outcome> {
         .iter()
         .map(|array| array.name.as_str())
         .collect();
+    let _watch = Watch::begin(call.options.checked);
     let machine = call.options.machine(call.program, &names);
     let mut machine = machine.map_err(stopped)?;
     let places = places(call).map_err(stopped)?;
     protocol.channel().take_waited();
-    let shared = share_arrays(protocol, call.arrays)?;
-    for ((array, place), shared) in call.arrays.iter().zip(&places).zip(shared) {
-        array.lay(&mut machine.memory, *place, shared)?;
+    let mut shared = share_arrays(protocol, call.arrays)?;
+    for (at, (array, place)) in call.arrays.iter().zip(&places).enumerate() {
+        array.lay(&mut machine.memory, *place, shared[at].take(), at)?;
         if call.options.oblivious.contains(&array.name) {
             machine.mark_oblivious(*place..*place + array.size());
         }
@@ -183,26 +189,44 @@ pub fn call(protocol: &mut dyn Protocol, call: &Call) -> Result<Outcome> {
     for (number, float) in (register::FLOAT_ARGUMENT..).zip(floats) {
         machine.set_float_register(number, float);
     }
-    let mut execution = Execution::new(call.program, machine, system);
-    if let Some(status) = execution.drive(protocol, Some(RETURNED))? {
+    let given = names.into_iter().map(str::to_owned).collect();
+    let given = call.options.checked.then_some(given);
+    let mut execution = Execution::new(call.program, machine, system).checked(given);
+    let driven = execution.drive(protocol, Some(RETURNED));
+    if !execution.failed().is_empty() {
+        return Ok(outcome(&execution, protocol, Finished::failed(&execution)));
+    }
+    if let Some(status) = driven? {
         let name = call.function;
         return Err(execution.ended(&format!(
             "{name} ended the program with status {status} in the place of returning"
         )));
     }
     let left = left(&mut execution, call, &places)?;
-    let (mut learned, settled) = settle(protocol, &left)?;
-    let mut opened = execution.opened();
-    opened.extend(settled);
-    let result = call.result.map(|_| learned.remove(0));
+    let mut finished = execution.finish(protocol, &left)?;
+    let result = call.result.map(|_| {
+        finished.flags.remove(0);
+        finished.learned.remove(0)
+    });
+    let result = result.and_then(|result| result.values().map(|values| values[0]));
     Ok(Outcome {
-        result: result.and_then(|result| result.values().map(|values| values[0])),
-        outputs: learned,
+        result,
+        ..outcome(&execution, protocol, finished)
+    })
+}
+
+/// Without the result.
+fn outcome(execution: &Execution, protocol: &mut dyn Protocol, finished: Finished) -> Outcome {
+    Outcome {
+        result: None,
+        outputs: finished.learned,
         printed: execution.system.printed().to_vec(),
         instructions: execution.machine.carried_out(),
         waited: execution.waited(protocol),
-        opened,
-    })
+        opened: finished.opened,
+        flags: finished.flags,
+        failed: finished.failed,
+    }
 }
 
 /// The result, if anybody is to learn it, and the arrays of which something becomes.

@@ -7,10 +7,12 @@ use crate::memory::MOST;
 use crate::places::Place;
 use crate::program::Program;
 use crate::runtime::SOURCES;
-use crate::secret::evaluation::{self, Fate, Learned, reveal};
+use crate::secret::evaluation::{Fate, Learned, Settled, settle_checked};
+use crate::secret::opening::confirm;
+use crate::secret::watch::{Claim, GIVEN, LEFT};
 use crate::secret::{Secret, Word};
 use crate::system::{Answer, Opening, System};
-use mpc::{Error, Protocol, Recipient, Result};
+use mpc::{Error, Protocol, Recipient, Result, SharedFlag};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Instructions after which it is asked whether the user, or another party, has ended all.
@@ -44,6 +46,8 @@ pub struct Options<'a> {
     pub limit: u64,
     /// Whether the program goes on where secrets stop it, so that all of that is found; in the end it has stopped.
     pub passes_over: bool,
+    /// Whether secret floats are checked to stay in range, and secrets to lie where somebody has said that they do.
+    pub checked: bool,
 }
 
 impl Options<'_> {
@@ -81,6 +85,10 @@ pub struct Execution<'a> {
     pub system: System<Word>,
     /// How many words were opened at instructions, and by what; of branches, how many of each bit.
     shown: BTreeMap<(u64, &'static str, Option<u64>), u64>,
+    /// The arrays that it is given, by which claims are called; none where nothing is checked.
+    checked: Option<Vec<String>>,
+    /// What left its range before something was opened to all, as all know then.
+    failed: Vec<String>,
 }
 
 /// How long messages were waited for.
@@ -91,6 +99,9 @@ pub struct Waited {
     /// All of it.
     pub seconds: f64,
 }
+
+/// What the name of a flag begins with that checks have.
+const CHECKED: &str = "checked: ";
 
 /// What is waited for that is of no place in a program.
 const AROUND: &str = "inputs and outputs";
@@ -105,7 +116,25 @@ impl<'a> Execution<'a> {
             machine,
             system,
             shown: BTreeMap::new(),
+            checked: None,
+            failed: Vec::new(),
         }
+    }
+
+    /// The same, of which what is claimed is settled: with the names of the arrays that it is given. Their words and all
+    /// others are to be made under a [`crate::secret::watch::Watch`].
+    #[must_use]
+    pub fn checked(self, given: Option<Vec<String>>) -> Self {
+        Self {
+            checked: given,
+            ..self
+        }
+    }
+
+    /// What left its range before something was opened to all on the way: the program has stopped there.
+    #[must_use]
+    pub fn failed(&self) -> &[String] {
+        &self.failed
     }
 
     /// Runs until the program comes to an address, or ends: with which status.
@@ -185,7 +214,7 @@ impl<'a> Execution<'a> {
         opening: &Opening<Word>,
     ) -> Result<()> {
         protocol.channel().set_account(self.machine.whereabouts());
-        let values = reveal(protocol, &opening.words, Recipient::All)?.expect("all learn it");
+        let values = self.reveal(protocol, &opening.words)?;
         protocol.channel().set_account(0);
         for (at, value) in (0..).zip(&values) {
             let place = opening.address + opening.bytes * at;
@@ -201,11 +230,59 @@ impl<'a> Execution<'a> {
     fn open_branch(&mut self, protocol: &mut dyn Protocol) -> Result<()> {
         let condition = self.machine.asked().expect("it stopped for that").clone();
         protocol.channel().set_account(self.machine.whereabouts());
-        let values = reveal(protocol, &[condition], Recipient::All)?.expect("all learn it");
+        let values = self.reveal(protocol, &[condition])?;
         protocol.channel().set_account(0);
         self.note((self.machine.pc(), "branch", Some(values[0])), 1);
         self.machine.answer(values[0] == 1);
         Ok(())
+    }
+
+    /// Opens words to all, after what was checked of them.
+    fn reveal(&mut self, protocol: &mut dyn Protocol, words: &[Word]) -> Result<Vec<u64>> {
+        let fates = [(words, Fate::Opened(Recipient::All))];
+        let mut settled = self.settle(protocol, &fates, false)?;
+        if !settled.failed.is_empty() {
+            self.failed = settled.failed;
+            // All have it before one ends by it, which would end the others. Whoever ended by something else is named
+            // by what comes next.
+            let _ = confirm(protocol);
+            let why = format!("out of range: {}", self.failed.join("; "));
+            return Err(Error::stopped(why));
+        }
+        match settled.learned.swap_remove(0) {
+            Learned::Values(values) => Ok(values),
+            _ => unreachable!("all learn it"),
+        }
+    }
+
+    fn settle(
+        &self,
+        protocol: &mut dyn Protocol,
+        fates: &[(&[Word], Fate)],
+        confirmed: bool,
+    ) -> Result<Settled> {
+        let name = |claim| self.name(claim);
+        let naming = self.checked.as_ref().map(|_| &name as _);
+        settle_checked(protocol, fates, confirmed, naming)
+    }
+
+    /// What a claim is called: by its line, or by its address where it has none.
+    fn name(&self, claim: Claim) -> String {
+        let arrays = self.checked.as_deref().unwrap_or_default();
+        match claim {
+            LEFT => return format!("{CHECKED}what the program leaves"),
+            GIVEN.. => {
+                let array = arrays.get((claim - GIVEN) as usize);
+                return format!("{CHECKED}the range of {}", array.map_or("", String::as_str));
+            }
+            _ => {}
+        }
+        let place = self.program.place(claim.into());
+        match (&place.function, &place.line) {
+            (Some(function), Some(line)) => format!("{CHECKED}{function} ({line})"),
+            (None, Some(line)) => format!("{CHECKED}{line}"),
+            _ => format!("{CHECKED}{place}"),
+        }
     }
 
     /// Writes down what was opened at an instruction.
@@ -337,24 +414,57 @@ pub struct Left {
     pub words: Vec<Word>,
 }
 
-/// Opens or keeps what a program leaves, all of it in one round; in order, what this party has, and what was opened.
-/// What parties run differently each of them finds with what is opened to all.
-///
-/// # Errors
-/// What the parties do differently; what the links meet.
-pub fn settle(protocol: &mut dyn Protocol, left: &[Left]) -> Result<(Vec<Learned>, Vec<Opened>)> {
-    let fates: Vec<_> = left
-        .iter()
-        .map(|left| (&left.words[..], left.fate))
-        .collect();
-    let learned = evaluation::settle(protocol, &fates, true)?;
-    let opened = left.iter().filter_map(|left| match left.fate {
-        Fate::Shared | Fate::Fractions(_) => None,
-        Fate::Opened(to) => Some(Opened {
-            what: left.what.clone(),
-            to,
-            values: left.words.len() as u64,
-        }),
-    });
-    Ok((learned, opened.collect()))
+/// What became of what a program has left. Deliberately without `Debug`: it may hold what this party alone learns.
+pub struct Finished {
+    /// What this party has of each.
+    pub learned: Vec<Learned>,
+    /// Of each that is kept, what it depends on.
+    pub flags: Vec<Vec<SharedFlag>>,
+    /// What was opened.
+    pub opened: Vec<Opened>,
+    /// What left its range of what this party was to learn.
+    pub failed: Vec<String>,
+}
+
+impl Finished {
+    /// Of a program that has stopped where something left its range: nothing but what was opened before.
+    #[must_use]
+    pub fn failed(execution: &Execution) -> Self {
+        Self {
+            learned: Vec::new(),
+            flags: Vec::new(),
+            opened: execution.opened(),
+            failed: execution.failed.clone(),
+        }
+    }
+}
+
+impl Execution<'_> {
+    /// Opens or keeps what a program leaves, all of it in one round. What parties run differently each of them finds
+    /// with what is opened to all.
+    ///
+    /// # Errors
+    /// What the parties do differently; what the links meet.
+    pub fn finish(&self, protocol: &mut dyn Protocol, left: &[Left]) -> Result<Finished> {
+        let fates: Vec<_> = left
+            .iter()
+            .map(|left| (&left.words[..], left.fate))
+            .collect();
+        let settled = self.settle(protocol, &fates, true)?;
+        let mut opened = self.opened();
+        opened.extend(left.iter().filter_map(|left| match left.fate {
+            Fate::Shared | Fate::Fractions(_) => None,
+            Fate::Opened(to) => Some(Opened {
+                what: left.what.clone(),
+                to,
+                values: left.words.len() as u64,
+            }),
+        }));
+        Ok(Finished {
+            learned: settled.learned,
+            flags: settled.flags,
+            opened,
+            failed: settled.failed,
+        })
+    }
 }

@@ -44,8 +44,11 @@ pub const KEPT_SINGLE: i32 = 30;
 /// No word of a known range has more bits.
 pub const ROOM: i32 = 61;
 
-/// Words that are encoded are less than this, which leaves room for a factor.
-const LIMIT: f64 = (1_u64 << 46) as f64;
+/// Words that are encoded have fewer bits than this, which leaves room for a factor.
+pub const ENCODED: u32 = 46;
+
+/// Words that are encoded are less than this.
+const LIMIT: f64 = (1_u64 << ENCODED) as f64;
 
 /// Above a float of four bytes there are ones.
 const BOX: u64 = 0xffff_ffff << 32;

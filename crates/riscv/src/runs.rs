@@ -1,15 +1,16 @@
 //! A whole program, run in a session with the files of its parties.
 
 use crate::arrays::{Array, check_length, share_arrays};
-use crate::execution::{Execution, Left, Opened, Options, Waited, settle};
+use crate::execution::{Execution, Finished, Left, Opened, Options, Waited};
 use crate::fault::Fault;
 use crate::memory::Memory;
 use crate::program::Program;
 use crate::secret::Word;
 use crate::secret::evaluation::{Fate, Learned};
+use crate::secret::watch::Watch;
 use crate::system::files::File;
 use crate::system::{System, start};
-use mpc::{Error, Protocol, Result};
+use mpc::{Error, Protocol, Result, SharedFlag};
 
 /// A file that a program writes.
 pub struct Output {
@@ -49,6 +50,10 @@ pub struct Outcome {
     pub instructions: u64,
     /// For what messages were waited.
     pub waited: Vec<Waited>,
+    /// Of each output that is kept, what it depends on where that was checked.
+    pub flags: Vec<Vec<SharedFlag>>,
+    /// What left its range of what this party was to learn, by lines of the program: there is no output then.
+    pub failed: Vec<String>,
 }
 
 impl Run<'_> {
@@ -82,25 +87,32 @@ impl Run<'_> {
 /// what the links meet.
 pub fn run(protocol: &mut dyn Protocol, run: &Run) -> Result<Outcome> {
     let stopped = |fault: Fault| Error::stopped(fault.to_string());
+    let _watch = Watch::begin(run.options.checked);
     let machine = run.options.machine(run.program, &[]);
     let mut machine = machine.map_err(stopped)?;
     start::begin(&mut machine, run.program, run.arguments).map_err(stopped)?;
     let files = files(protocol, run)?;
     let system = System::new(&mut machine.memory, run.program, files).map_err(stopped)?;
-    let mut execution = Execution::new(run.program, machine, system);
-    let status = execution.drive(protocol, None)?;
-    let status = status.expect("it comes to no address before its end");
-    let left = left(&mut execution, run, status)?;
-    let (outputs, settled) = settle(protocol, &left)?;
-    let mut opened = execution.opened();
-    opened.extend(settled);
+    let given = run.inputs.iter().map(|array| array.name.clone()).collect();
+    let given = run.options.checked.then_some(given);
+    let mut execution = Execution::new(run.program, machine, system).checked(given);
+    let driven = execution.drive(protocol, None);
+    let (status, finished) = if execution.failed().is_empty() {
+        let status = driven?.expect("it comes to no address before its end");
+        let left = left(&mut execution, run, status)?;
+        (status, execution.finish(protocol, &left)?)
+    } else {
+        (0, Finished::failed(&execution))
+    };
     Ok(Outcome {
         status,
         printed: execution.system.printed().to_vec(),
-        outputs,
+        outputs: finished.learned,
         instructions: execution.machine.carried_out(),
         waited: execution.waited(protocol),
-        opened,
+        opened: finished.opened,
+        flags: finished.flags,
+        failed: finished.failed,
     })
 }
 
@@ -109,9 +121,9 @@ fn files(protocol: &mut dyn Protocol, run: &Run) -> Result<Vec<File<Word>>> {
     let mut files = Vec::new();
     protocol.channel().take_waited();
     let shared = share_arrays(protocol, run.inputs)?;
-    for (array, shared) in run.inputs.iter().zip(shared) {
+    for (at, (array, shared)) in run.inputs.iter().zip(shared).enumerate() {
         let mut content = Memory::new();
-        array.lay(&mut content, 0, shared)?;
+        array.lay(&mut content, 0, shared, at)?;
         files.push(File::input(&array.name, content, array.size()));
     }
     for output in run.outputs {

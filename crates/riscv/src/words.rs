@@ -17,8 +17,30 @@ pub trait Words {
     /// A word. Copies are cheap.
     type Word: Clone;
 
-    /// What is made from here on is of that place, by a number of the caller's; it is for reports alone.
-    fn at(&mut self, _place: u32) {}
+    /// What is made from here on is of that place, by a number of the caller's, for reports; and of the instruction at
+    /// that address, for errors.
+    fn at(&mut self, _place: u32, _address: u64) {}
+
+    /// Whether what is made from here on are numbers of fixed point, which are checked to stay in range where that is
+    /// asked for; before.
+    fn claim(&mut self, _is_claimed: bool) -> bool {
+        false
+    }
+
+    /// The same number, which where it is checked is to be less than 2^bits in magnitude: from 3·2^bits on it is not.
+    fn held(&mut self, x: &Self::Word, _bits: u32) -> Self::Word {
+        x.clone()
+    }
+
+    /// The same number, which where it is checked is to be no less and no more than that, with signs.
+    fn limited(&mut self, x: &Self::Word, _least: i64, _most: i64) -> Self::Word {
+        x.clone()
+    }
+
+    /// The same number, just made, of which somebody has proved that it is less than 2^bits in magnitude.
+    fn proved(&mut self, x: Self::Word, _bits: u32) -> Self::Word {
+        x
+    }
 
     /// A word that everybody knows.
     fn constant(&mut self, value: u64) -> Self::Word;

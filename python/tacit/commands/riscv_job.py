@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.commands.options import positive
 from tacit.commands.riscv_files import bytes_of, fixed_point, numbers, type_of, zeros
-from tacit.errors import DeviationError, MisuseError, StoppedError
+from tacit.errors import DeviationError, MisuseError, RangeError, StoppedError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -130,7 +130,11 @@ class Job:
     def carry_out(self, *, passes_over: bool = False) -> dict[str, Any]:
         """Does this party's part, in the session that this code runs in; the report, as JSON has it. What
         another party learns is ``None``. A program that passes over what secrets stop raises all of that at
-        its end, a line each."""
+        its end, a line each.
+
+        Raises:
+            RangeError: what this party was to learn left its range; the others hear nothing of it.
+        """
         import tacit
         from tacit.riscv import Program, Typed
 
@@ -149,12 +153,18 @@ class Job:
             "limit": self.limit,
         }
         before, started = here.meter.total, time.perf_counter()
-        if self.function is None:
-            found = program.run([str(argument) for argument in self.arguments], **same)
-        else:
-            found = program.call(self.function, self.arguments, result=self.result, **same)
+        failed: RangeError | None = None
+        try:
+            if self.function is None:
+                found = program.run([str(argument) for argument in self.arguments], **same)
+            else:
+                found = program.call(self.function, self.arguments, result=self.result, **same)
+        except RangeError as error:
+            failed = error
         seconds, spent = time.perf_counter() - started, here.meter.total - before
         told = _told(here, {"rounds": spent.rounds, "bytes": spent.bytes_sent, "seconds": seconds})
+        if failed is not None:
+            raise failed
         return {
             "outputs": {
                 name: None if each is None else each.tolist() for name, each in found.outputs.items()

@@ -5,10 +5,10 @@ import sys
 from typing import Any
 
 import tacit
-from tacit.commands.options import check_report, output, party, positive, write_json
+from tacit.commands.options import add_checked, check_report, output, party, positive, write_json
 from tacit.commands.riscv_job import add_job, job, show
 from tacit.commands.telling import tell
-from tacit.errors import MisuseError, SetupError
+from tacit.errors import MisuseError, RangeError, SetupError
 
 
 def add(commands: Any) -> None:
@@ -26,6 +26,7 @@ def add(commands: Any) -> None:
         "--threads", type=positive, metavar="N", help="of this process's kernels; all cores if not given"
     )
     add_job(parser)
+    add_checked(parser, "; `checked = true` in parties.toml says so too")
     parser.set_defaults(command=run, tells=True)
 
 
@@ -36,10 +37,19 @@ def run(parsed: argparse.Namespace) -> None:
     except (MisuseError, SetupError) as error:
         tell(parsed.config, parsed.party, str(error))
         sys.exit(1)
-    with tacit.connect(parsed.config, parsed.party, threads=parsed.threads) as session:
+    with tacit.connect(
+        parsed.config, parsed.party, threads=parsed.threads, checked=parsed.checked or None
+    ) as session:
         print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)
         wanted.check(session.parties)
-        report = wanted.carry_out()
+        failed = None
+        try:
+            report = wanted.carry_out()
+        except RangeError as error:
+            # What the others have learned is theirs: the session ends as it is to.
+            failed = error
+    if failed is not None:
+        raise failed
 
     show(output(), report, is_run=parsed.call is None)
     write_json(parsed.json, report)

@@ -3,7 +3,14 @@
 import argparse
 from typing import Any
 
-from tacit.commands.options import add_setting, chosen_setting, output, print_threat_model, write_json
+from tacit.commands.options import (
+    add_checked,
+    add_setting,
+    chosen_setting,
+    output,
+    print_threat_model,
+    write_json,
+)
 from tacit.commands.riscv_job import Job, add_job, job, show
 
 
@@ -14,6 +21,7 @@ def add(commands: Any) -> None:
         description="Runs a compiled program, or calls a function of it, with all parties on this machine.",
     )
     add_job(parser)
+    add_checked(parser)
     add_setting(parser)
     parser.set_defaults(command=run)
 
@@ -33,6 +41,7 @@ def run(parsed: argparse.Namespace) -> None:
         protocol=setting.protocol,
         source=setting.source,
         transport="tcp",
+        checked=parsed.checked,
     )
     report = _of_all(told)
     show(console, report, is_run=parsed.call is None)

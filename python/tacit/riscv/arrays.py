@@ -342,9 +342,8 @@ def receiver(to: Receiver) -> int | None:
     return None if isinstance(to, str) else to
 
 
-def left(here: Session, kind: str, had: tuple[list[int] | None, list[list[int]] | None, int]) -> Any:
+def left(here: Session, kind: str, values: list[int] | None, own: list[list[int]] | None, scale: int) -> Any:
     """An output as Python has it: its values where they were opened to this party, or a secret tensor."""
-    values, own, scale = had
     if own is not None:
         parts = tuple(torch.from_numpy(np.array(part, np.uint64).view(np.int64)) for part in own)
         # What has no dtype that can be shared is of the next that can hold it.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit import _core
+from tacit import _core, checks
 from tacit.errors import (
     DesyncError,
     MisuseError,
@@ -138,11 +138,13 @@ class Program:
                 for a reason that the message says with the place in the program. All parties are told it.
             MisuseError: values of this party that cannot be given.
             RangeError: at whoever something was opened to, if a guarded comparison that a given tensor
-                depends on left its range, or an operator that was checked; the program ran on zeros then.
-                The error's ``outcome`` has what it left secret.
+                depends on left its range, or an operator that was checked, when the program ran on zeros; or
+                in checked mode, if a secret float that this was computed of left its range, with its line in
+                the program. The error's ``outcome`` has what it left secret.
             DesyncError: the parties call different programs, or call them differently.
         """
-        here, options = session(), (list(open_branches), list(oblivious), limit, self.passes_over)
+        here = session()
+        options = (list(open_branches), list(oblivious), limit, self.passes_over, checks.is_on(here))
         within = dict(ranges or {})
         files = (said_of(public, secret), dict(output or {}), sorted(within.items()))
         told_so = [each if isinstance(each, str) else _argument(each, ()) for each in arguments]
@@ -200,9 +202,11 @@ class Program:
         Raises:
             StoppedError: as :meth:`call`; or an output that the program did not write.
             MisuseError: as :meth:`call`.
+            RangeError: as :meth:`call`.
             DesyncError: the parties run different programs, or run them differently.
         """
-        here, options = session(), (list(open_branches), list(oblivious), limit, self.passes_over)
+        here = session()
+        options = (list(open_branches), list(oblivious), limit, self.passes_over, checks.is_on(here))
         within = dict(ranges or {})
         files = (said_of(public, secret), dict(output or {}), sorted(within.items()))
         said = Said.of(self.file, public, "run", list(arguments), *files, options)
@@ -295,18 +299,22 @@ def _typed(name: str, to: Receiver | tuple[Receiver, str], arrays: list[Given]) 
     return to, types.pop() if types else "u8"
 
 
-def _refusal(here: Session, known: Known, receivers: Sequence[int | None]) -> RangeError | None:
+def _refusal(
+    here: Session, known: Known, receivers: Sequence[int | None], failed: Sequence[str] = ()
+) -> RangeError | None:
     """Tells those to whom something is opened whether what the program was given was in range: the error at
-    these, if it was not. The program ran on zeros then."""
+    these, if it was not, when the program ran on zeros, or if something had failed in the program itself."""
     # All before the others: what all know is told once.
-    failed: list[str] = []
+    told: list[str] = []
     for to in sorted(set(receivers), key=lambda to: -1 if to is None else to):
         if flags := each_of(known):
             here.claims.settle()
-            failed += here.core.tell_flags(flags, to)
-    if not failed:
-        return None
-    return refused(here, list(dict.fromkeys(failed)), is_told_to_all=None in receivers)
+            told += here.core.tell_flags(flags, to)
+    both = list(dict.fromkeys([*failed, *told]))
+    if told:
+        return refused(here, both, is_told_to_all=None in receivers)
+    # Of this the others may have heard nothing.
+    return RangeError.of(both) if failed else None
 
 
 @contextmanager
@@ -338,15 +346,21 @@ def _outcome(
     arrays: Sequence[Given],
     returns: tuple[int | None, str, int] | None = None,
 ) -> Outcome:
-    result, had, instructions, printed, opened, waited = told
-    here, known = session(), union(each.known for each in arrays)
-    outputs = {name: left(here, kind, each) for name, kind, each in zip(names, types, had, strict=True)}
-    for each in outputs.values():
-        if isinstance(each, SecretTensor):
-            each.depends(known)
+    """What this party has learned.
+
+    Raises:
+        RangeError: something that it was to learn was out of range.
+    """
+    result, had, instructions, printed, opened, waited, failed = told
+    here, known, outputs = session(), union(each.known for each in arrays), {}
+    # Of a program that has stopped for that there are none.
+    for name, kind, (values, own, scale, flags) in zip(names, types, had, strict=not failed):
+        outputs[name] = left(here, kind, values, own, scale)
+        if isinstance(outputs[name], SecretTensor):
+            outputs[name].depends(union((known, *flags)))
     shown = [Opened(what, "all" if to is None else to, values) for what, to, values in opened]
     outcome = Outcome(_number(result, returns), outputs, instructions, printed, shown, dict(waited))
-    refusal = _refusal(here, known, [to for _, to, _ in opened])
+    refusal = _refusal(here, known, [to for _, to, _ in opened], failed)
     if refusal is None:
         return outcome
     secret = {name: each if isinstance(each, SecretTensor) else None for name, each in outputs.items()}

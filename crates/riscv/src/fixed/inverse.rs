@@ -15,6 +15,8 @@
 //!   and a unit, for |a/b| < 2^16 with 16 fraction bits;
 //! - √a by less than √a·2^-26 + 2 units; of a negative number it is 0.
 //!
+//! Where numbers are checked, what goes in is held to two bits less, and the steps are not looked at.
+//!
 //! By 0 a quotient is 0. There is nobody who could be told.
 //!
 //! Of numbers whose range is known ([`super::known`]) inverse and root have the fraction bits that theirs leave.
@@ -29,8 +31,11 @@ use crate::words::{Signs, Words};
 /// The fraction bits of inverses.
 const FINE: u32 = 30;
 
-/// Words of that many bits are divided by, and roots taken of them.
+/// Words of that many bits are divided by, and roots taken of them. Where it is checked, they are held to two fewer.
 const BITS: u32 = 46;
+
+/// The greatest power of two by which what is found of a root is multiplied.
+const RISEN: u32 = 31;
 
 /// a / b.
 pub fn divide<W: Words>(
@@ -135,12 +140,17 @@ fn line<W: Words>(words: &mut W, a: f64, b: f64, y: &W::Word) -> W::Word {
 
 /// 1/x with [`FINE`] fraction bits.
 fn inverse<W: Words>(words: &mut W, x: &W::Word, scale: u8) -> W::Word {
+    let x = &words.held(x, BITS - 2);
+    let is_claimed = words.claim(false);
     let zero = words.constant(0);
     let (negative, turned) = (is_negative(words, x), words.subtract(&zero, x));
     let size = words.select(&negative, &turned, x);
     let found = at_scale(words, &size, scale.into(), FINE as i32);
     let turned = words.subtract(&zero, &found);
-    words.select(&negative, &turned, &found)
+    let inverse = words.select(&negative, &turned, &found);
+    words.claim(is_claimed);
+    // That of the least unit.
+    words.proved(inverse, u32::from(scale) + FINE + 1)
 }
 
 /// 1/x of a positive number, with so many fraction bits, where that has at most [`FINE`] of these and others.
@@ -181,7 +191,12 @@ pub fn root<W: Words>(words: &mut W, a: &Number<W::Word>) -> Number<W::Word> {
     };
     // The root has as many fraction bits as the product drops.
     let scale = own.max(SCALE);
-    Secret(root_at_scale(words, x, own.into(), scale.into()), scale)
+    let most = BITS.min(2 * (RISEN - u32::from(scale)) + u32::from(own));
+    let x = &words.held(x, most - 2);
+    let is_claimed = words.claim(false);
+    let root = root_at_scale(words, x, own.into(), scale.into());
+    words.claim(is_claimed);
+    Secret(words.proved(root, RISEN + 1), scale)
 }
 
 /// √x of a number with so many fraction bits, with others.
@@ -201,7 +216,7 @@ pub fn root_at_scale<W: Words>(words: &mut W, x: &W::Word, own: i32, scale: i32)
     let worth = |place: u32| {
         let exponent = f64::from(place + 1) - f64::from(own);
         let exponent = exponent / 2.0 + f64::from(scale);
-        (exponent <= 31.0).then(|| exponent.exp2().round() as u64)
+        (exponent <= f64::from(RISEN)).then(|| exponent.exp2().round() as u64)
     };
     let worth = weighed(words, &places, worth);
     product(words, &root, &worth)

@@ -14,6 +14,10 @@
 //! less than one unit, 2^-s, whatever rounding mode is asked for; sums are exact; no flag is raised. There are no
 //! infinities, no NaNs, no −0.
 //!
+//! A number that leaves its range is a wrong one, without a sign of it, unless it is checked ([`crate::secret::claims`]):
+//! what is computed here of numbers of no known range is claimed to stay there, and what goes into quotients and roots to
+//! be where these are proved. Integers are none of that: they wrap, as the instruction set says.
+//!
 //! Where the range of every secret operand is known, fraction bits follow it, and what is said above of sizes does not
 //! hold: see [`known`]. A number of a known range that meets another one becomes a number as that is.
 
@@ -26,7 +30,7 @@ use crate::fault::{Fault, Result};
 use crate::ieee;
 use crate::operation::{FloatFunction, Floating, Precision, SignChange, Turned};
 use crate::real::{self, FINEST, Fixed, ROOM, Range, Real, SCALE};
-use crate::words::Words;
+use crate::words::{Signs, Words};
 use known::Known;
 use rustc_apfloat::Round;
 
@@ -60,12 +64,25 @@ enum Numbers<Word> {
     Any(Vec<Number<Word>>),
 }
 
-/// A function of operands of which at least one is secret: a float or an integer.
+/// A function of operands of which at least one is secret: a float or an integer. What is computed of numbers of no known
+/// range is checked, where that is asked for.
 ///
 /// # Errors
 /// `SecretBits` for what is no float and for what would show bits of one; `NotFixed` for public numbers that have no
 /// fixed point where one is needed; `Wide`, `Divisor`, `Beyond` for numbers of a known range that may have none there.
 pub fn compute<W: Words>(
+    words: &mut W,
+    of: Floating,
+    round: Round,
+    operands: [&W::Word; 3],
+) -> Result<W::Word> {
+    let is_claimed = words.claim(true);
+    let computed = computed(words, of, round, operands);
+    words.claim(is_claimed);
+    computed
+}
+
+fn computed<W: Words>(
     words: &mut W,
     of: Floating,
     round: Round,
@@ -85,6 +102,12 @@ pub fn compute<W: Words>(
                 most: most as f64,
             });
             let range = range.filter(|range| range.places() <= ROOM);
+            let whole = match (range, bits, signs) {
+                (Some(_), ..) => whole,
+                // As a number with a sign, the greatest ones would be negative.
+                (None, 64, Signs::Unsigned) => words.limited(&whole, 0, (1 << 62) - 1),
+                (None, ..) => words.held(&whole, 60),
+            };
             let fixed = Fixed { scale: 0, range };
             return Ok(words.float(&whole, Real { bytes, fixed }));
         }
@@ -107,27 +130,30 @@ pub fn compute<W: Words>(
     for operand in operands.iter().take(function.operands()) {
         numbers.push(number(words, operand, of.precision)?);
     }
-    match met(words, numbers)? {
+    // What is known of a range proves that it is kept.
+    words.claim(false);
+    let numbers = match met(words, numbers)? {
         Numbers::Known(numbers) => {
             let same = words.are_one(operands[0], operands[1]);
             match of_known(words, function, round, &numbers, same)? {
-                Found::Float(number) => known_word(words, number, bytes),
-                Found::Integer(word) => Ok(word),
+                Found::Float(number) => return known_word(words, number, bytes),
+                Found::Integer(word) => return Ok(word),
                 Found::Nothing => {
                     let numbers: Result<Vec<_>> = numbers
                         .iter()
                         .map(|number| loosened(words, number))
                         .collect();
-                    let numbers = numbers.map_err(|fault| match fault {
+                    numbers.map_err(|fault| match fault {
                         Fault::Wide(places) => Fault::Divisor(places),
                         other => other,
-                    })?;
-                    of_any(words, of, round, operands, &numbers)
+                    })?
                 }
             }
         }
-        Numbers::Any(numbers) => of_any(words, of, round, operands, &numbers),
-    }
+        Numbers::Any(numbers) => numbers,
+    };
+    words.claim(true);
+    of_any(words, of, round, operands, &numbers)
 }
 
 /// The same of numbers of which no range counts.
@@ -251,9 +277,11 @@ pub fn select<W: Words>(
                 Secret(_, scale) => Some(*scale),
             });
             let scale = scales.max().expect("one of them is secret");
-            let x = at_scale(words, &numbers[0], scale)?;
-            let y = at_scale(words, &numbers[1], scale)?;
-            let chosen = words.select(condition, &x, &y);
+            let is_claimed = words.claim(true);
+            let both = [0, 1].map(|at| at_scale(words, &numbers[at], scale));
+            words.claim(is_claimed);
+            let [x, y] = both;
+            let chosen = words.select(condition, &x?, &y?);
             words.float(&chosen, Real::of_scale(bytes, scale))
         }
     })
@@ -313,7 +341,24 @@ pub fn bounded<W: Words>(
         scale,
         range: Some(range),
     };
-    Ok(words.float(word, Real { fixed, ..real }))
+    let held = within(words, word, fixed);
+    Ok(words.float(&held, Real { fixed, ..real }))
+}
+
+/// The word of a number of which somebody has said a range: where that is checked, it is held to it.
+pub fn within<W: Words>(words: &mut W, word: &W::Word, fixed: Fixed) -> W::Word {
+    let Some(Range { least, most }) = fixed.range else {
+        return word.clone();
+    };
+    let unit = f64::from(fixed.scale).exp2();
+    let is_claimed = words.claim(true);
+    let held = words.limited(
+        word,
+        (least * unit).floor() as i64,
+        (most * unit).ceil() as i64,
+    );
+    words.claim(is_claimed);
+    held
 }
 
 /// What a float register holds.

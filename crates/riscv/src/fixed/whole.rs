@@ -27,8 +27,11 @@ pub fn integer<W: Words>(
     let whole = if scale == 0 {
         x.clone()
     } else {
-        rounded(words, x, scale, round)
+        // So that what is added makes no other number of it.
+        let x = words.held(x, 60);
+        rounded(words, &x, scale, round)
     };
+    let is_claimed = words.claim(false);
     let least = match signs {
         Signs::Signed => (-1_i64 << (bits - 1)) as u64,
         Signs::Unsigned => 0,
@@ -48,11 +51,13 @@ pub fn integer<W: Words>(
         kept = composed::minimum(words, &kept, &most, Signs::Signed);
         kept = words.extend(&kept, bits.into(), Signs::Signed);
     }
+    words.claim(is_claimed);
     kept
 }
 
 /// Exact: what is added before the fraction is dropped, which goes down, makes it what is wanted.
 fn rounded<W: Words>(words: &mut W, x: &W::Word, scale: u64, round: Round) -> W::Word {
+    let is_claimed = words.claim(false);
     let (places, unit) = (words.constant(scale), 1_u64 << scale);
     let negative = is_negative(words, x);
     let (all, half) = (words.constant(unit - 1), words.constant(unit / 2));
@@ -71,5 +76,7 @@ fn rounded<W: Words>(words: &mut W, x: &W::Word, scale: u64, round: Round) -> W:
         }
     };
     let sum = words.add(x, &added);
-    words.shift_right(&sum, &places, Signs::Signed)
+    let rounded = words.shift_right(&sum, &places, Signs::Signed);
+    words.claim(is_claimed);
+    rounded
 }

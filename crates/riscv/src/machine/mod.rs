@@ -261,7 +261,7 @@ impl<W: Words> Machine<W> {
     /// What is made of secrets now is of the instruction at pc.
     fn note_place(&mut self) {
         let place = self.whereabouts();
-        self.words.at(place);
+        self.words.at(place, self.pc);
     }
 
     /// How many instructions were carried out.

@@ -85,8 +85,17 @@ impl<W: Words> Machine<W> {
         if least > most || public.is_some_and(|value| !is_inside(value)) {
             return Err(Fault::NotInRange(least, most));
         }
+        self.note_call();
+        let is_claimed = self.words.claim(true);
         let known = self.words.bounded(&word, least, most);
+        self.words.claim(is_claimed);
         self.memory.store(&self.words, address, 8, &known)
+    }
+
+    /// What is made now is of the call that was made just before.
+    fn note_call(&mut self) {
+        let place = self.whereabouts();
+        self.words.at(place, self.pc().wrapping_sub(4));
     }
 
     /// A double in memory is known to be no less and no more than that.
@@ -103,6 +112,7 @@ impl<W: Words> Machine<W> {
             bytes: 8,
             fixed: of,
         };
+        self.note_call();
         let known = fixed::bounded(&mut self.words, &fixed, real, said)?;
         self.memory.store(&self.words, address, 8, &known)
     }

@@ -1,7 +1,7 @@
 //! Comparisons, made of the forms that words have, and what is chosen by them.
 
 use super::node::{End, Facts, Form, Order, Origin, Word};
-use super::{ARITHMETIC, BINARY, Secret, made, public};
+use super::{ARITHMETIC, BINARY, Secret, made, public, watch};
 use crate::words::{Plain, Signs, Words};
 use std::rc::Rc;
 
@@ -85,8 +85,15 @@ pub fn taken(words: &mut Secret, [x, y]: [&Word; 2], precedes: &Word, end: End) 
     chosen(words, precedes, if_so, else_this)
 }
 
-/// x if the condition is 1, y if it is 0, as it is computed.
+/// x if the condition is 1, y if it is 0, as it is computed. That a difference may wrap on the way changes nothing.
 pub fn chosen(words: &mut Secret, condition: &Word, x: &Word, y: &Word) -> Word {
+    let claim = watch::set_claim(0);
+    let chosen = computed(words, condition, x, y);
+    watch::set_claim(claim);
+    chosen.sized(x.size().max(y.size()))
+}
+
+fn computed(words: &mut Secret, condition: &Word, x: &Word, y: &Word) -> Word {
     if x.has(Form::Binary) && y.has(Form::Binary) {
         let difference = words.xor(x, y);
         // A bit is chosen by a bit, so that conditions of conditions are one product.

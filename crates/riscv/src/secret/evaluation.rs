@@ -1,19 +1,21 @@
 //! Out of a graph: words are computed and opened, or kept as shares.
 
 use super::Secret;
-use super::columns::{columns, rows, slices};
-use super::node::{Components, Facts, Form, Native, Node, Origin, Word, low};
+use super::claims::Reached;
+use super::columns::{columns, rows};
+use super::node::{Components, Form, Key, Native, Node, Origin, Wanted, Word};
 use super::opaque;
+use super::opening::{Door, open, opened};
 use super::operations::Publics;
-use super::order::{self, Key, Wanted, compute};
-use super::packing::Places;
+use super::order::{self, compute};
+use super::settling::Told;
+use super::watch::{self, Claim};
 use crate::fixed::known::{Known, at_scale};
 use crate::real::{FINEST, Fixed, KEPT, ROOM, Range, Real, SCALE};
 use crate::words::{Plain, Signs, Words};
-use mpc::{Cost, Error, Lane, Operation, Protocol, Recipient, Result};
+use mpc::{Cost, Error, Operation, Protocol, Recipient, Result, SharedFlag};
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::mpsc::channel;
 
 /// Words of which this party has components that add up with those of the others: a column each.
 #[must_use]
@@ -73,6 +75,19 @@ pub fn reveal(
     })
 }
 
+/// What a claim is called, for whoever is told that it does not hold.
+pub type Naming<'n> = &'n dyn Fn(Claim) -> String;
+
+/// What this party has when words were computed, and what was checked of them. Deliberately without `Debug`.
+pub struct Settled {
+    /// Of each set of words, in order.
+    pub learned: Vec<Learned>,
+    /// Of each, what it depends on where it is kept.
+    pub flags: Vec<Vec<SharedFlag>>,
+    /// What left its range of what this party receives, by its names: then it has zeros in its place.
+    pub failed: Vec<String>,
+}
+
 /// Computes words of several fates together, and opens all that is to be opened in one round, before which all that
 /// is public is compared; in order, what this party has of them. Where `confirmed` is said, something is opened to all
 /// in that round even if none of the words is: by it each party finds what others run differently.
@@ -85,14 +100,41 @@ pub fn settle(
     left: &[(&[Word], Fate)],
     confirmed: bool,
 ) -> Result<Vec<Learned>> {
+    Ok(settle_checked(protocol, left, confirmed, None)?.learned)
+}
+
+/// The same, and where claims have names, what was checked is settled before.
+///
+/// # Errors
+/// As [`settle`].
+pub fn settle_checked(
+    protocol: &mut dyn Protocol,
+    left: &[(&[Word], Fate)],
+    confirmed: bool,
+    checks: Option<Naming>,
+) -> Result<Settled> {
     let sets: Vec<Set> = left
         .iter()
         .map(|(words, fate)| Set::of(words, *fate))
         .collect::<Result<_>>()?;
-    let all: Vec<Wanted> = sets.iter().flat_map(Set::secrets).cloned().collect();
-    compute(protocol, &all)?;
+    let recipients = recipients(&sets);
+    let wanted = |(set, bit): (&Set, &u64)| -> Vec<(u64, Wanted)> {
+        let of_set = set.secrets().map(|wanted| (*bit, wanted.clone()));
+        of_set.collect()
+    };
+    let all: Vec<(u64, Wanted)> = sets.iter().zip(&recipients).flat_map(wanted).collect();
+    let reached = match checks {
+        Some(_) => Reached::by(&all),
+        None => Reached::default(),
+    };
+    let all: Vec<Wanted> = all.into_iter().map(|(_, wanted)| wanted).collect();
+    let claims = compute(protocol, &all, &reached)?;
+    let told = match checks {
+        Some(name) => claims.settle(protocol, name)?,
+        None => Vec::new(),
+    };
     let mut doors: Vec<Door> = Vec::new();
-    for set in &sets {
+    for (set, bit) in sets.iter().zip(&recipients) {
         let Fate::Opened(to) = set.fate else {
             continue;
         };
@@ -104,16 +146,54 @@ pub fn settle(
                     to,
                     form: wanted.1,
                     words: vec![wanted.clone()],
+                    flags: flags_of(&told, *bit),
                 }),
             }
         }
     }
     let is_seen = doors.iter().any(|door| door.to == Recipient::All);
-    let values = open(protocol, &doors, confirmed && !is_seen)?;
-    Ok(sets
+    let (values, failed) = open(protocol, &doors, confirmed && !is_seen)?;
+    let kept = |(set, bit): (&Set, &u64)| match set.fate {
+        Fate::Opened(_) => Vec::new(),
+        Fate::Shared | Fate::Fractions(_) => flags_of(&told, *bit),
+    };
+    Ok(Settled {
+        learned: sets
+            .iter()
+            .map(|set| set.learned(protocol, &values))
+            .collect(),
+        flags: sets.iter().zip(&recipients).map(kept).collect(),
+        failed,
+    })
+}
+
+/// A bit for whoever receives each set: those who are the same have the same, and what is kept has its own. Beyond so
+/// many they share the last.
+fn recipients(sets: &[Set]) -> Vec<u64> {
+    let mut next = 0;
+    let mut bits: Vec<u32> = Vec::new();
+    for set in sets {
+        let opened = match set.fate {
+            Fate::Opened(to) => Some(to),
+            Fate::Shared | Fate::Fractions(_) => None,
+        };
+        let same = sets[..bits.len()]
+            .iter()
+            .position(|before| opened.is_some_and(|to| before.fate == Fate::Opened(to)));
+        bits.push(same.map_or(next, |at| bits[at]));
+        if same.is_none() {
+            next = (next + 1).min(63);
+        }
+    }
+    bits.into_iter().map(|bit| 1 << bit).collect()
+}
+
+/// The flags that a recipient depends on. Claims of words that nothing was asked of reach all.
+fn flags_of(told: &[Told], recipient: u64) -> Vec<SharedFlag> {
+    let of_it = told
         .iter()
-        .map(|set| set.learned(protocol, &values))
-        .collect())
+        .filter(|(among, _)| *among == 0 || among & recipient != 0);
+    of_it.map(|(_, flag)| flag.clone()).collect()
 }
 
 /// A word in whose place another is opened: the low bits of a sum are there without a conversion as its highest ones,
@@ -221,7 +301,13 @@ impl Set {
                 (_, Some((word, real))) if real.bytes == bytes => {
                     let Fixed { scale: own, range } = real.fixed;
                     match range {
-                        None => Secret.shift_left(&word, &Word::Public(u64::from(scale) - own as u64)),
+                        None => {
+                            let claim = watch::set_claim(watch::LEFT);
+                            let places = Word::Public(u64::from(scale) - own as u64);
+                            let moved = Secret.shift_left(&word, &places);
+                            watch::set_claim(claim);
+                            moved
+                        }
                         Some(range) if range.places() + i32::from(scale) > ROOM => {
                             return refuse(
                                 "a secret float whose range is known is to be kept, and it may be larger than secret \
@@ -342,94 +428,5 @@ fn wanted(word: &Word) -> Option<Wanted> {
     match word {
         Word::Public(_) => None,
         Word::Secret(node) => Some((node.clone(), word.nearest())),
-    }
-}
-
-/// Words of one form that are opened to the same parties.
-struct Door {
-    to: Recipient,
-    form: Form,
-    words: Vec<Wanted>,
-}
-
-/// Opens words in one round, and something that is public besides them where `confirms`; the values of those that are
-/// opened to this party.
-fn open(protocol: &mut dyn Protocol, doors: &[Door], confirms: bool) -> Result<HashMap<Key, u64>> {
-    if doors.len() + usize::from(confirms) > 1 {
-        // In the midst of turns nothing can be compared.
-        protocol.channel().begin_opening("open", &[])?;
-    }
-    let (give, opened) = channel();
-    let lane = |(at, door): (usize, &Door)| -> Lane {
-        let (give, to, closed) = (give.clone(), door.to, Closed::of(&door.words));
-        Box::new(move |protocol| {
-            let values = closed.open(protocol, to)?;
-            // Whoever asked is there until all have ended.
-            let _ = give.send((at, values));
-            Ok(())
-        })
-    };
-    let mut lanes: Vec<Lane> = doors.iter().enumerate().map(lane).collect();
-    if confirms {
-        lanes.push(Box::new(confirm));
-    }
-    let mut lanes = Some(lanes);
-    protocol.side_by_side(&mut || lanes.take().unwrap_or_default())?;
-    let mut values = HashMap::new();
-    for (at, opened) in opened.try_iter() {
-        let keys = doors[at]
-            .words
-            .iter()
-            .map(|(node, form)| (Rc::as_ptr(node), *form));
-        values.extend(keys.zip(opened.into_iter().flatten()));
-    }
-    Ok(values)
-}
-
-/// Opens what is public.
-fn confirm(protocol: &mut dyn Protocol) -> Result<()> {
-    let mut parts = vec![vec![0]; protocol.parts()];
-    let mut out: Vec<&mut [u64]> = parts.iter_mut().map(Vec::as_mut_slice).collect();
-    protocol.trivial(&[0], &mut out);
-    protocol.reveal(&slices(&parts), Recipient::All)?;
-    Ok(())
-}
-
-/// The bits that are opened of a word in binary form: the low ones that may be one say all.
-fn opened(facts: Facts) -> u64 {
-    facts.ones & low(facts.width)
-}
-
-/// Words of one form that are to be opened. Deliberately without `Debug`: it holds shares.
-struct Closed {
-    form: Form,
-    components: Vec<Components>,
-    facts: Vec<Facts>,
-}
-
-impl Closed {
-    /// Computed words, at least one.
-    fn of(wanted: &[Wanted]) -> Self {
-        let computed = |(node, form): &Wanted| node.computed(*form).expect("it was wanted");
-        Self {
-            form: wanted[0].1,
-            components: wanted.iter().map(computed).collect(),
-            facts: wanted.iter().map(|(node, _)| node.facts).collect(),
-        }
-    }
-
-    fn open(&self, protocol: &mut dyn Protocol, to: Recipient) -> Result<Option<Vec<u64>>> {
-        if self.form == Form::Arithmetic {
-            let parts = columns(protocol, &self.components);
-            return protocol.reveal(&slices(&parts), to);
-        }
-        let places = Places::of(self.facts.iter().copied().map(opened).collect());
-        let bits = places.pack_shares(protocol, &self.components);
-        let opened = protocol.reveal_bits(&bits, to)?;
-        Ok(opened.map(|plane| {
-            let words = places.unpack_plane(&plane).into_iter().zip(&self.facts);
-            let whole = words.map(|(word, facts)| Plain.extend(&word, facts.width, Signs::Signed));
-            whole.collect()
-        }))
     }
 }

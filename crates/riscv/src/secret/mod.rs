@@ -3,46 +3,53 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | [`node`] | a secret word: origin, what is known of it, its forms |
+//! | [`node`], [`facts`] | a secret word: origin, forms; what is known of it |
 //! | [`opaque`] | floats that nobody knows, and bytes of them |
 //! | [`arithmetic`], [`bitwise`], [`comparison`], [`quotient`], [`shift`] | how words are made, by what is known of others |
 //! | [`steps`] | what computes a form of a word, and what it needs |
 //! | [`order`], [`trees`], [`sums`] | in which order steps are done, and what many are together |
 //! | [`costs`] | what they cost, as the protocol declares |
 //! | [`operations`], [`products`], [`packing`], [`columns`] | the protocol's operations on many at once |
+//! | [`watch`], [`size`], [`claims`], [`settling`] | numbers of fixed point are checked to stay in range |
 //! | [`inputs`] | words that parties have are shared |
-//! | [`evaluation`] | words are computed and opened |
+//! | [`evaluation`], [`opening`] | words are computed and opened |
 //!
 //! Which operations are carried out, their sizes and their order depend on the program and on public values
 //! alone, never on a secret one: the graph is made by a machine that refuses to branch, jump, load or store by a
-//! secret, and what is known of a word ([`node::Facts`]) follows from its origin. What a party sees are the
+//! secret, and what is known of a word ([`facts::Facts`]) follows from its origin. What a party sees are the
 //! messages of the protocol's operations, each of which is simulated by what the protocol's own argument says.
 
 mod arithmetic;
 mod bitwise;
+pub mod claims;
 mod columns;
 mod comparison;
 mod costs;
 pub mod evaluation;
+mod facts;
 pub mod inputs;
 pub mod node;
 pub mod opaque;
+pub(crate) mod opening;
 mod operations;
 mod order;
 mod packing;
 mod products;
 mod quotient;
+mod settling;
 mod shift;
+pub mod size;
 mod steps;
 mod sums;
 mod trees;
+pub mod watch;
 
 pub use node::Word;
 
 use crate::composed;
 use crate::real::{Fixed, Real};
 use crate::words::{Plain, Signs, Words};
-use node::{Components, Facts, Form, Native, Node, Order, Origin, low};
+use node::{Components, Facts, Form, Held, Native, Node, Order, Origin, low};
 use std::rc::Rc;
 
 /// Secret words and public ones.
@@ -79,6 +86,16 @@ fn native_of(x: &Word) -> Native {
     }
 }
 
+/// The same word, which is to be in a range where it is checked.
+fn held(x: &Word, to: Held) -> Word {
+    match x {
+        Word::Secret(_) if watch::claim() != 0 && !opaque::is_opaque(x) => {
+            made(Origin::Held(x.clone(), to), x.facts(), native_of(x))
+        }
+        _ => x.clone(),
+    }
+}
+
 fn truncated(x: &Word, bits: u32, sums: bool) -> Word {
     match x {
         Word::Public(x) => Word::Public(Plain.truncate(x, bits)),
@@ -102,8 +119,29 @@ fn truncated(x: &Word, bits: u32, sums: bool) -> Word {
 impl Words for Secret {
     type Word = Word;
 
-    fn at(&mut self, place: u32) {
+    fn at(&mut self, place: u32, address: u64) {
         node::set_place(place);
+        watch::at(address);
+    }
+
+    fn claim(&mut self, is_claimed: bool) -> bool {
+        watch::set(is_claimed)
+    }
+
+    fn held(&mut self, x: &Word, bits: u32) -> Word {
+        // What passes is below 2^(bits + 2).
+        if x.size() < size::power(bits + 2) {
+            return x.clone();
+        }
+        held(x, Held::Below(bits))
+    }
+
+    fn limited(&mut self, x: &Word, least: i64, most: i64) -> Word {
+        held(x, Held::Between(least, most))
+    }
+
+    fn proved(&mut self, x: Word, bits: u32) -> Word {
+        x.sized(size::power(bits))
     }
 
     fn unknown(&mut self) -> Word {
@@ -170,6 +208,7 @@ impl Words for Secret {
                 | Origin::Union(x, Word::Public(y))
                 | Origin::Union(Word::Public(y), x) => Some((x.clone(), *y)),
                 Origin::Difference(x, Word::Public(y)) => Some((x.clone(), y.wrapping_neg())),
+                Origin::Held(x, _) => Some((x.clone(), 0)),
                 Origin::Difference(Word::Public(x), y) if *x != 0 => {
                     let negative = arithmetic::subtract(&mut Self, &Word::Public(0), y);
                     Some((negative, *x))
@@ -341,7 +380,10 @@ impl Words for Secret {
                     ones: x.facts().ones & said.ones,
                     width: x.facts().width.min(said.width),
                 };
-                let origin = Origin::Union(x.clone(), Word::Public(0));
+                let origin = match watch::claim() {
+                    0 => Origin::Union(x.clone(), Word::Public(0)),
+                    _ => Origin::Held(x.clone(), Held::Between(least, most)),
+                };
                 made(origin, facts, native_of(x))
             }
         }
@@ -368,8 +410,12 @@ impl Words for Secret {
         let Word::Secret(node) = word else {
             return None;
         };
-        let is_said =
-            node.with_origin(|origin| matches!(origin, Some(Origin::Union(_, Word::Public(0)))));
+        let is_said = node.with_origin(|origin| {
+            matches!(
+                origin,
+                Some(Origin::Union(_, Word::Public(0)) | Origin::Held(..))
+            )
+        });
         let facts = word.facts();
         // Shorter types than int: of an int that is in no range, most of its bits say nothing.
         let is_short = facts.bits() < 32 || facts.width < 32;

@@ -4,10 +4,20 @@
 //! products by what is public are local. *Binary*: components that XOR to it; bitwise operations by what is
 //! public, shifts and extensions are local. Each form is computed when something first needs it, and kept.
 
+use super::size::{self, Size};
+use super::watch::{self, Claim};
 use crate::real::Real;
 use crate::words::Signs;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+
+pub use super::facts::{Facts, low};
+
+/// A word that is to have a form.
+pub type Wanted = (Rc<Node>, Form);
+
+/// A word by where it lies, while somebody holds it.
+pub type Key = (*const Node, Form);
 
 /// Components of one word that this party holds; one that the protocol has not is 0.
 pub type Components = [u64; 2];
@@ -40,6 +50,10 @@ pub struct Node {
     pub native: Native,
     /// Where in a program it was made.
     pub place: u32,
+    /// Of which checked instruction it is, if of one.
+    pub claim: Claim,
+    /// What its magnitude is below as a number with a sign, if all claims hold; by its facts it may be less.
+    size: Size,
     /// Where its steps are in the plan that last had some, of each form: a plan looks there, and sees whose they are.
     steps: Cell<[u32; 2]>,
     state: RefCell<State>,
@@ -69,15 +83,6 @@ pub enum Native {
     One(Form),
     /// Both are there, or are as near.
     Both,
-}
-
-/// What everybody knows of a secret word.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Facts {
-    /// Bits that may be one; the others are zero.
-    pub ones: u64,
-    /// Its low bits, as many, say all, with their sign.
-    pub width: u32,
 }
 
 /// What a secret word is computed from. At least one operand of each is secret.
@@ -118,11 +123,22 @@ pub enum Origin {
     Quotient(Word, Word, u32, Signs),
     /// x / 2^bits, rounded up or down, and whether sums of such may be rounded once.
     Truncate(Word, u32, bool),
+    /// The same word, which is held to a range where that is checked.
+    Held(Word, Held),
     /// A float that is a word of fixed point. It has no form of its own.
     Real(Word, Real),
     /// Bytes of words of which some are floats, so that it has no form. Where there are none, bits of a float
     /// were to be computed with.
     Bytes(Vec<Segment>),
+}
+
+/// To what a word is held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Held {
+    /// Magnitudes below 2^bits pass, those from 3·2^bits on do not.
+    Below(u32),
+    /// No less and no more than that, with signs.
+    Between(i64, i64),
 }
 
 /// In which order words are.
@@ -154,110 +170,6 @@ pub struct Segment {
     pub bytes: u8,
 }
 
-impl Facts {
-    /// Nothing is known.
-    pub const NONE: Self = Self {
-        ones: u64::MAX,
-        width: 64,
-    };
-
-    /// It is that number.
-    #[must_use]
-    pub fn of(value: u64) -> Self {
-        let repeated = value.leading_zeros().max(value.leading_ones());
-        Self {
-            ones: value,
-            width: (65 - repeated).min(64),
-        }
-    }
-
-    /// Below 2^bits.
-    #[must_use]
-    pub fn below(bits: u32) -> Self {
-        Self {
-            ones: low(bits),
-            width: (bits + 1).min(64),
-        }
-    }
-
-    /// These bits may be one.
-    #[must_use]
-    pub fn within(ones: u64) -> Self {
-        Self {
-            ones,
-            width: (65 - ones.leading_zeros()).min(64),
-        }
-    }
-
-    /// From −2^(width−1) on, below 2^(width−1).
-    #[must_use]
-    pub fn signed(width: u32) -> Self {
-        Self {
-            ones: u64::MAX,
-            width: width.min(64),
-        }
-    }
-
-    /// No less and no more than that.
-    #[must_use]
-    pub fn between(least: i64, most: i64) -> Self {
-        if least >= 0 {
-            return Self::below(64 - most.leading_zeros());
-        }
-        // Without its sign, each takes that many bits.
-        let bits = [least, most].map(|end| 64 - (end ^ (end >> 63)).leading_zeros());
-        Self::signed(bits[0].max(bits[1]) + 1)
-    }
-
-    /// Between what it lies as a number with a sign.
-    #[must_use]
-    pub fn ends(self) -> (i64, i64) {
-        let of_width = i64::MAX >> (64 - self.width);
-        if self.is_natural() {
-            return (0, of_width.min(self.ones as i64));
-        }
-        (-1 - of_width, of_width)
-    }
-
-    /// Of these bits, whatever else is done bit by bit to words of these widths.
-    #[must_use]
-    pub fn bitwise(ones: u64, x: Self, y: Self) -> Self {
-        let Self { ones, width } = Self::within(ones);
-        let width = width.min(x.width.max(y.width));
-        Self { ones, width }
-    }
-
-    /// The same of a sum or a difference: it has no lower ones than the words that it is made of.
-    #[must_use]
-    pub fn multiples(self, x: Self, y: Self) -> Self {
-        let lowest = (x.ones | y.ones).trailing_zeros();
-        let ones = self.ones & u64::MAX.checked_shl(lowest).unwrap_or(0);
-        Self { ones, ..self }
-    }
-
-    /// Whether its highest bit is 0.
-    #[must_use]
-    pub fn is_natural(self) -> bool {
-        self.ones >> 63 == 0
-    }
-
-    /// How many low bits there are before nothing but zeros.
-    #[must_use]
-    pub fn bits(self) -> u32 {
-        64 - self.ones.leading_zeros()
-    }
-}
-
-/// So many low ones.
-#[must_use]
-pub fn low(bits: u32) -> u64 {
-    if bits >= 64 {
-        u64::MAX
-    } else {
-        (1 << bits) - 1
-    }
-}
-
 impl Word {
     /// What is known of it.
     #[must_use]
@@ -266,6 +178,26 @@ impl Word {
             Self::Public(value) => Facts::of(*value),
             Self::Secret(node) => node.facts,
         }
+    }
+
+    /// What its magnitude is below as a number with a sign, if all claims hold.
+    #[must_use]
+    pub fn size(&self) -> Size {
+        match self {
+            Self::Public(value) => size::of_number(*value as i64),
+            Self::Secret(node) => node.size.min(node.facts.size()),
+        }
+    }
+
+    /// This word, just made, whose magnitude is known to be below that.
+    #[must_use]
+    pub fn sized(mut self, size: Size) -> Self {
+        if let Self::Secret(node) = &mut self {
+            if let Some(node) = Rc::get_mut(node) {
+                node.size = size;
+            }
+        }
+        self
     }
 
     /// Whether that form is there without a conversion.
@@ -292,6 +224,11 @@ impl Node {
     /// A word to be computed.
     #[must_use]
     pub fn made(origin: Origin, facts: Facts, native: Native) -> Word {
+        let claim = watch::claim();
+        let size = match claim {
+            0 => size::UNKNOWN,
+            _ => origin.size(),
+        };
         let state = State {
             origin: Some(origin),
             ..State::default()
@@ -300,6 +237,8 @@ impl Node {
             facts,
             native,
             place: PLACE.get(),
+            claim,
+            size,
             steps: Cell::default(),
             state: RefCell::new(state),
         }))
@@ -317,6 +256,8 @@ impl Node {
             facts,
             native: Native::Both,
             place: PLACE.get(),
+            claim: 0,
+            size: size::UNKNOWN,
             steps: Cell::default(),
             state: RefCell::new(state),
         }))
@@ -333,18 +274,22 @@ impl Node {
             facts: Facts::NONE,
             native: Native::One(Form::Arithmetic),
             place: PLACE.get(),
+            claim: 0,
+            size: size::UNKNOWN,
             steps: Cell::default(),
             state: RefCell::new(state),
         }))
     }
 
-    /// A word that a plan has its own step for, in arithmetic form alone.
+    /// A word that a plan has its own step for, in arithmetic form alone, of a known size.
     #[must_use]
-    pub fn planned() -> Rc<Self> {
+    pub fn planned(size: Size) -> Rc<Self> {
         Rc::new(Self {
             facts: Facts::NONE,
             native: Native::One(Form::Arithmetic),
             place: PLACE.get(),
+            claim: 0,
+            size,
             steps: Cell::default(),
             state: RefCell::default(),
         })
@@ -391,6 +336,31 @@ impl Node {
 }
 
 impl Origin {
+    /// What a checked word that is made so is no more than.
+    fn size(&self) -> Size {
+        let scaled = |x: &Word, by: u64| size::held(x.size() * size::of_number(by as i64));
+        match self {
+            Self::Sum(x, y) | Self::Difference(x, y) | Self::Union(x, y) => {
+                size::of_sum([x.size(), y.size()].into_iter())
+            }
+            Self::Product(x, Word::Public(by)) | Self::Product(Word::Public(by), x) => {
+                scaled(x, *by)
+            }
+            Self::Product(x, y) => {
+                size::held(size::of_products([[x.size(), y.size()]].into_iter()))
+            }
+            Self::ShiftLeft(x, places) => scaled(x, 1 << places),
+            Self::Truncate(x, bits, _) => size::truncated(x.size(), *bits),
+            Self::Extreme(x, y, ..) => x.size().max(y.size()),
+            Self::Held(x, Held::Below(bits)) => x.size().min(size::passing(*bits)),
+            Self::Held(x, Held::Between(least, most)) => {
+                let ends = size::of_number(*least).max(size::of_number(*most));
+                x.size().min(ends)
+            }
+            _ => size::UNKNOWN,
+        }
+    }
+
     /// The words that it is made of, but for bytes.
     pub(super) fn words(&self) -> [Option<&Word>; 3] {
         match self {
@@ -412,6 +382,7 @@ impl Origin {
             | Self::IsZero(x)
             | Self::Population(x)
             | Self::Truncate(x, ..)
+            | Self::Held(x, _)
             | Self::Real(x, _) => [Some(x), None, None],
             // They are few, and floats themselves: nothing else is made of them.
             Self::Bytes(_) => [None; 3],

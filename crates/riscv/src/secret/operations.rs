@@ -55,7 +55,7 @@ impl Publics {
     }
 
     /// The components of an operand.
-    fn operand(&self, (word, form): &(Word, Form)) -> Components {
+    pub fn operand(&self, (word, form): &(Word, Form)) -> Components {
         match word {
             Word::Secret(node) => node.computed(*form).expect("it was planned before"),
             Word::Public(value) => self.components(*value, *form),

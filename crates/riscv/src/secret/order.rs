@@ -3,23 +3,20 @@
 //! steps. Long chains are done as [`super::trees`], sums of
 //! products as [`super::sums`].
 
+use super::claims::{Claims, Owner, Reached};
 use super::costs;
-use super::node::{Components, Form, Node, Word, set_place};
+use super::node::{Components, Form, Node, Wanted, Word, set_place};
 use super::operations::{self, Batch, Publics};
+use super::size::{self, Size};
 use super::steps::{Joint, Kind, Local, Step, Work};
 use super::steps::{local, product_of, same, step, sum_of_products};
 use super::sums::{self, Sum, Summand, Terms};
 use super::trees::{self, Join};
+use super::watch;
 use mpc::{Cost, Lane, Protocol, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::mpsc::channel;
-
-/// A word that is to have a form.
-pub type Wanted = (Rc<Node>, Form);
-
-/// A word by where it lies, while somebody holds it.
-pub type Key = (*const Node, Form);
 
 /// A step that is wanted.
 struct Task {
@@ -64,23 +61,38 @@ struct Tasks<'p> {
     all: Vec<Task>,
     /// What waits for them: one list for all, since most steps have few.
     waiting: Vec<Waiting>,
+    /// What is claimed of them, and what depends on which.
+    claims: Claims,
+    reached: &'p Reached,
+    /// Whose claims are made now.
+    owner: Owner,
 }
 
-/// Computes forms of words, and what they depend on.
+/// Computes forms of words, and what they depend on; what is claimed of that.
 ///
 /// # Errors
 /// What the links meet.
-pub fn compute(protocol: &mut dyn Protocol, wanted: &[Wanted]) -> Result<()> {
+pub fn compute(
+    protocol: &mut dyn Protocol,
+    wanted: &[Wanted],
+    reached: &Reached,
+) -> Result<Claims> {
     let account = protocol.channel().set_account(0);
-    let computed = compute_all(protocol, wanted);
+    let computed = compute_all(protocol, wanted, reached);
     protocol.channel().set_account(account);
     computed
 }
 
-fn compute_all(protocol: &mut dyn Protocol, wanted: &[Wanted]) -> Result<()> {
+fn compute_all(
+    protocol: &mut dyn Protocol,
+    wanted: &[Wanted],
+    reached: &Reached,
+) -> Result<Claims> {
     let publics = Publics::of(protocol);
     let (give, ended) = channel();
-    let mut schedule = Schedule::new(publics, plan(protocol, wanted));
+    let mut planned = plan(protocol, wanted, reached);
+    let claims = std::mem::take(&mut planned.claims);
+    let mut schedule = Schedule::new(publics, planned);
     protocol.side_by_side(&mut || {
         let all = ended.try_iter();
         all.for_each(|(steps, results)| schedule.keep(steps, results));
@@ -96,13 +108,14 @@ fn compute_all(protocol: &mut dyn Protocol, wanted: &[Wanted]) -> Result<()> {
             })
         };
         ready.into_iter().map(lane).collect()
-    })
+    })?;
+    Ok(claims)
 }
 
 /// What computing forms of words costs, as it is declared: the rounds of the longest chain of steps that they wait for,
 /// and the bits of all, each of which begins as soon as what it waits for is there, together with others of its kind.
 pub fn cost(protocol: &dyn Protocol, wanted: &[Wanted]) -> Cost {
-    let tasks = plan(protocol, wanted).all;
+    let tasks = plan(protocol, wanted, &Reached::default()).all;
     let mut together: BTreeMap<(u64, Kind, u64), Vec<&Step>> = BTreeMap::new();
     for task in &tasks {
         if let Work::Joint(joint) = task.step.work {
@@ -223,43 +236,63 @@ impl Schedule {
 }
 
 /// All steps that are needed, each after those that it needs.
-fn plan<'p>(protocol: &'p dyn Protocol, wanted: &[Wanted]) -> Tasks<'p> {
+fn plan<'p>(protocol: &'p dyn Protocol, wanted: &[Wanted], reached: &'p Reached) -> Tasks<'p> {
     let mut tasks = Tasks {
         protocol,
         all: Vec::new(),
         waiting: Vec::new(),
+        claims: Claims::default(),
+        reached,
+        owner: Owner::default(),
     };
-    let place = set_place(0);
     tasks.reach(wanted);
-    set_place(place);
+    // What is claimed of numbers is found out by their sums: most have that form.
+    let held = tasks.claims.held();
+    tasks.reach(&held);
     tasks
 }
 
 impl Tasks<'_> {
     /// The steps of words, and of what they need that is not known.
     fn reach(&mut self, wanted: &[Wanted]) {
-        // Words to look at; with their plan when what they need was looked at.
-        let mut left: Vec<(Wanted, Option<Plan>)> = wanted
+        let (place, claim, owner) = (set_place(0), watch::set_claim(0), self.owner);
+        self.reach_all(wanted);
+        set_place(place);
+        watch::set_claim(claim);
+        self.owner = owner;
+    }
+
+    fn reach_all(&mut self, wanted: &[Wanted]) {
+        // Words to look at, with whom they reach where the graph does not say it, and with their plan when what they need
+        // was looked at.
+        let among = self.owner.among;
+        let mut left: Vec<(Wanted, u64, Option<Plan>)> = wanted
             .iter()
             .rev()
-            .map(|wanted| (wanted.clone(), None))
+            .map(|wanted| (wanted.clone(), among, None))
             .collect();
-        while let Some((target, ready)) = left.pop() {
+        while let Some((target, among, ready)) = left.pop() {
             if self.has(&target.0, target.1) {
                 continue;
             }
-            // What is made for it is of its place.
+            // What is made for it is of its place, and reaches whom it does.
+            let among = self.reached.among(&target.0).unwrap_or(among);
             set_place(target.0.place);
+            watch::set_claim(target.0.claim);
+            self.owner = Owner {
+                claim: target.0.claim,
+                among,
+            };
             match ready {
                 None => {
                     let (at, plan) = (left.len(), Plan::of(&target));
-                    left.push((target, None));
+                    left.push((target, among, None));
                     plan.secrets(|node, form| {
                         if !self.has(node, form) {
-                            left.push(((node.clone(), form), None));
+                            left.push(((node.clone(), form), among, None));
                         }
                     });
-                    left[at].1 = Some(plan);
+                    left[at].2 = Some(plan);
                 }
                 Some(Plan::Step(step)) => {
                     self.add(target, step);
@@ -290,8 +323,11 @@ impl Tasks<'_> {
             .map_or(0, |before| self.all[before].depth)
     }
 
-    /// A step after those that it needs; after how many rounds it is done.
+    /// A step after those that it needs, and what is claimed of it where it is checked; after how many rounds it is done.
     fn add(&mut self, target: Wanted, step: Step) -> u64 {
+        if target.0.claim != 0 {
+            self.claims.add(self.owner, &target.0, &step);
+        }
         let at = self.all.len();
         let (mut waits, mut depth) = (0, 0);
         for (node, form) in secrets(&step) {
@@ -351,11 +387,13 @@ impl Tasks<'_> {
         for (bits, terms) in sum.cut {
             let summands_of_cut = self.summands(terms);
             let whole = self.total(summands_of_cut);
+            let size = size::truncated(whole.size(), bits);
+            self.claims.hold_truncated(self.owner, &whole);
             let step = Step {
                 work: Work::Joint(Joint::Truncate(bits)),
                 needs: vec![(whole, Form::Arithmetic)],
             };
-            summands.push((false, self.planned(step)));
+            summands.push((false, self.planned(step, size)));
         }
         let total = self.total(summands);
         self.add(target, same(total, Form::Arithmetic));
@@ -366,27 +404,36 @@ impl Tasks<'_> {
         let mut summands = terms.others;
         for (negative, products) in [false, true].into_iter().zip(terms.products) {
             if !products.is_empty() {
-                summands.push((negative, self.planned(sum_of_products(products))));
+                let size =
+                    size::of_products(products.iter().map(|pair| pair.each_ref().map(Word::size)));
+                let step = sum_of_products(products);
+                let sum = self.planned(step.clone(), size::held(size));
+                self.claims.add_products(self.owner, &sum, step, size);
+                summands.push((negative, sum));
             }
         }
         summands
     }
 
+    /// The sum of all, each of which is held so that this has a word.
     fn total(&mut self, summands: Vec<Summand>) -> Word {
         let mut sum = Word::Public(0);
+        self.claims
+            .hold_summands(self.owner, summands.iter().map(|(_, word)| word));
         for (at, (negative, word)) in summands.into_iter().enumerate() {
+            let size = size::of_sum([sum.size(), word.size()].into_iter());
             sum = match negative {
                 false if at == 0 => word,
-                false => self.planned(local(Local::Add, [sum, word])),
-                true => self.planned(local(Local::Subtract, [sum, word])),
+                false => self.planned(local(Local::Add, [sum, word]), size),
+                true => self.planned(local(Local::Subtract, [sum, word]), size),
             };
         }
         sum
     }
 
-    /// What a step of its own computes.
-    fn planned(&mut self, step: Step) -> Word {
-        let node = Node::planned();
+    /// What a step of its own computes, of which whoever asks makes the claims.
+    fn planned(&mut self, step: Step, size: Size) -> Word {
+        let node = Node::planned(size);
         self.add((node.clone(), Form::Arithmetic), step);
         Word::Secret(node)
     }

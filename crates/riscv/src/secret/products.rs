@@ -27,11 +27,16 @@ type Shape = (usize, usize, usize);
 
 /// Sums of products, as one operation. Deliberately without `Debug`: it holds shares.
 pub struct Products {
-    map: Bilinear,
-    left: Vec<Components>,
-    right: Vec<Components>,
+    /// As which map.
+    pub map: Bilinear,
+    /// The factors on the left.
+    pub left: Vec<Components>,
+    /// Those on the right.
+    pub right: Vec<Components>,
+    /// Whether each is multiplied by itself, where each product is one for itself.
+    pub is_square: bool,
     /// How many products each step is the sum of, where each is a product for itself.
-    sums: Vec<usize>,
+    pub sums: Vec<usize>,
 }
 
 /// All rows of some by all of others, and where the steps are.
@@ -101,6 +106,7 @@ impl Products {
                     },
                     left: left.collect(),
                     right: right.iter().map(of).collect(),
+                    is_square: false,
                     sums: Vec::new(),
                 },
             ));
@@ -120,6 +126,7 @@ impl Products {
             let sums = alone.iter().map(|at| factors.rows[sides[*at][0]].len());
             let operation = Self {
                 map: Bilinear::Elementwise { n: left.len() },
+                is_square: alone.iter().all(|at| sides[*at][0] == sides[*at][1]),
                 sums: sums.collect(),
                 left,
                 right,

@@ -4,6 +4,7 @@ use super::node::{Components, Facts, Form, Node, Origin, Word, low};
 use crate::words::{Plain, Signs, Words};
 
 /// What a form of a word takes.
+#[derive(Clone)]
 pub struct Step {
     /// What is done.
     pub work: Work,
@@ -260,6 +261,7 @@ fn arithmetic(origin: &Origin) -> Option<Step> {
         }
         Origin::Product(x, y) => Some(product_of(Arithmetic, Facts::NONE, [x.clone(), y.clone()])),
         Origin::ShiftLeft(x, places) => local(Local::Scale(1 << places), x),
+        Origin::Held(x, _) => local(Local::Mask(u64::MAX), x),
         Origin::Choose(bit, x) => made(joint(Joint::Choose), [(bit, Binary), (x, Arithmetic)]),
         Origin::Population(x) => {
             let worth = Worth::One(x.facts().ones);
@@ -305,6 +307,7 @@ fn binary(origin: &Origin, facts: Facts) -> Option<Step> {
         Origin::And(x, y) => Some(product_of(Binary, facts, [x.clone(), y.clone()])),
         Origin::Xor(x, y) | Origin::Union(x, y) => both(Work::Local(Local::Xor), x, y),
         Origin::ShiftLeft(x, places) => local(Local::ShiftLeft(*places), x),
+        Origin::Held(x, _) => local(Local::Mask(u64::MAX), x),
         Origin::ShiftRight(x, places, signs) => local(Local::ShiftRight(*places, *signs), x),
         Origin::Extend(x, bits, signs) => low_bits(*bits, Local::Extend(*bits, *signs), x),
         Origin::Sign(x, width) => made(joint(Joint::Sign(*width)), [(x, Arithmetic)]),

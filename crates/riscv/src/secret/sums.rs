@@ -61,9 +61,9 @@ pub fn sum(root: &Rc<Node>) -> Option<Sum> {
     let (mut sum, mut terms) = (Sum::default(), 0);
     let mut left = inside(&(false, Word::Secret(root.clone())), None)?;
     while let Some(open) = left.pop() {
-        // What is looked at, and the word that holds it.
-        let is_inside =
-            matches!(&open.summand.1, Word::Secret(node) if Rc::strong_count(node) == 2);
+        // What is looked at, and the word that holds it. Terms of what is checked are checked.
+        let is_inside = matches!(&open.summand.1, Word::Secret(node)
+            if Rc::strong_count(node) == 2 && (node.claim == 0) == (root.claim == 0));
         if let Some(more) = is_inside.then(|| inside(&open.summand, open.cut)).flatten() {
             left.extend(more);
             continue;

@@ -19,6 +19,7 @@ const OPTIONS: Options = Options {
     oblivious: &[],
     limit: LIMIT,
     passes_over: false,
+    checked: false,
 };
 
 /// A file: its name, the bytes of an element, and its elements.

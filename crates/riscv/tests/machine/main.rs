@@ -5,6 +5,7 @@ mod assembly;
 mod bare;
 mod branches;
 mod cases;
+mod checked;
 mod choices;
 mod compiled_tables;
 mod composition_costs;

@@ -68,6 +68,7 @@ fn lesser(protocol: &str, others: &[i64], known: bool) -> mpc::Result<(Vec<u64>,
                 oblivious: &[],
                 limit: 1 << 20,
                 passes_over: false,
+                checked: false,
             },
         };
         let before = p.channel().meter().totals().payload_bytes;

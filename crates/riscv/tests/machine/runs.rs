@@ -17,6 +17,7 @@ const OPTIONS: Options = Options {
     oblivious: &[],
     limit: LIMIT,
     passes_over: false,
+    checked: false,
 };
 
 const X: [u32; 5] = [1, 2, 3, 4, 5];

@@ -49,6 +49,7 @@ fn texts_are_as_elsewhere_and_secrets_are_sorted() {
                     oblivious: &[],
                     limit: 1 << 24,
                     passes_over: false,
+                    checked: false,
                 },
             };
             run_program(p, &asked)

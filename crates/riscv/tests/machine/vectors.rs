@@ -10,8 +10,9 @@ use riscv::operation::vectors::{Source, VectorFunction};
 use riscv::program::Segment;
 use riscv::real::Real;
 use riscv::secret::Word;
-use riscv::secret::evaluation::reveal;
+use riscv::secret::evaluation::{Fate, reveal, settle_checked};
 use riscv::secret::inputs::share;
+use riscv::secret::watch::Watch;
 use riscv::{Fault, Instruction, Machine, Plain, Program, Secret, Signs, Words};
 use testkit::{Random, run, usual_parties};
 
@@ -536,6 +537,60 @@ fn secret_floats_are_elements_too() {
             // 6 − 1 − 2 + 12.5, each product with a unit or less.
             assert!((found[0] - 15.5).abs() <= 4.0 / 65536.0, "{}", found[0]);
             assert_eq!(found[1..], [0.25, 100.0]);
+        }
+    }
+}
+
+/// Products of elements, and their sum over a vector, that have no words: found at their instruction.
+#[test]
+fn secret_floats_of_vectors_are_checked() {
+    let text = [
+        instruction("vsetivli", 0, 2, 0, 24),
+        instruction("vmv.v.i", 1, 0, 0, 1),
+        instruction("vle64.v", 8, 10, 0, 1),
+        instruction("vfmul.vv", 16, 8, 8, 1),
+        instruction("vse64.v", 16, 10, 0, 1),
+        instruction("vfredosum.vs", 1, 1, 8, 1),
+        instruction("vfmv.f.s", 10, 0, 1, 1),
+    ];
+    // One square has no word, or the sum.
+    let cases: [([i64; 2], usize); 2] = [([3 << 16, 1 << 40], 3), ([1 << 62, 1 << 62], 5)];
+    for protocol in ["plain", "replicated", "additive_2_dealer"] {
+        for (values, at) in cases {
+            let told = run(protocol, usual_parties(protocol), |p| {
+                let _watch = Watch::begin(true);
+                let own = values.map(|value| value as u64);
+                let own = (p.party() == 0).then_some(&own[..]);
+                let words = share(p, 0, own, 2)?;
+                let mut machine = machine(Secret, &text);
+                let room = machine.memory.map(DATA, vec![0; 16], true);
+                room.expect("nothing is there");
+                for (at, word) in (0..).zip(&words) {
+                    let float = Secret.float(word, Real::of_scale(8, 16));
+                    let stored = machine.memory.store(&Secret, DATA + 8 * at, 8, &float);
+                    stored.expect("it is mapped");
+                }
+                let called = machine.call(CODE, &[Word::Public(DATA)]);
+                called.expect("it returns");
+                let left = match at {
+                    5 => machine.float_register(10).clone(),
+                    _ => {
+                        let loaded = machine.memory.load(&mut Secret, DATA + 8, 8);
+                        loaded.expect("it is mapped")
+                    }
+                };
+                let fate = Fate::Opened(Recipient::All);
+                let name = |claim: u32| format!("{:#x}", claim);
+                let settled = settle_checked(p, &[(&[left], fate)], true, Some(&name))?;
+                Ok((
+                    settled.failed,
+                    settled.learned[0].values().map(<[u64]>::to_vec),
+                ))
+            });
+            for told in told {
+                let instruction = format!("{:#x}", CODE + 4 * at as u64);
+                assert_eq!(told, (vec![instruction], Some(vec![0])), "{protocol}");
+            }
         }
     }
 }

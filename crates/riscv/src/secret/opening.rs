@@ -1,0 +1,154 @@
+//! Words are opened: those of one form and recipient together, all in one round. Where words depend on flags
+//! ([`mpc::guards`]) these are opened with them, to the same recipients, and a value whose flag fails is zeros.
+
+use super::columns::{columns, slices};
+use super::node::{Components, Facts, Form, Key, Wanted, low};
+use super::packing::Places;
+use crate::words::{Plain, Signs, Words};
+use mpc::{Lane, Opened, Protocol, Recipient, Result, SharedFlag, guards};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::mpsc::channel;
+
+/// Words of one form that are opened to the same parties.
+pub struct Door {
+    /// Who learns them.
+    pub to: Recipient,
+    /// The form.
+    pub form: Form,
+    /// At least one.
+    pub words: Vec<Wanted>,
+    /// What they depend on.
+    pub flags: Vec<SharedFlag>,
+}
+
+impl Door {
+    /// The values of its words, in order.
+    fn keys(&self) -> impl Iterator<Item = Key> + '_ {
+        let key = |(node, form): &Wanted| (Rc::as_ptr(node), *form);
+        self.words.iter().map(key)
+    }
+}
+
+/// What this party learns: the values of words, and what failed of what they depend on.
+pub type Values = (HashMap<Key, u64>, Vec<String>);
+
+/// Opens words in one round, and something that is public besides them where `confirms`; the values of those that are
+/// opened to this party. Words that depend on flags are opened one door after another, to all first: what all know by
+/// that needs no message after.
+///
+/// # Errors
+/// What the links meet.
+pub fn open(protocol: &mut dyn Protocol, doors: &[Door], confirms: bool) -> Result<Values> {
+    if doors.iter().any(|door| !door.flags.is_empty()) {
+        return open_checked(protocol, doors, confirms);
+    }
+    if doors.len() + usize::from(confirms) > 1 {
+        // In the midst of turns nothing can be compared.
+        protocol.channel().begin_opening("open", &[])?;
+    }
+    let (give, opened) = channel();
+    let lane = |(at, door): (usize, &Door)| -> Lane {
+        let (give, to, closed) = (give.clone(), door.to, Closed::of(&door.words));
+        Box::new(move |protocol| {
+            let values = closed.open(protocol, to)?;
+            // Whoever asked is there until all have ended.
+            let _ = give.send((at, values));
+            Ok(())
+        })
+    };
+    let mut lanes: Vec<Lane> = doors.iter().enumerate().map(lane).collect();
+    if confirms {
+        lanes.push(Box::new(confirm));
+    }
+    let mut lanes = Some(lanes);
+    protocol.side_by_side(&mut || lanes.take().unwrap_or_default())?;
+    let mut values = HashMap::new();
+    for (at, opened) in opened.try_iter() {
+        values.extend(doors[at].keys().zip(opened.into_iter().flatten()));
+    }
+    Ok((values, Vec::new()))
+}
+
+fn open_checked(protocol: &mut dyn Protocol, doors: &[Door], confirms: bool) -> Result<Values> {
+    let (mut values, mut failed) = (HashMap::new(), Vec::new());
+    let (first, others): (Vec<&Door>, Vec<&Door>) =
+        doors.iter().partition(|door| door.to == Recipient::All);
+    for door in first.into_iter().chain(others) {
+        let closed = Closed::of(&door.words);
+        let (opened, labels) = closed.open_if(protocol, door.to, &door.flags)?;
+        values.extend(door.keys().zip(opened.into_iter().flatten()));
+        for label in labels {
+            if !failed.contains(&label) {
+                failed.push(label);
+            }
+        }
+    }
+    if confirms {
+        confirm(protocol)?;
+    }
+    Ok((values, failed))
+}
+
+/// Opens what is public: who has it knows that all have come here.
+///
+/// # Errors
+/// What the links meet.
+pub fn confirm(protocol: &mut dyn Protocol) -> Result<()> {
+    let mut parts = vec![vec![0]; protocol.parts()];
+    let mut out: Vec<&mut [u64]> = parts.iter_mut().map(Vec::as_mut_slice).collect();
+    protocol.trivial(&[0], &mut out);
+    protocol.reveal(&slices(&parts), Recipient::All)?;
+    Ok(())
+}
+
+/// The bits that are opened of a word in binary form: the low ones that may be one say all.
+#[must_use]
+pub fn opened(facts: Facts) -> u64 {
+    facts.ones & low(facts.width)
+}
+
+/// Words of one form that are to be opened. Deliberately without `Debug`: it holds shares.
+struct Closed {
+    form: Form,
+    components: Vec<Components>,
+    facts: Vec<Facts>,
+}
+
+impl Closed {
+    /// Computed words, at least one.
+    fn of(wanted: &[Wanted]) -> Self {
+        let computed = |(node, form): &Wanted| node.computed(*form).expect("it was wanted");
+        Self {
+            form: wanted[0].1,
+            components: wanted.iter().map(computed).collect(),
+            facts: wanted.iter().map(|(node, _)| node.facts).collect(),
+        }
+    }
+
+    fn open(&self, protocol: &mut dyn Protocol, to: Recipient) -> Result<Option<Vec<u64>>> {
+        Ok(self.open_if(protocol, to, &[])?.0)
+    }
+
+    /// The values, or zeros and the names of flags that do not hold.
+    fn open_if(
+        &self,
+        protocol: &mut dyn Protocol,
+        to: Recipient,
+        flags: &[SharedFlag],
+    ) -> Result<Opened> {
+        if self.form == Form::Arithmetic {
+            let parts = columns(protocol, &self.components);
+            return guards::reveal(protocol, &slices(&parts), to, flags);
+        }
+        let places = Places::of(self.facts.iter().copied().map(opened).collect());
+        let bits = places.pack_shares(protocol, &self.components);
+        let (opened, failed) = guards::reveal_bits(protocol, &bits, to, flags)?;
+        let values = opened.map(|plane| {
+            let words = places.unpack_plane(&plane).into_iter().zip(&self.facts);
+            let whole = words.map(|(word, facts)| Plain.extend(&word, facts.width, Signs::Signed));
+            whole.collect()
+        });
+        Ok((values, failed))
+    }
+}

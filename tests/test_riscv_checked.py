@@ -1,0 +1,161 @@
+"""The checked mode of the RISC-V machine: secret floats that leave their range have no result, and who was to
+learn it is told the line of the program, and nobody else is."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import tacit
+from commands import Command
+from commands import tacit as command
+from test_command_line import example
+from test_riscv import SETTINGS
+from test_riscv_ranges import ELF, called
+
+#: Where squares are summed up.
+LINE = "squares (figures_of_floats.c:6)"
+
+ALL = {"plain": {"parties": 2, "protocol": "plain"}, **SETTINGS}
+
+
+def salaries(count: int = 10_000) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(7).uniform(30_000, 200_000, count)
+
+
+def squares(x: Any, ranges: Any = None, to: Any = "all") -> Any:
+    return called("squares", {"x": x}, ["x", "len:x"], ranges or {}, (to, "f64")).result
+
+
+def failing(call: Any, *arguments: Any) -> Any:
+    """What a call gives, or the lines that it names."""
+    try:
+        return call(*arguments)
+    except tacit.RangeError as error:
+        return error.operators
+
+
+@pytest.mark.parametrize("setting", ALL)
+def test_the_sum_of_squares_of_salaries(setting: str) -> None:
+    """Without checks it is wrong, with checks it is refused, and with a range it is right."""
+    x = salaries(10_000 if setting != "additive" else 500)
+    right = float((x * x).sum())
+
+    def program() -> Any:
+        ranges = {"x": (30_000, 200_000)}
+        wrong = squares(x)
+        with tacit.checked():
+            return wrong, failing(squares, x), squares(x, ranges), squares(x / 1000)
+
+    for wrong, refused, found, small in tacit.launch(program, **ALL[setting]):
+        assert abs(wrong / right - 1) > 0.5
+        assert refused == (LINE,)
+        assert abs(found / right - 1) < 2**-28
+        assert abs(small * 1e6 / right - 1) < 1e-5
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_its_receiver_alone_is_told(setting: str) -> None:
+    x = salaries(100)
+
+    def program() -> Any:
+        # The session goes on after that, at all parties.
+        return failing(squares, x, None, 1), squares(x / 1000, None, 0)
+
+    right = ((x / 1000) ** 2).sum()
+    first, second, *others = tacit.launch(program, checked=True, **SETTINGS[setting])
+    assert first[0] is None
+    assert abs(first[1] - right) < 1
+    assert second == ((LINE,), None)
+    assert others in ([], [(None, None)])
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_what_is_kept_is_refused_when_it_is_opened(setting: str) -> None:
+    """By PyTorch, or by another call that it is given to."""
+    x, line = salaries(50), ("summary (figures_of_floats.c:33)",)
+
+    def program() -> Any:
+        with tacit.checked():
+            arrays = {"x": x, "o": np.zeros(7)}
+            kept = called("summary", arrays, ["x", "len:x", "o"], {}, None, {"o": None}).outputs["o"]
+        # What was checked stays so.
+        return failing(lambda: kept.reveal(to=0)), failing(squares, kept, None, 1)
+
+    for party, told in enumerate(tacit.launch(program, **SETTINGS[setting])):
+        assert told == (line if party == 0 else None, line if party == 1 else None)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("function", ["opened", "branched"])
+def test_what_a_program_opens_on_its_way_is_checked_before(function: str, setting: str) -> None:
+    """All learn it, so all are told, and the session goes on."""
+    x = salaries(20)
+
+    def call(x: Any) -> Any:
+        party, elf = tacit.session().party, tacit.riscv.load(ELF)
+        secret = {"x": (0, x if party == 0 else None)}
+        branches = ["branched"]
+        return elf.call(
+            function, ["x", "len:x"], secret=secret, result=(1, "f64"), open_branches=branches
+        ).result
+
+    def program() -> Any:
+        return failing(call, x), call(x / 1000)
+
+    small = x / 1000
+    right = (small**2).sum() if function == "opened" else small[1]
+    told = tacit.launch(program, checked=True, **SETTINGS[setting])
+    # The function that adds up is part of it.
+    assert all(refused == (f"{function} (figures_of_floats.c:6)",) for refused, _ in told), told
+    assert abs(told[1][1] - right) < 0.01
+    assert told[0][1] is None
+
+
+def test_a_tensor_is_held_to_its_range() -> None:
+    x = torch.tensor([3.0, 200_001.0], dtype=torch.float64)
+
+    def program() -> Any:
+        shared = tacit.share(x if tacit.session().party == 0 else None, owner=0)
+        ranges = {"x": (0.0, 200_000.0)}
+        wide = {"x": (0.0, 200_001.0)}
+        return failing(squares, shared, ranges), squares(shared, wide)
+
+    for refused, found in tacit.launch(program, checked=True):
+        assert refused == ("the range of x",)
+        assert abs(found / (200_001.0**2 + 9) - 1) < 1e-6
+
+
+def test_by_command(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", salaries(60))
+    call = ("--call", "squares", "--arg", "x", "--arg", "len:x", "--result", "1:f64")
+    secret = ("--secret", f"x=0:f64:{tmp_path / 'x.npy'}")
+    tried = command("riscv", "try", ELF, *call, *secret)
+    assert tried.returncode == 0, tried.stderr
+    tried = command("riscv", "try", ELF, *call, *secret, "--checked")
+    assert tried.returncode == 1
+    assert f"out of range: {LINE}" in tried.stderr
+    tried = command("riscv", "try", ELF, *call, *secret, "--checked", "--range", "x=3e4..2e5")
+    assert tried.returncode == 0, tried.stderr
+
+
+@pytest.mark.parametrize("how", ["option", "file"])
+def test_between_processes(how: str, tmp_path: Path) -> None:
+    config = example(tmp_path)
+    if how == "file":
+        config.write_text(config.read_text().replace("# checked = true", "checked = true"))
+    np.save(tmp_path / "x.npy", salaries(20))
+    said = ["--call", "squares", "--arg", "x", "--arg", "len:x", "--result", "1:f64"]
+    said += ["--checked"] if how == "option" else []
+
+    def party(number: int) -> Command:
+        secret = "x=0:f64" + ("" if number else f":{tmp_path}/x.npy")
+        own = ["riscv", "run", "--config", config, "--party", number, ELF, "--secret", secret, *said]
+        return Command(*own)
+
+    for number, running in enumerate([party(number) for number in range(3)]):
+        code, output, errors = running.ended()
+        assert (code, f"out of range: {LINE}" in errors) == (int(number == 1), number == 1), errors
+        assert "result: " not in output
