@@ -115,15 +115,17 @@ class RangeError(MisuseError):
     outcome: Any = None
 
     @classmethod
-    def of(cls, failed: Sequence[str]) -> "RangeError":
-        """The error for layers whose guards failed, and for operators whose checks did."""
+    def of(
+        cls, failed: Sequence[str], remedy: str = "Scale the data down, or take fewer fraction bits"
+    ) -> "RangeError":
+        """The error for layers whose guards failed, and for operators whose checks did, with what to do."""
         layers = [label for label in failed if not label.startswith(CHECKED)]
         operators = [label.removeprefix(CHECKED) for label in failed if label.startswith(CHECKED)]
         said = []
         if operators:
             said.append(
                 f"out of range: {'; '.join(operators)}. There is no result: a number that was computed there "
-                "needs more bits than it has. Scale the data down, or take fewer fraction bits"
+                f"needs more bits than it has. {remedy}"
             )
         if layers:
             said.append(

@@ -299,6 +299,13 @@ def _typed(name: str, to: Receiver | tuple[Receiver, str], arrays: list[Given]) 
     return to, types.pop() if types else "u8"
 
 
+#: For what left its range within a program.
+_REMEDY = (
+    "Say the range of the program's arrays, or a greater one (--range, ranges=, tacit_real_range), or scale "
+    "the data down"
+)
+
+
 def _refusal(
     here: Session, known: Known, receivers: Sequence[int | None], failed: Sequence[str] = ()
 ) -> RangeError | None:
@@ -310,11 +317,9 @@ def _refusal(
         if flags := each_of(known):
             here.claims.settle()
             told += here.core.tell_flags(flags, to)
-    both = list(dict.fromkeys([*failed, *told]))
-    if told:
-        return refused(here, both, is_told_to_all=None in receivers)
+    refusal = refused(here, list(dict.fromkeys(told)), is_told_to_all=None in receivers) if told else None
     # Of this the others may have heard nothing.
-    return RangeError.of(both) if failed else None
+    return RangeError.of(list(dict.fromkeys([*failed, *told])), _REMEDY) if failed else refusal
 
 
 @contextmanager
