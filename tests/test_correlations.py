@@ -101,6 +101,17 @@ def test_recorded_and_made_by_encryption(tmp_path: Path) -> None:
         assert (code, out) == (0, "right\n"), err
 
 
+def test_recorded_and_made_in_checked_mode(tmp_path: Path) -> None:
+    folder = configured(tmp_path)
+    for code, out, err in run(folder, "parties.toml", "--checked", "--record", "demand-{}.txt"):
+        assert (code, out) == (0, "right\n"), err
+    make = ("correlations", "make", "--config", "parties.toml", "--party", "{}", "--demand", "demand-{}.txt")
+    for code, _, err in both(folder, *make, "--runs", "1", "--out", "party-{}.correlations"):
+        assert code == 0, err
+    for code, out, err in run(folder, "from-file.toml", "--checked"):
+        assert (code, out) == (0, "right\n"), err
+
+
 @pytest.mark.parametrize(
     ("demand", "said"),
     [("", "line 1 of the demand"), ("tacit demand, version 1, ahead 4096\n9 9\n", "line 2 of the demand")],
