@@ -1,27 +1,28 @@
 //! What checks need ([`crate::checks`]).
 //!
-//! **Lifting** x to integers modulo p = 2^31 − 1, between two parties. As in [`super::truncation`], with s = x0 + 2^62
-//! − 1, t = x1 and A, B their highest bits, |x| < 2^62 means x = s + t − (A + B − AB)·2^64 − 2^62 + 1. Shares e0 + e1 =
-//! AB mod 2^61 come of the same correlation as a truncation's by 61 bits. As e0 is uniform, e0 + e1 is AB + 2^61 as integers, unless
-//! e0 ≤ AB, which has probability 2^−60: so e0 and e1 − 2^61 add up to AB.
-//! **Rounds:** 1. **Bits:** 1 an element, from each party.
+//! **Lifting** x to integers modulo p = 2^31 − 1, between two parties. As in [`super::truncation`], with s = x0 +
+//! 2^62 − 1, t = x1 and A, B their highest bits, |x| < 2^62 means x = s + t − (A + B − AB)·2^64 − 2^62 + 1. Shares
+//! e0 + e1 = AB mod 2^61 come of the same correlation as a truncation's by 61 bits. As e0 is uniform, e0 + e1 is AB
+//! + 2^61 as integers, unless e0 ≤ AB, which has probability 2^−60: so e0 and e1 − 2^61 add up to AB. **Rounds:**
+//! 1. **Bits:** 1 an element, from each party.
 //!
 //! **More parties** open c = x + 2^62 + r, as for a truncation ([`super::truncation`]), so that x = c − 2^62 − r +
-//! R(1 − C)·2^64 over the integers. A dealer shares r and its highest bit R modulo p too. **Rounds:** 1. **Bits:** 64 an
-//! element, from each party to each other one.
+//! R(1 − C)·2^64 over the integers. A dealer shares r and its highest bit R modulo p too. **Rounds:** 1. **Bits:**
+//! 64 an element, from each party to each other one.
 //!
-//! **Multiplying** residues Σ u_i and Σ v_i: taken between −p/2 and p/2 these are sharings of integers, below 2^31 of
-//! two parties, so that their product, by [`super::products`], is that of the integers, below 2^62. Lifted, it is that of
-//! the residues. **Rounds:** 2. **Bits:** 129 for a product. Of n parties the integers are below n·2^30. Each one cuts
-//! its v_i into upper and lower halves of 15 and 16 bits, so that there are two products, below n²·2^45.
+//! **Multiplying** residues Σ u_i and Σ v_i: taken between −p/2 and p/2 these are sharings of integers, below 2^31
+//! of two parties, so that their product, by [`super::products`], is that of the integers, below 2^62. Lifted, it
+//! is that of the residues. **Rounds:** 2. **Bits:** 129 for a product. Of n parties the integers are below n·2^30.
+//! Each one cuts its v_i into upper and lower halves of 15 and 16 bits, so that there are two products, below
+//! n²·2^46, which is below 2^62 for all n ≤ 64.
 //!
-//! **What a truncation dropped** two parties have as summands of an integer. More of them have a sharing of it, x − 2^f·z
-//! modulo 2^64, which is lifted.
+//! **What a truncation dropped** two parties have as summands of an integer. More of them have a sharing of it, x −
+//! 2^f·z modulo 2^64, which is lifted.
 //!
 //! **Holding** is by comparisons.
 //!
-//! **Simulation.** A and B are opened under α and β, which their owners alone know; c under r; factors under masks of
-//! their own. Shares of residues are uniform to within 2^−62.
+//! **Simulation.** A and B are opened under α and β, which their owners alone know; c under r; factors under masks
+//! of their own. Shares of residues are uniform to within 2^−62.
 
 use super::{Additive, only};
 use crate::bits::{bit_at, flip};
