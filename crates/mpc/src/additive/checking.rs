@@ -2,13 +2,13 @@
 //!
 //! **Lifting** x to integers modulo p = 2^31 − 1, between two parties. As in [`super::truncation`], with s = x0 +
 //! 2^62 − 1, t = x1 and A, B their highest bits, |x| < 2^62 means x = s + t − (A + B − AB)·2^64 − 2^62 + 1. Shares
-//! e0 + e1 = AB mod 2^61 come of the same correlation as a truncation's by 61 bits. As e0 is uniform, e0 + e1 is AB
-//! + 2^61 as integers, unless e0 ≤ AB, which has probability 2^−60: so e0 and e1 − 2^61 add up to AB. **Rounds:**
-//! 1. **Bits:** 1 an element, from each party.
+//! e0 + e1 = AB mod 2^61 come of the same correlation as a truncation's by 61 bits. As e0 is uniform, e0 + e1 is
+//! AB + 2^61 as integers, unless e0 ≤ AB, which has probability 2^−60: so e0 and e1 − 2^61 add up to AB.
+//! **Rounds:** 1. **Bits:** 1 an element, from each party.
 //!
 //! **More parties** open c = x + 2^62 + r, as for a truncation ([`super::truncation`]), so that x = c − 2^62 − r +
-//! R(1 − C)·2^64 over the integers. A dealer shares r and its highest bit R modulo p too. **Rounds:** 1. **Bits:**
-//! 64 an element, from each party to each other one.
+//! R(1 − C)·2^64 over the integers. A dealer shares r and its highest bit R modulo p too.
+//! **Rounds:** 1. **Bits:** 64 an element, from each party to each other one.
 //!
 //! **Multiplying** residues Σ u_i and Σ v_i: taken between −p/2 and p/2 these are sharings of integers, below 2^31
 //! of two parties, so that their product, by [`super::products`], is that of the integers, below 2^62. Lifted, it
