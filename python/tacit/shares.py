@@ -174,6 +174,7 @@ def reveal(session: Session, x: Parts, to: int | None, known: Known = None) -> t
 def refused(session: Session, failed: Sequence[str], *, is_told_to_all: bool) -> RangeError:
     """The error for flags that failed. Where all are told it is had by all before any party ends by it, which
     would end the others."""
+    tracing.refuse("revealing")
     if is_told_to_all:
         with suppress(PeerError, NetworkError):
             session.core.confirm()

@@ -271,7 +271,9 @@ def _writes_at_indices(overload: Any, in_words: Any, secretly: Any, adds: bool =
         _check_target(x, adds)
         values = as_kind_of(values, x)
         if adds:
-            _hold(x, values, index.shape[dim] if index.dim() else 1)
+            # The indices are of one dimension, or one for each value.
+            each = index.shape[dim] if index.dim() == x.dim() > 0 else index.numel()
+            _hold(x, values, each)
         pairs = zip(x._parts, values._parts, strict=True)
         parts = tuple(in_words(part, dim, index, new) for part, new in pairs)
         return x.like(parts, loose=x._loose or (adds and is_loose(x.dtype)))
