@@ -46,7 +46,8 @@ fn a_good_file_is_read() {
         Err(Error::Misuse { .. })
     ));
     let missing = config.identity(1, false).err().unwrap().to_string();
-    assert!(missing.contains("folder/party-0.pem"), "{missing}");
+    // A member begins with its own key.
+    assert!(missing.contains("folder/secret/bob.key"), "{missing}");
 }
 
 #[test]
