@@ -128,6 +128,107 @@ def test_a_tensor_is_held_to_its_range() -> None:
         assert abs(found / (200_001.0**2 + 9) - 1) < 1e-6
 
 
+# What is made of several steps at once ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("setting", ALL)
+def test_products_within_products_of_integers_are_checked(setting: str) -> None:
+    """A chain of products holds both kinds, of which only those of floats are checked."""
+    large, by = np.array([1 << 40, 3, 3]), np.array([1, 5, 1])
+
+    def call(x: Any, by: Any, kept: bool) -> Any:
+        arrays = {"x": x, "y": x, "by": by, "o": np.zeros(len(x), np.int64)}
+        arguments = ["x", "y", "by", "len:x", "o"]
+        to = None if kept else "all"
+        out = called("multiplied", arrays, arguments, {}, None, {"o": to}).outputs["o"]
+        return (out.reveal() if kept else out).tolist()
+
+    def program() -> Any:
+        return [failing(call, large, by, kept) for kept in (False, True)], call(large[1:], by[1:], False)
+
+    line = ("multiplied (figures_of_floats.c:98)",)
+    for refused, right in tacit.launch(program, checked=True, **ALL[setting]):
+        assert refused == [line, line]
+        assert right == [45, 9]
+
+
+@pytest.mark.parametrize("setting", ALL)
+def test_the_least_of_what_is_too_far_apart_is_refused(setting: str) -> None:
+    def program(values: list[float]) -> Any:
+        scaled = tacit.share(torch.tensor(values, dtype=torch.float64), owner=0) * 65536.0
+        values_as_said = scaled + scaled
+        with tacit.checked():
+            return failing(lambda: called("least_of", {"x": values_as_said}, ["x", "len:x"], {}).result)
+
+    for apart in ([-(2.0**29), 2.0**29, 5, 6, 7], [2.0**29, 5, -(2.0**29), 6, 7]):
+        for told in tacit.launch(program, apart, **ALL[setting]):
+            assert told == ("least_of (figures_of_floats.c:103)",)
+    for told in tacit.launch(program, [-(2.0**20), 2.0**20, 5, 6, 7], **ALL[setting]):
+        assert told == -(2.0**37)
+
+
+@pytest.mark.parametrize(
+    ("function", "value", "ends"),
+    [
+        ("half_of", -1, (0, 2**63 - 1)),
+        ("half_of", -1, (0, 2**62)),
+        ("half_of", 5, (6, 2**63 - 1)),
+        ("square_of_said", 2.0**46.5, (-1e15, 1e15)),
+    ],
+)
+def test_wide_ranges_are_checked_at_both_ends(function: str, value: float, ends: tuple[Any, Any]) -> None:
+    is_float = function == "square_of_said"
+
+    def call(value: float) -> Any:
+        if is_float:
+            scaled = tacit.share(torch.tensor([value / 2**17], dtype=torch.float64), owner=0) * 65536.0
+            given: Any = scaled + scaled
+        else:
+            given = np.array([value])
+        result = ("all", "f64") if is_float else "all"
+        return called(function, {"x": given}, ["x", *ends], {}, result).result
+
+    def program() -> Any:
+        with tacit.checked():
+            return failing(call, value), call(2.0**40 if is_float else 7)
+
+    for refused, right in tacit.launch(program):
+        assert isinstance(refused, tuple)
+        assert right == (2.0**80 if is_float else 3)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_who_learns_what_is_public_hears_of_nothing(setting: str) -> None:
+    def program() -> Any:
+        x = (0, np.array([200_000.0]) if tacit.session().party == 0 else None)
+        kept = {}
+
+        def call() -> None:
+            outcome = tacit.riscv.load(ELF).call(
+                "square_beside",
+                ["x", "o"],
+                secret={"x": x},
+                public={"o": np.zeros(1)},
+                result=(0, "f64"),
+                output={"o": None},
+            )
+            kept["o"] = outcome.outputs["o"]
+
+        refused = None
+        try:
+            call()
+        except tacit.RangeError as error:
+            refused = error.operators
+            kept["o"] = error.outcome.outputs["o"]
+        opened = kept["o"].reveal(to=1)
+        return refused, None if opened is None else opened.tolist()
+
+    first, second, *others = tacit.launch(program, checked=True, **SETTINGS[setting])
+    assert first == (("square_beside (figures_of_floats.c:120)",), None)
+    assert second == (None, [7.0])
+    assert others in ([], [(None, None)])
+
+
 def test_by_command(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", salaries(60))
     call = ("--call", "squares", "--arg", "x", "--arg", "len:x", "--result", "1:f64")

@@ -93,4 +93,30 @@ double branched(const double *values, uint64_t count) {
     return values[0];
 }
 
+/* A product of floats, and one of integers around it. */
+void multiplied(const int64_t *x, const int64_t *y, const int64_t *by, uint64_t count, int64_t *out) {
+    for (uint64_t at = 0; at < count; at++) out[at] = (int64_t)((double)x[at] * (double)y[at]) * by[at];
+}
+
+double least_of(const double *values, uint64_t count) {
+    double least = values[0];
+    for (uint64_t at = 0; at < count; at++) least = values[at] < least ? values[at] : least;
+    return least;
+}
+
+int64_t half_of(const int64_t *values, int64_t least, int64_t most) {
+    return tacit_range(values[0], least, most) >> 1;
+}
+
+double square_of_said(const double *values, double least, double most) {
+    double value = tacit_real_range(values[0], least, most);
+    return value * value;
+}
+
+/* Leaves what is public besides. */
+double square_beside(const double *values, double *out) {
+    out[0] = 7;
+    return values[0] * values[0];
+}
+
 void _start(void) {}

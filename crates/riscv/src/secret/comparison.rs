@@ -62,7 +62,11 @@ pub fn extreme(condition: &Word, x: &Word, y: &Word) -> Option<Word> {
         ARITHMETIC
     };
     let origin = Origin::Extreme(x.clone(), y.clone(), condition.clone(), end);
-    Some(made(origin, facts, native))
+    // In a chain it is compared again: what is claimed of the comparison is claimed then.
+    let claim = watch::set_claim(node.claim);
+    let chosen = made(origin, facts, native);
+    watch::set_claim(claim);
+    Some(chosen)
 }
 
 /// What is known of one of two words.

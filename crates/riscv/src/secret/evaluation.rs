@@ -155,6 +155,8 @@ pub fn settle_checked(
     let (values, failed) = open(protocol, &doors, confirmed && !is_seen)?;
     let kept = |(set, bit): (&Set, &u64)| match set.fate {
         Fate::Opened(_) => Vec::new(),
+        // What is public depends on nothing.
+        _ if set.secrets().next().is_none() => Vec::new(),
         Fate::Shared | Fate::Fractions(_) => flags_of(&told, *bit),
     };
     Ok(Settled {

@@ -79,12 +79,12 @@ fn number(node: &Rc<Node>) -> Components {
 }
 
 /// How a number is held between two ends: moved so that each end is one of −2^(width − 2) to below 2^(width − 2). None
-/// where that is most of all words, of which nothing follows.
+/// where that is half of all words and more: nothing follows of it, as no sign does.
 fn around([least, most]: [i64; 2]) -> Option<(usize, [u64; 2])> {
     let beyond = (i128::from(most) - i128::from(least)) as u128;
     let width = (129 - beyond.leading_zeros()).max(4);
     let half = 1_u64 << (width - 2).min(63);
-    (width < 64).then(|| {
+    (width <= 64).then(|| {
         let below = (least as u64).wrapping_neg().wrapping_sub(half);
         let above = half.wrapping_sub(most as u64).wrapping_sub(1);
         (width as usize, [below, above])

@@ -11,6 +11,7 @@
 
 use super::bitwise::and;
 use super::comparison::{decided, taken};
+use super::watch::Claim;
 use super::node::{End, Facts, Form, Native, Node, Origin, Word};
 use super::{ARITHMETIC, Secret};
 use std::cmp::Reverse;
@@ -90,17 +91,19 @@ fn link(node: &Node, form: Form) -> Option<(Join, [(bool, Word); 2])> {
             ),
             _ => return None,
         };
-        let [of_x, of_y] = [x, y].map(|word| is_inside(word, join, holders));
+        let [of_x, of_y] = [x, y].map(|word| is_inside(word, join, holders, node.claim));
         Some((join, [(of_x, x.clone()), (of_y, y.clone())]))
     })
 }
 
-/// Whether a member is a link of the same kind that so many words hold, which are those of the next link.
-fn is_inside(word: &Word, join: Join, holders: usize) -> bool {
+/// Whether a member is a link of the same kind that so many words hold, which are those of the next link. Links of
+/// numbers are checked all or none: they are made anew with the claim of the last one.
+fn is_inside(word: &Word, join: Join, holders: usize, claim: Claim) -> bool {
     let Word::Secret(node) = word else {
         return false;
     };
-    if Rc::strong_count(node) != holders {
+    let is_alike = join == Join::And || (node.claim == 0) == (claim == 0);
+    if Rc::strong_count(node) != holders || !is_alike {
         return false;
     }
     node.with_origin(|origin| match (join, origin) {
