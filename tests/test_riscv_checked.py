@@ -179,18 +179,20 @@ def test_the_least_of_what_is_too_far_apart_is_refused(setting: str) -> None:
 def test_wide_ranges_are_checked_at_both_ends(function: str, value: float, ends: tuple[Any, Any]) -> None:
     is_float = function == "square_of_said"
 
-    def call(value: float) -> Any:
-        if is_float:
-            scaled = tacit.share(torch.tensor([value / 2**17], dtype=torch.float64), owner=0) * 65536.0
-            given: Any = scaled + scaled
-        else:
-            given = np.array([value])
-        result = ("all", "f64") if is_float else "all"
-        return called(function, {"x": given}, ["x", *ends], {}, result).result
+    def given(value: float) -> Any:
+        if not is_float:
+            return np.array([value])
+        # Of what was computed before nothing is checked.
+        scaled = tacit.share(torch.tensor([value / 2**17], dtype=torch.float64), owner=0) * 65536.0
+        return scaled + scaled
+
+    def call(x: Any) -> Any:
+        return called(function, {"x": x}, ["x", *ends], {}, ("all", "f64") if is_float else "all").result
 
     def program() -> Any:
+        beyond, within = given(value), given(2.0**40 if is_float else 7)
         with tacit.checked():
-            return failing(call, value), call(2.0**40 if is_float else 7)
+            return failing(call, beyond), call(within)
 
     for refused, right in tacit.launch(program):
         assert isinstance(refused, tuple)

@@ -11,8 +11,8 @@
 
 use super::bitwise::and;
 use super::comparison::{decided, taken};
-use super::watch::Claim;
 use super::node::{End, Facts, Form, Native, Node, Origin, Word};
+use super::watch::Claim;
 use super::{ARITHMETIC, Secret};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
