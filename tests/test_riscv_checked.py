@@ -203,26 +203,15 @@ def test_wide_ranges_are_checked_at_both_ends(function: str, value: float, ends:
 def test_who_learns_what_is_public_hears_of_nothing(setting: str) -> None:
     def program() -> Any:
         x = (0, np.array([200_000.0]) if tacit.session().party == 0 else None)
-        kept = {}
-
-        def call() -> None:
-            outcome = tacit.riscv.load(ELF).call(
-                "square_beside",
-                ["x", "o"],
-                secret={"x": x},
-                public={"o": np.zeros(1)},
-                result=(0, "f64"),
-                output={"o": None},
-            )
-            kept["o"] = outcome.outputs["o"]
-
-        refused = None
+        program, refused = tacit.riscv.load(ELF), None
+        given: Any = {"secret": {"x": x}, "public": {"o": np.zeros(1)}}
         try:
-            call()
+            outcome = program.call(
+                "square_beside", ["x", "o"], **given, result=(0, "f64"), output={"o": None}
+            )
         except tacit.RangeError as error:
-            refused = error.operators
-            kept["o"] = error.outcome.outputs["o"]
-        opened = kept["o"].reveal(to=1)
+            refused, outcome = error.operators, error.outcome
+        opened = outcome.outputs["o"].reveal(to=1)
         return refused, None if opened is None else opened.tolist()
 
     first, second, *others = tacit.launch(program, checked=True, **SETTINGS[setting])

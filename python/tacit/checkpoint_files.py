@@ -183,21 +183,21 @@ def _is_public_part(public: Any) -> bool:
 
 
 def written_set(members: Sequence[int], count: int) -> str:
-    """Which of so many there are: a bit for each, the lowest of a byte first, in hexadecimal."""
+    """Some of the numbers below ``count``, in hexadecimal: a bit for each, the lowest bit of a byte first."""
     is_there = np.zeros(count, np.uint8)
     is_there[list(members)] = 1
     return np.packbits(is_there, bitorder="little").tobytes().hex()
 
 
 def read_set(written: str, count: int) -> list[int]:
-    """The same again, in order."""
+    """The numbers that :func:`written_set` wrote, in ascending order."""
     is_there = np.unpackbits(np.frombuffer(bytes.fromhex(written), np.uint8), bitorder="little")
     members: list[int] = is_there[:count].nonzero()[0].tolist()
     return members
 
 
 def _is_set(written: Any, count: int) -> bool:
-    """Whether that is what ``written_set`` makes of some of so many, and of none beyond them."""
+    """Whether this is what :func:`written_set` writes of at least one number below ``count``."""
     if not isinstance(written, str) or not re.fullmatch("(?:[0-9a-f]{2})+", written):
         return False
     members = read_set(written, 4 * len(written))

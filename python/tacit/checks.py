@@ -152,7 +152,7 @@ class Claims:
     def settle(self) -> None:
         """Finds out whether all claims hold: their flags say it from then on, in secret. Where that ends by
         an error, what depends on them is never opened, and whoever would open it is told the error: it cannot
-        be tried again, since nobody knows how far the others came."""
+        be tried again, since the others may have stopped at another step."""
         if not self._claims:
             return
         claims, waiting = self._claims, self._waiting

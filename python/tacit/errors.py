@@ -110,8 +110,9 @@ class RangeError(MisuseError):
     layers: tuple[str, ...] = ()
     #: The operators, with their modules and lines.
     operators: tuple[str, ...] = ()
-    #: Of a program of the RISC-V machine that ran to its end what it left (``riscv.Outcome``), without what
-    #: was opened to this party: what stayed secret is there as in the other parties, which go on.
+    #: What a program of the RISC-V machine left (``riscv.Outcome``), without what was opened to this party. What
+    #: stayed secret is there, as at the other parties, which go on. A program that was stopped on its way left
+    #: no outputs.
     outcome: Any = None
 
     @classmethod

@@ -1,7 +1,7 @@
 """Operators in checked mode on numbers of all magnitudes: what is shown is right, or nothing is.
 
-``python tests/operators/overflows.py CASES [SEED] [PROTOCOL]`` goes through so many and says how many were
-refused; the tests go through few. A case is *missed* where something is shown that is neither right nor near.
+``python tests/operators/overflows.py CASES [SEED] [PROTOCOL]`` tries that many cases and says how many were
+refused; the tests try a few. A case is *missed* where something is shown that is neither right nor near.
 """
 
 import random

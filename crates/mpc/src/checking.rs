@@ -38,10 +38,7 @@ pub trait Checking {
 
     /// Residues of what truncations have dropped. No round where parties keep summands of it, as integers.
     fn rests(&mut self, rests: &[&[u64]]) -> Result<Vec<Vec<u64>>> {
-        Ok(rests
-            .iter()
-            .map(|rest| residues::of_signed_words(rest))
-            .collect())
+        Ok(of_summands(rests))
     }
 
     /// Residues of products, element by element, of factors that are named by their places.
@@ -55,4 +52,10 @@ pub trait Checking {
 
     /// The latest coins that were tossed.
     fn coins(&mut self, words: usize) -> Vec<u64>;
+}
+
+/// Residues of what parties keep as summands of integers.
+pub(crate) fn of_summands(rests: &[&[u64]]) -> Vec<Vec<u64>> {
+    let residues_of = |rest: &&[u64]| rest.iter().map(|word| residues::of_signed(*word)).collect();
+    rests.iter().map(residues_of).collect()
 }

@@ -37,11 +37,6 @@ pub(crate) fn of_signed(x: u64) -> u64 {
     subtract(of_word(x), ROUND * (x >> 63))
 }
 
-/// The residues of signed words.
-pub(crate) fn of_signed_words(words: &[u64]) -> Vec<u64> {
-    words.iter().map(|word| of_signed(*word)).collect()
-}
-
 /// The sum of two residues.
 #[inline(always)]
 pub(crate) fn add(a: u64, b: u64) -> u64 {

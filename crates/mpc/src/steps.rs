@@ -30,18 +30,19 @@ pub(crate) fn affine(protocol: &mut dyn Protocol, sum: &Affine, out: PartsMut) -
     Ok(())
 }
 
-/// [`Protocol::rectified_affine`].
+/// [`Protocol::rectified_affine`], and the components of what was truncated.
 pub(crate) fn rectified_affine(
     protocol: &mut dyn Protocol,
     sum: &Affine,
     compared: Compared,
     out: PartsMut,
-) -> Result<Option<Tally>> {
+) -> Result<(Option<Tally>, Vec<Vec<u64>>)> {
     let mut truncated = vec![vec![0; sum.elements()]; protocol.parts()];
     let mut slices: Vec<&mut [u64]> = truncated.iter_mut().map(Vec::as_mut_slice).collect();
     protocol.affine(sum, &mut slices)?;
-    let truncated: Vec<&[u64]> = truncated.iter().map(Vec::as_slice).collect();
-    protocol.rectify(&truncated, None, compared, out)
+    let slices: Vec<&[u64]> = truncated.iter().map(Vec::as_slice).collect();
+    let tally = protocol.rectify(&slices, None, compared, out)?;
+    Ok((tally, truncated))
 }
 
 /// [`Protocol::rectify`] of what is proved to fit: x minus its negative part, or the other one.

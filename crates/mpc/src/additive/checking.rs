@@ -26,10 +26,9 @@
 
 use super::{Additive, only};
 use crate::bits::{bit_at, flip};
-use crate::checking::{Checking, Hold, Kept};
+use crate::checking::{Checking, Hold, Kept, of_summands};
 use crate::correlations::drawn::Lifts;
-use crate::correlations::once::{Column, Mask};
-use crate::group::Group;
+use crate::correlations::once::Column;
 use crate::residues::{self, PRIME, ROUND};
 use crate::{Bilinear, Bits, Operand, Parts, Result, Shift, Term, checks};
 
@@ -90,10 +89,7 @@ impl Checking for Additive {
 
     fn rests(&mut self, rests: &[&[u64]]) -> Result<Vec<Vec<u64>>> {
         if self.channel.parties() == 2 {
-            return Ok(rests
-                .iter()
-                .map(|rest| residues::of_signed_words(rest))
-                .collect());
+            return Ok(of_summands(rests));
         }
         let sharings: Vec<Vec<&[u64]>> = rests.iter().map(|rest| vec![*rest]).collect();
         let sharings: Vec<Parts> = sharings.iter().map(Vec::as_slice).collect();
@@ -157,20 +153,15 @@ impl Additive {
         ))
     }
 
-    /// Among more than two parties.
+    /// [`Self::lift_words`] among more than two parties.
     fn lift_with_masks(&mut self, x: &[u64]) -> Result<Vec<u64>> {
         let Lifts { r, residue, top } = self.supply.lifts(x.len())?;
         let first = self.is_first();
-        let offset = if first { 1 << 62 } else { 0 };
-        let (hidden, _) = Mask::hide([r], |[r]| {
-            let masked = |(x, r): (&u64, &u64)| x.wrapping_add(*r).wrapping_add(offset);
-            x.iter().zip(r).map(masked).collect()
-        });
-        let opened = self.open(Group::Additive, hidden)?;
+        let opened = self.open_shifted(x, r)?;
         Ok(Column::spend([residue, top], |[residue, top]| {
             let each = |(i, c): (usize, &u64)| {
                 let known = if first {
-                    residues::subtract(residues::of_word(*c), residues::of_word(offset))
+                    residues::subtract(residues::of_word(*c), residues::power_of_two(62))
                 } else {
                     0
                 };
@@ -182,7 +173,7 @@ impl Additive {
         }))
     }
 
-    /// Residues of the products of what is so small that they are below 2^62.
+    /// Residues of products, element by element, each of which is below 2^62.
     fn lifted_products(&mut self, x: &[u64], y: &[u64]) -> Result<Vec<u64>> {
         let n = x.len();
         let mut products = vec![0; n];
@@ -196,7 +187,7 @@ impl Additive {
         self.lift_words(&products)
     }
 
-    /// The same of more than two parties' residues.
+    /// Residues of products of residues among more than two parties: each one cuts its share of y in halves.
     fn products_by_halves(&mut self, x: &[u64], y: &[u64]) -> Result<Vec<u64>> {
         let upper = y.iter().map(|y| ((*y as i64) >> LOWER) as u64);
         let lower = y.iter().map(|y| y & ((1 << LOWER) - 1));
@@ -209,7 +200,7 @@ impl Additive {
         Ok(upper.iter().zip(lower).map(whole).collect())
     }
 
-    /// Of what a truncation of x by so many bits drops, between two parties this one's summand, among more its share.
+    /// What a truncation of x by `bits` drops: two parties have a summand each, more of them a share each.
     pub(super) fn rest_of(&self, x: &[u64], truncated: &[u64], bits: u32) -> Vec<u64> {
         if self.channel.parties() > 2 {
             let rest = |(x, truncated): (&u64, &u64)| x.wrapping_sub(truncated << bits);

@@ -45,7 +45,7 @@ use crate::lanes::{self, Linked, Turn, Turns};
 use crate::{
     Affine, Bilinear, Bits, Checking, Compared, Correlated, Cost, Error, Expectation, Join, Kept,
     Name, Next, Operand, Operation, OwnedLane, Parts, PartsMut, Protocol, Recipient, Rehearsal,
-    Result, Shift, Tally, Term, ThreatModel, Trust, keys,
+    Result, Shift, Tally, Term, ThreatModel, Trust, keys, steps,
 };
 use net::{Channel, Reading};
 use products::Masked;
@@ -360,7 +360,12 @@ impl Protocol for Additive {
         out: PartsMut,
     ) -> Result<Option<Tally>> {
         if self.channel.parties() > 2 {
-            return self.rectified_by_steps(sum, compared, only_mut(out));
+            let is_keeping = self.is_keeping;
+            let (tally, truncated) = steps::rectified_affine(self, sum, compared, out)?;
+            if is_keeping {
+                self.kept.truncated = truncated;
+            }
+            return Ok(tally);
         }
         self.rectified_sum(sum, compared, only_mut(out))
     }

@@ -22,7 +22,7 @@ use super::Additive;
 use super::guard::Guard;
 use crate::group::Group;
 use crate::leaves::Wanted;
-use crate::{Affine, Bits, Compared, Protocol, Result, Tally};
+use crate::{Affine, Bits, Compared, Result, Tally};
 use std::mem;
 
 impl Additive {
@@ -41,23 +41,6 @@ impl Additive {
         self.channel.begin_of("bit product", x.len(), &parameters);
         let tally = self.select(&left_out, x, guard, out)?;
         Group::Additive.subtract_from(x, out);
-        Ok(tally)
-    }
-
-    /// Of an affine map, among more than two parties.
-    pub(super) fn rectified_by_steps(
-        &mut self,
-        sum: &Affine,
-        compared: Compared,
-        out: &mut [u64],
-    ) -> Result<Option<Tally>> {
-        let is_keeping = self.is_keeping;
-        let mut truncated = vec![0; out.len()];
-        self.affine(sum, &mut [&mut truncated])?;
-        let tally = self.rectified(&truncated, None, compared, out)?;
-        if is_keeping {
-            self.kept.truncated = vec![truncated];
-        }
         Ok(tally)
     }
 

@@ -285,7 +285,7 @@ impl Protocol for Rehearsed {
         out: PartsMut,
     ) -> Result<Option<Tally>> {
         if self.parties() > 2 {
-            return steps::rectified_affine(self, sum, compared, out);
+            return Ok(steps::rectified_affine(self, sum, compared, out)?.0);
         }
         let compared = compared.with_guards(self.guards);
         let (looked_at, _) = compared.of_summands(2, sum.shift.bits());

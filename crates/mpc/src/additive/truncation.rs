@@ -173,24 +173,8 @@ impl Additive {
     }
 
     fn truncate_with_pair(&mut self, x: &[u64], f: u32, out: &mut [u64]) -> Result<()> {
-        let n = x.len();
-        let Truncations { r, shifted, top } = self.supply.truncations(f, n)?;
-        let offset = if self.is_first() { 1 << 62 } else { 0 };
-        let (hidden, _) = Mask::hide([r], |[r]| {
-            let mut message = vec![0; n];
-            blocks::for_each(
-                [&mut message],
-                [x, r],
-                #[inline(always)]
-                |_, [c], [x, r]| {
-                    for i in 0..x.len() {
-                        c[i] = x[i].wrapping_add(r[i]).wrapping_add(offset);
-                    }
-                },
-            );
-            message
-        });
-        let opened = self.open(Group::Additive, hidden)?;
+        let Truncations { r, shifted, top } = self.supply.truncations(f, x.len())?;
+        let opened = self.open_shifted(x, r)?;
         let constant = 1_u64 << (62 - f);
         let first = self.is_first();
         Column::spend([shifted, top], |[shifted, top]| {
@@ -210,6 +194,26 @@ impl Additive {
             );
         });
         Ok(())
+    }
+
+    /// x + 2^62 + r, opened among more than two parties.
+    pub(super) fn open_shifted(&mut self, x: &[u64], r: Mask) -> Result<Vec<u64>> {
+        let offset = if self.is_first() { 1 << 62 } else { 0 };
+        let (hidden, _) = Mask::hide([r], |[r]| {
+            let mut message = vec![0; x.len()];
+            blocks::for_each(
+                [&mut message],
+                [x, r],
+                #[inline(always)]
+                |_, [c], [x, r]| {
+                    for i in 0..x.len() {
+                        c[i] = x[i].wrapping_add(r[i]).wrapping_add(offset);
+                    }
+                },
+            );
+            message
+        });
+        self.open(Group::Additive, hidden)
     }
 }
 

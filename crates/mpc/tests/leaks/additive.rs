@@ -15,7 +15,7 @@
 //! column masks the corrections that the dealer sends to the others. What it takes of its stream where it is corrected
 //! itself goes into nothing.
 
-use crate::operations::{Inputs, OPERATIONS, Operation, SECRETS, side_by_side};
+use crate::operations::{Inputs, OPERATIONS, Operation, PRIME, PRIME_BITS, SECRETS, side_by_side};
 use mpc::additive::Additive;
 use mpc::correlations::dealer::Dealer;
 use mpc::{Bits, Protocol, Recipient, Result, SUMS};
@@ -116,13 +116,12 @@ fn deal(mesh: &net::Mesh, honest: Honest, muted: Muted) -> Result<()> {
     dealer.serve()
 }
 
-/// As many whole words as they fill.
+/// The residues of words, packed, without the last word if they do not fill it.
 fn packed_residues(words: &[u64]) -> Vec<u64> {
-    const BITS: u32 = 31;
-    let residues: Vec<u64> = words.iter().map(|word| word % ((1 << BITS) - 1)).collect();
-    let mut packed = vec![0; packed_words(residues.len(), BITS)];
-    pack_low(&residues, BITS, &mut packed);
-    packed.truncate(residues.len() * BITS as usize / 64);
+    let residues: Vec<u64> = words.iter().map(|word| word % PRIME).collect();
+    let mut packed = vec![0; packed_words(residues.len(), PRIME_BITS)];
+    pack_low(&residues, PRIME_BITS, &mut packed);
+    packed.truncate(residues.len() * PRIME_BITS as usize / 64);
     packed
 }
 

@@ -8,6 +8,12 @@ use ring::convolution::Convolution;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use testkit::Shared;
 
+/// Bits of residues.
+pub const PRIME_BITS: u32 = 31;
+
+/// What they are taken modulo.
+pub const PRIME: u64 = (1 << PRIME_BITS) - 1;
+
 pub const SECRETS: [u64; 3] = [0, u64::MAX, 0x0123_4567_89ab_cdef >> 2];
 
 /// What is checked of each, in as many threads as there are processors and as many again, since parties wait for each
@@ -164,7 +170,7 @@ pub const OPERATIONS: [(&str, Operation); 33] = [
         checking.lift(&[&inputs.x.slices()]).map(drop)
     }),
     ("multiply residues", |p, inputs| {
-        let summands = inputs.x.0[0].iter().map(|word| word % ((1 << 31) - 1));
+        let summands = inputs.x.0[0].iter().map(|word| word % PRIME);
         let factor: Vec<u64> = summands.collect();
         let checking = p.checking().expect("there are checks");
         checking.multiply(&[factor], &[[0, 0]]).map(drop)

@@ -79,7 +79,7 @@ fn number(node: &Rc<Node>) -> Components {
 }
 
 /// How a number is held between two ends: moved so that each end is one of −2^(width − 2) to below 2^(width − 2). None
-/// where that is half of all words and more: nothing follows of it, as no sign does.
+/// where the ends are 2^63 or more apart: such a range does not even say a sign, so that nothing rests on it.
 fn around([least, most]: [i64; 2]) -> Option<(usize, [u64; 2])> {
     let beyond = (i128::from(most) - i128::from(least)) as u128;
     let width = (129 - beyond.leading_zeros()).max(4);

@@ -96,8 +96,8 @@ fn link(node: &Node, form: Form) -> Option<(Join, [(bool, Word); 2])> {
     })
 }
 
-/// Whether a member is a link of the same kind that so many words hold, which are those of the next link. Links of
-/// numbers are checked all or none: they are made anew with the claim of the last one.
+/// Whether a member is a link of the same kind, and held by nothing but the next link, which counts as `holders`. All
+/// links of numbers are made anew with the claim of the last one: a link is inside only if both are checked, or neither.
 fn is_inside(word: &Word, join: Join, holders: usize, claim: Claim) -> bool {
     let Word::Secret(node) = word else {
         return false;
