@@ -110,9 +110,9 @@ class RangeError(MisuseError):
     layers: tuple[str, ...] = ()
     #: The operators, with their modules and lines.
     operators: tuple[str, ...] = ()
-    #: What a program of the RISC-V machine left (``riscv.Outcome``), without what was opened to this party. What
-    #: stayed secret is there, as at the other parties, which go on. A program that was stopped on its way left
-    #: no outputs.
+    #: What a program of the RISC-V machine left (``riscv.Outcome``), without what was opened to this party.
+    #: What stayed secret is there, as at the other parties, which go on. A program that was stopped on its
+    #: way left no outputs.
     outcome: Any = None
 
     @classmethod
