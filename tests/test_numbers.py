@@ -584,6 +584,40 @@ def test_no_term_of_a_factor_leaves_the_range() -> None:
         assert abs(kept - value) <= max(value * 2.0**-22, 2.0**-60), value
 
 
+@pytest.mark.parametrize("of_operand", [0, 12, 16, 20, 26, 30])
+@pytest.mark.parametrize("of_result", [12, 16, 20, 26, 30])
+def test_each_term_of_a_factor_is_finer_than_the_one_before(of_operand: int, of_result: int) -> None:
+    # Such as a learning rate of a warm-up, 1e-6, by which a gradient of 30 fraction bits is multiplied.
+    generator = torch.Generator().manual_seed(of_operand + of_result)
+    finest = fixed.RANGE - 1 - max(0, of_operand - of_result)
+    for value in (10.0 ** (torch.rand(200, generator=generator, dtype=torch.float64) * 15 - 13)).tolist():
+        for values in (double(value), double([value, value / 3]), double([value, value * 1e-5])):
+            for gain in (None, 8.0):
+                factor = fixed.factor(values, fixed.Scale(of_operand), fixed.Scale(of_result), gain)
+                bits = [term.bits for term in factor.terms]
+                assert bits == sorted(set(bits)), (value, bits)
+                kept = sum(term.words.double() * 2.0**-term.bits for term in factor.terms)
+                assert float((kept - values).abs().max()) <= max(value * 2.0**-19, 2.0**-finest), value
+
+
+@pytest.mark.parametrize("rate", [1e-4, 1.3e-6, 2.7e-8, 3e-10])
+def test_steps_by_small_learning_rates_are_right(rate: float) -> None:
+    gradients = double([[-3e4, -3.25, 1e-3, 7.5, 2e4]])
+    before = double([[1.5, -2.25, 0.0, 100.0, -7.0]])
+
+    def program() -> torch.Tensor:
+        layer = nn.Linear(5, 1, bias=False)
+        layer.weight.data = before.float()
+        tacit.share_module(layer, owner=0, trainable=True)
+        layer(tacit.share(gradients.float(), owner=1)).sum().backward()
+        torch.optim.SGD(layer.parameters(), lr=rate).step()
+        return layer.weight.detach().reveal()
+
+    for found in tacit.launch(program):
+        # A unit of weights that are trained, and what the float that is revealed leaves of 100.
+        assert (found.double() - (before - rate * gradients)).abs().max() <= 2.0**-20 + 2.0**-18
+
+
 def test_no_sum_of_products_by_public_weights_leaves_the_range() -> None:
     generator = torch.Generator().manual_seed(6)
     for size in (1, 2, 7, 64, 1000):

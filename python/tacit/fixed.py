@@ -443,6 +443,9 @@ def _factor(wide: torch.Tensor, greatest: float, operand: Scale, result: Scale, 
         scaled = rest * 2.0**bits
         # Towards zero, so that no term is more than the factor.
         words = scaled.trunc()
+        if terms and not bool(words.any()):
+            # What is left is below the last bit that a term can have.
+            return Factor(tuple(terms))
         terms.append(_shortened(words.to(torch.int64), bits))
         rest = (scaled - words) * 2.0**-bits
         error = float(rest.abs().max())
