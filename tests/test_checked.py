@@ -491,6 +491,7 @@ def test_rows_of_ten_thousand_salaries_are_normalised() -> None:
         lambda x: x / 1e7,
         lambda x: nn.functional.conv1d(x[None, None], x[None, None, :1] * 0 + 27),
         lambda x: x << 10,
+        lambda x: x << (x - x + 10),
         lambda x: x.index_add(0, torch.zeros(30, dtype=torch.long), x.repeat(10)),
     ],
 )
@@ -501,6 +502,61 @@ def test_integers_near_the_end_of_a_word_do_not_wrap(of: Callable[[torch.Tensor]
     assert isinstance(in_checks(program, torch.tensor([9 * 10**18, -7 * 10**18, 10**18])), tuple)
     small = torch.tensor([9 * 10**6, -7 * 10**6, 10**6])
     assert torch.allclose(torch.tensor(in_checks(program, small)).double(), of(small).double(), atol=2e-5)
+
+
+#: Powers of integers by which of the base and the exponent are secret.
+POWERS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "secret by secret": lambda x, n: tacit.share(x, owner=0) ** tacit.share(n, owner=1),
+    "secret by public": lambda x, n: tacit.share(x, owner=0) ** n,
+    "public by secret": lambda x, n: x ** tacit.share(n, owner=1),
+}
+
+
+@pytest.mark.parametrize("setting", FAMILIES)
+@pytest.mark.parametrize("of", POWERS.values(), ids=POWERS)
+def test_powers_of_integers_are_right_or_refused(setting: dict[str, Any], of: Any) -> None:
+    inside = [
+        (0, 0),
+        (0, 2**40),
+        (1, 2**62),
+        (-1, 65),
+        (-1, 2**62 + 2),
+        (2, 59),
+        (-3, 37),
+        (7, 18),
+        (2**20, 2),
+    ]
+    inside += [(2**59, 1), (10**9, 1), (100, 8), (-5, 0)]
+    if of is not POWERS["secret by public"]:
+        inside += [(1, -(2**63)), (-1, -1), (7, -2), (0, -1)]
+    beyond = [
+        (2, 63),
+        (2, 64),
+        (2, 66),
+        (-3, 41),
+        (7, 31),
+        (2**20, 4),
+        (2**31 + 1, 2),
+        (-(2**40), 2),
+        (10, 2**40),
+    ]
+
+    def program() -> Any:
+        found = opened(of(*torch.tensor(inside).unbind(1)))
+        return found, [opened(of(*torch.tensor([pair]).unbind(1))) for pair in beyond]
+
+    found, refused = in_checks(program, **setting)
+    assert found == [x ** (n % 2 if abs(x) == 1 else n) if n >= 0 or abs(x) == 1 else 0 for x, n in inside]
+    assert all(isinstance(each, tuple) for each in refused)
+
+
+def test_the_least_integer_has_no_magnitude() -> None:
+    def program() -> Any:
+        return [opened(tacit.share(torch.tensor([x]), owner=0).abs()) for x in (-(2**63), -(2**59))]
+
+    least, other = in_checks(program)
+    assert isinstance(least, tuple)
+    assert other == [2**59]
 
 
 # Compiled --------------------------------------------------------------------------------------------

@@ -661,9 +661,14 @@ def tree(x: Parts, join: Callable[[Parts, Parts, Parts], Parts]) -> Parts:
     return tuple(part[0] for part in x)
 
 
-def product(session: Session, x: Parts) -> Parts:
-    """Of the words along the first dimension, exact modulo 2^64: a round for each level of a tree."""
-    return tree(x, lambda left, right, odd: joined(multiply(session, left, right, 0), odd))
+def product(session: Session, x: Parts, *, in_range: bool = False) -> Parts:
+    """Of the words along the first dimension, as ``multiply`` has it of two: a round for each level of a
+    tree."""
+
+    def join(left: Parts, right: Parts, odd: Parts) -> Parts:
+        return joined(multiply(session, left, right, 0, in_range=in_range), odd)
+
+    return tree(x, join)
 
 
 def add(x: Parts, y: Parts) -> Parts:

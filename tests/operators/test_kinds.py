@@ -230,6 +230,25 @@ def test_a_secret_is_not_written_into_a_plain_tensor() -> None:
         tacit.launch(program)
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda target, secret: target.copy_(secret),
+        lambda target, secret: target.index_put_((torch.tensor([0, 1, 2]),), secret),
+        lambda target, secret: torch.neg(secret, out=target),
+    ],
+)
+def test_what_a_refused_target_held_is_not_compared(write: Callable[..., Any]) -> None:
+    def program() -> torch.Tensor:
+        secret = tacit.share(torch.ones(3), owner=0)
+        # As memory that nobody has written to: something else in every party.
+        with pytest.raises(tacit.UnsupportedOperatorError):
+            write(torch.full((3,), float(tacit.session().party)), secret)
+        return secret.reveal()
+
+    assert all(torch.equal(found, torch.ones(3)) for found in tacit.launch(program))
+
+
 @pytest.mark.parametrize("variance", [1e-6, 1e-3, 1.0, 1e4])
 def test_the_inverse_standard_deviation_costs_no_accuracy(on_shares: OnShares, variance: float) -> None:
     torch.manual_seed(0)

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from tacit import shares
+from tacit import checks, shares
 from tacit.fixed import WORD
 from tacit.operators import own, probabilities, roots
 from tacit.operators.arithmetic import add, mul, multiply_public
@@ -124,6 +124,9 @@ def threshold(x: SecretTensor, bound: Number, value: Number) -> SecretTensor:
 def absolute(x: SecretTensor) -> SecretTensor:
     """2·max(x, 0) − x."""
     x = as_words(x)
+    if x.dtype == torch.int64:
+        # The least of them has no opposite.
+        checks.hold(x._session, x._parts, checks.WORD)
     parts = tuple((2 * a) - b for a, b in zip(_maximum_with_zero(x)._parts, x._parts, strict=True))
     # The least of small integers has no opposite among them.
     return x.like(parts, loose=is_loose(x.dtype) and torch.iinfo(x.dtype).min < 0)

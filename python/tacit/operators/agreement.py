@@ -25,11 +25,12 @@ def collected(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple
     structure: list[Any] = []
     values: list[Any] = []
     positions, names = operands_of(func)
+    targets = _targets(func)
     for at, arg in enumerate(args):
-        _collect(arg, positions[at], structure, values)
+        _collect(arg, positions[at], structure, [] if at in targets else values)
     for name, arg in kwargs.items():
         structure.append(name)
-        _collect(arg, name in names, structure, values)
+        _collect(arg, name in names, structure, [] if name in targets else values)
     return structure, values
 
 
@@ -38,6 +39,17 @@ def note_values(session: Session, values: list[Any]) -> None:
     label = f"{session.operator} in {paths.current()}"
     for value in values:
         session.core.note_public(label, _bytes(value))
+
+
+@cache
+def _targets(func: Any) -> frozenset[int | str]:
+    """The arguments that an operator writes to: the first of one in place, and ``out=``. A plain one is
+    refused. Its values are not compared: it may be memory that holds something else in every party."""
+    arguments = func._schema.arguments
+    outs = {argument.name for argument in arguments if argument.is_out}
+    first = arguments[0].alias_info if arguments else None
+    is_in_place = func._schema.name.endswith("_") and first is not None and first.is_write
+    return frozenset({*outs, 0} if is_in_place else outs)
 
 
 @cache

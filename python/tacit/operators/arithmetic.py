@@ -27,6 +27,7 @@ from tacit.operators.operands import (
     rescaled,
     result_dtype,
     secret_of,
+    stays_in_range,
     times_public,
     together,
 )
@@ -40,7 +41,6 @@ from tacit.operators.scales import (
     of_sum_with_product,
 )
 from tacit.operators.table import implements, unsupported
-from tacit.session import Session
 from tacit.shares import Parts
 from tacit.storages import geometry
 from tacit.tensor import SecretTensor
@@ -157,16 +157,9 @@ def mul(x: Any, y: Any) -> SecretTensor:
     if x._loose or y._loose:
         left, right = together(*(_of_kind(operand, dtype)._parts for operand in (x, y)))
     drop, scale = fixed.of_product(x._scale, y._scale, session.scale)
-    parts = shares.multiply(
-        session, left, right, drop, in_range=dtype.is_floating_point or _is_exact(session, dtype)
-    )
+    parts = shares.multiply(session, left, right, drop, in_range=stays_in_range(session, dtype))
     result = x.like(parts, scale, dtype, loose=is_loose(dtype))
     return roots.remember_squares(result, number) if is_square else result
-
-
-def _is_exact(session: Session, dtype: torch.dtype) -> bool:
-    """Whether integers are to have their words: narrower ones wrap around, as PyTorch's do."""
-    return session.is_checked and dtype == torch.int64
 
 
 def _of_kind(x: SecretTensor, dtype: torch.dtype) -> SecretTensor:

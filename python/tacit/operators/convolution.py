@@ -20,6 +20,7 @@ from tacit.operators.operands import (
     moved,
     public,
     result_dtype,
+    stays_in_range,
     times_public,
 )
 from tacit.operators.scales import of_convolution
@@ -153,8 +154,7 @@ def _images(x: Any, weight: Any, steps: Steps, groups: int) -> SecretTensor:
     if isinstance(x, SecretTensor) and isinstance(weight, SecretTensor):
         session, (x, weight) = x._session, as_factors(as_words(x), as_words(weight))
         drop, scale = fixed.of_product(x._scale, weight._scale, session.scale)
-        is_exact = dtype.is_floating_point or (session.is_checked and dtype == torch.int64)
-        kind = {"in_range": is_exact, "is_narrow": session.is_narrow(drop)}
+        kind = {"in_range": stays_in_range(session, dtype), "is_narrow": session.is_narrow(drop)}
         parts = shares.convolution(session, x._parts, weight._parts, geometry, shape, drop, **kind)
         return x.like(parts, scale, dtype, loose=is_loose(dtype))
     secret, plain = (x, weight) if isinstance(x, SecretTensor) else (weight, x)

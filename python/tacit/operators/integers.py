@@ -15,6 +15,7 @@ from tacit.operators.operands import (
     lifted,
     result_dtype,
     session_of,
+    stays_in_range,
     together,
 )
 from tacit.operators.table import implements, unsupported
@@ -120,7 +121,8 @@ def left_shift(x: Any, distance: Any) -> SecretTensor:
         places, inside = _distance(distance, torch.iinfo(dtype).bits)
         power = power_of_two(session, shares.unstacked(shares.bit_to_ring(session, places)))
         words, power, inside = together(words, power, inside)
-        parts = shares.bit_multiply(session, inside, shares.multiply(session, words, power, 0))
+        power = shares.bit_multiply(session, inside, power)
+        parts = shares.multiply(session, words, power, 0, in_range=stays_in_range(session, dtype))
     else:
         far = torch.as_tensor(distance, dtype=torch.int64)
         is_out = (far < 0) | (far >= torch.iinfo(dtype).bits)

@@ -19,6 +19,7 @@ from tacit.operators.operands import (
     moved,
     public,
     result_dtype,
+    stays_in_range,
     times_public,
 )
 from tacit.operators.scales import of_product, of_sum_with_product
@@ -38,8 +39,7 @@ def bmm(x: Any, y: Any) -> SecretTensor:
     session, dtype = x._session, result_dtype(x, y)
     x, y = as_factors(as_words(x), as_words(y))
     drop, scale = fixed.of_product(x._scale, y._scale, session.scale)
-    is_exact = dtype.is_floating_point or (session.is_checked and dtype == torch.int64)
-    kind = {"in_range": is_exact, "is_narrow": session.is_narrow(drop)}
+    kind = {"in_range": stays_in_range(session, dtype), "is_narrow": session.is_narrow(drop)}
     parts = shares.matmul(session, x._parts, y._parts, drop, **kind)
     return x.like(parts, scale, dtype, loose=is_loose(dtype))
 

@@ -130,6 +130,12 @@ def is_loose(dtype: torch.dtype) -> bool:
     return not dtype.is_floating_point and dtype not in (torch.int64, torch.bool)
 
 
+def stays_in_range(session: Session, dtype: torch.dtype) -> bool:
+    """Whether products of this dtype are not to wrap around: those of fractions, and in checked mode those
+    of int64."""
+    return dtype.is_floating_point or (session.is_checked and dtype == torch.int64)
+
+
 # Scales --------------------------------------------------------------------------------------------
 
 
