@@ -222,6 +222,30 @@ def transformers(model: nn.Module, x: Any, y: Any, *, knows: bool = True) -> Any
     return [*parameters(model), torch.tensor(trained.training_loss)]
 
 
+def timm(model: nn.Module, x: Any, y: Any) -> Any:
+    from timm.loss import LabelSmoothingCrossEntropy
+    from timm.optim import create_optimizer_v2
+    from timm.scheduler import create_scheduler_v2
+    from timm.utils import AverageMeter, ModelEmaV3, dispatch_clip_grad
+
+    steps = create_optimizer_v2(model, opt="sgd", lr=0.2, momentum=0.5, weight_decay=1e-4)
+    schedule, epochs = create_scheduler_v2(
+        steps, sched="cosine", num_epochs=3, warmup_epochs=1, warmup_lr=1e-6
+    )
+    average, criterion, losses = ModelEmaV3(model, decay=0.8), LabelSmoothingCrossEntropy(0.1), AverageMeter()
+    for epoch in range(epochs):
+        for rows, classes in batches(x, y):
+            loss = criterion(model(rows), classes)
+            steps.zero_grad()
+            loss.backward()
+            dispatch_clip_grad(model.parameters(), 1.0)
+            steps.step()
+            average.update(model)
+            losses.update(known(loss).item(), len(rows))
+        schedule.step(epoch + 1, losses.avg)
+    return [*parameters(model), *parameters(average.module), torch.tensor(losses.avg)]
+
+
 LOOPS: dict[str, Loop] = {
     "lightning": lightning,
     "fabric": fabric,
@@ -229,6 +253,7 @@ LOOPS: dict[str, Loop] = {
     "accelerate": accelerate,
     "skorch": skorch,
     "transformers": transformers,
+    "timm": timm,
 }
 
 
