@@ -67,6 +67,12 @@ OWN = {
 #: Seconds in which clients may ask why a round failed that ends its servers.
 PARTING = 5.0
 
+#: What a client hears that still waits for a round from before its servers started again.
+STARTED_AGAIN = (
+    "the servers have started again since this round; what it came to, if it ended, is in the model that the "
+    "next round tells: join that one"
+)
+
 
 @dataclass(frozen=True)
 class Report:
@@ -120,6 +126,8 @@ class Server:
         self._alike = alike(federation, rules)
         #: Rounds of the federation that came to an end.
         self.ended = latest.known.ended
+        #: Whether no round has begun since it started.
+        self._is_new = True
 
     @staticmethod
     @contextmanager
@@ -258,6 +266,10 @@ class Server:
         self._session.core.note(told)
         self._session.core.note_public("the model of a round", content)
         self._latest.keep(number, base, self._account)
+        if self._is_new and number > 1:
+            # Else whoever waits for that one would wait until this one is over, and be missed in it.
+            self._door.tell(number - 1, None, STARTED_AGAIN)
+        self._is_new = False
         self._door.begin(
             self._session.core,
             number,
