@@ -80,7 +80,7 @@ def run(parsed: argparse.Namespace) -> None:
 
     federation.server(parsed.server)
     latest = latest_of(federation, parsed.server)
-    models = None if parsed.out is None else Models(parsed.out, parsed.server)
+    models = None if parsed.out is None else Models(parsed.out, parsed.server, federation.name)
     # A model that servers are not to know is nothing that they go on from.
     is_known = federation.settings.result_to != "clients" and federation.settings.coordinator is None
     is_kept = is_known or models is not None
@@ -98,6 +98,12 @@ def run(parsed: argparse.Namespace) -> None:
     if not kept or (is_kept and is_first(models, ended)):
         start = _model(_start(parsed.model or federation.model, federation))
         kept = [*kept, Kept.of(start, is_alike=not is_known)]
+    if is_known and models is None and parsed.rounds > 1:
+        print(
+            "tacit: without --out nothing keeps the model: where a server ends before the last round does, "
+            "what was learned is lost; give --out at all three",
+            file=sys.stderr,
+        )
     print(f"tacit: server {parsed.server} waits for the two others ...", file=sys.stderr, flush=True)
     with _opened(parsed, models) as server:
         print(f"tacit: server {server.number}; {server.threat_model}", file=sys.stderr)

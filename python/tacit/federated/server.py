@@ -226,7 +226,10 @@ class Server:
         self._session.core.note_told(b"\n".join(told))
         self._session.core.confirm()
         self.ended, digest = agreed(told)
-        return next((each for each in kept if (each.ended, each.digest) == (self.ended, digest)), None)
+        chosen = next((each for each in kept if (each.ended, each.digest) == (self.ended, digest)), None)
+        if chosen is not None:
+            self._latest.count_from(chosen.round)
+        return chosen
 
     @naming_servers()
     def round(self, model: State, root: State | None = None, *, models: Models | None = None) -> Report:
@@ -241,7 +244,8 @@ class Server:
             models: where the model after the round is kept, before any client hears of it.
 
         Raises:
-            SetupError: what is to be kept cannot be written; no client has heard of the round's result.
+            SetupError: what is to be kept cannot be written; no client has heard of the round's result. If
+                there is no room for it, no client is asked.
             MisuseError: the round would overspend the budget, there is no such model, or a root that is not
                 wanted, or none that is; no client is asked.
             PeerError: another server failed, has another configuration or has lost its account, or passed on
@@ -249,6 +253,8 @@ class Server:
         """
         if self._account is not None:
             self._account.check_next()
+        if models is not None:
+            models.check_room()
         model = self._in_a_row(model)
         trusted = self._root(model, root)
         if self.federation.settings.noise == "joint":
