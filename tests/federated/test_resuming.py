@@ -190,7 +190,7 @@ def test_a_round_has_a_new_number_also_where_only_the_model_is_left(tmp_path: Pa
     servers = run.servers(2)
     assert run.learn(1.0) == [2, 2, 2]
     assert [[report.round for report in reports] for reports in servers.ended()] == [[2]] * 3
-    assert [known_of(tmp_path, server) for server in range(3)] == ["2 0 0 2"] * 3
+    assert [known_of(tmp_path, server) for server in range(3)] == ["2 0 0 2 2"] * 3
 
 
 def rounded(values: torch.Tensor) -> list[int]:
@@ -331,10 +331,13 @@ def test_where_no_server_keeps_the_model_the_last_round_of_a_killed_one_is_done_
         assert list(pool.map(learn, range(2))) == [[1, 1, 1]] * 2
     for code, output, errors in (each.ended() for each in servers):
         assert (code, "round 2: 2 clients in" in output) == (0, True), errors
-    assert [known_of(tmp_path, server).split()[-1] for server in range(3)] == ["1"] * 3
+    assert [known_of(tmp_path, server).split()[-2:] for server in range(3)] == [["1", "1"]] * 3
     # All three know now that it is done.
     for code, output, errors in (each.ended() for each in serve()):
         assert (code, "nothing is left to do: 1 round of" in output) == (0, True), errors
+    # Each by itself, too.
+    ended = command("federated", "serve", "--config", config, "--rounds", 1, "--server", 1)
+    assert (ended.returncode, "nothing is left to do: 1 round of" in ended.stdout) == (0, True), ended
 
 
 def test_a_disk_that_is_full_before_a_round_costs_nothing(

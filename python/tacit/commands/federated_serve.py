@@ -87,7 +87,8 @@ def run(parsed: argparse.Namespace) -> None:
     ended = latest.known.ended
     # No server gives a model its place before all three have it. That a round ended here proves nothing of a
     # server that was killed: where its last round can be done again, it is waited for.
-    is_again = models is None and (not is_known or ended == parsed.rounds == 1)
+    is_unsure = latest.known.common < parsed.rounds
+    is_again = models is None and is_unsure and (not is_known or ended == parsed.rounds == 1)
     settled = ended if models is None else models.settled.ended if models.settled else 0
     if settled >= parsed.rounds and not is_again:
         _say_that_all_ended(parsed, settled)

@@ -1,7 +1,7 @@
 """The latest round that a server has seen, in a file that outlasts the server: no number comes
 again after a restart.
 
-The file keeps three more counts:
+The file keeps four more counts:
 
 - *Base.* If only clients know the model, the round that made it. It is written before any client
   hears what the round came to. So servers that start again do not begin anew what clients have
@@ -9,6 +9,8 @@ The file keeps three more counts:
 - *Spent.* If there is noise, how many rounds have spent a part of the budget. An account that was
   lost, or put back to an earlier state, has fewer. So no account begins again at an ε of 0.
 - *Ended.* How many rounds have ended, whatever they came to. Servers that start again do the rest.
+- *Common.* Of how many rounds all three servers are known to have seen the end, as they ended in
+  order. A server that was killed may lack the last of those that ended here.
 """
 
 from collections.abc import Sequence
@@ -51,6 +53,8 @@ class Known(NamedTuple):
     spent: int = 0
     #: Rounds that have ended.
     ended: int = 0
+    #: Rounds whose end all three servers have seen.
+    common: int = 0
 
     def text(self) -> str:
         """The file's first line. Zeros at its end are left out."""
@@ -105,7 +109,20 @@ class Latest:
             SetupError: the file cannot be written.
         """
         spent = self.known.spent if account is None else account.rounds
-        known = Known(number, base, spent, self.known.ended if ended is None else ended)
+        ended = self.known.ended if ended is None else ended
+        self._write(Known(number, base, spent, ended, self.known.common))
+
+    def end(self, ended: int) -> None:
+        """Writes that all three servers ended in order: each has seen the end of so many rounds.
+
+        Raises:
+            SetupError: the file cannot be written.
+        """
+        common = min(ended, self.known.ended)
+        if self.known.common < common:
+            self._write(self.known._replace(common=common))
+
+    def _write(self, known: Known) -> None:
         write(self.path, to_bytes(known), "the latest round to")
         self.known = known
 
@@ -116,7 +133,7 @@ class Latest:
     def to_bytes(self, account: Account | None = None) -> bytes:
         """What this server tells the others."""
         spent = 0 if account is None else account.rounds
-        return self.known._replace(spent=spent, ended=0).text().encode()
+        return self.known._replace(spent=spent, ended=0, common=0).text().encode()
 
     def agreed(self, told: Sequence[bytes]) -> Known:
         """The number of the next round, which is one more than any server has seen; the round that
@@ -196,8 +213,8 @@ def _check_alone(agrees: Sequence[bool], announced: str) -> None:
 def _read(text: str) -> Known | None:
     words = text.split()
     are_counts = all(word.isascii() and word.isdigit() and len(word) < 19 for word in words)
-    if not (1 <= len(words) <= 4 and are_counts):
+    if not (1 <= len(words) <= len(Known._fields) and are_counts):
         return None
     known = Known(*map(int, words))
     is_right = known.base <= known.number and known.spent <= MOST_ROUNDS
-    return known if is_right else None
+    return known if is_right and known.common <= known.ended else None

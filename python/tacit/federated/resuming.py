@@ -121,7 +121,11 @@ class Models:
         """
         assert self._form is not None
         content = to_bytes(Kept.of(in_form(row, self._form), ended, number), self.federation)
-        lasting.write(self.beside, content, f"the model of round {number} to")
+        try:
+            lasting.write(self.beside, content, f"the model of round {number} to")
+        except SetupError as error:
+            kept = "the model before it" if self.path.exists() else "what servers began from"
+            raise SetupError(f"{error}; nothing else was lost, {kept} is as it was") from None
 
     def settle(self) -> None:
         """Puts the model that was written last in the place of the one before it.

@@ -185,6 +185,8 @@ class Server:
                 server = Server(federation, number, session, door, latest, account, rules)
                 yield server
                 door.see_off(server._listening, federation.timeout)
+            # All three have left the session in order, after they wrote what the last round came to.
+            latest.end(server.ended)
 
     @property
     def threat_model(self) -> str:
@@ -429,10 +431,10 @@ class Server:
         told = self._session.told_by_all(own)
         # One that told the others unlike things is found out by the next message.
         self._session.core.note_told(b"\n".join(told))
-        number, base, spent, _ = self._latest.agreed(told)
+        known = self._latest.agreed(told)
         if self._account is not None:
-            self._account.catch_up(spent)
-        return number, base
+            self._account.catch_up(known.spent)
+        return known.number, known.base
 
     def _gathered(self) -> tuple[_core.Submissions, bool]:
         """What is whole here in the end, and whether the coordinator ended the round. It is closed for
