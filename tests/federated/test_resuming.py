@@ -263,6 +263,7 @@ def test_a_server_that_cannot_write_ends_the_round_and_nothing_is_lost(tmp_path:
         run.learn(1.0)
     for error in servers.failed():
         assert "cannot write the model of round 2 to /dev/full: the disk is full" in str(error)
+        assert "nothing else was lost, the model before it is as it was" in str(error)
     assert run.models() == [[1, 1, 1]] * 3
     assert [known_of(tmp_path, server) for server in range(3)] == ["2 0 0 1"] * 3
     run.move()
