@@ -140,6 +140,19 @@ def cannot_write(path: str | Path | None) -> str | None:
     return None
 
 
+def check_room(path: Path, size: int, what: str) -> None:
+    """Whether a disk has room for a file that is written beside another one, and takes its place, later.
+
+    Raises:
+        SetupError: it has not.
+    """
+    try:
+        if shutil.disk_usage(path.parent).free < size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError as error:
+        raise SetupError(f"cannot write {what} {path}: {_reason(error, path)}") from None
+
+
 def _directly(target: Path, content: bytes | str | Callable[[Path], object]) -> None:
     if callable(content):
         content(target)

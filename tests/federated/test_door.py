@@ -66,7 +66,7 @@ def test_the_mean_of_three_clients_comes_back_to_them(tmp_path: Path) -> None:
         assert all(report.accepted == [0, 1, 2] and report.failure is None for report in each)
         assert all(report.refused == [] and report.dropped == [] for report in each)
     # A server that starts again goes on with the numbers.
-    assert known_of(tmp_path, 0) == "2 0 0 2"
+    assert known_of(tmp_path, 0) == "2 0 0 2 2"
 
 
 def test_who_breaks_the_rules_is_refused_by_reason_and_the_round_goes_on(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_what_only_clients_know_outlasts_a_restart_of_the_servers(tmp_path: Path
 
     _, learned = one_round()
     assert torch.allclose(learned[0], start + 0.375, atol=1e-4)
-    assert known_of(tmp_path, 0) == "1 1 0 1"
+    assert known_of(tmp_path, 0) == "1 1 0 1 1"
     # A client's program ends, and the next one knows nothing but what it is told.
     clients[1] = Client(config, 1)
     clients[1].take_up(learned[0], 1)
@@ -172,7 +172,9 @@ def test_what_only_clients_know_outlasts_a_restart_of_the_servers(tmp_path: Path
         )
 
 
-@pytest.mark.parametrize("text", ["", "x", "-1", "3 4", "1 1 1 1 1", "1 0 1000001", "1.0", "²", "9" * 19])
+@pytest.mark.parametrize(
+    "text", ["", "x", "-1", "3 4", "1 1 1 1 1 1", "1 0 0 0 1", "1 0 1000001", "1.0", "²", "9" * 19]
+)
 def test_what_is_no_latest_round(tmp_path: Path, text: str) -> None:
     whole = checksums.filled(f"{text}\n{checksums.field('round')}\n".encode(), "round")
     (tmp_path / "file").write_bytes(whole)

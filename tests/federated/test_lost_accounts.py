@@ -39,7 +39,7 @@ def rounds_of(folder: Path) -> list[int]:
 def test_servers_whose_accounts_are_gone_do_not_begin_at_nothing(tmp_path: Path) -> None:
     config = written(tmp_path, 2, rules=RULES)
     spent(config, 1)
-    assert known_of(tmp_path, 1) == "1 0 1 1"
+    assert known_of(tmp_path, 1) == "1 0 1 1 1"
     (tmp_path / "server-1.account").unlink()
     said = r"server-1\.account has 0 rounds, and .*server-1\.round says that 1 are spent, which stays so: put"
     with pytest.raises(SetupError, match=said), Server.open(config, 1):
@@ -49,7 +49,7 @@ def test_servers_whose_accounts_are_gone_do_not_begin_at_nothing(tmp_path: Path)
     for (report,) in spent(config, 1):
         assert report.epsilons == epsilons(Mechanism.of(2.0), 2)
     assert rounds_of(tmp_path) == [2, 2, 2]
-    assert known_of(tmp_path, 1) == "2 0 2 2"
+    assert known_of(tmp_path, 1) == "2 0 2 2 2"
 
 
 def test_an_account_that_was_put_back_is_noticed(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_servers_of_unlike_accounts_refuse_the_round(tmp_path: Path) -> None:
     said = "has an account of 0 rounds, and 2 are spent: put its file server-1.account back, or copy another"
     assert all("server 1" in str(error) and said in str(error) for error in failed)
     assert rounds_of(tmp_path) == [2, 0, 2]
-    assert known_of(tmp_path, 0) == "2 0 2 2"
+    assert known_of(tmp_path, 0) == "2 0 2 2 2"
 
 
 def test_a_server_that_announces_what_neither_other_has_is_named_itself(tmp_path: Path) -> None:
@@ -124,6 +124,7 @@ def test_what_a_server_knows_outlasts_it(tmp_path: Path) -> None:
         (Known(3, 2), "3 2\n"),
         (Known(3, 0, 4), "3 0 4\n"),
         (Known(3, 0, 0, 2), "3 0 0 2\n"),
+        (Known(3, 0, 0, 2, 1), "3 0 0 2 1\n"),
     )
     for known, text in kept:
         assert known.text() == text

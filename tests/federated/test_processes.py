@@ -173,6 +173,33 @@ def test_servers_begin_again_where_one_died_or_stalled(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.new"))
 
 
+def test_who_waits_while_all_servers_start_again_hears_of_it_and_misses_no_round(tmp_path: Path) -> None:
+    """Though none of them could tell that it ended, and nobody else has what the round came to."""
+    config = written(tmp_path, 2, seconds=LONG, rules="norm = 4.0")
+    torch.save(torch.zeros(4), tmp_path / "start.pt")
+    clients = [Client(config, number) for number in range(2)]
+    servers = Commands(config, 1, tmp_path / "start.pt")
+    task = clients[0].join(LONG)
+    clients[0].submit(task.model + 1)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(clients[0].result, 10 * LONG)
+        for server in servers.all:
+            server.kill()
+        servers = Commands(config, 1, tmp_path / "start.pt")
+        # Before the next round is over, for which it would come too late.
+        with pytest.raises(RefusedError, match=r"have started again since this round; .* join that one"):
+            waiting.result(LONG)
+    for client in clients:
+        task = client.join(LONG)
+        assert task.round == 2
+        client.submit(task.model + 1)
+    for client in clients:
+        assert torch.allclose(client.result(LONG), torch.ones(4), atol=1e-5)
+    for server in servers.all:
+        code, output, _ = server.ended()
+        assert (code, "round 2: 2 clients in" in output) == (0, True)
+
+
 def test_who_waits_for_servers_that_cannot_hears_why(tmp_path: Path) -> None:
     """What only servers have is missed by them alone."""
     plan = Plan(2, Settings(aggregator="mine.py:combine"), torch.zeros(3), rounds=1, seconds=LONG)

@@ -17,7 +17,7 @@ from commands import tacit as command
 from ports import free_addresses
 from tacit.errors import PeerError, SetupError, TacitError
 from tacit.federated import Client
-from tacit.federated.resuming import Kept, Models, agreed, announcement, is_first
+from tacit.federated.resuming import Kept, Models, agreed, announcement, is_first, to_bytes
 from tacit.federated.server import Server
 from tacit.session import Session
 
@@ -159,6 +159,40 @@ def test_where_one_tells_the_others_unlike_things_none_begins(
         assert "need not be one of these two, told the others different things" in str(error)
 
 
+def test_another_federations_model_is_not_gone_on_with(tmp_path: Path) -> None:
+    """Else a federation would go on from a model that none of its rounds made, or end at once."""
+    (tmp_path / "out.pt").write_bytes(to_bytes(Kept.of(START, 5, 7), "first"))
+    found = Models(tmp_path / "out.pt", federation="first").settled
+    assert found is not None
+    assert (found.ended, found.round) == (5, 7)
+    said = r"out\.pt has a model of the federation 'first', and this one is 'second': give --out another path"
+    with pytest.raises(SetupError, match=said):
+        Models(tmp_path / "out.pt", federation="second")
+    # The command says so before it meets anybody.
+    config = written(tmp_path, 2)
+    torch.save(torch.zeros(3), tmp_path / "start.pt")
+    ended = command(
+        *("federated", "serve", "--config", config, "--server", 0, "--rounds", 5),
+        *("--out", tmp_path / "out.pt"),
+    )
+    assert ended.returncode == 1
+    assert "has a model of the federation 'first', and this one is 'test'" in ended.stderr
+
+
+def test_a_round_has_a_new_number_also_where_only_the_model_is_left(tmp_path: Path) -> None:
+    """Clients wait for later rounds than those that they were in."""
+    run = Run(tmp_path, "norm = 4.0")
+    servers = run.servers(1)
+    assert run.learn(1.0) == [1, 1, 1]
+    servers.ended()
+    for server in range(3):
+        (tmp_path / f"server-{server}.round").unlink()
+    servers = run.servers(2)
+    assert run.learn(1.0) == [2, 2, 2]
+    assert [[report.round for report in reports] for reports in servers.ended()] == [[2]] * 3
+    assert [known_of(tmp_path, server) for server in range(3)] == ["2 0 0 2 2"] * 3
+
+
 def rounded(values: torch.Tensor) -> list[int]:
     assert torch.allclose(values, values.round(), atol=1e-3)
     return [round(value) for value in values.tolist()]
@@ -182,7 +216,7 @@ class Run:
 
     def servers(self, rounds: int, disturb: Callable[[Server, Models], None] = lambda *_: None) -> Servers:
         def work(server: Server) -> Any:
-            models = Models(self.folder / f"{server.number}.pt")
+            models = Models(self.folder / f"{server.number}.pt", federation=server.federation.name)
             kept = [*models.kept, *([Kept.of(START)] if is_first(models, server.ended) else [])]
             chosen = server.agree_to_begin(rounds, kept)
             assert chosen is not None
@@ -229,6 +263,7 @@ def test_a_server_that_cannot_write_ends_the_round_and_nothing_is_lost(tmp_path:
         run.learn(1.0)
     for error in servers.failed():
         assert "cannot write the model of round 2 to /dev/full: the disk is full" in str(error)
+        assert "nothing else was lost, the model before it is as it was" in str(error)
     assert run.models() == [[1, 1, 1]] * 3
     assert [known_of(tmp_path, server) for server in range(3)] == ["2 0 0 1"] * 3
     run.move()
@@ -256,6 +291,13 @@ def test_models_that_are_gone_are_not_begun_anew_in_silence(tmp_path: Path) -> N
     assert "says that 2 rounds of this federation ended, and" in ended.stderr
     assert "0.pt, which has their model, is not there: put it back, or copy another server's" in ended.stderr
     assert "without --out no server has kept their model; to begin anew" in command(*serve).stderr
+    # Which is said before, too; a single round is done again.
+    for server, rounds, warns in ((1, 2, True), (2, 1, False)):
+        words = ("federated", "serve", "--config", config, "--server", server, "--rounds", rounds)
+        started = Command(*words, "--threads", 1)
+        started.warned()
+        started.kill()
+        assert ("without --out nothing keeps the model" in started.ended()[2]) == warns
     # What is there and is no server's is not written over.
     torch.save(torch.ones(3), tmp_path / "0.pt")
     before = (tmp_path / "0.pt").read_bytes()
@@ -290,7 +332,29 @@ def test_where_no_server_keeps_the_model_the_last_round_of_a_killed_one_is_done_
         assert list(pool.map(learn, range(2))) == [[1, 1, 1]] * 2
     for code, output, errors in (each.ended() for each in servers):
         assert (code, "round 2: 2 clients in" in output) == (0, True), errors
-    assert [known_of(tmp_path, server).split()[-1] for server in range(3)] == ["1"] * 3
+    assert [known_of(tmp_path, server).split()[-2:] for server in range(3)] == [["1", "1"]] * 3
     # All three know now that it is done.
     for code, output, errors in (each.ended() for each in serve()):
         assert (code, "nothing is left to do: 1 round of" in output) == (0, True), errors
+    # Each by itself, too.
+    ended = command("federated", "serve", "--config", config, "--rounds", 1, "--server", 1)
+    assert (ended.returncode, "nothing is left to do: 1 round of" in ended.stdout) == (0, True), ended
+
+
+def test_a_disk_that_is_full_before_a_round_costs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else servers that are started again and again would spend a budget on rounds that cannot be kept."""
+    run, usage = Run(tmp_path, "norm = 4.0"), shutil.disk_usage
+    monkeypatch.setattr("tacit.lasting.shutil.disk_usage", lambda path: usage(path)._replace(free=11))
+    for error in run.servers(1).failed():
+        assert "cannot write the model of the next round to " in str(error)
+        assert "11 bytes are free); no part of it is left: make room on that disk" in str(error)
+    # No client was asked: no round has a number.
+    assert not list(tmp_path.glob("*.round"))
+    # There is room for three numbers.
+    monkeypatch.setattr("tacit.lasting.shutil.disk_usage", lambda path: usage(path)._replace(free=12))
+    run.move()
+    servers = run.servers(1)
+    assert run.learn(1.0) == [1, 1, 1]
+    servers.ended()

@@ -80,14 +80,15 @@ def run(parsed: argparse.Namespace) -> None:
 
     federation.server(parsed.server)
     latest = latest_of(federation, parsed.server)
-    models = None if parsed.out is None else Models(parsed.out, parsed.server)
+    models = None if parsed.out is None else Models(parsed.out, parsed.server, federation.name)
     # A model that servers are not to know is nothing that they go on from.
     is_known = federation.settings.result_to != "clients" and federation.settings.coordinator is None
     is_kept = is_known or models is not None
     ended = latest.known.ended
     # No server gives a model its place before all three have it. That a round ended here proves nothing of a
     # server that was killed: where its last round can be done again, it is waited for.
-    is_again = models is None and (not is_known or ended == parsed.rounds == 1)
+    is_unsure = latest.known.common < parsed.rounds
+    is_again = models is None and is_unsure and (not is_known or ended == parsed.rounds == 1)
     settled = ended if models is None else models.settled.ended if models.settled else 0
     if settled >= parsed.rounds and not is_again:
         _say_that_all_ended(parsed, settled)
@@ -98,6 +99,12 @@ def run(parsed: argparse.Namespace) -> None:
     if not kept or (is_kept and is_first(models, ended)):
         start = _model(_start(parsed.model or federation.model, federation))
         kept = [*kept, Kept.of(start, is_alike=not is_known)]
+    if is_known and models is None and parsed.rounds > 1:
+        print(
+            "tacit: without --out nothing keeps the model: where a server ends before the last round does, "
+            "what was learned is lost; give --out at all three",
+            file=sys.stderr,
+        )
     print(f"tacit: server {parsed.server} waits for the two others ...", file=sys.stderr, flush=True)
     with _opened(parsed, models) as server:
         print(f"tacit: server {server.number}; {server.threat_model}", file=sys.stderr)

@@ -172,7 +172,9 @@ class Client:
         if self._model is None or self._base != base:
             raise MisuseError(
                 f"the model of this round is what round {base} came to, which servers do not know, and this "
-                "client was not there: take_up(model, round) it from a client that was"
+                "client was not there: take_up(model, round) it from a client that was; if no client has it, "
+                "as the servers ended before they told it, all clients take_up the model that they had "
+                f"before, as that of round {base}"
             )
         return self._model
 

@@ -67,6 +67,12 @@ OWN = {
 #: Seconds in which clients may ask why a round failed that ends its servers.
 PARTING = 5.0
 
+#: What a client hears that still waits for a round from before its servers started again.
+STARTED_AGAIN = (
+    "the servers have started again since this round; what it came to, if it ended, is in the model that the "
+    "next round tells: join that one"
+)
+
 
 @dataclass(frozen=True)
 class Report:
@@ -120,6 +126,8 @@ class Server:
         self._alike = alike(federation, rules)
         #: Rounds of the federation that came to an end.
         self.ended = latest.known.ended
+        #: Whether no round has begun since it started.
+        self._is_new = True
 
     @staticmethod
     @contextmanager
@@ -177,6 +185,8 @@ class Server:
                 server = Server(federation, number, session, door, latest, account, rules)
                 yield server
                 door.see_off(server._listening, federation.timeout)
+            # All three have left the session in order, after they wrote what the last round came to.
+            latest.end(server.ended)
 
     @property
     def threat_model(self) -> str:
@@ -218,7 +228,10 @@ class Server:
         self._session.core.note_told(b"\n".join(told))
         self._session.core.confirm()
         self.ended, digest = agreed(told)
-        return next((each for each in kept if (each.ended, each.digest) == (self.ended, digest)), None)
+        chosen = next((each for each in kept if (each.ended, each.digest) == (self.ended, digest)), None)
+        if chosen is not None:
+            self._latest.count_from(chosen.round)
+        return chosen
 
     @naming_servers()
     def round(self, model: State, root: State | None = None, *, models: Models | None = None) -> Report:
@@ -233,7 +246,8 @@ class Server:
             models: where the model after the round is kept, before any client hears of it.
 
         Raises:
-            SetupError: what is to be kept cannot be written; no client has heard of the round's result.
+            SetupError: what is to be kept cannot be written; no client has heard of the round's result. If
+                there is no room for it, no client is asked.
             MisuseError: the round would overspend the budget, there is no such model, or a root that is not
                 wanted, or none that is; no client is asked.
             PeerError: another server failed, has another configuration or has lost its account, or passed on
@@ -241,6 +255,8 @@ class Server:
         """
         if self._account is not None:
             self._account.check_next()
+        if models is not None:
+            models.check_room()
         model = self._in_a_row(model)
         trusted = self._root(model, root)
         if self.federation.settings.noise == "joint":
@@ -258,6 +274,10 @@ class Server:
         self._session.core.note(told)
         self._session.core.note_public("the model of a round", content)
         self._latest.keep(number, base, self._account)
+        if self._is_new and number > 1:
+            # Else whoever waits for that one would wait until this one is over, and be missed in it.
+            self._door.tell(number - 1, None, STARTED_AGAIN)
+        self._is_new = False
         self._door.begin(
             self._session.core,
             number,
@@ -411,10 +431,10 @@ class Server:
         told = self._session.told_by_all(own)
         # One that told the others unlike things is found out by the next message.
         self._session.core.note_told(b"\n".join(told))
-        number, base, spent, _ = self._latest.agreed(told)
+        known = self._latest.agreed(told)
         if self._account is not None:
-            self._account.catch_up(spent)
-        return number, base
+            self._account.catch_up(known.spent)
+        return known.number, known.base
 
     def _gathered(self) -> tuple[_core.Submissions, bool]:
         """What is whole here in the end, and whether the coordinator ended the round. It is closed for
