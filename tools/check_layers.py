@@ -134,12 +134,14 @@ MODULES = [
 #: Inside python/tacit/operators.
 OPERATORS = [
     ["agreement", "network", "operands", "own", "rewrites"],
-    ["bounds", "digits", "order", "powers", "probabilities"],
+    ["bounds", "digits", "order", "probabilities"],
     ["approximation", "averages", "clipping", "optimization", "scales", "tournaments"],
     ["inverse_roots", "propagation"],
-    ["calls", "equilibration", "roots"],
-    ["constants", "reflections"],
-    ["table"],
+    ["calls", "equilibration"],
+    ["reflections", "table"],
+    ["powers"],
+    ["roots"],
+    ["constants"],
     [
         "arithmetic",
         "average_pooling",

@@ -4,8 +4,8 @@ run names each. A real run computes with what they round to, and names those of 
 single numbers that are taken at the scale of a result, or compared with it."""
 
 import math
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ from tacit.operators.operands import public
 from tacit.operators.probabilities import argument_of
 from tacit.operators.propagation import Outcome
 from tacit.operators.roots import is_remembered
+from tacit.operators.table import watches
 from tacit.session import Session
 from tacit.tensor import SecretTensor
 
@@ -37,15 +38,21 @@ def _name(func: Any) -> str:
     return name
 
 
-def is_looked_at(session: Session, func: Any) -> bool:
-    """Whether anything is said of the constants of this operator."""
-    return _name(func) in ROUNDED or session.is_plain
+@watches
+def watch(
+    session: Session, func: Any, args: Sequence[Any], kwargs: dict[str, Any], expected: Any
+) -> Callable[[Any], None] | None:
+    """Looks at the constants of an operator that a program calls, and reports what is lost of them."""
+    if not (session.is_plain or _name(func) in ROUNDED):
+        return None
+    found = _lost(session, func, args, kwargs, expected)
+    return partial(_report, session, found) if found else None
 
 
-def lost(
+def _lost(
     session: Session, func: Any, args: Sequence[Any], kwargs: dict[str, Any], expected: Any
 ) -> list[str]:
-    """What is to be said of each constant of an operator that a program calls."""
+    """What is to be said of each constant."""
     # Parties that are threads have one place to say it in.
     is_told = not session.party or not (session.is_plain or session.transport == "memory")
     if not is_told or session.is_optimizing or is_tracing() or is_backward():
@@ -74,10 +81,10 @@ def lost(
     return []
 
 
-def report(session: Session, found: list[str], result: Any) -> None:
+def _report(session: Session, found: list[str], result: Any) -> None:
     """Says so, unless what came out remembers the constant exactly: an ε below a root, a bound of a
     probability."""
-    if not found or is_remembered(result) or argument_of(result) is not None:
+    if is_remembered(result) or argument_of(result) is not None:
         return
     for said in found:
         ranges.report_precision(session, said)

@@ -15,6 +15,7 @@ import torch
 
 from tacit.fixed import Scale
 from tacit.operators.operands import number, rescaled, result_dtype
+from tacit.operators.table import writes
 from tacit.shares import Parts
 from tacit.tensor import SecretTensor
 
@@ -191,6 +192,7 @@ def masked(x: Any, mask: Any, value: Any) -> SecretTensor | None:
     return powers.masked(mask, x.shape)
 
 
+@writes
 def written(target: SecretTensor, value: Any) -> bool:
     """Writes what was left for later into what was so too, if both are that."""
     if target._session.dependencies.are_there:

@@ -33,6 +33,7 @@ from tacit.operators.inverse_roots import InverseRoots, inverse_roots
 from tacit.operators.operands import fraction, number, rescaled, result_dtype, shifted, times_public
 from tacit.operators.powers import Powers, place, powers_of
 from tacit.operators.probabilities import is_whole, seen_as
+from tacit.operators.table import on_write
 from tacit.session import Session
 from tacit.storages import geometry
 from tacit.tensor import SecretTensor
@@ -252,6 +253,7 @@ def remember_multiple(result: SecretTensor, x: Any, factor: Any, *, divided: boo
     return result
 
 
+@on_write
 def carry(target: SecretTensor, value: Any) -> None:
     """What is remembered of a value is so of a target that it was written into."""
     for kind in (_SUMS, _ROOTS):

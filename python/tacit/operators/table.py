@@ -15,14 +15,11 @@ from tacit.errors import EncodingError, MisuseError, UnsupportedOperatorError
 from tacit.fixed import WHOLE, Scale, of_gradients, of_sum
 from tacit.flags import Running, union
 from tacit.modes import is_backward, is_tracing, with_constants
-from tacit.operators import constants
 from tacit.operators.agreement import note_values
 from tacit.operators.calls import call_of
 from tacit.operators.operands import as_kind_of, rescaled
-from tacit.operators.powers import written
 from tacit.operators.propagation import Outcome
 from tacit.operators.rewrites import LIKE_A_SECRET, rewrite
-from tacit.operators.roots import carry
 from tacit.operators.scales import Rule, kept, of_target
 from tacit.session import Session
 from tacit.shares import Parts
@@ -76,6 +73,43 @@ OVERWRITING = {
     torch.ops.aten._foreach_copy_.default,
     torch.ops.aten._foreach_zero_.default,
 }
+
+
+#: What may write a result into a target in its own way, and says whether it did.
+_WRITERS: list[Callable[[SecretTensor, Any], bool]] = []
+
+#: What is told that a result was written into a target.
+_ON_WRITE: list[Callable[[SecretTensor, Any], None]] = []
+
+#: What is told of a result.
+Report = Callable[[Any], None]
+
+#: What looks at each operator of the program before it is carried out.
+_WATCHERS: list[Callable[[Session, Any, tuple[Any, ...], dict[str, Any], Any], Report | None]] = []
+
+Write = TypeVar("Write", bound=Callable[[SecretTensor, Any], bool])
+Carry = TypeVar("Carry", bound=Callable[[SecretTensor, Any], None])
+Watch = TypeVar("Watch", bound=Callable[..., Report | None])
+
+
+def writes(function: Write) -> Write:
+    """Registers a function of a target and a result, which is called where the result is to be written into
+    the target. It writes in its own way and returns true, or leaves that to others and returns false."""
+    _WRITERS.append(function)
+    return function
+
+
+def on_write(function: Carry) -> Carry:
+    """Registers a function of a target and a result, which is called after the result was written."""
+    _ON_WRITE.append(function)
+    return function
+
+
+def watches(function: Watch) -> Watch:
+    """Registers a function of a session, an operator, its arguments and what is expected of it, which is
+    called before the program's operators. It may return a function, which is called with the result."""
+    _WATCHERS.append(function)
+    return function
 
 
 def implements(*overloads: Any, scale: Rule = kept) -> Callable[[Implementation], Implementation]:
@@ -171,11 +205,12 @@ def _run(
                 with with_constants():
                     result = _carried_out(operator, expected, args, kwargs, secrets)
                 return _numbered(_depending(session, running, result))
-            is_looked_at = constants.is_looked_at(session, func)
-            lost = constants.lost(session, func, args, kwargs, expected) if is_looked_at else []
+            reports = [watch(session, func, args, kwargs, expected) for watch in _WATCHERS]
             result = _carried_out(operator, expected, args, kwargs, secrets)
             result = _numbered(_depending(session, running, result))
-            constants.report(session, lost, result)
+            for report in reports:
+                if report is not None:
+                    report(result)
             return result
     except EncodingError as error:
         # Of a public operand: its values are known, and which line has it is what is missing.
@@ -276,9 +311,10 @@ def _writing(func: Any) -> Entry | None:
             )
         with at_scale_of(target):
             result = functional(target, *args, **kwargs)
-        if not written(target, result):
+        if not any(each(target, result) for each in _WRITERS):
             assign(target, result)
-            carry(target, result)
+            for carry in _ON_WRITE:
+                carry(target, result)
         return target
 
     return Entry(write, of_target)
