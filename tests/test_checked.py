@@ -405,6 +405,31 @@ def test_a_promised_width_is_held() -> None:
         assert in_checks(program, greatest)[0].startswith("aten.relu")
 
 
+@pytest.mark.parametrize("setting", FAMILIES)
+@pytest.mark.parametrize(
+    ("scale", "width", "within", "beyond"),
+    [(24, 64, 2.0**20, 9e6), (24, 64, 2.0**21 - 1, 1e7), (16, 32, 2.0**15 - 1, 2e5), (16, 32, 3e4, 1e6)],
+)
+def test_a_sign_that_starts_beside_a_truncation_is_held(
+    scale: int, width: int, within: float, beyond: float, setting: dict[str, Any]
+) -> None:
+    """As in a compiled layer with its ReLU. The truncation alone may be right by chance."""
+
+    def program() -> Any:
+        def rectified(value: float) -> Any:
+            (x,) = shared(torch.tensor([[value]]))
+            return opened(torch.ops.tacit.rectified_affine([x], [weight], None, [], []))
+
+        with tacit.comparison_width(width):
+            weight = tacit.share(torch.ones(1, 1), owner=1, scale=scale)
+            return [rectified(each) for each in (within, -within, *10 * [beyond, -beyond])]
+
+    positive, negative, *refused = in_checks(program, **setting)
+    assert positive == [[pytest.approx(within, abs=2**-15)]]
+    assert negative == [[0.0]]
+    assert all(each[0].startswith("tacit.rectified_affine") for each in refused), refused
+
+
 #: What compares its argument with numbers of its own.
 COMPARING: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "sigmoid": torch.sigmoid,

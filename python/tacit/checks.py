@@ -226,6 +226,15 @@ def hold_promised(session: Checked, parts: Parts, width: int) -> None:
         _hold(session, parts, width - 3)
 
 
+def _hold_compared(session: Checked, parts: Parts, width: int, truncate: int) -> None:
+    """Claims that numbers were compared rightly in that width beside their truncation. A truncation may be
+    right by luck of what has no word before it, and then its sign is another one's."""
+    if isinstance(width, fixed.Promised):
+        hold_promised(session, parts, width)
+    if width + truncate > fixed.WORD:
+        hold(session, parts, WORD + 1 - truncate)
+
+
 def hold_just(session: Checked, parts: Parts, bits: int) -> None:
     """Claims that numbers are from −2^bits on and below 2^bits, by comparisons: of few."""
     if is_on(session) and parts[0].numel():
@@ -310,6 +319,7 @@ def claim_product(
     truncate: int = 0,
     is_narrow: bool = False,
     just: int | None = None,
+    width: int = 0,
     dropped: Sequence[NDArray[np.int64]] = (),
 ) -> None:
     """Claims that a sum of products gave what it gave.
@@ -318,6 +328,7 @@ def claim_product(
         terms: operands, and the shape of the map; none where it goes element by element.
         addends: what was added before it was truncated, and how many elements in a row take the same number.
         just: bits that results of what is not truncated are held to by comparisons, where there are few.
+        width: of the comparison of what was truncated, if that went on with it.
         dropped: what ``kept`` gave, filled.
     """
     if not is_on(session):
@@ -326,6 +337,7 @@ def claim_product(
     claim = claims.now(session.claimant)
     if len(dropped) > 1:
         out = tuple(map(torch.from_numpy, dropped[1:]))
+        _hold_compared(session, out, width, truncate)
     if just is not None:
         hold_just(session, out, just)
     elif not truncate:

@@ -505,6 +505,7 @@ def _summed(
         addends=list(zip(_cut(session, added), runs, strict=True)),
         truncate=truncate,
         is_narrow=is_narrow,
+        width=compared.width if compared else 0,
         dropped=kept,
     )
     return out
