@@ -10,7 +10,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TextIO
 
-from tacit import cli, starting
+from tacit import cli
+from tacit.parties import spawn
 
 #: Seconds that a command may take.
 LONGEST = 300.0
@@ -28,7 +29,7 @@ class Command:
             contextlib.chdir(folder or "."),
         ):
             files = output.fileno(), errors.fileno()
-            self._process = starting.start(entry, os.environ, *files)
+            self._process = spawn.start(entry, os.environ, *files)
         self._process.sending.send(list(map(str, arguments)))
         self._code: int | None = None
         self._id: int | None = None

@@ -9,7 +9,7 @@ from torch import nn
 
 import tacit
 from tacit.flags import Dependencies
-from tacit.storages import Storages
+from tacit.storage_cache import Storages
 
 SETTINGS = [(2, "ot"), (2, "he"), (3, "dealer")]
 

@@ -13,8 +13,9 @@ import torch
 from torch import nn
 
 import tacit
-from tacit import checkpoint_files, checksums, lasting
-from tacit.checkpoint_files import KIND, CheckpointFile
+from tacit import checksums, lasting
+from tacit.checkpoint import files
+from tacit.checkpoint.files import KIND, CheckpointFile
 
 torch.manual_seed(4)
 INPUTS, TARGETS = torch.randn(12, 5), torch.randn(12, 2)
@@ -260,7 +261,7 @@ def test_what_a_party_that_was_killed_had_begun_to_write_goes(tmp_path: Path) ->
             patch.setattr(lasting.os, "replace", end)
             patch.setattr(lasting.os, "unlink", end)
             with pytest.raises(KeyboardInterrupt):
-                checkpoint_files.write(tmp_path, file)
+                files.write(tmp_path, file)
     begun = sorted(tmp_path.iterdir())
     assert len(begun) == 2
     tacit.launch(save, 2, protocol="plain", parties=2)

@@ -11,9 +11,9 @@ import torch
 from torch import nn
 
 import tacit
-from tacit import generators
-from tacit.generators import _drawing, _takes_generator
-from tacit.session import current_session
+from tacit.randomness import generators
+from tacit.randomness.generators import _drawing, _takes_generator
+from tacit.sessions import current_session
 
 TRANSPORTS = ["memory", "tcp"]
 

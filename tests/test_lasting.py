@@ -15,17 +15,18 @@ import torch
 
 import tacit
 from commands import tacit as command
-from tacit import _core, checkpoint_files, checksums, cli, lasting
-from tacit.checkpoint_files import CheckpointFile
+from tacit import _core, checksums, cli, lasting
+from tacit.checkpoint import files
+from tacit.checkpoint.files import CheckpointFile
 from tacit.commands import arrays, correlations
 from tacit.commands.options import write_json
 from tacit.commands.run import _write_demand
 from tacit.errors import SetupError, TacitError
-from tacit.federated import resuming
-from tacit.federated.account import Account, Mechanism
-from tacit.federated.latest import Latest
-from tacit.federated.page import write_page
-from tacit.federated.resuming import Kept, Models
+from tacit.federated.privacy.account import Account, Mechanism
+from tacit.federated.service import model_store
+from tacit.federated.service.model_store import Kept, Models
+from tacit.federated.service.round_store import Latest
+from tacit.federated.simulation.page import write_page
 from tacit.trace import page
 
 #: Bytes of the limit of files below, which no writer's file has room in.
@@ -58,7 +59,7 @@ def saved(folder: Path) -> None:
         "depends": {},
         "tensors": {"module.weight": ["float32", [40], None]},
     }
-    checkpoint_files.write(folder, CheckpointFile(public, 0, tensors))
+    files.write(folder, CheckpointFile(public, 0, tensors))
 
 
 def model(path: Path) -> None:
@@ -84,7 +85,7 @@ KINDS = {
         Kind(
             "step-000000001-party-0.safetensors",
             lambda path: saved(path.parent),
-            lambda path: checkpoint_files.read(path, 0).public,
+            lambda path: files.read(path, 0).public,
         ),
         Kind(
             "demand.txt",
@@ -302,7 +303,7 @@ def test_checksums_are_of_pieces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 def test_a_model_is_read_by_torch_alone(tmp_path: Path) -> None:
     """Its round is in the archive's comment."""
-    (tmp_path / "model.pt").write_bytes(resuming.to_bytes(Kept.of({"w": torch.arange(3.0)}, 2, 5)))
+    (tmp_path / "model.pt").write_bytes(model_store.to_bytes(Kept.of({"w": torch.arange(3.0)}, 2, 5)))
     assert torch.load(tmp_path / "model.pt", weights_only=True)["w"].tolist() == [0, 1, 2]
     found = Models(tmp_path / "model.pt").settled
     assert found is not None

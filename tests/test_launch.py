@@ -21,8 +21,8 @@ from torch import fx, nn
 
 import tacit
 from commands import Command
-from tacit import leaving, starting
-from tacit._party import report
+from tacit.parties import shutdown, spawn
+from tacit.parties.worker import report
 
 #: For tests whose subject is the timeout.
 SHORT = 3.0
@@ -77,10 +77,10 @@ def test_who_is_on_the_way_out_is_waited_for(monkeypatch: pytest.MonkeyPatch) ->
         ended.set()
 
     left = [threading.Thread(target=each, daemon=True) for each in (leaves, never.wait)]
-    monkeypatch.setattr(leaving, "_left", left)
+    monkeypatch.setattr(shutdown, "_left", left)
     for worker in left:
         worker.start()
-    leaving._wait()
+    shutdown._wait()
     assert ended.is_set()
     assert left[1].is_alive()
     never.set()
@@ -97,7 +97,7 @@ def test_who_is_interrupted_need_not_reach_tacit_again() -> None:
     workers = [threading.Thread(target=goes_on, daemon=True) for _ in range(3)]
     for worker in workers:
         worker.start()
-    leaving.interrupt(workers)
+    shutdown.interrupt(workers)
     for worker in workers:
         worker.join(60)
     assert not any(worker.is_alive() for worker in workers)
@@ -106,8 +106,8 @@ def test_who_is_interrupted_need_not_reach_tacit_again() -> None:
 #: A thread is in code of a user, called by PyTorch, when the interpreter ends.
 LEFT = """
 import threading, time, torch
-from tacit import leaving
-leaving.LINGER = 0.3
+from tacit.parties import shutdown
+shutdown.LINGER = 0.3
 
 def sleeps(*_):
     inside.set()
@@ -120,7 +120,7 @@ inside = threading.Event()
 worker = threading.Thread(target={target}, daemon=True)
 worker.start()
 inside.wait()
-leaving.leave_behind([worker])
+shutdown.leave_behind([worker])
 print("main ends", flush=True)
 {last}
 """
@@ -187,21 +187,21 @@ def test_operators_that_parties_see_first_at_once() -> None:
 
 
 def test_processes_that_begin_afresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(starting, "FORKS", False)
+    monkeypatch.setattr(spawn, "FORKS", False)
     assert tacit.launch(double, 21, transport="tcp") == [(0, 42), (1, 42), (2, 42)]
 
 
-@pytest.mark.skipif(not starting.FORKS, reason="processes begin afresh on this system")
+@pytest.mark.skipif(not spawn.FORKS, reason="processes begin afresh on this system")
 def test_what_programs_are_read_by_is_imported_once_for_all_processes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in starting.LATE:
+    for name in spawn.LATE:
         import_module(name)
-    monkeypatch.setattr(starting, "_latest", None)
+    monkeypatch.setattr(spawn, "_latest", None)
 
     def program() -> tuple[bool, int]:
         threads = len(os.listdir(f"/proc/{os.getppid()}/task"))
-        return all(name in sys.modules for name in starting.LATE), threads
+        return all(name in sys.modules for name in spawn.LATE), threads
 
     assert tacit.launch(program, transport="tcp") == [(True, 1)] * 3
     # Nothing that is imported there tells of itself when a process ends.
@@ -272,10 +272,10 @@ def test_parties_end_with_their_parent(tmp_path: Path) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.skipif(not starting.FORKS, reason="here every process begins afresh")
+@pytest.mark.skipif(not spawn.FORKS, reason="here every process begins afresh")
 def test_processes_are_started_after_the_fork_server_was_killed() -> None:
     assert tacit.launch(double, 1, transport="tcp")[0] == (0, 2)
-    server = starting._latest
+    server = spawn._latest
     assert server is not None
     server._process.kill()
     server._process.wait()

@@ -40,13 +40,15 @@ def tree(root: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     package = root / "python" / "tacit"
-    (package / "operators").mkdir(parents=True)
+    dispatch = package / "operators" / "dispatch"
+    dispatch.mkdir(parents=True)
+    (package / "errors").mkdir()
     (package / "_core.pyi").write_text("")
     (package / "__init__.py").write_text("")
-    (package / "errors.py").write_text("from tacit import _core\n")
+    (package / "errors" / "__init__.py").write_text("from tacit import _core\n")
     (package / "tensor.py").write_text("from tacit.errors import X\n")
-    (package / "operators" / "table.py").write_text("from tacit.operators import operands\n")
-    (package / "operators" / "operands.py").write_text("import torch\n")
+    (dispatch / "table.py").write_text("from tacit.operators.dispatch import operands\n")
+    (dispatch / "operands.py").write_text("import torch\n")
     (package / "demo").mkdir()
     (package / "demo" / "__init__.py").write_text("from tacit.demo.run import run\n")
     (package / "demo" / "run.py").write_text("from tacit.demo import report\n")
@@ -112,17 +114,17 @@ def test_a_sound_tree_passes(tmp_path: Path) -> None:
         ),
         ("crates/mpc/src/novelty.rs", "", "novelty has no layer"),
         ("crates/mpc/Cargo.toml", "[dependencies]\ntestkit = { workspace = true }\n", "testkit is for tests"),
-        ("python/tacit/errors.py", "import tacit.tensor\n", "errors must not import tensor"),
-        ("python/tacit/errors.py", "from tacit import tensor\n", "errors must not import tensor"),
+        ("python/tacit/errors/__init__.py", "import tacit.tensor\n", "errors must not import tensor"),
+        ("python/tacit/errors/__init__.py", "from tacit import tensor\n", "errors must not import tensor"),
         (
-            "python/tacit/errors.py",
-            "def f():\n    from tacit.launch import launch\n",
-            "errors must not import launch",
+            "python/tacit/errors/__init__.py",
+            "def f():\n    from tacit.parties.launch import launch\n",
+            "errors must not import parties",
         ),
         (
-            "python/tacit/operators/operands.py",
-            "from tacit.operators.table import run\n",
-            "must not import table",
+            "python/tacit/operators/dispatch/operands.py",
+            "from tacit.operators.dispatch.table import run\n",
+            "a circle: operands uses table uses operands",
         ),
         ("python/tacit/tensor.py", "import hashlib\n", "cryptography lives in Rust"),
         ("python/tacit/tensor.py", "from tacit import share\n", "tensor must not import __init__"),

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import tacit
-from tacit.operators.agreement import _bytes
+from tacit.operators.dispatch.agreement import _bytes
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "replicated": {},

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import tacit
-from tacit import sampling
+from tacit.randomness import sampling
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "plain": {"parties": 2, "protocol": "plain"},
@@ -124,7 +124,7 @@ def test_one_party_that_draws_well_is_enough(setting: str, monkeypatch: pytest.M
             party = tacit.session().party
             return urandom(count) if party == honest else bytes([stuck(party)]) * count
 
-        monkeypatch.setattr("tacit.sampling.os.urandom", draw)
+        monkeypatch.setattr("tacit.randomness.sampling.os.urandom", draw)
         found: dict[str, torch.Tensor] = tacit.launch(program, **options)[0]
         return found
 

@@ -12,7 +12,7 @@ import torch
 
 import tacit
 from saying import said_twice
-from tacit.compile.program import Program
+from tacit.compilation.program import Program
 from tacit.errors import SetupError
 from tacit.refusals import WHY, announcement, refusal, refuser
 

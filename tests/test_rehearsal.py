@@ -12,8 +12,8 @@ from torch import nn
 
 import tacit
 from commands import tacit as command
-from tacit.operators.rewrites import REWRITES
-from tacit.operators.table import TABLE
+from tacit.operators.dispatch.hints import REWRITES
+from tacit.operators.dispatch.table import TABLE
 from tacit.rehearsal.check import Check
 
 # check ---------------------------------------------------------------------------------------------------

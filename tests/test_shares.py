@@ -8,9 +8,10 @@ import pytest
 import torch
 
 import tacit
-from tacit import components, shares
+from tacit import buffers
 from tacit.flags import Dependencies
-from tacit.storages import Storages
+from tacit.sharings import shares
+from tacit.storage_cache import Storages
 
 
 def test_an_array_is_the_memory_of_its_component_in_every_state() -> None:
@@ -31,10 +32,10 @@ def test_an_array_is_the_memory_of_its_component_in_every_state() -> None:
             "copied and written": copy.deepcopy(part).add_(1),
         }
         for name, view in views.items():
-            array = components.array(view)
+            array = buffers.array(view)
             assert array.flags.c_contiguous, name
             assert torch.equal(torch.from_numpy(array).view(view.shape), view), name
-        assert components.array(part) is components.array(part)
+        assert buffers.array(part) is buffers.array(part)
 
     tacit.launch(program, protocol="plain", parties=2)
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import tacit
-from tacit import shuffling
-from tacit.shuffling import _drawn, columns, routed
+from tacit.randomness import shuffling
+from tacit.randomness.shuffling import _drawn, columns, routed
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "plain": {"parties": 2, "protocol": "plain"},

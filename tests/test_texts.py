@@ -21,7 +21,7 @@ from ports import free_addresses
 from saying import said_twice
 from tacit import _core
 from tacit.commands.correlations import to_bytes
-from tacit.federated.config import Federation
+from tacit.federated.service.config import Federation
 
 #: Words of the inside: of Rust's and Python's debug output, and of the libraries that the text comes from.
 INSIDE = (

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import tacit
-from tacit.session import WAITS, running
+from tacit.sessions import WAITS, running
 
 
 def noting(program: Callable[[], Any], folder: Path) -> Callable[[], Any]:

@@ -21,11 +21,12 @@ from torch.nn import functional
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 import tacit
-from tacit import SecretTensor, shares, tracing
+from tacit import SecretTensor
 from tacit.errors import MisuseError
-from tacit.maps import Geometry, Matrices
-from tacit.operators.approximation.series import ARGUMENT, _divided
-from tacit.shares import Addend, Comparison, Parts, Term
+from tacit.operators.numerics.approximation.series import ARGUMENT, _divided
+from tacit.sharings import shares, tracing
+from tacit.sharings.bilinear_shapes import Geometry, Matrices
+from tacit.sharings.shares import Addend, Comparison, Parts, Term
 
 X = torch.tensor([[1.0, -2.0, 0.5], [3.0, -4.0, 0.25]])
 PUBLIC = torch.tensor([[1.0, 2.5, -1.0], [0.0, 1.0, 3.0]])

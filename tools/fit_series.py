@@ -1,6 +1,6 @@
-"""Writes coefficients.py and shorter.py of python/tacit/operators/approximation: Chebyshev series of the
-functions that are approximated, each by Lawson's iteration close to the least largest error on its interval;
-and the shorter ones among which the compiler of models chooses.
+"""Writes coefficients.py and shorter.py of python/tacit/operators/numerics/approximation: Chebyshev series of
+the functions that are approximated, each by Lawson's iteration close to the least largest error on its
+interval; and the shorter ones among which the compiler of models chooses.
 
 The files are part of the project, since parties must hold the same numbers: fits on two machines may differ
 in the last digit. Run this by hand after a change; tests hold the functions to their declared errors.
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
-FOLDER = Path(__file__).resolve().parent.parent / "python/tacit/operators/approximation"
+FOLDER = Path(__file__).resolve().parent.parent / "python/tacit/operators/numerics/approximation"
 
 Values = NDArray[np.float64]
 

@@ -10,10 +10,8 @@ def program():                                   # the same code runs in every p
 tacit.launch(program, parties=3)
 """
 
-import sys
 from importlib import import_module
 from importlib.metadata import version
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import (
@@ -35,20 +33,20 @@ from tacit.errors import (
 
 if TYPE_CHECKING:
     from tacit import random
-    from tacit.checkpoints import load_checkpoint, reveal_module, save_checkpoint
-    from tacit.compile.compiler import compile  # noqa: A004
-    from tacit.compile.program import load_program
-    from tacit.compile.weights import load_weights
-    from tacit.generators import public_random
-    from tacit.launch import launch
+    from tacit.checkpoint.api import load_checkpoint, reveal_module, save_checkpoint
+    from tacit.compilation.compiler import compile  # noqa: A004
+    from tacit.compilation.program import load_program
+    from tacit.compilation.weights import load_weights
     from tacit.meter import Meter, Reading
     from tacit.module import share_module
+    from tacit.parties.launch import launch
+    from tacit.randomness.generators import public_random
+    from tacit.randomness.shuffling import shuffle
     from tacit.rehearsal.check import check
     from tacit.rehearsal.compare import compare
     from tacit.rehearsal.cost import cost
-    from tacit.session import Session, checked, comparison_width, connect, fraction_bits, session
+    from tacit.sessions import Session, checked, comparison_width, connect, fraction_bits, session
     from tacit.sharing import share
-    from tacit.shuffling import shuffle
     from tacit.tensor import SecretTensor
     from tacit.trace.page import report
 
@@ -102,40 +100,28 @@ _HOMES = {
     "Meter": "tacit.meter",
     "Reading": "tacit.meter",
     "SecretTensor": "tacit.tensor",
-    "Session": "tacit.session",
+    "Session": "tacit.sessions",
     "check": "tacit.rehearsal.check",
-    "checked": "tacit.session",
+    "checked": "tacit.sessions",
     "compare": "tacit.rehearsal.compare",
-    "comparison_width": "tacit.session",
-    "compile": "tacit.compile.compiler",
-    "connect": "tacit.session",
+    "comparison_width": "tacit.sessions",
+    "compile": "tacit.compilation.compiler",
+    "connect": "tacit.sessions",
     "cost": "tacit.rehearsal.cost",
-    "fraction_bits": "tacit.session",
-    "launch": "tacit.launch",
-    "public_random": "tacit.generators",
-    "load_checkpoint": "tacit.checkpoints",
-    "load_program": "tacit.compile.program",
-    "load_weights": "tacit.compile.weights",
-    "reveal_module": "tacit.checkpoints",
-    "save_checkpoint": "tacit.checkpoints",
+    "fraction_bits": "tacit.sessions",
+    "launch": "tacit.parties.launch",
+    "public_random": "tacit.randomness.generators",
+    "load_checkpoint": "tacit.checkpoint.api",
+    "load_program": "tacit.compilation.program",
+    "load_weights": "tacit.compilation.weights",
+    "reveal_module": "tacit.checkpoint.api",
+    "save_checkpoint": "tacit.checkpoint.api",
     "report": "tacit.trace.page",
-    "session": "tacit.session",
+    "session": "tacit.sessions",
     "share": "tacit.sharing",
     "share_module": "tacit.module",
-    "shuffle": "tacit.shuffling",
+    "shuffle": "tacit.randomness.shuffling",
 }
-
-
-class _Package(ModuleType):
-    """Two functions are called like the modules they live in, and importing such a module would put it in the
-    function's place."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in _HOMES and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return import_module, (self.__name__,)
 
 
 if not TYPE_CHECKING:  # which would take any name for one of ours
@@ -151,6 +137,3 @@ if not TYPE_CHECKING:  # which would take any name for one of ours
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-sys.modules[__name__].__class__ = _Package

@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from tacit import _core, fixed
-from tacit.components import array
+from tacit.buffers import array
 from tacit.errors import MisuseError, printable
 from tacit.flags import Dependencies
 from tacit.modes import is_tracing
-from tacit.storages import Geometry, geometry
+from tacit.storage_cache import Geometry, geometry
 
 Parts = tuple[torch.Tensor, ...]
 

@@ -50,7 +50,7 @@ def examine_federation(config: str, server: int | None, client: int | None, wait
     Raises:
         MisuseError: there is no such server or client.
     """
-    from tacit.federated.examining import examine
+    from tacit.federated.service.examining import examine
 
     found = examine(config, server, client, wait)
     return [*_versions(), *(Check(check, ok, detail, remedy or None) for check, ok, detail, remedy in found)]

@@ -10,16 +10,18 @@ import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parameter import is_lazy
 
-from tacit import checks, fixed, paths, refusals, shares
+from tacit import checks, fixed, refusals
 from tacit.errors import EncodingError, MisuseError, PrecisionWarning
 from tacit.fixed import Scale
 from tacit.memory import give_back
+from tacit.operators.dispatch.operands import is_secret
 from tacit.operators.normalization import FACTOR_SCALE, fold, keep
-from tacit.operators.operands import is_secret
 from tacit.places import take_place
-from tacit.session import Session, session
+from tacit.sessions import Session, session
 from tacit.sharing import grouped
+from tacit.sharings import shares
 from tacit.tensor import SecretTensor, check_party
+from tacit.trace import module_paths
 
 Module = TypeVar("Module", bound=torch.nn.Module)
 
@@ -82,7 +84,7 @@ def share_module(
     return share_weights_of(module, owner, scale, trainable=trainable, remedy=MORE_BITS)
 
 
-@paths.step("share_module")
+@module_paths.step("share_module")
 def share_weights_of(
     module: Module, owner: int, scale: int | Mapping[str, int] | None, *, trainable: bool, remedy: str
 ) -> Module:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 
 from tacit.errors import MisuseError
-from tacit.session import session
+from tacit.sessions import session
 from tacit.tensor import SecretTensor, check_party, wrapped
 
 

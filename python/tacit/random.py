@@ -17,12 +17,14 @@ from typing import Any
 
 import torch
 
-from tacit import distributions, fixed, sampling, shares, tracing
+from tacit import fixed
 from tacit.errors import MisuseError
 from tacit.fixed import WHOLE, Scale
-from tacit.session import Session, session
-from tacit.shares import Parts
-from tacit.shuffling import shuffle
+from tacit.randomness import distributions, sampling
+from tacit.randomness.shuffling import shuffle
+from tacit.sessions import Session, session
+from tacit.sharings import shares, tracing
+from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
 Shape = int | Sequence[int]

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from tacit import lines
-from tacit.errors import DeviationError, EncodingError, MisuseError, TacitError
-from tacit.session import Session
+from tacit.errors import DeviationError, EncodingError, MisuseError, TacitError, source_lines
+from tacit.sessions import Session
 
 #: What may stand in a message, and what the others say of it.
 WHY = {
@@ -129,7 +128,7 @@ def settle(current: Session, task: Task, refused: dict[int, str], what: str) -> 
     if task.error is not None:
         raise task.error
     party, cause = next(iter(refused.items()))
-    line = lines.line()
+    line = source_lines.line()
     kind = EncodingError if cause in OF_ENCODING else MisuseError
     error = kind(
         f"party {party} refused {what}{f' ({line})' if line else ''}: {WHY[cause]}; its own output says "

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from tacit import checks, fixed, paths, refusals, shares, tracing
+from tacit import checks, fixed, refusals
 from tacit.errors import DeviationError, MisuseError
 from tacit.fixed import DTYPES, Scale
-from tacit.session import Session, session
+from tacit.sessions import Session, session
+from tacit.sharings import shares, tracing
 from tacit.tensor import SecretTensor, check_party
+from tacit.trace import module_paths
 
 #: Elements of one tensor at most.
 MOST_ELEMENTS = 1 << 27
@@ -26,7 +28,7 @@ SECRET_ALREADY = "this tensor is secret already"
 GROUP = 1 << 22
 
 
-@paths.step("share")
+@module_paths.step("share")
 def share(tensor: torch.Tensor | None, *, owner: int, scale: int | None = None) -> SecretTensor:
     """Makes ``owner``'s tensor secret: every party gets a ``SecretTensor``, none but the owner knows more
     than its shape and dtype. At most two rounds and 64 bits an element (1 for

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, overload
 
 import torch
 
-from tacit import fixed, lines, paths, remedies, shares
-from tacit.errors import MisuseError, UnsupportedOperatorError, UntracedError
+from tacit import fixed
+from tacit.errors import MisuseError, UnsupportedOperatorError, UntracedError, hints, source_lines
 from tacit.fixed import Scale
 from tacit.flags import Known, union
-from tacit.session import Session, current_session
-from tacit.shares import Parts
+from tacit.sessions import Session, current_session
+from tacit.sharings import shares
+from tacit.sharings.shares import Parts
+from tacit.trace import module_paths
 
 if TYPE_CHECKING:
     # What type checkers know of operators on secret tensors: they give secret tensors.
@@ -135,7 +137,7 @@ class SecretTensor(_Tensor):
         if parts and (parts[0].dtype == torch.uint8) != (dtype == torch.bool):
             raise UnsupportedOperatorError.of(
                 f"{session.operator} of booleans",
-                paths.current(),
+                module_paths.current(),
                 "make integers of them, x.long(), or stay with &, |, ^ and ~",
             )
         # A view made in inference mode of what was made outside shares its count of versions, which tensors
@@ -204,8 +206,8 @@ class SecretTensor(_Tensor):
         Raises:
             UntracedError: it is PyTorch's compiler, or its exporter, that asks.
         """
-        if (remedy := remedies.here(remedies.FLATTENED)) is not None:
-            raise UntracedError.of("tracing by torch.compile or torch.export", paths.current(), remedy)
+        if (remedy := hints.here(hints.FLATTENED)) is not None:
+            raise UntracedError.of("tracing by torch.compile or torch.export", module_paths.current(), remedy)
         # What a graph makes of components is not followed.
         self._session.dependencies.carry_to_all(self.flags)
         return list(COMPONENTS[: len(self._parts)]), (self._session, self._scale, self.dtype, self._loose)
@@ -262,7 +264,7 @@ class SecretTensor(_Tensor):
     @overload
     def reveal(self, to: int | None) -> torch.Tensor | None: ...
 
-    @paths.step("reveal")
+    @module_paths.step("reveal")
     def reveal(self, to: int | None = None) -> torch.Tensor | None:
         """The plain tensor, in every party or in party ``to`` alone; ``None`` in the others.
 
@@ -349,7 +351,7 @@ class SecretTensor(_Tensor):
         return torch.Tensor.__rtruediv__(self, other)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        instead = remedies.here(remedies.PICKLED) or (
+        instead = hints.here(hints.PICKLED) or (
             "tacit.save_checkpoint keeps each party's shares of a module, and reveal() gives a plain tensor"
         )
         raise MisuseError(f"a secret tensor lives in its session and is not pickled; {instead}")
@@ -463,10 +465,10 @@ def wrapped(cls: Any, parts: Parts, dtype: torch.dtype, shape: Sequence[int]) ->
 
 def refuse(what: str, besides: str = "") -> NoReturn:
     """What would show a value does not, and says where that is and how to."""
-    line = lines.line()
+    line = source_lines.line()
     where = f" (in {line})" if line else ""
-    is_compared = any(module == remedies.COMPARISON for module, _ in lines.calls())
-    remedy = remedies.here(what) or (remedies.COMPARED if is_compared else INSTEAD)
+    is_compared = any(module == hints.COMPARISON for module, _ in source_lines.calls())
+    remedy = hints.here(what) or (hints.COMPARED if is_compared else INSTEAD)
     remedy = f"{remedy}; {besides}" if besides else remedy
     said = f"{what} would show the values of a secret tensor{where}; {remedy}"
     if is_compared:
@@ -477,7 +479,7 @@ def refuse(what: str, besides: str = "") -> NoReturn:
 
 def instead(what: str) -> str:
     """What can be done instead of showing values, where the program is."""
-    return remedies.here(what) or INSTEAD
+    return hints.here(what) or INSTEAD
 
 
 def check_party(session: Session, party: int | None, what: str) -> int | None:

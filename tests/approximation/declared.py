@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tacit.operators import approximation as secret
+from tacit.operators.numerics import approximation as secret
 
 #: What is off by less than this is not held against a relative error: the resolution of the default scale.
 ALLOWED = 2.0**-13

@@ -15,7 +15,7 @@ import declared
 import torch
 
 import tacit
-from tacit.operators import approximation
+from tacit.operators.numerics import approximation
 
 TARGET = Path(__file__).resolve().parents[2] / "docs/accuracy.md"
 
@@ -33,8 +33,8 @@ a few hundred numbers rounds are somewhat fewer.
 """.replace("{count}", f"{declared.DIVIDED:,}")
 
 METHODS = """
-How they are computed; the docstrings in `python/tacit/operators/approximation` say the same. Series are
-Chebyshev's, evaluated as in Paterson and Stockmeyer 1973, and fitted as in Lawson 1961.
+How they are computed; the docstrings in `python/tacit/operators/numerics/approximation` say the same. Series
+are Chebyshev's, evaluated as in Paterson and Stockmeyer 1973, and fitted as in Lawson 1961.
 
 """
 

@@ -12,9 +12,9 @@ import torch
 
 import tacit
 from tacit.fixed import Scale
-from tacit.operators import approximation
-from tacit.operators.approximation import division
-from tacit.operators.approximation.fits import FITS, USUAL
+from tacit.operators.numerics import approximation
+from tacit.operators.numerics.approximation import division
+from tacit.operators.numerics.approximation.fits import FITS, USUAL
 
 FUNCTIONS = declared.FUNCTIONS
 

@@ -11,9 +11,9 @@ import torch
 from torch.nn import functional
 
 import tacit
-from tacit.compile.passes.choose_approximations import Cost
-from tacit.operators import approximation
-from tacit.operators.approximation.fits import FITS, USUAL, Fit
+from tacit.compilation.passes.choose_approximations import Cost
+from tacit.operators.numerics import approximation
+from tacit.operators.numerics.approximation.fits import FITS, USUAL, Fit
 
 #: The functions, secret and plain.
 FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[torch.Tensor], torch.Tensor]]] = {

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 import tacit
-from tacit.compile.program import Program
-from tacit.compile.weights import Weights
+from tacit.compilation.program import Program
+from tacit.compilation.weights import Weights
 
 #: Inputs of the layers below: sums of so many cannot be proved to be as small as those of calibration are.
 MANY = 1024

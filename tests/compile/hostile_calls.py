@@ -13,10 +13,10 @@ import torch
 from torch.utils import _pytree as pytree
 from written import node, program
 
-from tacit.compile.allowed import ITEM, PLACES, by_name
-from tacit.compile.draft import Value, walk
-from tacit.compile.format import dtype_of
-from tacit.compile.program import Program
+from tacit.compilation.allowed import ITEM, PLACES, by_name
+from tacit.compilation.draft import Value, walk
+from tacit.compilation.format import dtype_of
+from tacit.compilation.program import Program
 from tacit.errors import TacitError
 
 #: Calls of each operator.

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 import tacit
-from tacit.compile.program import Program
-from tacit.compile.weights import Weights
+from tacit.compilation.program import Program
+from tacit.compilation.weights import Weights
 
 
 class Whole(nn.Module):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from tacit.compile.importers import onnx as importer
+from tacit.compilation.importers import onnx as importer
 from tacit.errors import SetupError, TacitError
 
 REAL = TensorProto.FLOAT

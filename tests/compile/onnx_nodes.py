@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from tacit.compile.importers import onnx as importer
-from tacit.compile.importers.imported import Imported
-from tacit.compile.importers.onnx.reading import OLDEST
-from tacit.compile.importers.onnx.table import OPERATORS
+from tacit.compilation.importers import onnx as importer
+from tacit.compilation.importers.imported import Imported
+from tacit.compilation.importers.onnx.reading import OLDEST
+from tacit.compilation.importers.onnx.table import OPERATORS
 
 
 def cases() -> list[Any]:

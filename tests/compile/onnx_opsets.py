@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnx_nodes
 
-from tacit.compile.importers.onnx.reading import OLDEST
+from tacit.compilation.importers.onnx.reading import OLDEST
 from tacit.errors import TacitError
 
 #: What can become of a test at a version: it is as the evaluator has it; tacit says what it lacks; the

@@ -8,10 +8,10 @@ import torch
 
 import tacit
 from tacit import fixed
-from tacit.compile.draft import walk
-from tacit.compile.execute import share_weights
-from tacit.compile.format import canonical
-from tacit.compile.program import Program
+from tacit.compilation.draft import walk
+from tacit.compilation.execute import share_weights
+from tacit.compilation.format import canonical
+from tacit.compilation.program import Program
 from tacit.fixed import Scale
 
 THREE: dict[str, Any] = {"parties": 3, "protocol": "replicated", "transport": "memory"}

@@ -15,8 +15,8 @@ from commands import tacit as command
 from ports import free_addresses
 from tacit import _core, cli
 from tacit.commands.correlations import recorded
-from tacit.compile.program import Program
-from tacit.compile.zeros import demand
+from tacit.compilation.program import Program
+from tacit.compilation.zeros import demand
 from tacit.errors import DesyncError
 
 #: What `tacit run model.tacit` does, where what it takes can be recorded.

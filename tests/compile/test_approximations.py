@@ -13,11 +13,11 @@ from torch import nn
 from torch.nn import functional
 
 import tacit
-from tacit.compile.approximating import error_of, functions_of
-from tacit.compile.format import canonical
-from tacit.compile.inspect import inspect
-from tacit.compile.program import Program
-from tacit.compile.trial import tried
+from tacit.compilation.approximating import error_of, functions_of
+from tacit.compilation.format import canonical
+from tacit.compilation.inspect import inspect
+from tacit.compilation.program import Program
+from tacit.compilation.trial import tried
 from tacit.errors import MisuseError
 
 #: Activations, and what they make of a difference at most.

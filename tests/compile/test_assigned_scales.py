@@ -9,10 +9,10 @@ from torch import nn
 
 import tacit
 from models import spent
-from tacit.compile.inspect import inspect
-from tacit.compile.passes.assign_scales import Data, Merit
-from tacit.compile.program import Program
-from tacit.compile.trial import Trial, tried
+from tacit.compilation.inspect import inspect
+from tacit.compilation.passes.assign_scales import Data, Merit
+from tacit.compilation.program import Program
+from tacit.compilation.trial import Trial, tried
 from tacit.fixed import DEFAULT
 from tacit.providers import REFERENCE
 

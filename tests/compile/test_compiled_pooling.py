@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 import tacit
-from tacit.compile.draft import is_call
-from tacit.compile.importers.exported import of_module
-from tacit.compile.passes import improve
-from tacit.compile.trial import Run, tried
+from tacit.compilation.draft import is_call
+from tacit.compilation.importers.exported import of_module
+from tacit.compilation.passes import improve
+from tacit.compilation.trial import Run, tried
 
 X = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))
 

@@ -10,8 +10,8 @@ from torch.nn import functional
 
 import tacit
 from models import Whole
-from tacit.compile.draft import is_call
-from tacit.compile.importers.exported import of_module
+from tacit.compilation.draft import is_call
+from tacit.compilation.importers.exported import of_module
 from tacit.errors import UnsupportedOperatorError
 from tacit.providers import REFERENCE
 

@@ -15,7 +15,7 @@ from torch import nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import tacit
-from tacit import checkpoint_files
+from tacit.checkpoint import files
 from tacit.errors import EncodingError, MisuseError, RangeError, StoppedError
 from tacit.flags import Joined, each_of
 from tacit.riscv import program as riscv_program
@@ -663,7 +663,7 @@ def test_sets_of_flags_that_cannot_be_are_refused(tmp_path: Path) -> None:
     tacit.launch(_save_both, str(tmp_path))
     path = file_of(tmp_path, 1, 1)
     whole = path.read_bytes()
-    public = checkpoint_files.read(path, 1).public
+    public = files.read(path, 1).public
     count = len(public["flags"])
     everything = public["depends"]["module.weight"]
     assert set(public["depends"]) == {
@@ -672,7 +672,7 @@ def test_sets_of_flags_that_cannot_be_are_refused(tmp_path: Path) -> None:
         "optimizer.state.0.momentum_buffer",
     }
     for depends in (
-        {"module.weight": checkpoint_files.written_set([count], count + 1)},
+        {"module.weight": files.written_set([count], count + 1)},
         {"module.weight": everything + "00"},
         {"module.weight": "00" * (len(everything) // 2)},
         {"module.weight": everything.upper() + "F"},

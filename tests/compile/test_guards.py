@@ -13,15 +13,15 @@ from torch import nn
 
 import tacit
 from models import Residual, normalised, spent
-from tacit.compile.comparing import Guard
-from tacit.compile.draft import calls, walk
-from tacit.compile.execute import _around, _Widths
-from tacit.compile.importers.exported import of_module
-from tacit.compile.inspect import inspect
-from tacit.compile.passes import improve
-from tacit.compile.passes.assign_widths import LEAST, assign_widths
-from tacit.compile.program import Program
-from tacit.compile.trial import tried
+from tacit.compilation.comparing import Guard
+from tacit.compilation.draft import calls, walk
+from tacit.compilation.execute import _around, _Widths
+from tacit.compilation.importers.exported import of_module
+from tacit.compilation.inspect import inspect
+from tacit.compilation.passes import improve
+from tacit.compilation.passes.assign_widths import LEAST, assign_widths
+from tacit.compilation.program import Program
+from tacit.compilation.trial import tried
 from tacit.demo import digits
 from tacit.errors import MisuseError, PeerError, RangeError
 from tacit.fixed import Scale

@@ -10,12 +10,12 @@ import torch
 from written import node, program
 
 import tacit
-from tacit.compile import verify
-from tacit.compile.allowed import by_name
-from tacit.compile.execute import share_weights
-from tacit.compile.format import MOST_LISTED, canonical, read
-from tacit.compile.program import Program
-from tacit.compile.zeros import metered
+from tacit.compilation import verify
+from tacit.compilation.allowed import by_name
+from tacit.compilation.execute import share_weights
+from tacit.compilation.format import MOST_LISTED, canonical, read
+from tacit.compilation.program import Program
+from tacit.compilation.zeros import metered
 from tacit.errors import MisuseError
 
 X = {"of": "x"}
@@ -143,7 +143,7 @@ BEGIN = b'{"format":"tacit-program","version":7,"more":'
 )
 def test_what_is_no_constant_is_bounded(more: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """In memory it would be up to thirty times as large, so it is counted before it is read."""
-    content = import_module("tacit.compile.format")
+    content = import_module("tacit.compilation.format")
     monkeypatch.setattr(content.json, "loads", lambda *_, **__: pytest.fail("it was read"))
     monkeypatch.setattr(content, "MOST_BARE", 2000)
     with pytest.raises(
@@ -153,7 +153,7 @@ def test_what_is_no_constant_is_bounded(more: bytes, monkeypatch: pytest.MonkeyP
 
 
 def test_data_of_constants_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    content = import_module("tacit.compile.format")
+    content = import_module("tacit.compilation.format")
     text = program(node("y", "aten.add.Tensor", X, {"of": "c"}), constants={"c": torch.rand(10_000, 4)})
     monkeypatch.setattr(content, "MOST_BARE", 2000)
     assert Program.parsed(text, "the file").text == text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.compile.allowed import by_name
+from tacit.compilation.allowed import by_name
 
 #: Processes: each goes through as many operators.
 BATCHES = 6

@@ -11,15 +11,15 @@ from torch import fx, nn
 
 import tacit
 from models import Residual, normalised
-from tacit.compile.draft import Draft, walk
-from tacit.compile.execute import share_weights
-from tacit.compile.importers.exported import of_module
-from tacit.compile.intervals import intervals
-from tacit.compile.passes import improve
-from tacit.compile.passes.assign_scales import at_scale
-from tacit.compile.passes.assign_widths import LEAST, assign_widths
-from tacit.compile.program import Program
-from tacit.compile.weights import Weights, of_draft
+from tacit.compilation.draft import Draft, walk
+from tacit.compilation.execute import share_weights
+from tacit.compilation.importers.exported import of_module
+from tacit.compilation.intervals import intervals
+from tacit.compilation.passes import improve
+from tacit.compilation.passes.assign_scales import at_scale
+from tacit.compilation.passes.assign_widths import LEAST, assign_widths
+from tacit.compilation.program import Program
+from tacit.compilation.weights import Weights, of_draft
 from tacit.errors import EncodingError, MisuseError
 from tacit.providers import REFERENCE
 

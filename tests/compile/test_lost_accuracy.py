@@ -11,9 +11,9 @@ from torch.nn import functional
 
 import tacit
 from models import spent
-from tacit.compile.program import Program
-from tacit.compile.trial import tried
-from tacit.compile.weights import Weights
+from tacit.compilation.program import Program
+from tacit.compilation.trial import tried
+from tacit.compilation.weights import Weights
 from tacit.demo.digits import DigitNet, for_training, held_out
 
 SETTINGS: list[dict[str, Any]] = [

@@ -13,17 +13,17 @@ from torch import nn
 
 import tacit
 from models import normalised
-from tacit.compile.draft import Draft
-from tacit.compile.execute import share_weights
-from tacit.compile.format import canonical
-from tacit.compile.importers.exported import of_module
-from tacit.compile.inspect import inspect
-from tacit.compile.passes import improve
-from tacit.compile.passes.assign_widths import assign_widths
-from tacit.compile.passes.merge_truncations import merge_truncations, truncations
-from tacit.compile.program import Program
-from tacit.compile.weights import Weights, of_draft
-from tacit.compile.zeros import metered
+from tacit.compilation.draft import Draft
+from tacit.compilation.execute import share_weights
+from tacit.compilation.format import canonical
+from tacit.compilation.importers.exported import of_module
+from tacit.compilation.inspect import inspect
+from tacit.compilation.passes import improve
+from tacit.compilation.passes.assign_widths import assign_widths
+from tacit.compilation.passes.merge_truncations import merge_truncations, truncations
+from tacit.compilation.program import Program
+from tacit.compilation.weights import Weights, of_draft
+from tacit.compilation.zeros import metered
 from tacit.errors import MisuseError
 from tacit.fixed import Scale
 

@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 import tacit
-from tacit.compile.format import canonical
-from tacit.compile.program import Program
-from tacit.compile.trial import tried
-from tacit.compile.weights import Weights
+from tacit.compilation.format import canonical
+from tacit.compilation.program import Program
+from tacit.compilation.trial import tried
+from tacit.compilation.weights import Weights
 from tacit.errors import MisuseError, RangeError
 
 IMAGES = torch.rand(4, 40, 6, 6, generator=torch.Generator().manual_seed(1))

@@ -11,7 +11,7 @@ import torch
 from onnx import TensorProto, helper
 from onnx_made import REAL, load, model, refused, relu
 
-from tacit.compile.importers.onnx import graph, reading
+from tacit.compilation.importers.onnx import graph, reading
 from tacit.errors import TacitError, UnsupportedOperatorError
 
 

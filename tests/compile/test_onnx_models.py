@@ -14,10 +14,10 @@ from torch import nn
 from torchvision import models
 
 import tacit
-from tacit.compile.execute import share_weights
-from tacit.compile.importers import onnx as importer
-from tacit.compile.importers.imported import Imported
-from tacit.compile.inspect import inspect
+from tacit.compilation.execute import share_weights
+from tacit.compilation.importers import onnx as importer
+from tacit.compilation.importers.imported import Imported
+from tacit.compilation.inspect import inspect
 from tacit.errors import MisuseError
 
 

@@ -11,8 +11,8 @@ import onnx_nodes
 import pytest
 import torch
 
-from tacit.compile.importers import onnx as importer
-from tacit.compile.importers.onnx.table import OPERATORS
+from tacit.compilation.importers import onnx as importer
+from tacit.compilation.importers.onnx.table import OPERATORS
 from tacit.errors import TacitError
 
 #: The version of ONNX that the list was made with, and how many of its tests pass of those that are about an

@@ -11,7 +11,7 @@ import torch
 from onnx import TensorProto, helper
 from onnx_made import REAL, load, model, refused, relu
 
-from tacit.compile.importers import onnx as importer
+from tacit.compilation.importers import onnx as importer
 from tacit.errors import SetupError, UnsupportedOperatorError
 
 

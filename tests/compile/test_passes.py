@@ -9,21 +9,21 @@ import torch
 from torch import nn
 
 from models import Attention, Residual, normalised
-from tacit.compile.draft import Draft, calls, is_call, outputs, plain
-from tacit.compile.importers.exported import of_exported, of_file, of_module
-from tacit.compile.passes import PASSES, improve
-from tacit.compile.passes.assign_scales import at_scale
-from tacit.compile.passes.batch_independent import batch_independent
-from tacit.compile.passes.common_subexpressions import common_subexpressions
-from tacit.compile.passes.fold_normalisation import fold_normalisation
-from tacit.compile.passes.fuse_rectify import fuse_rectify
-from tacit.compile.passes.fuse_sums import fuse_sums
-from tacit.compile.passes.merge_factors import merge_factors
-from tacit.compile.passes.merge_truncations import truncations
-from tacit.compile.passes.normalise import normalise
-from tacit.compile.passes.switch_relu_maxpool import switch_relu_maxpool
-from tacit.compile.passes.whole_functions import whole_functions
-from tacit.compile.passes.whole_layers import whole_layers
+from tacit.compilation.draft import Draft, calls, is_call, outputs, plain
+from tacit.compilation.importers.exported import of_exported, of_file, of_module
+from tacit.compilation.passes import PASSES, improve
+from tacit.compilation.passes.assign_scales import at_scale
+from tacit.compilation.passes.batch_independent import batch_independent
+from tacit.compilation.passes.common_subexpressions import common_subexpressions
+from tacit.compilation.passes.fold_normalisation import fold_normalisation
+from tacit.compilation.passes.fuse_rectify import fuse_rectify
+from tacit.compilation.passes.fuse_sums import fuse_sums
+from tacit.compilation.passes.merge_factors import merge_factors
+from tacit.compilation.passes.merge_truncations import truncations
+from tacit.compilation.passes.normalise import normalise
+from tacit.compilation.passes.switch_relu_maxpool import switch_relu_maxpool
+from tacit.compilation.passes.whole_functions import whole_functions
+from tacit.compilation.passes.whole_layers import whole_layers
 from tacit.errors import MisuseError, SetupError, UnsupportedOperatorError
 
 IMAGES = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))

@@ -13,15 +13,15 @@ from torch import fx, nn
 import tacit
 from models import normalised
 from tacit.bench.models import of_image
-from tacit.compile import stages as staging
-from tacit.compile.draft import Value, calls
-from tacit.compile.importers.exported import of_module
-from tacit.compile.passes import improve
-from tacit.compile.peak import FEW, WORK, held, most
-from tacit.compile.program import Program
-from tacit.compile.stages import Stage, stages
-from tacit.compile.verify import verify_draft
-from tacit.compile.weights import Weights
+from tacit.compilation import stages as staging
+from tacit.compilation.draft import Value, calls
+from tacit.compilation.importers.exported import of_module
+from tacit.compilation.passes import improve
+from tacit.compilation.peak import FEW, WORK, held, most
+from tacit.compilation.program import Program
+from tacit.compilation.stages import Stage, stages
+from tacit.compilation.verify import verify_draft
+from tacit.compilation.weights import Weights
 
 aten = torch.ops.aten
 

@@ -16,11 +16,11 @@ from torch import nn
 import tacit
 from models import Residual, normalised
 from tacit.commands.run_program import parsed_part
-from tacit.compile.allowed import by_name
-from tacit.compile.format import MOST_NODES, canonical
-from tacit.compile.inspect import inspect
-from tacit.compile.program import DAMAGED, Program
-from tacit.compile.weights import Weights
+from tacit.compilation.allowed import by_name
+from tacit.compilation.format import MOST_NODES, canonical
+from tacit.compilation.inspect import inspect
+from tacit.compilation.program import DAMAGED, Program
+from tacit.compilation.weights import Weights
 from tacit.errors import MisuseError, SetupError, TacitError
 
 IMAGES = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))
@@ -214,13 +214,13 @@ def test_what_is_told_of_a_file_is_short(change: Any) -> None:
 def test_a_model_of_too_many_operators_is_refused_where_it_is_compiled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(import_module("tacit.compile.program"), "MOST_NODES", 9)
+    monkeypatch.setattr(import_module("tacit.compilation.program"), "MOST_NODES", 9)
     with pytest.raises(MisuseError, match=r"operators, a program 9 at most: compile parts of the model"):
         tacit.compile(normalised(Residual()), IMAGES)
 
 
 def test_a_file_that_is_too_large_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("tacit.compile.format"), "MOST_BYTES", 100)
+    monkeypatch.setattr(import_module("tacit.compilation.format"), "MOST_BYTES", 100)
     with pytest.raises(MisuseError, match=r"larger than the 100 bytes .* compile parts of the model"):
         Program.parsed(COMPILED[0].text, "the file")
 

@@ -10,7 +10,7 @@ from torch import nn
 
 import tacit
 from models import normalised, spent
-from tacit.compile.trial import tried
+from tacit.compilation.trial import tried
 
 #: Layers of a model.
 DEPTH = 9

@@ -6,8 +6,8 @@ from torch import nn
 
 import tacit
 from models import Attention, Residual, normalised
-from tacit.compile.inspect import inspect
-from tacit.compile.trial import tried
+from tacit.compilation.inspect import inspect
+from tacit.compilation.trial import tried
 from tacit.errors import MisuseError, SetupError
 from tacit.providers import REFERENCE
 

@@ -9,8 +9,8 @@ from torch import nn
 
 import tacit
 from models import normalised
-from tacit.compile.program import Program
-from tacit.compile.weights import Weights
+from tacit.compilation.program import Program
+from tacit.compilation.weights import Weights
 
 
 class Twice(nn.Module):

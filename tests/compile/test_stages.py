@@ -10,11 +10,11 @@ from torch import fx, nn
 
 import tacit
 from models import normalised
-from tacit.compile import streams
-from tacit.compile.draft import Value
-from tacit.compile.program import Program
-from tacit.compile.stages import MOST_LEVELS, Stage, rounds_of, stages
-from tacit.compile.weights import Weights
+from tacit.compilation import streams
+from tacit.compilation.draft import Value
+from tacit.compilation.program import Program
+from tacit.compilation.stages import MOST_LEVELS, Stage, rounds_of, stages
+from tacit.compilation.weights import Weights
 from tacit.providers import REFERENCE
 from tacit.trace.spans import recording
 

@@ -15,11 +15,11 @@ from torch import nn
 
 import tacit
 from models import Residual, normalised
-from tacit.compile import trial
-from tacit.compile.streams import side_by_side
-from tacit.compile.trial import tried
+from tacit.compilation import trial
+from tacit.compilation.streams import side_by_side
+from tacit.compilation.trial import tried
 from tacit.errors import MisuseError, PeerError, RangeError, SetupError
-from tacit.launch import launch
+from tacit.parties.launch import launch
 from tacit.providers import REFERENCE
 
 #: Two rows are an example.

@@ -13,10 +13,10 @@ from onnx import helper
 from onnx_made import model
 
 import tacit
-from tacit.compile.importers import tensorflow as importer
-from tacit.compile.importers.tensorflow import conversion
-from tacit.compile.program import Program
-from tacit.compile.weights import Weights
+from tacit.compilation.importers import tensorflow as importer
+from tacit.compilation.importers.tensorflow import conversion
+from tacit.compilation.program import Program
+from tacit.compilation.weights import Weights
 from tacit.errors import MisuseError, SetupError, TacitError, UnsupportedOperatorError
 
 HERE = Path(__file__).resolve().parent / "made_by_tensorflow"

@@ -14,7 +14,7 @@ from test_tensorflow import outputs
 
 import tacit
 from commands import tacit as command
-from tacit.compile.importers.tensorflow import conversion
+from tacit.compilation.importers.tensorflow import conversion
 from tacit.errors import UnsupportedOperatorError
 
 pytestmark = [

@@ -12,13 +12,13 @@ from torch import nn
 import tacit
 from models import normalised
 from tacit import fixed
-from tacit.compile.comparing import DROPPING
-from tacit.compile.draft import walk
-from tacit.compile.execute import _around, _Widths
-from tacit.compile.inspect import inspect
-from tacit.compile.program import Program
-from tacit.compile.trial import tried
-from tacit.compile.zeros import metered
+from tacit.compilation.comparing import DROPPING
+from tacit.compilation.draft import walk
+from tacit.compilation.execute import _around, _Widths
+from tacit.compilation.inspect import inspect
+from tacit.compilation.program import Program
+from tacit.compilation.trial import tried
+from tacit.compilation.zeros import metered
 from tacit.demo import digits
 from tacit.errors import MisuseError
 from tacit.fixed import Scale

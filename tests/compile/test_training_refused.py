@@ -13,9 +13,9 @@ from torch.nn import functional
 
 import tacit
 from models import Whole
-from tacit.compile.format import canonical
-from tacit.compile.importers.exported import of_file, of_module
-from tacit.compile.program import Program
+from tacit.compilation.format import canonical
+from tacit.compilation.importers.exported import of_file, of_module
+from tacit.compilation.program import Program
 from tacit.errors import MisuseError
 
 X = torch.randn(1, 4, 8, generator=torch.Generator().manual_seed(1))

@@ -8,12 +8,12 @@ import torch
 
 import tacit
 from models import Residual, normalised
-from tacit.compile import compiler
-from tacit.compile.draft import Draft, calls
-from tacit.compile.importers.exported import of_module
-from tacit.compile.passes import improve
-from tacit.compile.passes.assign_widths import assign_widths
-from tacit.compile.verify import verify_draft
+from tacit.compilation import compiler
+from tacit.compilation.draft import Draft, calls
+from tacit.compilation.importers.exported import of_module
+from tacit.compilation.passes import improve
+from tacit.compilation.passes.assign_widths import assign_widths
+from tacit.compilation.verify import verify_draft
 from tacit.errors import MisuseError
 from tacit.fixed import Scale
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from tacit.compile.format import FORMAT, VERSION, canonical, tensor_text
+from tacit.compilation.format import FORMAT, VERSION, canonical, tensor_text
 
 
 def node(name: str, operator: str, *arguments: Any, **named: Any) -> dict[str, Any]:

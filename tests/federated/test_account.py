@@ -18,11 +18,20 @@ from views import watch
 import tacit
 from tacit import checksums
 from tacit.errors import MisuseError, SetupError
-from tacit.federated.account import GREATEST, GRID, ORDERS, Account, Epsilons, Mechanism, epsilon, epsilons
-from tacit.federated.noise import OFF, pairs, rounded_gaussian
-from tacit.federated.settings import Settings, mechanism_of
-from tacit.federated.steps import Noise, Reveal, Round
-from tacit.federated.submission import Submitted
+from tacit.federated.privacy.account import (
+    GREATEST,
+    GRID,
+    ORDERS,
+    Account,
+    Epsilons,
+    Mechanism,
+    epsilon,
+    epsilons,
+)
+from tacit.federated.privacy.noise import OFF, pairs, rounded_gaussian
+from tacit.federated.rounds.settings import Settings, mechanism_of
+from tacit.federated.rounds.steps import Noise, Reveal, Round
+from tacit.federated.rounds.submission import Submitted
 from tacit.federated.validation import VECTOR_BITS
 
 DELTA = 1e-5

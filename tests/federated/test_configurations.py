@@ -9,7 +9,7 @@ from worlds import written
 
 from tacit.errors import MisuseError, SetupError
 from tacit.federated import Client
-from tacit.federated.config import Federation
+from tacit.federated.service.config import Federation
 
 
 def test_a_configuration_is_checked(tmp_path: Path) -> None:

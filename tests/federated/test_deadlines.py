@@ -14,7 +14,7 @@ import tacit
 from tacit import _core
 from tacit.errors import PeerError, RefusedError
 from tacit.federated import Client
-from tacit.federated.server import Report
+from tacit.federated.service.server import Report
 
 
 class NeverReady:
@@ -35,7 +35,7 @@ def test_a_server_that_is_never_ready_is_named_to_the_clients(tmp_path: Path) ->
     config = written(tmp_path, 2, seconds=1.0)
     config.write_text(config.read_text().replace("timeout = 20", "timeout = 4"))
 
-    def work(server: tacit.federated.server.Server) -> Report:
+    def work(server: tacit.federated.service.server.Server) -> Report:
         if server.number == 2:
             server._door = cast(_core.Door, NeverReady(server._door))
         return server.round(torch.zeros(3))
@@ -72,9 +72,9 @@ def test_machines_that_slept_are_nobodys_fault(tmp_path: Path, monkeypatch: pyte
     clock = SimpleNamespace(
         monotonic=lambda: time.monotonic() + slept["seconds"], perf_counter=time.perf_counter
     )
-    monkeypatch.setattr(tacit.federated.server, "time", clock)
+    monkeypatch.setattr(tacit.federated.service.server, "time", clock)
 
-    def work(server: tacit.federated.server.Server) -> Report:
+    def work(server: tacit.federated.service.server.Server) -> Report:
         server._door = cast(_core.Door, Slept(server._door, lambda: slept.update(seconds=3600.0)))
         return server.round(torch.zeros(3))
 

@@ -13,12 +13,12 @@ from worlds import LONG, Servers, beyond_the_bound, written
 import tacit
 from tacit.errors import PeerError, RefusedError
 from tacit.federated import Client, validation
-from tacit.federated.account import Account
 from tacit.federated.aggregators import Quotient
-from tacit.federated.held import Held, Step
-from tacit.federated.server import Report, Server
-from tacit.federated.settings import Settings
-from tacit.federated.steps import Reveal, Round, Rounds
+from tacit.federated.privacy.account import Account
+from tacit.federated.rounds.round_state import Held, Step
+from tacit.federated.rounds.settings import Settings
+from tacit.federated.rounds.steps import Reveal, Round, Rounds
+from tacit.federated.service.server import Report, Server
 from tacit.tensor import SecretTensor
 
 START, CLIENTS = torch.arange(4.0), 2

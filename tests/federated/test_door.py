@@ -17,15 +17,15 @@ import tacit
 from commands import Command
 from commands import tacit as command
 from ports import free_addresses
-from tacit import _core, checksums, components, fixed
+from tacit import _core, buffers, checksums, fixed
 from tacit.commands.federated_serve import _line
 from tacit.errors import DesyncError, EncodingError, MisuseError, PeerError, RefusedError, SetupError
 from tacit.federated import Client
-from tacit.federated.account import Epsilons, Mechanism, epsilons
-from tacit.federated.config import Federation
-from tacit.federated.joint import MOST_VALUES
-from tacit.federated.latest import Latest
-from tacit.federated.server import Report
+from tacit.federated.privacy.account import Epsilons, Mechanism, epsilons
+from tacit.federated.privacy.joint import MOST_VALUES
+from tacit.federated.service.config import Federation
+from tacit.federated.service.round_store import Latest
+from tacit.federated.service.server import Report
 
 
 def test_the_mean_of_three_clients_comes_back_to_them(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_the_mean_of_three_clients_comes_back_to_them(tmp_path: Path) -> None:
             models += [task.model, client.result(LONG)]
         return models
 
-    def two(server: tacit.federated.server.Server) -> list[tacit.federated.server.Report]:
+    def two(server: tacit.federated.service.server.Server) -> list[tacit.federated.service.server.Report]:
         first = server.round(start)
         return [first, server.round(first.model)]
 
@@ -246,7 +246,7 @@ def test_noise_of_pairs_is_the_same_at_all_and_known_to_none() -> None:
         before = session.core.totals()["payload_bytes"]
         parts = tuple(part.clone() for part in x._parts)
         variance = round((deviation * 2.0**x._scale.bits) ** 2)
-        session.core.add_noise([components.array(part) for part in parts], variance)
+        session.core.add_noise([buffers.array(part) for part in parts], variance)
         assert session.core.totals()["payload_bytes"] == before
         noisy = x.like(parts)
         known = sum(part for part in (noisy - x)._parts)
@@ -416,7 +416,7 @@ def test_servers_of_unlike_lists_of_clients_stop(tmp_path: Path) -> None:
     config = written(tmp_path, 3, rules='bound = "none"')
     config.write_text(config.read_text().replace("timeout = 20", "timeout = 4"))
 
-    def work(server: tacit.federated.server.Server) -> Report:
+    def work(server: tacit.federated.service.server.Server) -> Report:
         if server.number == 2:
             server._door = cast(_core.Door, AnotherList(server._door))
         return server.round(torch.zeros(3))
@@ -448,7 +448,7 @@ def test_servers_that_differ_in_the_last_step_tell_clients_nothing(tmp_path: Pat
     config = written(tmp_path, 3, rules='bound = "none"')
     config.write_text(config.read_text().replace("timeout = 20", "timeout = 4"))
 
-    def work(server: tacit.federated.server.Server) -> Report:
+    def work(server: tacit.federated.service.server.Server) -> Report:
         combined = server._combined
 
         def further(*given: Any) -> tuple[Any, str | None]:

@@ -11,8 +11,8 @@ import tacit
 from commands import tacit as command
 from tacit import _core
 from tacit.doctor import examine_federation
-from tacit.federated.config import Federation
-from tacit.federated.examining import Found, examine
+from tacit.federated.service.config import Federation
+from tacit.federated.service.examining import Found, examine
 
 #: Certificates of kinds that links are not made with, for a hundred years: of Ed25519, and of an authority.
 ED25519 = (

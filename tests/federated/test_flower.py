@@ -31,10 +31,10 @@ from worlds import LONG, Servers, written
 
 from tacit.errors import MisuseError, SetupError, TacitError
 from tacit.federated import Client
-from tacit.federated.config import Federation
 from tacit.federated.flower import SecureAggregation, secure_mod
-from tacit.federated.settings import Settings
-from tacit.federated.steps import Round
+from tacit.federated.rounds.settings import Settings
+from tacit.federated.rounds.steps import Round
+from tacit.federated.service.config import Federation
 
 ROUNDS = 2
 NODES = len(flowers.COUNTS)

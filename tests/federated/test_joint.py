@@ -12,10 +12,10 @@ from scipy import stats
 
 import tacit
 from tacit.errors import MisuseError
-from tacit.federated.account import Mechanism, epsilon, epsilons
-from tacit.federated.joint import GREATEST, MOST_VALUES, PRECISION, USUAL, check_values, joint, tables
-from tacit.federated.noise import parts
-from tacit.sampling import _columns
+from tacit.federated.privacy.account import Mechanism, epsilon, epsilons
+from tacit.federated.privacy.joint import GREATEST, MOST_VALUES, PRECISION, USUAL, check_values, joint, tables
+from tacit.federated.privacy.noise import parts
+from tacit.randomness.sampling import _columns
 
 #: Variances at which one more digit is drawn, and others.
 VARIANCES = [16, 25, 184, 185, 186, 3000, 3051, 3052, 2**44, 2**56 - 1]

@@ -12,16 +12,17 @@ from scipy import stats
 from views import CLIENTS, Array, watch
 
 import tacit
-from tacit import sampling, shares
-from tacit.federated.account import Account
-from tacit.federated.joint import MAGNITUDE, joint
-from tacit.federated.settings import Settings, mechanism_of
-from tacit.federated.steps import Round
-from tacit.federated.submission import Submitted
+from tacit.federated.privacy.account import Account
+from tacit.federated.privacy.joint import MAGNITUDE, joint
+from tacit.federated.rounds.settings import Settings, mechanism_of
+from tacit.federated.rounds.steps import Round
+from tacit.federated.rounds.submission import Submitted
 from tacit.federated.validation import COIN, VECTOR_BITS
 from tacit.fixed import Scale
-from tacit.session import Session
-from tacit.shares import Parts
+from tacit.randomness import sampling
+from tacit.sessions import Session
+from tacit.sharings import shares
+from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
 #: Values of a vector, which are drawn in one block; and the deviation of their noise in bounds.

@@ -13,9 +13,9 @@ from worlds import LONG, Servers, written
 import tacit
 from tacit.errors import MisuseError, PeerError
 from tacit.federated import Client
-from tacit.federated.settings import Settings
-from tacit.federated.states import MOST_TENSORS, State, change_of, in_a_row, in_form, layout_of
-from tacit.federated.terms import Terms
+from tacit.federated.rounds.settings import Settings
+from tacit.federated.rounds.states import MOST_TENSORS, State, change_of, in_a_row, in_form, layout_of
+from tacit.federated.service.terms import Terms
 
 
 def model() -> nn.Module:
@@ -98,7 +98,7 @@ def test_clients_hear_of_the_models_names_in_every_round(tmp_path: Path) -> None
     config = written(tmp_path, 2, rules="norm = 4.0")
     start = model()
 
-    def two(server: tacit.federated.server.Server) -> list[tacit.federated.server.Report]:
+    def two(server: tacit.federated.service.server.Server) -> list[tacit.federated.service.server.Report]:
         first = server.round(start)
         return [first, server.round(first.model)]
 

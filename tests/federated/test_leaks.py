@@ -16,10 +16,10 @@ from views import CLIENTS, Array, watch
 
 import tacit
 from tacit.federated import validation
-from tacit.federated.account import Account, Mechanism
-from tacit.federated.settings import Settings
-from tacit.federated.steps import Round
-from tacit.federated.submission import Submitted
+from tacit.federated.privacy.account import Account, Mechanism
+from tacit.federated.rounds.settings import Settings
+from tacit.federated.rounds.steps import Round
+from tacit.federated.rounds.submission import Submitted
 from tacit.federated.validation import COIN, UNIT, VECTOR_BITS
 from tacit.fixed import Scale
 from tacit.tensor import SecretTensor

@@ -6,8 +6,8 @@ import threading
 
 from ports import free_ports
 from tacit.bench.federations import FEDERATIONS
-from tacit.delay import Delay
-from tacit.federated.measuring import Federation, measured
+from tacit.federated.simulation.measuring import Federation, measured
+from tacit.parties.delay import Delay
 
 
 def test_what_is_delayed_comes_as_it_was_sent() -> None:

@@ -12,10 +12,10 @@ from worlds import LONG, Servers, written
 
 import tacit
 from tacit.federated import Client
-from tacit.federated import memory as of_vectors
-from tacit.federated.memory import Memory
-from tacit.federated.server import Report, Server
-from tacit.session import Session
+from tacit.federated.service import memory as of_vectors
+from tacit.federated.service.memory import Memory
+from tacit.federated.service.server import Report, Server
+from tacit.sessions import Session
 
 LEAST = 1000
 

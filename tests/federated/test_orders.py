@@ -13,11 +13,11 @@ from worlds import LONG, Servers, written
 import tacit
 from tacit.errors import TacitError
 from tacit.federated import Client
-from tacit.federated.account import Account
-from tacit.federated.server import Server
-from tacit.federated.settings import Settings, mechanism_of
-from tacit.federated.steps import Round
-from tacit.federated.submission import Submitted
+from tacit.federated.privacy.account import Account
+from tacit.federated.rounds.settings import Settings, mechanism_of
+from tacit.federated.rounds.steps import Round
+from tacit.federated.rounds.submission import Submitted
+from tacit.federated.service.server import Server
 from tacit.federated.validation import COIN, VECTOR_BITS
 from tacit.fixed import Scale
 from tacit.tensor import SecretTensor

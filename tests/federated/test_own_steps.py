@@ -8,11 +8,11 @@ import torch
 from worlds import LONG, Servers, written
 
 from tacit.federated import Client
-from tacit.federated.account import Account
-from tacit.federated.change import Outgoing
-from tacit.federated.held import Held, Step
-from tacit.federated.settings import Settings
-from tacit.federated.steps import Round
+from tacit.federated.privacy.account import Account
+from tacit.federated.rounds.client_update import Outgoing
+from tacit.federated.rounds.round_state import Held, Step
+from tacit.federated.rounds.settings import Settings
+from tacit.federated.rounds.steps import Round
 
 START, STEP = torch.zeros(4), 0.25
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from matplotlib.image import imread
 
-from tacit.federated.plots import covering, lines
+from tacit.federated.simulation.plots import covering, lines
 
 ROUNDS = list(range(1, 11))
 ACCURACY = [20.0, 40.0, 55.0, 63.0, 70.0, 74.0, 78.0, 81.0, 83.0, 84.5]

@@ -16,11 +16,11 @@ from commands import Command
 from tacit import _core
 from tacit.errors import MisuseError, PeerError, RefusedError
 from tacit.federated import Client
-from tacit.federated.account import Mechanism, epsilons
-from tacit.federated.config import Federation
-from tacit.federated.crowd import Crowd
-from tacit.federated.local import Plan, Servers
-from tacit.federated.settings import Settings
+from tacit.federated.privacy.account import Mechanism, epsilons
+from tacit.federated.rounds.settings import Settings
+from tacit.federated.service.config import Federation
+from tacit.federated.service.local import Plan, Servers
+from tacit.federated.simulation.in_process_clients import Crowd
 
 
 def unknown(config: Path) -> Client:

@@ -12,13 +12,14 @@ from views import watch
 from worlds import written
 
 import tacit
-from tacit import components
+from tacit import buffers
 from tacit.errors import MisuseError, PeerError, SetupError
-from tacit.federated import Client, noise
-from tacit.federated.config import Federation
-from tacit.federated.noise import pairs
-from tacit.federated.settings import Settings
-from tacit.federated.steps import Round
+from tacit.federated import Client
+from tacit.federated.privacy import noise
+from tacit.federated.privacy.noise import pairs
+from tacit.federated.rounds.settings import Settings
+from tacit.federated.rounds.steps import Round
+from tacit.federated.service.config import Federation
 from tacit.providers import PROTOCOLS
 
 SERVING = [name for name, each in PROTOCOLS.items() if each.serves_federations]
@@ -54,7 +55,7 @@ def test_what_the_core_says_of_a_protocol_is_so(protocol: str) -> None:
     def program() -> str:
         parts = tuple(part.clone() for part in tacit.share(torch.zeros(4), owner=0)._parts)
         try:
-            tacit.session().core.add_noise(list(map(components.array, parts)), 1 << 20)
+            tacit.session().core.add_noise(list(map(buffers.array, parts)), 1 << 20)
         except MisuseError as error:
             return str(error)
         return ""

@@ -13,16 +13,16 @@ from worlds import LONG, Servers, written
 from commands import tacit as command
 from tacit.errors import EncodingError, MisuseError, PeerError, RefusedError, SetupError
 from tacit.federated import Client
-from tacit.federated.change import Update
-from tacit.federated.config import Federation
-from tacit.federated.exchange import taken
-from tacit.federated.server import Report, Server
-from tacit.federated.settings import Settings
-from tacit.federated.steps import SERVERS_ROOT, Round
-from tacit.federated.submission import Submitted
+from tacit.federated.rounds.client_update import Update
+from tacit.federated.rounds.settings import Settings
+from tacit.federated.rounds.steps import SERVERS_ROOT, Round
+from tacit.federated.rounds.submission import Submitted
+from tacit.federated.service.config import Federation
+from tacit.federated.service.exchange import taken
+from tacit.federated.service.server import Report, Server
 from tacit.federated.validation import COIN
-from tacit.session import Session
-from tacit.session import session as current
+from tacit.sessions import Session
+from tacit.sessions import session as current
 
 START = torch.linspace(-1, 1, 6)
 ROOT = torch.tensor([0.5, 0.25, 0.0, -0.25, 0.5, 0.1])
@@ -83,8 +83,8 @@ def test_each_server_draws_a_coin_when_all_vectors_are_fixed(
         drawn.append((party, party in fixed))
         return os.urandom(count)
 
-    monkeypatch.setattr("tacit.federated.server.taken", take)
-    monkeypatch.setattr("tacit.generators.os", SimpleNamespace(urandom=draw))
+    monkeypatch.setattr("tacit.federated.service.server.taken", take)
+    monkeypatch.setattr("tacit.randomness.generators.os", SimpleNamespace(urandom=draw))
     servers = Servers(
         written(tmp_path, 3, rules=RULES),
         lambda server: server.round(START, START + ROOT if server.number == 1 else None),

@@ -13,14 +13,14 @@ from rich.console import Console
 
 import tacit
 from tacit.errors import MisuseError, SetupError
-from tacit.federated import data
-from tacit.federated.attacks import KINDS, MARK, Attack, marked
 from tacit.federated.experiments import accuracy, attacks, both, cost, privacy
 from tacit.federated.experiments.journal import NAME, Journal
-from tacit.federated.partitions import partition
-from tacit.federated.presets import federation
-from tacit.federated.simulation import Clients, Federation, Row, in_secret, in_the_clear
-from tacit.federated.training import one_thread
+from tacit.federated.simulation import data
+from tacit.federated.simulation.attacks import KINDS, MARK, Attack, marked
+from tacit.federated.simulation.federation import Clients, Federation, Row, in_secret, in_the_clear
+from tacit.federated.simulation.partitions import partition
+from tacit.federated.simulation.presets import federation
+from tacit.federated.simulation.training import one_thread
 
 
 @pytest.mark.parametrize("name", ["digits", "cancer", "mnist1d", "digits-last-layer"])

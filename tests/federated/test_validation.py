@@ -11,16 +11,17 @@ import torch
 from scipy import stats
 
 import tacit
-from tacit import fixed, shares
+from tacit import fixed
 from tacit._core import PROJECTIONS
 from tacit.federated import validation
-from tacit.federated.change import Outgoing, Update
-from tacit.federated.held import Held
-from tacit.federated.steps import Clip, Validate
+from tacit.federated.rounds.client_update import Outgoing, Update
+from tacit.federated.rounds.round_state import Held
+from tacit.federated.rounds.steps import Clip, Validate
 from tacit.federated.validation import UNIT, WIDEST
 from tacit.fixed import WHOLE, Scale
-from tacit.session import current_session
-from tacit.shares import ring_projections
+from tacit.sessions import current_session
+from tacit.sharings import shares
+from tacit.sharings.shares import ring_projections
 from tacit.tensor import SecretTensor
 
 #: Elements of vectors; several pieces of weights.
@@ -268,7 +269,7 @@ def test_who_knows_what_a_server_draws_is_refused_all_the_same(monkeypatch: pyte
             told.append(server)
             return known
 
-        monkeypatch.setattr("tacit.generators.os.urandom", draw)
+        monkeypatch.setattr("tacit.randomness.generators.os.urandom", draw)
         assert everywhere(program)[0].tolist() == [False]
     assert told == [0, 1, 2]
 

@@ -15,11 +15,11 @@ from worlds import LONG, Servers, beyond_the_bound, written
 import tacit
 from tacit.errors import EncodingError, MisuseError, RefusedError, SubmissionWarning
 from tacit.federated import Client
-from tacit.federated.account import Account
-from tacit.federated.change import Outgoing
-from tacit.federated.held import RoundError, Step
-from tacit.federated.settings import Settings
-from tacit.federated.steps import Round, Rounds
+from tacit.federated.privacy.account import Account
+from tacit.federated.rounds.client_update import Outgoing
+from tacit.federated.rounds.round_state import RoundError, Step
+from tacit.federated.rounds.settings import Settings
+from tacit.federated.rounds.steps import Round, Rounds
 
 #: What is learned, and from where.
 START, UPDATES = torch.arange(4.0), torch.tensor([[0.25, 0.0, -0.5, 1.0], [0.5, 0.25, 0.0, -1.0]])
@@ -180,7 +180,7 @@ def test_a_round_of_no_weight_comes_to_nothing_and_the_next_one_goes_on(
     """Where no weight is looked at, a client can make them add up to nothing, or to less."""
     config = written(tmp_path, 2, rules=f'norm = 4.0\nbound = "none"\nresult_to = "{result_to}"')
 
-    def two(server: tacit.federated.server.Server) -> list[tacit.federated.server.Report]:
+    def two(server: tacit.federated.service.server.Server) -> list[tacit.federated.service.server.Report]:
         first = server.round(START)
         return [first, server.round(first.model)]
 

@@ -11,14 +11,15 @@ import torch
 from worlds import LONG, Servers, written
 
 from tacit.errors import EncodingError, MisuseError, SetupError
-from tacit.federated import Client, width
-from tacit.federated.change import Change, Outgoing
-from tacit.federated.config import Federation
-from tacit.federated.held import Step
-from tacit.federated.settings import Settings
-from tacit.federated.states import State, change_of
-from tacit.federated.steps import Round
-from tacit.federated.terms import Terms
+from tacit.federated import Client
+from tacit.federated.rounds import width
+from tacit.federated.rounds.client_update import Change, Outgoing
+from tacit.federated.rounds.round_state import Step
+from tacit.federated.rounds.settings import Settings
+from tacit.federated.rounds.states import State, change_of
+from tacit.federated.rounds.steps import Round
+from tacit.federated.service.config import Federation
+from tacit.federated.service.terms import Terms
 from tacit.federated.validation import UNIT
 
 #: The most clients of whom numbers of one bound fit.

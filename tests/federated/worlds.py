@@ -9,9 +9,9 @@ from typing import Any
 from ports import free_addresses
 from tacit import _core
 from tacit.federated import Client
-from tacit.federated.latest import Known, to_bytes
-from tacit.federated.server import Report, Server
-from tacit.federated.steps import Round, Rounds
+from tacit.federated.rounds.steps import Round, Rounds
+from tacit.federated.service.round_store import Known, to_bytes
+from tacit.federated.service.server import Report, Server
 
 #: Seconds that nothing takes unless it fails.
 LONG = 60.0

@@ -2,7 +2,7 @@
 that neither a gap nor a new operator goes unnoticed. What is refused, and what it says, is written by
 tests/operators/survey.py."""
 
-from tacit.coverage import PARTLY, REFUSED
+from tacit.commands.operator_coverage import PARTLY, REFUSED
 
 __all__ = ["ELSEWHERE", "NO_INPUT", "PARTLY", "REFUSED", "UNDEFINED"]
 

@@ -1,6 +1,6 @@
 """A program: runs PyTorch's operator database on the reference and writes what came out, which are the list
-of what works (python/tacit/coverage.py) and the page made of it (docs/operators.md). Nothing is written if
-anything is wrong."""
+of what works (python/tacit/commands/operator_coverage.py) and the page made of it (docs/operators.md).
+Nothing is written if anything is wrong."""
 
 import argparse
 import json
@@ -13,7 +13,7 @@ import gaps
 import harness
 
 import tacit
-from tacit import coverage
+from tacit.commands import operator_coverage
 from tacit.commands import operators as command
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -94,7 +94,7 @@ def main() -> int:
     if wrong:
         print("\n".join(wrong))
         return 1
-    partly, refused = dict(coverage.PARTLY), dict(coverage.REFUSED)
+    partly, refused = dict(operator_coverage.PARTLY), dict(operator_coverage.REFUSED)
     for key, verdict in verdicts.items():
         partly.pop(key, None)
         refused.pop(key, None)
@@ -103,10 +103,10 @@ def main() -> int:
     partly = {key: reason for key, reason in partly.items() if key in keys}
     refused = {key: reason for key, reason in refused.items() if key in keys}
     whole = [key for key in keys if key not in partly and key not in refused]
-    place = ROOT / "python" / "tacit" / "coverage.py"
+    place = ROOT / "python" / "tacit" / "commands" / "operator_coverage.py"
     place.write_text(written(whole, partly, refused))
     for name, value in (("WHOLE", tuple(sorted(whole))), ("PARTLY", partly), ("REFUSED", refused)):
-        setattr(coverage, name, value)
+        setattr(operator_coverage, name, value)
     (ROOT / "docs" / "operators.md").write_text(command.page())
     print(f"{len(whole)} wholly, {len(partly)} partly, {len(refused)} refused, of {len(keys)}")
     return 0

@@ -1,6 +1,6 @@
 """A program: runs the gradients of PyTorch's operator database on the reference, and writes what came out:
-python/tacit/gradient_coverage.py, and with it the page docs/operators.md. Nothing is written if anything is
-wrong."""
+python/tacit/commands/gradient_coverage.py, and with it the page docs/operators.md. Nothing is written if
+anything is wrong."""
 
 import importlib
 import json
@@ -10,8 +10,7 @@ from pathlib import Path
 
 import gradients
 
-from tacit import gradient_coverage
-from tacit.commands import operators
+from tacit.commands import gradient_coverage, operators
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -70,7 +69,7 @@ def main() -> int:
     print(", ".join(f"{name} {len(entries)}" for name, entries in found.items()))
     print("\n".join(wrong))
     if not wrong:
-        (ROOT / "python" / "tacit" / "gradient_coverage.py").write_text(written(found))
+        (ROOT / "python" / "tacit" / "commands" / "gradient_coverage.py").write_text(written(found))
         importlib.reload(gradient_coverage)
         (ROOT / "docs" / "operators.md").write_text(operators.page())
     return int(bool(wrong))

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional
 
 import tacit
-from tacit.session import fraction_bits
+from tacit.sessions import fraction_bits
 
 X = torch.tensor([[1.0, -2.0, 0.25, 6.5], [3.0, -1e4, 1e4, -0.5]])
 MASK = torch.tensor([[True, False, False, True], [False, True, False, False]])

@@ -13,8 +13,7 @@ import pytest
 import torch
 
 import tacit
-from tacit import coverage
-from tacit.commands import operators
+from tacit.commands import operator_coverage, operators
 
 OPERATORS = [f"{name}/{variant}" if variant else name for name, variant in harness.operators()]
 
@@ -166,7 +165,7 @@ def test_operator_by_additive_sharing(key: str) -> None:
 def test_the_lists_name_operators_that_exist() -> None:
     # A release of PyTorch may lack some; the one in the lock file has them all.
     lists = gaps.NO_INPUT | gaps.ELSEWHERE | set(ON_SHARES)
-    lists |= {*coverage.WHOLE, *coverage.PARTLY, *coverage.REFUSED}
+    lists |= {*operator_coverage.WHOLE, *operator_coverage.PARTLY, *operator_coverage.REFUSED}
     assert lists <= set(OPERATORS), f"with PyTorch {torch.__version__}: {sorted(lists - set(OPERATORS))}"
     assert set(OPERATORS) <= lists, "tests/operators/survey.py finds out of which kind they are"
 

@@ -4,7 +4,7 @@ in the list of gaps and says so."""
 import gradients
 import pytest
 
-from tacit import gradient_coverage as coverage
+from tacit.commands import gradient_coverage as coverage
 
 #: What training is made of, on shares too and not only on the reference.
 ON_SHARES = [

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import tacit
-from tacit.operators.network import network
+from tacit.operators.numerics.sorting_network import network
 
 generator = torch.Generator().manual_seed(5)
 #: Many ties.

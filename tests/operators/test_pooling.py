@@ -11,7 +11,7 @@ from torch.nn import functional
 import tacit
 from tacit.errors import UnsupportedOperatorError
 from tacit.operators import max_pooling
-from tacit.operators.tournaments import Windows
+from tacit.operators.numerics.max_tree import Windows
 
 #: Where the first of equal elements must win.
 IMAGES = torch.tensor([-2.0, 1.0, 1.0, 0.5, 1.0, -1.0]).repeat(40)[: 2 * 2 * 6 * 7].reshape(2, 2, 6, 7)

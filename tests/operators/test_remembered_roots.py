@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import tacit
-from tacit.operators import roots
+from tacit.operators.numerics import remembered_squares
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "replicated": {},
@@ -193,7 +193,7 @@ def test_what_is_remembered_does_not_hang_on_when_numbers_are_freed() -> None:
 def test_means_that_a_program_keeps_do_not_keep_all_numbers() -> None:
     def program() -> int:
         means, numbers = [], []
-        for _ in range(8 * roots.MOST):
+        for _ in range(8 * remembered_squares.MOST):
             x = tacit.share(Y, owner=0)
             numbers.append(ref(x._parts[0].untyped_storage()))
             means.append(x.pow(2).mean())
@@ -201,7 +201,7 @@ def test_means_that_a_program_keeps_do_not_keep_all_numbers() -> None:
         return sum(number() is not None for number in numbers)
 
     # Of squares, of their sums and of norms, and what is at work.
-    assert max(tacit.launch(program)) <= 3 * roots.MOST + 8
+    assert max(tacit.launch(program)) <= 3 * remembered_squares.MOST + 8
 
 
 def test_a_deep_model_has_the_roots_of_all_its_layers_in_its_backward_pass() -> None:
@@ -211,7 +211,7 @@ def test_a_deep_model_has_the_roots_of_all_its_layers_in_its_backward_pass() -> 
     def deep(x: torch.Tensor) -> torch.Tensor:
         leaf = x.detach().requires_grad_()
         y = leaf * torch.rsqrt(_mean(leaf) + 1e-9)
-        for _ in range(2 * roots.MOST):
+        for _ in range(2 * remembered_squares.MOST):
             y = y * torch.rsqrt(_mean(y) + 1e-9)
         (y * SIZES).sum().backward()
         assert leaf.grad is not None

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 import tacit
 from tacit.fixed import WHOLE, Scale
-from tacit.operators import scales
+from tacit.operators.dispatch import scales
 
 #: The session's, in these tests.
 SESSION = 16
@@ -213,12 +213,12 @@ def test_a_value_does_not_tell_in_the_scale() -> None:
 
 
 def test_a_result_of_another_scale_than_foretold_is_brought_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tacit.operators import calls, table
+    from tacit.operators.dispatch import call_cache, table
 
     entry = table.TABLE[torch.ops.aten.neg.default]
     other = entry._replace(scale=lambda *_: Scale(7))
     monkeypatch.setitem(table.TABLE, torch.ops.aten.neg.default, other)
-    for cached in (table._operator.cache_clear, calls._known.clear):
+    for cached in (table._operator.cache_clear, call_cache._known.clear):
         cached()
 
     def program() -> tuple[int, Any]:
@@ -230,7 +230,7 @@ def test_a_result_of_another_scale_than_foretold_is_brought_to_it(monkeypatch: p
         assert bits == 7
         assert torch.equal(found, -X)
     finally:
-        for cached in (table._operator.cache_clear, calls._known.clear):
+        for cached in (table._operator.cache_clear, call_cache._known.clear):
             cached()
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import tacit
-from tacit.operators import optimization
+from tacit.operators.numerics import optimizer_scope
 
 torch.manual_seed(6)
 SHAPES = [(4, 3), (5,), ()]
@@ -167,7 +167,7 @@ def test_a_step_of_many_tensors_takes_the_rounds_of_one() -> None:
 @pytest.mark.parametrize("name", ["Adam", "RMSprop", "Adagrad"])
 def test_gradients_at_the_limit_and_beyond_it(name: str) -> None:
     """Elements beyond the limit count as the limit, for as many steps as averages take to reach it."""
-    limit = optimization.LIMIT
+    limit = optimizer_scope.LIMIT
     many = 60 if name == "RMSprop" else 12
     beyond = [[torch.full(shape, 1000.0) for shape in SHAPES]] * many
     at = [[torch.full(shape, limit) for shape in SHAPES]] * many
@@ -179,16 +179,18 @@ def test_sums_of_squares_stop_where_they_have_to() -> None:
     def program() -> tuple[float, float]:
         weight = tacit.share(torch.zeros(1), owner=0).requires_grad_()
         optimizer = torch.optim.Adagrad(
-            [weight], lr=1.0, initial_accumulator_value=optimization.MOST_SUM - 20
+            [weight], lr=1.0, initial_accumulator_value=optimizer_scope.MOST_SUM - 20
         )
         for _ in range(3):
-            weight.grad = tacit.share(torch.full((1,), optimization.LIMIT), owner=1)
+            weight.grad = tacit.share(torch.full((1,), optimizer_scope.LIMIT), owner=1)
             optimizer.step()
         return float(optimizer.state[weight]["sum"].reveal()), float(weight.detach().reveal())
 
     total, weight = tacit.launch(program, protocol="plain", parties=2)[0]
-    assert total == optimization.MOST_SUM
-    assert math.isclose(weight, -3 * optimization.LIMIT / math.sqrt(optimization.MOST_SUM), rel_tol=0.01)
+    assert total == optimizer_scope.MOST_SUM
+    assert math.isclose(
+        weight, -3 * optimizer_scope.LIMIT / math.sqrt(optimizer_scope.MOST_SUM), rel_tol=0.01
+    )
 
 
 @pytest.mark.parametrize("name", ["Adam", "Adagrad"])
@@ -207,13 +209,15 @@ def test_a_trial_run_shows_gradients_and_sums_that_reach_their_limit(name: str) 
             tacit.launch(program, protocol="plain", parties=2)
         return [str(warning.message) for warning in caught if warning.category is tacit.RangeWarning]
 
-    assert run(optimization.LIMIT, 0.0) == []
+    assert run(optimizer_scope.LIMIT, 0.0) == []
     (found,) = run(7.0, 0.0)
     assert f"{name}.step in no module" in found
     assert "an element of a gradient of magnitude 7, which counts as 4" in found
     if name == "Adagrad":
-        (found,) = run(2.0, optimization.MOST_SUM - 5)
-        assert f"a sum of squares of magnitude {optimization.MOST_SUM + 3:g}, which counts as 8192" in found
+        (found,) = run(2.0, optimizer_scope.MOST_SUM - 5)
+        assert (
+            f"a sum of squares of magnitude {optimizer_scope.MOST_SUM + 3:g}, which counts as 8192" in found
+        )
 
 
 def test_gradients_of_a_unit_do_not_leap() -> None:

@@ -18,9 +18,9 @@ from torch import nn
 import tacit
 from tacit.bench import models
 from tacit.bench.settings import Setting
-from tacit.compile.execute import revealed
-from tacit.compile.program import Program
-from tacit.compile.weights import load_weights
+from tacit.compilation.execute import revealed
+from tacit.compilation.program import Program
+from tacit.compilation.weights import load_weights
 
 #: Images that widths and scales are chosen on.
 CALIBRATION = 8

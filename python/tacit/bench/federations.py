@@ -1,13 +1,13 @@
 """Rounds of federated learning, from numbers at clients to the new model at clients
-(``tacit.federated.measuring``)."""
+(``tacit.federated.simulation.measuring``)."""
 
 import os
 import statistics
 from dataclasses import dataclass, field
 from typing import Any
 
-from tacit.federated import measuring
-from tacit.federated.config import SERVERS
+from tacit.federated.service.config import SERVERS
+from tacit.federated.simulation import measuring
 
 #: Sums alone, of which two lie in a word where they fit; of too many clients they do not.
 _MEAN = {"bound": "none", "word_bits": 32}

@@ -93,7 +93,7 @@ def run(parsed: argparse.Namespace) -> None:
     # Before anything takes minutes.
     check_writable(parsed.output, at)
     from tacit.commands.arrays import read
-    from tacit.compile import compiler
+    from tacit.compilation import compiler
 
     calibrate = None if parsed.calibrate is None else tuple(map(read, parsed.calibrate))
     labels = None if parsed.labels is None else read(parsed.labels)

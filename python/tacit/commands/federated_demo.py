@@ -67,17 +67,17 @@ def run(parsed: argparse.Namespace) -> None:
         raise MisuseError("--delta goes with --noise: without noise nothing is accounted")
     if parsed.clients > MOST_CLIENTS:
         raise MisuseError(f"a federation has at most {MOST_CLIENTS} clients, not {parsed.clients}")
-    from tacit.starting import warm_up
+    from tacit.parties.spawn import warm_up
 
     # While this process imports the rest.
     warm_up()
 
-    from tacit.federated.attacks import Attack
-    from tacit.federated.config import DELTA
-    from tacit.federated.demo import demonstrate
-    from tacit.federated.page import folder
-    from tacit.federated.presets import federation
-    from tacit.federated.report import print_report, write_report
+    from tacit.federated.service.config import DELTA
+    from tacit.federated.simulation.attacks import Attack
+    from tacit.federated.simulation.demo import demonstrate
+    from tacit.federated.simulation.page import folder
+    from tacit.federated.simulation.presets import federation
+    from tacit.federated.simulation.report import print_report, write_report
 
     chosen = federation(
         clients=parsed.clients,

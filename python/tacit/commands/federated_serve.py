@@ -11,10 +11,10 @@ from tacit.commands.options import check_writable, positive
 from tacit.errors import MisuseError, PeerError, SetupError, cause
 
 if TYPE_CHECKING:
-    from tacit.federated.config import Federation
-    from tacit.federated.resuming import Models
-    from tacit.federated.server import Report, Server
-    from tacit.federated.states import State
+    from tacit.federated.rounds.states import State
+    from tacit.federated.service.config import Federation
+    from tacit.federated.service.model_store import Models
+    from tacit.federated.service.server import Report, Server
 
 
 def add(commands: Any) -> None:
@@ -58,13 +58,13 @@ def add(commands: Any) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    from tacit.federated.config import Federation
+    from tacit.federated.service.config import Federation
 
     federation = Federation.read(parsed.config)
     if federation.settings.root == f"server-{parsed.server}":
         raise MisuseError(
             f"server {parsed.server} is the root, which trains: it needs a program of its own, that gives "
-            "tacit.federated.server.Server.round(model, root=...) what it trained"
+            "tacit.federated.service.server.Server.round(model, root=...) what it trained"
         )
     if parsed.out is not None:
         if federation.settings.result_to == "clients":
@@ -75,8 +75,8 @@ def run(parsed: argparse.Namespace) -> None:
         # Before anybody is met.
         check_writable(parsed.out)
     from tacit.federated.naming import counted
-    from tacit.federated.opening import latest_of
-    from tacit.federated.resuming import Kept, Models, is_first, missing
+    from tacit.federated.service.model_store import Kept, Models, is_first, missing
+    from tacit.federated.service.startup import latest_of
 
     federation.server(parsed.server)
     latest = latest_of(federation, parsed.server)
@@ -145,7 +145,7 @@ def _opened(parsed: argparse.Namespace, models: "Models | None") -> "Iterator[Se
         SetupError: in place of what else is raised then, with what to do.
         TacitError: as ``Server.open``.
     """
-    from tacit.federated.server import Server
+    from tacit.federated.service.server import Server
 
     has_met = False
     try:
@@ -181,7 +181,7 @@ def _start(path: Path | None, federation: "Federation") -> Path:
 def _model(path: Path) -> "State":
     import torch
 
-    from tacit.federated.states import in_a_row
+    from tacit.federated.rounds.states import in_a_row
 
     try:
         loaded = torch.load(path, weights_only=True)

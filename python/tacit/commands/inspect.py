@@ -24,10 +24,10 @@ def add(commands: Any) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     setting = chosen_setting(parsed)
-    from tacit.compile.inspect import Cost, inspect
-    from tacit.compile.program import load_program
-    from tacit.compile.zeros import metered
-    from tacit.launch import launch
+    from tacit.compilation.inspect import Cost, inspect
+    from tacit.compilation.program import load_program
+    from tacit.compilation.zeros import metered
+    from tacit.parties.launch import launch
     from tacit.providers import rehearsed
 
     program = load_program(parsed.program)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tacit import coverage, gradient_coverage
+from tacit.commands import gradient_coverage, operator_coverage
 from tacit.commands.options import output
 from tacit.lasting import write
 
@@ -51,10 +51,15 @@ def run(parsed: argparse.Namespace) -> None:
 def rows(word: str = "") -> Iterator[tuple[str, str, str, str]]:
     """Name, whether it works, whether its gradient does, and what refusals say (of the gradient where the
     operator itself works), for all operators with that in their name."""
-    for key in sorted([*coverage.WHOLE, *coverage.PARTLY, *coverage.REFUSED]):
+    for key in sorted([*operator_coverage.WHOLE, *operator_coverage.PARTLY, *operator_coverage.REFUSED]):
         if word in key:
-            forward, gradient = _works(coverage, key), _works(gradient_coverage, key)
-            reasons = (coverage.PARTLY, coverage.REFUSED, gradient_coverage.PARTLY, gradient_coverage.REFUSED)
+            forward, gradient = _works(operator_coverage, key), _works(gradient_coverage, key)
+            reasons = (
+                operator_coverage.PARTLY,
+                operator_coverage.REFUSED,
+                gradient_coverage.PARTLY,
+                gradient_coverage.REFUSED,
+            )
             yield key, forward, gradient, next((each[key] for each in reasons if key in each), "")
 
 
@@ -66,7 +71,7 @@ def _works(lists: Any, key: str) -> str:
 
 def counted() -> str:
     """How many there are of each, in two sentences."""
-    return f"Of {_numbers(coverage)} Of {_numbers(gradient_coverage, 'gradients')}"
+    return f"Of {_numbers(operator_coverage)} Of {_numbers(gradient_coverage, 'gradients')}"
 
 
 def _numbers(lists: Any, what: str = "operators") -> str:

@@ -75,7 +75,7 @@ def add_checked(command: argparse.ArgumentParser, besides: str = "") -> None:
 
 
 def add_streams(command: argparse.ArgumentParser) -> None:
-    """Adds how a batch goes through a compiled program; ``tacit.compile.streams`` says how many can be."""
+    """Adds how a batch goes through a compiled program: ``tacit.compilation.streams``."""
     command.add_argument(
         "--streams",
         type=whole,

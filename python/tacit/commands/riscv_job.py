@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tacit.riscv import Range, Receiver
-    from tacit.session import Session
+    from tacit.sessions import Session
 
 #: How options are written.
 SECRET = "--secret NAME=OWNER:TYPE[:PATH]"

@@ -15,9 +15,9 @@ from tacit.errors import DeviationError, MisuseError, RangeError, SetupError
 if TYPE_CHECKING:
     import torch
 
-    from tacit.compile.program import Program
-    from tacit.compile.weights import Weights
-    from tacit.session import Session
+    from tacit.compilation.program import Program
+    from tacit.compilation.weights import Weights
+    from tacit.sessions import Session
 
 #: The end of a program's name.
 SUFFIX = ".tacit"
@@ -73,11 +73,11 @@ def parsed_part(program: Path, arguments: Sequence[str]) -> Part:
     add_options(parser)
     parsed = parser.parse_args(arguments)
     from tacit.commands.arrays import read
-    from tacit.compile.draft import outputs
-    from tacit.compile.given import check_interval, placeholder_of, same_kind
-    from tacit.compile.program import load_program
-    from tacit.compile.streams import check
-    from tacit.compile.weights import load_weights
+    from tacit.compilation.draft import outputs
+    from tacit.compilation.given import check_interval, placeholder_of, same_kind
+    from tacit.compilation.program import load_program
+    from tacit.compilation.streams import check
+    from tacit.compilation.weights import load_weights
 
     check(parsed.streams)
     loaded = load_program(program)
@@ -138,7 +138,7 @@ def _carried_out(session: "Session", part: Part) -> Any:
     receivers = [party for party, role in enumerate(roles) if role["output"]]
     if not receivers:
         raise SetupError("nobody is to learn the result: say --output FILE.npy at the party that is")
-    from tacit.compile.execute import revealed
+    from tacit.compilation.execute import revealed
 
     counts = {roles[owner][f"input {name}"] for name, owner in owners.items()}
     if len(counts) > 1:
@@ -174,7 +174,7 @@ def _told(session: "Session", part: Part) -> list[dict[str, int]]:
         *(part.examples if name in part.inputs else 0 for name in part.program.inputs),
         int(part.output is not None),
     ]
-    from tacit.compile.execute import told_of
+    from tacit.compilation.execute import told_of
 
     told = []
     for party, read in enumerate(told_of(session, part.program, has)):

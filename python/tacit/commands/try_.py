@@ -48,9 +48,9 @@ def run(parsed: argparse.Namespace) -> None:
     setting = chosen_setting(parsed)
 
     from tacit.commands.arrays import read
-    from tacit.compile.program import load_program
-    from tacit.compile.trial import tried
-    from tacit.compile.weights import load_weights
+    from tacit.compilation.program import load_program
+    from tacit.compilation.trial import tried
+    from tacit.compilation.weights import load_weights
 
     program, weights = load_program(parsed.program), load_weights(parsed.weights)
     inputs = [read(path) for path in parsed.input]

@@ -12,8 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import tacit
 from tacit.demo.digits import DigitNet, held_out, train
+from tacit.parties.spawn import warm_up
 from tacit.providers import DEFAULT, consumes
-from tacit.starting import warm_up
 
 MODEL_OWNER, DATA_OWNER = 0, 1
 

@@ -2,6 +2,6 @@
 send in secret, and reveal one vector a round."""
 
 from tacit.errors import SubmissionWarning
-from tacit.federated.client import Client, Receipt, Task
+from tacit.federated.service.client import Client, Receipt, Task
 
 __all__ = ["Client", "Receipt", "SubmissionWarning", "Task"]

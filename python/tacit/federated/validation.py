@@ -53,11 +53,12 @@ from typing import Any
 
 import torch
 
-from tacit import fixed, shares
+from tacit import fixed
 from tacit.errors import MisuseError
 from tacit.fixed import WHOLE, Scale
-from tacit.generators import public_coin
-from tacit.session import comparison_width
+from tacit.randomness.generators import public_coin
+from tacit.sessions import comparison_width
+from tacit.sharings import shares
 from tacit.tensor import SecretTensor
 
 #: Fraction bits of vectors.

@@ -6,14 +6,12 @@ from typing import Any
 
 import torch
 
-from tacit import checks, shares
+from tacit import checks
 from tacit.fixed import WORD
-from tacit.operators import own, probabilities, roots
 from tacit.operators.arithmetic import add, mul, multiply_public
-from tacit.operators.bounds import Limit, limit_of
-from tacit.operators.choice import where
 from tacit.operators.comparison import gt
-from tacit.operators.operands import (
+from tacit.operators.dispatch import custom_ops
+from tacit.operators.dispatch.operands import (
     Number,
     as_words,
     beside,
@@ -29,11 +27,15 @@ from tacit.operators.operands import (
     times_public,
     together,
 )
-from tacit.operators.order import greater, lesser, of_difference
-from tacit.operators.scales import of_interpolation, of_session, of_target
-from tacit.operators.table import assign, implements, unsupported
-from tacit.session import Session
-from tacit.shares import Comparison, Parts
+from tacit.operators.dispatch.scales import of_interpolation, of_session, of_target
+from tacit.operators.dispatch.table import assign, implements, unsupported
+from tacit.operators.numerics import remembered_softmax, remembered_squares
+from tacit.operators.numerics.bounds import Limit, limit_of
+from tacit.operators.numerics.compare_words import greater, lesser, of_difference
+from tacit.operators.where import where
+from tacit.sessions import Session
+from tacit.sharings import shares
+from tacit.sharings.shares import Comparison, Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
@@ -69,7 +71,7 @@ def one_sided(x: Any, below: Any) -> Any:
     """max(x, 0), and min(x, 0) where ``below`` is true, for the messages of ``relu``: x times a bit in any
     case, which each party flips alone."""
     if not (isinstance(x, SecretTensor) and isinstance(below, SecretTensor)):
-        return own.one_sided(x, below)
+        return custom_ops.one_sided(x, below)
     x = as_words(x)
     sides = tuple(part.expand(x.shape).contiguous() for part in below._parts)
     return x.like(shares.one_sided(x._session, x._parts, sides, rectified_to_zero(x._session, x._scale)))
@@ -134,8 +136,8 @@ def absolute(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.clamp.default, aten.clamp.Tensor)
 def clamp(x: Any, low: Any = None, high: Any = None) -> SecretTensor:
-    """As ``_clamped``; what a probability is brought between is remembered (``probabilities``)."""
-    return probabilities.remember_clamped(_clamped(x, low, high), x, low, high)
+    """As ``_clamped``; what a probability is brought between is remembered (``remembered_softmax``)."""
+    return remembered_softmax.remember_clamped(_clamped(x, low, high), x, low, high)
 
 
 def _clamped(x: Any, low: Any, high: Any) -> SecretTensor:
@@ -161,7 +163,7 @@ def _clamped(x: Any, low: Any, high: Any) -> SecretTensor:
     comparison = of_difference(session, scale, x, *kept)
     if most is None and least is not None:
         found = made(_bounded(session, comparison, parts, least, greater))
-        return roots.remember_clamped(found, x, low)
+        return remembered_squares.remember_clamped(found, x, low)
     if least is None and most is not None:
         return made(_bounded(session, comparison, parts, most, lesser))
     assert least is not None

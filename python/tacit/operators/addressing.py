@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from tacit import patterns, shares
-from tacit.operators.operands import as_kind_of, is_loose
+from tacit.operators.dispatch.operands import as_kind_of, is_loose
+from tacit.operators.dispatch.table import unsupported
 from tacit.operators.ordering import restored
 from tacit.operators.selection import (
     added,
@@ -19,9 +19,10 @@ from tacit.operators.selection import (
     target,
     written,
 )
-from tacit.operators.table import unsupported
-from tacit.session import Session
-from tacit.shares import Parts
+from tacit.randomness import one_hot_bits
+from tacit.sessions import Session
+from tacit.sharings import shares
+from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
 Move = Callable[[torch.Tensor], torch.Tensor]
@@ -175,7 +176,7 @@ def _joint(
     for dim, index in reversed(list(zip(dims, chosen, strict=True))):
         hot = _one(index, x.shape[dim], session)
         hot = tuple(part.expand(*shape, -1).reshape(1, shape.numel(), part.shape[-1]) for part in hot)
-        joint = patterns.product(session, joint, hot) if joint else hot
+        joint = one_hot_bits.product(session, joint, hot) if joint else hot
     rest = [dim for dim in range(x.dim()) if dim not in dims]
     return joint, dims, rest, shape
 

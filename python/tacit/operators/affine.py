@@ -7,14 +7,15 @@ from typing import Any
 
 import torch
 
-from tacit import fixed, shares
-from tacit.maps import Matrices
-from tacit.operators import own
+from tacit import fixed
 from tacit.operators.convolution import geometry_of
-from tacit.operators.operands import as_factors, lifted, operand_scale, rectified_to_zero, rescaled
-from tacit.operators.scales import of_affine
-from tacit.operators.table import implements
-from tacit.shares import Addend, Parts, Term
+from tacit.operators.dispatch import custom_ops
+from tacit.operators.dispatch.operands import as_factors, lifted, operand_scale, rectified_to_zero, rescaled
+from tacit.operators.dispatch.scales import of_affine
+from tacit.operators.dispatch.table import implements
+from tacit.sharings import shares
+from tacit.sharings.bilinear_shapes import Matrices
+from tacit.sharings.shares import Addend, Parts, Term
 from tacit.tensor import SecretTensor
 
 #: Inputs or weights.
@@ -24,7 +25,7 @@ Operands = Sequence[Any]
 @implements(torch.ops.tacit.affine.default, scale=of_affine)
 def affine(x: Operands, weight: Operands, bias: Any, addends: Operands, geometry: Sequence[int]) -> Any:
     """Σ x·weight + bias + Σ addends. The rounds of a product that is truncated."""
-    own.check_affine(x, weight, geometry)
+    custom_ops.check_affine(x, weight, geometry)
     fused = _fused(x, weight, bias, addends, geometry, is_rectified=False)
     return _composed(x, weight, bias, addends, geometry) if fused is None else fused
 
@@ -34,7 +35,7 @@ def rectified_affine(
     x: Operands, weight: Operands, bias: Any, addends: Operands, geometry: Sequence[int]
 ) -> Any:
     """max(0, .) of the same; of a value that is nearer to zero than a unit that may be zero too."""
-    own.check_affine(x, weight, geometry)
+    custom_ops.check_affine(x, weight, geometry)
     fused = _fused(x, weight, bias, addends, geometry, is_rectified=True)
     return torch.relu(_composed(x, weight, bias, addends, geometry)) if fused is None else fused
 
@@ -43,7 +44,7 @@ def _composed(x: Operands, weight: Operands, bias: Any, addends: Operands, geome
     """By other operators. That their sum is narrow says nothing of each."""
     (secret, *_) = (each for each in (*x, *weight, bias, *addends) if isinstance(each, SecretTensor))
     with secret._session.at_narrow(0):
-        return own.composed(x, weight, bias, addends, geometry)
+        return custom_ops.composed(x, weight, bias, addends, geometry)
 
 
 def _fused(
@@ -83,7 +84,7 @@ class _Convolutions:
 
     def __init__(self, factors: Sequence[tuple[SecretTensor, SecretTensor]], geometry: Sequence[int]) -> None:
         self.terms = []
-        for (image, weight), how in zip(factors, own.Steps.all_of(geometry), strict=True):
+        for (image, weight), how in zip(factors, custom_ops.Steps.all_of(geometry), strict=True):
             shape, self.shape = geometry_of(tuple(image.shape), tuple(weight.shape), how[:3], how.groups)
             self.terms.append(Term(image._parts, weight._parts, shape))
 

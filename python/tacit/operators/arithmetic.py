@@ -4,13 +4,10 @@ from typing import Any
 
 import torch
 
-from tacit import checks, fixed, shares
+from tacit import checks, fixed
 from tacit.fixed import DEFAULT, WHOLE, Scale
 from tacit.modes import is_backward
-from tacit.operators import powers, probabilities, roots
-from tacit.operators.approximation import divide, wide
-from tacit.operators.approximation.domains import quotient
-from tacit.operators.operands import (
+from tacit.operators.dispatch.operands import (
     Number,
     aligned,
     as_factors,
@@ -31,8 +28,7 @@ from tacit.operators.operands import (
     times_public,
     together,
 )
-from tacit.operators.probabilities import left_for_later
-from tacit.operators.scales import (
+from tacit.operators.dispatch.scales import (
     of_interpolation,
     of_product,
     of_reversed_sum,
@@ -40,9 +36,14 @@ from tacit.operators.scales import (
     of_square,
     of_sum_with_product,
 )
-from tacit.operators.table import implements, unsupported
-from tacit.shares import Parts
-from tacit.storages import geometry
+from tacit.operators.dispatch.table import implements, unsupported
+from tacit.operators.numerics import deferred_powers, remembered_softmax, remembered_squares
+from tacit.operators.numerics.approximation import divide, wide
+from tacit.operators.numerics.approximation.domains import quotient
+from tacit.operators.numerics.remembered_softmax import left_for_later
+from tacit.sharings import shares
+from tacit.sharings.shares import Parts
+from tacit.storage_cache import geometry
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
@@ -63,12 +64,12 @@ def add(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
     dtype = result_dtype(x, y)
     if dtype == torch.bool:
         return disjunction(x, scaled(y, alpha))
-    if alpha == 1 and (later := probabilities.joined(x, y)) is not None:
+    if alpha == 1 and (later := remembered_softmax.joined(x, y)) is not None:
         return later
     left, right, scale = _summands(x, scaled(y, alpha))
     result = secret_of(x, y).like(shares.add(left, right), scale, dtype, loose=is_loose(dtype))
     _bounded(result, x, y, left, right)
-    return roots.remember_sum(result, x, y) if alpha == 1 else result
+    return remembered_squares.remember_sum(result, x, y) if alpha == 1 else result
 
 
 def _summands(x: Any, y: Any) -> tuple[Parts, Parts, Scale]:
@@ -112,7 +113,7 @@ def sub(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
 def rsub(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
     """y − alpha·x."""
     result = sub(y, x, alpha)
-    return probabilities.remember_complement(result, x) if number(y) == 1.0 and alpha == 1 else result
+    return remembered_softmax.remember_complement(result, x) if number(y) == 1.0 and alpha == 1 else result
 
 
 @implements(aten.neg.default)
@@ -120,7 +121,9 @@ def neg(x: SecretTensor) -> SecretTensor:
     """−x; no interaction."""
     if x.dtype == torch.bool:
         unsupported("the negative of a boolean", "~x inverts it")
-    if (later := powers.multiple(x, -1.0)) is not None or (later := probabilities.opposite(x)) is not None:
+    if (later := deferred_powers.multiple(x, -1.0)) is not None or (
+        later := remembered_softmax.opposite(x)
+    ) is not None:
         return later
     checks.hold(x._session, x._parts, checks.WORD)
     return x.like(shares.negate(x._parts), loose=is_loose(x.dtype))
@@ -141,7 +144,7 @@ def mul(x: Any, y: Any) -> SecretTensor:
         return multiply_public(y, x)
     if not isinstance(y, SecretTensor):
         return multiply_public(x, y)
-    if (known := roots.product(x, y)) is not None:
+    if (known := remembered_squares.product(x, y)) is not None:
         return known
     session, dtype = x._session, result_dtype(x, y)
     is_square = session.operator == _PRODUCT and geometry(x._parts[0]) == geometry(y._parts[0])
@@ -159,7 +162,7 @@ def mul(x: Any, y: Any) -> SecretTensor:
     drop, scale = fixed.of_product(x._scale, y._scale, session.scale)
     parts = shares.multiply(session, left, right, drop, in_range=stays_in_range(session, dtype))
     result = x.like(parts, scale, dtype, loose=is_loose(dtype))
-    return roots.remember_squares(result, number) if is_square else result
+    return remembered_squares.remember_squares(result, number) if is_square else result
 
 
 def _of_kind(x: SecretTensor, dtype: torch.dtype) -> SecretTensor:
@@ -171,17 +174,17 @@ def multiply_public(x: SecretTensor, y: torch.Tensor | Number) -> SecretTensor:
     """x·y for public y."""
     if result_dtype(x, y) == torch.bool:
         return conjunction(x, y)
-    if (later := powers.multiple(x, y)) is not None:
+    if (later := deferred_powers.multiple(x, y)) is not None:
         return later
-    return roots.remember_multiple(times_public(x, public(y), result_dtype(x, y)), x, y)
+    return remembered_squares.remember_multiple(times_public(x, public(y), result_dtype(x, y)), x, y)
 
 
 @implements(aten.div.Tensor, aten.div.Scalar, scale=of_session)
 def div(x: Any, y: Any) -> SecretTensor:
     """x / y. For public y a product by 1/y; for secret ones see ``approximation.divide``, and in gradients
-    ``probabilities``."""
+    ``remembered_softmax``."""
     if isinstance(y, SecretTensor):
-        if (known := roots.quotient(x, y)) is not None:
+        if (known := remembered_squares.quotient(x, y)) is not None:
             return known
         if isinstance(x, torch.Tensor) and x.shape == y.shape:
             later = left_for_later(y, lambda _: x, lambda y: _divided(x, y))
@@ -190,10 +193,10 @@ def div(x: Any, y: Any) -> SecretTensor:
         return _divided(x, y)
     dtype = result_dtype(x, y)
     dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
-    if (later := powers.multiple(x, y, divided=True)) is not None:
+    if (later := deferred_powers.multiple(x, y, divided=True)) is not None:
         return later
     result = times_public(x, 1.0 / public(y).to(torch.float64), dtype)
-    return roots.remember_multiple(result, x, y, divided=True)
+    return remembered_squares.remember_multiple(result, x, y, divided=True)
 
 
 def _divided(x: Any, y: SecretTensor) -> SecretTensor:
@@ -213,7 +216,7 @@ def _may_be_wide(x: SecretTensor) -> bool:
 @implements(aten.square.default, scale=of_square)
 def square(x: SecretTensor) -> SecretTensor:
     """x²; at most two rounds."""
-    return roots.remember_squares(mul(x, x), x)
+    return remembered_squares.remember_squares(mul(x, x), x)
 
 
 def power(x: SecretTensor, exponent: int) -> SecretTensor:

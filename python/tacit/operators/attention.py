@@ -9,12 +9,12 @@ import torch
 from tacit.fixed import Scale
 from tacit.modes import aside
 from tacit.operators.arithmetic import mul
-from tacit.operators.choice import masked_fill
-from tacit.operators.operands import at_session_scale, rescaled
-from tacit.operators.scales import of_session
+from tacit.operators.dispatch.operands import at_session_scale, rescaled
+from tacit.operators.dispatch.scales import of_session
+from tacit.operators.dispatch.table import implements, unsupported
 from tacit.operators.softmax import Exponentials, exponentials
-from tacit.operators.table import implements, unsupported
-from tacit.shares import Parts
+from tacit.operators.where import masked_fill
+from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

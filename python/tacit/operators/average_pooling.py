@@ -9,10 +9,10 @@ import torch
 from torch.nn import functional
 
 from tacit import checks
-from tacit.operators.averages import as_fractions, averaged
-from tacit.operators.operands import each, times_public
-from tacit.operators.scales import of_session
-from tacit.operators.table import implements, unsupported
+from tacit.operators.dispatch.operands import each, times_public
+from tacit.operators.dispatch.scales import of_session
+from tacit.operators.dispatch.table import implements, unsupported
+from tacit.operators.numerics.averages import as_fractions, averaged
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 
 from tacit.operators.arithmetic import add, mul
-from tacit.operators.inverse_roots import inverse_roots
+from tacit.operators.dispatch.operands import at_session_scale, fraction, rescaled
+from tacit.operators.dispatch.scales import of_session
+from tacit.operators.dispatch.table import assign, implements, unsupported
 from tacit.operators.layer_norm import centred, left
 from tacit.operators.normalization import FACTOR_SCALE, by_channel, normalise
-from tacit.operators.operands import at_session_scale, fraction, rescaled
-from tacit.operators.scales import of_session
-from tacit.operators.table import assign, implements, unsupported
+from tacit.operators.numerics.inverse_roots import inverse_roots
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

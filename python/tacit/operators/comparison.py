@@ -1,5 +1,5 @@
 """Comparisons. A comparison is a sign bit, of as many bits as the session's comparison width
-gives numbers of that scale; of whole words three (``order``)."""
+gives numbers of that scale; of whole words three (``compare_words``)."""
 
 import math
 from collections.abc import Callable
@@ -7,18 +7,8 @@ from typing import Any
 
 import torch
 
-from tacit import shares
 from tacit.fixed import WORD
-from tacit.operators.bounds import (
-    Bound,
-    bound_of,
-    settled,
-    sure,
-    whole_above,
-    whole_below,
-    whole_equal,
-)
-from tacit.operators.operands import (
+from tacit.operators.dispatch.operands import (
     aligned,
     alike,
     as_words,
@@ -31,11 +21,21 @@ from tacit.operators.operands import (
     public,
     session_of,
 )
-from tacit.operators.order import difference_width, less, opposite
-from tacit.operators.probabilities import argument_of, seen_as
-from tacit.operators.table import implements
-from tacit.session import Session
-from tacit.shares import Parts
+from tacit.operators.dispatch.table import implements
+from tacit.operators.numerics.bounds import (
+    Bound,
+    bound_of,
+    settled,
+    sure,
+    whole_above,
+    whole_below,
+    whole_equal,
+)
+from tacit.operators.numerics.compare_words import difference_width, less, opposite
+from tacit.operators.numerics.remembered_softmax import argument_of, seen_as
+from tacit.sessions import Session
+from tacit.sharings import shares
+from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch._decomp import decomposition_table
 
-from tacit.operators.operands import in_full, session_of
-from tacit.operators.scales import kept, of_session
-from tacit.operators.table import implements
+from tacit.operators.dispatch.operands import in_full, session_of
+from tacit.operators.dispatch.scales import kept, of_session
+from tacit.operators.dispatch.table import implements
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

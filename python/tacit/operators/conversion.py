@@ -4,12 +4,12 @@ from typing import Any
 
 import torch
 
-from tacit import shares
 from tacit.fixed import WHOLE
 from tacit.operators.comparison import ne
-from tacit.operators.operands import as_words, is_loose
+from tacit.operators.dispatch.operands import as_words, is_loose
+from tacit.operators.dispatch.table import implements, unsupported
 from tacit.operators.rounding import trunc
-from tacit.operators.table import implements, unsupported
+from tacit.sharings import shares
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

@@ -8,11 +8,9 @@ from typing import Any
 
 import torch
 
-from tacit import fixed, shares
-from tacit.maps import Geometry
+from tacit import fixed
 from tacit.operators.arithmetic import add
-from tacit.operators.linear import gain
-from tacit.operators.operands import (
+from tacit.operators.dispatch.operands import (
     as_factors,
     as_words,
     each,
@@ -23,8 +21,11 @@ from tacit.operators.operands import (
     stays_in_range,
     times_public,
 )
-from tacit.operators.scales import of_convolution
-from tacit.operators.table import implements, unsupported
+from tacit.operators.dispatch.scales import of_convolution
+from tacit.operators.dispatch.table import implements, unsupported
+from tacit.operators.linear import gain
+from tacit.sharings import shares
+from tacit.sharings.bilinear_shapes import Geometry
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

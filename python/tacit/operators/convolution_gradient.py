@@ -7,9 +7,17 @@ from typing import Any
 import torch
 
 from tacit.operators.convolution import Steps, convolution
-from tacit.operators.operands import each, is_secret, moved, operand_scale, rescaled, session_of, summed
-from tacit.operators.scales import of_convolution_gradient
-from tacit.operators.table import implements
+from tacit.operators.dispatch.operands import (
+    each,
+    is_secret,
+    moved,
+    operand_scale,
+    rescaled,
+    session_of,
+    summed,
+)
+from tacit.operators.dispatch.scales import of_convolution_gradient
+from tacit.operators.dispatch.table import implements
 
 aten = torch.ops.aten
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from tacit.operators.composed import composes
-from tacit.operators.table import unsupported
+from tacit.operators.dispatch.table import unsupported
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

@@ -6,9 +6,10 @@ from typing import Any
 
 import torch
 
-from tacit import fixed, shares
-from tacit.operators.scales import of_session
-from tacit.operators.table import implements
+from tacit import fixed
+from tacit.operators.dispatch.scales import of_session
+from tacit.operators.dispatch.table import implements
+from tacit.sharings import shares
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

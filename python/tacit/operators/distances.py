@@ -5,10 +5,10 @@ from typing import Any
 import torch
 
 from tacit.operators.arithmetic import mul, sub
+from tacit.operators.dispatch.operands import Number, moved, summed
+from tacit.operators.dispatch.scales import of_session
+from tacit.operators.dispatch.table import implements, unsupported
 from tacit.operators.norms import check_order, vector_norm
-from tacit.operators.operands import Number, moved, summed
-from tacit.operators.scales import of_session
-from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

@@ -6,11 +6,10 @@ from typing import Any
 
 import torch
 
-from tacit import checks, fixed, ranges, shares
+from tacit import checks, fixed
 from tacit.fixed import Scale
-from tacit.operators.approximation import division
 from tacit.operators.arithmetic import div
-from tacit.operators.operands import (
+from tacit.operators.dispatch.operands import (
     aligned,
     alike,
     common_scale,
@@ -21,11 +20,13 @@ from tacit.operators.operands import (
     shifted,
     together,
 )
-from tacit.operators.order import reach
-from tacit.operators.scales import of_session
-from tacit.operators.table import implements, unsupported
-from tacit.session import Session
-from tacit.shares import Parts
+from tacit.operators.dispatch.scales import of_session
+from tacit.operators.dispatch.table import implements, unsupported
+from tacit.operators.numerics.approximation import division
+from tacit.operators.numerics.compare_words import reach
+from tacit.sessions import Session
+from tacit.sharings import ranges, shares
+from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

@@ -6,17 +6,13 @@ from typing import Any, cast
 
 import torch
 
-from tacit import fixed, ranges, shares
+from tacit import fixed
 from tacit.fixed import Scale
-from tacit.operators import approximation, roots
 from tacit.operators.activation import absolute, clamp
 from tacit.operators.arithmetic import add, mul, multiply_public, neg, power, sub
-from tacit.operators.choice import where
 from tacit.operators.comparison import gt
 from tacit.operators.conversion import to_copy
-from tacit.operators.extremum import maximum, minimum
-from tacit.operators.integer_powers import integer_power
-from tacit.operators.operands import (
+from tacit.operators.dispatch.operands import (
     Number,
     aligned,
     as_words,
@@ -32,11 +28,16 @@ from tacit.operators.operands import (
     session_of,
     together,
 )
-from tacit.operators.probabilities import argument_of, remember, seen_as
-from tacit.operators.scales import of_inverse_root, of_power, of_session
-from tacit.operators.table import implements, unsupported
-from tacit.session import Session
-from tacit.shares import Parts
+from tacit.operators.dispatch.scales import of_inverse_root, of_power, of_session
+from tacit.operators.dispatch.table import implements, unsupported
+from tacit.operators.extremum import maximum, minimum
+from tacit.operators.integer_powers import integer_power
+from tacit.operators.numerics import approximation, remembered_squares
+from tacit.operators.numerics.remembered_softmax import argument_of, remember, seen_as
+from tacit.operators.where import where
+from tacit.sessions import Session
+from tacit.sharings import ranges, shares
+from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
@@ -171,22 +172,22 @@ def entr(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.reciprocal.default, scale=of_session)
 def reciprocal(x: SecretTensor) -> SecretTensor:
-    """1 / x: see ``approximation.reciprocal``, and of roots of sums of squares ``roots``."""
-    known = roots.inverse(x)
+    """1 / x: see ``approximation.reciprocal``, and of roots of sums of squares ``remembered_squares``."""
+    known = remembered_squares.inverse(x)
     return known if known is not None else approximation.reciprocal(x)
 
 
 @implements(aten.rsqrt.default, scale=of_inverse_root)
 def rsqrt(x: SecretTensor) -> SecretTensor:
     """1 / √x, with eight fraction bits more than the session (at most 24), as it is a factor of numbers as
-    large as √x: see ``approximation.rsqrt``, and of sums of squares ``roots``."""
+    large as √x: see ``approximation.rsqrt``, and of sums of squares ``remembered_squares``."""
     return _inverse_root(x, of_inverse_root(x._session.scale, x._scale))
 
 
 @implements(aten.sqrt.default, scale=of_session)
 def sqrt(x: SecretTensor) -> SecretTensor:
-    """√x: see ``approximation.sqrt``, and of sums of squares ``roots``."""
-    known = roots.root(x)
+    """√x: see ``approximation.sqrt``, and of sums of squares ``remembered_squares``."""
+    known = remembered_squares.root(x)
     return known if known is not None else approximation.sqrt(x)
 
 
@@ -302,12 +303,12 @@ def power_by_public(x: SecretTensor, exponent: Number) -> SecretTensor:
         x = to_copy(x, dtype=result_dtype(x, exponent))
     if exponent < 0 and not x.dtype.is_floating_point:
         unsupported("a negative power of integers", "make them fractions")
-    if (later := roots.power(x, exponent)) is not None:
+    if (later := remembered_squares.power(x, exponent)) is not None:
         return later
     if exponent == int(exponent) and 1 <= abs(exponent) <= 64:
         if exponent > 0:
             result = power(x, int(exponent))
-            return roots.remember_squares(result, x) if exponent == 2 else result
+            return remembered_squares.remember_squares(result, x) if exponent == 2 else result
         return _inverse_power(fraction(x), -int(exponent))
     if exponent == 0:
         ones = torch.ones(x.shape, dtype=result_dtype(x, exponent))
@@ -333,7 +334,7 @@ def power_by_public(x: SecretTensor, exponent: Number) -> SecretTensor:
 
 def _inverse_root(x: SecretTensor, scale: Scale) -> SecretTensor:
     """1 / √x at that scale."""
-    known = roots.inverse_root(x, scale)
+    known = remembered_squares.inverse_root(x, scale)
     return known if known is not None else approximation.rsqrt(x, scale=scale)
 
 

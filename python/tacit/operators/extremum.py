@@ -6,10 +6,8 @@ from typing import Any
 
 import torch
 
-from tacit import shares
 from tacit.fixed import WHOLE
-from tacit.operators.bounds import limit_of
-from tacit.operators.operands import (
+from tacit.operators.dispatch.operands import (
     alike,
     as_words,
     common_scale,
@@ -20,11 +18,20 @@ from tacit.operators.operands import (
     session_of,
     together,
 )
-from tacit.operators.order import difference_width, greater, less, lesser, of_difference, opposite
+from tacit.operators.dispatch.table import implements, unsupported
+from tacit.operators.numerics.bounds import limit_of
+from tacit.operators.numerics.compare_words import (
+    difference_width,
+    greater,
+    less,
+    lesser,
+    of_difference,
+    opposite,
+)
 from tacit.operators.ordering import restored
-from tacit.operators.table import implements, unsupported
-from tacit.session import Session
-from tacit.shares import Comparison, Parts
+from tacit.sessions import Session
+from tacit.sharings import shares
+from tacit.sharings.shares import Comparison, Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

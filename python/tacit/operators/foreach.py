@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from tacit.fixed import Scale
-from tacit.operators.operands import at_session_scale, rescaled
-from tacit.operators.scales import of_session
-from tacit.operators.table import assign, at_scale_of, implements, unsupported
+from tacit.operators.dispatch.operands import at_session_scale, rescaled
+from tacit.operators.dispatch.scales import of_session
+from tacit.operators.dispatch.table import assign, at_scale_of, implements, unsupported
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

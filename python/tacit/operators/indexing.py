@@ -7,16 +7,17 @@ from typing import Any
 
 import torch
 
-from tacit import checks, shares
+from tacit import checks
 from tacit.operators import addressing
 from tacit.operators.arithmetic import scaled
 from tacit.operators.composed import composes
-from tacit.operators.operands import Number, as_kind_of, is_loose, is_secret, session_of
-from tacit.operators.rewrites import LIKE_A_SECRET
-from tacit.operators.scales import of_target
+from tacit.operators.dispatch.hints import LIKE_A_SECRET
+from tacit.operators.dispatch.operands import Number, as_kind_of, is_loose, is_secret, session_of
+from tacit.operators.dispatch.scales import of_target
+from tacit.operators.dispatch.table import assign, implements, unsupported, writable
 from tacit.operators.selection import added, target, written
-from tacit.operators.table import assign, implements, unsupported, writable
-from tacit.shares import Parts
+from tacit.sharings import shares
+from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor, refuse
 
 aten = torch.ops.aten

@@ -5,12 +5,9 @@ from typing import Any
 
 import torch
 
-from tacit import shares
 from tacit.fixed import WHOLE, WORD
-from tacit.operators.choice import where
 from tacit.operators.comparison import eq
-from tacit.operators.logical import logical_and, logical_not, logical_or
-from tacit.operators.operands import (
+from tacit.operators.dispatch.operands import (
     as_words,
     is_loose,
     moved,
@@ -19,7 +16,10 @@ from tacit.operators.operands import (
     session_of,
     stays_in_range,
 )
-from tacit.operators.table import unsupported
+from tacit.operators.dispatch.table import unsupported
+from tacit.operators.logical import logical_and, logical_not, logical_or
+from tacit.operators.where import where
+from tacit.sharings import shares
 from tacit.tensor import SecretTensor
 
 #: So many bits of an exponent tell powers in range apart: 2^62 is above what is in range.

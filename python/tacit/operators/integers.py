@@ -5,11 +5,10 @@ from typing import Any
 
 import torch
 
-from tacit import checks, shares
+from tacit import checks
 from tacit.fixed import WHOLE, WORD
 from tacit.operators import logical
-from tacit.operators.approximation.normal import power_of_two
-from tacit.operators.operands import (
+from tacit.operators.dispatch.operands import (
     as_words,
     is_loose,
     lifted,
@@ -18,9 +17,11 @@ from tacit.operators.operands import (
     stays_in_range,
     together,
 )
-from tacit.operators.table import implements, unsupported
-from tacit.session import Session
-from tacit.shares import Parts
+from tacit.operators.dispatch.table import implements, unsupported
+from tacit.operators.numerics.approximation.normal import power_of_two
+from tacit.sessions import Session
+from tacit.sharings import shares
+from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
+from tacit.operators.dispatch.scales import of_session
+from tacit.operators.dispatch.table import implements, unsupported
 from tacit.operators.linear import mm
-from tacit.operators.scales import of_session
-from tacit.operators.table import implements, unsupported
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

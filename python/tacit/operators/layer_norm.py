@@ -16,14 +16,14 @@ import torch
 from tacit import fixed
 from tacit.fixed import Scale
 from tacit.operators.arithmetic import any_product, sub
-from tacit.operators.averages import averaged, mean
 from tacit.operators.composed import composes
-from tacit.operators.inverse_roots import inverse_roots
+from tacit.operators.dispatch.operands import at_session_scale, fraction, rescaled, summed
+from tacit.operators.dispatch.scales import of_session
+from tacit.operators.dispatch.table import implements
 from tacit.operators.linear import bmm
-from tacit.operators.operands import at_session_scale, fraction, rescaled, summed
-from tacit.operators.scales import of_session
-from tacit.operators.table import implements
-from tacit.shares import Parts
+from tacit.operators.numerics.averages import averaged, mean
+from tacit.operators.numerics.inverse_roots import inverse_roots
+from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

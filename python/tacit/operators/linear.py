@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from tacit import fixed, shares
+from tacit import fixed
 from tacit.modes import aside
 from tacit.operators.arithmetic import add, scaled
-from tacit.operators.operands import (
+from tacit.operators.dispatch.operands import (
     Number,
     as_factors,
     as_words,
@@ -22,8 +22,9 @@ from tacit.operators.operands import (
     stays_in_range,
     times_public,
 )
-from tacit.operators.scales import of_product, of_sum_with_product
-from tacit.operators.table import implements
+from tacit.operators.dispatch.scales import of_product, of_sum_with_product
+from tacit.operators.dispatch.table import implements
+from tacit.sharings import shares
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

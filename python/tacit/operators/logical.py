@@ -5,10 +5,9 @@ from typing import Any
 
 import torch
 
-from tacit import shares
 from tacit.operators.comparison import eq, ne
 from tacit.operators.composed import composes
-from tacit.operators.operands import (
+from tacit.operators.dispatch.operands import (
     bits_of,
     conjunction,
     disjunction,
@@ -17,7 +16,8 @@ from tacit.operators.operands import (
     session_of,
     together,
 )
-from tacit.operators.table import implements
+from tacit.operators.dispatch.table import implements
+from tacit.sharings import shares
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

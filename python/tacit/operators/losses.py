@@ -6,13 +6,13 @@ from typing import Any
 
 import torch
 
-from tacit.operators import approximation
 from tacit.operators.arithmetic import mul, neg
 from tacit.operators.composed import as_composed, composes
-from tacit.operators.operands import as_words, fraction, in_full, lifted
-from tacit.operators.probabilities import argument_of, seen_as
-from tacit.operators.scales import of_session
-from tacit.operators.table import implements
+from tacit.operators.dispatch.operands import as_words, fraction, in_full, lifted
+from tacit.operators.dispatch.scales import of_session
+from tacit.operators.dispatch.table import implements
+from tacit.operators.numerics import approximation
+from tacit.operators.numerics.remembered_softmax import argument_of, seen_as
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

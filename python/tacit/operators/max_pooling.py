@@ -11,14 +11,14 @@ from torch.nn import functional
 from tacit import checks
 from tacit.fixed import WHOLE
 from tacit.modes import aside
-from tacit.operators import own  # noqa: F401
 from tacit.operators.average_pooling import covering
-from tacit.operators.operands import as_words, each, lifted, operand_scale, summed
-from tacit.operators.order import of_difference
-from tacit.operators.scales import of_target
-from tacit.operators.table import implements, unsupported
-from tacit.operators.tournaments import Tournament, Windows
-from tacit.shares import Parts
+from tacit.operators.dispatch import custom_ops  # noqa: F401
+from tacit.operators.dispatch.operands import as_words, each, lifted, operand_scale, summed
+from tacit.operators.dispatch.scales import of_target
+from tacit.operators.dispatch.table import implements, unsupported
+from tacit.operators.numerics.compare_words import of_difference
+from tacit.operators.numerics.max_tree import Tournament, Windows
+from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

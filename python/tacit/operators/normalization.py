@@ -2,7 +2,7 @@
 b = bias − mean·a.
 
 With secret statistics a and b are worked out once and kept for as long as nobody writes to what they follow
-from (``storages``). ``share_module`` has the owner work them out in float64 and share them beside the
+from (``storage_cache``). ``share_module`` has the owner work them out in float64 and share them beside the
 parameters, so that nothing is lost to the inverse square root; after a write, or for an ε of its own, the
 parties do it themselves, in secret.
 """
@@ -15,10 +15,10 @@ import torch
 
 from tacit.fixed import Scale
 from tacit.flags import union
-from tacit.operators.approximation import rsqrt
 from tacit.operators.arithmetic import add, any_product, mul, neg
 from tacit.operators.convolution import convolution
-from tacit.operators.operands import is_secret, lifted, public
+from tacit.operators.dispatch.operands import is_secret, lifted, public
+from tacit.operators.numerics.approximation import rsqrt
 from tacit.tensor import SecretTensor
 
 #: Fraction bits of factors, which products with x drop: results are right below 2^22. Chosen once: a scale

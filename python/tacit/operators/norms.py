@@ -7,11 +7,11 @@ from typing import Any
 import torch
 
 from tacit.fixed import Scale
-from tacit.operators import approximation, roots
-from tacit.operators.averages import as_fractions
-from tacit.operators.operands import Number, in_full, rescaled
-from tacit.operators.scales import of_session
-from tacit.operators.table import implements, unsupported
+from tacit.operators.dispatch.operands import Number, in_full, rescaled
+from tacit.operators.dispatch.scales import of_session
+from tacit.operators.dispatch.table import implements, unsupported
+from tacit.operators.numerics import approximation, remembered_squares
+from tacit.operators.numerics.averages import as_fractions
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
@@ -104,11 +104,11 @@ def _by_logarithms(x: SecretTensor, order: Number, dims: Sequence[int], keepdim:
 
 def euclidean(x: SecretTensor, dims: Sequence[int], keepdim: bool, count: float = 1.0) -> SecretTensor:
     """√(Σ x² / count), which remembers of what, so that quotients by it are as exact for small rows as for
-    large ones: see ``inverse_roots`` and ``roots``.
+    large ones: see ``inverse_roots`` and ``remembered_squares``.
 
     Domain: norms below 2^30. Error: 2^−13 relative (and from 2^14 on n/2^32, of n numbers) and two units of
     2^−16. The rounds of an inverse square root and some 20.
     """
     if x._scale.bits > MOST_SQUARED.bits:
         x = rescaled(x, MOST_SQUARED)
-    return roots.norm(x, dims, keepdim, count)
+    return remembered_squares.norm(x, dims, keepdim, count)

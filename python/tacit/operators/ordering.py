@@ -1,6 +1,6 @@
 """Sorting, and what is found by it: the greatest k, the k-th, medians.
 
-By a sorting network (``network``). Comparators of one stage share their rounds; n elements take
+By a sorting network (``sorting_network``). Comparators of one stage share their rounds; n elements take
 log2(n)·(log2(n) + 1)/2 stages, less where only some places are asked for. What is done depends on n alone,
 and nothing is opened. To shuffle first (``tacit.shuffle``) and then open n·log2(n) comparisons would save up
 to half of the rounds and bytes, but show comparisons of shuffled values, and take steps that depend on them;
@@ -15,14 +15,15 @@ from typing import Any
 
 import torch
 
-from tacit import checks, shares
+from tacit import checks
 from tacit.fixed import ENCODED, WHOLE, WORD
-from tacit.operators import order
-from tacit.operators.network import Network, network
-from tacit.operators.operands import as_words
-from tacit.operators.table import implements, unsupported
-from tacit.session import Session
-from tacit.shares import Parts
+from tacit.operators.dispatch.operands import as_words
+from tacit.operators.dispatch.table import implements, unsupported
+from tacit.operators.numerics import compare_words
+from tacit.operators.numerics.sorting_network import Network, network
+from tacit.sessions import Session
+from tacit.sharings import shares
+from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
@@ -47,7 +48,7 @@ def ordered(
     session, size = x._session, x.shape[dim]
     words = tuple(part.movedim(dim, 0) for part in as_words(x)._parts)
     if descending:
-        words = order.opposite(session, words)
+        words = compare_words.opposite(session, words)
     places = torch.arange(size).reshape(size, *[1] * (x.dim() - 1)).expand(words[0].shape)
     index = shares.trivial(session, places)
     comparisons = network(size, first, size if last is None else last)
@@ -61,14 +62,14 @@ def ordered(
     else:
         words, index = _sorted_with(session, words, index, comparisons, width)
     if descending:
-        words = order.opposite(session, words)
+        words = compare_words.opposite(session, words)
     words, index = (tuple(part.movedim(0, dim) for part in parts) for parts in (words, index))
     return restored(x, words), x.like(index, WHOLE, torch.int64)
 
 
 def sorted_width(x: SecretTensor) -> int:
     """Bits that differences of values need: fractions are those that are encoded."""
-    width = order.difference_width(x._session, x._scale, x)
+    width = compare_words.difference_width(x._session, x._scale, x)
     return min(width, ENCODED + 2) if x.dtype.is_floating_point else width
 
 
@@ -133,7 +134,7 @@ def _compared(session: Session, left: Parts, right: Parts, width: int) -> list[P
     )
     signs = shares.sign(session, asked, WORD)
     both, later, one, other = (tuple(bit[at] for bit in signs) for at in (slice(2), 2, 3, 4))
-    settled = order.settled(session, both, shares.stacked(other, one), shares.stacked(one, other))
+    settled = compare_words.settled(session, both, shares.stacked(other, one), shares.stacked(one, other))
     return [*shares.unstacked(settled), later]
 
 

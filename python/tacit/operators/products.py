@@ -7,16 +7,16 @@ from typing import Any
 
 import torch
 
-from tacit import shares
 from tacit.fixed import WHOLE, Scale
 from tacit.operators.arithmetic import mul
-from tacit.operators.averages import reduced
 from tacit.operators.conversion import to_copy
-from tacit.operators.operands import as_words, is_loose, moved, rescaled
+from tacit.operators.dispatch.operands import as_words, is_loose, moved, rescaled
+from tacit.operators.dispatch.scales import of_power, of_session
+from tacit.operators.dispatch.table import implements
+from tacit.operators.numerics.averages import reduced
 from tacit.operators.reduction import sum_dims
-from tacit.operators.scales import of_power, of_session
-from tacit.operators.table import implements
-from tacit.shares import Parts
+from tacit.sharings import shares
+from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

@@ -12,9 +12,9 @@ from torch.nn.functional import linear
 from torch.nn.modules import module as hooks
 from torch.nn.utils.rnn import PackedSequence
 
-from tacit.operators.operands import at_session_scale, is_secret
-from tacit.operators.scales import of_session
-from tacit.operators.table import implements, unsupported
+from tacit.operators.dispatch.operands import at_session_scale, is_secret
+from tacit.operators.dispatch.scales import of_session
+from tacit.operators.dispatch.table import implements, unsupported
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

@@ -5,17 +5,18 @@ from collections.abc import Sequence
 
 import torch
 
-from tacit import checks, fixed, ranges, shares
-from tacit.operators import roots
+from tacit import checks, fixed
 from tacit.operators.arithmetic import sub
-from tacit.operators.averages import last, mean, reduced
 from tacit.operators.conversion import to_copy
+from tacit.operators.dispatch.operands import Number, as_words, moved, times_public
+from tacit.operators.dispatch.scales import of_session
+from tacit.operators.dispatch.table import implements, unsupported
 from tacit.operators.linear import bmm
 from tacit.operators.logical import logical_not
 from tacit.operators.norms import euclidean
-from tacit.operators.operands import Number, as_words, moved, times_public
-from tacit.operators.scales import of_session
-from tacit.operators.table import implements, unsupported
+from tacit.operators.numerics import remembered_squares
+from tacit.operators.numerics.averages import last, mean, reduced
+from tacit.sharings import ranges, shares
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
@@ -47,7 +48,7 @@ def sum_dims(
         ranges.check_sum(x._session, x._parts[0], lambda words: words.sum(dims))
     checks.hold_summands(x._session, x._parts, math.prod(x.shape[each] for each in dims))
     result = x.like(tuple(part.sum(dims, keepdim=keepdim) if dims else part for part in x._parts), dtype=own)
-    result = roots.remember_sums(result, x, dims)
+    result = remembered_squares.remember_sums(result, x, dims)
     return result if dtype is None else to_copy(result, dtype=dtype)
 
 
@@ -72,7 +73,7 @@ def mean_dims(
     if not math.prod(x.shape[d] for d in dims):
         unsupported("the mean of no elements", "give it at least one")
     result = mean(x if dtype is None else to_copy(x, dtype=dtype), dims, keepdim)
-    return roots.remember_sums(result, x, dims, math.prod(x.shape[d] for d in dims))
+    return remembered_squares.remember_sums(result, x, dims, math.prod(x.shape[d] for d in dims))
 
 
 @implements(aten.var.correction, scale=of_session)
@@ -87,7 +88,7 @@ def variance(
     is, and truncated once. At most twelve rounds."""
     deviations, dims, count = _deviations(x, dim, correction)
     result = mean_of_squares(deviations, dims, count, keepdim)
-    return roots.remember_sums_of_squares(result, deviations, dims, count)
+    return remembered_squares.remember_sums_of_squares(result, deviations, dims, count)
 
 
 @implements(aten.std.correction, scale=of_session)

@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 
-from tacit import shares
-from tacit.operators.operands import compared, times_public
-from tacit.operators.scales import of_session
-from tacit.operators.table import implements, unsupported
-from tacit.session import Session
-from tacit.shares import Parts
+from tacit.operators.dispatch.operands import compared, times_public
+from tacit.operators.dispatch.scales import of_session
+from tacit.operators.dispatch.table import implements, unsupported
+from tacit.sessions import Session
+from tacit.sharings import shares
+from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

@@ -3,15 +3,15 @@ levels, after each of which a place knows of twice as many before it."""
 
 import torch
 
-from tacit import shares
 from tacit.fixed import WHOLE, WORD
+from tacit.operators.dispatch.operands import as_words
+from tacit.operators.dispatch.table import implements, unsupported
 from tacit.operators.extremum import tournament
-from tacit.operators.operands import as_words
-from tacit.operators.order import less, opposite
+from tacit.operators.numerics.compare_words import less, opposite
 from tacit.operators.ordering import held_width, ordered, restored, sorted_width
-from tacit.operators.table import implements, unsupported
-from tacit.session import Session
-from tacit.shares import Parts
+from tacit.sessions import Session
+from tacit.sharings import shares
+from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

@@ -1,18 +1,18 @@
 """Secret indices: as one-hot vectors, by which elements are read, added to, and written.
 
-An index becomes the bits that tell its values apart (``patterns``): its low bits, multiplied with each other
-in halves, so that a value takes one AND and not a comparison; and whether it is in range at all. As ring
-elements they are multiplied with what is read, which is exact. Where an index is out of range nothing is read
-but zeros, and nothing is written: PyTorch's error would tell.
+An index becomes the bits that tell its values apart (``one_hot_bits``): its low bits, multiplied with each
+other in halves, so that a value takes one AND and not a comparison; and whether it is in range at all. As
+ring elements they are multiplied with what is read, which is exact. Where an index is out of range nothing is
+read but zeros, and nothing is written: PyTorch's error would tell.
 """
 
 from typing import Any
 
 import torch
 
-from tacit import checks, fixed, patterns, shares
+from tacit import checks, fixed
 from tacit.fixed import WHOLE
-from tacit.operators.operands import (
+from tacit.operators.dispatch.operands import (
     as_words,
     bits_of,
     compared,
@@ -23,10 +23,12 @@ from tacit.operators.operands import (
     public,
     session_of,
 )
+from tacit.operators.dispatch.table import unsupported
 from tacit.operators.ordering import restored
-from tacit.operators.table import unsupported
-from tacit.session import Session
-from tacit.shares import Parts
+from tacit.randomness import one_hot_bits
+from tacit.sessions import Session
+from tacit.sharings import shares
+from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
 #: What one-hot vectors hold, as ring elements, at a time.
@@ -52,7 +54,7 @@ def positions(index: Any, size: int, *, wraps: bool = False) -> Parts:
     signs = shares.sign(session, shares.subtract(words, ends), compared(session, WHOLE))
     negative, less = shares.unstacked(signs)
     bits = shares.binary(session, words, max(1, (count - 1).bit_length()))
-    hot = patterns.one_hot(session, bits, count, shares.complement(session, negative), less)
+    hot = one_hot_bits.one_hot(session, bits, count, shares.complement(session, negative), less)
     return tuple(part[..., :size] ^ part[..., size:] for part in hot) if wraps else hot
 
 

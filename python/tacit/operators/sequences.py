@@ -7,8 +7,8 @@ import torch
 from torch import _VF
 from torch.jit import _builtins as scripts
 
-from tacit.operators.operands import is_secret
-from tacit.operators.table import unsupported
+from tacit.operators.dispatch.operands import is_secret
+from tacit.operators.dispatch.table import unsupported
 from tacit.tensor import SecretTensor
 
 _PLAIN_PACK, _PLAIN_PAD = _VF._pack_padded_sequence, _VF._pad_packed_sequence

@@ -13,16 +13,16 @@ import torch
 
 from tacit import fixed
 from tacit.fixed import Scale
-from tacit.operators.approximation import exp_below_zero, log, reciprocal
 from tacit.operators.arithmetic import add, mul, sub
-from tacit.operators.averages import as_fractions
 from tacit.operators.comparison import gt
+from tacit.operators.dispatch.operands import compared
+from tacit.operators.dispatch.scales import of_session
+from tacit.operators.dispatch.table import implements
 from tacit.operators.extremum import amax
-from tacit.operators.operands import compared
-from tacit.operators.probabilities import remember
+from tacit.operators.numerics.approximation import exp_below_zero, log, reciprocal
+from tacit.operators.numerics.averages import as_fractions
+from tacit.operators.numerics.remembered_softmax import remember
 from tacit.operators.reduction import sum_dims
-from tacit.operators.scales import of_session
-from tacit.operators.table import implements
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

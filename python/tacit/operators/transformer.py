@@ -7,8 +7,8 @@ import torch
 from torch.nn.functional import gelu, layer_norm, linear, relu
 
 from tacit.operators.attention import scores, weights
-from tacit.operators.scales import of_session
-from tacit.operators.table import implements
+from tacit.operators.dispatch.scales import of_session
+from tacit.operators.dispatch.table import implements
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

@@ -7,13 +7,14 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from tacit import arrays, fixed, items, profiling
+from tacit import fixed
 from tacit.fixed import DTYPES
 from tacit.modes import is_tracing
-from tacit.operators.agreement import note_values
-from tacit.operators.operands import is_secret
+from tacit.operators.dispatch import arrays, items, profiling
+from tacit.operators.dispatch.agreement import note_values
+from tacit.operators.dispatch.operands import is_secret
+from tacit.operators.dispatch.table import run, secrets_of
 from tacit.operators.selection import session_of_all, target
-from tacit.operators.table import run, secrets_of
 from tacit.public import Memory, PublicTensor
 from tacit.tensor import SecretTensor
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import torch
 
-from tacit.operators.operands import as_kind_of, session_of
-from tacit.operators.rewrites import LIKE_A_SECRET
-from tacit.operators.scales import of_target
+from tacit.operators.dispatch.hints import LIKE_A_SECRET
+from tacit.operators.dispatch.operands import as_kind_of, session_of
+from tacit.operators.dispatch.scales import of_target
+from tacit.operators.dispatch.table import assign, implements, unsupported, writable
 from tacit.operators.selection import target
-from tacit.operators.table import assign, implements, unsupported, writable
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tacit.launch import launch
+from tacit.parties.launch import launch
 from tacit.providers import REFERENCE
 from tacit.rehearsal.lenient import Gap, Lenient
 from tacit.rehearsal.subject import Subject, program_of
-from tacit.session import session
+from tacit.sessions import session
 
 #: The parties of a program, if nobody says how many.
 PARTIES = 3

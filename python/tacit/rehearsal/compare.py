@@ -12,15 +12,15 @@ import torch
 from torch.utils import _pytree as pytree
 
 from tacit import fixed
-from tacit.copying import pickled
 from tacit.errors import EncodingError, MisuseError, PrecisionWarning, RangeWarning
 from tacit.fixed import Scale
-from tacit.launch import launch
-from tacit.operators.operands import compared
+from tacit.operators.dispatch.operands import compared
+from tacit.parties.launch import launch
+from tacit.parties.pickling import pickled
 from tacit.providers import REFERENCE
 from tacit.rehearsal.lenient import shown
 from tacit.rehearsal.subject import Subject, arguments, program_of
-from tacit.session import fraction_bits, session
+from tacit.sessions import fraction_bits, session
 
 #: Normalised squared error from which numbers do not match.
 TOLERANCE = 1e-3

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from tacit.errors import MisuseError
-from tacit.launch import launch
 from tacit.meter import Reading
+from tacit.parties.launch import launch
 from tacit.providers import DEFAULT, LIVE, PROTOCOLS, consumes, has_dealer, quoted, rehearsed
 from tacit.rehearsal.subject import Subject, parts_of
-from tacit.session import session
+from tacit.sessions import session
 
 #: Longest wait for one message, in seconds: correlations may take long.
 TIMEOUT = 1800.0

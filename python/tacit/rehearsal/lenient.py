@@ -10,12 +10,20 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tacit import fixed, lines, shares
-from tacit.errors import EncodingError, MisuseError, NetworkError, PeerError, UnsupportedOperatorError
+from tacit import fixed
+from tacit.errors import (
+    EncodingError,
+    MisuseError,
+    NetworkError,
+    PeerError,
+    UnsupportedOperatorError,
+    source_lines,
+)
 from tacit.fixed import WHOLE
-from tacit.operators.rewrites import OTHERWISE, rewrite
-from tacit.operators.table import REVEALING, assign
-from tacit.session import Session
+from tacit.operators.dispatch.hints import OTHERWISE, rewrite
+from tacit.operators.dispatch.table import REVEALING, assign
+from tacit.sessions import Session
+from tacit.sharings import shares
 from tacit.tensor import SecretTensor, instead
 
 
@@ -89,7 +97,7 @@ class Lenient(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _note(self, what: str, remedy: str) -> None:
         labels = self._session.modules.labels
-        gap = Gap(what, labels[-1] if labels else "", lines.line(), remedy)
+        gap = Gap(what, labels[-1] if labels else "", source_lines.line(), remedy)
         self.gaps[gap] = self.gaps.get(gap, 0) + 1
 
     def _substituted(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -11,7 +11,7 @@ from torch.utils import _pytree as pytree
 
 from tacit.errors import MisuseError, NoSessionError
 from tacit.module import share_module
-from tacit.session import session
+from tacit.sessions import session
 from tacit.sharing import share
 
 #: Who owns what, of a module with an example.

@@ -9,11 +9,12 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from tacit import _core, fixed, shares
+from tacit import _core, fixed
 from tacit.errors import DesyncError, DeviationError, MisuseError, StoppedError
 from tacit.flags import Known
 from tacit.refusals import Task, misuse, refusal, settle
-from tacit.session import Session
+from tacit.sessions import Session
+from tacit.sharings import shares
 from tacit.tensor import SecretTensor
 
 #: What arrays have, integers and floats, in short and as NumPy calls it.

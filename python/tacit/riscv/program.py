@@ -35,8 +35,8 @@ from tacit.riscv.arrays import (
     receiver,
     said_of,
 )
-from tacit.session import Session, session
-from tacit.shares import refused
+from tacit.sessions import Session, session
+from tacit.sharings.shares import refused
 from tacit.tensor import SecretTensor
 
 #: Instructions that a program carries out at most, where nobody says otherwise.

@@ -10,7 +10,7 @@ from typing import Any
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tacit.errors import MisuseError
-from tacit.session import Session, session
+from tacit.sessions import Session, session
 from tacit.trace.rows import MEASURES, rows
 
 #: Operators that are recorded at most; modules always are.

@@ -20,7 +20,7 @@ import tensorflow as tf
 from keras import layers
 
 HERE = Path(__file__).resolve().parent
-WORKER = HERE.parents[2] / "python/tacit/compile/importers/tensorflow/worker.py"
+WORKER = HERE.parents[2] / "python/tacit/compilation/importers/tensorflow/worker.py"
 
 #: Rows of what goes in.
 ROWS = 3

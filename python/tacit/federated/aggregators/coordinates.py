@@ -11,8 +11,8 @@ from collections.abc import Callable
 import torch
 
 from tacit.federated.aggregators.precision import numbers
-from tacit.operators.network import Network, network
-from tacit.session import current_session
+from tacit.operators.numerics.sorting_network import Network, network
+from tacit.sessions import current_session
 
 #: Elements that are ordered at once.
 AT_ONCE = 1 << 24

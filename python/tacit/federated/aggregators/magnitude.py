@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import torch
 
-from tacit import shares
 from tacit.federated.aggregators.gram import BITS
 from tacit.fixed import Scale
-from tacit.operators.approximation.normal import normal, power_of_two
-from tacit.session import session
+from tacit.operators.numerics.approximation.normal import normal, power_of_two
+from tacit.sessions import session
+from tacit.sharings import shares
 from tacit.tensor import SecretTensor
 
 #: Squares are brought to 2^(WIDTH - 2) at the least, and stay below 2^WIDTH.

@@ -7,7 +7,7 @@ is known to be small: with fewer bits before the point there are more behind it,
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from tacit.session import comparison_width, current_session, fraction_bits
+from tacit.sessions import comparison_width, current_session, fraction_bits
 
 #: Fraction bits of what is computed for each client and is below 2^2, as are products of it.
 FINE = 30

@@ -10,9 +10,9 @@ from rich.console import Console
 from tacit.federated.experiments import pppfl
 from tacit.federated.experiments.both import Learned, both
 from tacit.federated.experiments.journal import Journal
-from tacit.federated.page import Table, write_page
-from tacit.federated.plots import check_plots, lines
-from tacit.federated.presets import federation
+from tacit.federated.simulation.page import Table, write_page
+from tacit.federated.simulation.plots import check_plots, lines
+from tacit.federated.simulation.presets import federation
 
 #: Data, how they lie with clients, how many of these, and how they are combined.
 Case = tuple[str, str, int, str]

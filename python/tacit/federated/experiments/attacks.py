@@ -12,13 +12,13 @@ from statistics import mean
 from rich.console import Console
 
 from tacit.federated.aggregators import AGGREGATORS
-from tacit.federated.attacks import KINDS, Attack
 from tacit.federated.experiments.both import learned_plain
 from tacit.federated.experiments.journal import Journal
-from tacit.federated.page import Table, write_page
-from tacit.federated.plots import check_plots, lines
-from tacit.federated.presets import federation
-from tacit.federated.settings import check, check_chosen
+from tacit.federated.rounds.settings import check, check_chosen
+from tacit.federated.simulation.attacks import KINDS, Attack
+from tacit.federated.simulation.page import Table, write_page
+from tacit.federated.simulation.plots import check_plots, lines
+from tacit.federated.simulation.presets import federation
 
 FRACTIONS = (0.0, 0.1, 0.2, 0.3, 0.4)
 

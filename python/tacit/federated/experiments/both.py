@@ -7,7 +7,7 @@ from statistics import mean
 
 import tacit
 from tacit.federated.experiments.journal import Journal
-from tacit.federated.simulation import HOST, Federation, Row, in_secret, in_the_clear
+from tacit.federated.simulation.federation import HOST, Federation, Row, in_secret, in_the_clear
 
 #: Longest wait for one message, in seconds: the host trains all clients.
 TIMEOUT = 3600.0

@@ -12,16 +12,16 @@ import torch
 from rich.console import Console
 
 import tacit
-from tacit.federated import measuring
 from tacit.federated.aggregators import AGGREGATORS
 from tacit.federated.experiments.journal import Journal
-from tacit.federated.measuring import Measured
-from tacit.federated.page import Table, write_page
-from tacit.federated.plots import check_plots, lines
-from tacit.federated.settings import Settings
-from tacit.federated.simulation import HOST, hand_in
-from tacit.federated.steps import Round
-from tacit.starting import warm_up
+from tacit.federated.rounds.settings import Settings
+from tacit.federated.rounds.steps import Round
+from tacit.federated.simulation import measuring
+from tacit.federated.simulation.federation import HOST, hand_in
+from tacit.federated.simulation.measuring import Measured
+from tacit.federated.simulation.page import Table, write_page
+from tacit.federated.simulation.plots import check_plots, lines
+from tacit.parties.spawn import warm_up
 
 #: Numbers of parameters for 16 clients, and of clients for so many parameters.
 PARAMETERS = (1_000, 10_000, 100_000, 1_000_000)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tacit.errors import SetupError, cause
-from tacit.federated.page import folder
-from tacit.federated.simulation import Row
+from tacit.federated.simulation.federation import Row
+from tacit.federated.simulation.page import folder
 
 #: What it is called in an experiment's folder.
 NAME = "rounds.jsonl"

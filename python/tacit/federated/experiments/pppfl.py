@@ -16,12 +16,12 @@ from rich.console import Console
 
 from tacit.federated.experiments.both import Learned, both
 from tacit.federated.experiments.journal import Journal
-from tacit.federated.folders import found
-from tacit.federated.page import Table, write_page
-from tacit.federated.plots import Line, check_plots, lines
-from tacit.federated.settings import Settings
-from tacit.federated.simulation import Federation, Row
-from tacit.federated.training import Training
+from tacit.federated.rounds.settings import Settings
+from tacit.federated.simulation.datasets import found
+from tacit.federated.simulation.federation import Federation, Row
+from tacit.federated.simulation.page import Table, write_page
+from tacit.federated.simulation.plots import Line, check_plots, lines
+from tacit.federated.simulation.training import Training
 
 #: PPPFL's accuracies in secret and in the clear, in percent (tables 5.21 and 5.22).
 PAPER = {

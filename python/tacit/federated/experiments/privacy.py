@@ -9,14 +9,14 @@ from statistics import mean
 from rich.console import Console
 
 import tacit
-from tacit.federated.account import Epsilons
-from tacit.federated.data import dataset
 from tacit.federated.experiments.both import TIMEOUT, learned, told
 from tacit.federated.experiments.journal import Journal
-from tacit.federated.page import Table, write_page
-from tacit.federated.plots import check_plots, lines
-from tacit.federated.presets import federation
-from tacit.federated.simulation import HOST, Federation, in_the_clear
+from tacit.federated.privacy.account import Epsilons
+from tacit.federated.simulation.data import dataset
+from tacit.federated.simulation.federation import HOST, Federation, in_the_clear
+from tacit.federated.simulation.page import Table, write_page
+from tacit.federated.simulation.plots import check_plots, lines
+from tacit.federated.simulation.presets import federation
 from tacit.providers import REFERENCE
 
 SIGMAS = (0.5, 1.0, 2.0, 4.0)

@@ -9,9 +9,9 @@ import torch
 from flwr.app import ConfigRecord, Context, Message, MessageType, MetricRecord, RecordDict
 
 from tacit.errors import MisuseError, TacitError
-from tacit.federated.client import Client, Receipt, Task, capped, shorter
-from tacit.federated.config import Federation
 from tacit.federated.flower.records import RECORD, WEIGHT, as_number, only, tensors
+from tacit.federated.service.client import Client, Receipt, Task, capped, shorter
+from tacit.federated.service.config import Federation
 
 #: A node's own settings: the path of the federation's file, and which of its clients the node is.
 FEDERATION, CLIENT = "tacit-federation", "tacit-client"

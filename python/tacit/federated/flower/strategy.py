@@ -10,10 +10,10 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
 from tacit.errors import MisuseError, RefusedError, TacitError
-from tacit.federated.client import PATIENCE, Client
-from tacit.federated.config import Federation
 from tacit.federated.flower.records import RECORD, WEIGHT, as_number, moved, of_kinds, tensors
-from tacit.federated.states import in_a_row
+from tacit.federated.rounds.states import in_a_row
+from tacit.federated.service.client import PATIENCE, Client
+from tacit.federated.service.config import Federation
 
 _log = logging.getLogger("flwr")
 

@@ -8,10 +8,10 @@ import torch
 from torch._decomp import decomposition_table
 from torch.overrides import enable_reentrant_dispatch
 
-from tacit.operators.operands import at_session_scale
+from tacit.operators.dispatch.operands import at_session_scale
+from tacit.operators.dispatch.scales import of_session
+from tacit.operators.dispatch.table import implements
 from tacit.operators.recurrent import OPERANDS, check_fused, fused
-from tacit.operators.scales import of_session
-from tacit.operators.table import implements
 
 aten = torch.ops.aten
 

@@ -6,12 +6,12 @@ from typing import Any
 import torch
 
 from tacit.fixed import Scale
-from tacit.operators.approximation import divide, reciprocal
 from tacit.operators.backward.results import weighted
+from tacit.operators.dispatch.scales import of_session
+from tacit.operators.dispatch.table import implements
 from tacit.operators.losses import MEAN, NONE, classes_of, kept_classes, times_weights
-from tacit.operators.probabilities import argument_of, left_for_later
-from tacit.operators.scales import of_session
-from tacit.operators.table import implements
+from tacit.operators.numerics.approximation import divide, reciprocal
+from tacit.operators.numerics.remembered_softmax import argument_of, left_for_later
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
@@ -53,8 +53,8 @@ def huber_loss_backward(gradient: Any, x: Any, target: Any, reduction: int, delt
 def binary_cross_entropy_backward(
     gradient: Any, x: Any, target: Any, weight: Any = None, reduction: int = MEAN
 ) -> Any:
-    """weight·(x − target) / (x·(1 − x)); the divisor is at least 2^−16, a unit, where PyTorch has 1e-12. Of
-    what a sigmoid gave nothing is divided, unless somebody looks at the quotients: see ``probabilities``."""
+    """weight·(x − target) / (x·(1 − x)); the divisor is at least 2^−16, a unit, where PyTorch has 1e-12.
+    Nothing is divided of what a sigmoid gave, unless the quotients are used: see ``remembered_softmax``."""
 
     def slope(x: Any, divisor: Any) -> Any:
         found = x - target if divisor is None else (x - target) / divisor

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from tacit.operators.operands import summed
-from tacit.operators.table import implements, unsupported
+from tacit.operators.dispatch.operands import summed
+from tacit.operators.dispatch.table import implements, unsupported
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten

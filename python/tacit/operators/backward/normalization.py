@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 
-from tacit.operators import own
 from tacit.operators.backward.results import dots
+from tacit.operators.dispatch import custom_ops
+from tacit.operators.dispatch.operands import rescaled
+from tacit.operators.dispatch.scales import of_session
+from tacit.operators.dispatch.table import implements
 from tacit.operators.layer_norm import DEVIATIONS, FromRows
-from tacit.operators.operands import rescaled
-from tacit.operators.scales import of_session
-from tacit.operators.table import implements
 from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
@@ -140,7 +140,7 @@ def rms_norm_backward(gradient: Any, x: Any, rstd: Any, dims: int, weight: Any) 
     """Of x: rstd·(g − x̂·mean(g·x̂)). At most ten rounds."""
     normal, rstd = _rooted(x, rstd)
     g = gradient if weight is None else gradient * weight
-    return (g - _along(g, normal, own.last_of(x, dims))) * rstd
+    return (g - _along(g, normal, custom_ops.last_of(x, dims))) * rstd
 
 
 @implements(torch.ops.tacit.rms_norm_weight_backward.default, scale=of_session)

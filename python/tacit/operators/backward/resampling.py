@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from tacit.modes import aside
+from tacit.operators.dispatch.scales import of_session
+from tacit.operators.dispatch.table import implements
 from tacit.operators.interpolation import along
-from tacit.operators.scales import of_session
-from tacit.operators.table import implements
 
 aten = torch.ops.aten
 

@@ -6,10 +6,10 @@ from typing import Any
 import torch
 
 from tacit.operators.backward.results import dots
-from tacit.operators.operands import Number, beside, in_full, session_of
-from tacit.operators.probabilities import quotient_of
-from tacit.operators.scales import of_session
-from tacit.operators.table import implements, unsupported
+from tacit.operators.dispatch.operands import Number, beside, in_full, session_of
+from tacit.operators.dispatch.scales import of_session
+from tacit.operators.dispatch.table import implements, unsupported
+from tacit.operators.numerics.remembered_softmax import quotient_of
 
 aten = torch.ops.aten
 
@@ -22,7 +22,8 @@ SATURATED = 12.0
 
 @implements(aten.sigmoid_backward.default, scale=of_session)
 def sigmoid_backward(gradient: Any, y: Any) -> Any:
-    """gradient·y·(1 − y): four rounds; less where the gradient is a quotient by these (``probabilities``)."""
+    """gradient·y·(1 − y): four rounds; less where the gradient is a quotient by these, as
+    ``remembered_softmax`` says."""
     later = quotient_of(gradient, y)
     if later is not None:
         numerator = later.numerator.reshape(y.shape)

@@ -1,0 +1,184 @@
+"""``tacit.compile``: from a model to a program and its weights. The owner of the model does this, in the
+clear."""
+
+import math
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial, wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import torch
+
+from tacit.compilation.calibration import Batches, batches, observed, promised
+from tacit.compilation.draft import Draft, of_dtype, plain
+from tacit.compilation.importers import draft_of
+from tacit.compilation.passes import improve
+from tacit.compilation.passes.assign_scales import Data, are_classes, assign_scales
+from tacit.compilation.passes.assign_widths import assign_widths
+from tacit.compilation.passes.choose_approximations import MOST_BUDGET, choose_approximations
+from tacit.compilation.passes.drop_low_bits import drop_low_bits
+from tacit.compilation.passes.fold_normalisation import as_eager
+from tacit.compilation.passes.merge_truncations import merge_truncations, truncations
+from tacit.compilation.passes.narrow_products import narrow_products
+from tacit.compilation.program import Program
+from tacit.compilation.verify import verify_draft
+from tacit.compilation.weights import Weights, of_draft
+from tacit.errors import MisuseError
+
+#: How much is told of the numbers in a model: the widths that were proved for each comparison, or one for
+#: all.
+PROVED, UNIFORM = "proved", "uniform"
+
+#: With a greater margin guards save nothing.
+MOST_MARGIN = 2.0**16
+
+#: Names that are told at once.
+MOST_NAMES = 8
+
+#: Is told what is being done.
+Progress = Callable[[str], None]
+
+
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
+_alone = threading.RLock()
+
+
+def alone(function: Callable[Given, Made]) -> Callable[Given, Made]:
+    """Lets one thread at a time into a function: exports of PyTorch change what a process has one of, and
+    parties may be threads that each compile."""
+
+    @wraps(function)
+    def called(*args: Given.args, **kwargs: Given.kwargs) -> Made:
+        with _alone:
+            return function(*args, **kwargs)
+
+    return called
+
+
+@alone
+def compile(  # noqa: A001
+    model: torch.nn.Module | str | Path,
+    example: Any = None,
+    *,
+    calibrate: Any = None,
+    labels: Any = None,
+    widths: str = PROVED,
+    margin: float | None = None,
+    error_budget: float | None = None,
+    tolerance: float | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    secret: Collection[str] = (),
+    progress: Progress = lambda _: None,
+) -> tuple[Program, Weights]:
+    """Compiles a model for inference on secret data: what the parties agree on, and what stays with the owner
+    of the model. The program is public: graph, shapes, scales, widths, and between which numbers values lie,
+    which tells something of the weights and of the calibration data; ``widths="uniform"`` tells less.
+
+    Args:
+        model: a module in evaluation, or the path of an ONNX file, of an exported program (``.pt2``), of a
+            model of TensorFlow (a SavedModel's folder, a frozen graph, ``.keras``; loading these and ``.pt2``
+            can run code, so only one's own), or ``FILE.py:callable`` for a function that returns a module and
+            an example.
+        example: of a module's inputs, with the shapes that it will run on: a tensor, a tuple of the
+            arguments, or a mapping of them by name. So too for a file that leaves shapes open; without it
+            these are those of one row of the calibration data.
+        calibrate: inputs like those to come: a tensor (N, ...), or a tuple of tensors for several inputs.
+            Scales are chosen on them, and between which numbers inputs must lie: theirs, and a quarter of
+            their span beyond. Without it inputs may be any numbers, and scales are the usual ones.
+        labels: the right classes of the calibration data, (N,); without it what the plain model says.
+        widths: "proved" or "uniform".
+        margin: how many times greater what a ReLU compares may be than in calibration. With calibration data
+            comparisons have no more bits than that where a proof would give them more, and a guard: for
+            greater numbers there is no result, but a RangeError. Without it four times, in programs whose
+            guards save more than the ten rounds that looking at them takes.
+        error_budget: what GELU, SiLU, sigmoid, tanh, erf, softplus, exp, log, softmax, reciprocals and roots
+            may be off by, relative where they are above 1, at most 2^−6: each has the cheapest series that is
+            no worse. Without it they are as exact as usually, and cheaper only where that is proved.
+        tolerance: what a ReLU may err by: its comparison, and that of no other operator, looks at no bits
+            below it, and a positive number below it may become zero. Without it all bits are looked at.
+        shapes: of inputs of a file that leaves them open, by name.
+        secret: names of numbers of an ONNX file that have no dimension and were learned, such as a
+            temperature. Others are public, as those of a formula are; ``progress`` is told which.
+        progress: is told what is being done.
+
+    Raises:
+        UnsupportedOperatorError: secret tensors lack operators of the model; all of them are named.
+        MisuseError: the model is in training, decides by values or holds NaN; the calibration data do not
+        fit; or
+            no scale holds its numbers.
+    """
+    if widths not in (PROVED, UNIFORM):
+        raise MisuseError(f'widths are "{PROVED}" or "{UNIFORM}", not {widths!r}')
+    if margin is not None and not 1 <= margin <= MOST_MARGIN:
+        raise MisuseError(f"the margin of guards is 1 to {MOST_MARGIN:g}, not {margin!r}")
+    if error_budget is not None and not 0 <= error_budget <= MOST_BUDGET:
+        raise MisuseError(f"an error budget is 0 to {MOST_BUDGET:g}, not {error_budget!r}")
+    if tolerance is not None and not 0 < tolerance < math.inf:
+        raise MisuseError(f"a tolerance is a number above 0, not {tolerance!r}")
+    if labels is not None and calibrate is None:
+        raise MisuseError("labels belong to calibration data, of which there are none")
+    progress("reading the model")
+    draft = draft_of(model, example, shapes, calibrate, secret)
+    verify_draft(draft)
+    if draft.public:
+        progress(f"numbers of the file that become public unless named as secret: {_first(draft.public)}")
+    given = None if calibrate is None else batches(draft, calibrate, labels)
+    before = draft.copy()
+    improve(before, (as_eager,))
+    if given is not None:
+        draft.intervals, draft.calibration = promised(given), given.inputs
+    progress("improving the graph")
+    improve(draft)
+    # As they will be read back.
+    draft.weights = {name: of_dtype(value, torch.float64) for name, value in of_draft(draft).items()}
+    choose = partial(choose_approximations, budget=error_budget, proved=widths != UNIFORM)
+    if given is not None:
+        progress("choosing scales")
+        assign_scales(draft, _data(before, given), choose)
+        verify_draft(draft)
+        progress("choosing widths")
+    choose(draft)
+    verify_draft(draft)
+    seen = None if given is None else observed(draft, given)
+    assign_widths(draft, seen, margin, uniform=widths == UNIFORM)
+    verify_draft(draft)
+    if given is not None and widths != UNIFORM:
+        merge_truncations(draft)
+        verify_draft(draft)
+    narrow_products(draft, uniform=widths == UNIFORM)
+    verify_draft(draft)
+    progress(f"{truncations(draft.graph)} truncations are left of {truncations(before.graph)}")
+    if tolerance is not None:
+        dropped = drop_low_bits(draft, tolerance, uniform=widths == UNIFORM)
+        verify_draft(draft)
+        progress(f"{sum(map(bool, dropped))} ReLUs drop low bits, of {len(dropped)} that could")
+    if given is None:
+        progress(
+            f"nothing has shown that the model's numbers stay below {draft.scale.limit:g}, where products "
+            "are right: calibration data (--calibrate) show it of themselves"
+        )
+    program = Program.of(draft)
+    model_before = Program.of(before)
+    return program, Weights(of_draft(draft), program.digest, model_before, of_draft(before))
+
+
+def _first(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(names[:MOST_NAMES]) + more
+
+
+def _data(draft: Draft, given: Batches) -> Data:
+    results = [plain(draft, batch) for batch in given.inputs]
+    together = [
+        torch.cat([part.reshape(part.shape or (1,)) for part in each]) for each in zip(*results, strict=True)
+    ]
+    for each in together:
+        if each.is_floating_point() and not bool(each.isfinite().all()):
+            raise MisuseError("the plain model gives NaN or infinity on the calibration data")
+    classes = together[0].shape[1] if are_classes(together[0]) else 0
+    if given.labels is not None and not bool(((given.labels >= 0) & (given.labels < classes)).all()):
+        raise MisuseError(f"labels that are no classes of the model, which has {classes}")
+    return Data(given.inputs, together, given.labels)

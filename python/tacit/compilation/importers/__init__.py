@@ -1,0 +1,116 @@
+"""Where models come from: each file makes a draft, or a module, of one format."""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tacit.compilation.draft import Draft
+from tacit.compilation.importers import exported, tensorflow
+from tacit.compilation.importers.imported import Imported
+from tacit.errors import MisuseError, SetupError
+from tacit.rehearsal import subject
+
+#: Formats by the end of the file's name; those of TensorFlow tell themselves.
+ONNX, EXPORTED = ".onnx", ".pt2"
+
+#: All of them, in words.
+FORMATS = (
+    f"{ONNX}, {EXPORTED}, a SavedModel's folder, a frozen graph (.pb), .keras (these one's own), or "
+    "FILE.py:callable"
+)
+
+#: A shape; those of data for inputs, in order or by name.
+Shape = Sequence[int]
+Like = list[Shape] | dict[str, Shape]
+
+
+def draft_of(
+    model: torch.nn.Module | str | Path,
+    example: Any,
+    shapes: Mapping[str, Shape] | None = None,
+    calibrate: Any = None,
+    secret: Collection[str] = (),
+) -> Draft:
+    """The draft of a module with an example, or of a file. Of a file's inputs shapes may be open: they are
+    those given by name, or the example's; of calibration data it is one row. Numbers of a file that have no
+    dimension are public, but for those that are named as secret.
+
+    Raises:
+        MisuseError: it is neither, or what it holds cannot be compiled.
+        SetupError: there is no such file.
+    """
+    if secret and (
+        isinstance(model, torch.nn.Module) or ".py:" in str(model) or Path(model).suffix == EXPORTED
+    ):
+        raise MisuseError(
+            "secret names numbers of ONNX or of TensorFlow; what is a parameter of a module is secret anyway"
+        )
+    if isinstance(model, torch.nn.Module):
+        return exported.of_module(model, *subject.arguments(example))
+    text = str(model)
+    if ".py:" in text:
+        _has_its_own(example)
+        loaded, own = subject.load(text)
+        if not isinstance(loaded, torch.nn.Module):
+            raise MisuseError(
+                f"{text} is a program; what is compiled is a module with an example of its inputs"
+            )
+        return exported.of_module(loaded, *subject.arguments(own))
+    path = Path(text)
+    kind = tensorflow.format_of(path)
+    if kind is None and path.suffix not in (ONNX, EXPORTED):
+        raise MisuseError(f"{text} is of no format that is compiled: {FORMATS}")
+    if kind is None and not path.is_file():
+        raise SetupError(f"there is no file {path}")
+    if path.suffix == EXPORTED:
+        _has_its_own(example)
+        return exported.of_file(path)
+    like = _like(calibrate, row=True) if example is None else _like(example)
+    imported = _imported(path, kind, shapes=shapes or {}, like=like, secret=secret)
+    if example is not None:
+        _fits(imported, like)
+    return _of_imported(imported)
+
+
+def _imported(path: Path, kind: tensorflow.Format | None, **others: Any) -> Imported:
+    if kind is not None:
+        return tensorflow.load(path, kind, **others)
+    from tacit.compilation.importers import onnx
+
+    return onnx.load(path, **others)
+
+
+def _has_its_own(example: Any) -> None:
+    if example is not None:
+        raise MisuseError("an example of inputs belongs to a module, or to a file that leaves shapes open")
+
+
+def _like(data: Any, row: bool = False) -> Like:
+    """Shapes of data for the inputs, in order or by name: of all of it, or of one row."""
+
+    def shape(values: torch.Tensor) -> Shape:
+        return (1, *values.shape[1:]) if row and values.dim() else tuple(values.shape)
+
+    if isinstance(data, Mapping):
+        return {name: shape(each) for name, each in data.items() if isinstance(each, torch.Tensor)}
+    several = data if isinstance(data, tuple | list) else [data]
+    return list(map(shape, several)) if all(isinstance(each, torch.Tensor) for each in several) else []
+
+
+def _fits(imported: Imported, like: Like) -> None:
+    wanted = {name: shape for name, _, shape in imported.inputs}
+    if not isinstance(like, Mapping):
+        like = dict(zip(wanted, like, strict=False)) if len(like) == len(wanted) else {}
+    if {name: tuple(shape) for name, shape in like.items()} != wanted:
+        shown = ", ".join(f"{name} {shape}" for name, shape in wanted.items())
+        raise MisuseError(f"the example is not what the file takes: tensors of {shown}")
+
+
+def _of_imported(imported: Imported) -> Draft:
+    example = tuple(torch.zeros(shape, dtype=dtype) for _, dtype, shape in imported.inputs)
+    draft = exported.of_module(imported.module, example, {})
+    draft.public = imported.public
+    draft.names = dict(zip(draft.examples, [name for name, _, _ in imported.inputs], strict=True))
+    return draft

@@ -1,0 +1,299 @@
+"""A PyTorch module as a draft, by ``torch.export``: what PyTorch composes of other operators stays whole
+where the operator table has it so, the shapes are those of the example."""
+
+import copy
+import io
+import linecache
+import logging
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import fx
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, OutputKind
+from torch.utils import _pytree as pytree
+
+from tacit.compilation.allowed import is_allowed, trains
+from tacit.compilation.draft import Draft
+from tacit.compilation.importers.composites import ASSERTIONS, Written, decomposed
+from tacit.compilation.passes.normalise import normalise
+from tacit.errors import MisuseError, SetupError, UnsupportedOperatorError, source_lines
+from tacit.operators.dispatch.hints import rewrite
+
+#: What the export of a module leaves out of a report of what is missing.
+OUTSIDE = "the model itself"
+
+#: Where PyTorch tells that it cannot say which line decides by values, and that a file is none of its own.
+TELLING = tuple(map(logging.getLogger, ("torch.fx.experimental.symbolic_shapes", "torch.export")))
+
+
+def of_module(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Draft:
+    """The draft of a module in evaluation, for inputs like the example.
+
+    Raises:
+        MisuseError: the module is in training, or decides by values of its inputs.
+        UnsupportedOperatorError: secret tensors lack operators; all of them are named.
+    """
+    training = [name or type(module).__name__ for name, part in module.named_modules() if part.training]
+    if training:
+        raise MisuseError(
+            f"{training[0]} is in training mode, where a model is not what it will be: call model.eval()"
+        )
+    copied = copy.deepcopy(module)
+    try:
+        with torch.no_grad(), Written(), _quiet():
+            exported = torch.export.export(copied, args, kwargs)
+    except Exception as error:
+        raise MisuseError(_not_exported(error, copied)) from None
+    return of_exported(exported)
+
+
+def of_file(path: Path) -> Draft:
+    """The draft of a file of ``torch.export.save``. Loading one can run code that it holds, so it must be
+    one's own."""
+    try:
+        with _quiet():
+            exported = torch.export.load(path)
+    except Exception as error:
+        raise SetupError(f"{path} is no exported program of this PyTorch: {_first_line(error)}") from None
+    return of_exported(exported)
+
+
+def of_exported(exported: ExportedProgram) -> Draft:
+    """The draft of what ``torch.export`` gives."""
+    _check_training(exported.graph)
+    exported = decomposed(exported)
+    for node in reversed(list(exported.graph.nodes)):
+        if node.target in ASSERTIONS:
+            exported.graph.erase_node(node)
+    _check_shapes(exported)
+    draft = _Conversion(exported).draft
+    # What follows from constants alone may have been made by operators that no program may call.
+    normalise(draft)
+    _check_missing(draft.graph)
+    return draft
+
+
+class _Conversion:
+    """Copies an exported graph into a draft's: inputs, weights and constants in this order, then
+    operators."""
+
+    def __init__(self, exported: ExportedProgram) -> None:
+        self._exported = exported
+        self._nodes: dict[fx.Node, fx.Node] = {}
+        self._signature = exported.graph_signature
+        self.draft = Draft(fx.Graph(), {}, {}, {})
+        inputs, weights, constants = self._sorted()
+        for node, example in inputs:
+            name = self._placed(node)
+            self.draft.examples[name], self.draft.names[name] = example, node.name
+        for node, value in weights:
+            self.draft.weights[self._placed(node)] = value.detach().to(torch.float64)
+        for node, value in constants:
+            self.draft.constants[self._placed(node)] = value.detach().contiguous()
+        for node in exported.graph.nodes:
+            if node.op == "call_function":
+                self._copy(node)
+        self._return()
+
+    def _sorted(self) -> tuple[list[Any], list[Any], list[Any]]:
+        """Inputs with their examples, weights and constants with their values."""
+        given = iter(pytree.tree_leaves(self._exported.example_inputs))
+        inputs: list[Any] = []
+        weights: list[Any] = []
+        constants: list[Any] = []
+        nodes = {node.name: node for node in self._exported.graph.nodes if node.op == "placeholder"}
+        for spec in self._signature.input_specs:
+            node = nodes[spec.arg.name]
+            if spec.kind == InputKind.USER_INPUT:
+                example = next(given)
+                if isinstance(example, torch.Tensor):
+                    inputs.append((node, example.detach()))
+                elif node.users:
+                    raise MisuseError(
+                        f"the input {node.name} is {type(example).__name__}: inputs are tensors"
+                    )
+                continue
+            value = self._value(spec)
+            kind = (
+                weights if value.is_floating_point() and spec.kind != InputKind.CONSTANT_TENSOR else constants
+            )
+            kind.append((node, value))
+        return inputs, weights, constants
+
+    def _value(self, spec: Any) -> torch.Tensor:
+        exported = self._exported
+        if spec.target in exported.state_dict:
+            value: torch.Tensor = exported.state_dict[spec.target]
+        else:
+            value = exported.constants[spec.target]
+        if not isinstance(value, torch.Tensor):
+            raise MisuseError(f"{spec.target} is {type(value).__name__}, which no program holds")
+        # Masks are public, and may be infinite.
+        wrong = value.isnan() if spec.kind == InputKind.CONSTANT_TENSOR else ~value.isfinite()
+        if value.is_floating_point() and bool(wrong.any()):
+            raise MisuseError(
+                f"{spec.target} holds NaN or infinity, which has no fixed-point encoding: train the model "
+                "again, or in masks use -1e4 for -∞"
+            )
+        return value
+
+    def _placed(self, node: fx.Node) -> str:
+        """The name of its placeholder, which is another one where Python has such a name already."""
+        made = self._nodes[node] = self.draft.graph.placeholder(node.name)
+        made.meta = {"layer": ""}
+        return made.name
+
+    def _copy(self, node: fx.Node) -> None:
+        made = self.draft.graph.node_copy(node, lambda of: self._nodes[of])
+        made.meta = {"layer": layer_of(node)}
+        self._nodes[node] = made
+
+    def _return(self) -> None:
+        returned = []
+        for spec, node in zip(
+            self._signature.output_specs, self._exported.graph.output_node().args[0], strict=True
+        ):
+            if spec.kind != OutputKind.USER_OUTPUT:
+                raise MisuseError(f"the model writes to {spec.target} while it runs: programs change nothing")
+            if isinstance(node, fx.Node):
+                returned.append(self._nodes[node])
+        self.draft.graph.output(tuple(returned))
+
+
+def layer_of(node: fx.Node) -> str:
+    """The path of the module that a node of an exported graph comes from."""
+    stack = node.meta.get("nn_module_stack") or {}
+    return str(next(reversed(stack.values()))[0]) if stack else ""
+
+
+def _check_shapes(exported: ExportedProgram) -> None:
+    for node in exported.graph.nodes:
+        if all(isinstance(size, int) for shape in _shapes(node) for size in shape):
+            continue
+        if node.op == "placeholder":
+            raise MisuseError(
+                "the model was exported with dynamic shapes: export it with those that it will run on"
+            )
+        # Nothing before it has such a shape, so values make it.
+        raise MisuseError(
+            f"in {layer_of(node) or OUTSIDE} the shape of what {node.target} gives follows from values, "
+            "which nobody will see: choose by torch.where, or multiply by what is 1 or 0, which leave shapes "
+            "as they are"
+        )
+
+
+def _shapes(node: fx.Node) -> list[torch.Size]:
+    return [value.shape for value in pytree.tree_leaves(node.meta.get("val")) if _is_tensor(value)]
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+def _check_training(graph: fx.Graph) -> None:
+    """Raises for what was exported as it trains, whatever PyTorch would make of it."""
+    for node in graph.nodes:
+        if node.op == "call_function" and trains(node.target, node.args, node.kwargs):
+            raise MisuseError(
+                f"{layer_of(node) or OUTSIDE} calls {node.target} in training mode, where a model draws "
+                "numbers or changes its statistics: call model.eval() before it is exported, and give "
+                "functions training=self.training, and attentions no dropout_p in evaluation"
+            )
+
+
+def _check_missing(graph: fx.Graph) -> None:
+    """Raises for all operators that secret tensors lack, with their layers."""
+    missing: dict[Any, list[str]] = {}
+    for node in graph.nodes:
+        if node.op == "call_function" and not is_allowed(node.target) and _meets_data(node):
+            missing.setdefault(node.target, []).append(node.meta["layer"] or OUTSIDE)
+    if not missing:
+        return
+    lines = [
+        f"{target} in {layers[0]}{_and_more(layers)}: {_remedy(target)}" for target, layers in missing.items()
+    ]
+    error = UnsupportedOperatorError("secret tensors lack operators of this model:\n  " + "\n  ".join(lines))
+    error.what, error.remedy = ", ".join(map(str, missing)), "; ".join(map(_remedy, missing))
+    raise error
+
+
+def _and_more(layers: list[str]) -> str:
+    return f" and {len(layers) - 1} more" if len(layers) > 1 else ""
+
+
+def _remedy(target: Any) -> str:
+    return (
+        rewrite(target) if isinstance(target, torch._ops.OpOverload) else "write it with PyTorch's operators"
+    )
+
+
+def _meets_data(node: fx.Node) -> bool:
+    """Whether anything that it takes is a tensor that is not known now; what is known is computed now."""
+    seen, stack = set(), [node]
+    while stack:
+        for source in stack.pop().all_input_nodes:
+            if source.op == "placeholder":
+                return True
+            if source not in seen:
+                seen.add(source)
+                stack.append(source)
+    return False
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Within it what fails prints nothing: PyTorch would print its graph, or where it was, beside our
+    message."""
+    told = io.StringIO()
+    for each in TELLING:
+        each.addFilter(_is_no_warning)
+    try:
+        with redirect_stderr(told):
+            yield
+    finally:
+        for each in TELLING:
+            each.removeFilter(_is_no_warning)
+    sys.stderr.write(told.getvalue())
+
+
+def _is_no_warning(record: logging.LogRecord) -> bool:
+    return record.levelno != logging.WARNING
+
+
+def _not_exported(error: BaseException, module: torch.nn.Module) -> str:
+    where = _where(error, module)
+    if "data-dependent" in str(error) or "GuardOnDataDependent" in type(error).__name__:
+        return (
+            f"{where} decides by values of its inputs, which nobody will see: torch.where chooses by a "
+            "secret condition, and sizes and numbers of steps must follow from shapes alone"
+        )
+    return (
+        f"torch.export does not take this model with this example; {where} raises {type(error).__name__}: "
+        f"{_first_line(error)}"
+    )
+
+
+def _where(error: BaseException, module: torch.nn.Module) -> str:
+    """The innermost module in which it was raised, and the innermost line that is neither PyTorch's nor
+    tacit's."""
+    names = {id(part): name for name, part in module.named_modules()}
+    layer, line = "", ""
+    raised = [error, error.__context__] if error.__context__ else [error]
+    for frame, number in (step for each in raised for step in traceback.walk_tb(each.__traceback__)):
+        layer = names.get(id(frame.f_locals.get("self")), layer)
+        file = frame.f_code.co_filename
+        if not source_lines.is_ours(file):
+            text = linecache.getline(file, number).strip()
+            line = f" ({Path(file).name}, line {number}: {text})"
+    return f"{layer or OUTSIDE}{line}"
+
+
+def _first_line(error: BaseException) -> str:
+    told = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return told[0] if told else type(error).__name__

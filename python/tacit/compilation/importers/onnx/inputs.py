@@ -1,0 +1,122 @@
+"""What goes into a model: tensors of static shapes, which the file has or the caller gives."""
+
+import math
+from collections.abc import Container, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tacit.compilation.importers.onnx import tensors
+from tacit.compilation.importers.onnx.problems import NotImportedError, Problems, quoted
+from tacit.errors import SetupError
+
+Inputs = list[tuple[str, torch.dtype, tuple[int, ...]]]
+
+#: Shapes of data for inputs, in their order or by name.
+Like = Sequence[Sequence[int]] | Mapping[str, Sequence[int]]
+
+
+def inputs(graph: Any, held: Container[str], problems: Problems) -> Inputs:
+    """Name, type and shape of each input that is no tensor of the file's own.
+
+    Raises:
+        UnsupportedOperatorError: shapes are open; with all else that is missing so far.
+    """
+    found, open_shapes = [], []
+    for info in graph.input:
+        if info.name in held:
+            continue
+        kind = info.type.tensor_type.elem_type
+        if info.type.WhichOneof("value") != "tensor_type" or tensors.dtype_of(kind) is None:
+            what = info.type.WhichOneof("value") or "nothing"
+            told = tensors.type_name(kind) if what == "tensor_type" else what.removesuffix("_type")
+            refusal = NotImportedError(
+                f"inputs of type {told} are not imported", "let the model take real numbers"
+            )
+            problems.add("input", info.name, refusal)
+        elif (known := static(info)) is None:
+            open_shapes.append(info)
+        elif math.prod(known[1]) > tensors.MOST_ELEMENTS:
+            problems.add(
+                "input", info.name, NotImportedError(f"its shape is {shown(info)}", "use a smaller one")
+            )
+        else:
+            dtype = tensors.dtype_of(kind)
+            assert dtype is not None
+            found.append((info.name, dtype, known[1]))
+    if open_shapes:
+        for info in open_shapes:
+            refusal = NotImportedError(
+                f"its shape is {shown(info)}, and only static shapes are imported",
+                f"give it: shapes={{{quoted(info.name)}: (1, ...)}}, by command --shape NAME=1,.., or "
+                "calibration data of it; or export without dynamic axes",
+            )
+            problems.add("input", info.name, refusal)
+        # Without them nothing that follows can be told.
+        problems.raise_all()
+    return found
+
+
+def alike(graph: Any, like: Like, held: Container[str]) -> dict[str, Sequence[int]]:
+    """Shapes of the inputs that are open, as those of the data; inputs that these do not fit stay open."""
+    infos = [each for each in graph.input if each.name not in held]
+    if not isinstance(like, Mapping):
+        like = dict(zip((each.name for each in infos), like, strict=True)) if len(like) == len(infos) else {}
+    return {
+        info.name: like[info.name]
+        for info in infos
+        if info.name in like and static(info) is None and _fits(info, like[info.name])
+    }
+
+
+def _fits(info: Any, shape: Sequence[int]) -> bool:
+    kind = info.type.tensor_type
+    if not kind.HasField("shape"):
+        return True
+    declared = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim]
+    return len(declared) == len(shape) and all(
+        fixed in (None, size) for fixed, size in zip(declared, shape, strict=True)
+    )
+
+
+def fix(graph: Any, shapes: Mapping[str, Sequence[int]], held: Container[str], path: Path) -> None:
+    """Writes the given shapes into the inputs that leave theirs open."""
+    inputs = {each.name: each for each in graph.input if each.name not in held}
+    if unknown := sorted(set(shapes) - set(inputs)):
+        names = ", ".join(quoted(name) for name in inputs)
+        raise SetupError(f"{path} has no input {quoted(unknown[0])}; it has {names}")
+    for name, shape in shapes.items():
+        if any(not isinstance(size, int) or not 0 <= size < 1 << 31 for size in shape):
+            raise SetupError(f"the shape of input {quoted(name)} must be whole numbers, not {tuple(shape)}")
+        kind = inputs[name].type.tensor_type
+        if not _fits(inputs[name], shape):
+            raise SetupError(
+                f"input {quoted(name)} of {path} has shape {shown(inputs[name])}, which "
+                f"{tuple(shape)} does not fit"
+            )
+        kind.shape.SetInParent()
+        del kind.shape.dim[:]
+        for size in shape:
+            kind.shape.dim.add().dim_value = size
+
+
+def static(info: Any) -> tuple[int, tuple[int, ...]] | None:
+    """Type and shape of a value, if it is a tensor of which both are known."""
+    if info.type.WhichOneof("value") != "tensor_type" or not info.type.tensor_type.HasField("shape"):
+        return None
+    dims = info.type.tensor_type.shape.dim
+    if any(dim.WhichOneof("value") != "dim_value" or dim.dim_value < 0 for dim in dims):
+        return None
+    return info.type.tensor_type.elem_type, tuple(dim.dim_value for dim in dims)
+
+
+def shown(info: Any) -> str:
+    """The shape of an input as the file gives it: (batch, 3, 224, 224)."""
+    if not info.type.tensor_type.HasField("shape"):
+        return "of any rank"
+    sizes = [
+        str(dim.dim_value) if dim.HasField("dim_value") else quoted(dim.dim_param or "?")[1:-1]
+        for dim in info.type.tensor_type.shape.dim
+    ]
+    return f"({', '.join(sizes)})"

@@ -1,0 +1,218 @@
+"""From a file, which may come from anybody, to a model that is well formed: of a version that is known, not
+larger than protobuf can carry, with functions put in where they are called, sorted, without circles, each
+operator with the types that ONNX lets it have."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tacit.compilation.importers.onnx import tensors
+from tacit.compilation.importers.onnx.inputs import Inputs, Like, alike, fix, inputs, static
+from tacit.compilation.importers.onnx.problems import NotImportedError, Problems, quoted
+from tacit.compilation.importers.onnx.table import OPERATORS
+from tacit.errors import SetupError, cause, printable
+
+#: The oldest operators that are imported: from here on their parameters come as inputs.
+OLDEST = 13
+
+#: What protobuf can carry, and what is sensible.
+MOST_BYTES, MOST_NODES, DEEPEST = (1 << 31) - 1, 100_000, 100
+
+#: Up to how many elements a tensor stays in what ONNX checks, since they may be a shape.
+FEW = 1024
+
+#: Names that ONNX's own operators go by.
+OWN = {"", "ai.onnx"}
+
+#: That of operators of TensorFlow which have no counterpart.
+TENSORFLOW = "ai.onnx.converters.tensorflow"
+
+#: What decides by values which operators run.
+CONTROL = {"If", "Loop", "Scan"}
+
+
+@dataclass(frozen=True)
+class Read:
+    """A file's graph, its tensors apart."""
+
+    graph: Any
+    opset: int
+    inputs: Inputs
+    tensors: dict[str, torch.Tensor]
+    #: Type and shape that the file claims of what it computes. It may be wrong: nothing rests on it.
+    claimed: dict[str, tuple[int, tuple[int, ...]] | None]
+
+
+def read(path: Path, shapes: Mapping[str, Sequence[int]], problems: Problems, like: Like = ()) -> Read:
+    """The file, whose inputs have these shapes where it leaves them open, or those of data for them.
+
+    Raises:
+        SetupError: it is no file of ONNX, too large, too old, ill-formed; or ONNX is not installed.
+        UnsupportedOperatorError: its inputs have open shapes.
+    """
+    try:
+        import onnx
+    except ImportError:
+        raise SetupError("ONNX's files are read by onnx: pip install 'tacit[onnx]'") from None
+    model = _parsed(path)
+    opset = _opset(model, path)
+    model = _inlined(model, path)
+    graph = model.graph
+    _complete(graph)
+    if len(graph.node) > MOST_NODES:
+        raise SetupError(
+            f"{path} has {len(graph.node)} operators; {MOST_NODES} are the most that are imported"
+        )
+    _missing(graph, problems)
+    found = _tensors(graph, path)
+    fix(graph, {**alike(graph, like, found), **shapes}, found, path)
+    given = inputs(graph, found, problems)
+    try:
+        onnx.checker.check_model(model)
+    except (onnx.checker.ValidationError, ValueError, RuntimeError, TypeError) as error:
+        # What is missing may be why; then the rest is looked at all the same.
+        if not problems:
+            raise SetupError(f"{path} is not a sound ONNX model: {printable(error)}") from None
+    claimed = {info.name: static(info) for info in (*graph.value_info, *graph.output)}
+    return Read(graph, opset, given, found, claimed)
+
+
+def _parsed(path: Path) -> Any:
+    from onnx import ModelProto
+
+    try:
+        if not path.is_file():
+            raise SetupError(f"{path} is no file")
+        if (size := path.stat().st_size) > MOST_BYTES:
+            raise SetupError(
+                f"{path} has {size} bytes, and no more than 2 GiB can be read: save its weights beside it "
+                "(onnx.save with save_as_external_data=True)"
+            )
+        model = ModelProto.FromString(path.read_bytes())
+    except OSError as error:
+        raise SetupError(f"{path} cannot be read: {cause(error)}") from None
+    except Exception as error:
+        # Protobuf's own error, without its module, which has no types.
+        if not isinstance(error, ValueError) and type(error).__name__ != "DecodeError":
+            raise
+        raise SetupError(f"{path} is not an ONNX file") from None
+    if not model.HasField("graph") or not model.opset_import or not model.graph.output:
+        raise SetupError(f"{path} is not an ONNX file: it has no graph, no outputs or no version")
+    return model
+
+
+def _opset(model: Any, path: Path) -> int:
+    from onnx import defs
+
+    versions = [each.version for each in model.opset_import if each.domain in OWN]
+    if len(versions) != 1:
+        raise SetupError(f"{path} names {len(versions)} versions of ONNX's operators, and must name one")
+    if versions[0] < OLDEST:
+        raise SetupError(
+            f"{path} is of opset {versions[0]}, and {OLDEST} is the oldest that is imported: export it "
+            "again, or convert it with onnx.version_converter"
+        )
+    if versions[0] > defs.onnx_opset_version():
+        raise SetupError(
+            f"{path} is of opset {versions[0]}, which the onnx {_version()} installed here does not know: "
+            "upgrade onnx, or export with a lower opset_version"
+        )
+    return int(versions[0])
+
+
+def _version() -> str:
+    import onnx
+
+    return str(onnx.__version__)
+
+
+def _inlined(model: Any, path: Path) -> Any:
+    """With functions of the file's own put in where they are called; first it is counted what that makes, as
+    a few lines can ask for any number."""
+    if not model.functions:
+        return model
+    from onnx import inliner
+
+    functions = {(each.domain, each.name): each for each in model.functions}
+    sizes: dict[tuple[str, str], int] = {}
+
+    def size(nodes: Any, depth: int) -> int:
+        if depth > DEEPEST:
+            raise SetupError(f"{path} has functions that call themselves, or more than {DEEPEST} deep")
+        total = 0
+        for node in nodes:
+            key = (node.domain, node.op_type)
+            if key in functions and key not in sizes:
+                sizes[key] = size(functions[key].node, depth + 1)
+            total += sizes.get(key, 1)
+            for attribute in node.attribute:
+                for graph in (attribute.g, *attribute.graphs):
+                    total += size(graph.node, depth + 1)
+        return total
+
+    if (total := size(model.graph.node, 0)) > MOST_NODES:
+        raise SetupError(f"{path} has {total} operators; {MOST_NODES} are the most that are imported")
+    try:
+        return inliner.inline_local_functions(model)
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise SetupError(f"{path} has functions that cannot be put in: {printable(error)}") from None
+
+
+def _complete(graph: Any) -> None:
+    """Writes shapes of outputs where there are none, which ONNX's own check wants and nothing rests on."""
+    for info in graph.output:
+        if info.type.WhichOneof("value") == "tensor_type":
+            info.type.tensor_type.shape.SetInParent()
+
+
+def _missing(graph: Any, problems: Problems) -> None:
+    """Collects operators that have no entry in the table."""
+    for node in graph.node:
+        if node.domain == TENSORFLOW:
+            refusal = NotImportedError(
+                "this operator of TensorFlow has none of ONNX for it",
+                "replace it in the model, or leave it to the receiver",
+            )
+        elif node.domain not in OWN:
+            refusal = NotImportedError(
+                f"operators of {quoted(node.domain)} are not imported",
+                "export without that runtime's own optimisations, to ONNX's operators alone",
+            )
+        elif node.op_type in CONTROL:
+            refusal = NotImportedError(
+                "control flow is not imported, as what it does would depend on secret values",
+                "write it without (torch.where computes both ways), or export with the condition fixed",
+            )
+        elif node.op_type not in OPERATORS:
+            refusal = NotImportedError(
+                "this operator is not imported", "replace it in the model, or leave it to the receiver"
+            )
+        else:
+            continue
+        problems.add(quoted(node.op_type)[1:-1], node.name, refusal)
+
+
+def _tensors(graph: Any, path: Path) -> dict[str, torch.Tensor]:
+    """Reads the tensors of the graph, and leaves inputs in their place, so that what ONNX checks is small."""
+    from onnx import helper
+
+    if graph.sparse_initializer:
+        raise SetupError(f"{path} holds sparse tensors, which are not imported: store them densely")
+    found: dict[str, torch.Tensor] = {}
+    declared = {each.name for each in graph.input}
+    kept = []
+    for tensor in graph.initializer:
+        if tensor.name in found:
+            raise SetupError(f"{path} holds two tensors named {quoted(tensor.name)}")
+        found[tensor.name] = tensors.read(tensor, path.parent)
+        if found[tensor.name].numel() <= FEW and not tensor.external_data:
+            kept.append(tensor)
+        elif tensor.name not in declared:
+            info = helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
+            graph.input.append(info)
+    del graph.initializer[:]
+    graph.initializer.extend(kept)
+    return found

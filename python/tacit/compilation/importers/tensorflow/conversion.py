@@ -1,0 +1,111 @@
+"""The process in which TensorFlow converts: how it is started, and what became of it in words."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tacit.compilation.importers.tensorflow import worker
+from tacit.compilation.importers.tensorflow.formats import Format
+from tacit.errors import MisuseError, SetupError, cause, printable
+
+#: Whose TensorFlow it is.
+INTERPRETER = sys.executable
+
+#: Seconds that it may take.
+LONGEST = 900.0
+
+#: What a result may have in bytes.
+MOST_BYTES = 1 << 20
+
+#: No accelerator, nothing that is written beside what is asked, and Keras 3 on TensorFlow.
+SETTINGS = {
+    "CUDA_VISIBLE_DEVICES": "-1",
+    "KERAS_BACKEND": "tensorflow",
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "TF_USE_LEGACY_KERAS": "0",
+}
+
+#: Paths in what libraries say, of which the user knows nothing.
+INSIDE = re.compile(r"(?<![\w.])(/[\w.@+-]+){2,}")
+
+
+def convert(path: Path, kind: Format, folder: Path) -> Path:
+    """Writes the model as ONNX into the folder.
+
+    Raises:
+        SetupError: it cannot be converted, or TensorFlow is not installed.
+        MisuseError: it is not as it has to be saved.
+    """
+    # Without the script's folder among those that Python imports from.
+    command = [INTERPRETER, "-P", worker.__file__, kind.value, str(path.resolve()), str(folder)]
+    try:
+        ended = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=os.environ | SETTINGS,
+            check=False,
+            timeout=LONGEST,
+        ).returncode
+    except subprocess.TimeoutExpired:
+        raise SetupError(
+            f"{path} was not converted to ONNX within {LONGEST:g} s: {_elsewhere(path, kind)}"
+        ) from None
+    except OSError as error:
+        raise SetupError(f"cannot start {INTERPRETER} to convert {path}: {cause(error)}") from None
+    result = _result(folder / "result.json")
+    if result is None:
+        how = f"was killed by signal {-ended}" if ended < 0 else f"ended with exit code {ended}"
+        raise SetupError(
+            f"{path} was not converted to ONNX: the process of TensorFlow {how} and left no result; it may "
+            f"lack memory. Otherwise {_elsewhere(path, kind)}"
+        )
+    outcome, text = result
+    if outcome == "absent":
+        raise SetupError(
+            f"{path} is TensorFlow's, and {text} cannot be found here: pip install 'tacit[tensorflow]', or "
+            f"{_elsewhere(path, kind)}"
+        )
+    if outcome == "refused":
+        raise MisuseError(f"{path} cannot be compiled: {printable(text)}")
+    converted = folder / "model.onnx"
+    if outcome != "converted" or not converted.is_file():
+        raise SetupError(f"TensorFlow does not convert {path} to ONNX: {_plain(text, folder)}")
+    return converted
+
+
+def _result(path: Path) -> tuple[str, str] | None:
+    """How the process says that it went, if it says so."""
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            return None
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or set(found) != {"kind", "text"}:
+        return None
+    if not all(isinstance(each, str) for each in found.values()):
+        return None
+    return found["kind"], found["text"]
+
+
+def _plain(text: str, folder: Path) -> str:
+    """What a library says, without places that are its own."""
+    return printable(INSIDE.sub("...", text.replace(str(folder), "...")))
+
+
+def _elsewhere(path: Path, kind: Format) -> str:
+    """What converts it where TensorFlow is."""
+    options = {
+        Format.SAVED_MODEL: f"--saved-model {path}",
+        Format.KERAS: f"--keras {path}",
+        Format.FROZEN: f"--graphdef {path} --inputs NAME:0 --outputs NAME:0",
+    }[kind]
+    return (
+        f"convert it where TensorFlow is (python -m tf2onnx.convert {options} --opset {worker.OPSET} "
+        "--output model.onnx) and compile model.onnx"
+    )

@@ -1,0 +1,230 @@
+"""What a program is, for people and as JSON: what each step computes, at which scale, how wide it compares
+and why that is safe, what it costs, and what becomes public by it."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from tacit import fixed
+from tacit.compilation.allowed import name_of
+from tacit.compilation.approximating import error_of, functions_of, looks_at_sides
+from tacit.compilation.comparing import COMPARING, Guard
+from tacit.compilation.draft import Value, is_call
+from tacit.compilation.passes.merge_truncations import truncations
+from tacit.compilation.program import Program
+from tacit.fixed import Scale
+
+#: What anybody learns who has the file.
+PUBLIC = (
+    "the graph, the shapes of all tensors, scales, widths, series of functions, between which numbers values "
+    "lie where that is shown, and the constants of the model that are no weights"
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """An operator of a program."""
+
+    name: str
+    layer: str
+    operator: str
+    shape: tuple[int, ...]
+    interval: tuple[float, float] | None
+    """Between which numbers it was proved to lie."""
+    width: int | None
+    """Bits of its comparisons; none where it compares nothing."""
+    why: str
+    """Why that width is safe."""
+    guard: Guard | None
+    """The same where the protocol has guards, if it differs."""
+    guarded: str
+    """Why that one is."""
+    dropped: int
+    """Low bits that a ReLU does not look at."""
+    tolerance: float | None
+    """It errs by less than that, where it drops some: a positive number below it may become zero."""
+    fits: dict[str, str]
+    """Of functions the series that were chosen instead of the usual ones."""
+    narrow: int | None
+    """Fraction bits of its product, if that is worked out by its lowest bits alone where guards are."""
+    scale: int | None
+    """Fraction bits of what is not truncated, as what follows is for both."""
+    error: float | None
+    """What an approximated function is off by at most, at the default scale and relative where it is above
+    1."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of a run, correlations and the sharing of weights aside."""
+
+    protocol: str
+    parties: int
+    rounds: int
+    bytes_sent_per_party: list[int]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What ``tacit inspect`` shows."""
+
+    digest: str
+    scale: int
+    inputs: list[dict[str, Any]]
+    weights: int
+    """Numbers in all of them."""
+    weight_scales: dict[str, int]
+    """Fraction bits of each tensor of weights; 0 of booleans."""
+    truncations: dict[str, int]
+    """Steps that bring a product back to the scale: "before" they were merged, and "after"."""
+    in_range: dict[str, float]
+    """In how many "steps" all numbers are shown to be "below" what products are right below."""
+    steps: list[Step]
+    costs: list[Cost]
+    public: str = PUBLIC
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it by name."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def inspect(program: Program, costs: list[Cost]) -> Inspection:
+    """Looks at a program; costs are found by ``metered`` (``zeros.py``)."""
+    inputs = [
+        {"name": each.name, "shape": list(each.shape), "dtype": str(each.dtype), "interval": each.interval}
+        for each in program.inputs.values()
+    ]
+    weights = sum(torch.Size(weight.shape).numel() for weight in program.weights.values())
+    steps = [_step(node, program.scale) for node in program.graph.nodes if is_call(node)]
+    scales = {name: weight.bits for name, weight in program.weights.items()}
+    before, after = (truncations(program.graph, merged=merged) for merged in (False, True))
+    merged = {"before": before, "after": after}
+    in_range = _in_range(steps, Scale(program.scale).limit)
+    return Inspection(program.digest, program.scale, inputs, weights, scales, merged, in_range, steps, costs)
+
+
+def _in_range(steps: list[Step], limit: float) -> dict[str, float]:
+    shown = [step for step in steps if step.interval and max(map(abs, step.interval)) < limit]
+    return {"steps": len(shown), "below": limit}
+
+
+def _step(node: fx.Node, scale: int) -> Step:
+    value, interval, width = node.meta["value"], node.meta.get("interval"), node.meta.get("width")
+    compares, guard = node.target in COMPARING or looks_at_sides(node), node.meta.get("guard")
+    dropped, why = node.meta.get("dropped") or 0, ""
+    if compares:
+        why = "64 bits hold every number in range"
+        if width is not None:
+            why = f"proved by its maker: below 2^{width - 17}, differences too, for inputs as promised"
+    return Step(
+        node.name,
+        node.meta.get("layer", ""),
+        name_of(node.target).removesuffix(".default").removeprefix("aten."),
+        tuple(value.shape) if isinstance(value, Value) else (),
+        interval,
+        (width or 64) if compares else None,
+        why,
+        guard,
+        _guarded(guard),
+        dropped,
+        2.0 ** (dropped - scale) if dropped else None,
+        dict(node.meta.get("fits") or {}),
+        node.meta.get("narrow") or None,
+        node.meta.get("scale"),
+        error_of(node, node.meta.get("fits") or {}) if functions_of(node) else None,
+    )
+
+
+def _approximated(step: Step) -> str:
+    if step.error is None:
+        return ""
+    series = "; ".join(f"{function} by a series of {key}" for function, key in sorted(step.fits.items()))
+    return f"off by 2^{math.log2(step.error):.1f} at most" + (f": {series}" if series else "")
+
+
+def _narrow(step: Step) -> str:
+    if step.narrow is None:
+        return ""
+    return f"products of {fixed.NARROW + 2} bits, as it is below 2^{fixed.NARROW} before it is truncated"
+
+
+def _kept(step: Step) -> str:
+    return "" if step.scale is None else f"keeps {step.scale} fraction bits: truncated with what follows"
+
+
+def _tolerated(step: Step) -> str:
+    if step.tolerance is None:
+        return ""
+    bits = "bit" if step.dropped == 1 else "bits"
+    return f"without the lowest {step.dropped} {bits}: below {step.tolerance:g} it may become zero"
+
+
+#: What is told of a step besides its width.
+TOLD = (_tolerated, _approximated, _narrow, _kept)
+
+
+def _guarded(guard: Guard | None) -> str:
+    if guard is None:
+        return ""
+    if not guard.reach:
+        return f"with guards {guard.width} bits, proved by its maker if those before it hold"
+    return (
+        f"with guards {guard.width} bits and {guard.reach} that are tested: below {guard.passes:g} it "
+        f"passes, above {guard.most:g} there is no result"
+    )
+
+
+def _lines(found: Inspection) -> list[str]:
+    rows = [("step", "layer", "shape", "between", "bits", "why")]
+    for step in found.steps:
+        between = f"{step.interval[0]:.4g} … {step.interval[1]:.4g}" if step.interval else ""
+        shape = "×".join(map(str, step.shape))
+        rows.append(
+            (
+                step.operator,
+                step.layer,
+                shape,
+                between,
+                str(step.width or ""),
+                "; ".join(filter(None, (step.why, step.guarded, *(tell(step) for tell in TOLD)))),
+            )
+        )
+    widths = [max(len(row[at]) for row in rows) for at in range(5)]
+    lines = [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]]).rstrip()
+        for row in rows
+    ]
+    lines.append("")
+    for each in found.inputs:
+        within = f" within {each['interval'][0]:g} to {each['interval'][1]:g}" if each["interval"] else ""
+        lines.append(f"input {each['name']}: {tuple(each['shape'])}{within}")
+    lines.append(f"{found.weights} weights; numbers have {found.scale} fraction bits")
+    count = found.truncations
+    lines.append(f"truncations: {count['after']} steps, {count['before']} before they were merged")
+    shown, limit = found.in_range["steps"], found.in_range["below"]
+    if shown < len(found.steps):
+        lines.append(
+            f"range: {shown} of {len(found.steps)} steps are shown to give numbers below {limit:g}, where "
+            "products are right; of the others calibration data alone can tell (tacit compile --calibrate)"
+        )
+    for bits in sorted(set(found.weight_scales.values())):
+        names = ", ".join(name for name, own in found.weight_scales.items() if own == bits)
+        kind = (
+            f"weights with {bits} fraction bits" if bits else "booleans, by which numbers keep a side of zero"
+        )
+        lines.append(f"{kind}: {names}")
+    for cost in found.costs:
+        sent = max(cost.bytes_sent_per_party) / 1e6
+        lines.append(
+            f"{cost.protocol} sharing, {cost.parties} parties: {cost.rounds} rounds, {sent:.3f} MB a party "
+            "at most, from sharing the input to its result"
+        )
+    lines.append(f"public to all who have the file: {found.public}")
+    lines.append(f"BLAKE3: {found.digest}")
+    return lines

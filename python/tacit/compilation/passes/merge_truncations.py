@@ -1,0 +1,167 @@
+"""Requires: weights, scales, widths and guards as they will be. Ensures: what a layer gives is not truncated
+where one other layer, or an average pooling, alone takes it, and where the result of both is proved, without
+guards, to stay below 2^62 before it is truncated for both; it is at most one unit off what the encoded
+numbers give exactly. Saves: a truncation for each element, and its rounds. The last one drops more bits, each
+of which is sent as one of the first is, so it has no more elements than that."""
+
+import torch
+from torch import fx
+
+from tacit import fixed
+from tacit.compilation.comparing import Guard
+from tacit.compilation.draft import KEEPING, Draft, Interval, Node, calls
+from tacit.compilation.intervals import Prover
+from tacit.compilation.passes.affine_maps import AffineMap
+
+aten = torch.ops.aten
+
+#: Averages, whose public factors leave room for the words that are encoded.
+AVERAGING = (aten.avg_pool2d.default, aten.adaptive_avg_pool2d.default, aten._adaptive_avg_pool2d.default)
+
+#: What may stand between: it moves or adds elements, and has the scale of what it is of.
+BETWEEN = (
+    aten.flatten.using_ints,
+    aten.permute.default,
+    aten.reshape.default,
+    aten.sum.dim_IntList,
+    aten.transpose.int,
+    aten.view.default,
+)
+
+#: Operators whose results are truncated.
+TRUNCATING = (
+    *KEEPING,
+    *AVERAGING,
+    aten.convolution.default,
+    torch.ops.tacit.affine.default,
+    torch.ops.tacit.rectified_affine.default,
+    aten.matmul.default,
+    aten.mm.default,
+    aten.addmm.default,
+    aten.bmm.default,
+    aten.mul.Tensor,
+    aten.mul.Scalar,
+    aten.div.Tensor,
+    aten.div.Scalar,
+    aten.mean.dim,
+    aten.batch_norm.default,
+    aten._native_batch_norm_legit_no_training.default,
+)
+
+
+def truncations(graph: fx.Graph, *, merged: bool = True) -> int:
+    """How many operators bring a product back to the scale of what it is a product of; or would, if none were
+    merged."""
+    return sum(not merged or node.meta.get("scale") is None for node in calls(graph, *TRUNCATING))
+
+
+def merge_truncations(draft: Draft) -> None:
+    """Carries the pass out: a node that is not truncated says the scale of what it gives."""
+    found = _Chains(draft)
+    # The first of a chain first, so that the scale of what a later one takes is known.
+    for node in calls(draft.graph, *KEEPING):
+        scale = found.scale_of_product(node)
+        if scale is not None and found.can_keep(node, scale):
+            node.meta["scale"] = scale
+
+
+class _Chains:
+    """What is known of layers that stand behind one another."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft, self._prover, self._finer = draft, Prover(draft), finer(draft.graph)
+        for node in draft.graph.nodes:
+            self._prover.enter(node)
+
+    def scale_of_product(self, node: Node) -> int | None:
+        """Fraction bits of what a layer gives before it is truncated, if its weights are the owner's."""
+        bias = node.args[2] if len(node.args) > 2 else None
+        known = [self._draft.weight(each) for each in (node.args[1], bias) if each is not None]
+        if any(each is None for each in known) or not node.meta["value"].dtype.is_floating_point:
+            return None
+        if node.args[0] in self._finer:
+            return None
+        return bits_taken(self._draft, node.args[0]) + self._draft.bits_of(node.args[1])
+
+    def can_keep(self, node: Node, scale: int) -> bool:
+        """Whether what a layer gives, at that scale, goes into one other alone, whose product holds it."""
+        if scale > fixed.MOST_FRACTION_BITS or not self._is_below(node, scale, fixed.RANGE):
+            return False
+        last = node
+        while True:
+            if len(last.users) != 1:
+                return False
+            (user,) = last.users
+            if user.op != "call_function" or user.target not in BETWEEN:
+                break
+            if not self._is_below(user, scale, fixed.RANGE):
+                return False
+            last = user
+        if user.op != "call_function" or user.meta["value"].numbers > node.meta["value"].numbers:
+            return False
+        if user.target in AVERAGING:
+            return self._is_below(user.args[0], scale, fixed.ENCODED)
+        return self._holds(user, last, scale)
+
+    def _holds(self, user: Node, x: Node, scale: int) -> bool:
+        """Whether a layer's product of what has that scale is in range before it is truncated."""
+        is_rectified = user.target is _RECTIFIED
+        made = AffineMap.of(self._draft, user) if user.target in (*KEEPING, _AFFINE, _RECTIFIED) else None
+        if made is None or made.x != [x] or x in made.addends:
+            return False
+        own = self._draft.bits_of(*made.weight)
+        total = scale + own
+        if total > fixed.MOST_IN_PRODUCT:
+            return False
+        if is_rectified and not self._has_room(user, scale - self._draft.scale.bits, own):
+            return False
+        summed = self._prover.compared(user) if is_rectified else self._prover.known.get(user)
+        # Also what a sum is of: some are truncated before they are added up, some after.
+        parts = [self._prover.of(each) for each in (*made.bias, *made.addends)]
+        return is_below([summed, *parts], total, fixed.RANGE)
+
+    def _has_room(self, user: Node, more: int, dropped: int) -> bool:
+        """Whether the sign of a ReLU still starts beside the truncation, at its own width, if it does so now:
+        what is truncated and what is compared fit a word together."""
+        width, guard = user.meta.get("width"), user.meta.get("guard")
+        compared = [Guard(width or fixed.WORD, 0), *([guard] if guard else [])]
+        for each, reach in compared:
+            own = fixed.width(each, self._draft.scale)
+            needed = dropped + own + max(0, reach - 2)
+            if needed <= fixed.WORD < needed + more:
+                return False
+        return True
+
+    def _is_below(self, node: Node, scale: int, bits: int) -> bool:
+        return is_below([self._prover.known.get(node)], scale, bits)
+
+
+_AFFINE, _RECTIFIED = torch.ops.tacit.affine.default, torch.ops.tacit.rectified_affine.default
+
+
+def finer(graph: fx.Graph) -> set[Node]:
+    """What may have more fraction bits than the session though no product's were kept: inverse roots, and
+    whatever is made of them and is not truncated."""
+    found: set[Node] = set()
+    for node in graph.nodes:
+        if node.op == "call_function" and (
+            node.target is aten.rsqrt.default
+            or (node.target not in TRUNCATING and not found.isdisjoint(node.all_input_nodes))
+        ):
+            found.add(node)
+    return found
+
+
+def bits_taken(draft: Draft, node: Node) -> int:
+    """Fraction bits of what a layer takes, if it is not finer; the session's, unless those of a product were
+    kept."""
+    while node.op == "call_function" and node.target in BETWEEN:
+        node = node.args[0]
+    return int(node.meta.get("scale") or draft.scale.bits)
+
+
+def is_below(summands: list[Interval | None], scale: int, bits: int) -> bool:
+    """Whether the magnitudes of all summands together are proved to be less, as words of a scale."""
+    known = [each for each in summands if each is not None]
+    greatest = sum(max(-low, high, 0.0) for low, high in known)
+    return len(known) == len(summands) and greatest * 2.0**scale < 2.0**bits

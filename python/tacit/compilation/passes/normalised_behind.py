@@ -1,0 +1,96 @@
+"""Normalisation before a ReLU, in the weights of the layers behind it: with y = x + b/a, max(a·x + b, 0) is
+a·max(y, 0), and a·min(y, 0) where a is negative. So y takes no product, what is kept of it the messages of a
+ReLU, and the layers as many weights as before. Which a are negative stays their owner's: booleans are among
+the weights, also where none is, and what is kept is taken to lie on both sides. What intervals behind the
+layers tell is of the products of a with their weights, as it is of all weights."""
+
+from typing import Any
+
+import torch
+
+from tacit.compilation.draft import Draft, Node, takes
+from tacit.compilation.passes.affine_maps import AffineMap
+from tacit.compilation.passes.digits import Reach, with_more
+
+aten = torch.ops.aten
+
+#: Offsets beyond this are none of numbers that words hold well.
+MOST_OFFSET = 2.0**10
+
+#: A factor below this leaves nothing of any number but the offset.
+NONE_LEFT = 2.0**-30
+
+
+def into_layers_behind(
+    draft: Draft, reach: Reach, result: Node, source: Any, factor: torch.Tensor, offset: torch.Tensor
+) -> bool:
+    """Puts a normalised batch, ``result`` of ``source``, into the weights of what uses its ReLU, if that is
+    convolutions of images alone, whose results stay in range beside weights of that many digits."""
+    relu: Any = next(iter(result.users), None)
+    if not takes(result, result.target) or relu.target is not aten.relu.default:
+        return False
+    maps = [(user, _convolution(draft, user)) for user in relu.users]
+    known = [each for _, each in maps if each is not None]
+    if not all(_has_room(draft, reach, user, each, factor) for user, each in maps if each is not None):
+        return False
+    copied = [node for each in known for node in each.weight if not draft.may_copy(node)]
+    # Each element is opened for the product that is saved.
+    if sum(node.meta["value"].numbers for node in copied) > result.meta["value"].numbers:
+        return False
+    idle = factor.abs() < NONE_LEFT
+    shift = torch.where(idle, 0.0, offset / torch.where(idle, 1.0, factor))
+    if not maps or len(known) < len(maps) or bool((shift.abs() > MOST_OFFSET).any()):
+        return False
+    # What is left of idle channels is their offset, which filters would miss in the padding.
+    left = torch.where(idle, offset.clamp_min(0), 0.0)
+    if bool(left.any()) and any(any(each.geometry[2:4]) for each in known):
+        return False
+    name = result.name
+    with draft.graph.inserting_before(result):
+        by = draft.add_weight(f"{name}_shift", shift.reshape(-1, 1, 1))
+        shifted = draft.graph.call_function(aten.add.Tensor, (source, by))
+        below = draft.add_weight(f"{name}_below", (factor < 0).reshape(-1, 1, 1))
+        kept = draft.graph.call_function(torch.ops.tacit.one_sided.default, (shifted, below))
+    shifted.meta = {"layer": result.meta["layer"], "value": result.meta["value"]}
+    kept.meta = {"layer": relu.meta["layer"], "value": relu.meta["value"]}
+    for user, each in maps:
+        assert each is not None
+        _take_factor(draft, reach, user, each, kept, torch.where(idle, 0.0, factor), left)
+    return True
+
+
+def _convolution(draft: Draft, node: Node) -> AffineMap | None:
+    """One with all channels in each group."""
+    found = AffineMap.of(draft, node) if node.target is aten.conv2d.default else None
+    return found if found is not None and found.geometry[-1] == 1 else None
+
+
+def _has_room(draft: Draft, reach: Reach, user: Node, layer: AffineMap, factor: torch.Tensor) -> bool:
+    own = draft.bits_of(*layer.weight)
+    bits = with_more(own, factor)
+    return bits == own or reach.allows(draft, user, bits)
+
+
+def _take_factor(
+    draft: Draft,
+    reach: Reach,
+    user: Node,
+    layer: AffineMap,
+    kept: Node,
+    factor: torch.Tensor,
+    left: torch.Tensor,
+) -> None:
+    """Puts a layer of what is kept of y in that one's place."""
+    (node,) = layer.weight
+    weight = draft.weights[node.name]
+    bits, most = with_more(draft.bits_of(node), factor), reach.of(user)
+    scaled = draft.add_weight(f"{node.name}_scaled", weight * factor.reshape(1, -1, 1, 1), bits, most)
+    more = (weight * left.reshape(1, -1, 1, 1)).sum((1, 2, 3))
+    bias = draft.weights[layer.bias[0].name] + more if layer.bias else more
+    offset = draft.add_weight(f"{node.name}_offset", bias)
+    with draft.graph.inserting_before(user):
+        made = draft.graph.call_function(user.target, (kept, scaled, offset, *user.args[3:]))
+    made.meta = {"layer": user.meta["layer"], "value": user.meta["value"]}
+    reach.replace(user, made)
+    user.replace_all_uses_with(made)
+    draft.graph.erase_node(user)

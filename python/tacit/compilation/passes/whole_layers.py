@@ -1,0 +1,106 @@
+"""Requires: normalised; weights known, as the owner knows them. Ensures: a product with a matrix of weights
+is a linear layer; weights that the channels of a layer's result are multiplied by, and those that are added
+to them, are in the layer's own, in float64, as TensorFlow writes normalisations and biases; those of images
+behind no layer are a normalisation. Saves: a product and a truncation for each element; what other passes do
+with layers and normalisations, they do with these."""
+
+from typing import Any
+
+import torch
+
+from tacit.compilation.draft import Draft, Node, calls, takes
+from tacit.compilation.passes.digits import with_free
+from tacit.compilation.passes.fold_normalisation import CONVOLUTIONS, rescaled
+
+aten = torch.ops.aten
+
+PRODUCTS, SUMS, DIFFERENCES = (aten.mul.Tensor,), (aten.add.Tensor,), (aten.sub.Tensor,)
+MATRIX_PRODUCTS = (aten.matmul.default, aten.mm.default)
+
+
+def whole_layers(draft: Draft) -> None:
+    """Carries the pass out."""
+    for node in calls(draft.graph, *MATRIX_PRODUCTS):
+        _as_linear(draft, node)
+    for node in calls(draft.graph, *PRODUCTS, *SUMS, *DIFFERENCES):
+        _into_layer(draft, node)
+    for node in calls(draft.graph, *PRODUCTS):
+        _as_normalisation(draft, node)
+    draft.drop_dead()
+
+
+def _as_linear(draft: Draft, node: Node) -> None:
+    """A product with a matrix that nothing else uses."""
+    weight = draft.weight(node.args[1])
+    if weight is None or weight.dim() != 2 or len(node.args[1].users) > 1:
+        return
+    bits = draft.weight_scales.get(node.args[1].name)
+    turned = draft.add_weight(f"{node.args[1].name}_turned", weight.t().contiguous(), bits)
+    node.target = aten.linear.default
+    node.args = (node.args[0], turned)
+
+
+def _into_layer(draft: Draft, node: Node) -> None:
+    """Weights that meet what a layer gives."""
+    layer, weight = _with_weight(draft, node)
+    if weight is None or not takes(layer, *CONVOLUTIONS, aten.linear.default):
+        return
+    shape = layer.meta["value"].shape
+    # Channels come before the places of an image, which may stand without a batch.
+    places = 1 + CONVOLUTIONS.index(layer.target) if layer.target in CONVOLUTIONS else 0
+    channels = _by_channel(weight, shape, len(shape) - 1 - places)
+    if channels is None:
+        return
+    if node.target in PRODUCTS:
+        rescaled(draft, node, layer, channels, torch.zeros_like(channels), with_free)
+    else:
+        rescaled(draft, node, layer, None, -channels if node.target in DIFFERENCES else channels)
+
+
+def _as_normalisation(draft: Draft, product: Node) -> None:
+    """Images whose channels are multiplied, and shifted then or not."""
+    source, weight = _with_weight(draft, product)
+    factor = None if weight is None or weight.numel() == 1 else _of_images(weight, source)
+    if factor is None:
+        return
+    result, offset = product, torch.zeros_like(factor)
+    after = next(iter(product.users))
+    if takes(product, *PRODUCTS) and after.target in SUMS:
+        shifted, added = _with_weight(draft, after)
+        by = None if added is None or shifted is not product else _of_images(added, product)
+        result, offset = (product, offset) if by is None else (after, by)
+    values = {"factor": factor, "offset": offset, "mean": 0 * factor, "variance": torch.ones_like(factor)}
+    weights = [draft.add_weight(f"{product.name}_{name}", value) for name, value in values.items()]
+    with draft.graph.inserting_before(result):
+        args = (source, *weights, False, 0.0, 0.0, False)
+        made = draft.graph.call_function(aten.batch_norm.default, args)
+    made.meta = dict(result.meta)
+    result.replace_all_uses_with(made)
+    draft.graph.erase_node(result)
+    if result is not product:
+        draft.graph.erase_node(product)
+
+
+def _with_weight(draft: Draft, node: Node) -> tuple[Any, torch.Tensor | None]:
+    """The operands of a product or a sum: anything, and a weight if there is one."""
+    if len(node.args) != 2 or node.kwargs:
+        return None, None
+    left, right = node.args
+    if node.target not in DIFFERENCES and draft.weight(left) is not None:
+        left, right = right, left
+    return left, draft.weight(right)
+
+
+def _of_images(weight: torch.Tensor, source: Any) -> torch.Tensor | None:
+    value = source.meta["value"]
+    return _by_channel(weight, value.shape, 1) if len(value.shape) == 4 else None
+
+
+def _by_channel(weight: torch.Tensor, shape: tuple[int, ...], at: int) -> torch.Tensor | None:
+    """The weights, one for each channel of a shape, which are there, if they tell channels apart alone."""
+    if weight.dim() > len(shape):
+        return None
+    aligned = (1,) * (len(shape) - weight.dim()) + tuple(weight.shape)
+    if any(size != 1 for axis, size in enumerate(aligned) if axis != at) or aligned[at] not in (1, shape[at]):
+        return None
+    return weight.reshape(-1).expand(shape[at]).clone()

@@ -1,0 +1,273 @@
+"""A compiled program: what all parties know of a model. Its weights are their owner's (``weights.py``)."""
+
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import fx
+
+from tacit import _core, fixed, lasting
+from tacit.compilation import execute
+from tacit.compilation.draft import Draft, Value, outputs
+from tacit.compilation.format import (
+    DAMAGED,
+    FORMAT,
+    MOST_BYTES,
+    MOST_NODES,
+    VERSION,
+    add_node,
+    canonical,
+    check_shown,
+    dtype_name,
+    dtype_of,
+    interval_of,
+    is_name,
+    node_text,
+    read,
+    shape_of,
+    shown_name,
+    tensor_of,
+    tensor_text,
+)
+from tacit.compilation.signature import Input, Owned, Weight
+from tacit.compilation.verify import verify
+from tacit.errors import MisuseError, SetupError, cause, printable
+from tacit.fixed import Scale
+
+#: Characters that are told of what is wrong with a program at most.
+MOST_TOLD = 1000
+
+#: The greatest scale of a session's numbers, by ``tacit.fraction_bits``.
+MOST_SCALE = (fixed.RANGE - 2) // 2
+
+
+@dataclass(frozen=True)
+class Program:
+    """A model that was compiled: public data, the same in every party. ``load_program`` reads one from a
+    file, ``tacit.compile`` makes one."""
+
+    graph: fx.Graph = field(repr=False)
+    inputs: dict[str, Input]
+    """By placeholder, in the order in which they are given."""
+    weights: dict[str, Weight] = field(repr=False)
+    constants: dict[str, torch.Tensor] = field(repr=False)
+    scale: int
+    """Fraction bits of the session in which it runs."""
+
+    @staticmethod
+    def of(draft: Draft) -> "Program":
+        """Of a draft as it stands."""
+        inputs = {
+            name: Input(
+                shown_name(draft.names.get(name, name)),
+                example.dtype,
+                tuple(example.shape),
+                draft.intervals.get(name),
+            )
+            for name, example in draft.examples.items()
+        }
+        bits = draft.scale.bits
+        weights = {
+            name: Weight(
+                tuple(value.shape), draft.weight_scales.get(name, bits) if value.is_floating_point() else 0
+            )
+            for name, value in draft.weights.items()
+        }
+        if (count := len(draft.graph.nodes)) > MOST_NODES:
+            raise MisuseError(
+                f"the model has {count} inputs, weights, constants and operators, a program {MOST_NODES} at "
+                "most: compile parts of the model, one after another"
+            )
+        # What is read back is exactly what was written.
+        made = Program(draft.graph, inputs, weights, draft.constants, bits)
+        return Program._read(made.text, "the program")
+
+    @cached_property
+    def text(self) -> bytes:
+        """The file."""
+        return canonical(
+            {
+                "format": FORMAT,
+                "version": VERSION,
+                "scale": self.scale,
+                "inputs": [
+                    {
+                        "name": node,
+                        "shown": each.name,
+                        "dtype": dtype_name(each.dtype),
+                        "shape": list(each.shape),
+                        "interval": list(each.interval) if each.interval else None,
+                    }
+                    for node, each in self.inputs.items()
+                ],
+                "weights": [
+                    {"name": name, "shape": list(each.shape), "scale": each.bits}
+                    for name, each in self.weights.items()
+                ],
+                "constants": [{"name": name, **tensor_text(value)} for name, value in self.constants.items()],
+                "nodes": [node_text(node) for node in self.graph.nodes if node.op == "call_function"],
+                "outputs": [node.name for node in outputs(self.graph)],
+            }
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """The BLAKE3 hash of the file: what the parties compare."""
+        return _core.blake3(self.text)
+
+    def save(self, path: str | Path) -> None:
+        """Writes the file.
+
+        Raises:
+            SetupError: it cannot be written.
+        """
+        lasting.write(path, self.text)
+
+    @staticmethod
+    def parsed(text: bytes, what: str) -> "Program":
+        """The program that a file holds, which may come from anybody.
+
+        Raises:
+            MisuseError: it holds none, or one that cannot be.
+        """
+        return Program._read(text, what, f"; {DAMAGED}")
+
+    @staticmethod
+    def _read(text: bytes, what: str, remedy: str = "") -> "Program":
+        content = read(text, what)
+        try:
+            program = _Reader(content).program
+        except MisuseError as error:
+            # It may quote names of any kind and length.
+            raise MisuseError(f"{what}: {printable(error, MOST_TOLD)}{remedy}") from None
+        # Its checksum too is what was written then, or another one.
+        if program.text != text:
+            raise MisuseError(f"{what} is not written as tacit compile writes programs{remedy}")
+        return program
+
+    def share(self, weights: Owned | None = None, *, owner: int = 0, streams: int = 1) -> execute.Bound:
+        """Shares the owner's weights in the current session, after all parties were seen to have the same
+        program; what it returns is called with inputs. A round, and those of ``share_module``.
+
+        Args:
+            weights: the owner's; ``None`` in the others.
+            streams: how many examples of a batch go side by side, 1 to 64, the same in every party: while the
+                messages of one are on their way, another one is computed. Each takes an example's memory.
+
+        Raises:
+            SetupError: a party has another program (both hashes are shown), or other streams.
+            MisuseError: the weights are another one's, or the owner gives none.
+        """
+        if weights is None:
+            return execute.share_weights(self, None, owner, streams)
+        return execute.share_weights(self, weights.values, owner, streams, check=partial(weights.check, self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Program.parsed, (self.text, "the program")
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{each.name} {tuple(each.shape)}" for each in self.inputs.values())
+        return f"Program({given}; {len(self.weights)} weights; {self.digest[:16]})"
+
+
+def load_program(path: str | Path) -> Program:
+    """Reads a program.
+
+    Raises:
+        SetupError: the file cannot be read.
+        MisuseError: it holds no program of this version, or one that cannot be.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            # One more than a program has, to see whether there are.
+            text = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise SetupError(f"cannot read {path}: {cause(error)}") from None
+    return Program.parsed(text, str(path))
+
+
+class _Reader:
+    """Takes a file's content apart."""
+
+    def __init__(self, content: dict[str, Any]) -> None:
+        match content:
+            case {
+                "format": _,
+                "version": _,
+                "checksum": _,
+                "scale": int(scale),
+                "inputs": [*inputs],
+                "weights": [*weights],
+                "constants": [*constants],
+                "nodes": [*nodes],
+                "outputs": [*returned],
+                **rest,
+            } if not rest and 1 <= scale <= MOST_SCALE and type(scale) is int:
+                pass
+            case _:
+                raise MisuseError("inputs, weights, constants, nodes, outputs and a scale make a program")
+        if not inputs or not returned:
+            raise MisuseError(
+                f"it has no {'outputs' if inputs else 'inputs'} that are tensors: a program has both"
+            )
+        if (count := len(inputs) + len(weights) + len(constants) + len(nodes)) > MOST_NODES:
+            raise MisuseError(f"it has {count} nodes, and a program {MOST_NODES} at most")
+        self._graph = fx.Graph()
+        self._nodes: dict[str, fx.Node] = {}
+        self._given: dict[str, Value] = {}
+        read_inputs = dict(map(self._input, inputs))
+        read_weights = dict(map(self._weight, weights))
+        read_constants = dict(map(self._constant, constants))
+        for entry in nodes:
+            node = add_node(self._graph, entry, self._nodes, Scale(scale))
+            self._nodes[node.name] = node
+        if not all(isinstance(name, str) and name in self._nodes for name in returned):
+            raise MisuseError("one of its outputs is no node")
+        self._graph.output(tuple(self._nodes[name] for name in returned))
+        verify(self._graph, self._given)
+        self.program = Program(self._graph, read_inputs, read_weights, read_constants, scale)
+
+    def _placed(self, name: Any, shape: tuple[int, ...], dtype: torch.dtype) -> str:
+        if not is_name(name) or name in self._nodes:
+            raise MisuseError("every input, weight and constant has a name of its own")
+        node = self._graph.placeholder(name)
+        if node.name != name:
+            raise MisuseError(f"{name[:80]!r} cannot be the name of a node")
+        node.meta = {"layer": "", "interval": None, "width": None, "guard": None, "dropped": 0, "fits": {}}
+        node.meta["scale"] = None
+        self._nodes[name], self._given[name] = node, Value(shape, dtype)
+        return name
+
+    def _input(self, entry: Any) -> tuple[str, Input]:
+        match entry:
+            case {
+                "name": name,
+                "shown": str(shown),
+                "dtype": dtype,
+                "shape": shape,
+                "interval": interval,
+                **rest,
+            } if not rest:
+                check_shown(shown)
+                made = Input(shown, dtype_of(dtype), shape_of(shape), interval_of(interval))
+                return self._placed(name, made.shape, made.dtype), made
+        raise MisuseError("an input has name, dtype, shape and interval")
+
+    def _weight(self, entry: Any) -> tuple[str, Weight]:
+        match entry:
+            case {"name": name, "shape": shape, "scale": int(bits), **rest} if (
+                not rest and type(bits) is int and 0 <= bits <= fixed.MOST_FRACTION_BITS
+            ):
+                made = Weight(shape_of(shape), bits)
+                return self._placed(name, made.shape, made.dtype), made
+        raise MisuseError(
+            f"a weight has name, shape and 1 to {fixed.MOST_FRACTION_BITS} fraction bits, or 0 of booleans"
+        )
+
+    def _constant(self, entry: Any) -> tuple[str, torch.Tensor]:
+        if not isinstance(entry, dict):
+            raise MisuseError("a constant has name, dtype, shape and data")
+        value = tensor_of({key: field for key, field in entry.items() if key != "name"})
+        return self._placed(entry.get("name"), tuple(value.shape), value.dtype), value

@@ -1,0 +1,268 @@
+"""Which steps of a program go side by side, and so share rounds: branches of an Inception block, a layer on
+the skip path, query, key and value of unlike sizes. It follows from the graph alone, so it is the same in
+every party.
+
+A *stage* is a few *lanes*, of which none uses what another one of its stage gives; the next stage begins when
+all have ended. A stage takes the rounds of its longest lane. Steps stand at a *level*: so many steps that
+take rounds are on the longest way to them, themselves included. A stage is all steps of some levels behind
+one another, and its lanes are what hangs together of them, so that two short steps go beside one that is
+long; which levels are one stage, the sum of rounds decides. What takes no rounds and joins several lanes, as
+``cat`` does, is a stage of its own behind them. Lanes that would hold more at once than the graph may
+(``peak.py``) are several stages behind one another."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import fx
+
+from tacit.compilation.approximating import functions_of
+from tacit.compilation.comparing import COMPARING
+from tacit.compilation.draft import Value, is_call
+from tacit.compilation.intervals import MOVES
+from tacit.compilation.peak import most, size, work
+
+aten = torch.ops.aten
+
+Lane = list[fx.Node]
+Stage = list[Lane]
+
+#: Maxima of windows, with the argument that says how large these are.
+POOLS: dict[Any, int] = {
+    aten.max_pool1d.default: 1,
+    aten.max_pool2d.default: 2,
+    aten.max_pool3d.default: 3,
+    torch.ops.tacit.rectified_max_pool2d.default: 2,
+}
+
+#: Maxima of so many as there are more elements before than after.
+REDUCED = (
+    aten.adaptive_max_pool2d.default,
+    aten.adaptive_max_pool3d.default,
+    aten.amax.default,
+    aten.amin.default,
+    aten.argmax.default,
+)
+
+#: What is done on each component. Where one is missing, or has to bring numbers to one scale, lanes take
+#: other rounds than is thought, never another result.
+LOCAL = frozenset(
+    {
+        *(target for target in MOVES if target not in POOLS and target not in REDUCED),
+        aten.add.Tensor,
+        aten.cat.default,
+        aten.clone.default,
+        aten.constant_pad_nd.default,
+        aten.neg.default,
+        aten.pad.default,
+        aten.stack.default,
+        aten.sub.Tensor,
+        aten.sum.dim_IntList,
+        aten.unbind.int,
+    }
+)
+
+#: About how many rounds a product takes, a comparison with a choice by it, and an approximated function.
+PRODUCT, COMPARISON, FUNCTION = 2, 8, 20
+
+#: Levels of a stage at most, so that a graph of any size is taken apart in little time.
+MOST_LEVELS = 8
+
+
+def stages(graph: fx.Graph) -> list[Stage]:
+    """All steps of a graph but what it is given: each once, behind all that it uses."""
+    levels = _Levels(graph)
+    # Of the first so many levels the least sum of rounds, and the level that the last stage begins behind.
+    best = [(0, 0)]
+    for last in range(1, len(levels.steps)):
+        earliest = max(0, last - MOST_LEVELS)
+        together = _Together(levels, last)
+        sums = [
+            (best[first][0] + together.grown_to(first), first) for first in range(last - 1, earliest - 1, -1)
+        ]
+        best.append(min(sums))
+    bounds = [len(best) - 1]
+    while bounds[-1]:
+        bounds.append(best[bounds[-1]][1])
+    bounds.reverse()
+    found: list[Stage] = [[levels.steps[0]]]
+    for first, last in pairwise(bounds):
+        steps = [node for level in levels.steps[first + 1 : last + 1] for node in level]
+        found += _taken_apart(levels, first, last, steps)
+    return _joined(_bounded(found, graph), graph)
+
+
+def rounds_of(node: fx.Node) -> int:
+    """About how many rounds a step takes."""
+    if not is_call(node) or node.target in LOCAL:
+        return 0
+    if node.target in POOLS:
+        return COMPARISON * sum(math.ceil(math.log2(max(1, size))) for size in _sizes(node))
+    if node.target in REDUCED:
+        return COMPARISON * max(1, math.ceil(math.log2(_reduced(node))))
+    if functions_of(node):
+        return FUNCTION
+    return COMPARISON if node.target in COMPARING else PRODUCT
+
+
+def _sizes(node: fx.Node) -> Sequence[int]:
+    """Of a window, along each dimension."""
+    rank, kernel = POOLS[node.target], node.args[1]
+    sizes: Any = [kernel] if isinstance(kernel, int) else kernel
+    return ([*sizes] * rank)[:rank]
+
+
+def _reduced(node: fx.Node) -> int:
+    source: Any = node.args[0]
+    known = [each.meta["value"] for each in (source, node)]
+    # One of several results says nothing of its shape.
+    before, after = (math.prod(each.shape) if isinstance(each, Value) else 1 for each in known)
+    return max(2, before // max(1, after))
+
+
+class _Levels:
+    """Where each step stands."""
+
+    def __init__(self, graph: fx.Graph) -> None:
+        self.of: dict[fx.Node, int] = {}
+        self.rounds = {node: rounds_of(node) for node in graph.nodes}
+        #: By level, in the graph's order; what takes no round stands at that of the last which it uses.
+        self.steps: list[list[fx.Node]] = [[]]
+        for node in graph.nodes:
+            if node.op == "output":
+                break
+            below = max((self.of[source] for source in node.all_input_nodes), default=0)
+            self.of[node] = level = below + bool(self.rounds[node])
+            if node.op == "call_function":
+                # No level is left out.
+                if level == len(self.steps):
+                    self.steps.append([])
+                self.steps[level].append(node)
+        #: The first level at which something that takes rounds needs a step, itself included.
+        self.needed: dict[fx.Node, float] = {}
+        for node in reversed(graph.nodes):
+            later = min((self.needed[user] for user in node.users), default=math.inf)
+            self.needed[node] = self.of[node] if self.rounds[node] else later
+
+
+class _Together:
+    """What hangs together of some levels, which grow downwards from the last one."""
+
+    def __init__(self, levels: _Levels, last: int) -> None:
+        self._levels, self._last, self._first = levels, last, last
+        self._above: dict[fx.Node, fx.Node] = {}
+        self._rounds: dict[fx.Node, int] = {}
+        self._longest = 0
+
+    def grown_to(self, first: int) -> int:
+        """Takes in all levels behind that one; the rounds of the longest lane then."""
+        levels = self._levels
+        for level in range(self._first, first, -1):
+            steps = [node for node in levels.steps[level] if levels.needed[node] <= self._last]
+            for node in steps:
+                self._above[node], self._rounds[node] = node, levels.rounds[node]
+                self._longest = max(self._longest, levels.rounds[node])
+            for node in steps:
+                for user in node.users:
+                    if user in self._above:
+                        self._tie(node, user)
+        self._first = first
+        return self._longest
+
+    def _tie(self, left: fx.Node, right: fx.Node) -> None:
+        left, right = self.root(left), self.root(right)
+        if left is not right:
+            self._above[right] = left
+            self._rounds[left] += self._rounds.pop(right)
+            self._longest = max(self._longest, self._rounds[left])
+
+    def root(self, node: fx.Node) -> fx.Node:
+        """The same for all that hangs together."""
+        above = self._above
+        while above[node] is not node:
+            above[node] = node = above[above[node]]
+        return node
+
+    def lanes(self, steps: Iterable[fx.Node]) -> tuple[list[Lane], Lane]:
+        """These steps, taken apart; and those that nothing in these levels waits for."""
+        lanes: dict[fx.Node, Lane] = defaultdict(list)
+        left: Lane = []
+        for node in steps:
+            (lanes[self.root(node)] if node in self._above else left).append(node)
+        return list(lanes.values()), left
+
+
+def _taken_apart(levels: _Levels, first: int, last: int, steps: Lane) -> list[Stage]:
+    together = _Together(levels, last)
+    together.grown_to(first)
+    lanes, left = together.lanes(steps)
+    return [lanes, [left]]
+
+
+def _joined(found: list[Stage], graph: fx.Graph) -> list[Stage]:
+    """Stages of one lane behind one another as one, in the graph's order, in which values live shortest."""
+    order = {node: at for at, node in enumerate(graph.nodes)}
+    joined: list[Stage] = []
+    for stage in found:
+        lanes = [sorted(lane, key=order.__getitem__) for lane in stage if lane]
+        if len(lanes) == 1 and joined and len(joined[-1]) == 1:
+            joined[-1] = [sorted(joined[-1][0] + lanes[0], key=order.__getitem__)]
+        elif lanes:
+            joined.append(lanes)
+    return joined
+
+
+def _bounded(found: list[Stage], graph: fx.Graph) -> list[Stage]:
+    """The same stages, apart where their lanes would hold too much at once."""
+    holding, bound = _Holding(graph), most(graph)
+    bounded: list[Stage] = []
+    for stage in found:
+        together: Stage = []
+        needed = 0
+        for lane in stage:
+            own = holding.needed(lane)
+            if together and holding.alive + needed + own > bound:
+                bounded.append(together)
+                holding.end(together)
+                together, needed = [], 0
+            together.append(lane)
+            needed += own
+        bounded.append(together)
+        holding.end(together)
+    return bounded
+
+
+class _Holding:
+    """How many numbers there are between stages, and how many each lane takes besides."""
+
+    def __init__(self, graph: fx.Graph) -> None:
+        self._left = {node: len(node.users) for node in graph.nodes}
+        #: Numbers that are held now.
+        self.alive = 0
+
+    def needed(self, lane: Lane) -> int:
+        """The most that a lane holds of its own; what was there before stays until all lanes have ended."""
+        left: dict[fx.Node, int] = {}
+        own = greatest = 0
+        for node in lane:
+            left[node] = self._left[node]
+            own += size(node)
+            greatest = max(greatest, own + work(node))
+            for source in node.all_input_nodes:
+                if source in left:
+                    left[source] -= 1
+                    own -= 0 if left[source] else size(source)
+        return greatest
+
+    def end(self, stage: Stage) -> None:
+        """Lets all go that nothing behind a stage takes."""
+        steps = [node for lane in stage for node in lane]
+        self.alive += sum(map(size, steps))
+        for node in steps:
+            for source in node.all_input_nodes:
+                self._left[source] -= 1
+                self.alive -= 0 if self._left[source] else size(source)
+            self.alive -= 0 if self._left[node] else size(node)

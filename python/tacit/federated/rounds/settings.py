@@ -1,0 +1,259 @@
+"""What a round does, as a federation agrees on it, and which of it goes together."""
+
+import math
+from dataclasses import dataclass
+
+from tacit.errors import MisuseError
+from tacit.federated.aggregators import AGGREGATORS, ARGUMENTS, Aggregator
+from tacit.federated.naming import counted
+from tacit.federated.privacy.account import Mechanism
+from tacit.federated.privacy.noise import DRAWN, OFF, POWERS, parts
+from tacit.federated.rounds import width
+from tacit.federated.validation import VECTOR_BITS
+from tacit.providers import DEFAULT, PROTOCOLS
+
+#: What is done about norms above the bound.
+BOUNDS = ("none", "refuse", "clip")
+
+#: Servers whose update may be the root of FLTrust.
+ROOTS = ("server-0", "server-1", "server-2")
+
+#: Steps of the geometric median's iteration at most.
+MOST_STEPS = 1000
+
+#: Who may learn a round's result.
+RECIPIENTS = ("all", "clients")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a round does, as a federation agrees on it."""
+
+    #: Under which the servers compute: one that serves federations, see ``tacit.providers``.
+    protocol: str = DEFAULT
+    aggregator: str = "fedavg"
+    #: Of krum and multi-krum: the part of the clients that is supposed to attack, at most; a quarter if not
+    #: given.
+    attackers: float | None = None
+    #: Of multi-krum: of how many vectors it is the mean; of all but the attackers' if not given.
+    chosen: int | None = None
+    #: Of trimmed-mean: the part of the clients that is dropped at each end; a quarter if not given.
+    trimmed: float | None = None
+    #: Of geometric-median: steps of its iteration; by the number of clients if not given.
+    steps: int | None = None
+    #: The norm that a client's update may have, a bound.
+    norm: float = 1.0
+    #: What the servers do about longer ones: "none", "refuse" or "clip".
+    bound: str = "refuse"
+    #: The count of examples beyond which a client does not weigh more. Without it clients weigh 1 or
+    #: less, and more is refused at the client.
+    greatest_weight: float | None = None
+    #: Clients below which a round comes to nothing. A result hides a client only among those that count.
+    minimum_clients: int = 2
+    #: Whether, without noise, a round may reveal the update of a single client.
+    reveals_single: bool = False
+    #: Whose update is the root of FLTrust: a client's number, or a server as in ``ROOTS``.
+    root: int | str | None = None
+    #: How noise is drawn, if any is: "pairs", from the keys of two servers each, or "joint"; see ``noise``.
+    noise: str | None = None
+    #: The noise multiplier: standard deviation, in bounds, of what every server lacks of the noise.
+    sigma: float | None = None
+    #: What a sum with noise is divided by: the expected sum of the weights.
+    divisor: float | None = None
+    #: The probability with which a client that hands in counts, which only it knows: see ``participation``.
+    sampling: float = 1.0
+    result_to: str = "all"
+    #: The client who has the model and hands in nothing, as Flower's server does. Servers have no model then:
+    #: a round is of updates, and its result is what they were combined to.
+    coordinator: int | None = None
+    #: In how many bits numbers travel: 64, or 32 where only a sum counts, see ``width``.
+    word_bits: int = width.WHOLE
+    #: Whether what the servers compute of vectors that they have validated is checked to stay in range.
+    checked: bool = False
+
+    @property
+    def arguments(self) -> dict[str, float]:
+        """What the aggregator is given besides vectors and weights."""
+        found = {name: getattr(self, name) for name in ARGUMENTS}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def mechanism_of(settings: Settings, delta: float, servers: int = len(ROOTS)) -> Mechanism:
+    """What so many servers account for in each round with noise.
+
+    Raises:
+        MisuseError: what cannot be accounted.
+    """
+    assert settings.noise is not None
+    assert settings.sigma is not None
+    lacked = parts(settings.noise, servers)
+    return Mechanism.of(settings.sigma, lacked, settings.sampling, delta, OFF[settings.noise])
+
+
+def check(settings: Settings, chosen: Aggregator) -> None:
+    """Whether settings go together, whoever takes part.
+
+    Raises:
+        MisuseError: they do not, or one is none that can be.
+    """
+    serving = [each.name for each in PROTOCOLS.values() if each.serves_federations]
+    if settings.protocol not in serving:
+        raise MisuseError(
+            f"protocol = {settings.protocol!r} serves no federation; known are {', '.join(serving)}"
+        )
+    if settings.bound not in BOUNDS:
+        raise MisuseError(f"bound = {settings.bound!r}: known are {', '.join(BOUNDS)}")
+    if settings.result_to not in RECIPIENTS:
+        raise MisuseError(f"result_to = {settings.result_to!r}: known are {', '.join(RECIPIENTS)}")
+    _check_positive(settings, "norm", "greatest_weight")
+    _check_arguments(settings, chosen)
+    if settings.minimum_clients < 0:
+        raise MisuseError(f"minimum_clients = {settings.minimum_clients}: it is a count of clients")
+    if chosen.needs_bound and settings.bound == "none":
+        raise MisuseError(
+            f'{chosen.name} takes vectors whose norms are validated: bound = "refuse" or "clip"'
+        )
+    if settings.checked and settings.bound == "none":
+        raise MisuseError(
+            "checked = true is for vectors whose norms are validated: without that a client that lies makes "
+            'any number of the result, and no check tells; take bound = "refuse" or "clip"'
+        )
+    if chosen.needs_root and settings.root is None:
+        raise MisuseError(
+            f"{chosen.name} needs a root: the number of the client that is trusted, or the server, one of "
+            f"{', '.join(ROOTS)}"
+        )
+    if settings.root is not None:
+        _check_root(settings, chosen, settings.root)
+    if settings.coordinator is not None and settings.coordinator == settings.root:
+        raise MisuseError("a root hands in a vector, which the coordinator does not")
+    check_hides(settings)
+    if settings.noise is not None:
+        _check_private(settings, chosen)
+
+
+def _check_arguments(settings: Settings, chosen: Aggregator) -> None:
+    for name, value in settings.arguments.items():
+        if name not in chosen.takes:
+            takers = " and ".join(each.name for each in AGGREGATORS.values() if name in each.takes)
+            raise MisuseError(
+                f"{name} = {value}: {chosen.name} takes no {name}, {takers} "
+                f"{'do' if ' ' in takers else 'does'}; leave it out, or take another aggregator"
+            )
+    for name in ("attackers", "trimmed"):
+        part = getattr(settings, name)
+        if part is not None and not 0 <= part < 1 / 2:
+            raise MisuseError(f"{name} = {part}: it is a part of the clients, from 0 to less than a half")
+    if settings.chosen is not None and settings.chosen < 1:
+        raise MisuseError(f"chosen = {settings.chosen}: it is how many vectors count, 1 or more")
+    if settings.steps is not None and not 1 <= settings.steps <= MOST_STEPS:
+        raise MisuseError(f"steps = {settings.steps}: the iteration takes 1 to {MOST_STEPS} steps")
+
+
+def check_chosen(settings: Settings, clients: int) -> None:
+    """Whether as many vectors as are to count can be there.
+
+    Raises:
+        MisuseError: there are never so many clients.
+    """
+    if settings.chosen is not None and settings.chosen > clients:
+        raise MisuseError(
+            f"chosen = {settings.chosen}, and {counted(clients, 'client')} hand in vectors that count: take "
+            f"{clients} at most"
+        )
+
+
+def _check_root(settings: Settings, chosen: Aggregator, root: int | str) -> None:
+    if isinstance(root, str) and root not in ROOTS:
+        raise MisuseError(f"root = {root!r}: the number of a client, or one of {', '.join(ROOTS)}")
+    if not chosen.needs_root:
+        raise MisuseError(f"root = {root!r}: {chosen.name} takes no root")
+    is_servers = isinstance(root, str)
+    if is_servers and (settings.coordinator is not None or settings.result_to == "clients"):
+        raise MisuseError(
+            f"root = {root!r}: that server learns from the model of each round, which no server has with a "
+            'coordinator or with result_to = "clients"'
+        )
+
+
+def check_hides(settings: Settings) -> None:
+    """Whether a client is hidden in what a round reveals, and how.
+
+    Raises:
+        MisuseError: it is not, and the settings do not say so.
+    """
+    if settings.noise is not None and settings.noise not in DRAWN:
+        raise MisuseError(f"noise = {settings.noise!r}: known are {', '.join(DRAWN)}")
+    if (settings.noise is None) != (settings.sigma is None):
+        raise MisuseError(
+            'noise = "pairs" or "joint" says how it is drawn, sigma how much, in bounds: give both or none'
+        )
+    if settings.noise is None and settings.divisor is not None:
+        raise MisuseError("a divisor is of a sum with noise, and there is no noise: nothing is hidden by it")
+    if settings.noise is None and settings.sampling != 1:
+        raise MisuseError(
+            f"sampling = {settings.sampling}: chance alone hides nobody; it goes with noise and a divisor"
+        )
+    if settings.noise is None and settings.minimum_clients < 2 and not settings.reveals_single:
+        raise MisuseError(
+            f"minimum_clients = {settings.minimum_clients} without noise: a round of one client reveals its "
+            "update; take 2 or more, or say reveals_single = true"
+        )
+
+
+def _check_private(settings: Settings, chosen: Aggregator) -> None:
+    if chosen.sensitivity is None:
+        raise MisuseError(
+            f"{chosen.name} with noise: by how much one client changes its result is not proven, so that no "
+            "noise can be said to hide it; take fedavg"
+        )
+    if settings.bound == "none":
+        raise MisuseError('noise hides a client whose norm is validated: bound = "refuse" or "clip"')
+    if settings.divisor is None:
+        raise MisuseError(
+            "noise without a divisor: give what the sum is divided by, divisor = the sum of the weights that "
+            "is expected, which is public then"
+        )
+    _check_positive(settings, "sigma", "divisor")
+    assert settings.noise is not None
+    assert settings.sigma is not None
+    lowest, highest = (2.0 ** (power - VECTOR_BITS) for power in POWERS[settings.noise])
+    if not lowest <= settings.sigma < highest:
+        raise MisuseError(
+            f'sigma = {settings.sigma:g}: noise = "{settings.noise}" is drawn of standard deviations from '
+            f"{lowest:.3g} to below {highest:g} bounds"
+        )
+
+
+def _check_positive(settings: Settings, *names: str) -> None:
+    """Of those that are given."""
+    for name in names:
+        value = getattr(settings, name)
+        if value is not None and not 0 < value < math.inf:
+            raise MisuseError(f"{name} = {value}: it is a finite number above 0")
+
+
+def check_clients(settings: Settings, chosen: Aggregator, clients: int) -> None:
+    """Whether rounds can be of a federation of so many clients.
+
+    Raises:
+        MisuseError: somebody who is named is none of them, or they are too few or too many.
+    """
+    for name in ("coordinator", "root"):
+        number = getattr(settings, name)
+        if isinstance(number, int) and not 0 <= number < clients:
+            raise MisuseError(f"{name} = {number}; the clients are 0 to {clients - 1}")
+    is_clients = chosen.needs_root and isinstance(settings.root, int)
+    counting = clients - is_clients - (settings.coordinator is not None)
+    chosen.check_count(counting)
+    check_chosen(settings, counting)
+    width.check(settings.word_bits, chosen, settings.bound != "none", clients)
+    least = max(1, settings.minimum_clients)
+    if least > counting:
+        others = [name for name in ("coordinator", "root") if isinstance(getattr(settings, name), int)]
+        besides = f" besides the {' and the '.join(others)}" if others else ""
+        raise MisuseError(
+            f"minimum_clients = {settings.minimum_clients}, and a round needs {least}: {counting} of "
+            f"{counted(clients, 'client')} hand in vectors that count{besides}, so every round would come to "
+            "nothing"
+        )

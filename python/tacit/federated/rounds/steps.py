@@ -1,0 +1,409 @@
+"""A round as a list of steps, each with a client's half, a secret half and a plain reference.
+
+    round_ = Round.of(Settings(aggregator="fedavg", norm=5.0))
+    vector, weight = round_.client(update, count)           # at a client, written out
+    outcome = round_.secret(submitted)                      # at every server, in a session
+    outcome = round_.plain(clients, vectors, weights)       # the same in the clear
+
+Both halves go through the steps in order. (To make rounds of steps is how apple/pfl-research composes its
+own.) A step of one's own is a ``Step``; ``Client`` and ``Server`` take what makes the list, as ``rounds``.
+
+Vectors travel in units of the bound on their norm, with 22 fraction bits, so that what is computed of them
+has a known size; the result is multiplied by the bound when it is plain. Weights are parts of the greatest
+that counts.
+"""
+
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+
+import torch
+
+from tacit import checks, fixed
+from tacit.errors import EncodingError, MisuseError, RangeError
+from tacit.federated import validation
+from tacit.federated.aggregators import Aggregator, Quotient, aggregator
+from tacit.federated.privacy.account import Account
+from tacit.federated.privacy.noise import DRAWN
+from tacit.federated.rounds import width
+from tacit.federated.rounds.client_update import Outgoing, Update
+from tacit.federated.rounds.round_state import Held, Outcome, RoundError, Step
+from tacit.federated.rounds.settings import ROOTS, Settings, check, mechanism_of
+from tacit.federated.rounds.submission import Submitted
+from tacit.federated.validation import VECTOR_BITS
+from tacit.sessions import checked, session
+from tacit.sharings import shares
+from tacit.tensor import SecretTensor
+
+#: What stands among the clients of a round for a server whose vector is the root.
+SERVERS_ROOT = -1
+
+#: Why the secret check refuses a client, as reports say it.
+TOO_LONG = "norm"
+
+
+@dataclass(frozen=True)
+class Select(Step):
+    """A round goes on only with enough clients."""
+
+    minimum: int = 1
+
+    def secret(self, held: Held) -> Held:
+        """No interaction."""
+        held.check_enough(self.minimum)
+        return held
+
+
+@dataclass(frozen=True)
+class Clip(Step):
+    """A client brings its own vector into the bound, in units of it, and its count of examples to 0..1."""
+
+    norm: float
+    #: Where there is none, no weight is above 1.
+    greatest_weight: float | None = None
+    #: Whether longer vectors are shortened; if not, the bound is no more than a unit.
+    shortens: bool = True
+    #: Units that every number is below.
+    limit: float = fixed.Scale(VECTOR_BITS).limit
+
+    def client(self, outgoing: Outgoing) -> Outgoing:
+        """The norm that is left gives rounding its room.
+
+        Raises:
+            EncodingError: a value is NaN, infinite or beyond what can be sent, or the norm is no float64.
+            MisuseError: the weight is not positive, or above 1 where nobody said which one counts in full.
+        """
+        found = outgoing.norm
+        if math.isinf(found):
+            raise EncodingError(
+                f"the norm of what was learned is above {sys.float_info.max:.3g}, so that nothing can be "
+                "made of it: see whether training diverged"
+            )
+        if not 0 < outgoing.weight < math.inf:
+            raise MisuseError(f"an update of weight {outgoing.weight}: weights are positive")
+        if self.greatest_weight is None and outgoing.weight > 1.0:
+            raise MisuseError(
+                f"an update of weight {outgoing.weight:g}, and the rounds have no greatest_weight: in the "
+                "file of all, under [round], greatest_weight = the examples of a client that count at most; "
+                "or leave the weight out, so that all weigh the same"
+            )
+        room = 1.0 - math.sqrt(len(outgoing.change)) * 2.0 ** -(VECTOR_BITS + 1)
+        sent = outgoing.by(room / max(found, self.norm * room) if self.shortens else 1.0 / self.norm)
+        self._check_range(sent)
+        greatest = self.greatest_weight or 1.0
+        shortened = self.norm / found if self.shortens and found > self.norm else 1.0
+        return replace(sent, weight=min(outgoing.weight, greatest) / greatest, shortened=shortened)
+
+    def _check_range(self, sent: Outgoing) -> None:
+        if sent.greatest >= self.limit:
+            values = sent.change.values()
+            place = int(values.abs().argmax())
+            raise EncodingError(
+                f"{sent.change.called(place)} is {float(values[place]):g}; with a bound of "
+                f"{self.norm:g}, magnitudes below {self.limit * self.norm:g} are sent"
+            )
+
+
+@dataclass(frozen=True)
+class Validate(Step):
+    """What servers do about norms above the bound: see ``validation``."""
+
+    bound: str
+    minimum: int = 1
+    #: Whether vectors come multiplied by their weights, so that these bound them too.
+    is_weighted: bool = False
+
+    def secret(self, held: Held) -> Held:
+        """Shows one bit of each client."""
+        if self.bound == "none":
+            return held
+        # A client sends words of any size, which must not end the round: that none wraps unseen is proved.
+        with checks.proved(session()):
+            good, held = self._judged(held)
+        # A server that was shown other bits goes no further: messages carry a hash of this.
+        session().core.note(json.dumps(good.tolist()).encode())
+        return self._passed(held, good)
+
+    def _judged(self, held: Held) -> tuple[torch.Tensor, Held]:
+        assert isinstance(held.vectors, SecretTensor)
+        assert isinstance(held.weights, SecretTensor)
+        if self.bound == "refuse":
+            good = validation.within_bound(held.vectors, held.weights, is_weighted=self.is_weighted)
+            return good, held
+        good, factors, weights = validation.clipped(held.vectors, held.weights, is_weighted=self.is_weighted)
+        return good, replace(held, factors=factors, weights=weights)
+
+    def plain(self, held: Held) -> Held:
+        """By the norms themselves; of those to be shortened, 56 bounds stand for what the servers can still
+        tell."""
+        if self.bound == "none":
+            return held
+        norms, parameters = held.vectors.norm(dim=1), held.vectors.shape[1]
+        good = (held.weights >= 0) & (held.weights <= 1)
+        fits = norms <= held.weights + validation.slack(parameters) / validation.UNIT
+        if self.bound == "refuse":
+            return self._passed(held, good & (norms <= 1) & (fits if self.is_weighted else True))
+        factors = (1.0 - validation.margin(parameters)) / norms.clamp(min=1.0)
+        weights = torch.where(fits, held.weights, 1.0) if self.is_weighted else held.weights
+        good &= norms <= validation.WIDEST / validation.UNIT
+        return self._passed(replace(held, factors=factors, weights=weights), good)
+
+    def _passed(self, held: Held, good: torch.Tensor) -> Held:
+        held = held.passed(good, TOO_LONG)
+        held.check_enough(self.minimum)
+        return held
+
+
+@dataclass(frozen=True)
+class Combine(Step):
+    """An aggregator at work."""
+
+    aggregator: Aggregator
+    #: Whose vector is the root, where the aggregator needs one: a client's number, or a server.
+    root: int | str | None = None
+    #: Clients without the root, of whom there is always one at least.
+    minimum: int = 1
+
+    def client(self, outgoing: Outgoing) -> Outgoing:
+        """Where weights count, the vector is sent multiplied by its own."""
+        return outgoing.by(outgoing.weight) if self.aggregator.is_sum else outgoing
+
+    def secret(self, held: Held) -> Held:
+        """As the aggregator says."""
+        if held.factors is not None:
+            held = self._shortened(held, held.factors)
+        root, held = self._root(held)
+        self.aggregator.check_count(len(held.clients))
+        return replace(held, combined=self.aggregator.of(held.vectors, held.weights, *root))
+
+    def _shortened(self, held: Held, factors: torch.Tensor) -> Held:
+        """Where only the sum counts, one product gives it; otherwise each vector is multiplied."""
+        if self.aggregator.is_sum:
+            return replace(held, vectors=factors.unsqueeze(0) @ held.vectors, factors=None)
+        return replace(held, vectors=factors.unsqueeze(1) * held.vectors, factors=None)
+
+    def _root(self, held: Held) -> tuple[list[torch.Tensor], Held]:
+        if not self.aggregator.needs_root:
+            return [], held
+        number = SERVERS_ROOT if isinstance(self.root, str) else self.root
+        if number not in held.clients:
+            raise RoundError(
+                f"the vector of {self.root}, who is trusted, does not count in this round", held.refused
+            )
+        row = held.clients.index(number)
+        others = [other for other in range(len(held.clients)) if other != row]
+        root, held = held.vectors[row], held.only(others)
+        held.check_enough(max(1, self.minimum))
+        return [root], held
+
+
+@dataclass(frozen=True)
+class Noise(Step):
+    """Gaussian noise on a sum of vectors. It is divided by a public number afterwards: neither the number of
+    clients nor the sum of their weights shows."""
+
+    #: "pairs" or "joint".
+    how: str
+    #: In bounds, of what every server lacks of the noise.
+    deviation: float
+
+    def secret(self, held: Held) -> Held:
+        """See ``noise``."""
+        total = _numerator(held)
+        assert isinstance(total, SecretTensor)
+        return replace(held, combined=DRAWN[self.how](total, self.deviation))
+
+    def plain(self, held: Held) -> Held:
+        """What the result is but for the noise."""
+        return replace(held, combined=_numerator(held))
+
+
+def _numerator(held: Held) -> torch.Tensor:
+    assert isinstance(held.combined, Quotient)
+    return held.combined.numerator
+
+
+@dataclass(frozen=True)
+class Spend(Step):
+    """The account, before anything is revealed: it is written first, so that no failure makes a round
+    free."""
+
+    account: Account
+
+    def secret(self, held: Held) -> Held:
+        """Raises where the budget would be overspent."""
+        self.account.spend()
+        return held
+
+    def plain(self, held: Held) -> Held:
+        """The reference has no account."""
+        return held
+
+
+@dataclass(frozen=True)
+class Reveal(Step):
+    """The one vector of a round becomes plain; after it the divisor where there is a secret one."""
+
+    #: "all", or "clients": the servers keep it secret.
+    to: str = "all"
+
+    def secret(self, held: Held) -> Held:
+        """One round, or none.
+
+        Raises:
+            RoundError: in checked mode, what was computed left its range.
+        """
+        joined = _joined(held)
+        assert isinstance(joined, SecretTensor)
+        try:
+            if self.to == "all":
+                return replace(held, combined=joined.reveal())
+            # Clients hear of no flags: servers know that they hold before anything is sealed.
+            zeros = tuple(torch.zeros(1, dtype=torch.int64) for _ in joined._parts)
+            shares.reveal(session(), zeros, None, joined.flags)
+        except RangeError as failed:
+            raise RoundError(str(failed), held.refused) from None
+        return replace(held, combined=joined)
+
+    def plain(self, held: Held) -> Held:
+        """All is plain."""
+        return replace(held, combined=_joined(held))
+
+
+def _joined(held: Held) -> torch.Tensor:
+    combined = held.combined
+    assert combined is not None
+    return combined.row() if isinstance(combined, Quotient) else combined
+
+
+@dataclass(frozen=True)
+class Round:
+    """Steps, and by how much their result is to be multiplied."""
+
+    steps: Sequence[Step]
+    unit: float
+    #: In how many bits numbers travel.
+    word_bits: int = width.WHOLE
+    #: Whether what is computed is checked.
+    is_checked: bool = False
+
+    @staticmethod
+    def of(
+        settings: Settings, account: Account | None = None, clients: int = 1, servers: int = len(ROOTS)
+    ) -> "Round":
+        """The steps that settings ask for, in the order select, clip, validate, combine, noise, account,
+        reveal. Where numbers travel in 32 bits it must be known how many clients there are, and with noise
+        how many servers draw it.
+
+        Raises:
+            MisuseError: settings that do not go together, or an account of other noise than they ask for.
+        """
+        chosen = aggregator(settings.aggregator)
+        check(settings, chosen)
+        _check_account(settings, account, servers)
+        chosen = chosen.having(**settings.arguments)
+        # Noise alone is a result, and tells nobody that no client counted; else there is none of no vectors.
+        minimum = max(settings.minimum_clients, 1 if settings.noise is None else 0)
+        has_bound = settings.bound != "none"
+        width.check(settings.word_bits, chosen, has_bound, clients)
+        limit = width.limit(settings.word_bits, clients)
+        steps: list[Step] = [
+            Select(minimum),
+            Clip(settings.norm, settings.greatest_weight, has_bound, limit),
+            Validate(settings.bound, minimum, chosen.is_sum),
+            Combine(chosen, settings.root, minimum),
+        ]
+        unit = settings.norm
+        if settings.noise is not None:
+            assert settings.sigma is not None
+            assert settings.divisor is not None
+            assert account is not None
+            steps += [Noise(settings.noise, settings.sigma), Spend(account)]
+            unit /= settings.divisor
+        steps.append(Reveal(settings.result_to))
+        return Round(steps, unit, settings.word_bits, settings.checked)
+
+    def sent(self, outgoing: Outgoing) -> Outgoing:
+        """What a client sends of what it learned, and of its count of examples."""
+        for step in self.steps:
+            made = step.client(outgoing)
+            # Also where a later step makes something new of it.
+            outgoing = replace(made, shortened=min(made.shortened, outgoing.shortened))
+        return outgoing
+
+    def client(self, vector: torch.Tensor, weight: float = 1.0) -> Update:
+        """The same of a vector [parameters], written out."""
+        return self.sent(Outgoing.of(Update(vector, weight))).update()
+
+    def secret(self, submitted: Submitted) -> Outcome:
+        """What every server does with what clients sent.
+
+        Raises:
+            MisuseError: the vectors have another scale than clients send, or are too many.
+            RoundError: too few clients count, or not the root.
+        """
+        scale = width.scale(self.word_bits)
+        if {submitted.vectors._scale, submitted.weights._scale} != {scale}:
+            raise MisuseError(f"clients' vectors and weights have {scale.bits} fraction bits")
+        held = Held(tuple(submitted.clients), submitted.vectors, submitted.weights)
+        mode = checked() if self.is_checked else nullcontext()
+        with session().at_scale(fixed.Scale(VECTOR_BITS)), mode:
+            for step in self.steps:
+                held = step.secret(held)
+        return self._outcome(held, submitted.vectors.shape[1])
+
+    def plain(self, clients: Sequence[int], vectors: torch.Tensor, weights: torch.Tensor) -> Outcome:
+        """The reference: the same on plain vectors and weights as clients send them, without noise."""
+        held = Held(tuple(clients), vectors, weights)
+        for step in self.steps:
+            held = step.plain(held)
+        return self._outcome(held, vectors.shape[1])
+
+    def _outcome(self, held: Held, parameters: int) -> Outcome:
+        combined = held.combined
+        assert isinstance(combined, torch.Tensor)
+        if isinstance(combined, SecretTensor):
+            return Outcome(None, combined, held.clients, held.refused)
+        return Outcome(self.opened(combined, parameters, held.refused), None, held.clients, held.refused)
+
+    def opened(
+        self, revealed: torch.Tensor, parameters: int, refused: Mapping[int, str] | None = None
+    ) -> torch.Tensor:
+        """The combined update, of what was opened, by whoever sees it.
+
+        Raises:
+            RoundError: the weights add up to nothing, with those who were refused.
+        """
+        if len(revealed) > parameters:
+            if not bool(revealed[-1] > 0):
+                raise RoundError(
+                    f"the weights of those who count add up to {float(revealed[-1]):g}, so that there is no "
+                    "mean of theirs",
+                    refused,
+                )
+            return Quotient(revealed[:-1], revealed[-1]).divided().mul_(self.unit)
+        return revealed * self.unit
+
+
+def _check_account(settings: Settings, account: Account | None, servers: int) -> None:
+    """Whether an account is of the noise that is added."""
+    if settings.noise is None:
+        if account is not None:
+            raise MisuseError("an account of what is spent goes with noise, and these rounds have none")
+        return
+    if account is None:
+        raise MisuseError("noise goes with an account of what is spent")
+    right = mechanism_of(settings, account.mechanism.delta, servers)
+    if account.mechanism != right:
+        raise MisuseError(
+            f"the account is of {account.mechanism}, and these rounds are of {right}: make the account of "
+            "mechanism_of(settings, delta)"
+        )
+
+
+#: What makes a round of settings, an account and the number of clients: ``Round.of``, or what puts steps of
+#: one's own among the usual ones.
+Rounds = Callable[[Settings, Account | None, int], Round]

@@ -1,0 +1,405 @@
+"""``federation.toml``: who the servers and clients are, and what a round does.
+
+    name = "digits"                            # all must have the same
+    timeout = 60                               # optional, seconds: longest wait for one message
+    model = "start.pt"                         # optional: where servers find the parameters to begin from
+
+    [[server]]                                 # three of them; the order counts
+    address = "alice.example:7400"             # where the other servers reach it
+    clients = "alice.example:7500"             # where clients reach it
+    listen = "0.0.0.0:7400"                    # optional: where it listens, if elsewhere
+    listen_for_clients = "0.0.0.0:7500"        # optional
+    certificate = "server-0.pem"               # relative to this file
+    key = "server-0.key"                       # optional, needed by itself; by default beside the certificate
+
+    [clients]
+    count = 16                                 # clients are numbered from 0
+    certificate = "client-{number}.pem"        # optional; of each of them
+
+    [round]
+    seconds = 60                               # in which clients may submit
+    protocol = "replicated"                    # the servers'; this and all else is optional: see ``settings``
+    aggregator = "fedavg"                      # some take more: attackers, chosen, trimmed, steps
+    bound = "refuse"                           # what is longer than the norm: "clip" shortens it
+    norm = 3.0
+    minimum_clients = 2
+    word_bits = 64                             # 32 halves the upload of a mean with bound = "none"
+    checked = false                            # whether what servers compute is checked to stay in range
+
+    [privacy]                                  # only with noise and divisor in [round]
+    delta = 1e-5
+    budget = 8.0                               # optional: the ε against a server that may be spent
+
+Servers need the certificates of all; a client needs those of the servers and its own, with its key.
+"""
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from tacit import _core
+from tacit.errors import MisuseError, SetupError, cause
+from tacit.federated.aggregators import described
+from tacit.federated.rounds.settings import Settings, check, check_clients, mechanism_of
+
+#: Servers of a federation.
+SERVERS = 3
+
+#: What the parameters to begin from are called beside a file that does not name them.
+START = "start.pt"
+
+#: The δ of accounts where a file has none.
+DELTA = 1e-5
+
+#: Clients of a federation at most.
+MOST_CLIENTS = 4096
+
+#: Longest time that a round may give its clients, and longest timeout: a day.
+LONGEST = 86_400.0
+
+#: A host, by name or number, and a port.
+_ADDRESS = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^\s:\[\]]+):\d{1,5}")
+
+#: What a table may hold, and of what kind.
+Kinds = Mapping[str, type | tuple[type, ...]]
+
+_NUMBER = (int, float)
+_TOP: Kinds = {
+    "name": str,
+    "timeout": _NUMBER,
+    "model": str,
+    "server": list,
+    "clients": dict,
+    "round": dict,
+    "privacy": dict,
+}
+_SERVER: Kinds = {
+    "address": str,
+    "clients": str,
+    "listen": str,
+    "listen_for_clients": str,
+    "certificate": str,
+    "key": str,
+}
+_CLIENTS: Kinds = {"count": int, "certificate": str}
+_PRIVACY: Kinds = {"delta": _NUMBER, "budget": _NUMBER}
+_KINDS_OF_SETTINGS: dict[str, type | tuple[type, ...]] = {
+    "protocol": str,
+    "aggregator": str,
+    "bound": str,
+    "noise": str,
+    "result_to": str,
+    "chosen": int,
+    "steps": int,
+    "minimum_clients": int,
+    "reveals_single": bool,
+    "root": (int, str),
+    "coordinator": int,
+    "word_bits": int,
+    "checked": bool,
+}
+_ROUND: Kinds = {
+    "seconds": _NUMBER,
+    **{each.name: _KINDS_OF_SETTINGS.get(each.name, _NUMBER) for each in fields(Settings)},
+}
+_NAMES = {
+    str: "a text",
+    bool: "true or false",
+    int: "a whole number",
+    _NUMBER: "a number",
+    (int, str): "a whole number or a text",
+    list: "tables",
+    dict: "a table",
+}
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server as the file has it."""
+
+    address: str
+    clients: str
+    listen: str
+    listen_for_clients: str
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True)
+class Federation:
+    """A checked configuration."""
+
+    path: Path
+    name: str
+    timeout: float
+    servers: tuple[Server, ...]
+    clients: int
+    seconds: float
+    settings: Settings
+    delta: float
+    budget: float | None
+    #: The parameters to begin from, where the file names them or they lie beside it.
+    model: Path | None
+    _client: str
+
+    @staticmethod
+    def read(path: str | Path) -> "Federation":
+        """Reads and checks a file.
+
+        Raises:
+            SetupError: what is wrong with it, and where.
+        """
+        path = Path(path)
+        try:
+            document = tomllib.loads(path.read_text())
+        except OSError as error:
+            raise SetupError(
+                f"cannot read {path}: {cause(error)}; give the path of the federation's file"
+            ) from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise SetupError(f"{path}: {_in_words(error)}") from None
+        return _Reading(path).federation(document)
+
+    @property
+    def submitting(self) -> int:
+        """Clients who hand in vectors: all but the coordinator."""
+        return self.clients - (self.settings.coordinator is not None)
+
+    def certificates_of_servers(self) -> list[str]:
+        """PEM texts, in order."""
+        return [
+            certificate_in(server.certificate, f"server {number}")
+            for number, server in enumerate(self.servers)
+        ]
+
+    def certificates_of_clients(self) -> list[str]:
+        """PEM texts, by number."""
+        return [
+            certificate_in(self.certificate_of(number), f"client {number}") for number in range(self.clients)
+        ]
+
+    def certificate_of(self, client: int) -> Path:
+        """Where a client's certificate lies.
+
+        Raises:
+            MisuseError: there is no such client.
+        """
+        if not isinstance(client, int):
+            raise MisuseError(f"the number of a client is a whole number, not {client!r}")
+        if not 0 <= client < self.clients:
+            raise MisuseError(f"client {client} does not exist: the clients are 0 to {self.clients - 1}")
+        return self.path.parent / self._client.replace("{number}", str(client))
+
+    def identity_of(self, client: int) -> tuple[str, str]:
+        """A client's own certificate and private key, PEM."""
+        certificate = self.certificate_of(client)
+        return certificate_in(certificate, f"client {client}"), _core.read_private_key(
+            str(certificate.with_suffix(".key"))
+        )
+
+    def server(self, number: int) -> Server:
+        """One of the servers.
+
+        Raises:
+            MisuseError: there is no such server.
+        """
+        if not isinstance(number, int):
+            raise MisuseError(f"the number of a server is a whole number, not {number!r}")
+        if not 0 <= number < SERVERS:
+            raise MisuseError(f"server {number} does not exist: the servers are 0 to {SERVERS - 1}")
+        return self.servers[number]
+
+
+def text_of(
+    name: str,
+    addresses: Sequence[tuple[str, str]],
+    clients: int,
+    settings: Settings,
+    *,
+    seconds: float = 60.0,
+    timeout: float = 60.0,
+    privacy: Mapping[str, float] | None = None,
+) -> str:
+    """A file that :meth:`Federation.read` takes, with the certificates beside it that ``tacit federated
+    certificates`` makes.
+
+    Args:
+        name: of the federation.
+        addresses: of each server, where the others reach it and where clients do.
+        clients: how many.
+        settings: what a round does.
+        seconds: in which clients may submit.
+        timeout: longest wait for one message, in seconds.
+        privacy: the table of that name.
+    """
+    lines = [*_entries({"name": name, "timeout": timeout})]
+    for number, (address, for_clients) in enumerate(addresses):
+        server = {"address": address, "clients": for_clients, "certificate": f"server-{number}.pem"}
+        lines += ["[[server]]", *_entries(server)]
+    lines += ["[clients]", *_entries({"count": clients})]
+    lines += ["[round]", *_entries({"seconds": seconds, **vars(settings)})]
+    if privacy is not None:
+        lines += ["[privacy]", *_entries(privacy)]
+    return "\n".join(lines) + "\n"
+
+
+def _entries(table: Mapping[str, Any]) -> list[str]:
+    """Texts, numbers and truth are written in TOML as in JSON; what is not there is left out."""
+    return [
+        f"{name} = {json.dumps(value, ensure_ascii=False)}"
+        for name, value in table.items()
+        if value is not None
+    ]
+
+
+def _in_words(error: ValueError) -> str:
+    """What is wrong with a file that is no TOML, by its line."""
+    if isinstance(error, UnicodeDecodeError):
+        said = "it is not text in UTF-8"
+    else:
+        found = re.fullmatch(r"(.*) \(at line (\d+), column \d+\)", str(error))
+        said = f"line {found[2]}: {found[1]}" if found else str(error)
+    return f"{said}; docs/federated.md has an example"
+
+
+class _Reading:
+    """A file that is being checked."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def wrong(self, reason: str) -> SetupError:
+        return SetupError(f"{self.path}: {reason}")
+
+    def federation(self, document: dict[str, Any]) -> Federation:
+        top = self.table("the file", document, _TOP, ("name", "server", "clients"))
+        servers = tuple(self.server(number, each) for number, each in enumerate(top["server"]))
+        if len(servers) != SERVERS:
+            raise self.wrong(f"{len(servers)} [[server]] tables; a federation has {SERVERS}")
+        clients = self.table("[clients]", top["clients"], _CLIENTS, ("count",))
+        if not 1 <= clients["count"] <= MOST_CLIENTS:
+            raise self.wrong(f"[clients]: count = {clients['count']}; a federation has 1 to {MOST_CLIENTS}")
+        certificate = clients.get("certificate", "client-{number}.pem")
+        if clients["count"] > 1 and "{number}" not in certificate:
+            raise self.wrong('[clients]: certificate holds "{number}", which stands for each client\'s')
+        rounds = dict(self.table("[round]", top.get("round", {}), _ROUND))
+        privacy = self.table("[privacy]", top.get("privacy", {}), _PRIVACY)
+        seconds = rounds.pop("seconds", 60.0)
+        self.duration("[round]: seconds", seconds)
+        timeout = top.get("timeout", 60.0)
+        self.duration("timeout", timeout)
+        settings = self.settings(rounds, clients["count"])
+        self.privacy("privacy" in top, privacy, settings)
+        return Federation(
+            path=self.path,
+            name=top["name"],
+            timeout=float(timeout),
+            servers=servers,
+            clients=clients["count"],
+            seconds=float(seconds),
+            settings=settings,
+            delta=privacy.get("delta", DELTA),
+            budget=privacy.get("budget"),
+            model=self.model(top.get("model")),
+            _client=certificate,
+        )
+
+    def privacy(self, is_wanted: bool, privacy: dict[str, Any], settings: Settings) -> None:
+        """Whether there is what the account needs, and nothing is claimed that nobody does."""
+        if is_wanted and settings.noise is None:
+            raise self.wrong("[privacy] without noise in [round]: nothing would be hidden by it")
+        budget = privacy.get("budget")
+        if budget is not None and not 0 < budget < math.inf:
+            raise self.wrong(f"[privacy]: budget = {budget}; it is an ε above 0, of all rounds together")
+        if settings.noise is None or settings.sigma is None:
+            return
+        try:
+            mechanism_of(settings, privacy.get("delta", DELTA))
+        except MisuseError as error:
+            where = "[privacy]" if str(error).startswith("δ") else "[round]"
+            raise self.wrong(f"{where}: {error}") from None
+
+    def settings(self, rounds: dict[str, Any], clients: int) -> Settings:
+        """What a round does, if that hides clients and can be done for so many."""
+        settings = Settings(**rounds)
+        try:
+            chosen = described(settings.aggregator)
+            check(settings, chosen)
+            check_clients(settings, chosen, clients)
+        except MisuseError as error:
+            raise self.wrong(f"[round]: {error}") from None
+        return settings
+
+    def table(self, where: str, found: Any, kinds: Kinds, needed: tuple[str, ...] = ()) -> dict[str, Any]:
+        """A table that holds what it may, of the right kinds, and what it must."""
+        if not isinstance(found, dict):
+            raise self.wrong(f"{where} is a table")
+        for name, value in found.items():
+            if name not in kinds:
+                raise self.wrong(f"{where} has no {name!r}; it may have {', '.join(kinds)}")
+            kind = kinds[name]
+            # A bool is an int to Python.
+            if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+                raise self.wrong(f"{where}: {name} = {value!r} is not {_NAMES[kind]}")
+        for name in needed:
+            if name not in found:
+                raise self.wrong(f"{where} lacks {name!r}")
+        return found
+
+    def server(self, number: int, found: Any) -> Server:
+        table = self.table(f"[[server]] {number}", found, _SERVER, ("address", "clients", "certificate"))
+        for name in ("address", "clients", "listen", "listen_for_clients"):
+            if name in table and not _ADDRESS.fullmatch(table[name]):
+                raise self.wrong(
+                    f"[[server]] {number}: {name} = {table[name]!r}; it is a host and a port, as "
+                    '"alice.example:7400"'
+                )
+        certificate = self.path.parent / table["certificate"]
+        return Server(
+            address=table["address"],
+            clients=table["clients"],
+            listen=table.get("listen", table["address"]),
+            listen_for_clients=table.get("listen_for_clients", table["clients"]),
+            certificate=certificate,
+            key=self.path.parent / table["key"] if "key" in table else certificate.with_suffix(".key"),
+        )
+
+    def model(self, named: str | None) -> Path | None:
+        """Where the parameters to begin from lie; servers alone need them."""
+        if named is not None:
+            return self.path.parent / named
+        beside = self.path.parent / START
+        return beside if beside.exists() else None
+
+    def duration(self, what: str, seconds: float) -> None:
+        if not 0 < seconds <= LONGEST:
+            raise self.wrong(
+                f"{what} = {seconds}; it is a number of seconds above 0 and at most {LONGEST:.0f}"
+            )
+
+
+def certificate_in(path: Path, whose: str) -> str:
+    """The certificate of a server or a client, PEM, as links are made with; whatever its dates are.
+
+    Raises:
+        SetupError: it cannot be read, or is of a kind that is refused whenever it is shown.
+    """
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = cause(error) if isinstance(error, OSError) else "it is no text"
+        raise SetupError(
+            f"cannot read {path}, the certificate of {whose}: {reason}; ask for it, or make one by `tacit "
+            "federated certificates`"
+        ) from None
+    try:
+        _core.check_certificate(text, f"{path}, the certificate of {whose},", whose.startswith("client"))
+    except SetupError as error:
+        said = str(error).replace("`tacit certificates`", "`tacit federated certificates`")
+        raise SetupError(said) from None
+    return text

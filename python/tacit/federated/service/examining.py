@@ -1,0 +1,187 @@
+"""Whether a federation is possible, thing by thing, for ``tacit doctor``: its file, certificates, keys, what
+a server keeps, and who is there. Servers are to each other what parties are, and are examined as those."""
+
+import json
+import socket
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tacit import _core
+from tacit.errors import SetupError, TacitError, cause
+from tacit.federated.naming import of_servers
+from tacit.federated.rounds.settings import mechanism_of
+from tacit.federated.service.config import Federation, certificate_in
+from tacit.federated.service.startup import account_of, latest_of
+
+#: Seconds for what needs none, as nobody is looked for.
+LITTLE = 0.1
+
+
+class Found(NamedTuple):
+    """One thing that was looked at; a remedy where it is not well."""
+
+    check: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+
+
+class Member(NamedTuple):
+    """Of a session as which something is examined."""
+
+    address: str
+    certificate: Path
+    key: Path | None = None
+
+
+def examine(config: str, server: int | None, client: int | None, wait: float) -> list[Found]:
+    """All checks of a federation's file; as one of its members, what that one needs, and whom it reaches
+    within ``wait`` seconds.
+
+    Raises:
+        MisuseError: there is no such server or client.
+    """
+    try:
+        federation = Federation.read(config)
+    except TacitError as error:
+        return [Found("configuration", False, str(error), "correct it; docs/federated.md has an example")]
+    found = [Found("configuration", True, _summary(federation))]
+    if server is not None:
+        federation.server(server)
+    servers = [(f"server {at}", each.certificate, each.key) for at, each in enumerate(federation.servers)]
+    clients = [
+        (f"client {at}", certificate, certificate.with_suffix(".key"))
+        for at in ([client] if client is not None else range(federation.clients))
+        for certificate in [federation.certificate_of(at)]
+    ]
+    own = (
+        None
+        if server is None and client is None
+        else f"client {client}"
+        if server is None
+        else f"server {server}"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        _core.write_certificates(["examined-by"], folder)
+        other = Path(folder) / "examined-by.pem"
+        for name, certificate, key in [*servers, *clients]:
+            found += _files(name, certificate, key if key.exists() or name == own else None, other)
+        if server is not None:
+            found += _as_server(federation, server, wait)
+    if client is not None:
+        found += [_reached(at, each.clients, wait) for at, each in enumerate(federation.servers)]
+    return found
+
+
+def _summary(federation: Federation) -> str:
+    settings = federation.settings
+    noise = (
+        ""
+        if settings.sigma is None
+        else f", noise of {mechanism_of(settings, federation.delta).noise_to_server:g}"
+    )
+    return (
+        f"{federation.name}: {federation.clients} clients, {settings.aggregator}{noise}; "
+        f"{federation.seconds:g} s "
+        f"for what clients hand in, timeout {federation.timeout:g} s"
+    )
+
+
+def _files(name: str, certificate: Path, key: Path | None, other: Path) -> list[Found]:
+    """A member's certificate, and its key where it is here."""
+    check = f"certificate of {name}"
+    try:
+        certificate_in(certificate, name)
+    except SetupError as error:
+        detail, _, remedy = str(error).partition("; ")
+        return [Found(check, False, detail.removeprefix("setup: "), remedy)]
+    here = Member("127.0.0.1:1", other, other.with_suffix(".key"))
+    checks = _session([here, Member("127.0.0.1:2", certificate.absolute())], None, LITTLE)
+    dates = checks["certificate of party 1"]
+    if not dates.ok:
+        return [Found(check, False, f"{certificate}: {dates.detail}", _federated(dates.remedy))]
+    found = [Found(check, True, dates.detail)]
+    if key is not None:
+        members = [
+            Member("127.0.0.1:1", certificate.absolute(), key.absolute()),
+            Member("127.0.0.1:2", other),
+        ]
+        fits = _session(members, None, LITTLE)["key of party 0"]
+        detail = fits.detail if fits.ok else f"{key}: {_unnamed(fits.detail)}"
+        found.append(Found(f"key of {name}", fits.ok, detail, _federated(fits.remedy)))
+    return found
+
+
+def _as_server(federation: Federation, number: int, wait: float) -> list[Found]:
+    """What a server keeps, where it listens, and who of the others is there."""
+    found = []
+    own = federation.server(number)
+    for check, file in (("latest round", latest_of), ("account", account_of)):
+        try:
+            kept = file(federation, number)
+            if kept is not None:
+                found.append(Found(check, True, f"{kept.path} can be gone on from"))
+        except TacitError as error:
+            found.append(Found(check, False, str(error)))
+    members = [
+        Member(each.address, each.certificate.absolute(), each.key.absolute() if at == number else None)
+        for at, each in enumerate(federation.servers)
+    ]
+    for check, each in _session(members, number, wait, own.listen, federation.settings.protocol).items():
+        if check == "listening" or check.startswith(("address", "party", "clock")):
+            detail, remedy = of_servers(each.detail), of_servers(each.remedy)
+            found.append(Found(of_servers(check), each.ok, detail, _federated(remedy)))
+    try:
+        listener = _core.Listener(own.listen_for_clients)
+        found.append(Found("listening for clients", True, f"can, on {listener.address}"))
+    except TacitError as error:
+        found.append(Found("listening for clients", False, str(error)))
+    return found
+
+
+def _reached(server: int, address: str, wait: float) -> Found:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), max(wait, 0.1)).close()
+    except ConnectionRefusedError:
+        return Found(f"server {server}", True, f"its machine answers; nobody listens at {address} yet")
+    except OSError as error:
+        return Found(
+            f"server {server}",
+            False,
+            f"nothing answers at {address}: {cause(error)}",
+            "check the address, the firewalls and the network between",
+        )
+    return Found(f"server {server}", True, f"listens at {address}")
+
+
+def _session(
+    members: Sequence[Member],
+    own: int | None,
+    wait: float,
+    listen: str | None = None,
+    protocol: str = "additive",
+) -> dict[str, Found]:
+    """What is found of a session of these, by what was looked at."""
+    lines = [f"protocol = {json.dumps(protocol)}"]
+    for at, member in enumerate(members):
+        entries = {"address": member.address, "certificate": str(member.certificate)}
+        if at == own and listen is not None:
+            entries["listen"] = listen
+        entries["key"] = str(member.key or member.certificate.with_suffix(".none"))
+        lines += ["[[party]]", *(f"{name} = {json.dumps(value)}" for name, value in entries.items())]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "parties.toml"
+        path.write_text("\n".join(lines))
+        return {each[0]: Found(*each) for each in _core.examine(str(path), own, False, wait)}
+
+
+def _unnamed(detail: str) -> str:
+    """Without the number that a member has in what it is examined as."""
+    return detail.replace("of party 0", "here").replace("of party 1", "here")
+
+
+def _federated(remedy: str) -> str:
+    return remedy.replace("`tacit certificates`", "`tacit federated certificates`")

@@ -1,0 +1,196 @@
+"""The three servers of a federation as processes of this machine, for clients who call them over TLS.
+
+They are servers as anywhere: with certificates, a configuration in a folder, and accounts beside it. Only
+where they listen they say themselves, so that ports are free; and each tells its parent of every round.
+"""
+
+import os
+import pickle
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+
+from tacit import _core
+from tacit.errors import PeerError, SetupError, TacitError, cause
+from tacit.federated.rounds.settings import Settings
+from tacit.federated.service.config import SERVERS, text_of
+from tacit.federated.service.server import Report
+from tacit.meter import Reading
+from tacit.parties import processes
+from tacit.parties.launch import first_cause, named
+from tacit.parties.processes import Child
+
+#: Seconds in which servers that fail say so, after their clients have heard of it.
+PARTING = 15.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What servers are to do, and for how many clients."""
+
+    clients: int
+    settings: Settings
+    #: The parameters to begin from, in a row.
+    start: torch.Tensor
+    rounds: int
+    #: In which clients may submit.
+    seconds: float
+    delta: float = 1e-5
+
+
+@dataclass(frozen=True)
+class Told:
+    """A round as one server tells of it."""
+
+    report: Report
+    #: Between the servers.
+    cost: Reading
+    threat_model: str
+
+
+class Servers:
+    """The three processes, from when they are entered until they are left.
+
+    with Servers(folder, plan) as servers:
+        client = Client(servers.config, number=0)
+    """
+
+    def __init__(self, folder: Path, plan: Plan) -> None:
+        """With a folder for certificates, configuration and accounts."""
+        self.config = folder / "federation.toml"
+        self._plan = plan
+        self._children: list[Child] = []
+        #: What each has told and nobody has asked for yet.
+        self._told: list[deque[Told]] = [deque() for _ in range(SERVERS)]
+
+    def __enter__(self) -> Self:
+        """Starts them.
+
+        Raises:
+            SetupError: a process does not start, or the folder cannot be written to.
+        """
+        threads = max(1, (os.cpu_count() or 1) // SERVERS)
+        try:
+            for number in range(SERVERS):
+                self._children.append(
+                    Child(number, f"server {number}", threads, "tacit.federated.service.worker")
+                )
+            self._write([processes.begun(child) for child in self._children])
+            start = self._plan.start.detach().to(torch.float32).contiguous().numpy().tobytes()
+            for child in self._children:
+                child.send((str(self.config), child.party, threads, start, self._plan.rounds))
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        """Ends them. Where clients failed since a server did, it is that one's error which is raised."""
+        try:
+            known = [child.result[1] for child in self._children if child.result is not None]
+            if isinstance(error, TacitError) and error not in known:
+                self._raise_cause()
+        finally:
+            self._end()
+
+    def told(self) -> list[Told]:
+        """What each tells of the next round, when it is over.
+
+        Raises:
+            Exception: the first of a server that failed, with its name.
+        """
+        for child, told in zip(self._children, self._told, strict=True):
+            while not told:
+                self._hear(child)
+        return [told.popleft() for told in self._told]
+
+    def check(self) -> None:
+        """Does nothing while all servers are well.
+
+        Raises:
+            Exception: the first of a server that failed, with its name.
+        """
+        for child in self._children:
+            if child.process.receiving.poll():
+                self._hear(child)
+
+    def _write(self, addresses: Sequence[tuple[str, str]]) -> None:
+        """The folder's files."""
+        plan, folder = self._plan, self.config.parent
+        names = [f"server-{number}" for number in range(SERVERS)]
+        names += [f"client-{number}" for number in range(plan.clients)]
+        _core.write_certificates(names, str(folder))
+        privacy = None if plan.settings.noise is None else {"delta": plan.delta}
+        text = text_of(
+            "on one machine", addresses, plan.clients, plan.settings, seconds=plan.seconds, privacy=privacy
+        )
+        try:
+            self.config.write_text(text)
+        except OSError as error:
+            raise SetupError(f"cannot write {self.config}: {cause(error)}") from None
+
+    def _hear(self, child: Child) -> None:
+        """Waits for what it tells next."""
+        if not self._take(child):
+            self._raise_cause()
+            raise PeerError(f"{child.name} ended before its rounds were over")
+
+    def _take(self, child: Child) -> bool:
+        """Keeps what it tells next; whether it still runs."""
+        if child.result is not None:
+            return False
+        try:
+            message: Any = child.receive()
+        except PeerError as error:
+            # Before all that others report: their errors are its consequences.
+            child.result = None, error, 0.0
+            return False
+        if isinstance(message, bytes):
+            self._told[child.party].append(pickle.loads(message))
+            return True
+        succeeded, at, payload = message
+        child.result = (None, None if succeeded else _error(*payload), at)
+        return False
+
+    def _raise_cause(self) -> None:
+        """Raises what ended the first server, if any fails soon."""
+        until = time.monotonic() + PARTING
+        while (running := [child for child in self._children if child.result is None]) and not self._own():
+            ready = wait([child.process.receiving for child in running], max(0.0, until - time.monotonic()))
+            if not ready:
+                break
+            for child in running:
+                if child.process.receiving in ready:
+                    self._take(child)
+        results = [child.result or (None, None, 0.0) for child in self._children]
+        blamed = first_cause([error for _, error, _ in results], [at for _, _, at in results])
+        if blamed is not None:
+            error = results[blamed][1]
+            assert error is not None
+            raise named(error, f"server {blamed}")
+
+    def _own(self) -> bool:
+        """Whether a server failed by itself, and not since another one did."""
+        results = [child.result for child in self._children if child.result is not None]
+        return any(error is not None and not isinstance(error, PeerError) for _, error, _ in results)
+
+    def _end(self) -> None:
+        for child in self._children:
+            child.process.end()
+
+
+def _error(error: BaseException | str, trace: str) -> BaseException:
+    """What a server raised, with where."""
+    if not isinstance(error, BaseException):
+        error = RuntimeError(error)
+    error.add_note(trace)
+    return error

@@ -1,0 +1,305 @@
+"""The model that a server keeps in a file, so that servers that start again go on where they were.
+
+The file is what ``torch.save`` writes of the parameters. The archive's comment names the
+federation, and says how many of its rounds had ended and which was the last.
+
+A server writes the model of a round beside this file first (``.N.next``). Then the servers confirm
+the round to each other. After that the new file takes the old one's place, and only then do clients
+hear of the round:
+
+- If any server has put a model in its place, all three have that model, whole, in one of the two
+  files.
+- If none has, no client has heard of the round. All three still have the model before it, or what
+  they began from if it was the first.
+
+So whenever servers end, there is a latest model that all three have. ``agreed`` finds it when they
+start again. A model counts only if all three have the same one.
+"""
+
+import io
+import json
+import warnings
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from tacit import _core, checksums, lasting
+from tacit.errors import DeviationError, SetupError, cause, printable
+from tacit.federated.naming import counted
+from tacit.federated.rounds.states import State, in_a_row, in_form, named
+from tacit.federated.service.exchange import content_of
+from tacit.federated.service.round_store import ANEW
+
+#: Of the checksum.
+KIND = "model"
+
+#: Ends the name of a model that the other servers may lack.
+NEXT = ".next"
+
+#: Characters of a hash that are shown.
+SHOWN = 12
+
+#: Models that a server announces at most: its file, and the one beside it.
+MOST_MODELS = 2
+
+
+class Kept(NamedTuple):
+    """A model, and where it stands in the federation."""
+
+    model: State
+    #: Rounds of the federation that ended before it.
+    ended: int
+    #: The last of them; 0 where there is none.
+    round: int
+    #: The BLAKE3 hash of its values.
+    digest: str
+
+    @staticmethod
+    def of(model: State, ended: int = 0, number: int = 0, *, is_alike: bool = False) -> "Kept":
+        """With its digest. With ``is_alike`` all models of one size have the same digest: then only
+        the size counts.
+        """
+        row = in_a_row(model).to(torch.float32)
+        row = torch.zeros_like(row) if is_alike else row
+        return Kept(model, ended, number, _core.blake3(content_of(row).tobytes()))
+
+
+class Models:
+    """A server's file, and the one beside it."""
+
+    def __init__(self, path: Path, server: int = 0, federation: str = "") -> None:
+        """Reads what is there.
+
+        Args:
+            path: of the file.
+            server: whose it is; on one machine all three may name one file.
+            federation: the name of the federation whose models these are.
+
+        Raises:
+            SetupError: a file cannot be read, is damaged, or is no model of this federation.
+        """
+        # If it is a link, the file that it leads to is the one that is replaced.
+        path = path.resolve()
+        self.path, self.beside = path, path.with_name(f"{path.name}.{server}{NEXT}")
+        self.federation = federation
+        self.settled = _read(path, federation)
+        self.pending = _read(self.beside, federation)
+        self._form: State | None = None
+
+    @property
+    def kept(self) -> list[Kept]:
+        """The models that are there, the latest first."""
+        found = [each for each in (self.pending, self.settled) if each is not None]
+        return sorted(found, key=lambda each: -each.ended)
+
+    def begin(self, chosen: Kept) -> None:
+        """Goes on with one of the models that are there, or with the start. No other one stays."""
+        if self.pending is not None and chosen is self.pending:
+            self.settle()
+        self.discard()
+        self._form = chosen.model
+
+    def check_room(self) -> None:
+        """Checks that the disk has room for the model of the next round. Without it a round ends
+        too late: it has cost clients their work, and a part of the budget.
+
+        Raises:
+            SetupError: the disk is full.
+        """
+        assert self._form is not None
+        size = sum(value.nbytes for value in named(self._form).values())
+        lasting.check_room(self.path, size, "the model of the next round to")
+
+    def pend(self, ended: int, number: int, row: torch.Tensor) -> None:
+        """Writes what a round came to, beside the model before it.
+
+        Raises:
+            SetupError: it cannot be written.
+        """
+        assert self._form is not None
+        content = to_bytes(Kept.of(in_form(row, self._form), ended, number), self.federation)
+        try:
+            lasting.write(self.beside, content, f"the model of round {number} to")
+        except SetupError as error:
+            kept = "the model before it" if self.path.exists() else "what servers began from"
+            raise SetupError(f"{error}; nothing else was lost, {kept} is as it was") from None
+
+    def settle(self) -> None:
+        """Puts the model that was written last in the place of the one before it.
+
+        Raises:
+            SetupError: the file cannot be replaced.
+        """
+        lasting.replace(self.beside, self.path, "the model to")
+
+    def discard(self) -> None:
+        """Removes the model of a round that not all servers confirmed.
+
+        Raises:
+            SetupError: it cannot be removed.
+        """
+        try:
+            self.beside.unlink(missing_ok=True)
+        except OSError as error:
+            raise SetupError(f"cannot remove {self.beside}: {cause(error)}") from None
+
+
+def to_bytes(kept: Kept, federation: str = "") -> bytes:
+    """The file of a model of that federation."""
+    content = io.BytesIO()
+    torch.save(kept.model, content)
+    archive = content.getvalue()
+    about = {
+        "federation": federation,
+        "ended": kept.ended,
+        "round": kept.round,
+        "checksum": checksums.field(KIND),
+    }
+    comment = json.dumps(about).encode()
+    # A zip archive ends with its comment, and before that the comment's length in two bytes.
+    if archive[-2:] != bytes(2):
+        raise SetupError(
+            "this release of PyTorch writes model files in a way that tacit does not know: "
+            "install a release that tacit names"
+        )
+    return checksums.filled(archive[:-2] + len(comment).to_bytes(2, "little") + comment, KIND)
+
+
+def _read(path: Path, federation: str) -> Kept | None:
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SetupError(f"cannot read {path}: {cause(error)}") from None
+    wrong = checksums.wrong(content, KIND)
+    if wrong is not None:
+        raise SetupError(
+            f"{path} is not taken for the model to go on from: {wrong}. Copy another server's "
+            "file over it: the model is the same. To begin from what this file holds, give it "
+            "another name and name it as --model at all three servers. For that, or to begin "
+            f"anew, {ANEW}"
+        )
+    try:
+        about = json.loads(zipfile.ZipFile(io.BytesIO(content)).comment)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = torch.load(io.BytesIO(content), weights_only=True)
+        kept = Kept.of(model, about["ended"], about["round"])
+    except Exception as error:
+        raise SetupError(
+            f"{path} holds no model of a federation, or this release of PyTorch cannot read it "
+            f"({type(error).__name__}): give --out another path"
+        ) from None
+    # A release that wrote no name wrote no other federation's either, as far as anybody can tell.
+    owner = about.get("federation", federation)
+    if owner != federation:
+        raise SetupError(
+            f"{path} has a model of the federation {printable(owner)!r}, and this one is "
+            f"{federation!r}: give --out another path; to begin from that model, name it as --model"
+        )
+    return kept
+
+
+def announcement(rounds: int, ended: int, kept: Sequence[Kept]) -> bytes:
+    """What a server tells the others when it starts."""
+    models = [[each.ended, each.round, each.digest] for each in kept]
+    return json.dumps({"rounds": rounds, "ended": ended, "models": models}).encode()
+
+
+def agreed(told: Sequence[bytes]) -> tuple[int, str | None]:
+    """How many rounds have ended, and the digest of the model after them, which all servers have.
+    No digest if servers are not to know the model, or need none since all rounds have ended.
+
+    Raises:
+        SetupError: the servers were started for different numbers of rounds, or hold different
+            models.
+        PeerError: a server announced what cannot be.
+    """
+    every = [_told(server, text) for server, text in enumerate(told)]
+    rounds = [entries["rounds"] for entries in every]
+    if len(set(rounds)) > 1:
+        names = [f"server {server} with --rounds {count}" for server, count in enumerate(rounds)]
+        raise SetupError(
+            f"the servers were started for different numbers of rounds: {', '.join(names)}; give "
+            "all three the same"
+        )
+    models = [entries["models"] for entries in every]
+    ended = min(entries["ended"] for entries in every)
+    is_start = all(before == 0 for each in models for before, *_ in each)
+    if not any(models) or (ended >= rounds[0] and is_start):
+        return ended, None
+    common = set.intersection(*({(ended, digest) for ended, _, digest in each} for each in models))
+    if common:
+        return max(common)
+    held = "; ".join(f"server {server} {_described(each)}" for server, each in enumerate(models))
+    latest = [max((ended for ended, *_ in each), default=0) for each in models]
+    if max(latest) == 0:
+        remedy = (
+            "give all three the same file to begin from, as --model or as start.pt beside the "
+            "configuration, federation.toml"
+        )
+    else:
+        first = latest.index(max(latest))
+        remedy = (
+            f"copy the file that --out names at server {first}, or one backup of it, over those of "
+            "all three, and start them again"
+        )
+    raise SetupError(f"the servers hold different models: {held}: {remedy}")
+
+
+def _described(models: Sequence[tuple[int, int, str]]) -> str:
+    said = [
+        f"that of round {number}, after {counted(ended, 'round')} (BLAKE3 {digest[:SHOWN]})"
+        if ended
+        else f"one to begin from (BLAKE3 {digest[:SHOWN]})"
+        for ended, number, digest in models
+    ]
+    return " and ".join(said) or "none"
+
+
+def _told(server: int, text: bytes) -> dict[str, Any]:
+    try:
+        entries = json.loads(text)
+    except (ValueError, RecursionError):
+        entries = None
+    match entries:
+        case {"rounds": int(), "ended": int(), "models": [*models]} if _are_models(models):
+            return {**entries, "models": [tuple(each) for each in models]}
+    raise DeviationError.of(server, "announced what is no model to begin from", "server")
+
+
+def _are_models(entries: Sequence[Any]) -> bool:
+    return len(entries) <= MOST_MODELS and all(map(_is_model, entries))
+
+
+def _is_model(entry: Any) -> bool:
+    match entry:
+        case [int(ended), int(number), str(digest)]:
+            is_digest = len(digest) == checksums.DIGITS and digest.isalnum()
+            return ended >= 0 and number >= 0 and is_digest
+    return False
+
+
+def is_first(models: Models | None, ended: int) -> bool:
+    """Whether no round has ended, so that a server may begin from the start. The first round's
+    model may lie beside the file, but the other servers may lack that.
+    """
+    return ended == 0 and (models is None or models.settled is None)
+
+
+def missing(path: Path | None, rounds_file: Path, ended: int) -> SetupError:
+    """The error if rounds have ended and the model after them is not there."""
+    where = (
+        f"{path}, which has their model, is not there: put it back, or copy another server's, "
+        "which is the same"
+        if path is not None
+        else "without --out no server has kept their model"
+    )
+    return SetupError(
+        f"{rounds_file} says that {counted(ended, 'round')} of this federation ended, and {where}; "
+        f"to begin anew, from what --model or start.pt holds, {ANEW}"
+    )

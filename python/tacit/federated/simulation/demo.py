@@ -1,0 +1,182 @@
+"""The demonstration: digits that lie with clients very unevenly, learned without anybody seeing an update.
+
+Servers are processes, and clients call them as they would from anywhere: each with its own certificate and
+connections, in threads of this process.
+"""
+
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from tacit.errors import MisuseError
+from tacit.federated.aggregators import aggregator
+from tacit.federated.naming import counted
+from tacit.federated.rounds.settings import check_chosen
+from tacit.federated.rounds.steps import Round
+from tacit.federated.service.config import SERVERS
+from tacit.federated.service.local import Plan, Servers, Told
+from tacit.federated.simulation.federation import Clients, Federation, Row, account_of, in_the_clear
+from tacit.federated.simulation.in_process_clients import Crowd
+from tacit.federated.simulation.plots import check_plots
+from tacit.federated.simulation.training import one_thread
+
+#: Seconds in which a client may submit: they train one after the other, on any machine.
+SECONDS = 600.0
+
+#: Longest wait of a client for a round or its result, in seconds.
+PATIENCE = SECONDS + 60.0
+
+#: Called with how far it is, in words, and by how many rounds it came farther.
+Show = Callable[[str, int], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the demonstration found; the fields up to epsilon are the JSON's promise."""
+
+    clients: int
+    rounds: int
+    accuracy_plain: float
+    accuracy_secret: float
+    #: From the clients' vectors to the new model at the clients.
+    seconds_per_round: float
+    #: To all servers in a round, TLS included.
+    bytes_up_per_client: int
+    #: To the other servers in a round, of the one that sends most.
+    bytes_sent_per_server: int
+    #: After the last round: against a server, and against those who see models only.
+    epsilon: dict[str, float] | None
+    aggregator: str
+    attack: str | None
+    backdoor_plain: float | None
+    backdoor_secret: float | None
+    table: list[Row]
+    table_plain: list[Row]
+    threat_model: str
+
+    def as_json(self) -> dict[str, object]:
+        """All fields by name."""
+        return asdict(self)
+
+
+def demonstrate(console: Console, federation: Federation) -> Outcome:
+    """A federation of processes that learns in secret; then the same in the clear."""
+    check_plots()
+    _check(federation)
+    # More clients than examples are found out here.
+    clients = Clients(federation)
+    console.print(
+        f"{SERVERS} servers start on this machine, for calls of {counted(federation.clients, 'client')} over "
+        f"TLS, {counted(federation.rounds, 'round')} ..."
+    )
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress, one_thread():
+        task = progress.add_task("learning in secret", total=federation.rounds)
+
+        def show(description: str, done: int) -> None:
+            progress.update(task, advance=done, description=description)
+
+        rows, threat_model = learned(federation, clients, show)
+        task = progress.add_task("the same in the clear", total=federation.rounds)
+        plain, _ = in_the_clear(
+            federation, lambda row: show(f"the same in the clear: accuracy {row.accuracy:.1%}", 1)
+        )
+    last = rows[-1]
+    return Outcome(
+        clients=federation.clients,
+        rounds=federation.rounds,
+        accuracy_plain=plain[-1].accuracy,
+        accuracy_secret=last.accuracy,
+        seconds_per_round=median(row.seconds for row in rows),
+        bytes_up_per_client=round(median(row.bytes_up or 0 for row in rows) / _handing_in(federation)),
+        bytes_sent_per_server=max(row.bytes_sent for row in rows),
+        epsilon=None if last.epsilons is None else asdict(last.epsilons),
+        aggregator=federation.settings.aggregator,
+        attack=None if federation.attack is None else federation.attack.text,
+        backdoor_plain=plain[-1].backdoor,
+        backdoor_secret=last.backdoor,
+        table=rows,
+        table_plain=plain,
+        threat_model=threat_model,
+    )
+
+
+def _check(federation: Federation) -> None:
+    """Whether such rounds can be, before anything takes long."""
+    attack, clients = federation.attack, federation.clients
+    if attack is not None and attack.fraction and not attack.attackers(clients):
+        raise MisuseError(
+            f"--attack {attack.text}: that part of {counted(clients, 'client')} is nobody; from "
+            f"1/{clients} on somebody attacks"
+        )
+    Round.of(federation.rules, account_of(federation, Path("account-of-nobody"), SERVERS))
+    aggregator(federation.settings.aggregator).check_count(federation.clients)
+    check_chosen(federation.settings, federation.clients)
+
+
+def learned(federation: Federation, clients: Clients, show: Show) -> tuple[list[Row], str]:
+    """All rounds in secret, and what is protected against whom."""
+    count = _handing_in(federation)
+    plan = Plan(count, federation.settings, clients.start, federation.rounds, SECONDS, federation.delta)
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory(prefix="tacit-") as folder, Servers(Path(folder), plan) as servers:
+        crowd = Crowd(servers.config, count, PATIENCE, servers.check)
+        for number in range(federation.rounds):
+            row, told = _round(number, clients, crowd, servers)
+            rows.append(row)
+            show(f"learning in secret: accuracy {row.accuracy:.1%}", 1)
+    return rows, told[0].threat_model
+
+
+def _handing_in(federation: Federation) -> int:
+    """Clients, and who is trusted where there is such a one."""
+    return federation.clients + (federation.settings.root is not None)
+
+
+def _round(number: int, clients: Clients, crowd: Crowd, servers: Servers) -> tuple[Row, list[Told]]:
+    """From the model at the clients to the next one."""
+    before = crowd.traffic
+    task = crowd.join()
+    updates = clients.updates(number, task.model)
+    greatest = clients.federation.settings.greatest_weight or 1.0
+    weights = [min(float(len(part)), greatest) for part in clients.parts]
+    started = time.perf_counter()
+    crowd.submit(task.model, updates, weights)
+    model = crowd.result()
+    seconds = time.perf_counter() - started
+    told = servers.told()
+    if model is None:
+        model = task.model
+    up, down = (now - then for now, then in zip(crowd.traffic, before, strict=True))
+    report = told[0].report
+    row = Row(
+        number=number,
+        accepted=len(report.accepted),
+        late=len(report.late),
+        refused=_reasons(told),
+        accuracy=clients.accuracy(model),
+        backdoor=clients.backdoor(model),
+        seconds=seconds,
+        bytes_sent=max(each.cost.bytes_sent for each in told),
+        rounds=max(each.cost.rounds for each in told),
+        bytes_up=up,
+        bytes_down=down,
+        epsilons=report.epsilons,
+    )
+    return row, told
+
+
+def _reasons(told: list[Told]) -> dict[str, int]:
+    """How many clients were refused, by reason: by any server, or since not all have what one has.
+    Connections that broke before it was known whose they are do not count: their clients call again."""
+    refused = [(client, reason) for each in told for client, reason, _ in each.report.refused]
+    found = {(client, reason) for client, reason in refused if client is not None}
+    found |= {(client, "not whole at all servers") for each in told for client in each.report.dropped}
+    return dict(sorted(Counter(reason for _, reason in found).items()))

@@ -1,0 +1,197 @@
+"""Rounds of federated learning, from numbers at clients to the new model at clients: three servers, a process
+each, and one process in which all clients live, a thread each. All is real: connections of their own, TLS,
+signatures.
+"""
+
+import os
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import tacit
+from tacit import _core
+from tacit.federated.aggregators import AGGREGATORS
+from tacit.federated.rounds.settings import Settings
+from tacit.federated.service.client import Client
+from tacit.federated.service.config import SERVERS, text_of
+from tacit.federated.service.server import Server
+from tacit.parties.delay import Delay
+from tacit.providers import CONSUMING
+
+#: Longest wait for one message, and time that a round gives its clients, in seconds.
+TIMEOUT = 300.0
+
+#: Clients that are at work at the same time; others wait for their turn.
+AT_ONCE = 64
+
+#: Numbers of the processes besides servers: clients, and links that take longer.
+CLIENTS, LINKS = SERVERS, SERVERS + 1
+
+#: Of a table ``[round]``, by name.
+Rules = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Federation:
+    """What is measured: a mean that is validated, unless it says otherwise."""
+
+    parameters: int
+    #: Of ``[round]``, besides what all have.
+    rules: Rules = field(default_factory=dict)
+    #: Without the one whose vector is a root, where there is one.
+    clients: int = 16
+    repetitions: int = 3
+    #: Seconds that all takes longer on every link.
+    delay: float = 0.0
+
+    @property
+    def aggregator(self) -> str:
+        """Its name."""
+        return str(self.rules.get("aggregator", "fedavg"))
+
+    @property
+    def everybody(self) -> int:
+        """All clients, a root among them."""
+        return self.clients + AGGREGATORS[self.aggregator].needs_root
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What several rounds took, after a first one; seconds and bytes are of one."""
+
+    seconds: list[float]
+    bytes_up_per_client: int
+    cpu_seconds_of_clients: float
+    #: By server.
+    bytes_sent: list[int]
+    cpu_seconds: list[float]
+    #: In bytes, at most.
+    memory: list[int]
+
+
+def measured(case: Federation, threads: int | None = None) -> Measured:
+    """Three servers, one process of clients, and one of links where these take longer."""
+    threads = threads or max(1, (os.cpu_count() or 1) // SERVERS)
+    with tempfile.TemporaryDirectory() as folder:
+        # This session is theirs only to be started together, to tell each other where they listen, and to end
+        # together.
+        *servers, clients, _ = tacit.launch(
+            _party,
+            case,
+            Path(folder),
+            threads,
+            parties=SERVERS + 2,
+            protocol=CONSUMING,
+            transport="tcp",
+            timeout=TIMEOUT,
+            threads=threads,
+        )
+    return Measured(
+        clients["seconds"],
+        clients["bytes_up"],
+        clients["cpu"],
+        *([server[name] for server in servers] for name in ("bytes_sent", "cpu", "memory")),
+    )
+
+
+def _party(case: Federation, folder: Path, threads: int) -> dict[str, Any]:
+    number, core = tacit.session().party, tacit.session().core
+    config = folder / "federation.toml"
+    # Whoever listens asks the system for a port and has it from then on: one that was only found free may be
+    # given to a connection before its program comes to listen.
+    own = [_core.Listener("127.0.0.1:0") for _ in range(2)] if number < SERVERS else []
+    pairs = [_told(server, [listener.address for listener in own]) for server in range(SERVERS)]
+    listening = [address for pair in pairs for address in pair]
+    # As long as these live, links take longer.
+    delays: list[Delay] = []
+    if case.delay and number == LINKS:
+        delays = [Delay("127.0.0.1:0", target, case.delay) for target in listening]
+    reached = _told(LINKS, [delay.address for delay in delays]) if case.delay else listening
+    if number == LINKS:
+        _write(config, case, list(zip(reached[::2], reached[1::2], strict=True)))
+    core.broadcast(LINKS, b"written" if number == LINKS else None)
+    found: dict[str, Any] = {}
+    if number < SERVERS:
+        found = _server(case, config, number, threads, (own[0], own[1]))
+    elif number == CLIENTS:
+        torch.set_num_threads(os.cpu_count() or 1)
+        found = _clients(case, config)
+    # Links are there until all is over.
+    core.broadcast(CLIENTS, b"over" if number == CLIENTS else None)
+    return found
+
+
+def _told(by: int, addresses: list[str]) -> list[str]:
+    """Where that process listens, as it tells all."""
+    session = tacit.session()
+    own = " ".join(addresses).encode() if session.party == by else None
+    return session.core.broadcast(by, own).decode().split()
+
+
+def _write(config: Path, case: Federation, addresses: list[tuple[str, str]]) -> None:
+    """The files of a federation on this machine."""
+    names = [f"server-{number}" for number in range(SERVERS)]
+    names += [f"client-{number}" for number in range(case.everybody)]
+    _core.write_certificates(names, str(config.parent))
+    settings = Settings(**case.rules)
+    text = text_of("measured", addresses, case.everybody, settings, seconds=TIMEOUT, timeout=TIMEOUT)
+    config.write_text(text)
+
+
+def _server(
+    case: Federation,
+    config: Path,
+    number: int,
+    threads: int,
+    listeners: tuple[_core.Listener, _core.Listener],
+) -> dict[str, Any]:
+    """All rounds; CPU seconds and bytes to other servers are of a round, from its beginning."""
+    model = torch.zeros(case.parameters)
+    with Server.open(config, number, threads, listeners) as server:
+        server.round(model)
+        meter = tacit.session().meter
+        before, started = meter.total, time.process_time()
+        for _ in range(case.repetitions):
+            report = server.round(model)
+        cpu = (time.process_time() - started) / case.repetitions
+        sent = (meter.total - before).bytes_sent // case.repetitions
+    if report.failure is not None:
+        raise RuntimeError(report.failure)
+    unit = 1 if sys.platform == "darwin" else 1024
+    memory = unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"cpu": cpu, "bytes_sent": sent, "memory": memory}
+
+
+def _clients(case: Federation, config: Path) -> dict[str, Any]:
+    """Seconds of each round from when all have joined and trained to when all have the new model."""
+    clients = [Client(config, number) for number in range(case.everybody)]
+    trained = 0.01 * torch.randn(case.parameters, generator=torch.Generator().manual_seed(1))
+    seconds, cpu = [], []
+    with ThreadPoolExecutor(min(len(clients), AT_ONCE)) as pool:
+
+        def together(work: Any) -> None:
+            list(pool.map(work, clients))
+
+        for _ in range(1 + case.repetitions):
+            together(Client.join)
+            up = sum(client.traffic[0] for client in clients)
+            started, busy = time.perf_counter(), time.process_time()
+            together(lambda client: client.submit(trained))
+            up = sum(client.traffic[0] for client in clients) - up
+            together(Client.result)
+            seconds.append(time.perf_counter() - started)
+            cpu.append(time.process_time() - busy)
+    return {
+        "seconds": seconds[1:],
+        "cpu": statistics.median(cpu[1:]),
+        "bytes_up": up // len(clients),
+    }

@@ -1,0 +1,68 @@
+"""Federations as the demonstration and the experiments set them up."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tacit.federated.aggregators import AGGREGATORS
+from tacit.federated.rounds.settings import Settings
+from tacit.federated.simulation.attacks import Attack
+from tacit.federated.simulation.federation import Federation
+from tacit.federated.simulation.training import Training
+
+#: The norm that an update may have: about that of an honest one of the first rounds.
+NORM = 3.0
+
+#: Examples beyond which a client does not count for more.
+GREATEST_WEIGHT = 256.0
+
+#: With noise, clients are held to less.
+NORM_WITH_NOISE = 1.0
+
+
+def federation(
+    *,
+    clients: int = 16,
+    rounds: int = 20,
+    aggregator: str = "fedavg",
+    attack: Attack | None = None,
+    sigma: float | None = None,
+    delta: float = 1e-5,
+    data: str = "digits",
+    partition: str = "skew:0.9",
+    bound: str = "refuse",
+    sampling: float = 1.0,
+    seed: int = 0,
+    arguments: Mapping[str, float] | None = None,
+) -> Federation:
+    """Clients count by their examples, with noise all alike; who is trusted comes after them. An aggregator's
+    own settings are ``arguments``."""
+    if aggregator not in AGGREGATORS and ":" in aggregator:
+        # Servers run in other folders than this one, perhaps.
+        file, _, name = aggregator.rpartition(":")
+        aggregator = f"{Path(file).resolve()}:{name}"
+    settings = Settings(
+        aggregator=aggregator,
+        bound=bound,
+        norm=NORM if sigma is None else NORM_WITH_NOISE,
+        root=clients if aggregator == "fltrust" else None,
+        greatest_weight=GREATEST_WEIGHT if sigma is None else 1.0,
+        noise=None if sigma is None else "pairs",
+        sigma=sigma,
+        divisor=None if sigma is None else sampling * clients,
+        minimum_clients=1 if sigma is None else 0,
+        # Clients that are simulated have nothing to hide.
+        reveals_single=True,
+        **{str(name): value for name, value in (arguments or {}).items()},  # type: ignore[arg-type]
+    )
+    return Federation(
+        data=data,
+        partition=partition,
+        clients=clients,
+        rounds=rounds,
+        settings=settings,
+        training=Training(),
+        attack=attack,
+        sampling=sampling,
+        delta=delta,
+        seed=seed,
+    )

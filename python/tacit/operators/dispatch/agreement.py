@@ -1,0 +1,91 @@
+"""What must be the same in every party, of an operator that is about to run: it is noted, and the core
+compares it with the other parties' before anything is opened.
+
+What an operator does (its name, shapes, dtypes, scales, dimensions) is public and compared as it is. Plain
+tensors and numbers that meet secrets ought to be public, but may be somebody's private data by mistake: the
+core compares these so that nobody can try out what another party has.
+"""
+
+import struct
+from functools import cache
+from typing import Any
+
+import torch
+
+from tacit.buffers import bytes_in_order
+from tacit.modes import aside
+from tacit.sessions import Session
+from tacit.tensor import SecretTensor
+from tacit.trace import module_paths
+
+
+def collected(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+    """Of the arguments of an operator what is compared as it is, and the values that are compared in
+    private."""
+    structure: list[Any] = []
+    values: list[Any] = []
+    positions, names = operands_of(func)
+    targets = _targets(func)
+    for at, arg in enumerate(args):
+        _collect(arg, positions[at], structure, [] if at in targets else values)
+    for name, arg in kwargs.items():
+        structure.append(name)
+        _collect(arg, name in names, structure, [] if name in targets else values)
+    return structure, values
+
+
+def note_values(session: Session, values: list[Any]) -> None:
+    """Notes values that meet secrets in the operator that is carried out; no interaction."""
+    label = f"{session.operator} in {module_paths.current()}"
+    for value in values:
+        session.core.note_public(label, _bytes(value))
+
+
+@cache
+def _targets(func: Any) -> frozenset[int | str]:
+    """The arguments that an operator writes to: the first of one in place, and ``out=``. A plain one is
+    refused. Its values are not compared: it may be memory that holds something else in every party."""
+    arguments = func._schema.arguments
+    outs = {argument.name for argument in arguments if argument.is_out}
+    first = arguments[0].alias_info if arguments else None
+    is_in_place = func._schema.name.endswith("_") and first is not None and first.is_write
+    return frozenset({*outs, 0} if is_in_place else outs)
+
+
+@cache
+def operands_of(func: Any) -> tuple[tuple[bool, ...], frozenset[str]]:
+    """Which arguments, by position and by name, are operands: a number is a value there, and elsewhere
+    a dimension, a size or a constant of the architecture, such as the ε of a normalisation."""
+    arguments = func._schema.arguments
+    positions = tuple(
+        "number" in str(argument.type) or "Tensor" in str(argument.type) for argument in arguments
+    )
+    names = [argument.name for argument, is_operand in zip(arguments, positions, strict=True) if is_operand]
+    return positions, frozenset(names)
+
+
+def _collect(arg: Any, is_operand: bool, structure: list[Any], values: list[Any]) -> None:
+    if isinstance(arg, SecretTensor):
+        structure.append((arg._scale.bits, arg.dtype, arg.shape))
+    elif isinstance(arg, torch.Tensor):
+        structure.append((arg.dtype, arg.shape))
+        values.append(arg)
+    elif isinstance(arg, list | tuple):
+        structure.append(len(arg))
+        for element in arg:
+            _collect(element, is_operand, structure, values)
+    elif is_operand and isinstance(arg, int | float) and not isinstance(arg, bool):
+        structure.append(type(arg))
+        values.append(arg)
+    elif not isinstance(arg, torch.Generator):
+        structure.append(arg)
+
+
+@aside
+def _bytes(value: Any) -> Any:
+    if isinstance(value, float):
+        return struct.pack("<d", value)
+    if isinstance(value, int):
+        # Lengths are compared in the open: they must not tell how large a number is.
+        return value.to_bytes(16, "little", signed=True)
+    return bytes_in_order(value.detach().cpu())

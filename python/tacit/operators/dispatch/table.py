@@ -1,0 +1,480 @@
+"""The one table: ATen operator → implementation; and the three steps of every operator: what comes out
+(``meta_propagation``), the work on components (the implementation), and the wrapping, in which the result
+gets its dtype and shares memory with the arguments exactly where PyTorch's schema says so."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from threading import get_ident
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+import torch
+
+from tacit import buffers
+from tacit.errors import EncodingError, MisuseError, UnsupportedOperatorError, hints, source_lines
+from tacit.fixed import WHOLE, Scale, of_gradients, of_sum
+from tacit.flags import Running, union
+from tacit.modes import is_backward, is_tracing, with_constants
+from tacit.operators.dispatch.agreement import note_values
+from tacit.operators.dispatch.call_cache import call_of
+from tacit.operators.dispatch.hints import LIKE_A_SECRET, rewrite
+from tacit.operators.dispatch.meta_propagation import Outcome
+from tacit.operators.dispatch.operands import as_kind_of, rescaled
+from tacit.operators.dispatch.scales import Rule, kept, of_target
+from tacit.sessions import Session
+from tacit.sharings import ranges
+from tacit.sharings.shares import Parts
+from tacit.tensor import SecretTensor, refuse
+from tacit.trace import module_paths
+
+Implementation = TypeVar("Implementation", bound=Callable[..., Any])
+
+
+class Entry(NamedTuple):
+    """What is entered for an operator."""
+
+    #: Called with the operator's own arguments.
+    implementation: Callable[..., Any]
+    #: Which scale fractions that come out have.
+    scale: Rule
+
+
+#: Operator overload → its entry.
+TABLE: dict[Any, Entry] = {}
+
+#: Operators that would show values.
+REVEALING = {
+    torch.ops.aten._local_scalar_dense.default: "item()",
+    torch.ops.aten.equal.default: "torch.equal",
+    torch.ops.aten.is_nonzero.default: "a condition",
+    torch.ops.aten.nonzero.default: "nonzero()",
+}
+
+#: They share memory with an argument that nobody uses any more, whatever their schema says.
+UNSAFE_VIEWS = {torch.ops.aten._unsafe_view.default}
+
+#: What does not use values, which may be computed later: PyTorch does it with the indices of a max pooling
+#: before it throws them away.
+RESHAPING = {
+    torch.ops.aten.alias.default,
+    torch.ops.aten.detach.default,
+    torch.ops.aten.squeeze.dim,
+    torch.ops.aten.unsqueeze.default,
+    torch.ops.aten.view.default,
+}
+
+
+#: They write to all of their first argument, or of each tensor of that list, and use nothing that was there.
+OVERWRITING = {
+    torch.ops.aten.copy_.default,
+    torch.ops.aten.fill_.Scalar,
+    torch.ops.aten.fill_.Tensor,
+    torch.ops.aten.zero_.default,
+    torch.ops.aten.normal_.default,
+    torch.ops.aten.uniform_.default,
+    torch.ops.aten._foreach_copy_.default,
+    torch.ops.aten._foreach_zero_.default,
+}
+
+
+#: What may write a result into a target in its own way, and says whether it did.
+_WRITERS: list[Callable[[SecretTensor, Any], bool]] = []
+
+#: What is told that a result was written into a target.
+_ON_WRITE: list[Callable[[SecretTensor, Any], None]] = []
+
+#: What is told of a result.
+Report = Callable[[Any], None]
+
+#: What looks at each operator of the program before it is carried out.
+_WATCHERS: list[Callable[[Session, Any, tuple[Any, ...], dict[str, Any], Any], Report | None]] = []
+
+Write = TypeVar("Write", bound=Callable[[SecretTensor, Any], bool])
+Carry = TypeVar("Carry", bound=Callable[[SecretTensor, Any], None])
+Watch = TypeVar("Watch", bound=Callable[..., Report | None])
+
+
+def writes(function: Write) -> Write:
+    """Registers a function of a target and a result, which is called where the result is to be written into
+    the target. It writes in its own way and returns true, or leaves that to others and returns false."""
+    _WRITERS.append(function)
+    return function
+
+
+def on_write(function: Carry) -> Carry:
+    """Registers a function of a target and a result, which is called after the result was written."""
+    _ON_WRITE.append(function)
+    return function
+
+
+def watches(function: Watch) -> Watch:
+    """Registers a function of a session, an operator, its arguments and what is expected of it, which is
+    called before the program's operators. It may return a function, which is called with the result."""
+    _WATCHERS.append(function)
+    return function
+
+
+def implements(*overloads: Any, scale: Rule = kept) -> Callable[[Implementation], Implementation]:
+    """Enters a function into the table, with the rule of the scale that it gives."""
+
+    def enter(function: Implementation) -> Implementation:
+        for overload in overloads:
+            assert overload not in TABLE, f"{overload} has two implementations"
+            TABLE[overload] = Entry(function, scale)
+        return function
+
+    return enter
+
+
+def assign(target: SecretTensor, value: Any) -> SecretTensor:
+    """Writes a value into a secret tensor, as in-place operations do; views see it."""
+    value = as_kind_of(value, target)
+    for mine, new in zip(writable(target), value._parts, strict=True):
+        mine.copy_(new)
+    target._session.dependencies.overwritten(target._parts)
+    return target
+
+
+def writable(target: SecretTensor) -> Parts:
+    """The components of a secret tensor, for the operators that write into them."""
+    target._session.storages.written(target._parts[0])
+    target._session.claims.written(target._parts)
+    target._session.dependencies.written(target._parts)
+    return target._parts
+
+
+@contextmanager
+def at_scale_of(*targets: SecretTensor) -> Iterator[None]:
+    """Within it, products have the greatest scale of these fractions, into which they are written."""
+    scales = [target._scale for target in targets if target._scale != WHOLE]
+    session = targets[0]._session
+    with session.at_scale(of_sum(scales) if scales else session.scale):
+        yield
+
+
+def run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What ``SecretTensor.__torch_dispatch__`` does, where no public tensor awaits secrets (``unwritten``).
+
+    Raises:
+        UnsupportedOperatorError: the table has no entry, or not for these arguments.
+    """
+    operator = _operator(func)
+    if operator is None:
+        return _composed(func, args, kwargs)
+    secrets = secrets_of(args, kwargs)
+    session = _session_of_all(secrets)
+    if session.operator or not is_backward():
+        return _run(operator, session, secrets, func, args, kwargs)
+    # Part of a backward pass.
+    with session.at_scale(of_gradients(session.scale)):
+        return _run(operator, session, secrets, func, args, kwargs)
+
+
+def _run(
+    operator: "Operator",
+    session: Session,
+    secrets: Sequence[SecretTensor],
+    func: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    call = call_of(operator.name, session, func, args, kwargs)
+    if (later := secrets[0]._later) is not None and func in RESHAPING:
+        outcome = call.expected(operator.scale, session, func, args, kwargs)
+        shaped = SecretTensor((), secrets[0]._scale, session, outcome.dtype, shape=outcome.shape, later=later)
+        shaped._number = secrets[0]._number
+        return shaped.depends(secrets[0].flags)
+    if session.operator and session.thread == get_ident():
+        # Part of another, which was noted.
+        expected = call.expected(operator.scale, session, func, args, kwargs)
+        return _carried_out(operator, expected, args, kwargs, secrets)
+    has_gradients = torch.is_grad_enabled()
+    before = session.enter()
+    if session.claims.is_much and not session.is_beside:
+        session.claims.settle()
+    session.operator = operator.name
+    try:
+        # As torch.no_grad() does, in less time.
+        if has_gradients:
+            torch._C._set_grad_enabled(False)
+        call.note(session, secrets, func, args, kwargs)
+        expected = call.expected(operator.scale, session, func, args, kwargs)
+        operands = None
+        if session.dependencies.are_there:
+            operands = union(each.flags for each in operator.used(args, kwargs))
+        with session.dependencies.running(operands) as running:
+            if is_tracing():
+                with with_constants():
+                    result = _carried_out(operator, expected, args, kwargs, secrets)
+                return _numbered(_depending(session, running, result))
+            reports = [watch(session, func, args, kwargs, expected) for watch in _WATCHERS]
+            result = _carried_out(operator, expected, args, kwargs, secrets)
+            result = _numbered(_depending(session, running, result))
+            for report in reports:
+                if report is not None:
+                    report(result)
+            return result
+    except EncodingError as error:
+        # Of a public operand: its values are known, and which line has it is what is missing.
+        place = ", ".join(filter(None, (module_paths.current(), source_lines.line())))
+        raise EncodingError(f"{error}; {operator.name} in {place}") from error
+    finally:
+        if has_gradients:
+            torch._C._set_grad_enabled(True)
+        session.operator = ""
+        session.leave(before)
+
+
+def _composed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An operator without an entry: as PyTorch composes it of others, if it does."""
+    if func in REVEALING:
+        refuse(REVEALING[func])
+    with torch.no_grad():
+        # What PyTorch's decompositions are written in has one operator each.
+        is_primitive = func.namespace == "prims"
+        result = (func.impl_aten if is_primitive else func.decompose)(*args, **kwargs)
+    if result is NotImplemented:
+        unsupported(f"the operator {func}", rewrite(func))
+    return result
+
+
+def secrets_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[SecretTensor]:
+    """The secret ones of an operator's arguments, in lists too."""
+    secrets = []
+    for arg in (*args, *kwargs.values()) if kwargs else args:
+        if isinstance(arg, SecretTensor):
+            secrets.append(arg)
+        elif isinstance(arg, list | tuple):
+            secrets += [leaf for leaf in arg if isinstance(leaf, SecretTensor)]
+    return secrets
+
+
+def _session_of_all(secrets: Sequence[SecretTensor]) -> Session:
+    session = secrets[0]._session
+    for secret in secrets:
+        if secret._session is not session:
+            raise MisuseError("tensors of two sessions do not meet in one operation")
+    return session
+
+
+class Operator(NamedTuple):
+    """What the table and the schema say of an operator."""
+
+    name: str
+    implementation: Callable[..., Any]
+    #: Which scale fractions that come out have.
+    scale: Rule
+    #: Which of the results share no memory with any argument.
+    fresh: tuple[bool, ...]
+    #: Whether nothing is used of what was in its first argument.
+    overwrites: bool
+    #: The names of its arguments that are written to alone.
+    outs: frozenset[str]
+
+    def used(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[SecretTensor]:
+        """The secret ones of its arguments whose values it uses."""
+        kept = {name: arg for name, arg in kwargs.items() if name not in self.outs} if self.outs else kwargs
+        return secrets_of(args[1:] if self.overwrites else args, kept)
+
+
+@cache
+def _operator(func: Any) -> Operator | None:
+    entry = TABLE.get(func) or _writing(func)
+    if entry is None:
+        return None
+    unsafe = func in UNSAFE_VIEWS
+    fresh = tuple(value.alias_info is None and not unsafe for value in func._schema.returns)
+    outs = frozenset(argument.name for argument in func._schema.arguments if argument.is_out)
+    return Operator(str(func), entry.implementation, entry.scale, fresh, func in OVERWRITING, outs)
+
+
+# In-place operators --------------------------------------------------------------------------------
+
+
+def _writing(func: Any) -> Entry | None:
+    """An in-place operator made of the one that returns a new tensor (or a view)."""
+    name = func._schema.name.removeprefix("aten::")
+    if outs := [argument.name for argument in func._schema.arguments if argument.is_out]:
+        return _into(func, getattr(torch.ops.aten, name, None), outs)
+    if not func._schema.is_mutable or not name.endswith("_") or name.endswith("__"):
+        return None
+    overload = _functional(func, getattr(torch.ops.aten, name[:-1], None))
+    if overload not in TABLE:
+        return None
+    functional = TABLE[overload].implementation
+    if torch.Tag.inplace_view in func.tags:
+        return Entry(_reshaping(func, functional), of_target)
+
+    def write(target: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        if not isinstance(target, SecretTensor):
+            unsupported(
+                "an in-place operation that would put a secret into a plain tensor",
+                LIKE_A_SECRET,
+            )
+        with at_scale_of(target):
+            result = functional(target, *args, **kwargs)
+        if not any(each(target, result) for each in _WRITERS):
+            assign(target, result)
+            for carry in _ON_WRITE:
+                carry(target, result)
+        return target
+
+    return Entry(write, of_target)
+
+
+def _functional(func: Any, packet: Any) -> Any:
+    """Of an operator's forms that return a new tensor the one of the same name, or of the same arguments:
+    ``transpose_`` goes with ``transpose.int``."""
+    if hasattr(packet, func._overloadname):
+        return getattr(packet, func._overloadname)
+    return _form(packet, _takes(func))
+
+
+def _form(packet: Any, takes: list[tuple[str, str]]) -> Any:
+    """Of an operator's forms the one that takes these arguments, if there is any."""
+    forms = [getattr(packet, overload) for overload in packet.overloads()] if packet else []
+    return next((form for form in forms if _takes(form) == takes), None)
+
+
+def _takes(func: Any) -> list[tuple[str, str]]:
+    return [(argument.name, str(argument.type)) for argument in func._schema.arguments]
+
+
+def _into(func: Any, packet: Any, outs: list[str]) -> Entry | None:
+    """A form ``out=`` of an operator, for targets of the results' shapes; not of what draws, since each party
+    would write what it draws for itself."""
+    functional = _form(packet, [argument for argument in _takes(func) if argument[0] not in outs])
+    if functional is None or torch.Tag.nondeterministic_seeded in func.tags:
+        return None
+
+    def write(*args: Any, **kwargs: Any) -> Any:
+        targets = [kwargs.pop(out) for out in outs]
+        if not all(isinstance(target, SecretTensor) for target in targets):
+            unsupported("out= that is plain", "use the form that returns a new tensor")
+        with at_scale_of(*targets):
+            results = functional(*args, **kwargs)
+        results = results if isinstance(results, tuple | list) else [results]
+        # What each party worked out for itself.
+        note_values(targets[0]._session, [each for each in results if not isinstance(each, SecretTensor)])
+        if any(target.shape != result.shape for target, result in zip(targets, results, strict=True)):
+            unsupported("out= of another shape", "use the form that returns a new tensor")
+        written = [assign(target, result) for target, result in zip(targets, results, strict=True)]
+        return tuple(written) if len(written) > 1 else written[0]
+
+    def of_targets(_session: Scale, *_: Scale, **named: Scale) -> Scale:
+        return of_sum([named[out] for out in outs])
+
+    return Entry(write, of_targets)
+
+
+def _reshaping(func: Any, functional: Callable[..., Any]) -> Callable[..., Any]:
+    def reshape(target: SecretTensor, *args: Any, **kwargs: Any) -> SecretTensor:
+        target._parts = functional(target, *args, **kwargs)._parts
+        # What was left for later lies in another order.
+        target._later = None
+        # The outer tensor's own sizes follow.
+        with torch._C._DisableTorchDispatch():
+            func(target, *args, **kwargs)
+        return target
+
+    return reshape
+
+
+# Carrying out ------------------------------------------------------------------------------------------
+
+
+def _carried_out(
+    operator: Operator,
+    expected: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    secrets: Sequence[SecretTensor],
+) -> Any:
+    fresh, result = operator.fresh, operator.implementation(*args, **kwargs)
+    if isinstance(result, SecretTensor):
+        return _finished(result, expected, fresh[0], secrets)
+    if not isinstance(result, tuple | list):
+        return result
+    if len(fresh) == 1:
+        # A list of tensors.
+        fresh = fresh * len(result)
+    outcomes = expected if expected is not None else [None] * len(result)
+    finished = (
+        _finished(one, outcome, is_fresh, secrets) if isinstance(one, SecretTensor) else one
+        for one, outcome, is_fresh in zip(result, outcomes, fresh, strict=True)
+    )
+    return type(result)(finished) if type(result) in (list, tuple) else tuple(finished)
+
+
+def _depending(session: Session, running: Running, result: Any) -> Any:
+    """What an operator of the program gives, which depends on the flags of its operands and on those within
+    it; and so does what it has written to."""
+    known = session.dependencies.finish(running)
+    if known is not None:
+        for one in result if isinstance(result, tuple | list) else [result]:
+            if isinstance(one, SecretTensor):
+                one.depends(known)
+    return result
+
+
+def _numbered(result: Any) -> Any:
+    """What an operator of the program gives, or has written to, with numbers of their own."""
+    if isinstance(result, SecretTensor):
+        return result.numbered()
+    if isinstance(result, tuple | list):
+        for one in result:
+            if isinstance(one, SecretTensor):
+                one.numbered()
+    return result
+
+
+def _finished(
+    result: SecretTensor, expected: Outcome | None, is_fresh: bool, secrets: Sequence[SecretTensor]
+) -> SecretTensor:
+    """A result as it was expected: with the dtype that PyTorch gives it, brought to the scale of the rule, in
+    memory of its own where it is new."""
+    if result._later is not None:
+        return result
+    if expected is not None:
+        result = rescaled(result, expected.scale)
+    parts = result._parts
+    own = dtype = result.dtype
+    if expected is not None:
+        # The components have the result's shape, and say it in less time.
+        assert expected.shape == parts[0].shape, f"shape {result.shape} in the place of {expected.shape}"
+        if expected.dtype != own:
+            assert _kind(expected.dtype) == _kind(own), f"{own} in the place of {expected.dtype}"
+            dtype = expected.dtype
+    if is_fresh and _shares_memory(parts[0], secrets):
+        parts = tuple(part.clone() for part in parts)
+    if result._session.is_plain and dtype.is_floating_point:
+        ranges.check_value(result._session, parts[0], result._scale)
+    if dtype != own or parts is not result._parts:
+        return result.like(parts, dtype=dtype, loose=result._loose)
+    return result
+
+
+def _shares_memory(part: torch.Tensor, secrets: Sequence[SecretTensor]) -> bool:
+    is_whole = buffers.is_whole(part)
+    mine = None if is_whole else part.untyped_storage()._cdata
+    for secret in secrets:
+        if not secret.is_computed:
+            continue
+        other = secret._parts[0]
+        # What is whole was not made of another one: it is an operand itself, or new.
+        if part is other if is_whole else mine == other.untyped_storage()._cdata:
+            return True
+    return False
+
+
+def _kind(dtype: torch.dtype) -> str:
+    return "boolean" if dtype == torch.bool else "fraction" if dtype.is_floating_point else "integer"
+
+
+def unsupported(what: str, remedy: str) -> NoReturn:
+    """Names what a secret tensor does not have, and the module that wanted it.
+
+    Raises:
+        UnsupportedOperatorError: always.
+    """
+    raise UnsupportedOperatorError.of(what, module_paths.current(), hints.here(what) or remedy)

@@ -1,0 +1,181 @@
+"""How many values lie where: places among boundaries, histograms, counts, membership. All values are compared
+with all boundaries, side by side, so the rounds are those of one comparison, a way into the ring, and no more
+for more of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from tacit import fixed
+from tacit.fixed import WHOLE, Scale
+from tacit.operators.comparison import eq, ge, lt
+from tacit.operators.conversion import to_copy
+from tacit.operators.dispatch.operands import Number, common_scale, is_secret, rescaled, session_of
+from tacit.operators.dispatch.table import implements, unsupported
+from tacit.operators.extremum import max_all, min_all
+from tacit.operators.logical import logical_not, logical_xor
+from tacit.operators.reduction import any_of, sum_dims
+from tacit.operators.selection import one_hot, target
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+
+# Places among boundaries ---------------------------------------------------------------------------------
+
+
+@implements(aten.searchsorted.Tensor, aten.searchsorted.Scalar)
+def searchsorted(
+    boundaries: Any,
+    x: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: torch.Tensor | None = None,
+) -> SecretTensor:
+    """How many boundaries are less than each value, or at most it with ``right``; either may be public. Ten
+    rounds, at most."""
+    if sorter is not None:
+        boundaries = boundaries.gather(-1, sorter)
+    values = x.unsqueeze(-1) if isinstance(x, torch.Tensor) else x
+    if boundaries.dim() > 1 or not isinstance(x, torch.Tensor):
+        boundaries = boundaries.unsqueeze(-2) if isinstance(x, torch.Tensor) else boundaries
+    reached = ge(values, boundaries) if right or side == "right" else lt(boundaries, values)
+    counts = sum_dims(reached, [-1])
+    return counts.like(counts._parts, dtype=torch.int32) if out_int32 else counts
+
+
+@implements(aten.bucketize.Tensor, aten.bucketize.Scalar)
+def bucketize(x: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> SecretTensor:
+    """How many boundaries are less than each value, or at most it with ``right``; either may be public. Ten
+    rounds, at most."""
+    return searchsorted(boundaries, x, out_int32=out_int32, right=right)
+
+
+@implements(aten.isin.Tensor_Tensor, aten.isin.Tensor_Scalar, aten.isin.Scalar_Tensor)
+def isin(elements: Any, tested: Any, *, assume_unique: bool = False, invert: bool = False) -> SecretTensor:  # noqa: ARG001
+    """Whether each element is among those that are tested for. Sixteen rounds, at most."""
+    elements = elements.unsqueeze(-1) if isinstance(elements, torch.Tensor) else elements
+    tested = tested.reshape(-1) if isinstance(tested, torch.Tensor) else tested
+    equal = eq(elements, tested)
+    if not isinstance(elements, torch.Tensor) or not isinstance(tested, torch.Tensor):
+        equal = equal.unsqueeze(-1) if equal.dim() == 0 else equal
+    found = any_of(equal, -1)
+    return logical_not(found) if invert else found
+
+
+# Histograms ----------------------------------------------------------------------------------------------
+
+
+def _members(x: SecretTensor, edges: Any) -> SecretTensor:
+    """Booleans, in which bin each value is, along a new first dimension. A bin has its lower edge, the last
+    one its upper edge too."""
+    if not is_secret(edges) and x._scale != WHOLE:
+        # Rounded as the values are, so that one on an edge stays there.
+        edges = fixed.decode(fixed.encode(edges, x._scale), x._scale, torch.float64)
+    flat = x.reshape(-1)
+    reached = ge(flat, edges[:-1].unsqueeze(-1))
+    beyond = lt(edges[-1:].unsqueeze(-1), flat)
+    # Who has reached an edge has reached all before it.
+    return logical_xor(reached, torch.cat([reached[1:], beyond]))
+
+
+def _counted(members: SecretTensor, weight: Any, dtype: torch.dtype, scale: Scale) -> SecretTensor:
+    """How many, or how much, is in each bin, as numbers of a scale."""
+    if weight is None:
+        counts = sum_dims(members, [-1])
+    else:
+        counts = to_copy(members, dtype=dtype) @ weight.reshape(-1, 1).to(dtype)
+        counts = counts.squeeze(-1)
+    return rescaled(counts.like(counts._parts, dtype=dtype), scale)
+
+
+def _edges(x: SecretTensor, bins: int, low: float, high: float, margin: float) -> Any:
+    """Equal bins between public ends; if these are the same between the least and the greatest value, with a
+    margin on both sides where these are the same too."""
+    if low != high:
+        return torch.linspace(low, high, bins + 1, dtype=torch.float64)
+    if not x.numel():
+        return torch.linspace(low, high + 1, bins + 1, dtype=torch.float64)
+    least, greatest = min_all(x), max_all(x)
+    equal = to_copy(eq(least, greatest), dtype=x.dtype) * margin
+    least, greatest = least - equal, greatest + equal
+    inner = least + (greatest - least) * torch.linspace(0, 1, bins + 1, dtype=torch.float64)[1:-1]
+    # The ends are exact, so that all values lie between them.
+    edges: Any = torch.cat([least.reshape(1), inner, greatest.reshape(1)])
+    return to_copy(edges, dtype=x.dtype)
+
+
+def _of_histogram(session: Scale, *operands: Scale, **named: Scale) -> Scale:
+    """The greatest of all operands', and the session's, which the edges have."""
+    return fixed.of_sum([session, *operands, *named.values()])
+
+
+@implements(aten.histc.default, scale=_of_histogram)
+def histc(x: SecretTensor, bins: int = 100, min: Number = 0, max: Number = 0) -> SecretTensor:  # noqa: A002
+    """How many values are in each of equal bins between public ends, or the least and the greatest value. The
+    edges are rounded as all fixed-point numbers. Ten rounds at most; without public ends those of the extrema
+    besides, and four."""
+    members = _members(x, _edges(x, bins, float(min), float(max), 1))
+    return _counted(members, None, x.dtype, _scale(x))
+
+
+def _scale(x: SecretTensor, *others: Any) -> Scale:
+    operands = [other for other in others if isinstance(other, torch.Tensor)]
+    return fixed.of_sum([x._session.scale, common_scale(x, *operands)])
+
+
+def _check_density(density: bool) -> None:
+    if density:
+        unsupported(
+            "a histogram with density=True", "divide the counts by their sum, and by the bins' widths"
+        )
+
+
+@implements(aten.histogram.bin_ct, scale=_of_histogram)
+def histogram(
+    x: Any,
+    bins: int = 100,
+    *,
+    range: Sequence[float] | None = None,  # noqa: A002
+    weight: Any = None,
+    density: bool = False,
+) -> tuple[SecretTensor, torch.Tensor]:
+    """The same, and the edges, which are secret unless their ends are public."""
+    _check_density(density)
+    low, high = range or (0.0, 0.0)
+    x = target(x, session_of(x, weight))
+    edges, scale = _edges(x, bins, low, high, 0.5), _scale(x, weight)
+    edges = rescaled(edges, scale) if is_secret(edges) else edges.to(x.dtype)
+    return _counted(_members(x, edges), weight, x.dtype, scale), edges
+
+
+@implements(aten.histogram.bins_tensor, scale=_of_histogram)
+def histogram_between(
+    x: Any, bins: Any, *, weight: Any = None, density: bool = False
+) -> tuple[SecretTensor, torch.Tensor]:
+    """The same between edges that are given, public or secret."""
+    _check_density(density)
+    x = target(x, session_of(x, bins, weight))
+    scale = _scale(x, bins, weight)
+    members = _members(x, bins)
+    return _counted(members, weight, x.dtype, scale), rescaled(bins, scale) if is_secret(bins) else bins
+
+
+@implements(aten.bincount.default)
+def bincount(x: Any, weights: Any = None, minlength: int = 0) -> SecretTensor:
+    """How often each number from 0 to before ``minlength`` is there, or how much weight it has. How many bins
+    there are must not depend on the values: numbers that are none of them are not counted. Rounds as for
+    one-hot vectors, and two, or four with weights."""
+    if not minlength:
+        unsupported(
+            "bincount, whose size depends on the values,",
+            "say how many bins there are, as minlength; what is greater is not counted",
+        )
+    members = one_hot(target(x, session_of(x, weights)), minlength).T
+    if weights is None:
+        return sum_dims(members, [-1])
+    dtype = weights.dtype if weights.dtype.is_floating_point else torch.float64
+    return _counted(members, weights, dtype, common_scale(x, weights))

@@ -1,0 +1,322 @@
+"""Factors, determinants, inverses and solutions of small systems: loops over the public size. Pivots are not
+searched for, since where they are would be secret: inverses are iterated (``equilibration``), general
+matrices are factored by Householder's reflections and positive definite ones by Cholesky's method
+(``reflections``). Rows and columns are normalised by powers of two that stay secret.
+
+Domain: numbers of the matrix, of the right side and of the result in range; condition numbers up to 2^10, of
+the matrix as it is or with rows and columns multiplied by what makes it least (for Q and R columns alone).
+What is singular, or nearly, gives numbers without meaning and no error, which would tell of it; a run under
+``protocol="plain"`` warns of it.
+
+Error: two units of the result's scale; and 2^−17 of the greatest number of an inverse, of a factor, or of a
+column of a solution (in each row times the norm of the matrix's column), 2^−16 of a determinant. All this for
+the matrix as it is held, with 16 fraction bits if nobody says otherwise: the result of a nearly singular one
+depends on these.
+"""
+
+import math
+from functools import partial
+from typing import Any
+
+import torch
+
+from tacit import checks, fixed
+from tacit.fixed import WHOLE, Scale
+from tacit.modes import aside
+from tacit.operators.dispatch.operands import compared, fraction, lifted, public, session_of, shifted
+from tacit.operators.dispatch.scales import of_session
+from tacit.operators.dispatch.table import implements, unsupported
+from tacit.operators.numerics import approximation, reflections
+from tacit.operators.numerics.approximation.exponents import leading, limited, moved
+from tacit.operators.numerics.approximation.quotients import flipped, magnitude
+from tacit.operators.numerics.equilibration import Equilibrated, Inverse, inverted
+from tacit.operators.numerics.reflections import FINE
+from tacit.sessions import Session
+from tacit.sharings import shares
+from tacit.sharings.shares import Parts
+from tacit.tensor import SecretTensor
+
+aten = torch.ops.aten
+
+#: What makes exponents of either sign positive.
+_RAISED = fixed.WORD
+
+#: Fraction bits that public matrices have at most.
+_MOST_PUBLIC = 30
+
+
+def _given(x: Any, session: Session) -> SecretTensor:
+    """A matrix or a right side: secrets as they are, public ones with the fraction bits that there is room
+    for."""
+    if isinstance(x, SecretTensor):
+        return fraction(x)
+    scale = _scale_of_public(public(x), session.scale)
+    return SecretTensor(lifted(session, x, scale), scale, session, x.dtype)
+
+
+@aside
+def _scale_of_public(values: torch.Tensor, session: Scale) -> Scale:
+    greatest = float(values.abs().max()) if values.numel() else 0.0
+    if not 0.0 < greatest < math.inf:
+        return session
+    room = fixed.ENCODED - 1 - math.ceil(math.log2(greatest))
+    return Scale(max(session.bits, min(room, _MOST_PUBLIC)))
+
+
+class _Factors:
+    """In the place of factors with pivots, which are not computed: what solves the same systems."""
+
+    def __init__(self, matrix: SecretTensor) -> None:
+        self._matrix = matrix
+        self._inverse: Inverse | None = None
+
+    def parts(self) -> Parts:
+        """Refused."""
+        unsupported(
+            "an LU factorisation with pivots, as in the gradient of a determinant,",
+            "use linalg.qr, linalg.solve or linalg.inv",
+        )
+
+    @property
+    def inverse(self) -> Inverse:
+        """Which is worked out once."""
+        if self._inverse is None:
+            x = self._matrix
+            self._inverse = inverted(Equilibrated.of(x._session, x._parts, x._scale.bits))
+        return self._inverse
+
+    def solve(self, right: SecretTensor, *, left: bool, turned: bool = False) -> SecretTensor:
+        """X of M·X = right, or of X·M = right, which is Mᵀ·Xᵀ = rightᵀ; M is the matrix or its transpose."""
+        if not left:
+            found: SecretTensor = self.solve(right.mT, left=True, turned=not turned).mT
+            return found
+        by, scale = self.inverse.turned if turned else self.inverse, right._session.scale
+        return right.like(by.solution(right._parts, right._scale.bits, scale.bits), scale)
+
+
+def _unfactored(x: Any, factors: _Factors) -> tuple[SecretTensor, SecretTensor]:
+    """LU and pivots that a matrix would have."""
+    lu, pivots = (
+        SecretTensor((), WHOLE, session_of(x), dtype, shape=shape, later=factors)
+        for dtype, shape in ((x.dtype, x.shape), (torch.int32, x.shape[:-1]))
+    )
+    return lu, pivots
+
+
+def _errors(x: torch.Tensor) -> torch.Tensor:
+    """None, whatever the matrix."""
+    return torch.zeros(x.shape[:-2], dtype=torch.int32)
+
+
+def _raised(session: Session, exponent: Parts) -> Parts:
+    """An exponent and _RAISED."""
+    raised = shares.trivial(session, torch.tensor(_RAISED))
+    return tuple(part + more for part, more in zip(exponent, raised, strict=True))
+
+
+# General matrices --------------------------------------------------------------------------------------
+
+
+@implements(aten.linalg_qr.default, scale=of_session)
+def qr(x: SecretTensor, mode: str = "reduced") -> tuple[Any, Any]:
+    """Q and R, whose diagonal has the signs of LAPACK. About 60 rounds for each column, and 80."""
+    session, scale = x._session, x._session.scale
+    rows, columns = x.shape[-2:]
+    least = min(rows, columns)
+    x = fraction(x)
+    given = reflections.normalised(session, x._parts, compared(session, x._scale))
+    steps = min(max(0, rows - 1), columns)
+    triangular, found = reflections.reflected(session, given.parts, steps)
+    kept = rows if mode == "complete" else least
+    triangular = tuple(part[..., :kept, :].triu() for part in triangular)
+    # A column of R has the magnitude of the matrix's.
+    exponents = _raised(session, shares.negate(given.exponents))
+    down = _RAISED + FINE - given.fill + x._scale.bits - scale.bits
+    upper = x.like(moved(session, triangular, exponents, down), scale)
+    if mode == "r":
+        return torch.empty(0, dtype=x.dtype), upper
+    turned = reflections.orthogonal(session, found, rows, kept, given.parts)
+    return x.like(shifted(session, turned, FINE, scale.bits), scale), upper
+
+
+def _determinant(x: SecretTensor) -> tuple[Parts, Parts, Parts]:
+    """The determinant's sign as a bit; and its magnitude f·2^e: f from 1/2 to 1, FINE + 1 fraction bits, and
+    e, both as ring elements."""
+    session, size, width = x._session, x.shape[-1], FINE + 1
+    x = fraction(x)
+    given = Equilibrated.of(session, x._parts, x._scale.bits)
+    triangular, _ = reflections.reflected(session, given.fine(FINE), max(0, size - 1))
+    diagonal = tuple(part.diagonal(dim1=-2, dim2=-1).movedim(-1, 0) for part in triangular)
+    negative, sizes = magnitude(session, diagonal, width + 3)
+    exponent, power = leading(session, sizes, width)
+    factors = shares.multiply(session, sizes, power, 0)
+    exponents = [exponent, *(tuple(part.flatten(-2).movedim(-1, 0) for part in side) for side in given.sides)]
+    while (count := len(factors[0])) > 1:
+        half = count // 2
+        first, second = (tuple(part[start : start + half] for part in factors) for start in (0, half))
+        both = shares.multiply(session, first, second, width)
+        exponent, power = leading(session, both, width)
+        exponents.append(exponent)
+        rest = tuple(part[2 * half :] for part in factors)
+        factors = shares.joined(shares.multiply(session, both, power, 0), rest)
+    whole = shares.trivial(session, torch.tensor(size * (1 + given.fill - given.bits)))
+    total = tuple(-torch.cat(parts).sum(0) + more for *parts, more in zip(*exponents, whole, strict=True))
+    # Each reflection turns the sign.
+    turns = torch.full(diagonal[0].shape[1:], (size - 1) % 2, dtype=torch.uint8)
+    odd = shares.xor(
+        tuple((part.sum(0) % 2).to(torch.uint8) for part in negative), shares.trivial_bits(session, turns)
+    )
+    return odd, tuple(part[0] for part in factors), total
+
+
+@implements(aten._linalg_det.default, scale=of_session)
+def det(x: SecretTensor) -> tuple[SecretTensor, SecretTensor, SecretTensor]:
+    """The determinant: the product of R's diagonal, and a sign for each reflection. Its gradient is
+    not supported. About 60 rounds for each column, 30 for each doubling of them, and 100."""
+    session, scale, lu = x._session, x._session.scale, _unfactored(x, _Factors(fraction(x)))
+    if not x.numel():
+        return _full(x, 1.0), *lu
+    odd, factor, exponent = _determinant(x)
+    # What is too small is 0; an exponent has at most as many bits as all of a matrix's.
+    exponent = limited(session, _raised(session, exponent), 32)
+    size = moved(session, factor, exponent, _RAISED + FINE + 1 - scale.bits)
+    # What is too large is the greatest that there is.
+    checks.hold(session, size, fixed.ENCODED - 2 + scale.bits - fixed.DEFAULT.bits)
+    return x.like(flipped(session, odd, size), scale), *lu
+
+
+@implements(aten._linalg_slogdet.default, scale=of_session)
+def slogdet(x: SecretTensor) -> tuple[SecretTensor, SecretTensor, SecretTensor, SecretTensor]:
+    """The determinant's sign, and the logarithm of its magnitude, off by 2^−14 and what the determinant is
+    relative. The rounds of both."""
+    session, scale = x._session, x._session.scale
+    # PyTorch factors the transpose of what is contiguous, and its gradient counts on that.
+    lu = _unfactored(x, _Factors(fraction(x.mT if x.is_contiguous() else x)))
+    if not x.numel():
+        return _full(x, 1.0), _full(x, 0.0), *lu
+    odd, factor, exponent = _determinant(x)
+    sign = _full(x, 1.0)
+    logarithm: Any = approximation.log(x.like(factor, Scale(FINE + 1)), positive=True)
+    unit = fixed.word(math.log(2.0), _MOST_PUBLIC)
+    more = shares.truncate(session, tuple(part * unit for part in exponent), _MOST_PUBLIC - scale.bits)
+    signs = x.like(flipped(session, odd, sign._parts), scale)
+    return signs, x.like(shares.add(logarithm._parts, more), scale), *lu
+
+
+def _full(x: SecretTensor, value: float) -> SecretTensor:
+    """A number for each matrix."""
+    scale = x._session.scale
+    words = fixed.encode(torch.full(x.shape[:-2], value), scale)
+    return x.like(shares.trivial(x._session, words), scale)
+
+
+@implements(aten.linalg_inv_ex.default, scale=of_session)
+def inv(x: SecretTensor, *, check_errors: bool = False) -> tuple[SecretTensor, torch.Tensor]:  # noqa: ARG001
+    """The inverse. About 140 rounds, whatever the size."""
+    scale = x._session.scale
+    found = _Factors(fraction(x)).inverse.found(scale.bits)
+    return x.like(found, scale), _errors(x)
+
+
+@implements(aten._linalg_solve_ex.default, scale=of_session)
+def solve(
+    x: Any,
+    right: Any,
+    *,
+    left: bool = True,
+    check_errors: bool = False,  # noqa: ARG001
+) -> tuple[SecretTensor, SecretTensor, SecretTensor, torch.Tensor]:
+    """X of x·X = right, or of X·x = right, by the inverse and what that leaves. About 200 rounds,
+    whatever the size."""
+    session = session_of(x, right)
+    is_vector = right.dim() == 1 or (right.dim() == x.dim() - 1 and right.shape == x.shape[:-1])
+    x, right = _given(x, session), _given(right, session)
+    factors = _Factors(x)
+    if is_vector:
+        found: Any = factors.solve(right.unsqueeze(-1), left=left).squeeze(-1)
+    else:
+        found = factors.solve(right, left=left)
+    return found, *_unfactored(x, factors), _errors(x)
+
+
+@implements(aten.linalg_lu_solve.default, scale=of_session)
+def lu_solve(
+    lu: SecretTensor,
+    pivots: Any,  # noqa: ARG001
+    right: Any,
+    *,
+    left: bool = True,
+    adjoint: bool = False,
+) -> SecretTensor:
+    """What PyTorch's gradients solve by the factors of a determinant or of a solution."""
+    if not isinstance(lu, SecretTensor) or not isinstance(lu._later, _Factors):
+        unsupported("a solution by LU factors", "use linalg.solve")
+    return lu._later.solve(_given(right, lu._session), left=left, turned=adjoint)
+
+
+# Triangular and positive definite ones ---------------------------------------------------------------------
+
+
+@implements(aten.linalg_solve_triangular.default, scale=of_session)
+def solve_triangular(
+    x: Any, right: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> SecretTensor:
+    """X of x·X = right, or of X·x = right, for the triangular part of x: as ``solve``."""
+    session = session_of(x, right)
+    return _triangular(_given(x, session), upper, unitriangular).solve(_given(right, session), left=left)
+
+
+def _triangular(x: SecretTensor, upper: bool, unitriangular: bool = False) -> _Factors:
+    """What solves systems by the triangular part of a matrix."""
+    cut = partial(torch.triu if upper else torch.tril, diagonal=int(unitriangular) * (1 if upper else -1))
+    parts = tuple(map(cut, x._parts))
+    if unitriangular:
+        words = torch.eye(x.shape[-1], dtype=torch.int64) << x._scale.bits
+        eye = shares.trivial(x._session, words)
+        parts = tuple(part + one for part, one in zip(parts, eye, strict=True))
+    return _Factors(x.like(parts))
+
+
+@implements(aten.triangular_solve.default, scale=of_session)
+def triangular_solve(
+    right: Any, x: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> tuple[SecretTensor, Any]:
+    """The same with its arguments the other way about; and the matrix."""
+    turned = x.mT if transpose else x
+    result = solve_triangular(turned, right, upper=upper != transpose, unitriangular=unitriangular)
+    return result, x.clone() if isinstance(x, SecretTensor) else x
+
+
+@implements(aten.linalg_cholesky_ex.default, scale=of_session)
+def cholesky(
+    x: SecretTensor,
+    *,
+    upper: bool = False,
+    check_errors: bool = False,  # noqa: ARG001
+) -> tuple[SecretTensor, torch.Tensor]:
+    """The triangular L with L·Lᵀ = x for positive definite x, or its transpose. About 35 rounds for each
+    column, and 50."""
+    session, scale = x._session, x._session.scale
+    x = fraction(x)
+    given = reflections.balanced(session, x._parts, x._scale.bits)
+    lower = reflections.cholesky(session, given.parts)
+    exponents = _raised(session, shares.negate(given.exponents))
+    down = _RAISED + FINE - (given.half - given.half_bits) - scale.bits
+    found = moved(session, lower, exponents, down)
+    return x.like(tuple(part.mT.contiguous() for part in found) if upper else found, scale), _errors(x)
+
+
+@implements(aten.cholesky_solve.default, scale=of_session)
+def cholesky_solve(right: Any, factor: Any, upper: bool = False) -> SecretTensor:
+    """X of L·Lᵀ·X = right: two solutions by one inverse. About 280 rounds, whatever the size."""
+    session = session_of(right, factor)
+    factors = _triangular(_given(factor, session), upper)
+    between = factors.solve(_given(right, session), left=True, turned=upper)
+    return factors.solve(between, left=True, turned=not upper)
+
+
+@implements(aten.cholesky_inverse.default, scale=of_session)
+def cholesky_inverse(factor: SecretTensor, upper: bool = False) -> SecretTensor:
+    """The inverse of L·Lᵀ: as ``cholesky_solve``."""
+    eye = torch.eye(factor.shape[-1], dtype=factor.dtype).expand(factor.shape)
+    return cholesky_solve(eye, factor, upper)

@@ -1,0 +1,101 @@
+"""Sums and averages that stay in range wherever their result does: what would leave it is shifted down
+before it is added up."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+
+from tacit import checks, fixed
+from tacit.fixed import WHOLE
+from tacit.operators.dispatch.operands import as_words, fraction, rescaled, times_public
+from tacit.sessions import Session
+from tacit.sharings import shares
+from tacit.sharings.shares import Parts
+from tacit.tensor import SecretTensor
+
+#: Words of encoded numbers that may be added before truncation: 2^15 of below 2^46.
+MOST_SUMMANDS = 1 << (fixed.ROOM - 1)
+
+#: Numbers that are averaged by one public factor; sums of more are shifted down first, since the factor
+#: would have too few bits left.
+FEW = 64
+
+
+def as_fractions(x: SecretTensor) -> SecretTensor:
+    """Numbers with at least the session's fraction bits, which averages have: of sums with fewer, what is
+    shifted down would be lost; no interaction."""
+    x = fraction(x)
+    return rescaled(x, fixed.of_sum([x._scale, x._session.scale]))
+
+
+def averaged(sums: SecretTensor, reciprocals: torch.Tensor, most: int) -> SecretTensor:
+    """Sums times public reciprocals of how many numbers each has, ``most`` at most, of at most
+    MOST_SUMMANDS; rounded as other products are. Two rounds for powers of two, else four or six."""
+    sums = as_fractions(sums)
+    parts, session = sums._parts, sums._session
+    shift = math.floor(math.log2(most)) if most > FEW else 0
+    if shift:
+        parts = shares.truncate(session, parts, shift)
+    shifted = sums.like(parts)
+    reciprocals = reciprocals * 2.0**shift
+    # A sum has so many numbers as one reciprocal makes one of.
+    gain = most * 2.0**-shift
+    return times_public(shifted, reciprocals, sums.dtype, gain=gain)
+
+
+def mean(x: SecretTensor, dims: Sequence[int], keepdim: bool) -> SecretTensor:
+    """Means along dimensions, of at least one number. Those of integers are worked out of their sums."""
+    count, shape = math.prod(x.shape[dim] for dim in dims), reduced(x.shape, dims, keepdim)
+    if x._scale == WHOLE:
+        x = as_words(x)
+        checks.hold_summands(x._session, x._parts, count)
+        sums = tuple(part.sum(list(dims)) if dims else part for part in x._parts)
+        by = torch.tensor(1.0 / count, dtype=torch.float64)
+        whole = x.like(sums, dtype=torch.int64)
+        result = rescaled(times_public(whole, by, _mean_dtype(x)), x._session.scale)
+        return result.like(tuple(part.reshape(shape) for part in result._parts))
+    x = as_fractions(x)
+    parts, left = x._parts, count
+    checks.hold_summands(x._session, parts, min(count, MOST_SUMMANDS))
+    if count <= MOST_SUMMANDS:
+        parts = tuple(part.sum(list(dims)) if dims else part for part in parts)
+        result = averaged(x.like(parts), torch.tensor(1.0 / count, dtype=torch.float64), count)
+    else:
+        parts, left = _added_up(x._session, tuple(last(part, dims) for part in parts), count)
+        factor = torch.tensor(left / count, dtype=torch.float64)
+        result = times_public(x.like(parts), factor, x.dtype)
+    return result.like(tuple(part.reshape(shape) for part in result._parts))
+
+
+def _mean_dtype(x: SecretTensor) -> torch.dtype:
+    return x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
+
+
+def last(part: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
+    """Those dimensions as one, the last."""
+    if not dims:
+        return part.unsqueeze(-1)
+    return part.movedim(tuple(dims), tuple(range(-len(dims), 0))).flatten(-len(dims))
+
+
+def reduced(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> list[int]:
+    """The shape that is left of another without those dimensions."""
+    if keepdim:
+        return [1 if dim in dims else size for dim, size in enumerate(shape)]
+    return [size for dim, size in enumerate(shape) if dim not in dims]
+
+
+def _added_up(session: Session, x: Parts, count: int) -> tuple[Parts, int]:
+    """Sums along the last dimension, divided by a power of two that keeps them in range, and that power:
+    blocks are added and shifted down by as many bits as they grow, and so are their sums."""
+    divisor = 1
+    while count > 1:
+        size = min(count, MOST_SUMMANDS)
+        blocks = math.ceil(count / size)
+        missing = blocks * size - count
+        padded = (torch.nn.functional.pad(part, (0, missing)) for part in x)
+        sums = tuple(part.reshape(*part.shape[:-1], blocks, size).sum(-1) for part in padded)
+        shift = math.ceil(math.log2(size))
+        x, count, divisor = shares.truncate(session, sums, shift), blocks, divisor << shift
+    return tuple(part.squeeze(-1) for part in x), divisor

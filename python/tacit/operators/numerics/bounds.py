@@ -1,0 +1,157 @@
+"""Public numbers that secrets are compared with, or that bound them. One that is beyond all secrets is an
+infinity: nothing is compared with it, and it bounds nothing. So 1e9, or the greatest number of a dtype, may
+be written where no bound is meant, at whatever scale: in gradients too, which have more bits than arguments.
+
+Fractions of a scale are below its limit, and what a comparison width promises to be less is less.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+
+from tacit import checks, fixed
+from tacit.errors import EncodingError
+from tacit.fixed import WHOLE, WORD, Scale
+from tacit.modes import aside
+from tacit.operators.dispatch.operands import bits_of, common_scale, compared, lifted, public, together
+from tacit.sessions import Session
+from tacit.sharings import shares
+from tacit.sharings.shares import Parts
+from tacit.tensor import SecretTensor
+
+
+class Bound(NamedTuple):
+    """Words at a scale, 0 in the place of each number that is beyond all secrets."""
+
+    scale: Scale
+    words: torch.Tensor
+    #: 1 where it is above them, −1 where it is below, 0 elsewhere; None if that is everywhere.
+    beyond: torch.Tensor | None
+    #: Whether all of it is above, or below.
+    is_above: bool
+    is_below: bool
+
+
+def bound_of(session: Session, value: Any, x: SecretTensor) -> Bound:
+    """A public operand beside a secret one, at their common scale.
+
+    Raises:
+        EncodingError: a value is NaN.
+    """
+    scale = common_scale(x, value)
+    # Integers are below the limit of fractions where they meet these.
+    limit = fixed.limit_beside(scale, x._scale, compared(session, scale))
+    return _held(session, x, _encoded(public(value), scale, limit))
+
+
+def _held(session: Session, x: SecretTensor, bound: Bound) -> Bound:
+    """A bound of fractions, which are held to what it counts as being beyond of."""
+    if bound.beyond is not None and x.dtype.is_floating_point:
+        checks.hold(session, x._parts, fixed.ENCODED - 2)
+    return bound
+
+
+@aside
+def _encoded(values: torch.Tensor, scale: Scale, limit: float) -> Bound:
+    if values.is_floating_point():
+        wide = _numbers(values)
+        above, below = wide >= limit, wide <= -limit
+        words = torch.where(above | below, 0.0, wide).mul_(2.0**scale.bits).round_().to(torch.int64)
+        return _made(scale, words, above, below)
+    words = values.to(torch.int64)
+    if limit >= 2.0 ** (WORD - 1):
+        return Bound(scale, words, None, False, False)
+    above, below = words >= int(limit), words <= -int(limit)
+    return _made(scale, words << scale.bits, above, below)
+
+
+@aside
+def whole_above(value: Any) -> Bound:
+    """The least integers from a public number on: what secret integers are compared with by <."""
+    wide = _numbers(public(value)).ceil()
+    return _whole(wide, torch.zeros_like(wide, dtype=torch.bool))
+
+
+@aside
+def whole_below(value: Any) -> Bound:
+    """The greatest integers up to a public number: what is compared with secret integers by <."""
+    wide = _numbers(public(value)).floor()
+    return _whole(wide, torch.zeros_like(wide, dtype=torch.bool))
+
+
+@aside
+def whole_equal(value: Any) -> Bound:
+    """A public number as integers, beyond all of them where it is none."""
+    wide = _numbers(public(value))
+    return _whole(wide, wide != wide.round())
+
+
+def _whole(wide: torch.Tensor, is_none: torch.Tensor) -> Bound:
+    above, below = (wide >= 2.0 ** (WORD - 1)) | is_none, wide < -(2.0 ** (WORD - 1))
+    return _made(WHOLE, torch.where(above | below, 0.0, wide).to(torch.int64), above, below)
+
+
+def _numbers(values: torch.Tensor) -> torch.Tensor:
+    wide = values.to(torch.float64)
+    if bool(wide.isnan().any()):
+        raise EncodingError("a public number is NaN, which is neither less nor greater than any")
+    return wide
+
+
+def _made(scale: Scale, words: torch.Tensor, above: torch.Tensor, below: torch.Tensor) -> Bound:
+    beyond = above.to(torch.int8) - below.to(torch.int8)
+    if not bool(beyond.any()):
+        return Bound(scale, words, None, False, False)
+    words = torch.where(beyond == 0, words, 0)
+    return Bound(scale, words, beyond, bool(above.all()), bool(below.all()))
+
+
+def settled(bits: SecretTensor, bound: Bound, *, above: bool, below: bool) -> SecretTensor:
+    """Results of comparisons with a bound; where that is above or below all secrets they are known."""
+    if bound.beyond is None:
+        return bits
+    known = torch.where(bound.beyond > 0, above, below).to(torch.uint8)
+    sure = shares.trivial_bits(bits._session, known)
+    return bits_of(bits._session, _chosen(bound.beyond == 0, bits._parts, sure))
+
+
+def sure(session: Session, x: SecretTensor, bound: Bound, *, above: bool, below: bool) -> SecretTensor:
+    """The same where no result is left open; no interaction."""
+    assert bound.beyond is not None
+    known = torch.where(bound.beyond > 0, above, below).to(torch.uint8)
+    shape = torch.broadcast_shapes(x.shape, known.shape)  # type: ignore[no-untyped-call]
+    return bits_of(session, tuple(part.expand(shape).clone() for part in shares.trivial_bits(session, known)))
+
+
+class Limit(NamedTuple):
+    """What numbers are not to be less than, or not to be greater."""
+
+    parts: Parts
+    #: Where it bounds nothing; None if that is nowhere.
+    free: torch.Tensor | None
+    #: Whether it bounds nothing anywhere.
+    is_free: bool
+
+    def applied(self, x: Parts, bounded: Parts) -> Parts:
+        """Numbers that were bounded, as they were where there is no bound."""
+        return bounded if self.free is None else _chosen(self.free, x, bounded)
+
+
+def limit_of(session: Session, value: Any, x: Any, scale: Scale, *, upper: bool) -> Limit:
+    """A bound of x, secret or public, at the scale at which it is compared."""
+    if isinstance(value, SecretTensor) or not isinstance(x, SecretTensor):
+        return Limit(lifted(session, value, scale), None, False)
+    limit = fixed.limit_beside(scale, x._scale, compared(session, scale))
+    bound = _held(session, x, _encoded(public(value), scale, limit))
+    if bound.beyond is None:
+        return Limit(shares.trivial(session, bound.words), None, False)
+    word = 1 << fixed.unbounded(compared(session, scale))
+    words = torch.where(bound.beyond == 0, bound.words, bound.beyond.to(torch.int64) * word)
+    free = bound.beyond > 0 if upper else bound.beyond < 0
+    is_free = bound.is_above if upper else bound.is_below
+    return Limit(shares.trivial(session, words), free, is_free)
+
+
+def _chosen(condition: torch.Tensor, x: Parts, y: Parts) -> Parts:
+    x, y = together(x, y)
+    return tuple(torch.where(condition, one, other) for one, other in zip(x, y, strict=True))

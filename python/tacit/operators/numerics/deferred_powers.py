@@ -1,0 +1,221 @@
+"""Powers of the inverse roots of sums of squares, left for later in a backward pass.
+
+PyTorch multiplies gradients of roots with powers of the root, r³ for rsqrt: beyond the range for small rows
+and nothing for large ones. What they meet in the end, the numbers that were squared, brings one r back to
+what a row has. So a power, and a gradient times a power, stay what they are made of until they meet a number,
+or somebody asks for their values. It follows from the program alone, so all parties leave and compute the
+same.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from tacit.fixed import Scale
+from tacit.operators.dispatch.operands import number, rescaled, result_dtype
+from tacit.operators.dispatch.table import writes
+from tacit.sharings.shares import Parts
+from tacit.tensor import SecretTensor
+
+#: Offset, sizes and strides of a view of all roots.
+Place = tuple[Any, ...]
+
+
+def place(y: SecretTensor) -> Place:
+    """Which view of all roots this is."""
+    part = y._parts[0]
+    sizes = zip(part.shape, part.stride(), strict=True)
+    return part.storage_offset(), *((size, stride) for size, stride in sizes if size > 1)
+
+
+class Powers:
+    """factor · weight · r^power of inverse roots r, of which there is one for each row: values of a gradient
+    that are computed if anybody asks."""
+
+    def __init__(
+        self,
+        inverse: SecretTensor,
+        power: int,
+        factor: float,
+        weight: SecretTensor | None,
+        scale: Scale,
+        shape: Sequence[int],
+        of: tuple[SecretTensor, Place],
+    ) -> None:
+        self.inverse, self.power, self.factor, self.weight = inverse, power, factor, weight
+        self._scale = scale
+        #: The inverse root with all of its bits, which others of it have too, and which view of it this is.
+        self.of = of
+        #: Of the values, to which both are broadcast.
+        self.shape = tuple(shape)
+        #: Once somebody asked, who may have written to them.
+        self.computed: Parts = ()
+        #: How often others were written in their place.
+        self.written = 0
+        #: What this is a repetition of, which shows what is written there; its shape then, and how often it
+        #: had been written to.
+        self.repeats: tuple[Powers, Sequence[int], int] | None = None
+
+    @property
+    def is_left(self) -> bool:
+        """Whether nobody has asked, and what is known of the values is so still."""
+        if self.computed or self.repeats is None:
+            return not self.computed
+        whole, _, written = self.repeats
+        return whole.is_left and whole.written == written
+
+    def is_beside(self, y: SecretTensor, inverse: SecretTensor) -> bool:
+        """Whether these are powers of what stands beside y, element by element, of these inverse roots."""
+        own, view = self.of
+        return own is inverse and view == place(y)
+
+    def parts(self) -> Parts:
+        """The components, at the scale of when they were left for later; the same for all views."""
+        if self.repeats is not None:
+            whole, before, _ = self.repeats
+            self.computed = tuple(part.reshape(before).expand(self.shape) for part in whole.parts())
+            return self.computed
+        session = self.inverse._session
+        operator, session.operator = session.operator, session.operator or "a power of a root"
+        try:
+            with torch.no_grad(), session.at_scale(self._scale):
+                if not self.computed:
+                    found = rescaled(self._times(self.weight, self.power), self._scale)
+                    self.computed = tuple(part.expand(self.shape).contiguous() for part in found._parts)
+        finally:
+            session.operator = operator
+        return self.computed
+
+    def _times(self, found: SecretTensor | None, times: int) -> SecretTensor:
+        """factor · found · r^times."""
+        if found is None:
+            found, times = self.inverse, times - 1
+        for _ in range(times):
+            found = found * self.inverse
+        return found if self.factor == 1.0 else found * self.factor
+
+    def times(self, x: SecretTensor, y: Any) -> SecretTensor | None:
+        """The product with y of x, which is these; ``None`` of a public y that changes its kind."""
+        if not isinstance(y, SecretTensor):
+            return multiple(x, y)
+        if self.weight is None and y.shape == x.shape and y.dtype == x.dtype:
+            return self.weighted(y, x.shape)
+        return self.met_by(y, x.shape)
+
+    def met_by(self, z: Any, shape: Sequence[int]) -> SecretTensor:
+        """All of it, seen as that shape, times z: both meet an inverse root first, which leaves them as large
+        as others."""
+        whole = torch.broadcast_shapes(z.shape, shape)  # type: ignore[no-untyped-call]
+        z = z if z.shape == whole else z.expand(whole)
+        rest = None if self.weight is None and self.power == 1 else self._times(self.weight, self.power - 1)
+        found: SecretTensor = z * self._seen_as(self.inverse, shape)
+        if rest is None:
+            return found if self.factor == 1.0 else found * self.factor
+        return found * self._seen_as(rest, shape)
+
+    def _seen_as(self, one: SecretTensor, shape: Sequence[int]) -> SecretTensor:
+        """What is broadcast to the shape of the values, as a view of these that has another one."""
+        return one if tuple(shape) == self.shape else one.expand(self.shape).reshape(shape)
+
+    def scaled(self, factor: float, shape: Sequence[int], power: int | None = None) -> SecretTensor:
+        """The same times a public number."""
+        inverse, weight = (
+            None if one is None else self._seen_as(one, shape) for one in (self.inverse, self.weight)
+        )
+        return self._left(inverse, weight, shape, power or self.power, self.factor * factor)
+
+    def weighted(self, weight: SecretTensor, shape: Sequence[int]) -> SecretTensor:
+        """The same times a gradient of its shape."""
+        weight = weight.like(tuple(part.clone() for part in weight._parts))
+        return self._left(self._seen_as(self.inverse, shape), weight, shape, self.power, self.factor)
+
+    def masked(self, mask: Any, shape: Sequence[int]) -> SecretTensor:
+        """The same, 0 where a mask holds."""
+        assert self.weight is not None
+        weight = self._seen_as(self.weight, shape).masked_fill(mask, 0.0)
+        inverse: Any = self._seen_as(self.inverse, shape)
+        return self._left(inverse, weight, shape, self.power, self.factor)
+
+    def become(self, other: "Powers") -> None:
+        """Writes other values of the same shape in the place of these, in all views of them."""
+        self.inverse, self.power, self.factor, self.weight = (
+            other.inverse, other.power, other.factor, other.weight
+        )  # fmt: skip
+        self.of = other.of
+        self.repeats, self.written = None, self.written + 1
+
+    def expanded(self, before: Sequence[int], shape: Sequence[int]) -> SecretTensor:
+        """The same, of a shape, repeated along dimensions of another."""
+        inverse, weight = (
+            None if one is None else self._seen_as(one, before) for one in (self.inverse, self.weight)
+        )
+        assert inverse is not None
+        later = Powers(inverse, self.power, self.factor, weight, self._scale, shape, self.of)
+        later.repeats = self, before, self.written
+        return SecretTensor((), self._scale, inverse._session, inverse.dtype, shape=shape, later=later)
+
+    def _left(
+        self,
+        inverse: SecretTensor | None,
+        weight: SecretTensor | None,
+        shape: Sequence[int],
+        power: int,
+        factor: float,
+    ) -> SecretTensor:
+        assert inverse is not None
+        session = inverse._session
+        later = Powers(inverse, power, factor, weight, session.scale, shape, self.of)
+        return SecretTensor((), session.scale, session, inverse.dtype, shape=shape, later=later)
+
+
+def powers_of(x: Any) -> Powers | None:
+    """What was left for later, if x is that and nobody has asked for it."""
+    later = x._later if isinstance(x, SecretTensor) else None
+    return later if isinstance(later, Powers) and later.is_left else None
+
+
+def expanded(x: Any, shape: Sequence[int]) -> SecretTensor | None:
+    """What was left for later, repeated along dimensions; ``None`` of all else."""
+    powers = powers_of(x)
+    if powers is None:
+        return None
+    return powers.expanded(x.shape, torch.empty(x.shape, device="meta").expand(*shape).shape)
+
+
+def masked(x: Any, mask: Any, value: Any) -> SecretTensor | None:
+    """What was left for later, 0 where a mask holds; ``None`` of all else."""
+    powers = powers_of(x)
+    if powers is None or powers.weight is None or number(value) != 0.0 or mask.shape != x.shape:
+        return None
+    return powers.masked(mask, x.shape)
+
+
+@writes
+def written(target: SecretTensor, value: Any) -> bool:
+    """Writes what was left for later into what was so too, if both are that."""
+    if target._session.dependencies.are_there:
+        # Views of the target would have values that depend on what they do not say.
+        return False
+    mine, other = powers_of(target), powers_of(value)
+    if mine is None or other is None or not tuple(target.shape) == mine.shape == other.shape:
+        return False
+    mine.become(other)
+    return True
+
+
+def multiple(x: Any, factor: Any, *, divided: bool = False) -> SecretTensor | None:
+    """What was left for later times a public number, or divided by it; ``None`` of all else."""
+    powers = powers_of(x)
+    by = None if powers is None else number(factor)
+    if powers is None or not by or not math.isfinite(by) or not _keeps(x, factor):
+        return None
+    return powers.scaled(1.0 / by if divided else by, x.shape)
+
+
+def _keeps(x: SecretTensor, factor: Any) -> bool:
+    """Whether a product by a public number has the shape and the dtype of x."""
+    return result_dtype(x, factor) == x.dtype and (
+        not isinstance(factor, torch.Tensor) or factor.dim() <= x.dim()
+    )

@@ -1,0 +1,242 @@
+"""Steps of ``torch.optim`` on secret parameters: PyTorch's own, in a setting in which their numbers fit.
+
+Averages of squared gradients need more bits than gradients have: of a gradient of 2^−10 Adam adds 2^−30 to
+its average. So while an optimiser that divides by the root of such averages (each has an ε) makes its step:
+
+- Its states, and what it computes of them, have ``AVERAGES`` fraction bits, and are below 2^6; the sums of
+  Adagrad, which grow, have ``SUMS`` and stop at ``MOST_SUM``. Parameters keep their scale.
+- Elements of gradients beyond ±``LIMIT`` count as that, so that no square leaves the range. Gradients
+  themselves stay as they are.
+- An ε of less than ``LEAST_EPS`` counts as that, since below it squares are less than one unit: what the
+  usual 1e-8 is for, that nothing is divided by zero, holds all the same, and gradients near 2^−15, which are
+  two units themselves, make smaller steps. Adadelta adds its ε to squares, before their root is taken, and so
+  its first steps are as long: one of less than ``LEAST_EPS``² counts as that, and the usual 1e-6 as it is.
+  RMSprop does not make up for the factor that its first averages come with, which are small beside an ε: one
+  of less than ``ROOT_OF_UNIT`` counts as that.
+- Rprop, which has no ε, takes the signs of gradients alone. It would multiply each gradient by the one before
+  it for the sign of that: of two of 2^−9 there would be none, and of two of 3 the product would leave the
+  range. Its states have as many bits as leave room for the greatest step times its factor.
+- Under the reference, gradients and sums that reach a limit are reported (``RangeWarning``).
+
+A closure is called once, before the step. Where the optimiser leaves it open, tensors are computed as one
+list (``foreach``): a step takes the rounds of one tensor, not of all.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from typing import Any
+
+import torch
+from torch.optim import LBFGS, Adadelta, Adafactor, Adagrad, Optimizer, RAdam, RMSprop, Rprop
+
+from tacit.buffers import bytes_in_order
+from tacit.errors import MisuseError, UnsupportedOperatorError
+from tacit.fixed import RANGE, Scale, of_gradients
+from tacit.operators.dispatch.operands import lifted, rescaled
+from tacit.sessions import Session
+from tacit.sharings import ranges
+from tacit.tensor import SecretTensor
+from tacit.trace import module_paths
+
+#: Fraction bits of moving averages, whose squares come with a factor of a thousandth or more.
+AVERAGES = Scale(40)
+
+#: Fraction bits of sums of squares, and where they stop growing: they stay below 2^14.
+SUMS = Scale(32)
+MOST_SUM = 2.0**13
+
+#: Elements of gradients count up to this magnitude, with which squares of what weight decay adds fit too.
+LIMIT = 4.0
+
+#: ε is at least this: the root of a unit of an average, over that of the factor of a thousandth.
+LEAST_EPS = 2.0**-15
+
+#: The same of RMSprop, which does not divide its averages by that factor.
+ROOT_OF_UNIT = 2.0**-20
+
+#: States that follow from the number of steps alone, and so are public.
+COUNTERS = {"step", "mu_product", "mu", "eta"}
+
+Step = Callable[..., Any]
+
+
+def _wrapped(step: Step) -> Step:
+    @wraps(step)
+    def secret_step(optimizer: Optimizer, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
+        session = _session_of(optimizer)
+        if session is None or isinstance(optimizer, LBFGS):
+            return step(optimizer, closure, **kwargs) if closure is not None else step(optimizer, **kwargs)
+        _check_wanted(optimizer)
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        with torch.no_grad(), _setting(optimizer, session):
+            step(optimizer, **kwargs)
+        return loss
+
+    secret_step._is_tacit = True  # type: ignore[attr-defined]
+    return secret_step
+
+
+def _check_wanted(optimizer: Optimizer) -> None:
+    """Raises where a step would change nothing, whatever the loss is."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    if not any(parameter.requires_grad for parameter in parameters):
+        raise MisuseError(
+            "no parameter of this optimiser requires gradients, so that its step would train nothing: "
+            "share the module with trainable=True, tacit.share_module(module, owner=..., trainable=True)"
+        )
+
+
+def _session_of(optimizer: Optimizer) -> Session | None:
+    parameters = (parameter for group in optimizer.param_groups for parameter in group["params"])
+    return next((each._session for each in parameters if isinstance(each, SecretTensor)), None)
+
+
+@contextmanager
+def _setting(optimizer: Optimizer, session: Session) -> Iterator[None]:
+    """What the head of this file says; afterwards all is as it was."""
+    if isinstance(optimizer, Adafactor):
+        remedy = "use AdamW, or another that divides by averages of squares"
+        raise UnsupportedOperatorError.of("torch.optim.Adafactor", module_paths.current(), remedy)
+    before, session.is_optimizing = session.is_optimizing, True
+    scale = _scale_of_states(optimizer)
+    try:
+        with ExitStack() as stack:
+            for group in optimizer.param_groups:
+                if isinstance(optimizer, RAdam):
+                    # Its lists divide by zero in steps that do not rectify, and go on with infinity.
+                    _replace(group, "foreach", False, stack)
+                else:
+                    _as_one(group, stack)
+                if "eps" in group:
+                    least = _least_eps(optimizer)
+                    _replace(group, "eps", max(group["eps"], least), stack)
+                if "eps" in group or isinstance(optimizer, Rprop):
+                    _limit(optimizer, group, stack)
+                    _lift_states(optimizer, group, scale)
+                else:
+                    _lift_states(optimizer, group, None)
+            if isinstance(optimizer, Rprop) or any("eps" in group for group in optimizer.param_groups):
+                stack.enter_context(session.at_scale(scale))
+            yield
+            if isinstance(optimizer, Adagrad):
+                _stop_sums(optimizer)
+    finally:
+        session.is_optimizing = before
+
+
+def _scale_of_states(optimizer: Optimizer) -> Scale:
+    if isinstance(optimizer, Rprop):
+        greatest = max(group["step_sizes"][1] * group["etas"][1] for group in optimizer.param_groups)
+        # Both have these bits where a step is multiplied.
+        return Scale(max(1, min(AVERAGES.bits, (RANGE - math.ceil(math.log2(greatest))) // 2)))
+    return SUMS if isinstance(optimizer, Adagrad) else AVERAGES
+
+
+def _least_eps(optimizer: Optimizer) -> float:
+    if isinstance(optimizer, Adadelta):
+        return LEAST_EPS**2
+    return ROOT_OF_UNIT if isinstance(optimizer, RMSprop) else LEAST_EPS
+
+
+def _replace(group: dict[str, Any], name: str, value: Any, stack: ExitStack) -> None:
+    stack.callback(group.__setitem__, name, group[name])
+    group[name] = value
+
+
+def _as_one(group: dict[str, Any], stack: ExitStack) -> None:
+    """``foreach`` where neither it nor what excludes it was chosen."""
+    chosen = group.get("foreach", False) is not None or group.get("fused") or group.get("differentiable")
+    # PyTorch's lists take no rate that is a tensor.
+    chosen = chosen or isinstance(group.get("lr"), torch.Tensor)
+    if not chosen and all(isinstance(parameter, SecretTensor) for parameter in group["params"]):
+        _replace(group, "foreach", True, stack)
+
+
+def _with_gradients(group: dict[str, Any]) -> list[SecretTensor]:
+    return [
+        parameter
+        for parameter in group["params"]
+        if isinstance(parameter, SecretTensor) and parameter.grad is not None
+    ]
+
+
+def _limit(optimizer: Optimizer, group: dict[str, Any], stack: ExitStack) -> None:
+    """Gradients that go into the step, or their signs: all elements of all of them, side by side."""
+    parameters = _with_gradients(group)
+    if not parameters:
+        return
+    gradients: list[Any] = [parameter.grad for parameter in parameters]
+    flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
+    if isinstance(optimizer, Rprop):
+        limited = flat.sign()
+    else:
+        _report(optimizer, flat, LIMIT, "an element of a gradient")
+        limited = flat.clamp(-LIMIT, LIMIT)
+    pieces = torch.split(limited, [gradient.numel() for gradient in gradients])
+    for parameter, gradient, piece in zip(parameters, gradients, pieces, strict=True):
+        stack.callback(setattr, parameter, "grad", gradient)
+        parameter.grad = piece.reshape(gradient.shape)
+
+
+def _lift_states(optimizer: Optimizer, group: dict[str, Any], scale: Scale | None) -> None:
+    """States that were made before any step, as Adagrad's are, or came with fewer bits, or are of steps that
+    were made before the parameters were secret: those are public and must be the same in all parties.
+    Without a scale, secret states keep theirs, and public ones get that of gradients."""
+    for parameter in _with_gradients(group):
+        state, session = optimizer.state[parameter], parameter._session
+        for name, value in state.items():
+            if isinstance(value, SecretTensor):
+                state[name] = value if scale is None else rescaled(value, scale)
+            elif isinstance(value, torch.Tensor) and value.shape == parameter.shape and name not in COUNTERS:
+                session.core.note_public(f"{name} of {type(optimizer).__name__}", bytes_in_order(value))
+                wanted = of_gradients(session.scale) if scale is None else scale
+                state[name] = SecretTensor(lifted(session, value, wanted), wanted, session, value.dtype)
+
+
+def _stop_sums(optimizer: Optimizer) -> None:
+    for group in optimizer.param_groups:
+        sums = [optimizer.state[parameter]["sum"] for parameter in _with_gradients(group)]
+        for each in sums:
+            _report(optimizer, each, MOST_SUM, "a sum of squares")
+        if sums:
+            torch._foreach_clamp_max_(sums, MOST_SUM)
+
+
+def _report(optimizer: Optimizer, x: Any, limit: float, what: str) -> None:
+    session = x._session
+    if session.is_plain:
+        ranges.check_limit(session, x._parts[0], x._scale, limit, f"{type(optimizer).__name__}.step", what)
+
+
+def _install() -> None:
+    """Every optimiser's class is looked at when the first of it is made, as PyTorch itself does for its
+    hooks, which could not undo a setting where a step fails; classes of which there are some, at once."""
+    original = Optimizer._patch_step_function
+
+    def patch(optimizer: Optimizer) -> None:
+        original(optimizer)
+        _wrap(type(optimizer))
+
+    Optimizer._patch_step_function = patch  # type: ignore[method-assign, assignment]
+    for kind in _kinds(Optimizer):
+        if hasattr(kind.step, "hooked"):
+            _wrap(kind)
+
+
+def _wrap(kind: type[Optimizer]) -> None:
+    if not hasattr(kind.step, "_is_tacit"):
+        kind.step = _wrapped(kind.step)  # type: ignore[method-assign]
+
+
+def _kinds(kind: type[Optimizer]) -> Iterator[type[Optimizer]]:
+    for derived in kind.__subclasses__():
+        yield derived
+        yield from _kinds(derived)
+
+
+_install()

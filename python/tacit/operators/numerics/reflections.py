@@ -1,0 +1,217 @@
+"""Triangular factors of small matrices: Householder's reflections for general ones, which need no pivots, and
+Cholesky's factors for positive definite ones (Golub and Van Loan, Matrix Computations, 4.2 and 5.2).
+
+Columns are brought to a norm between 1/2 and 1, and diagonals between 1/4 and 1, by powers of two that stay
+secret; so is what is left of each column when it comes to be reflected. All numbers on the way are below 4.
+
+Domain: condition numbers up to 2^10, of a matrix whose columns have been brought to one norm; of positive
+definite ones of rows and columns alike.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from tacit import fixed
+from tacit.modes import is_tracing
+from tacit.operators.numerics.approximation.exponents import leading, reciprocal
+from tacit.operators.numerics.approximation.fits import FITS, USUAL
+from tacit.operators.numerics.approximation.normal import argument
+from tacit.operators.numerics.approximation.quotients import flipped, magnitude
+from tacit.operators.numerics.approximation.series import RESULT, evaluate
+from tacit.operators.numerics.equilibration import REMEDY, logarithm, matrix_product, turned
+from tacit.sessions import Session
+from tacit.sharings import ranges, shares
+from tacit.sharings.shares import Parts
+
+#: Fraction bits of all that is computed on the way.
+FINE = 28
+
+#: Of the first estimate of a root or a reciprocal.
+_ROUGH = 22
+
+#: Bits to which words are brought before columns are squared.
+_WORD = 46
+
+#: What is left of a column, squared, and of a diagonal, is at least this in the domain.
+_LEAST, _LEAST_PIVOT = 2.0**-24, 2.0**-14
+
+SINGULAR = "a matrix whose columns depend on each other, or nearly: a condition number beyond 2^10"
+INDEFINITE = "a matrix that is not positive definite, or nearly not: a condition number beyond 2^10"
+
+
+def _check(session: Session, words: Parts, bits: int, least: float, what: str) -> None:
+    """Tells, under the reference, of numbers that are too small."""
+    if session.is_plain and not is_tracing():
+        ranges.check_domain(session, words[0] < least * 2.0**bits, what, REMEDY)
+
+
+def _product(session: Session, x: Parts, y: Parts, drop: int) -> Parts:
+    """Products of elements, of shapes that broadcast."""
+    shape = torch.broadcast_shapes(x[0].shape, y[0].shape)  # type: ignore[no-untyped-call]
+    left, right = (tuple(part.expand(shape) for part in factor) for factor in (x, y))
+    return shares.multiply(session, left, right, drop)
+
+
+def _constant(session: Session, number: float, bits: int, like: Parts) -> Parts:
+    whole = shares.trivial(session, torch.tensor(fixed.word(number, bits)))
+    return tuple(part.expand(like[0].shape) for part in whole)
+
+
+def _inverse_root(session: Session, x: Parts, bits: int) -> tuple[Parts, Parts]:
+    """Of x with so many fraction bits, which is up to 1 and a little more: the power 2^e that brings
+    v = x·4^e between 1 and 4, and 2 / √v with FINE fraction bits, off by a few units. About 30 rounds."""
+    width = bits + 2
+    _, power = leading(session, x, width, even=True)
+    filled = _product(session, x, shares.multiply(session, power, power, 0), width - FINE)
+    total = evaluate(session, argument(session, filled, FINE, 0.25), FITS["rsqrt"][USUAL].series)
+    rough = shares.truncate(session, total, RESULT - _ROUGH)
+    # A step of Newton's method: y + y·(1 − v·y²) / 2.
+    square = shares.multiply(session, rough, rough, 2 * _ROUGH - FINE)
+    error = shares.subtract(
+        _constant(session, 1.0, FINE, filled), shares.multiply(session, filled, square, FINE)
+    )
+    change = shares.multiply(session, rough, error, _ROUGH + 1)
+    return power, tuple((y << (FINE - _ROUGH)) + more for y, more in zip(rough, change, strict=True))
+
+
+def _by_root(session: Session, x: Parts, square: Parts, bits: int) -> Parts:
+    """x / √square for x that is not greater than the root, of which it may be much less than 1."""
+    power, inverse = _inverse_root(session, square, bits)
+    return _product(session, _product(session, x, power, 0), inverse, FINE + 1)
+
+
+# General matrices ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns times powers of two, of a norm between 1/2 and 1, FINE fraction bits."""
+
+    parts: Parts
+    #: (…, 1, columns), the exponents.
+    exponents: Parts
+    #: A's word is the column's fraction times 2^(fill − exponent).
+    fill: int
+
+
+def normalised(session: Session, x: Parts, width: int) -> Columns:
+    """Of (…, rows, columns) words below 2^46. About 60 rounds.
+
+    Args:
+        width: at which they are compared.
+    """
+    more = logarithm(x[0].shape[-2])
+    _, sizes = magnitude(session, x, width)
+    sums = tuple(part.sum(-2, keepdim=True) for part in sizes)
+    first, power = leading(session, sums, fixed.ENCODED + more)
+    x = shares.truncate(session, _product(session, x, power, 0), fixed.ENCODED + more - _WORD)
+    # A norm may be less than the sum of magnitudes by √rows; it comes between 1 and 2 first.
+    shorter = shares.truncate(session, x, _WORD - FINE)
+    second, power = leading(session, _squares(session, shorter), 2 * FINE + 2, even=True)
+    x = shares.truncate(session, _product(session, x, power, 0), _WORD + 1 - FINE)
+    return Columns(x, shares.add(first, second), fixed.ENCODED + more + 1)
+
+
+def _squares(session: Session, x: Parts) -> Parts:
+    """The sums of squares of columns, (…, 1, columns), with twice the fraction bits."""
+    rows = tuple(part.mT.unsqueeze(-2) for part in x)
+    sums = matrix_product(session, rows, turned(rows), 0)
+    return tuple(part.squeeze(-1).mT for part in sums)
+
+
+@dataclass(frozen=True)
+class Reflection:
+    """I − v·wᵀ of all rows from one on, where w is a multiple of v."""
+
+    first: int
+    v: Parts
+    w: Parts
+
+    def of(self, session: Session, x: Parts) -> Parts:
+        """Of a matrix."""
+        lower = tuple(part[..., self.first :, :] for part in x)
+        product = matrix_product(session, turned(self.w), lower, FINE)
+        lower = shares.subtract(lower, matrix_product(session, self.v, product, FINE))
+        return tuple(
+            torch.cat([part[..., : self.first, :], new], -2) for part, new in zip(x, lower, strict=True)
+        )
+
+
+def reflected(session: Session, x: Parts, steps: int) -> tuple[Parts, list[Reflection]]:
+    """Columns with zeros below the diagonal of the first ones, and the reflections that did it. About 60
+    rounds for each.
+
+    A reflection is I − v·vᵀ / (1 + |u₁|) with v = u ± e₁, where u is the column from its own row on, divided
+    by its norm.
+    """
+    reflections = []
+    for at in range(steps):
+        column = tuple(part[..., at:, at : at + 1] for part in x)
+        squares = _squares(session, column)
+        _check(session, squares, 2 * FINE, _LEAST, SINGULAR)
+        unit = _by_root(session, column, squares, 2 * FINE)
+        first = tuple(part[..., :1, :] for part in unit)
+        negative = shares.sign(session, first, FINE + 3)
+        one = _constant(session, 1.0, FINE, first)
+        half = shares.truncate(session, shares.add(one, flipped(session, negative, first)), 1)
+        side = flipped(session, negative, one)
+        v = tuple(
+            torch.cat([part + one_side, rest], -2)
+            for part, one_side, rest in zip(first, side, (part[..., 1:, :] for part in unit), strict=True)
+        )
+        # 1 / (1 + |u₁|), of which the reciprocal of the half is twice as much.
+        w = _product(session, v, reciprocal(session, half, FINE), FINE + 1)
+        reflection = Reflection(at, v, w)
+        x = reflection.of(session, x)
+        reflections.append(reflection)
+    return x, reflections
+
+
+def orthogonal(session: Session, reflections: list[Reflection], rows: int, kept: int, like: Parts) -> Parts:
+    """The first columns of the product of all reflections, FINE fraction bits."""
+    eye = shares.trivial(session, torch.eye(rows, kept, dtype=torch.int64) << FINE)
+    found = tuple(part.expand(*like[0].shape[:-2], rows, kept) for part in eye)
+    for reflection in reversed(reflections):
+        found = reflection.of(session, found)
+    return found
+
+
+# Positive definite ones ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Definite:
+    """C = S·A·S, whose diagonal is between 1/4 and 1, with FINE fraction bits."""
+
+    parts: Parts
+    #: (…, n, 1), the exponents of S.
+    exponents: Parts
+    #: A's word is C's fraction times 2^(2·half − both exponents), A's fraction bits twice ``half_bits``.
+    half: int
+    half_bits: int
+
+
+def balanced(session: Session, x: Parts, bits: int) -> Definite:
+    """Of positive definite words below 2^46 with so many fraction bits. About 25 rounds."""
+    odd = bits % 2
+    x, width = tuple(part << odd for part in x), fixed.ENCODED + 2 * odd
+    diagonal = tuple(part.diagonal(dim1=-2, dim2=-1).unsqueeze(-1) for part in x)
+    exponents, power = leading(session, diagonal, width, even=True)
+    # Of positive definite ones no element is greater than the diagonal's roots.
+    x = _product(session, _product(session, x, power, 0), turned(power), width - FINE)
+    return Definite(x, exponents, width // 2, (bits + odd) // 2)
+
+
+def cholesky(session: Session, x: Parts) -> Parts:
+    """L of L·Lᵀ = C, FINE fraction bits. About 35 rounds for each column."""
+    columns, rest = [tuple(part[..., :0] for part in x)], x
+    for at in range(x[0].shape[-1]):
+        pivot = tuple(part[..., :1, :1] for part in rest)
+        _check(session, pivot, FINE, _LEAST_PIVOT, INDEFINITE)
+        column = _by_root(session, tuple(part[..., :1] for part in rest), pivot, FINE)
+        columns.append(tuple(torch.nn.functional.pad(part, (0, 0, at, 0)) for part in column))
+        below = tuple(part[..., 1:, :] for part in column)
+        product = matrix_product(session, below, turned(below), FINE)
+        rest = shares.subtract(tuple(part[..., 1:, 1:] for part in rest), product)
+    return tuple(torch.cat(parts, -1) for parts in zip(*columns, strict=True))

@@ -1,0 +1,101 @@
+"""Values that meet at secret places, and are made one there (``scatter_reduce``): each of n values beside
+each place, by one-hot vectors [batch, n, size], with a choice between it and what changes nothing.
+
+Sums take no more than adding. Means divide by how many met, in secret; products are a tree of log2(n) levels,
+and so are the greatest and the least, where what changes nothing is the opposite extremum of all values: for
+them the rounds of two tournaments.
+"""
+
+from collections.abc import Callable
+
+import torch
+
+from tacit.fixed import WHOLE
+from tacit.operators.dispatch.operands import rescaled
+from tacit.operators.dispatch.table import unsupported
+from tacit.operators.extremum import greatest
+from tacit.operators.numerics.approximation import divide
+from tacit.operators.numerics.compare_words import greater, of_difference, opposite
+from tacit.operators.products import product
+from tacit.operators.selection import added
+from tacit.sessions import Session
+from tacit.sharings import shares
+from tacit.sharings.shares import Parts
+from tacit.tensor import SecretTensor
+
+#: What it makes of tables [batch, size, columns], one-hot vectors, and values [batch, n, columns].
+Change = Callable[[Session, Parts, Parts, Parts], Parts]
+
+
+def meeting(x: SecretTensor, reduce: str, include_self: bool) -> Change:
+    """How tables of numbers like x change where values meet, with what stood there among them or without."""
+    if reduce == "sum" and include_self:
+        return added
+    if reduce == "mean" and not x.dtype.is_floating_point:
+        unsupported("means of integers at indices", "make them fractions")
+
+    def change(session: Session, table: Parts, hot: Parts, values: Parts) -> Parts:
+        if not hot[0].numel():
+            return table
+        made = _made(x, reduce, include_self, table, hot, values)
+        hit = tuple(bit.unsqueeze(-1).expand(table[0].shape) for bit in _hit(session, hot))
+        return shares.select(session, hit, made, table)
+
+    return change
+
+
+def _hit(session: Session, hot: Parts) -> Parts:
+    """Bits: whether any value is at a place."""
+    counts = tuple(part.sum(1) for part in shares.bit_to_ring(session, hot))
+    none = shares.equal_zero(session, counts, hot[0].shape[1].bit_length() + 1)
+    return shares.complement(session, none)
+
+
+def _made(x: SecretTensor, reduce: str, include_self: bool, table: Parts, hot: Parts, values: Parts) -> Parts:
+    """What values become at each place where any is."""
+    session = x._session
+    if reduce in ("sum", "mean"):
+        chosen = tuple(part.mT for part in shares.bit_to_ring(session, hot))
+        sums = shares.matmul(session, chosen, values, 0)
+        sums = shares.add(sums, table) if include_self else sums
+        if reduce == "sum":
+            return sums
+        counts = tuple(part.sum(-1, keepdim=True) for part in chosen)
+        if include_self:
+            counts = shares.add(counts, shares.trivial(session, torch.tensor(1)))
+        mean = divide(x.like(sums), x.like(counts, WHOLE, torch.int64), bounded=True)
+        return rescaled(mean, x._scale)._parts
+    if reduce == "prod":
+        unit = shares.trivial(session, torch.tensor(1 << x._scale.bits))
+        beside = _beside(session, hot, values, tuple(part.expand(values[0].shape) for part in unit))
+        if include_self:
+            beside = tuple(
+                torch.cat([own.unsqueeze(1), part], 1) for own, part in zip(table, beside, strict=True)
+            )
+        return rescaled(product(x.like(tuple(part.movedim(1, 0) for part in beside))), x._scale)._parts
+    if reduce not in ("amax", "amin"):
+        unsupported(f"the reduction {reduce!r}", "use sum, mean, prod, amax or amin")
+    return _extremum(x, reduce == "amin", include_self, table, hot, values)
+
+
+def _beside(session: Session, hot: Parts, values: Parts, otherwise: Parts) -> Parts:
+    """[batch, n, size, columns]: at each place the value that is there, else another number."""
+    shape = (*hot[0].shape, values[0].shape[-1])
+    bits = tuple(bit.unsqueeze(-1).expand(shape) for bit in hot)
+    value, other = (tuple(part.unsqueeze(2).expand(shape) for part in each) for each in (values, otherwise))
+    return shares.select(session, bits, value, other)
+
+
+def _extremum(
+    x: SecretTensor, is_least: bool, include_self: bool, table: Parts, hot: Parts, values: Parts
+) -> Parts:
+    session, comparison = x._session, of_difference(x._session, x._scale, x)
+    if is_least:
+        table, values = opposite(session, table), opposite(session, values)
+    last = tuple(part.movedim(1, -1) for part in values)
+    least = opposite(session, greatest(session, opposite(session, last), comparison))
+    beside = _beside(session, hot, values, tuple(part.unsqueeze(1).expand(values[0].shape) for part in least))
+    made = greatest(session, tuple(part.movedim(1, -1) for part in beside), comparison)
+    if include_self:
+        made = greater(session, made, table, comparison)
+    return opposite(session, made) if is_least else made

@@ -1,0 +1,154 @@
+"""Parties as processes of this machine.
+
+The parent makes a key and a certificate for each, starts it (``spawn``) and speaks with it over two pipes:
+keys never touch a disk or a command line. A child ends when its parent does.
+"""
+
+import os
+import pickle
+import time
+from collections.abc import Callable
+from multiprocessing.connection import wait
+from typing import Any
+
+from tacit import _core
+from tacit.errors import MisuseError, PeerError, SetupError
+from tacit.parties import spawn
+from tacit.parties.delay import Delay
+from tacit.parties.pickling import pickled
+from tacit.providers import has_dealer
+
+#: Seconds for the interpreter and its imports to start, on a loaded machine.
+START = 120.0
+
+#: Seconds after the timeout in which a party should have noticed that another one failed.
+GRACE = 5.0
+
+Result = tuple[Any, BaseException | None, float]
+
+
+class Child:
+    """One member's process, as its parent sees it."""
+
+    def __init__(self, party: int, name: str, threads: int, entry: str = "tacit.parties.worker") -> None:
+        self.party = party
+        self.name = name
+        self.result: Result | None = None
+        environment = os.environ | {"OMP_NUM_THREADS": str(threads), "RAYON_NUM_THREADS": str(threads)}
+        self.process = spawn.start(entry, environment)
+
+    def send(self, message: Any) -> None:
+        """Hands a message over.
+
+        Raises:
+            PeerError: the process ended instead, and how.
+        """
+        try:
+            self.process.sending.send(message)
+        except OSError:
+            raise PeerError(f"{self.name}: its process {self.process.ending()}") from None
+
+    def receive(self) -> Any:
+        """The next message.
+
+        Raises:
+            PeerError: the process ended instead, and how.
+        """
+        try:
+            return self.process.receiving.recv()
+        except EOFError:
+            raise PeerError(f"its process {self.process.ending()}") from None
+
+
+def run(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    parties: int,
+    setting: tuple[str, str | None],
+    timeout: float,
+    threads: int | None,
+    delay: float = 0.0,
+) -> list[Result]:
+    """Runs ``fn(*args)`` in a process for each party: value, error and time of each, a dealer's last.
+    The setting is protocol and source of correlations; all that a link carries takes the delay longer."""
+    if not 2 <= parties <= 64:
+        raise MisuseError(f"a session has 2 to 64 parties, not {parties}")
+    protocol, source = setting
+    _core.threat_model(protocol, parties, source)
+    program = pickled((fn, args))
+    threads = threads or max(1, (os.cpu_count() or 1) // parties)
+    names = [f"party {party}" for party in range(parties)] + ["the dealer"] * has_dealer(source)
+    identities = [_core.generate_certificate(party, 7) for party in range(len(names))]
+    certificates = [certificate for certificate, _ in identities]
+    children: list[Child] = []
+    try:
+        for party, name in enumerate(names):
+            children.append(Child(party, name, threads))
+        addresses = [begun(child) for child in children]
+        reached = (
+            [Delay("127.0.0.1:0", address, delay).address for address in addresses] if delay else addresses
+        )
+        for child in children:
+            key = identities[child.party][1]
+            own = program if child.party < parties else None
+            others = [*reached[: child.party], addresses[child.party], *reached[child.party + 1 :]]
+            child.send((child.party, others, certificates, key, setting, timeout, threads, own))
+        return _collect(children, timeout)
+    finally:
+        for child in children:
+            child.process.end()
+
+
+def begun(child: Child) -> Any:
+    """What a process says first: where it is reached.
+
+    Raises:
+        SetupError: it did not start.
+    """
+    if not child.process.receiving.poll(START):
+        raise SetupError(f"{child.name} did not start within {START:.0f} s")
+    try:
+        return child.receive()
+    except PeerError as error:
+        raise SetupError(f"{child.name}: {error}") from None
+
+
+def _collect(children: list[Child], timeout: float) -> list[Result]:
+    """Waits for all results; once a party has failed, for the others no longer than the timeout."""
+    deadline = None
+    while waiting := [child for child in children if child.result is None]:
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        ready = wait([child.process.receiving for child in waiting], left)
+        for child in waiting:
+            if child.process.receiving in ready:
+                child.result = _result(child)
+                if child.result[1] is not None and deadline is None:
+                    deadline = time.monotonic() + timeout + GRACE
+        if not ready and deadline is not None:
+            for child in waiting:
+                error = PeerError("its process did not end within the timeout and was killed")
+                child.result = (None, error, time.monotonic())
+    return [child.result for child in children if child.result is not None]
+
+
+def _result(child: Child) -> Result:
+    try:
+        succeeded, at, payload = child.receive()
+        if succeeded:
+            return _loaded(payload, at)
+        error, trace = payload
+        if not isinstance(error, BaseException):
+            error = RuntimeError(str(error))
+        error.add_note(trace)
+        return None, error, at
+    except PeerError as error:
+        # Before all that others report: their errors are its consequences.
+        return None, error, 0.0
+
+
+def _loaded(payload: bytes, at: float) -> Result:
+    try:
+        return pickle.loads(payload), None, at
+    except Exception as error:
+        error.add_note("when its result was read")
+        return None, error, at
