@@ -1,4 +1,4 @@
-"""The pages of docs/: their code runs, their links lead somewhere."""
+"""The README and the pages of docs/: their code runs, their links lead somewhere."""
 
 import re
 import subprocess
@@ -11,8 +11,13 @@ import pytest
 
 from commands import Command, tacit
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
-PAGES = sorted(DOCS.glob("*.md"))
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+README = ROOT / "README.md"
+PAGES = sorted(DOCS.rglob("*.md"))
+
+#: What people read first is short.
+MOST_BYTES = {"README.md": 9_000, "SECURITY.md": 12_000, "ARCHITECTURE.md": 12_000, "CHANGELOG.md": 9_000}
 
 #: Commands that a page may show and that need nothing but its own files.
 RUNS = ("check", "compare", "cost")
@@ -25,7 +30,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.stem
+    "page", [page for page in (README, *PAGES) if blocks(page, "python")], ids=lambda page: page.stem
 )
 def test_a_pages_code_runs(page: Path, tmp_path: Path) -> None:
     """In order, as one program; a block that begins with a file's name is that file."""
@@ -48,9 +53,14 @@ def test_a_pages_code_runs(page: Path, tmp_path: Path) -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for page in PAGES:
+    for page in (*sorted(ROOT.glob("*.md")), *PAGES):
         for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
-            assert target.startswith("https://") or (DOCS / target).exists(), (page.name, target)
+            assert target.startswith("https://") or (page.parent / target).exists(), (page.name, target)
+
+
+@pytest.mark.parametrize("name", MOST_BYTES)
+def test_what_people_read_first_is_short(name: str) -> None:
+    assert len((ROOT / name).read_bytes()) <= MOST_BYTES[name]
 
 
 @pytest.mark.long
@@ -65,7 +75,7 @@ def test_the_site_is_made_without_a_warning(tmp_path: Path) -> None:
         check=False,
     )
     assert made.returncode == 0, made.stderr
-    assert {page.stem for page in PAGES} == {page.stem for page in tmp_path.glob("*.html")} - {
+    assert {page.stem for page in PAGES} == {page.stem for page in tmp_path.rglob("*.html")} - {
         "genindex",
         "search",
     }

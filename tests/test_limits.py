@@ -1,4 +1,4 @@
-"""Every limit of the README's table, at the limit, as properties of numbers drawn near it: directly and after
+"""Every limit of the table in docs/numbers.md, at the limit, as properties of numbers drawn near it: directly and after
 chains, in both families of protocols, against exact arithmetic."""
 
 import math

@@ -190,7 +190,7 @@ mod guard_coins {
     );
 }
 
-// What ARCHITECTURE.md says of a ReLU.
+// What docs/internals/protocols.md says of a ReLU.
 mod relus {
     use crate::suite::cost::a_relu_is_as_written;
 
