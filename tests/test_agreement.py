@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import tacit
-from tacit.lasting import write
+from tacit.atomic_write import write
 
 SETTINGS = [
     pytest.param("replicated", None, "threads", id="replicated"),

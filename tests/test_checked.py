@@ -13,7 +13,7 @@ from torch import nn
 
 import tacit
 from tacit import checks
-from tacit.compilation.trial import tried as compared
+from tacit.compilation.try_model import tried as compared
 from tacit.errors import RangeError
 from tacit.tensor import SecretTensor
 

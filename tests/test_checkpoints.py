@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import tacit
-from tacit import checksums, lasting
+from tacit import atomic_write, checksums
 from tacit.checkpoint import files
 from tacit.checkpoint.files import KIND, CheckpointFile
 
@@ -221,7 +221,7 @@ def test_nothing_is_overwritten_before_the_new_one_is_whole(tmp_path: Path) -> N
     with pytest.raises(tacit.SetupError, match=r"cannot write the checkpoint .*step-000000003-.*: no space"):
         tacit.launch(program, transport="tcp")
     assert all(file_of(tmp_path, party, step).exists() for party in range(3) for step in (1, 2))
-    assert not list(tmp_path.glob(f"*{lasting.UNFINISHED}"))
+    assert not list(tmp_path.glob(f"*{atomic_write.UNFINISHED}"))
     assert tacit.launch(resumed, str(tmp_path))[0][0] == 2
 
 
@@ -258,8 +258,8 @@ def test_what_a_party_that_was_killed_had_begun_to_write_goes(tmp_path: Path) ->
     for party in (1, 7):
         file = CheckpointFile({"step": 1}, party, {})
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(lasting.os, "replace", end)
-            patch.setattr(lasting.os, "unlink", end)
+            patch.setattr(atomic_write.os, "replace", end)
+            patch.setattr(atomic_write.os, "unlink", end)
             with pytest.raises(KeyboardInterrupt):
                 files.write(tmp_path, file)
     begun = sorted(tmp_path.iterdir())

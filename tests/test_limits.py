@@ -1,5 +1,5 @@
-"""Every limit of the table in docs/numbers.md, at the limit, as properties of numbers drawn near it: directly and after
-chains, in both families of protocols, against exact arithmetic."""
+"""Every limit of the table in docs/numbers.md, at the limit, as properties of numbers drawn near it: directly
+and after chains, in both families of protocols, against exact arithmetic."""
 
 import math
 from collections.abc import Callable

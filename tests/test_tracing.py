@@ -76,7 +76,7 @@ def test_what_is_put_together_is_what_was_taken_apart() -> None:
             assert not any(isinstance(part, SecretTensor) for part in parts)
             y = together(parts, how)
             assert (y.dtype, y.shape, y.stride()) == (x.dtype, x.shape, x.stride())
-            assert (y._scale, y._session, y._loose) == (x._scale, x._session, x._loose)
+            assert (y._scale, y._session, y._unreduced) == (x._scale, x._session, x._unreduced)
             assert y.reveal().equal(x.reveal())
             assert (y + y).reveal().equal((x + x).reveal())
 

@@ -109,7 +109,7 @@ MODULES = [
     ["_core", "buffers", "memory"],
     ["errors", "flags", "meter", "providers"],
     ["checksums", "modes", "places", "storage_cache"],
-    ["fixed", "lasting"],
+    ["atomic_write", "fixed"],
     ["checks"],
     ["sessions"],
     ["refusals", "trace"],

@@ -23,7 +23,7 @@ _TOKEN = re.compile(r"::|[{},*]|\w+")
 
 def without_tests(text: str) -> tuple[str, set[str]]:
     """The code of a file without comments, literals and test modules, and the test modules in other files."""
-    code = _ASIDE.sub(lambda aside: "\n" * aside.group().count("\n"), text)
+    code = _ASIDE.sub(lambda outside_trace: "\n" * outside_trace.group().count("\n"), text)
     elsewhere = set()
     while test := _TEST.search(code):
         end = test.end()

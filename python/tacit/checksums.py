@@ -134,7 +134,7 @@ def text_of(path: Path, kind: str, what: str, remedy: str) -> str:
     if reason == MISSING:
         reason += (
             '; if it is of an earlier release, and right, this gives it one: python -c "from '
-            "tacit.lasting import "
+            "tacit.atomic_write import "
             f'adopt; adopt({str(path)!r}, {kind!r})"'
         )
     if reason is not None:

@@ -29,7 +29,7 @@ import numpy as np
 import torch
 
 from tacit.errors import EncodingError, MisuseError
-from tacit.modes import aside
+from tacit.modes import outside_trace
 
 #: Dtypes that have a fixed-point form, by name.
 DTYPES = {
@@ -219,7 +219,7 @@ OF_DATA = "scale the data down"
 AMONG_SECRETS = "scale the secrets down, or write inf where it stands for a mask or for no bound"
 
 
-@aside
+@outside_trace
 def encode(values: torch.Tensor, scale: Scale, remedy: str = OF_DATA) -> torch.Tensor:
     """Int64 words of a tensor of numbers, rounded to the nearest. What is too large is told with that remedy.
 
@@ -259,7 +259,7 @@ def unbounded(width: int) -> int:
     return min(UNBOUNDED, width - 4)
 
 
-@aside
+@outside_trace
 def bounded(values: torch.Tensor, scale: Scale, width: int) -> torch.Tensor:
     """Numbers with each infinite one (or greatest of a dtype) replaced by one that is beyond what data of
     that scale have, and is compared rightly with them at that width."""
@@ -280,7 +280,7 @@ def limit_beside(scale: Scale, own: Scale, width: int) -> float:
     return limit if width >= WORD else min(limit, 2.0 ** (width - 1 - scale.bits))
 
 
-@aside
+@outside_trace
 def placed(values: torch.Tensor, scale: Scale, own: Scale, width: int) -> torch.Tensor:
     """Words of public numbers that stand among secrets, which are brought to this scale from their own. What
     these may be, public ones may be; what is beyond it, if it is large, is infinite: a mask is made of it.
@@ -368,7 +368,7 @@ def _factor_of_number(value: float, operand: Scale, result: Scale) -> Factor:
     return _factor(wide, abs(value), operand, result, None)
 
 
-@aside
+@outside_trace
 def factor(values: torch.Tensor, operand: Scale, result: Scale, gain: float | None = None) -> Factor:
     """Public factors of numbers of scale ``operand``, whose results have scale ``result``.
 
@@ -393,7 +393,7 @@ def factor(values: torch.Tensor, operand: Scale, result: Scale, gain: float | No
     return _factor(wide, greatest, operand, result, gain)
 
 
-@aside
+@outside_trace
 def factor_of_digits(values: torch.Tensor, result: Scale, gain: float | None = None) -> Factor:
     """Public factors of digits of whole words, whose results have scale ``result`` and are then off by less
     than a unit for what is left out. Results are right below 2^(RANGE − 2 − the scale's bits), 2^44 by

@@ -58,7 +58,7 @@ def untraced() -> Iterator[None]:
         yield
 
 
-def aside(function: Callable[Given, Made]) -> Callable[Given, Made]:
+def outside_trace(function: Callable[Given, Made]) -> Callable[Given, Made]:
     """Makes a function one that is called now while something traces, with values that are known.
 
     Raises:
@@ -67,13 +67,13 @@ def aside(function: Callable[Given, Made]) -> Callable[Given, Made]:
 
     @wraps(function)
     def called(*args: Given.args, **kwargs: Given.kwargs) -> Made:
-        return call_aside(function, *args, **kwargs)
+        return call_outside_trace(function, *args, **kwargs)
 
     return called
 
 
-def call_aside(function: Callable[Given, Made], *args: Given.args, **kwargs: Given.kwargs) -> Made:
-    """Calls it as ``aside`` says."""
+def call_outside_trace(function: Callable[Given, Made], *args: Given.args, **kwargs: Given.kwargs) -> Made:
+    """Calls it as ``outside_trace`` says."""
     if not is_tracing():
         return function(*args, **kwargs)
     args, kwargs = pytree.tree_map_only(torch.Tensor, _known, (args, kwargs))

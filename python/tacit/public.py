@@ -151,7 +151,7 @@ class PublicTensor(torch.Tensor):
 
 def _fill(tensor: Any, secret: SecretTensor, parts: Any) -> None:
     """Makes a tensor of the class of secret ones one that has these components."""
-    tensor._scale, tensor._session, tensor._loose = secret._scale, secret._session, secret._loose
+    tensor._scale, tensor._session, tensor._unreduced = secret._scale, secret._session, secret._unreduced
     tensor._parts, tensor._later, tensor._number = parts, None, secret._number
 
 

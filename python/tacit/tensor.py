@@ -92,7 +92,7 @@ class SecretTensor(_Tensor):
 
     Outwardly it has dtype, shape and strides of what was shared. Inside, floating-point values are fixed
     point of ``_scale`` in Z_2^64, integers have scale 0, and booleans are shared bit by bit. Integers of
-    less than 64 bits count modulo their dtype's 2^bits; words that may stand outside it are ``_loose``.
+    less than 64 bits count modulo their dtype's 2^bits; words that may stand outside it are ``_unreduced``.
     """
 
     if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class SecretTensor(_Tensor):
         _parts = _LeftForLater()
     _scale: Scale
     _session: Session
-    _loose: bool
+    _unreduced: bool
     _later: Later | None
 
     #: What its values depend on, until they are computed.
@@ -125,7 +125,7 @@ class SecretTensor(_Tensor):
         session: Session,
         dtype: torch.dtype,
         *,
-        loose: bool = False,
+        unreduced: bool = False,
         shape: Sequence[int] = (),
         later: Later | None = None,
     ) -> "SecretTensor":
@@ -147,7 +147,7 @@ class SecretTensor(_Tensor):
                 made = wrapped(cls, parts, dtype, shape)
         else:
             made = wrapped(cls, parts, dtype, shape)
-        made._scale, made._session, made._loose, made._later = scale, session, loose, later
+        made._scale, made._session, made._unreduced, made._later = scale, session, unreduced, later
         if later is None:
             made._parts = parts
         return made
@@ -210,7 +210,7 @@ class SecretTensor(_Tensor):
             raise UntracedError.of("tracing by torch.compile or torch.export", module_paths.current(), remedy)
         # What a graph makes of components is not followed.
         self._session.dependencies.carry_to_all(self.flags)
-        return list(COMPONENTS[: len(self._parts)]), (self._session, self._scale, self.dtype, self._loose)
+        return list(COMPONENTS[: len(self._parts)]), (self._session, self._scale, self.dtype, self._unreduced)
 
     @staticmethod
     def __tensor_unflatten__(
@@ -222,7 +222,7 @@ class SecretTensor(_Tensor):
             MisuseError: they are not as many as its session's sharings have, or not of one shape and of words
                 or bits.
         """
-        session, scale, dtype, loose = rest
+        session, scale, dtype, unreduced = rest
         parts = tuple(components.get(name) for name in COMPONENTS[: session.core.parts])
         kind = torch.uint8 if dtype == torch.bool else torch.int64
         if len(components) != len(parts) or not all(
@@ -233,7 +233,7 @@ class SecretTensor(_Tensor):
                 f"{shown} are no components of a secret tensor of shape {tuple(size)}: it has "
                 f"{session.core.parts} of it, {kind}"
             )
-        return SecretTensor(parts, scale, session, dtype, loose=loose)  # type: ignore[arg-type]
+        return SecretTensor(parts, scale, session, dtype, unreduced=unreduced)  # type: ignore[arg-type]
 
     def like(
         self,
@@ -241,12 +241,16 @@ class SecretTensor(_Tensor):
         scale: Scale | None = None,
         dtype: torch.dtype | None = None,
         *,
-        loose: bool = False,
+        unreduced: bool = False,
     ) -> "SecretTensor":
         """Another tensor of the same session, by default of the same scale and dtype; outside of operators
         it depends on what this one does."""
         made = SecretTensor(
-            parts, self._scale if scale is None else scale, self._session, dtype or self.dtype, loose=loose
+            parts,
+            self._scale if scale is None else scale,
+            self._session,
+            dtype or self.dtype,
+            unreduced=unreduced,
         )
         return made if self._session.operator else made.depends(self.flags)
 
@@ -254,7 +258,7 @@ class SecretTensor(_Tensor):
         """The same components in a session beside this tensor's, or in the one that this one's is beside."""
         if session is self._session:
             return self
-        beside = SecretTensor(self._parts, self._scale, session, self.dtype, loose=self._loose)
+        beside = SecretTensor(self._parts, self._scale, session, self.dtype, unreduced=self._unreduced)
         beside._number = self._number
         return beside
 
@@ -307,7 +311,7 @@ class SecretTensor(_Tensor):
             raise MisuseError("tensors of two sessions do not meet in one operation")
         self._session.core.note(f"data of {self._number} is {value._number}".encode())
         torch._C.TensorBase.data.__set__(self, value)  # type: ignore[attr-defined]
-        self._parts, self._scale, self._loose = value._parts, value._scale, value._loose
+        self._parts, self._scale, self._unreduced = value._parts, value._scale, value._unreduced
         self._later = value._later
         self._number = value._number
 
@@ -335,7 +339,7 @@ class SecretTensor(_Tensor):
 
     def _copied(self, parts: Parts) -> "SecretTensor":
         """The same secret in these components, outside the graph."""
-        copied = self.like(parts, loose=self._loose)
+        copied = self.like(parts, unreduced=self._unreduced)
         copied._number = self._number
         if isinstance(self, torch.nn.Parameter):
             return torch.nn.Parameter(copied, self.requires_grad)  # type: ignore[return-value]

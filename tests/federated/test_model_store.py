@@ -346,14 +346,14 @@ def test_a_disk_that_is_full_before_a_round_costs_nothing(
 ) -> None:
     """Else servers that are started again and again would spend a budget on rounds that cannot be kept."""
     run, usage = Run(tmp_path, "norm = 4.0"), shutil.disk_usage
-    monkeypatch.setattr("tacit.lasting.shutil.disk_usage", lambda path: usage(path)._replace(free=11))
+    monkeypatch.setattr("tacit.atomic_write.shutil.disk_usage", lambda path: usage(path)._replace(free=11))
     for error in run.servers(1).failed():
         assert "cannot write the model of the next round to " in str(error)
         assert "11 bytes are free); no part of it is left: make room on that disk" in str(error)
     # No client was asked: no round has a number.
     assert not list(tmp_path.glob("*.round"))
     # There is room for three numbers.
-    monkeypatch.setattr("tacit.lasting.shutil.disk_usage", lambda path: usage(path)._replace(free=12))
+    monkeypatch.setattr("tacit.atomic_write.shutil.disk_usage", lambda path: usage(path)._replace(free=12))
     run.move()
     servers = run.servers(1)
     assert run.learn(1.0) == [1, 1, 1]

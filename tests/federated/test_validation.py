@@ -310,9 +310,9 @@ def test_vectors_that_come_multiplied_are_as_short_as_their_weights() -> None:
     assert counted.tolist() == lengths
 
 
-#: By how many words a product may be longer than its weight, by its number of parameters: half the root of that
-#: number, and two, as docs/internals/security.md says. Written out, as the code's own slack would be held to
-#: itself.
+#: By how many words a product may be longer than its weight, by its number of parameters: half the root of
+#: that number, and two, as docs/internals/security.md says. Written out, since the code's own slack would be
+#: held to itself.
 SLACK = {1: 2, 3: 2, 4: 3, 100: 7, SIZE: 37, 100_000: 160}
 
 

@@ -13,7 +13,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
-from tacit import checksums, fixed, lasting
+from tacit import atomic_write, checksums, fixed
 from tacit.errors import MisuseError, SetupError, cause
 from tacit.fixed import DTYPES
 from tacit.sharing import MOST_DIMENSIONS, MOST_ELEMENTS
@@ -81,7 +81,7 @@ def remove_older(folder: Path, party: int, latest: int) -> None:
     files = find(folder, party)
     for step in sorted(step for step in files if step <= latest)[:-KEPT]:
         files[step].unlink(missing_ok=True)
-    for unfinished in folder.glob(f"step-*-party-{party}.safetensors{lasting.UNFINISHED}"):
+    for unfinished in folder.glob(f"step-*-party-{party}.safetensors{atomic_write.UNFINISHED}"):
         unfinished.unlink(missing_ok=True)
 
 
@@ -103,7 +103,7 @@ def write(folder: Path, file: CheckpointFile) -> Path:
     }
     content = save(file.tensors, {"manifest": json.dumps(manifest), "checksum": checksums.field(KIND)})
     target = folder / _name(file.party, file.public["step"])
-    lasting.write(target, checksums.filled(content, KIND), "the checkpoint", is_private=True)
+    atomic_write.write(target, checksums.filled(content, KIND), "the checkpoint", is_private=True)
     return target
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tacit import lasting
+from tacit import atomic_write
 from tacit.commands.numpy_files import loaded
 from tacit.errors import MisuseError, SetupError, cause
 
@@ -40,4 +40,4 @@ def write(path: Path, values: torch.Tensor) -> None:
     """
     content = io.BytesIO()
     np.save(content, values.numpy(), allow_pickle=False)
-    lasting.write(path, content.getvalue())
+    atomic_write.write(path, content.getvalue())

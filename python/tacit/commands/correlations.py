@@ -110,9 +110,9 @@ def recorded(path: Path) -> str:
 
 def _of_program(parsed: argparse.Namespace) -> str:
     """All parties find it alike; who has another program is told before anything is made."""
+    from tacit.compilation.dry_run import demand
     from tacit.compilation.program import load_program
     from tacit.compilation.streams import check
-    from tacit.compilation.zeros import demand
 
     check(parsed.streams)
     program = load_program(parsed.program)

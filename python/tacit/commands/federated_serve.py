@@ -74,7 +74,7 @@ def run(parsed: argparse.Namespace) -> None:
             )
         # Before anybody is met.
         check_writable(parsed.out)
-    from tacit.federated.naming import counted
+    from tacit.federated.messages import counted
     from tacit.federated.service.model_store import Kept, Models, is_first, missing
     from tacit.federated.service.startup import latest_of
 
@@ -126,7 +126,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def _say_that_all_ended(parsed: argparse.Namespace, ended: int) -> None:
-    from tacit.federated.naming import counted
+    from tacit.federated.messages import counted
 
     where = f", and {parsed.out} has their model" if parsed.out is not None else ""
     print(
@@ -206,7 +206,7 @@ def _model(path: Path) -> "State":
 
 def _line(report: "Report") -> str:
     """A line of a round."""
-    from tacit.federated.naming import counted
+    from tacit.federated.messages import counted
 
     if report.failure is not None:
         result = f"nothing: {report.failure}"

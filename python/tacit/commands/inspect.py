@@ -24,9 +24,9 @@ def add(commands: Any) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     setting = chosen_setting(parsed)
+    from tacit.compilation.dry_run import metered
     from tacit.compilation.inspect import Cost, inspect
     from tacit.compilation.program import load_program
-    from tacit.compilation.zeros import metered
     from tacit.parties.launch import launch
     from tacit.providers import rehearsed
 

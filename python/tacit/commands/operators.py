@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tacit.atomic_write import write
 from tacit.commands import gradient_coverage, operator_coverage
 from tacit.commands.options import output
-from tacit.lasting import write
 
 INTRODUCTION = """\
 # Operators

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit import _core
+from tacit.atomic_write import cannot_write, write
 from tacit.bench.settings import Setting
 from tacit.errors import SetupError
-from tacit.lasting import cannot_write, write
 from tacit.providers import CONSUMING, DEFAULT, LIVE, PROTOCOLS, SOURCES, described
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import tacit
+from tacit.atomic_write import cannot_write, write
 from tacit.commands import run_program
 from tacit.commands.correlations import to_bytes
 from tacit.commands.options import add_checked, party, positive
 from tacit.commands.telling import WHILE_STARTING, tell
 from tacit.errors import MisuseError, cause
-from tacit.lasting import cannot_write, write
 
 
 def add(commands: Any) -> None:

@@ -73,8 +73,8 @@ def parsed_part(program: Path, arguments: Sequence[str]) -> Part:
     add_options(parser)
     parsed = parser.parse_args(arguments)
     from tacit.commands.arrays import read
-    from tacit.compilation.draft import outputs
-    from tacit.compilation.given import check_interval, placeholder_of, same_kind
+    from tacit.compilation.check_inputs import check_interval, placeholder_of, same_kind
+    from tacit.compilation.graph import outputs
     from tacit.compilation.program import load_program
     from tacit.compilation.streams import check
     from tacit.compilation.weights import load_weights

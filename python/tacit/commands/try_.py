@@ -49,7 +49,7 @@ def run(parsed: argparse.Namespace) -> None:
 
     from tacit.commands.arrays import read
     from tacit.compilation.program import load_program
-    from tacit.compilation.trial import tried
+    from tacit.compilation.try_model import tried
     from tacit.compilation.weights import load_weights
 
     program, weights = load_program(parsed.program), load_weights(parsed.weights)

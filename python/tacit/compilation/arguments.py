@@ -8,7 +8,7 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from tacit.compilation.allowed import by_names
+from tacit.compilation.allowlist import by_names
 from tacit.errors import MisuseError
 
 aten = torch.ops.aten

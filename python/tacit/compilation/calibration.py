@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 
 from tacit.compilation.comparing import COMPARING, compared_by
-from tacit.compilation.draft import Draft, Interval, Node, calls, plain
+from tacit.compilation.graph import Draft, Interval, Node, calls, plain
 from tacit.errors import MisuseError
 
 #: How far beyond the calibration data inputs may lie, as a part of the span of these.

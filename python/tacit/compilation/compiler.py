@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 import torch
 
 from tacit.compilation.calibration import Batches, batches, observed, promised
-from tacit.compilation.draft import Draft, of_dtype, plain
+from tacit.compilation.graph import Draft, of_dtype, plain
 from tacit.compilation.importers import draft_of
 from tacit.compilation.passes import improve
 from tacit.compilation.passes.assign_scales import Data, are_classes, assign_scales

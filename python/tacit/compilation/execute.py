@@ -14,10 +14,10 @@ from torch import fx
 
 from tacit import _core, checks
 from tacit.compilation import streams
-from tacit.compilation.allowed import name_of
+from tacit.compilation.allowlist import name_of
 from tacit.compilation.approximating import fits_of
-from tacit.compilation.draft import Values
-from tacit.compilation.given import check_interval, placeholder_of, same_kind
+from tacit.compilation.check_inputs import check_interval, placeholder_of, same_kind
+from tacit.compilation.graph import Values
 from tacit.compilation.signature import Runnable
 from tacit.compilation.stages import stages
 from tacit.errors import (

@@ -19,10 +19,10 @@ from torch import fx
 
 from tacit import checksums, fixed
 from tacit.buffers import bytes_in_order
-from tacit.compilation.allowed import PLACES, by_name, name_of
+from tacit.compilation.allowlist import PLACES, by_name, name_of
 from tacit.compilation.approximating import Choice, functions_of, looks_at_sides
 from tacit.compilation.comparing import COMPARING, DROPPING, RECTIFYING, Guard
-from tacit.compilation.draft import KEEPING, NARROWING
+from tacit.compilation.graph import KEEPING, NARROWING
 from tacit.errors import MisuseError, printable
 from tacit.fixed import DTYPES, Scale
 from tacit.operators.numerics.approximation.fits import FITS, USUAL

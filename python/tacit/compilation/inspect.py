@@ -9,10 +9,10 @@ import torch
 from torch import fx
 
 from tacit import fixed
-from tacit.compilation.allowed import name_of
+from tacit.compilation.allowlist import name_of
 from tacit.compilation.approximating import error_of, functions_of, looks_at_sides
 from tacit.compilation.comparing import COMPARING, Guard
-from tacit.compilation.draft import Value, is_call
+from tacit.compilation.graph import Value, is_call
 from tacit.compilation.passes.merge_truncations import truncations
 from tacit.compilation.program import Program
 from tacit.fixed import Scale
@@ -95,7 +95,7 @@ class Inspection:
 
 
 def inspect(program: Program, costs: list[Cost]) -> Inspection:
-    """Looks at a program; costs are found by ``metered`` (``zeros.py``)."""
+    """Looks at a program; costs are found by ``metered`` (``dry_run.py``)."""
     inputs = [
         {"name": each.name, "shape": list(each.shape), "dtype": str(each.dtype), "interval": each.interval}
         for each in program.inputs.values()

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from tacit.compilation import layer_intervals  # noqa: F401
-from tacit.compilation.draft import Draft, Interval, Node
+from tacit.compilation.graph import Draft, Interval, Node
 from tacit.compilation.prover import Prover, hull, rule
 
 __all__ = ["MOVES", "SATURATED", "Prover", "bounds", "intervals"]

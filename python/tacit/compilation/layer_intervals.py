@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import torch
 
-from tacit.compilation.draft import Interval, Node
+from tacit.compilation.graph import Interval, Node
 from tacit.compilation.normalisations import OF_THREE, WHOLE, factors
 from tacit.compilation.prover import Prover, rule
 from tacit.operators.normalization import FACTOR_SCALE

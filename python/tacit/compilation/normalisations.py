@@ -2,7 +2,7 @@
 
 import torch
 
-from tacit.compilation.draft import Draft, Node
+from tacit.compilation.graph import Draft, Node
 from tacit.operators.normalization import fold
 
 aten = torch.ops.aten

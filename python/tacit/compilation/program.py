@@ -8,9 +8,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from tacit import _core, fixed, lasting
+from tacit import _core, atomic_write, fixed
 from tacit.compilation import execute
-from tacit.compilation.draft import Draft, Value, outputs
 from tacit.compilation.format import (
     DAMAGED,
     FORMAT,
@@ -31,6 +30,7 @@ from tacit.compilation.format import (
     tensor_of,
     tensor_text,
 )
+from tacit.compilation.graph import Draft, Value, outputs
 from tacit.compilation.signature import Input, Owned, Weight
 from tacit.compilation.verify import verify
 from tacit.errors import MisuseError, SetupError, cause, printable
@@ -123,7 +123,7 @@ class Program:
         Raises:
             SetupError: it cannot be written.
         """
-        lasting.write(path, self.text)
+        atomic_write.write(path, self.text)
 
     @staticmethod
     def parsed(text: bytes, what: str) -> "Program":

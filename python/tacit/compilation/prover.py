@@ -10,7 +10,7 @@ from torch import fx
 
 from tacit import fixed
 from tacit.compilation.comparing import compared_by
-from tacit.compilation.draft import Draft, Interval, Node
+from tacit.compilation.graph import Draft, Interval, Node
 from tacit.errors import EncodingError
 from tacit.fixed import Scale
 

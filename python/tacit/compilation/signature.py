@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import fx
 
-from tacit.compilation.draft import Interval
+from tacit.compilation.graph import Interval
 
 
 class Input(NamedTuple):

@@ -8,7 +8,7 @@ take rounds are on the longest way to them, themselves included. A stage is all 
 one another, and its lanes are what hangs together of them, so that two short steps go beside one that is
 long; which levels are one stage, the sum of rounds decides. What takes no rounds and joins several lanes, as
 ``cat`` does, is a stage of its own behind them. Lanes that would hold more at once than the graph may
-(``peak.py``) are several stages behind one another."""
+(``peak_memory.py``) are several stages behind one another."""
 
 import math
 from collections import defaultdict
@@ -21,9 +21,9 @@ from torch import fx
 
 from tacit.compilation.approximating import functions_of
 from tacit.compilation.comparing import COMPARING
-from tacit.compilation.draft import Value, is_call
+from tacit.compilation.graph import Value, is_call
 from tacit.compilation.intervals import MOVES
-from tacit.compilation.peak import most, size, work
+from tacit.compilation.peak_memory import most, size, work
 
 aten = torch.ops.aten
 

@@ -8,11 +8,11 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from tacit.compilation.allowed import is_allowed, name_of, trains
+from tacit.compilation.allowlist import is_allowed, name_of, trains
 from tacit.compilation.approximating import looks_at_sides
 from tacit.compilation.arguments import check
 from tacit.compilation.comparing import COMPARING, DROPPING
-from tacit.compilation.draft import KEEPING, NARROWING, Draft, Interval, Value, outputs
+from tacit.compilation.graph import KEEPING, NARROWING, Draft, Interval, Value, outputs
 from tacit.errors import MisuseError, reason
 from tacit.fixed import MOST_FRACTION_BITS, WORD
 from tacit.sharing import MOST_DIMENSIONS, MOST_ELEMENTS

@@ -11,8 +11,8 @@ import safetensors.torch
 import torch
 from safetensors import SafetensorError, safe_open
 
-from tacit import checksums, lasting
-from tacit.compilation.draft import Draft, of_dtype
+from tacit import atomic_write, checksums
+from tacit.compilation.graph import Draft, of_dtype
 from tacit.compilation.program import Program
 from tacit.errors import MisuseError, SetupError, cause, printable
 
@@ -63,10 +63,10 @@ class Weights:
             try:
                 safetensors.torch.save_file({**own, **before}, at, metadata)
             except SafetensorError as error:
-                raise lasting.WritingError(printable(error)) from None
+                raise atomic_write.WritingError(printable(error)) from None
             checksums.fill(at, KIND)
 
-        lasting.write(path, make)
+        atomic_write.write(path, make)
 
     def as_it_was(self) -> "Weights":
         """Those of the model as it was, as a program of their own."""

@@ -19,7 +19,7 @@ def _folder(package: str) -> str:
 
 
 #: Whose lines are nobody's model: tacit's own, PyTorch's, and those with which a party's thread begins.
-OURS = (f"{Path(__file__).parent}{os.sep}", _folder("torch"), threading.__file__)
+OURS = (_folder("tacit"), _folder("torch"), threading.__file__)
 
 
 @cache

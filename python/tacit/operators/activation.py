@@ -18,8 +18,8 @@ from tacit.operators.dispatch.operands import (
     bits_of,
     common_scale,
     compared,
-    is_loose,
     lifted,
+    may_be_unreduced,
     rectified_to_zero,
     rescaled,
     result_dtype,
@@ -131,7 +131,7 @@ def absolute(x: SecretTensor) -> SecretTensor:
         checks.hold(x._session, x._parts, checks.WORD)
     parts = tuple((2 * a) - b for a, b in zip(_maximum_with_zero(x)._parts, x._parts, strict=True))
     # The least of small integers has no opposite among them.
-    return x.like(parts, loose=is_loose(x.dtype) and torch.iinfo(x.dtype).min < 0)
+    return x.like(parts, unreduced=may_be_unreduced(x.dtype) and torch.iinfo(x.dtype).min < 0)
 
 
 @implements(aten.clamp.default, aten.clamp.Tensor)

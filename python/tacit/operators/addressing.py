@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from tacit.operators.dispatch.operands import as_kind_of, is_loose
+from tacit.operators.dispatch.operands import as_kind_of, may_be_unreduced
 from tacit.operators.dispatch.table import unsupported
 from tacit.operators.ordering import restored
 from tacit.operators.selection import (
@@ -85,7 +85,7 @@ def _changed(x: SecretTensor, words: Parts, change: Callable[..., Parts]) -> Sec
         if change is added:
             unsupported("adding booleans", "convert them to integers first")
         return restored(x, words)
-    return x.like(words, loose=x._loose or (change is added and is_loose(x.dtype)))
+    return x.like(words, unreduced=x._unreduced or (change is added and may_be_unreduced(x.dtype)))
 
 
 # Along a dimension, each row by its own indices ----------------------------------------------------------

@@ -15,9 +15,9 @@ from tacit.operators.dispatch.operands import (
     at_session_scale,
     conjunction,
     disjunction,
-    is_loose,
     is_secret,
     lifted,
+    may_be_unreduced,
     number,
     operand_scale,
     public,
@@ -67,7 +67,7 @@ def add(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
     if alpha == 1 and (later := remembered_softmax.joined(x, y)) is not None:
         return later
     left, right, scale = _summands(x, scaled(y, alpha))
-    result = secret_of(x, y).like(shares.add(left, right), scale, dtype, loose=is_loose(dtype))
+    result = secret_of(x, y).like(shares.add(left, right), scale, dtype, unreduced=may_be_unreduced(dtype))
     _bounded(result, x, y, left, right)
     return remembered_squares.remember_sum(result, x, y) if alpha == 1 else result
 
@@ -105,7 +105,9 @@ def sub(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
             "a difference of booleans", "x ^ y says where they differ, and x & ~y where x alone is true"
         )
     left, right, scale = _summands(x, scaled(y, alpha))
-    result = secret_of(x, y).like(shares.subtract(left, right), scale, dtype, loose=is_loose(dtype))
+    result = secret_of(x, y).like(
+        shares.subtract(left, right), scale, dtype, unreduced=may_be_unreduced(dtype)
+    )
     return _bounded(result, x, y, left, right)
 
 
@@ -126,7 +128,7 @@ def neg(x: SecretTensor) -> SecretTensor:
     ) is not None:
         return later
     checks.hold(x._session, x._parts, checks.WORD)
-    return x.like(shares.negate(x._parts), loose=is_loose(x.dtype))
+    return x.like(shares.negate(x._parts), unreduced=may_be_unreduced(x.dtype))
 
 
 def scaled(x: Any, by: Number) -> Any:
@@ -154,14 +156,14 @@ def mul(x: Any, y: Any) -> SecretTensor:
     if dtype == torch.bool:
         return x.like(shares.and_bits(session, left, right))
     if x.dtype == torch.bool:
-        return y.like(shares.bit_multiply(session, left, right), dtype=dtype, loose=y._loose)
+        return y.like(shares.bit_multiply(session, left, right), dtype=dtype, unreduced=y._unreduced)
     if y.dtype == torch.bool:
-        return x.like(shares.bit_multiply(session, right, left), dtype=dtype, loose=x._loose)
-    if x._loose or y._loose:
+        return x.like(shares.bit_multiply(session, right, left), dtype=dtype, unreduced=x._unreduced)
+    if x._unreduced or y._unreduced:
         left, right = together(*(_of_kind(operand, dtype)._parts for operand in (x, y)))
     drop, scale = fixed.of_product(x._scale, y._scale, session.scale)
     parts = shares.multiply(session, left, right, drop, in_range=stays_in_range(session, dtype))
-    result = x.like(parts, scale, dtype, loose=is_loose(dtype))
+    result = x.like(parts, scale, dtype, unreduced=may_be_unreduced(dtype))
     return remembered_squares.remember_squares(result, number) if is_square else result
 
 
@@ -233,7 +235,7 @@ def power(x: SecretTensor, exponent: int) -> SecretTensor:
         if not remaining and result is not None:
             if x._scale != WHOLE:
                 result = at_session_scale(result)
-            return result.like(result._parts, dtype=result_dtype(x, exponent), loose=result._loose)
+            return result.like(result._parts, dtype=result_dtype(x, exponent), unreduced=result._unreduced)
         base = mul(base, base)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from tacit.fixed import Scale
-from tacit.modes import aside
+from tacit.modes import outside_trace
 from tacit.operators.arithmetic import mul
 from tacit.operators.dispatch.operands import at_session_scale, rescaled
 from tacit.operators.dispatch.scales import of_session
@@ -69,7 +69,7 @@ def weights(found: Any, mask: Mask) -> tuple[Any, Exponentials | None]:
     return normalized, made
 
 
-@aside
+@outside_trace
 def _blind(mask: torch.Tensor) -> torch.Tensor | None:
     """The queries that see nothing, (..., queries, 1), if there are any."""
     found = ~mask.any(-1, True) if mask.dtype == torch.bool else (mask == -math.inf).all(-1, True)

@@ -6,7 +6,7 @@ import torch
 
 from tacit.fixed import WHOLE
 from tacit.operators.comparison import ne
-from tacit.operators.dispatch.operands import as_words, is_loose
+from tacit.operators.dispatch.operands import as_words, may_be_unreduced
 from tacit.operators.dispatch.table import implements, unsupported
 from tacit.operators.rounding import trunc
 from tacit.sharings import shares
@@ -28,13 +28,13 @@ def to_copy(
     if dtype.is_complex:
         unsupported("a complex dtype", "keep the real and the imaginary part as two tensors")
     if dtype == x.dtype or (x.dtype.is_floating_point and dtype.is_floating_point):
-        return x.like(x._parts, dtype=dtype, loose=x._loose)
+        return x.like(x._parts, dtype=dtype, unreduced=x._unreduced)
     if dtype == torch.bool:
         return ne(x, 0)
     if x.dtype.is_floating_point:
         whole, bits = trunc(x), x._scale.bits
         # Exact, since nothing stands after the point.
         parts = shares.truncate(x._session, whole._parts, bits)
-        return x.like(parts, WHOLE, dtype, loose=is_loose(dtype))
+        return x.like(parts, WHOLE, dtype, unreduced=may_be_unreduced(dtype))
     words = as_words(x)
-    return words.like(words._parts, dtype=dtype, loose=is_loose(dtype) and x.dtype != torch.bool)
+    return words.like(words._parts, dtype=dtype, unreduced=may_be_unreduced(dtype) and x.dtype != torch.bool)

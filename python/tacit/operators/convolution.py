@@ -14,7 +14,7 @@ from tacit.operators.dispatch.operands import (
     as_factors,
     as_words,
     each,
-    is_loose,
+    may_be_unreduced,
     moved,
     public,
     result_dtype,
@@ -115,7 +115,7 @@ def _turned(weight: Any, groups: int) -> Any:
             # They depend on the filters alone, whatever is multiplied by them now.
             with weight._session.dependencies.running(weight.flags):
                 storages.derive(kind, [weight._parts[0]], kept)
-    return weight.like(kept, loose=weight._loose)
+    return weight.like(kept, unreduced=weight._unreduced)
 
 
 # Any number of dimensions as images ----------------------------------------------------------------------
@@ -157,7 +157,7 @@ def _images(x: Any, weight: Any, steps: Steps, groups: int) -> SecretTensor:
         drop, scale = fixed.of_product(x._scale, weight._scale, session.scale)
         kind = {"in_range": stays_in_range(session, dtype), "is_narrow": session.is_narrow(drop)}
         parts = shares.convolution(session, x._parts, weight._parts, geometry, shape, drop, **kind)
-        return x.like(parts, scale, dtype, loose=is_loose(dtype))
+        return x.like(parts, scale, dtype, unreduced=may_be_unreduced(dtype))
     secret, plain = (x, weight) if isinstance(x, SecretTensor) else (weight, x)
     values = public(plain)
     if plain is weight:

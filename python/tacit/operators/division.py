@@ -13,7 +13,7 @@ from tacit.operators.dispatch.operands import (
     aligned,
     alike,
     common_scale,
-    is_loose,
+    may_be_unreduced,
     public,
     result_dtype,
     session_of,
@@ -86,7 +86,7 @@ def _whole(x: Any, y: Any, to_zero: bool) -> SecretTensor:
     x, y = alike(x, y)
     _, _, quotient = _quotient(x, y, to_zero)
     parts = shifted(session, quotient, 0, scale.bits)
-    return SecretTensor(parts, scale, session, dtype, loose=is_loose(dtype))
+    return SecretTensor(parts, scale, session, dtype, unreduced=may_be_unreduced(dtype))
 
 
 def _remainder(x: Any, y: Any, to_zero: bool) -> SecretTensor:

@@ -12,7 +12,7 @@ from tacit.operators import addressing
 from tacit.operators.arithmetic import scaled
 from tacit.operators.composed import composes
 from tacit.operators.dispatch.hints import LIKE_A_SECRET
-from tacit.operators.dispatch.operands import Number, as_kind_of, is_loose, is_secret, session_of
+from tacit.operators.dispatch.operands import Number, as_kind_of, is_secret, may_be_unreduced, session_of
 from tacit.operators.dispatch.scales import of_target
 from tacit.operators.dispatch.table import assign, implements, unsupported, writable
 from tacit.operators.selection import added, target, written
@@ -29,7 +29,7 @@ def index(x: Any, indices: Sequence[torch.Tensor | None]) -> SecretTensor:
     zeros."""
     if is_secret(*indices):
         return addressing.index(x, indices)
-    return x.like(tuple(aten.index.Tensor(part, indices) for part in x._parts), loose=x._loose)
+    return x.like(tuple(aten.index.Tensor(part, indices) for part in x._parts), unreduced=x._unreduced)
 
 
 @implements(aten.index_select.default)
@@ -37,7 +37,7 @@ def index_select(x: Any, dim: int, index: torch.Tensor) -> SecretTensor:
     """Slices at indices."""
     if isinstance(index, SecretTensor):
         return addressing.read_rows(x, dim, index.reshape(-1))
-    return x.like(tuple(part.index_select(dim, index) for part in x._parts), loose=x._loose)
+    return x.like(tuple(part.index_select(dim, index) for part in x._parts), unreduced=x._unreduced)
 
 
 @implements(aten.gather.default)
@@ -45,7 +45,7 @@ def gather(x: Any, dim: int, index: torch.Tensor, *, sparse_grad: bool = False) 
     """Elements at indices along a dimension."""
     if isinstance(index, SecretTensor):
         return addressing.gather(x, dim, index)
-    return x.like(tuple(part.gather(dim, index) for part in x._parts), loose=x._loose)
+    return x.like(tuple(part.gather(dim, index) for part in x._parts), unreduced=x._unreduced)
 
 
 @composes(aten.tensor_split.tensor_indices_or_sections)
@@ -61,13 +61,13 @@ def take(x: Any, index: torch.Tensor) -> SecretTensor:
     """Elements at indices of the flattened tensor; −1 is the last."""
     if isinstance(index, SecretTensor):
         return addressing.read_rows(_flat(x), 0, index, wraps=True)
-    return x.like(tuple(part.reshape(-1)[index] for part in x._parts), loose=x._loose)
+    return x.like(tuple(part.reshape(-1)[index] for part in x._parts), unreduced=x._unreduced)
 
 
 def _flat(x: Any) -> Any:
     if not isinstance(x, SecretTensor):
         return x.reshape(-1)
-    return x.like(tuple(part.reshape(-1) for part in x._parts), loose=x._loose)
+    return x.like(tuple(part.reshape(-1) for part in x._parts), unreduced=x._unreduced)
 
 
 @implements(aten.put.default, scale=of_target)
@@ -77,7 +77,7 @@ def put(x: Any, index: torch.Tensor, values: Any, accumulate: bool = False) -> S
     if not isinstance(values, SecretTensor):
         values = torch.as_tensor(values)
     changed = index_put(_flat(x), [index], _flat(values), accumulate)
-    return changed.like(tuple(part.reshape(shape) for part in changed._parts), loose=changed._loose)
+    return changed.like(tuple(part.reshape(shape) for part in changed._parts), unreduced=changed._unreduced)
 
 
 @implements(aten.masked_select.default)
@@ -85,7 +85,7 @@ def masked_select(x: Any, mask: torch.Tensor) -> SecretTensor:
     """Elements where a public mask holds; how many there are would tell of a secret one."""
     if isinstance(mask, SecretTensor):
         unsupported("selecting by a secret mask", "keep the shape: torch.where chooses by a secret condition")
-    return x.like(tuple(part.masked_select(mask) for part in x._parts), loose=x._loose)
+    return x.like(tuple(part.masked_select(mask) for part in x._parts), unreduced=x._unreduced)
 
 
 @implements(aten.one_hot.default)
@@ -103,7 +103,7 @@ def embedding(weight: Any, index: torch.Tensor, *_: Any) -> SecretTensor:
     """Rows of a table at indices, either of which may be public."""
     if isinstance(index, SecretTensor):
         return addressing.read_rows(weight, 0, index)
-    return weight.like(tuple(part[index] for part in weight._parts), loose=weight._loose)
+    return weight.like(tuple(part[index] for part in weight._parts), unreduced=weight._unreduced)
 
 
 @implements(aten.embedding_dense_backward.default)
@@ -130,7 +130,7 @@ def index_put_(
 ) -> SecretTensor:
     """Writes (or adds) values at indices; at secret ones as ``index_put``."""
     _check_target(x, accumulate)
-    if is_secret(*indices) or (accumulate and is_loose(x.dtype)):
+    if is_secret(*indices) or (accumulate and may_be_unreduced(x.dtype)):
         return assign(x, index_put(x, indices, values, accumulate))
     values = as_kind_of(values, x)
     if accumulate:
@@ -216,7 +216,7 @@ def index_put(
         return addressing.index_put(x, indices, values, accumulate)
     x = target(x, session_of(x, values))
     _check_target(x, accumulate)
-    copy = x.like(_copied(x), loose=x._loose or (accumulate and is_loose(x.dtype)))
+    copy = x.like(_copied(x), unreduced=x._unreduced or (accumulate and may_be_unreduced(x.dtype)))
     values = as_kind_of(values, x)
     if accumulate:
         _hold(x, values, _most(indices))
@@ -232,7 +232,7 @@ def masked_scatter(x: Any, mask: torch.Tensor, source: Any) -> SecretTensor:
     shape = torch.broadcast_shapes(x.shape, mask.shape)  # type: ignore[no-untyped-call]
     (places,) = mask.expand(shape).reshape(-1).nonzero(as_tuple=True)
     written = index_put(x.expand(shape).reshape(-1), [places], source.reshape(-1)[: len(places)])
-    return written.like(tuple(part.reshape(shape) for part in written._parts), loose=written._loose)
+    return written.like(tuple(part.reshape(shape) for part in written._parts), unreduced=written._unreduced)
 
 
 def _copied(x: SecretTensor) -> Parts:
@@ -245,7 +245,7 @@ def _scatters_view(overload: Any, view_of: Any) -> None:
         """A copy, with that view of it replaced."""
         if not isinstance(x, SecretTensor):
             unsupported("writing a secret into a plain tensor", LIKE_A_SECRET)
-        result = x.like(_copied(x), loose=x._loose)
+        result = x.like(_copied(x), unreduced=x._unreduced)
         assign(view_of(result, *args, **kwargs), source)
         return result
 
@@ -277,7 +277,7 @@ def _writes_at_indices(overload: Any, in_words: Any, secretly: Any, adds: bool =
             _hold(x, values, each)
         pairs = zip(x._parts, values._parts, strict=True)
         parts = tuple(in_words(part, dim, index, new) for part, new in pairs)
-        return x.like(parts, loose=x._loose or (adds and is_loose(x.dtype)))
+        return x.like(parts, unreduced=x._unreduced or (adds and may_be_unreduced(x.dtype)))
 
 
 for _overload, _in_words in (

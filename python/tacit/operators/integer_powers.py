@@ -9,7 +9,7 @@ from tacit.fixed import WHOLE, WORD
 from tacit.operators.comparison import eq
 from tacit.operators.dispatch.operands import (
     as_words,
-    is_loose,
+    may_be_unreduced,
     moved,
     public,
     result_dtype,
@@ -51,7 +51,7 @@ def integer_power(x: Any, exponent: Any) -> SecretTensor:
     power: Any = chosen.like(shares.product(session, chosen._parts, in_range=is_checked))
     if negative is not None:
         power = where(logical_and(negative, _has_no_inverse(base)), 0, power)
-    return SecretTensor(power._parts, WHOLE, session, dtype, loose=is_loose(dtype))
+    return SecretTensor(power._parts, WHOLE, session, dtype, unreduced=may_be_unreduced(dtype))
 
 
 def _as(dtype: torch.dtype, x: Any) -> Any:
@@ -60,7 +60,7 @@ def _as(dtype: torch.dtype, x: Any) -> Any:
         return public(x).to(dtype).to(torch.int64)
     if x.dtype == torch.bool or torch.iinfo(x.dtype).bits <= torch.iinfo(dtype).bits:
         return x
-    return as_words(x.like(x._parts, dtype=dtype, loose=is_loose(dtype)))
+    return as_words(x.like(x._parts, dtype=dtype, unreduced=may_be_unreduced(dtype)))
 
 
 def _taken_apart(exponent: Any) -> tuple[Any, Any]:

@@ -10,8 +10,8 @@ from tacit.fixed import WHOLE, WORD
 from tacit.operators import logical
 from tacit.operators.dispatch.operands import (
     as_words,
-    is_loose,
     lifted,
+    may_be_unreduced,
     result_dtype,
     session_of,
     stays_in_range,
@@ -100,7 +100,9 @@ def bitwise_not(x: SecretTensor) -> SecretTensor:
         unsupported("bitwise logic on fractions", "it is for integers and booleans")
     limits = torch.iinfo(x.dtype)
     most = shares.trivial(x._session, torch.tensor(limits.max + limits.min))
-    return x.like(tuple(whole - part for whole, part in zip(most, x._parts, strict=True)), loose=x._loose)
+    return x.like(
+        tuple(whole - part for whole, part in zip(most, x._parts, strict=True)), unreduced=x._unreduced
+    )
 
 
 # Shifts ---------------------------------------------------------------------------------------------
@@ -130,7 +132,7 @@ def left_shift(x: Any, distance: Any) -> SecretTensor:
         if dtype == torch.int64 and far.numel():
             checks.hold(session, words, checks.WORD + 1 - int(torch.where(is_out, 0, far).max()))
         parts = tuple(torch.where(is_out, 0, part << far.clamp(0, 63)) for part in words)
-    return SecretTensor(parts, WHOLE, session, dtype, loose=is_loose(dtype))
+    return SecretTensor(parts, WHOLE, session, dtype, unreduced=may_be_unreduced(dtype))
 
 
 @implements(

@@ -22,7 +22,7 @@ import torch
 
 from tacit import checks, fixed
 from tacit.fixed import WHOLE, Scale
-from tacit.modes import aside
+from tacit.modes import outside_trace
 from tacit.operators.dispatch.operands import compared, fraction, lifted, public, session_of, shifted
 from tacit.operators.dispatch.scales import of_session
 from tacit.operators.dispatch.table import implements, unsupported
@@ -54,7 +54,7 @@ def _given(x: Any, session: Session) -> SecretTensor:
     return SecretTensor(lifted(session, x, scale), scale, session, x.dtype)
 
 
-@aside
+@outside_trace
 def _scale_of_public(values: torch.Tensor, session: Scale) -> Scale:
     greatest = float(values.abs().max()) if values.numel() else 0.0
     if not 0.0 < greatest < math.inf:

@@ -8,14 +8,14 @@ from typing import Any
 import torch
 
 from tacit import fixed
-from tacit.modes import aside
+from tacit.modes import outside_trace
 from tacit.operators.arithmetic import add, scaled
 from tacit.operators.dispatch.operands import (
     Number,
     as_factors,
     as_words,
-    is_loose,
     is_secret,
+    may_be_unreduced,
     moved,
     public,
     result_dtype,
@@ -42,7 +42,7 @@ def bmm(x: Any, y: Any) -> SecretTensor:
     drop, scale = fixed.of_product(x._scale, y._scale, session.scale)
     kind = {"in_range": stays_in_range(session, dtype), "is_narrow": session.is_narrow(drop)}
     parts = shares.matmul(session, x._parts, y._parts, drop, **kind)
-    return x.like(parts, scale, dtype, loose=is_loose(dtype))
+    return x.like(parts, scale, dtype, unreduced=may_be_unreduced(dtype))
 
 
 Pair = tuple[torch.Tensor, torch.Tensor]
@@ -63,7 +63,7 @@ def _by_public(
     )
 
 
-@aside
+@outside_trace
 def gain(values: torch.Tensor, *dims: int) -> float | None:
     """How much a sum of products by these factors, along those dimensions, can grow beyond the greatest of
     them: as ``fixed.factor`` wants it."""
@@ -101,7 +101,7 @@ def _unsqueezed(x: Any, dim: int) -> Any:
 
 
 def _reshaped(x: SecretTensor, reshape: Callable[[torch.Tensor], torch.Tensor]) -> SecretTensor:
-    return x.like(tuple(map(reshape, x._parts)), loose=x._loose)
+    return x.like(tuple(map(reshape, x._parts)), unreduced=x._unreduced)
 
 
 def _sum(bias: Any, product: Any, beta: Number, alpha: Number) -> SecretTensor:

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from tacit import checks
 from tacit.fixed import WHOLE
-from tacit.modes import aside
+from tacit.modes import outside_trace
 from tacit.operators.average_pooling import covering
 from tacit.operators.dispatch import custom_ops  # noqa: F401
 from tacit.operators.dispatch.operands import as_words, each, lifted, operand_scale, summed
@@ -103,7 +103,7 @@ def rectified_max_pool(
     return x.like(Tournament(x._session, x._parts, stages, comparison, with_zero=True).winners)
 
 
-@aside
+@outside_trace
 def _taps(size: int, outputs: int, kernel: int, stride: int, padding: int, dilation: int) -> torch.Tensor:
     """For each place of the window the index that it takes at each output; places in the padding take
     an index of the same window instead, which changes no maximum."""
@@ -147,7 +147,7 @@ def fractional_max_pool(
         along = starts.unsqueeze(-1) + torch.arange(kernel[axis])
         numbers = numbers[:, :, None, :, None] * sizes[axis] + along[:, None, :, None, :]
         numbers = numbers.flatten(3, 4).flatten(1, 2)
-    flat = x.like(tuple(part.reshape(-1, sizes.numel()) for part in x._parts), loose=x._loose)
+    flat = x.like(tuple(part.reshape(-1, sizes.numel()) for part in x._parts), unreduced=x._unreduced)
     windows = Windows(-1, sizes.numel(), numbers.movedim(-1, 0).contiguous())
     values, indices = _pooled(flat, [windows], 1)
     shape = (*x.shape[:-dims], *output_size)

@@ -198,7 +198,7 @@ def median_dim(x: SecretTensor, dim: int, keepdim: bool = False) -> tuple[Secret
 @implements(aten.median.default, aten.nanmedian.default)
 def median(x: SecretTensor) -> SecretTensor:
     """The median of all, the lesser of two. Rounds as ``ordered``."""
-    flat = x.like(tuple(part.reshape(-1) for part in x._parts), loose=x._loose)
+    flat = x.like(tuple(part.reshape(-1) for part in x._parts), unreduced=x._unreduced)
     return median_dim(flat, 0)[0]
 
 

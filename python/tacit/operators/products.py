@@ -10,7 +10,7 @@ import torch
 from tacit.fixed import WHOLE, Scale
 from tacit.operators.arithmetic import mul
 from tacit.operators.conversion import to_copy
-from tacit.operators.dispatch.operands import as_words, is_loose, moved, rescaled
+from tacit.operators.dispatch.operands import as_words, may_be_unreduced, moved, rescaled
 from tacit.operators.dispatch.scales import of_power, of_session
 from tacit.operators.dispatch.table import implements
 from tacit.operators.numerics.averages import reduced
@@ -43,14 +43,14 @@ def product(x: SecretTensor) -> SecretTensor:
 
     def join(left: Parts, right: Parts, odd: Parts) -> Parts:
         nonlocal x
-        factors = [x.like(half, loose=x._loose) for half in (left, right, odd)]
+        factors = [x.like(half, unreduced=x._unreduced) for half in (left, right, odd)]
         both, rest = rescaled(mul(*factors[:2]), scale), rescaled(factors[2], scale)
-        x = x.like(shares.joined(both._parts, rest._parts), scale, loose=is_loose(x.dtype))
+        x = x.like(shares.joined(both._parts, rest._parts), scale, unreduced=may_be_unreduced(x.dtype))
         return x._parts
 
-    # Its scale and whether it is loose are those of the level that was joined last.
+    # Its scale and whether it is unreduced are those of the level that was joined last.
     whole = shares.tree(x._parts, join)
-    return rescaled(x.like(whole, loose=x._loose), scale)
+    return rescaled(x.like(whole, unreduced=x._unreduced), scale)
 
 
 def _slice(x: SecretTensor, start: int, end: int) -> SecretTensor:
@@ -85,7 +85,7 @@ def cumprod(x: SecretTensor, dim: int, *, dtype: torch.dtype | None = None) -> S
     while distance < x.shape[0]:
         earlier, later = _slice(x, 0, len(x) - distance), _slice(x, distance, len(x))
         first = tuple(part[:distance] for part in x._parts)
-        x = x.like(shares.joined(first, mul(earlier, later)._parts), loose=is_loose(x.dtype))
+        x = x.like(shares.joined(first, mul(earlier, later)._parts), unreduced=may_be_unreduced(x.dtype))
         distance *= 2
     return moved(x, lambda part: part.movedim(0, dim))
 

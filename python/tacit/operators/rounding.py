@@ -34,8 +34,8 @@ def floor(x: SecretTensor) -> SecretTensor:
 @implements(aten.ceil.default)
 def ceil(x: SecretTensor) -> SecretTensor:
     """The least whole number from x on; ten rounds at most."""
-    down = floor(x.like(shares.negate(x._parts), loose=x._loose))
-    return down.like(shares.negate(down._parts), loose=x._loose)
+    down = floor(x.like(shares.negate(x._parts), unreduced=x._unreduced))
+    return down.like(shares.negate(down._parts), unreduced=x._unreduced)
 
 
 @implements(aten.trunc.default)

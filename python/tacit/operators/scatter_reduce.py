@@ -13,7 +13,7 @@ from tacit.operators.conversion import to_copy
 from tacit.operators.dispatch.operands import (
     as_kind_of,
     at_session_scale,
-    is_loose,
+    may_be_unreduced,
     moved,
     public,
     rescaled,
@@ -68,7 +68,7 @@ def scatter_reduce(
 
 
 def _met(x: SecretTensor) -> SecretTensor:
-    return x.like(x._parts, loose=is_loose(x.dtype))
+    return x.like(x._parts, unreduced=may_be_unreduced(x.dtype))
 
 
 def _added(
@@ -79,7 +79,9 @@ def _added(
         checks.hold_summands(x._session, operand._parts, int(counts.max()) + 1 if x.numel() else 1)
     own = x._parts if include_self else tuple(part.masked_fill(counts > 0, 0) for part in x._parts)
     pairs = zip(own, values._parts, strict=True)
-    result = x.like(tuple(part.index_add(0, places, more) for part, more in pairs), loose=is_loose(x.dtype))
+    result = x.like(
+        tuple(part.index_add(0, places, more) for part, more in pairs), unreduced=may_be_unreduced(x.dtype)
+    )
     if not is_mean:
         return result
     if not x.dtype.is_floating_point:
@@ -110,7 +112,7 @@ def _reduced(
         made = (amax if reduce == "amax" else amin)(met, [1])
     else:
         unsupported(f"the reduction {reduce!r}", "use sum, mean, prod, amax or amin")
-    return x.like(_written(x._parts, hit, made._parts), loose=made._loose)
+    return x.like(_written(x._parts, hit, made._parts), unreduced=made._unreduced)
 
 
 def _table(

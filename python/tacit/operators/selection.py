@@ -134,7 +134,7 @@ def found(x: Any, session: Session, words: Parts) -> SecretTensor:
     """Words that were read as what is kept in x."""
     if not isinstance(x, SecretTensor):
         x = target(x.reshape(-1)[:0], session)
-    return restored(x, words) if x.dtype == torch.bool else x.like(words, loose=x._loose)
+    return restored(x, words) if x.dtype == torch.bool else x.like(words, unreduced=x._unreduced)
 
 
 def target(x: Any, session: Session, *, bounds: bool = False) -> SecretTensor:

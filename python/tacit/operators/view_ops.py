@@ -90,7 +90,7 @@ def _one_to_one(overload: Any) -> None:
     def move(x: SecretTensor, *args: Any, **kwargs: Any) -> SecretTensor:
         if not isinstance(x, SecretTensor):
             unsupported(f"{overload} by secret positions", "use public ones")
-        return x.like(tuple(overload(part, *args, **kwargs) for part in x._parts), loose=x._loose)
+        return x.like(tuple(overload(part, *args, **kwargs) for part in x._parts), unreduced=x._unreduced)
 
 
 @implements(aten.clone.default)
@@ -98,7 +98,7 @@ def clone(x: SecretTensor, *, memory_format: torch.memory_format | None = None) 
     """Another tensor of the same numbers, of which the same is remembered (``remembered_squares``); no
     interaction."""
     parts = tuple(part.clone(memory_format=memory_format) for part in x._parts)
-    copied = x.like(parts, loose=x._loose)
+    copied = x.like(parts, unreduced=x._unreduced)
     remembered_squares.carry(copied, x)
     return copied
 
@@ -108,7 +108,9 @@ def expand(x: SecretTensor, shape: Sequence[int], *, implicit: bool = False) -> 
     """Repeated along dimensions; no interaction. What ``remembered_squares`` left for later is so still."""
     later = deferred_powers.expanded(x, shape)
     return (
-        later if later is not None else x.like(tuple(part.expand(shape) for part in x._parts), loose=x._loose)
+        later
+        if later is not None
+        else x.like(tuple(part.expand(shape) for part in x._parts), unreduced=x._unreduced)
     )
 
 
@@ -116,14 +118,14 @@ def expand(x: SecretTensor, shape: Sequence[int], *, implicit: bool = False) -> 
 def reshape_alias(x: SecretTensor, size: Sequence[int], stride: Sequence[int]) -> SecretTensor:  # noqa: ARG001
     """The same numbers in another shape; no interaction. PyTorch would believe any strides, and read what is
     beyond the tensor in memory; those that it makes itself are those of the view."""
-    return x.like(tuple(part.view(size) for part in x._parts), loose=x._loose)
+    return x.like(tuple(part.view(size) for part in x._parts), unreduced=x._unreduced)
 
 
 def _one_to_many(overload: Any) -> None:
     @implements(overload)
     def move(x: SecretTensor, *args: Any, **kwargs: Any) -> list[SecretTensor]:
         pieces = [overload(part, *args, **kwargs) for part in x._parts]
-        return [x.like(tuple(piece), loose=x._loose) for piece in zip(*pieces, strict=True)]
+        return [x.like(tuple(piece), unreduced=x._unreduced) for piece in zip(*pieces, strict=True)]
 
 
 def _strided(overload: Any) -> None:
@@ -138,7 +140,7 @@ def _strided(overload: Any) -> None:
         if (storage_offset or 0) + last >= max(x.numel(), 1):
             unsupported("strides beyond what was shared", "share all that they reach")
         parts = (overload(part, size, stride, storage_offset) for part in x._parts)
-        return x.like(tuple(parts), loose=x._loose)
+        return x.like(tuple(parts), unreduced=x._unreduced)
 
 
 _strided(aten.as_strided.default)
@@ -181,14 +183,14 @@ def stack(tensors: Sequence[Any], dim: int = 0) -> SecretTensor:
 def constant_pad_nd(x: SecretTensor, pad: Sequence[int], value: Number = 0) -> SecretTensor:
     """Padding by a public constant."""
     if value == 0:
-        return x.like(tuple(aten.constant_pad_nd(part, pad) for part in x._parts), loose=x._loose)
+        return x.like(tuple(aten.constant_pad_nd(part, pad) for part in x._parts), unreduced=x._unreduced)
     fill, session = torch.tensor(value).to(x.dtype), x._session
     constant = (
         lifted_bits(session, fill) if x.dtype == torch.bool else placed(session, fill, x._scale, x._scale)
     )
     padded = zip(x._parts, constant, strict=True)
     parts = tuple(aten.constant_pad_nd(part, pad, int(word)) for part, word in padded)
-    return x.like(parts, loose=x._loose)
+    return x.like(parts, unreduced=x._unreduced)
 
 
 @implements(aten.im2col.default)

@@ -19,7 +19,7 @@ from functools import cache
 
 import torch
 
-from tacit.modes import aside
+from tacit.modes import outside_trace
 from tacit.randomness import sampling
 from tacit.sessions import Session
 from tacit.sharings import shares
@@ -45,7 +45,7 @@ def exponential(session: Session, shape: tuple[int, ...], fraction: int, *, sign
     return _number(session, cells, fraction - 10, signed=signed)
 
 
-@aside
+@outside_trace
 @cache
 def _normal_cells() -> torch.Tensor:
     """The probabilities of 256 cells of |x|."""
@@ -53,7 +53,7 @@ def _normal_cells() -> torch.Tensor:
     return torch.tensor([[beyond[at] - beyond[at + 1] for at in range(256)]], dtype=torch.float64)
 
 
-@aside
+@outside_trace
 @cache
 def _exponential_digits() -> torch.Tensor:
     """The probabilities of the integer part below 32, and of two digits to the base of 32 after it."""

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from tacit.errors import MisuseError
-from tacit.modes import aside
+from tacit.modes import outside_trace
 from tacit.sessions import Session
 from tacit.sharings import shares
 from tacit.sharings.shares import Parts
@@ -68,7 +68,7 @@ def shuffle(
     session.core.note(repr(["tacit.shuffle", dim, kinds]).encode())
     shuffled = _shuffled(session, [tuple(part.movedim(dim, 0) for part in each._parts) for each in tensors])
     found = tuple(
-        each.like(tuple(part.movedim(0, dim) for part in parts), loose=each._loose).numbered()
+        each.like(tuple(part.movedim(0, dim) for part in parts), unreduced=each._unreduced).numbered()
         for each, parts in zip(tensors, shuffled, strict=True)
     )
     return found if others else found[0]
@@ -126,7 +126,7 @@ def _switched(session: Session, x: Parts, bits: Parts) -> Parts:
     return x
 
 
-@aside
+@outside_trace
 @lru_cache(maxsize=32)
 def columns(size: int) -> tuple[tuple[torch.Tensor, torch.Tensor], ...]:
     """For each stage the places that a switch may exchange: those that differ in one bit, the lowest first,

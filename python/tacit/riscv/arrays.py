@@ -349,8 +349,8 @@ def left(here: Session, kind: str, values: list[int] | None, own: list[list[int]
         parts = tuple(torch.from_numpy(np.array(part, np.uint64).view(np.int64)) for part in own)
         # What has no dtype that can be shared is of the next that can hold it.
         dtype = getattr(torch, {"u16": "int32", "u32": "int64", "u64": "int64"}.get(kind, TYPES[kind]))
-        loose = kind[0] != "f" and dtype != torch.int64
-        return SecretTensor(parts, fixed.Scale(scale), here, dtype, loose=loose).numbered()
+        unreduced = kind[0] != "f" and dtype != torch.int64
+        return SecretTensor(parts, fixed.Scale(scale), here, dtype, unreduced=unreduced).numbered()
     if values is None:
         return None
     words, dtype = np.array(values, np.uint64), np.dtype(TYPES[kind])

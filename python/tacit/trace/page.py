@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from tacit import lasting
+from tacit import atomic_write
 from tacit.trace.spans import recording
 
 
@@ -25,7 +25,7 @@ def write(path: str | Path, traces: Sequence[dict[str, Any]]) -> None:
     Raises:
         SetupError: the file cannot be written.
     """
-    lasting.write(path, page(traces))
+    atomic_write.write(path, page(traces))
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from tacit.compilation.draft import Draft
+from tacit.compilation.graph import Draft
 from tacit.compilation.importers import exported, tensorflow
 from tacit.compilation.importers.imported import Imported
 from tacit.errors import MisuseError, SetupError

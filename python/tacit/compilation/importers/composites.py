@@ -10,7 +10,7 @@ from torch import fx
 from torch.export import ExportedProgram
 from torch.overrides import TorchFunctionMode
 
-from tacit.compilation.allowed import is_allowed
+from tacit.compilation.allowlist import is_allowed
 from tacit.compilation.passes.normalise import CASTS, COPIES, VIEWS
 
 aten = torch.ops.aten

@@ -18,8 +18,8 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
-from tacit.compilation.allowed import is_allowed, trains
-from tacit.compilation.draft import Draft
+from tacit.compilation.allowlist import is_allowed, trains
+from tacit.compilation.graph import Draft
 from tacit.compilation.importers.composites import ASSERTIONS, Written, decomposed
 from tacit.compilation.passes.normalise import normalise
 from tacit.errors import MisuseError, SetupError, UnsupportedOperatorError, source_lines

@@ -3,7 +3,7 @@ saves. The verifier runs after each."""
 
 from collections.abc import Callable
 
-from tacit.compilation.draft import Draft, outputs
+from tacit.compilation.graph import Draft, outputs
 from tacit.compilation.passes.batch_independent import batch_independent
 from tacit.compilation.passes.common_subexpressions import common_subexpressions
 from tacit.compilation.passes.fold_normalisation import fold_normalisation

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from tacit.compilation.draft import Draft, Node, takes
+from tacit.compilation.graph import Draft, Node, takes
 from tacit.compilation.passes.digits import Reach
 from tacit.operators.dispatch import custom_ops  # noqa: F401
 

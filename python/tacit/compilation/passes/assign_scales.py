@@ -23,8 +23,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from tacit.compilation.calibration import Batches, observed
-from tacit.compilation.draft import Draft, Node
 from tacit.compilation.execute import revealed, share_weights
+from tacit.compilation.graph import Draft, Node
 from tacit.compilation.passes.digits import DISTANCE, Reach, most_bits
 from tacit.compilation.passes.fold_normalisation import CONVOLUTIONS, TRANSPOSED
 from tacit.compilation.program import Program

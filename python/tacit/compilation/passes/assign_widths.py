@@ -12,7 +12,7 @@ import torch
 from tacit import fixed
 from tacit.compilation.approximating import looks_at_sides
 from tacit.compilation.comparing import COMPARING, RECTIFYING, WITH_ZERO, Guard, compares
-from tacit.compilation.draft import Draft, Interval, Node, calls
+from tacit.compilation.graph import Draft, Interval, Node, calls
 from tacit.compilation.intervals import Prover, bounds
 
 aten = torch.ops.aten

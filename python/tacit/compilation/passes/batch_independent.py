@@ -1,6 +1,6 @@
 """Requires: normalised; after the passes that change weights. Ensures: layers of one kind on one input are
 one with their filters one below the other (query, key and value of an attention, branches of an Inception),
-but for those whose results together are more than the program may hold (``peak.py``).
+but for those whose results together are more than the program may hold (``peak_memory.py``).
 Saves: all their rounds but those of one, which steps of unlike kinds save too as they go side by side
 (``stages.py``), and operations: the input is opened and multiplied once."""
 
@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import fx
 
-from tacit.compilation.draft import Draft, Node, calls
+from tacit.compilation.graph import Draft, Node, calls
 from tacit.compilation.passes.digits import Reach
 from tacit.compilation.passes.fold_normalisation import CONVOLUTIONS
-from tacit.compilation.peak import held, most, size, work
+from tacit.compilation.peak_memory import held, most, size, work
 
 aten = torch.ops.aten
 

@@ -10,7 +10,7 @@ from itertools import product
 from typing import NamedTuple
 
 from tacit.compilation.approximating import Choice, error_of, fits_in, functions_of
-from tacit.compilation.draft import Draft, Interval, Node
+from tacit.compilation.graph import Draft, Interval, Node
 from tacit.compilation.intervals import SATURATED, intervals
 from tacit.compilation.passes.assign_widths import WORTH
 from tacit.operators.numerics.approximation.fits import FITS, USUAL, Fit

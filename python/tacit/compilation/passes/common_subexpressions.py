@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from tacit.compilation.draft import Draft, Node
+from tacit.compilation.graph import Draft, Node
 
 
 def common_subexpressions(draft: Draft) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from tacit.compilation.draft import Draft, Node, plain
+from tacit.compilation.graph import Draft, Node, plain
 from tacit.compilation.intervals import intervals
 from tacit.fixed import RANGE
 from tacit.operators.normalization import FACTOR_SCALE

@@ -10,7 +10,7 @@ import math
 
 from tacit import fixed
 from tacit.compilation.comparing import DROPPING
-from tacit.compilation.draft import Draft, Node, calls
+from tacit.compilation.graph import Draft, Node, calls
 from tacit.compilation.intervals import Prover
 from tacit.compilation.passes.assign_widths import most_compared
 from tacit.errors import MisuseError

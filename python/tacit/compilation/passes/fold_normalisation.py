@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tacit.compilation.draft import Draft, Node, calls, takes
+from tacit.compilation.graph import Draft, Node, calls, takes
 from tacit.compilation.normalisations import OF_THREE, WHOLE, factors
 from tacit.compilation.passes.digits import Reach, with_more
 from tacit.compilation.passes.normalised_behind import into_layers_behind

@@ -6,7 +6,7 @@ from functools import cache
 
 import torch
 
-from tacit.compilation.draft import Draft, calls, takes
+from tacit.compilation.graph import Draft, calls, takes
 from tacit.compilation.passes.affine_maps import LAYERS, AffineMap
 from tacit.compilation.passes.digits import Reach
 from tacit.compilation.passes.merge_factors import MOVES

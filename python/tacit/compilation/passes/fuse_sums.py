@@ -6,7 +6,7 @@ from functools import cache
 
 import torch
 
-from tacit.compilation.draft import Draft, calls
+from tacit.compilation.graph import Draft, calls
 from tacit.compilation.passes.affine_maps import AffineMap
 from tacit.compilation.passes.digits import Reach
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from tacit.compilation.draft import Draft, Node, calls, takes
+from tacit.compilation.graph import Draft, Node, calls, takes
 from tacit.compilation.passes.digits import with_free
 from tacit.compilation.passes.fold_normalisation import CONVOLUTIONS
 

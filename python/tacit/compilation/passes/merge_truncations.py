@@ -9,7 +9,7 @@ from torch import fx
 
 from tacit import fixed
 from tacit.compilation.comparing import Guard
-from tacit.compilation.draft import KEEPING, Draft, Interval, Node, calls
+from tacit.compilation.graph import KEEPING, Draft, Interval, Node, calls
 from tacit.compilation.intervals import Prover
 from tacit.compilation.passes.affine_maps import AffineMap
 

@@ -9,7 +9,7 @@ import torch
 
 from tacit import fixed
 from tacit.compilation.comparing import Guard
-from tacit.compilation.draft import NARROWING, Draft, Node, calls
+from tacit.compilation.graph import NARROWING, Draft, Node, calls
 from tacit.compilation.intervals import Prover
 from tacit.compilation.passes.affine_maps import AffineMap
 from tacit.compilation.passes.merge_truncations import bits_taken, finer, is_below

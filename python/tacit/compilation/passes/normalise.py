@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from tacit.compilation.allowed import PLACES, is_pure
-from tacit.compilation.draft import Draft, Node
+from tacit.compilation.allowlist import PLACES, is_pure
+from tacit.compilation.graph import Draft, Node
 
 aten = torch.ops.aten
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tacit.compilation.draft import Draft, Node, takes
+from tacit.compilation.graph import Draft, Node, takes
 from tacit.compilation.passes.affine_maps import AffineMap
 from tacit.compilation.passes.digits import Reach, with_more
 

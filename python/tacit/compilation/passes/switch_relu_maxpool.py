@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tacit.compilation.draft import Draft, Node, calls, takes
+from tacit.compilation.graph import Draft, Node, calls, takes
 
 aten = torch.ops.aten
 

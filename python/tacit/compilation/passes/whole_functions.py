@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
-from tacit.compilation.draft import Draft, Node, calls, takes
+from tacit.compilation.graph import Draft, Node, calls, takes
 
 aten = torch.ops.aten
 

@@ -35,8 +35,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from tacit import checksums
+from tacit.atomic_write import write
 from tacit.errors import MisuseError, SetupError
-from tacit.lasting import write
 
 #: Steps of the grid of privacy losses, which are rounded up to it, where a round spends an ε of 1 or less;
 #: relative to that ε where it is more, and to all rounds' where that is less (but for LEAST).

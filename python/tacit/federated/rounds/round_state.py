@@ -8,7 +8,7 @@ import torch
 
 from tacit.errors import TacitError
 from tacit.federated.aggregators import Quotient
-from tacit.federated.naming import counted
+from tacit.federated.messages import counted
 from tacit.federated.rounds.client_update import Outgoing
 
 

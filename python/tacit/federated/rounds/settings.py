@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tacit.errors import MisuseError
 from tacit.federated.aggregators import AGGREGATORS, ARGUMENTS, Aggregator
-from tacit.federated.naming import counted
+from tacit.federated.messages import counted
 from tacit.federated.privacy.account import Mechanism
 from tacit.federated.privacy.noise import DRAWN, OFF, POWERS, parts
 from tacit.federated.rounds import width

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tacit import _core, fixed
 from tacit.errors import MisuseError, PeerError, RefusedError, SubmissionWarning
 from tacit.federated.aggregators import AGGREGATORS
-from tacit.federated.naming import naming_servers
+from tacit.federated.messages import naming_servers
 from tacit.federated.rounds import width
 from tacit.federated.rounds.client_update import Outgoing
 from tacit.federated.rounds.participation import is_drawn, withheld

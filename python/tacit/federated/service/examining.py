@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tacit import _core
 from tacit.errors import SetupError, TacitError, cause
-from tacit.federated.naming import of_servers
+from tacit.federated.messages import of_servers
 from tacit.federated.rounds.settings import mechanism_of
 from tacit.federated.service.config import Federation, certificate_in
 from tacit.federated.service.startup import account_of, latest_of

@@ -26,9 +26,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tacit import _core, checksums, lasting
+from tacit import _core, atomic_write, checksums
 from tacit.errors import DeviationError, SetupError, cause, printable
-from tacit.federated.naming import counted
+from tacit.federated.messages import counted
 from tacit.federated.rounds.states import State, in_a_row, in_form, named
 from tacit.federated.service.exchange import content_of
 from tacit.federated.service.round_store import ANEW
@@ -111,7 +111,7 @@ class Models:
         """
         assert self._form is not None
         size = sum(value.nbytes for value in named(self._form).values())
-        lasting.check_room(self.path, size, "the model of the next round to")
+        atomic_write.check_room(self.path, size, "the model of the next round to")
 
     def pend(self, ended: int, number: int, row: torch.Tensor) -> None:
         """Writes what a round came to, beside the model before it.
@@ -122,7 +122,7 @@ class Models:
         assert self._form is not None
         content = to_bytes(Kept.of(in_form(row, self._form), ended, number), self.federation)
         try:
-            lasting.write(self.beside, content, f"the model of round {number} to")
+            atomic_write.write(self.beside, content, f"the model of round {number} to")
         except SetupError as error:
             kept = "the model before it" if self.path.exists() else "what servers began from"
             raise SetupError(f"{error}; nothing else was lost, {kept} is as it was") from None
@@ -133,7 +133,7 @@ class Models:
         Raises:
             SetupError: the file cannot be replaced.
         """
-        lasting.replace(self.beside, self.path, "the model to")
+        atomic_write.replace(self.beside, self.path, "the model to")
 
     def discard(self) -> None:
         """Removes the model of a round that not all servers confirmed.

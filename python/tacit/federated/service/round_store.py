@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tacit import checksums
+from tacit.atomic_write import write
 from tacit.errors import DeviationError, SetupError
 from tacit.federated.privacy.account import MOST_ROUNDS, Account
-from tacit.lasting import write
 
 #: Of the checksum.
 KIND = "round"

@@ -22,7 +22,7 @@ import torch
 
 from tacit import _core
 from tacit.errors import DeviationError, MisuseError, TacitError
-from tacit.federated.naming import counted, naming_servers, of_servers
+from tacit.federated.messages import counted, naming_servers, of_servers
 from tacit.federated.privacy.account import Account, Epsilons
 from tacit.federated.privacy.joint import check_values
 from tacit.federated.rounds.client_update import Outgoing, Update

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from tacit.errors import MisuseError
 from tacit.federated.aggregators import aggregator
-from tacit.federated.naming import counted
+from tacit.federated.messages import counted
 from tacit.federated.rounds.settings import check_chosen
 from tacit.federated.rounds.steps import Round
 from tacit.federated.service.config import SERVERS

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from tacit.atomic_write import write
 from tacit.errors import SetupError
-from tacit.lasting import write
 
 #: A line of a plot: places and heights.
 Line = tuple[Sequence[float], Sequence[float]]

@@ -7,7 +7,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as Printed
 
-from tacit.federated.naming import counted
+from tacit.federated.messages import counted
 from tacit.federated.simulation.demo import Outcome
 from tacit.federated.simulation.federation import Row
 from tacit.federated.simulation.page import Table, folder, write_page

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tacit.modes import aside
+from tacit.modes import outside_trace
 from tacit.operators.dispatch.scales import of_session
 from tacit.operators.dispatch.table import implements
 from tacit.operators.interpolation import along
@@ -44,7 +44,7 @@ def _exact(rows: torch.Tensor, size: int, _: bool, scale: float | None) -> torch
     return aten._upsample_nearest_exact1d(rows, [size], scale)
 
 
-@aside
+@outside_trace
 @cache
 def _matrix(form: Form, have: int, size: int, corners: bool, scale: float | None) -> torch.Tensor:
     """(have, size): what each input gives to each output; whole numbers are integers, which cost nothing."""

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from tacit.buffers import bytes_in_order
-from tacit.modes import aside
+from tacit.modes import outside_trace
 from tacit.sessions import Session
 from tacit.tensor import SecretTensor
 from tacit.trace import module_paths
@@ -81,7 +81,7 @@ def _collect(arg: Any, is_operand: bool, structure: list[Any], values: list[Any]
         structure.append(arg)
 
 
-@aside
+@outside_trace
 def _bytes(value: Any) -> Any:
     if isinstance(value, float):
         return struct.pack("<d", value)

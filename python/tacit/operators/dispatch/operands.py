@@ -10,7 +10,7 @@ import torch
 from tacit import buffers, checks, fixed
 from tacit.errors import MisuseError
 from tacit.fixed import WHOLE, Factor, Scale
-from tacit.modes import aside, call_aside, is_tracing
+from tacit.modes import call_outside_trace, is_tracing, outside_trace
 from tacit.sessions import Session
 from tacit.sharings import ranges, shares
 from tacit.sharings.shares import Comparison, Parts
@@ -56,7 +56,7 @@ def _stand_in(operand: Any) -> tuple[torch.dtype | type, bool]:
     return type(operand), False
 
 
-@aside
+@outside_trace
 @cache
 def _result_dtype(x: tuple[Any, bool], y: tuple[Any, bool]) -> torch.dtype:
     examples = [
@@ -66,7 +66,7 @@ def _result_dtype(x: tuple[Any, bool], y: tuple[Any, bool]) -> torch.dtype:
     return torch.result_type(*examples)
 
 
-@aside
+@outside_trace
 def public(value: torch.Tensor | Number) -> torch.Tensor:
     """A public operand as a plain tensor; numbers keep double precision."""
     if isinstance(value, torch.Tensor):
@@ -77,8 +77,8 @@ def public(value: torch.Tensor | Number) -> torch.Tensor:
 def moved(x: Any, move: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """Any operand, with its data moved: of a secret each component."""
     if not isinstance(x, SecretTensor):
-        return call_aside(move, x)
-    return x.like(tuple(map(move, x._parts)), loose=x._loose)
+        return call_outside_trace(move, x)
+    return x.like(tuple(map(move, x._parts)), unreduced=x._unreduced)
 
 
 def summed(x: Any, count: int, add: Callable[[torch.Tensor], torch.Tensor]) -> Any:
@@ -102,13 +102,13 @@ def as_words(x: SecretTensor) -> SecretTensor:
     is."""
     if x.dtype == torch.bool:
         return x.like(shares.bit_to_ring(x._session, x._parts), WHOLE, torch.int64)
-    return within(x) if x._loose else x
+    return within(x) if x._unreduced else x
 
 
 def within(x: SecretTensor) -> SecretTensor:
     """Integers that may stand outside their dtype, modulo its 2^bits: the bits that it has, put together
     again. At most ten rounds."""
-    if not x._loose:
+    if not x._unreduced:
         return x
     limits = torch.iinfo(x.dtype)
     lowest = shares.trivial(x._session, torch.tensor(limits.min))
@@ -120,13 +120,13 @@ def within(x: SecretTensor) -> SecretTensor:
 def alike(x: Any, y: Any) -> tuple[Any, Any]:
     """Both operands, a public one of them within the dtype of both together: of a byte and −1 PyTorch takes
     255."""
-    if not is_loose(dtype := result_dtype(x, y)):
+    if not may_be_unreduced(dtype := result_dtype(x, y)):
         return x, y
     x, y = (one if isinstance(one, SecretTensor) else public(one).to(dtype) for one in (x, y))
     return x, y
 
 
-def is_loose(dtype: torch.dtype) -> bool:
+def may_be_unreduced(dtype: torch.dtype) -> bool:
     """Whether sums and products of this dtype may leave it, where PyTorch's wrap around."""
     return not dtype.is_floating_point and dtype not in (torch.int64, torch.bool)
 
@@ -218,7 +218,7 @@ def as_kind_of(value: Any, target: SecretTensor) -> SecretTensor:
         elif value.dtype.is_floating_point:
             raise MisuseError("fractions are not written into secret integers: they would have to be rounded")
         elif value.dtype != target.dtype and value.dtype != torch.bool:
-            value = value.like(value._parts, dtype=target.dtype, loose=is_loose(target.dtype))
+            value = value.like(value._parts, dtype=target.dtype, unreduced=may_be_unreduced(target.dtype))
     if not isinstance(value, SecretTensor) and public(value).numel() == 1:
         return target.like(placed(session, value, target._scale, target._scale))
     return target.like(lifted(session, value, target._scale))
@@ -251,7 +251,7 @@ def rescaled(x: Any, scale: Scale) -> Any:
     """The same numbers with other fraction bits, as ``shifted`` gives them; what is public stays as it is."""
     if not isinstance(x, SecretTensor) or x._scale == scale:
         return x
-    return x.like(shifted(x._session, x._parts, x._scale.bits, scale.bits), scale, loose=x._loose)
+    return x.like(shifted(x._session, x._parts, x._scale.bits, scale.bits), scale, unreduced=x._unreduced)
 
 
 def fraction(x: SecretTensor) -> SecretTensor:
@@ -380,7 +380,7 @@ def times_public(
         factor = fixed.factor(values, x._scale, scale, gain)
         parts, bits = _sum_of_terms(session, x._parts, factor, apply, in_range, check)
         parts = shifted(session, parts, bits + x._scale.bits, scale.bits)
-        return x.like(parts, scale, dtype, loose=is_loose(dtype))
+        return x.like(parts, scale, dtype, unreduced=may_be_unreduced(dtype))
     # Each product with a digit is in range where the whole one is.
     checks.hold(session, x._parts, checks.WORD)
     high = shares.truncate(session, x._parts, _LOW)
@@ -400,7 +400,7 @@ _LOW = fixed.DIGIT - 2
 _SMALL = 2.0**12
 
 
-@aside
+@outside_trace
 def _are_fractions(values: torch.Tensor) -> bool:
     """Whether these are not all whole, and so small that whole words may have products in range."""
     if not values.is_floating_point() or not values.numel():

@@ -450,7 +450,7 @@ def _finished(
     if result._session.is_plain and dtype.is_floating_point:
         ranges.check_value(result._session, parts[0], result._scale)
     if dtype != own or parts is not result._parts:
-        return result.like(parts, dtype=dtype, loose=result._loose)
+        return result.like(parts, dtype=dtype, unreduced=result._unreduced)
     return result
 
 

@@ -12,7 +12,7 @@ import torch
 from tacit import checks, fixed
 from tacit.errors import EncodingError
 from tacit.fixed import WHOLE, WORD, Scale
-from tacit.modes import aside
+from tacit.modes import outside_trace
 from tacit.operators.dispatch.operands import bits_of, common_scale, compared, lifted, public, together
 from tacit.sessions import Session
 from tacit.sharings import shares
@@ -51,7 +51,7 @@ def _held(session: Session, x: SecretTensor, bound: Bound) -> Bound:
     return bound
 
 
-@aside
+@outside_trace
 def _encoded(values: torch.Tensor, scale: Scale, limit: float) -> Bound:
     if values.is_floating_point():
         wide = _numbers(values)
@@ -65,21 +65,21 @@ def _encoded(values: torch.Tensor, scale: Scale, limit: float) -> Bound:
     return _made(scale, words << scale.bits, above, below)
 
 
-@aside
+@outside_trace
 def whole_above(value: Any) -> Bound:
     """The least integers from a public number on: what secret integers are compared with by <."""
     wide = _numbers(public(value)).ceil()
     return _whole(wide, torch.zeros_like(wide, dtype=torch.bool))
 
 
-@aside
+@outside_trace
 def whole_below(value: Any) -> Bound:
     """The greatest integers up to a public number: what is compared with secret integers by <."""
     wide = _numbers(public(value)).floor()
     return _whole(wide, torch.zeros_like(wide, dtype=torch.bool))
 
 
-@aside
+@outside_trace
 def whole_equal(value: Any) -> Bound:
     """A public number as integers, beyond all of them where it is none."""
     wide = _numbers(public(value))

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import torch
 
-from tacit.modes import aside
+from tacit.modes import outside_trace
 from tacit.operators.numerics.compare_words import greater, less
 from tacit.sessions import Session
 from tacit.sharings import shares
@@ -35,7 +35,7 @@ class Windows:
         return bool((is_in.sum(1) > 1).any())
 
     @cached_property
-    @aside
+    @outside_trace
     def _slices(self) -> "_Slices | None":
         """The same as slices, if the indices of each place are equally far from each other; at the ends the
         first or last element may stand for what lies beyond."""

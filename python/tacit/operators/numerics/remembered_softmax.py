@@ -52,7 +52,7 @@ def remember(result: SecretTensor, x: SecretTensor, operator: Any, dim: int | No
     nobody takes logarithms."""
     session, y = result._session, result._parts[0]
     if session.operator == str(operator) and y.numel() and not is_tracing() and is_whole(y):
-        kept = x.like(tuple(part.contiguous() for part in x._parts), loose=x._loose)
+        kept = x.like(tuple(part.contiguous() for part in x._parts), unreduced=x._unreduced)
         # The argument may lie where somebody writes.
         session.storages.keep_beside(_ARGUMENT, y, Argument(kept, dim), of=kept._parts[:1])
     return result
@@ -79,7 +79,7 @@ def remember_complement(result: SecretTensor, y: Any) -> SecretTensor:
         return result
     if not (is_whole(y._parts[0]) and is_whole(result._parts[0])):
         return result
-    opposite = known.x.like(tuple(-part for part in known.x._parts), loose=known.x._loose)
+    opposite = known.x.like(tuple(-part for part in known.x._parts), unreduced=known.x._unreduced)
     return _keep(result, Argument(opposite, None, 1.0 - known.high, 1.0 - known.low, complement=known))
 
 
@@ -109,7 +109,7 @@ def seen_as(whole: SecretTensor, y: SecretTensor) -> SecretTensor:
     size, strides, offset = view.shape, view.stride(), view.storage_offset()
     parts = (part.contiguous() for part in whole._parts)
     seen = tuple(part.as_strided(size, strides, offset + part.storage_offset()) for part in parts)
-    return whole.like(seen, loose=whole._loose)
+    return whole.like(seen, unreduced=whole._unreduced)
 
 
 class Quotient:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from tacit.modes import aside
+from tacit.modes import outside_trace
 
 #: Places that are compared with each other at the same time: those that get the lesser, and their partners.
 Stage = tuple[torch.Tensor, torch.Tensor]
@@ -23,7 +23,7 @@ class Network(NamedTuple):
     places: torch.Tensor
 
 
-@aside
+@outside_trace
 @lru_cache(maxsize=32)
 def network(size: int, first: int, last: int) -> Network:
     """Finds what belongs at the places from ``first`` to before ``last``. All of n elements take

@@ -1,0 +1,88 @@
+"""What is given to a program, held against what it takes."""
+
+from collections.abc import Mapping
+
+import torch
+
+from tacit.compilation import streams
+from tacit.compilation.format import dtype_name
+from tacit.compilation.graph import outputs
+from tacit.compilation.signature import Runnable
+from tacit.errors import EncodingError, MisuseError
+from tacit.refusals import misuse
+
+
+def placeholder_of(program: Runnable, name: str | None) -> str:
+    """The placeholder of an input, by its name or as the only one.
+
+    Raises:
+        MisuseError: there is no such input, or there are several.
+    """
+    if name is None:
+        if len(program.inputs) == 1:
+            return next(iter(program.inputs))
+        names = ", ".join(each.name for each in program.inputs.values())
+        raise MisuseError(f"the program takes several inputs: say which of {names}")
+    for placeholder, each in program.inputs.items():
+        if name in (placeholder, each.name):
+            return placeholder
+    raise MisuseError(f"the program has no input {name!r}")
+
+
+def same_kind(program: Runnable, inputs: Mapping[str, torch.Tensor]) -> int:
+    """Holds what is given to a program against what it takes; how many examples it is.
+
+    Raises:
+        MisuseError: an input has another shape or dtype, or cannot be a batch.
+    """
+    count = streams.examples(program.inputs, {name: tuple(x.shape) for name, x in inputs.items()})
+    if count > 1:
+        results = (node.meta["value"] for node in outputs(program.graph))
+        streams.check_batch(program.inputs, [tuple(each.shape) for each in results])
+    for name, given in inputs.items():
+        wanted = program.inputs[name]
+        if tuple(given.shape) != streams.batch(wanted, count):
+            raise misuse(
+                "kind",
+                f"the input {wanted.name} has shape {tuple(given.shape)}, the program was compiled for "
+                f"{wanted.shape}: give it that, or compile it for this one",
+            )
+        if _kind(given.dtype) != _kind(wanted.dtype):
+            raise misuse(
+                "kind",
+                f"the input {wanted.name} is {dtype_name(given.dtype)}, the program takes "
+                f"{dtype_name(wanted.dtype)}: convert it, and scale it as the calibration data were",
+            )
+    return count
+
+
+def _kind(dtype: torch.dtype) -> str:
+    if dtype == torch.bool or dtype.is_complex:
+        return dtype_name(dtype)
+    return "fraction" if dtype.is_floating_point else "integer"
+
+
+def check_interval(program: Runnable, placeholder: str, values: torch.Tensor) -> None:
+    """Holds numbers against what their owner promised when the program was compiled.
+
+    Raises:
+        EncodingError: they are NaN.
+        MisuseError: some are outside.
+    """
+    given = program.inputs[placeholder]
+    if not values.numel() or not values.is_floating_point():
+        return
+    low, high = map(float, values.detach().aminmax())
+    if low != low or high != high:
+        raise EncodingError.of(
+            "finite",
+            f"the input {given.name} holds NaN, which has no fixed-point encoding: look where it is made, or "
+            "put a number in its place (torch.nan_to_num)",
+        )
+    if given.interval is not None and not given.interval[0] <= low <= high <= given.interval[1]:
+        raise misuse(
+            "interval",
+            f"the input {given.name} has numbers outside of {given.interval[0]:g} to {given.interval[1]:g}, "
+            "for which the program was compiled: scale them as its calibration data were, or compile "
+            "it for them",
+        )

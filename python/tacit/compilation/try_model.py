@@ -1,0 +1,160 @@
+"""A program tried out: all parties on this machine, the program and the model as it was before compilation,
+both held against plain PyTorch."""
+
+import importlib
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from tacit.compilation.check_inputs import same_kind
+from tacit.compilation.execute import revealed, share_weights
+from tacit.compilation.graph import walk
+from tacit.compilation.passes.assign_scales import normalised_error
+from tacit.compilation.program import Program
+from tacit.compilation.streams import check, one_of
+from tacit.compilation.weights import Weights
+from tacit.parties.launch import launch
+from tacit.parties.spawn import LATE
+from tacit.sessions import session
+
+#: Who owns what.
+WEIGHTS_OWNER, INPUT_OWNER = 0, 1
+
+#: What is said of weights of the model as it was that are too small for their scale.
+AS_IT_IS = "so it is in the model as it runs without compilation, which the program is held against"
+
+#: Longest wait for one message, in seconds: correlations may take long.
+TIMEOUT = 1800.0
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run took and gave, from sharing the inputs to their owner's result."""
+
+    seconds: float
+    rounds: int
+    bytes_sent_per_party: list[int]
+    normalised_squared_error: float
+    """Of the result, by that of the plain model; of several the greatest, each by its own norm."""
+    argmax_agreement: float | None
+    """The share of rows whose greatest element is the plain model's, and of whole numbers that are the plain
+    ones; of several results the least, and nothing where there are neither."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Both."""
+
+    compiled: Run
+    eager: Run
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it by name."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [f"{'':10} {'seconds':>9} {'rounds':>7} {'MB':>10} {'error':>9} {'same class':>11}"]
+        for name, run in (("compiled", self.compiled), ("eager", self.eager)):
+            agreement = "" if run.argmax_agreement is None else f"{run.argmax_agreement:.1%}"
+            lines.append(
+                f"{name:10} {run.seconds:>9.3f} {run.rounds:>7} {max(run.bytes_sent_per_party) / 1e6:>10.3f} "
+                f"{run.normalised_squared_error:>9.1e} {agreement:>11}"
+            )
+        lines.append(
+            "(MB: of the party that sends most; error: squared, by the squared norm of the plain result)"
+        )
+        return "\n".join(lines)
+
+
+def tried(
+    program: Program,
+    weights: Weights,
+    inputs: list[torch.Tensor],
+    *,
+    parties: int,
+    protocol: str,
+    source: str | None = None,
+    transport: str = "tcp",
+    streams: int = 1,
+    checked: bool = False,
+) -> Trial:
+    """Runs both; a batch of several examples over so many streams; both in checked mode, if so.
+
+    Raises:
+        MisuseError: inputs or weights do not fit the program.
+    """
+    weights.check(program)
+    check(streams)
+    count = same_kind(program, dict(zip(program.inputs, inputs, strict=True)))
+    setting: dict[str, Any] = {
+        "parties": parties,
+        "protocol": protocol,
+        "source": source,
+        "transport": transport,
+        "checked": checked,
+    }
+    examples = [_plain(weights, [one_of(x, at, count) for x in inputs]) for at in range(count)]
+    plain = [each[0] if count == 1 else torch.cat(each) for each in zip(*examples, strict=True)]
+    before = weights.as_it_was()
+    # Parties would import it within what is timed, where a program is the first to need it.
+    for late in LATE:
+        importlib.import_module(late)
+    runs = []
+    for each, own, is_eager in ((program, weights, False), (weights.model, before, True)):
+        told = launch(_run, each, own, inputs, count, streams, is_eager, timeout=TIMEOUT, **setting)
+        runs.append(_held(told, plain))
+    return Trial(*runs)
+
+
+def _plain(weights: Weights, inputs: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    model = weights.model
+    given = dict(zip(model.inputs, inputs, strict=True))
+    with torch.no_grad():
+        return walk(model.graph, {**given, **weights.of_model, **model.constants})
+
+
+def _run(
+    program: Program, weights: Weights, inputs: list[torch.Tensor], count: int, streams: int, is_eager: bool
+) -> dict[str, Any]:
+    """One party's part; what it has of the result and of the meter."""
+    current = session()
+    own = weights.values if current.party == WEIGHTS_OWNER else None
+    bound = share_weights(program, own, WEIGHTS_OWNER, streams, AS_IT_IS if is_eager else None)
+    if is_eager:
+        bound.one_by_one()
+    before, started = current.meter.total, time.perf_counter()
+    owns = current.party == INPUT_OWNER
+    given = [
+        bound.given(x if owns else None, owner=INPUT_OWNER, name=name, count=count)
+        for name, x in zip(program.inputs, inputs, strict=True)
+    ]
+    results = bound(*given)
+    several = results if isinstance(results, tuple) else (results,)
+    shown = [revealed(each, INPUT_OWNER) for each in several]
+    seconds, spent = time.perf_counter() - started, current.meter.total - before
+    return {"results": shown, "seconds": seconds, "rounds": spent.rounds, "bytes": spent.bytes_sent}
+
+
+def _held(told: list[dict[str, Any]], plain: list[torch.Tensor]) -> Run:
+    results = told[INPUT_OWNER]["results"]
+    pairs = list(zip(results, plain, strict=True))
+    agreements = [each for each in (_agreement(*pair) for pair in pairs) if each is not None]
+    return Run(
+        max(each["seconds"] for each in told),
+        max(each["rounds"] for each in told),
+        [each["bytes"] for each in told],
+        max(normalised_error(*pair) for pair in pairs),
+        min(agreements, default=None),
+    )
+
+
+def _agreement(result: torch.Tensor, plain: torch.Tensor) -> float | None:
+    if not plain.numel():
+        return None
+    if not plain.is_floating_point():
+        return float((result == plain).double().mean())
+    if plain.dim() < 2 or plain.shape[-1] < 2:
+        return None
+    return float((result.argmax(-1) == plain.argmax(-1)).double().mean())
