@@ -47,13 +47,14 @@ test-long: setup ## all tests
 	cargo test --workspace --exclude tacit-core --quiet -- --include-ignored
 	$(BIN)/pytest -q -m ''
 
-check: setup ## formatting, lints, types, and that layers import only those below
+check: setup ## formatting, lints, types, layers, and words that are not used any more
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff format --check python tests tools examples
 	$(BIN)/ruff check python tests tools examples
 	$(BIN)/mypy
 	$(BIN)/python tools/check_layers.py
+	$(BIN)/python tools/check_words.py
 
 RISCV := riscv64-linux-gnu-gcc -O2 -static -nostdlib -ffreestanding -Wl,--build-id=none -Wl,-z,noexecstack
 PROGRAMS := crates/riscv/programs

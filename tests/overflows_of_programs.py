@@ -3,7 +3,7 @@ right, or nothing is.
 
 ``python tests/overflows_of_programs.py CASES [SEED] [PROTOCOL]`` tries that many cases and says how
 many were refused; the tests try a few. A program is one function of four doubles x and four
-integers k. Its result is worked out a second time, exactly, with a bound of what the machine may be
+integers k. Its result is computed a second time, exactly, with a bound of what the machine may be
 off by. A case is *missed* where something is shown that is further off than that. It is *refused in
 vain* where something is refused and no number on the way was large.
 """
@@ -104,7 +104,7 @@ def root(x: Number) -> Number:
 
 
 def chosen(x: Number, y: Number, if_less: Number, if_not: Number) -> Number:
-    """By whether x < y. All of them are worked out."""
+    """By whether x < y. All of them are computed."""
     near = x.off + y.off
     if near and abs(x.value - y.value) <= near:
         raise UndecidedError

@@ -8,7 +8,7 @@ numbers). A claim has a flag (``flags``), so that it travels with the operator's
 together, by ``_core.Session.settle``, when something is opened: until then nothing is sent for them. Where
 much waits, they are settled before.
 
-What operators work out within proved bounds, such as the series of a function, makes no claims (``proved``):
+What operators compute within proved bounds, such as the series of a function, makes no claims (``proved``):
 what goes in is held to the domain of the function instead. What is known to have few bits, by what made it,
 is not held again (``Claims.bound``).
 """

@@ -67,7 +67,7 @@ class Session:
         #: Low bits of fractions at the session's scale that a ReLU's comparison does not look at.
         self.dropped = 0
         #: Products of layers with so many fraction bits, or fewer, are promised to be narrow: below
-        #: 2^``fixed.NARROW`` as words, before they are truncated. Less of them is worked out then.
+        #: 2^``fixed.NARROW`` as words, before they are truncated. Less of them is computed then.
         self.narrow = 0
         #: Of functions that take another series than the usual one its key; see ``approximation.fits``.
         self.fits: Mapping[str, str] = {}

@@ -1,7 +1,7 @@
 """What is known of tensors that last, such as weights, for as long as nobody writes to them.
 
 A protocol that masks its operands masks those that are used again once, under a *name* for each view. And
-what an operator worked out from several tensors, such as the factor of a normalisation, or beside a result,
+what an operator computed from several tensors, such as the factor of a normalisation, or beside a result,
 such as the bits of a ReLU for its gradient, can be kept (*derived*). Both stand for storages in one state:
 when one of these is written to, or freed, all that was known of it is forgotten. Operators that write say so
 (``written``): below autograd, where they run, PyTorch counts no versions.
@@ -30,7 +30,7 @@ class _Lasting:
     def __init__(self, reference: StorageWeakRef) -> None:
         self.reference = reference
         self.names: dict[Geometry, int] = {}
-        #: What was kept that follows from it, and the how manieth of all that was.
+        #: What was kept that follows from it, with its insertion index.
         self.derived: dict[Any, int] = {}
         #: Whether its views have names.
         self.is_named = False
@@ -49,7 +49,7 @@ class Storages:
         self._derived: dict[Any, Any] = {}
         #: What each depends on.
         self._flags: dict[Any, Known] = {}
-        #: Of each, the how manieth it was: another storage may lie where one was that has been freed.
+        #: Insertion index of each; distinguishes a new storage at a reused address.
         self._turns: dict[Any, int] = {}
         self._kept = 0
         self._next = 0
@@ -128,7 +128,7 @@ class Storages:
 
     @contextmanager
     def rehearsed(self) -> Iterator[None]:
-        """What is worked out within it follows from no number, and is kept for nothing after it."""
+        """What is computed within it follows from no number, and is kept for nothing after it."""
         before, flags = dict(self._derived), dict(self._flags)
         try:
             yield

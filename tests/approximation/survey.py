@@ -80,7 +80,7 @@ below 2^30, √Σ (x − mean)² of the others below 2^22; of n numbers an ε fr
 2^−46/n where there is a mean. Gradients are off by 2^−12 of the gradient that comes in, in units of the
 deviation, and two units of 2^−20.
 
-Roots of sums of squares are worked out of the numbers that were squared: norms of order 2, standard
+Roots of sums of squares are computed from the numbers that were squared: norms of order 2, standard
 deviations, and root mean squares that a model writes itself, `x * torch.rsqrt(x.pow(2).mean(-1,
 keepdim=True) + eps)` and its like (`x*x`, `square`, `sum`, `var`; `+ eps`; `sqrt`, `rsqrt`, `reciprocal`
 and powers of ±1/2; public factors). A root is off by 2^−13 relative and two units of 2^−16. What is divided
@@ -88,7 +88,7 @@ by it, or multiplied by the inverse, is off by 2^−12 for rows of any magnitude
 norms that are written by hand. Where the root has a factor, or an ε was added to it, and where it is of
 other numbers, of copies in another dtype too, inverse roots have units of 2^−24. Gradients are as those of
 RMS norm, but for eight units of 2^−20; that of a mean of squares itself is a number as others are.
-Deviations that a model works out, and those of `var` and `std`, have units of 2^−16. A mean of squares that
+Deviations that a model computes, and those of `var` and `std`, have units of 2^−16. A mean of squares that
 is clamped, or was written to, or whose numbers were, is the number that it is: small squares have no bits
 there. So is all but the latest 32 of a kind, and the latest 512 roots to which gradients come. Squares of
 numbers from 2^15 on leave the range, of which a run under `protocol="plain"` warns; their root does not.

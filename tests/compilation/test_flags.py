@@ -377,7 +377,7 @@ def _kept_factors() -> list[Any]:
         tacit.share_module(module, owner=0)
         for own in module.buffers():
             if own.is_floating_point():
-                # Factors are worked out anew.
+                # Factors are computed anew.
                 own.mul_(1.0)
         shape = (1, 2) if isinstance(module, nn.BatchNorm1d) else (1, 1, 2)
         bad, good = result(BAD).reshape(shape), tacit.share(torch.ones(shape), owner=1)

@@ -169,7 +169,7 @@ def test_integers_and_booleans_are_whole() -> None:
 
 
 def test_a_normalisation_has_the_sessions_scale_whatever_was_kept() -> None:
-    """What follows from the statistics was worked out under another scale."""
+    """What follows from the statistics was computed under another scale."""
     norm = nn.BatchNorm1d(2).eval()
 
     def program() -> list[Any]:

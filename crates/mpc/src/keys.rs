@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(seen.len(), 4);
     }
 
-    /// A party that gave each other one the same half would let them work out the key that it does not share with
+    /// A party that gave each other one the same half would let them compute the key that it does not share with
     /// them: whoever has two of three pair keys would have the third.
     #[test]
     fn no_key_follows_from_others() {

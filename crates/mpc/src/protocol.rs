@@ -218,6 +218,6 @@ pub trait Correlated {
     /// That program has ended.
     fn expect_no_more(&mut self);
 
-    /// An operand's name may stand for another value from here on: its mask is wanted no more.
+    /// An operand's name may stand for another value from here on: its mask is no longer needed.
     fn forget(&mut self, name: Name);
 }

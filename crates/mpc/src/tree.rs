@@ -102,7 +102,7 @@ pub(crate) fn prefix_carries(
     while distance < width {
         let lower = |j: usize| (j & !(distance - 1)) - 1;
         let upper: Vec<usize> = (0..width).filter(|j| j & distance != 0).collect();
-        // Blocks that reach bit 0 have no carry in, so their propagate bit is wanted no more.
+        // Blocks that reach bit 0 have no carry in, so their propagate bit is no longer needed.
         let joins: Vec<Join> = upper
             .iter()
             .map(|j| {

@@ -522,7 +522,7 @@ impl Channel {
         let mut progress = Progress::begin(self, from, words, started);
         let (mut since, mut quarter, mut ended) = (started, 1, None);
         let mut is_told = false;
-        let over = || Error::misuse("this work is wanted no more");
+        let over = || Error::misuse("this work is no longer needed");
         if self.patience.as_ref().is_some_and(Patience::is_over) {
             return Err(over());
         }

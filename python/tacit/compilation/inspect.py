@@ -49,7 +49,7 @@ class Step:
     fits: dict[str, str]
     """Of functions the series that were chosen instead of the usual ones."""
     narrow: int | None
-    """Fraction bits of its product, if that is worked out by its lowest bits alone where guards are."""
+    """Fraction bits of its product, if that is computed by its lowest bits alone where guards are."""
     scale: int | None
     """Fraction bits of what is not truncated, as what follows is for both."""
     error: float | None

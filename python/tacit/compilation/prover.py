@@ -1,4 +1,4 @@
-"""Goes through a graph, and works out between which numbers each value lies, by the rules that operators have
+"""Goes through a graph, and computes between which numbers each value lies, by the rules that operators have
 (``intervals.py``, ``layer_intervals.py``)."""
 
 import math
@@ -24,7 +24,7 @@ class Prover:
     """Goes through a graph once."""
 
     def __init__(self, draft: Draft, like: "Prover | None" = None) -> None:
-        """Of a draft; another one of the same weights has worked out of them what there is to know."""
+        """Of a draft; another one of the same weights has computed from them what there is to know."""
         self.draft = draft
         self._signed: dict[Node, tuple[torch.Tensor, torch.Tensor] | None] = (
             {} if like is None else like._signed
@@ -83,7 +83,7 @@ class Prover:
         return self._signed[node]
 
     def rounded(self, low: float, high: float) -> Interval:
-        """With room for the rounding of the result, and of the float64 in which it is worked out."""
+        """With room for the rounding of the result, and of the float64 in which it is computed."""
         margin = self.unit + 1e-9 * max(abs(low), abs(high))
         return low - margin, high + margin
 

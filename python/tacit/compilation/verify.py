@@ -1,5 +1,5 @@
 """The one verifier, which runs after each pass and on whatever is loaded: of every value the shape and dtype
-are worked out anew by PyTorch itself, without data, and every operator is one that programs may call."""
+are computed anew by PyTorch itself, without data, and every operator is one that programs may call."""
 
 import math
 from typing import Any

@@ -103,7 +103,7 @@ def flash_attention(
     scale: float | None = None,
 ) -> tuple[Any, Any]:
     """What ``scaled_dot_product_attention`` calls where it does not drop: the rounds of two products and a
-    softmax. The logarithms of the sums are worked out when somebody uses them."""
+    softmax. The logarithms of the sums are computed when somebody uses them."""
     if dropout_p:
         unsupported("dropout within attention", "call model.eval()")
     key, value = repeated(key, query), repeated(value, query)
@@ -132,7 +132,7 @@ def flash_attention_backward(
     attn_mask: Mask = None,
     scale: float | None = None,
 ) -> tuple[Any, ...]:
-    """Of query, key and value: the rounds of five products, by the weights that were worked out before."""
+    """Of query, key and value: the rounds of five products, by the weights that were computed before."""
     heads = key, value
     key, value = repeated(key, query), repeated(value, query)
     kept = logarithms._later if isinstance(logarithms, SecretTensor) else None

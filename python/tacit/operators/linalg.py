@@ -79,7 +79,7 @@ class _Factors:
 
     @property
     def inverse(self) -> Inverse:
-        """Which is worked out once."""
+        """Which is computed once."""
         if self._inverse is None:
             x = self._matrix
             self._inverse = inverted(Equilibrated.of(x._session, x._parts, x._scale.bits))

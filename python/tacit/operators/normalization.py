@@ -1,7 +1,7 @@
 """Batch normalisation in evaluation: x·a + b for each channel, with a = weight / √(variance + ε) and
 b = bias − mean·a.
 
-With secret statistics a and b are worked out once and kept for as long as nobody writes to what they follow
+With secret statistics a and b are computed once and kept for as long as nobody writes to what they follow
 from (``storage_cache``). ``share_module`` has the owner work them out in float64 and share them beside the
 parameters, so that nothing is lost to the inverse square root; after a write, or for an ε of its own, the
 parties do it themselves, in secret.

@@ -24,7 +24,7 @@ from tacit.errors import SetupError, cause
 FORKS = sys.platform == "linux"
 
 #: What PyTorch imports when the shapes of a compiled program, or of what some operators make (``torch.cat``,
-#: ``1 - x``), are first worked out: a third of its own import again. Where this process has it, those that it
+#: ``1 - x``), are first computed: a third of its own import again. Where this process has it, those that it
 #: starts want it, and would each import it for themselves.
 LATE = ("torch._dynamo",)
 

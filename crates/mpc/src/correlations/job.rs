@@ -38,7 +38,7 @@ pub(crate) enum Job {
     Batch { kind: Kind, n: usize },
     /// Masks a and b of two operands and map(a, b).
     Product { map: Bilinear, x: Origin, y: Origin },
-    /// A kept mask is wanted no more.
+    /// A kept mask is no longer needed.
     Forget { name: Name },
 }
 

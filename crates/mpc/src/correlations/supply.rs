@@ -360,7 +360,7 @@ impl Supply {
         Ok(made)
     }
 
-    /// A kept mask is wanted no more.
+    /// A kept mask is no longer needed.
     pub fn forget(&mut self, name: Name) {
         let product = |job: &Job| job.takes_mask(name);
         if self.expected.as_ref().is_some_and(|it| it.has(product)) {

@@ -319,7 +319,7 @@ impl Experiment {
                 let mut both = real.shape.iter().zip(&ideal.shape);
                 assert!(
                     both.all(|(real, ideal)| real.0 == ideal.0 && real.1 & ideal.1 == ideal.1),
-                    "every party can work out its outputs"
+                    "every party can compute its outputs"
                 );
                 if !self.chooses_coins && real.outputs() != ideal.outputs() {
                     return Err(Failure::Outputs);

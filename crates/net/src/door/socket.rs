@@ -30,7 +30,7 @@ pub(super) struct Traffic {
 /// A connection's socket: what is waited for ends at some instant, and after some silence.
 pub(super) struct Socket {
     socket: BufReader<TcpStream>,
-    /// Whoever uses it is wanted no more.
+    /// Whoever uses it is no longer needed.
     cut: Arc<AtomicBool>,
     traffic: Arc<Traffic>,
     /// Reading and writing end then, however little has come until then.

@@ -175,7 +175,7 @@ impl Kernel {
     /// where it [can](Self::can).
     #[cfg_attr(
         not(avx512),
-        expect(unused_variables, reason = "every kernel works out all columns")
+        expect(unused_variables, reason = "every kernel computes all columns")
     )]
     fn multiply(
         self,

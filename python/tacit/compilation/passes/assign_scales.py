@@ -1,6 +1,6 @@
 """Requires: weights as they will be, calibration data. Ensures: numbers, and the weights that layers multiply
 them by, have the fewest fraction bits with which the program is as good on the calibration data as the plain
-model is, worked out in the very integers that parties compute with; if none is, those with which it is best.
+model is, computed in the very integers that parties compute with; if none is, those with which it is best.
 Saves: bits of truncations and comparisons. Where more than the usual fraction bits are chosen, a program may
 send more than its model: only for results that are better by them.
 

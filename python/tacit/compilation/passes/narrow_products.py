@@ -1,5 +1,5 @@
 """Requires: weights, scales, widths, guards and what is not truncated as they will be. Ensures: a layer's
-product is narrow, so that parties may work out its lowest 51 bits alone, only where it is proved to be below
+product is narrow, so that parties may compute its lowest 51 bits alone, only where it is proved to be below
 2^49 before it is truncated, if all guards before it hold; the sign of its ReLU, and its guard, have the room
 that they need in what is left of a word. Saves: with replicated sharing three fifths of the instructions of
 products, for 13 bits more of each result over all links together; so only layers with many products a result
@@ -20,7 +20,7 @@ from tacit.operators.dispatch import custom_ops
 LEAST = 64
 
 #: Of fewer results of an output or inputs that a linear layer has, or fewer filters of a group, products are
-#: not worked out by tiles (``crates/ring``), and so not faster by their lowest bits.
+#: not computed by tiles (``crates/ring``), and so not faster by their lowest bits.
 LEAST_ROWS, LEAST_FILTERS = 7, 4
 
 

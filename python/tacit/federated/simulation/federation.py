@@ -41,7 +41,7 @@ HOST = 0
 
 @dataclass(frozen=True)
 class Federation:
-    """What is simulated; the same everywhere, so that everybody works out the same from it."""
+    """What is simulated; the same everywhere, so that everybody computes the same from it."""
 
     data: str = "digits"
     partition: str = "skew:0.9"

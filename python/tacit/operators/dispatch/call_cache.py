@@ -23,7 +23,7 @@ MOST = 1 << 12
 
 _known: dict[Any, "Call"] = {}
 
-#: What comes out was not worked out yet.
+#: What comes out was not computed yet.
 _OPEN = object()
 
 

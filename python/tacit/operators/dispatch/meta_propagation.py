@@ -1,4 +1,4 @@
-"""What comes out of an operator, without data: PyTorch itself works out shapes and dtypes on tensors that
+"""What comes out of an operator, without data: PyTorch itself computes shapes and dtypes on tensors that
 have no memory; the operator's rule says the scale."""
 
 from typing import Any, NamedTuple

@@ -340,7 +340,7 @@ def beside(session: Session, most: float) -> AbstractContextManager[None]:
 
 
 def in_full(session: Session) -> AbstractContextManager[None]:
-    """Within it, words are compared wholly: what an operator works out itself, such as a square, may be more
+    """Within it, words are compared wholly: what an operator computes itself, such as a square, may be more
     than its user promised of numbers by a comparison width."""
     return session.at_width(fixed.WORD)
 

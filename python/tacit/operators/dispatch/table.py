@@ -354,7 +354,7 @@ def _into(func: Any, packet: Any, outs: list[str]) -> Entry | None:
         with at_scale_of(*targets):
             results = functional(*args, **kwargs)
         results = results if isinstance(results, tuple | list) else [results]
-        # What each party worked out for itself.
+        # What each party computed for itself.
         note_values(targets[0]._session, [each for each in results if not isinstance(each, SecretTensor)])
         if any(target.shape != result.shape for target, result in zip(targets, results, strict=True)):
             unsupported("out= of another shape", "use the form that returns a new tensor")

@@ -45,7 +45,7 @@ def averaged(sums: SecretTensor, reciprocals: torch.Tensor, most: int) -> Secret
 
 
 def mean(x: SecretTensor, dims: Sequence[int], keepdim: bool) -> SecretTensor:
-    """Means along dimensions, of at least one number. Those of integers are worked out of their sums."""
+    """Means along dimensions, of at least one number. Those of integers are computed from their sums."""
     count, shape = math.prod(x.shape[dim] for dim in dims), reduced(x.shape, dims, keepdim)
     if x._scale == WHOLE:
         x = as_words(x)

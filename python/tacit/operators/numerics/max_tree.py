@@ -179,7 +179,7 @@ class Tournament:
         return values
 
     def positions(self, dims: int) -> Parts:
-        """The numbers of the winners, among the elements of the last dimensions; worked out once."""
+        """The numbers of the winners, among the elements of the last dimensions; computed once."""
         if not self._positions:
             sizes = self.shape[len(self.shape) - dims :]
             numbers = shares.trivial(self.session, torch.arange(sizes.numel()).reshape(sizes))

@@ -1,4 +1,4 @@
-"""What is made of squares remembers of what: roots of their means are worked out of the numbers themselves.
+"""What is made of squares remembers of what: roots of their means are computed from the numbers themselves.
 
 Models write root mean squares by hand, ``x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)``, in many
 spellings. In fixed point the squares of small rows lose their bits, and so does the root of such a mean. So a
@@ -39,7 +39,7 @@ from tacit.sharings import shares
 from tacit.storage_cache import geometry
 from tacit.tensor import SecretTensor
 
-#: The kinds of what is kept of results, and of sums whose roots have been worked out.
+#: The kinds of what is kept of results, and of sums whose roots have been computed.
 _SQUARES, _SUMS, _ROOTS, _ROOTED = "squares", "sums of squares", "roots of sums of squares", "rooted sums"
 
 #: Sums of squares are divided by this at most: of the root of more too few bits would be left. So are roots.

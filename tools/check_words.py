@@ -1,0 +1,42 @@
+"""Checks that words which gave way to the field's own do not come back."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: What is not written any more, as a pattern, and what is written in its place.
+RETIRED = {
+    r"\b(call_)?aside\(|@aside\b": "outside_trace",
+    r"\b(is_|_)loose\b|\bloose=": "unreduced",
+    r"\bhow manieth\b": "an index",
+    r"\bwanted no more\b": "no longer needed",
+    r"\bwork(s|ed)? out\b": "compute",
+}
+
+#: Files that are read.
+PATTERNS = ("python/**/*.py", "crates/**/*.rs", "tests/**/*.py", "tools/*.py", "docs/**/*.md", "*.md")
+
+
+def found(root: Path) -> Iterator[str]:
+    """Each line that has a retired word."""
+    retired = {re.compile(pattern): instead for pattern, instead in RETIRED.items()}
+    own = {Path(__file__), ROOT / "tests" / "test_check_words.py"}
+    for path in sorted({path for pattern in PATTERNS for path in root.glob(pattern)} - own):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            for pattern, instead in retired.items():
+                if word := pattern.search(line):
+                    yield f"{path.relative_to(root)}:{number}: {word[0]!r}: write {instead!r}"
+
+
+def main(root: Path = ROOT) -> int:
+    """Prints what is wrong; 1 if anything is."""
+    wrong = list(found(root))
+    print("\n".join(wrong) or "words: none is retired")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
