@@ -14,9 +14,9 @@ import check_layers  # noqa: E402
 def tree(root: Path) -> None:
     """A miniature of the project."""
     for crate, uses in {
-        "ring": "",
-        "lattice": "ring",
-        "net": "ring",
+        "kernels": "",
+        "lattice": "kernels",
+        "net": "kernels",
         "mpc": "net",
         "testkit": "mpc",
         "py": "mpc",
@@ -26,7 +26,7 @@ def tree(root: Path) -> None:
         (root / "crates" / crate / "Cargo.toml").write_text(f"[dependencies]\n{used}")
     for file, text in {
         "lib.rs": "pub mod bits;\nmod blocks;\nmod sealed;\npub use bits::Bits;\n",
-        "bits.rs": "use ring::planes;\npub struct Bits;\n",
+        "bits.rs": "use kernels::planes;\npub struct Bits;\n",
         "blocks.rs": "",
         "sealed/mod.rs": "mod reader;\nmod writer;\npub struct Header;\n",
         "sealed/reader.rs": "use super::{Header, writer};\n",
@@ -67,11 +67,15 @@ def test_a_sound_tree_passes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "expected"),
     [
-        ("crates/ring/Cargo.toml", "[dependencies]\nnet = { workspace = true }\n", "ring must not use net"),
         (
-            "crates/ring/Cargo.toml",
+            "crates/kernels/Cargo.toml",
+            "[dependencies]\nnet = { workspace = true }\n",
+            "kernels must not use net",
+        ),
+        (
+            "crates/kernels/Cargo.toml",
             "[dependencies]\nlattice = { workspace = true }\n",
-            "ring must not use lattice",
+            "kernels must not use lattice",
         ),
         (
             "crates/lattice/Cargo.toml",

@@ -32,10 +32,10 @@ use crate::sample::{error, masks, ternary};
 use crate::tiling::{Places, Tiling};
 use crate::wiped::{Wiped, wiped};
 use crate::{Error, wire};
+use kernels::message::unless_length;
+use kernels::polynomial::{DEGREE, Evaluations};
+use kernels::stream::{Key, Stream};
 use rayon::prelude::*;
-use ring::message::unless_length;
-use ring::polynomial::{DEGREE, Evaluations};
-use ring::stream::{Key, Stream};
 use std::ops::Range;
 
 const WHAT: &str = "masked products";
@@ -271,7 +271,7 @@ impl PublicKey {
         let mut noise = Vec::new();
         scalars.times(values, &mut self.products);
         for (row, column) in pairs(tiling, m, values.columns.clone()) {
-            let mut own = Stream::new(&ring::stream::random_key().unwrap(), "noise");
+            let mut own = Stream::new(&kernels::stream::random_key().unwrap(), "noise");
             let column_of_products = column - values.columns.start;
             let [mut sum, mut second] =
                 self.masked_by_zero(&self.products, row, column_of_products, &mut own);

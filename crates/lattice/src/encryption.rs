@@ -6,10 +6,10 @@ use crate::sample::{error, reserve_uniform, uniform};
 use crate::tiling::Tiling;
 use crate::wiped::{Wiped, wiped};
 use crate::{Error, wire};
+use kernels::message::unless_length;
+use kernels::polynomial::{DEGREE, Evaluations};
+use kernels::stream::{Key, Reserved, random_key};
 use rayon::prelude::*;
-use ring::message::unless_length;
-use ring::polynomial::{DEGREE, Evaluations};
-use ring::stream::{Key, Reserved, random_key};
 use std::convert::Infallible;
 use std::ops::Range;
 

@@ -5,7 +5,7 @@
 pub enum Error {
     /// A message from the peer is too short or too long.
     #[error(transparent)]
-    Length(#[from] ring::message::WrongLength),
+    Length(#[from] kernels::message::WrongLength),
     /// A number from the peer that is no residue.
     #[error("number {index} of {what} from the peer is not below its modulus")]
     Residue {
@@ -16,5 +16,5 @@ pub enum Error {
     },
     /// The operating system gave no randomness.
     #[error(transparent)]
-    Entropy(#[from] ring::stream::EntropyError),
+    Entropy(#[from] kernels::stream::EntropyError),
 }

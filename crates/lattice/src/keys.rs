@@ -4,9 +4,9 @@ use crate::residues::{ALL, BITS, basis, each};
 use crate::sample::{error, reserve_uniform, ternary, uniform};
 use crate::wiped::{Wiped, wiped};
 use crate::{Error, wire};
-use ring::message::unless_length;
-use ring::polynomial::{DEGREE, Evaluations};
-use ring::stream::{Key, Stream, random_key};
+use kernels::message::unless_length;
+use kernels::polynomial::{DEGREE, Evaluations};
+use kernels::stream::{Key, Stream, random_key};
 
 /// Words of a seed.
 pub(crate) const SEED: usize = 2;

@@ -22,7 +22,7 @@
 //!
 //! ```
 //! # fn main() -> Result<(), lattice::Error> {
-//! use ring::stream::random_key;
+//! use kernels::stream::random_key;
 //! use lattice::{Ciphertexts, PublicKey, SecretKey, Tiling, Values};
 //! let (scalars, values) = ([2, 3], [5, 7]); // one row of two, two rows of one
 //! let tiling = Tiling::new(1, 2, 1);

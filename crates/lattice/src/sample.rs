@@ -2,8 +2,8 @@
 
 use crate::residues::{ALL, BITS, DIGITS, HIGHEST, basis};
 use crate::wiped::{Wiped, wiped};
-use ring::polynomial::DEGREE;
-use ring::stream::{Reserved, Stream};
+use kernels::polynomial::DEGREE;
+use kernels::stream::{Reserved, Stream};
 
 /// Words that stand by for residues that are not below their prime, fewer than one in 2^23.
 const SPARE: usize = 64;

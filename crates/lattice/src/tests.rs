@@ -4,9 +4,9 @@ use crate::residues::{ALL, BITS, HIGHEST, SENT, basis};
 use crate::{
     Ciphertexts, Error, PublicKey, SecretKey, Tiling, Values, answer_words, ciphertext_words,
 };
+use kernels::polynomial::DEGREE;
+use kernels::stream::{Key, Stream, random_key};
 use proptest::prelude::*;
-use ring::polynomial::DEGREE;
-use ring::stream::{Key, Stream, random_key};
 use std::ops::Range;
 
 const EDGES: [u64; 8] = [

@@ -6,7 +6,7 @@
 //! coefficient of X^(i·k'n' + l·k' + k'−1) is Σ_j a_ij·b_jl: other pairs land on other remainders modulo k',
 //! and so do those that pass X^N. Blocks along the depth are added before anything is sent.
 
-use ring::polynomial::DEGREE;
+use kernels::polynomial::DEGREE;
 use std::ops::Range;
 
 /// The deepest block: at least 64 coefficients of a product are of use.

@@ -4,9 +4,9 @@ use crate::keys::evaluate;
 use crate::residues::{SENT, basis};
 use crate::sample::{masks, ternary};
 use crate::{PublicKey, SecretKey, Tiling, tests, wire};
-use ring::memory::{Watched, copies};
-use ring::polynomial::{DEGREE, Evaluations};
-use ring::stream::{Key, Stream};
+use kernels::memory::{Watched, copies};
+use kernels::polynomial::{DEGREE, Evaluations};
+use kernels::stream::{Key, Stream};
 
 #[global_allocator]
 static MEMORY: Watched = Watched;

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::residues::{BITS, basis};
-use ring::pack::{pack_low, packed_words, unpack_low};
+use kernels::pack::{pack_low, packed_words, unpack_low};
 
 /// Words of n numbers modulo the first `primes` primes.
 pub(crate) fn words(n: usize, primes: usize) -> usize {

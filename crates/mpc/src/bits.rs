@@ -1,6 +1,6 @@
 //! Binary sharings as packed bit planes.
 
-use ring::planes::words_of;
+use kernels::planes::words_of;
 
 /// A binary (XOR) sharing of `len` values of `width` bits, transposed: plane j of a component holds
 /// bit j of all values, 64 to a word. Unused bits of a plane's last word are unspecified.

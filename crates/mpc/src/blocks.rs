@@ -1,7 +1,7 @@
 //! Work on several slices at once, in blocks that fit the first-level cache, over all threads.
 
-use ring::dispatch::backend;
-use ring::parallel::{Rates, map_packed};
+use kernels::dispatch::backend;
+use kernels::parallel::{Rates, map_packed};
 use std::ops::Range;
 
 /// Words of a block: eight such slices fit a 48 KiB first-level cache with room to spare.
@@ -44,7 +44,7 @@ pub(crate) fn for_each<const O: usize, const I: usize>(
     );
 }
 
-/// The same over n elements, of which some slices hold packed values ([`ring::pack`]): in these `work` finds the
+/// The same over n elements, of which some slices hold packed values ([`kernels::pack`]): in these `work` finds the
 /// words of its block. The blocks of its last argument are for what it keeps for a moment; anything is in them.
 ///
 /// # Panics

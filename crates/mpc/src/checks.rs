@@ -379,7 +379,7 @@ fn conjunctions(protocol: &mut dyn Protocol, groups: Vec<Vec<Bits>>) -> Result<B
 
 /// Single bits as a plane.
 fn gathered<'b>(parts: usize, n: usize, bits: impl Iterator<Item = &'b Bits>) -> Bits {
-    let mut planes = vec![vec![0; ring::planes::words_of(n)]; parts];
+    let mut planes = vec![vec![0; kernels::planes::words_of(n)]; parts];
     for (at, bit) in bits.enumerate() {
         for (plane, part) in planes.iter_mut().zip(bit.parts()) {
             plane[at / 64] |= (part[0] & 1) << (at % 64);

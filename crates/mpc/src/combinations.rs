@@ -8,8 +8,8 @@
 use crate::Bilinear;
 use crate::checking::Checking;
 use crate::residues;
+use kernels::dispatch::backend;
 use rayon::prelude::*;
-use ring::dispatch::backend;
 
 /// Coefficients of the elements of a result.
 pub(crate) enum Weights {
@@ -196,7 +196,7 @@ fn combination<'x>(weights: &[u64], x: impl Iterator<Item = &'x u64>) -> u64 {
 }
 
 /// Of each tap of a filter the combination of the numbers that it meets: channels, then taps.
-fn images_combined(shape: &ring::convolution::Convolution, x: &[u64], r: &[u64]) -> Vec<u64> {
+fn images_combined(shape: &kernels::convolution::Convolution, x: &[u64], r: &[u64]) -> Vec<u64> {
     let ([height, width], [rows, columns]) = (shape.input, shape.output());
     let [taps_down, taps_across] = shape.kernel;
     let mut out = vec![0; shape.in_channels * taps_down * taps_across];

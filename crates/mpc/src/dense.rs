@@ -4,8 +4,8 @@
 //! correlations and masks are used up, the gaps would cost as much as bits: 64 in place of 1 for each plane of
 //! one value. Where n is a multiple of 64 there are no gaps, and nothing is copied.
 
+use kernels::planes::words_of;
 use rayon::prelude::*;
-use ring::planes::words_of;
 use std::borrow::Cow;
 
 /// Words worth handing to another thread.

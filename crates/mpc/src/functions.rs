@@ -4,7 +4,7 @@ use crate::dense;
 use crate::group::Group;
 use crate::tree::prefix_conjunctions;
 use crate::{Bits, Compared, Name, Parts, PartsMut, Protocol, Result, Shift, Tally};
-use ring::planes::words_of;
+use kernels::planes::words_of;
 
 /// An operand's name may stand for another value from here on, where the protocol remembers names.
 pub fn forget(protocol: &mut dyn Protocol, name: Name) {

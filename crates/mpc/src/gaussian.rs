@@ -18,8 +18,8 @@
 //! **Time** depends on how many trials numbers take, and not on the numbers that are kept.
 
 use crate::{Error, Result};
-use ring::parallel::map_blocks;
-use ring::stream::{Key, Stream};
+use kernels::parallel::map_blocks;
+use kernels::stream::{Key, Stream};
 
 /// Largest σ², so that all arguments of exp fit a word.
 pub const MOST_VARIANCE: u64 = 1 << 56;

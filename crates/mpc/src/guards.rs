@@ -21,7 +21,7 @@
 
 use crate::tree::conjunction;
 use crate::{Bits, Error, Parts, Protocol, Recipient, Result, Tally};
-use ring::planes::words_of;
+use kernels::planes::words_of;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

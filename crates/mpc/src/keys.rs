@@ -2,8 +2,8 @@
 //! it is random as long as one of them draws at random.
 
 use crate::Result;
+use kernels::stream::{Key, random_key};
 use net::Channel;
-use ring::stream::{Key, random_key};
 
 /// A key with each other party, by party; none with oneself.
 pub(crate) fn pairs(channel: &mut Channel) -> Result<Vec<Option<Key>>> {

@@ -6,8 +6,8 @@
 
 use crate::blocks::BLOCK;
 use crate::{Error, Result};
+use kernels::dispatch::backend;
 use rayon::prelude::*;
-use ring::dispatch::backend;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Numbers in the memory that they were trained in.

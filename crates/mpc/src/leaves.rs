@@ -9,9 +9,9 @@
 //! without interaction. How the monomials come to be shared is the protocol's: [`crate::replicated`]
 //! sends them masked, [`crate::additive`] takes them from a correlation.
 
+use kernels::parallel::is_alone;
+use kernels::planes::{split_from, words_of};
 use rayon::prelude::*;
-use ring::parallel::is_alone;
-use ring::planes::{split_from, words_of};
 use std::ops::Range;
 
 /// Most positions of a span: 2^k − 1 monomials for k positions, so more would cost more than it saves.

@@ -9,8 +9,8 @@ use crate::correlations::file::{self, Place};
 use crate::correlations::job::Job;
 use crate::sealed::{Header, MOST_RUNS, Writer};
 use crate::{Error, Result, Settings};
+use kernels::stream::random_key;
 use net::{Channel, Mesh, Patience};
-use ring::stream::random_key;
 
 /// The channel on which makers agree.
 const CHANNEL: u16 = 0;

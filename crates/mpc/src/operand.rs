@@ -1,9 +1,9 @@
 //! What operations are given: components and their names, shapes, shifts, recipients.
 
 use crate::Bits;
-use ring::convolution::Convolution;
-use ring::matrix::Lies;
-use ring::third::{ABOVE, Third};
+use kernels::convolution::Convolution;
+use kernels::matrix::Lies;
+use kernels::third::{ABOVE, Third};
 
 /// Names an operand that is used again; chosen by the caller, the same in every party.
 pub type Name = u64;
@@ -204,25 +204,27 @@ impl Bilinear {
         match *self {
             Self::Elementwise { .. } => crate::blocks::sum_of_products(out, terms),
             Self::Matrix { batch, m, k, n } => {
-                ring::matrix::multiply_batch(out, batch, [m, k, n], Lies::Straight, terms)
+                kernels::matrix::multiply_batch(out, batch, [m, k, n], Lies::Straight, terms)
             }
             Self::ByTransposed { batch, m, k, n } => {
-                ring::matrix::multiply_batch(out, batch, [m, k, n], Lies::Transposed, terms)
+                kernels::matrix::multiply_batch(out, batch, [m, k, n], Lies::Transposed, terms)
             }
-            Self::Convolution(shape) => ring::convolution::convolve(&shape, out, terms),
+            Self::Convolution(shape) => kernels::convolution::convolve(&shape, out, terms),
         }
     }
 
-    /// Whether a third of it is evaluated by one product ([`ring::third`]), where the processor can.
+    /// Whether a third of it is evaluated by one product ([`kernels::third`]), where the processor can.
     #[must_use]
     pub fn has_thirds(&self) -> bool {
         match self {
             Self::Elementwise { .. } => false,
-            Self::Matrix { m, k, n, .. } => ring::matrix::is_blocked([*m, *k, *n], Lies::Straight),
-            Self::ByTransposed { m, k, n, .. } => {
-                ring::matrix::is_blocked([*m, *k, *n], Lies::Transposed)
+            Self::Matrix { m, k, n, .. } => {
+                kernels::matrix::is_blocked([*m, *k, *n], Lies::Straight)
             }
-            Self::Convolution(shape) => ring::convolution::is_blocked(shape),
+            Self::ByTransposed { m, k, n, .. } => {
+                kernels::matrix::is_blocked([*m, *k, *n], Lies::Transposed)
+            }
+            Self::Convolution(shape) => kernels::convolution::is_blocked(shape),
         }
     }
 
@@ -232,7 +234,7 @@ impl Bilinear {
     /// Unless it [has thirds](Self::has_thirds) and the processor can.
     pub fn third(&self, third: Third, out: &mut [u64], parts: [(&[u64], &[u64]); 2]) {
         let matrix = |out: &mut [u64], batch, sizes, lies| {
-            ring::matrix::third_of_batch(third, out, batch, sizes, lies, parts);
+            kernels::matrix::third_of_batch(third, out, batch, sizes, lies, parts);
         };
         match *self {
             Self::Elementwise { .. } => panic!("no third of elementwise products"),
@@ -240,7 +242,7 @@ impl Bilinear {
             Self::ByTransposed { batch, m, k, n } => {
                 matrix(out, batch, [m, k, n], Lies::Transposed);
             }
-            Self::Convolution(shape) => ring::convolution::third(third, &shape, out, parts),
+            Self::Convolution(shape) => kernels::convolution::third(third, &shape, out, parts),
         }
     }
 

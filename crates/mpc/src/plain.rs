@@ -9,9 +9,9 @@ use crate::{
     Operation, OwnedLane, Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, ThreatModel,
     Trust, lanes, residues, steps,
 };
+use kernels::planes::{split, words_of};
+use kernels::stream::{Key, Stream};
 use net::Channel;
-use ring::planes::{split, words_of};
-use ring::stream::{Key, Stream};
 use std::mem;
 
 /// One party of the reference.

@@ -280,7 +280,7 @@ fn online(mesh: &Mesh) -> Result<Channel> {
 #[cfg(feature = "mutation")]
 pub fn open_exactly(
     mesh: &Mesh,
-    change: impl FnOnce(&mut Channel, &mut ring::stream::Stream),
+    change: impl FnOnce(&mut Channel, &mut kernels::stream::Stream),
 ) -> Result<Additive> {
     let patience = Patience::default();
     let mut channel = mesh.channel(correlations::CHANNEL);

@@ -34,7 +34,7 @@
 
 use crate::blocks::BLOCK;
 use crate::{Error, Result};
-use ring::stream::Reserved;
+use kernels::stream::Reserved;
 use std::sync::{Mutex, PoisonError};
 
 /// Random sums of each guarded comparison.
@@ -289,7 +289,7 @@ fn add_narrow(sums: &mut [u64; SUMS], coins: &[u64], numbers: &[u64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ring::stream::{Key, Stream};
+    use kernels::stream::{Key, Stream};
 
     #[test]
     fn coins_are_taken_for_every_block() {

@@ -2,10 +2,10 @@
 
 use crate::width::Width;
 use crate::{Parts, PartsMut, Result};
+use kernels::stream::Key;
 use net::Channel;
 use net::door::MOST_CLIENTS;
 use net::door::statement::{Hash, Piece};
-use ring::stream::Key;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Words by which a submission is told of: the client, and what stands for its statement.

@@ -1,11 +1,11 @@
 //! What additive sharing does that the generic suite does not ask for.
 
+use kernels::convolution::Convolution;
+use kernels::planes::words_of;
 use mpc::{
     Bilinear, Cost, Name, Opening, Operand, Operation, OwnedLane, Protocol, Recipient, Result,
     Shift, functions,
 };
-use ring::convolution::Convolution;
-use ring::planes::words_of;
 use std::sync::mpsc::channel;
 use testkit::{Random, Shared, edge_words, run, setting};
 

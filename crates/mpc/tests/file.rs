@@ -1,10 +1,10 @@
 //! Correlations from files: made ahead by another source, used once, and refused where they do not fit.
 
+use kernels::convolution::Convolution;
 use mpc::correlations::Demand;
 use mpc::correlations::file::Place;
 use mpc::{Bilinear, Operand, Protocol, Recipient, Result, Settings, functions};
 use net::Mesh;
-use ring::convolution::Convolution;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,8 +1,8 @@
 //! What making correlations, and taking numbers apart, holds at once, whatever the sizes.
 
+use kernels::convolution::Convolution;
+use kernels::memory::{Watched, most};
 use mpc::{Bilinear, Protocol, Result, functions};
-use ring::convolution::Convolution;
-use ring::memory::{Watched, most};
 use std::sync::{Mutex, PoisonError};
 use testkit::{Shared, run};
 

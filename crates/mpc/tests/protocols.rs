@@ -321,10 +321,10 @@ mod tossed_coins {
 
 /// Products are evaluated by thirds if all parties can, and as usual if one cannot.
 mod thirds {
+    use kernels::convolution::Convolution;
+    use kernels::third::Thirds;
     use mpc::replicated::Replicated;
     use mpc::{Bilinear, Result, Shift};
-    use ring::convolution::Convolution;
-    use ring::third::Thirds;
     use testkit::{Random, Shared, run_opened};
 
     fn maps() -> [Bilinear; 3] {
@@ -387,7 +387,7 @@ mod thirds {
 
     #[test]
     fn whoever_has_them() {
-        let has = ring::matrix::thirds();
+        let has = kernels::matrix::thirds();
         let [all, narrow, none] = [3, 2, 0].map(Thirds::of_word);
         for says in [
             [has; 3],

@@ -1,5 +1,6 @@
 //! Vectors of clients at three servers: what is opened, what is noticed, what each server sees; and noise.
 
+use kernels::stream::{Key, random_key};
 use mpc::replicated::Replicated;
 use mpc::replicated::submissions::{Drawn, split};
 use mpc::submission::{Component, Summed, Vector, confirm, in_common};
@@ -8,7 +9,6 @@ use mpc::{Federated, Protocol, Recipient, Result};
 use net::Mesh;
 use net::door::statement::{Piece, SALT};
 use net::door::{HELD, REST};
-use ring::stream::{Key, random_key};
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;

@@ -317,8 +317,8 @@ pub fn no_thread(of: &str) -> Error {
     ))
 }
 
-impl From<ring::stream::EntropyError> for Error {
-    fn from(error: ring::stream::EntropyError) -> Self {
+impl From<kernels::stream::EntropyError> for Error {
+    fn from(error: kernels::stream::EntropyError) -> Self {
         Self::setup(error.to_string())
     }
 }

@@ -22,8 +22,8 @@ use crate::binding::{Binding, Secrets, finish};
 use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoBasepointTable, RistrettoPoint};
 use curve25519_dalek::scalar::Scalar;
 use curve25519_dalek::traits::IsIdentity;
+use kernels::message::unless_length;
 use rayon::prelude::*;
-use ring::message::unless_length;
 use zeroize::Zeroizing;
 
 /// Transfers of one exchange, and bits of the extension's secret.

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use curve25519_dalek::scalar::Scalar;
-use ring::stream::random_key;
+use kernels::stream::random_key;
 use zeroize::{Zeroize, Zeroizing};
 
 /// Which end sends in the transfers that a hash is for: the extension's sender, who is the receiver

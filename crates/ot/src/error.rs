@@ -5,7 +5,7 @@
 pub enum Error {
     /// A message from the peer is too short or too long.
     #[error(transparent)]
-    Length(#[from] ring::message::WrongLength),
+    Length(#[from] kernels::message::WrongLength),
     /// Bytes from the peer that encode no element of ristretto255, or the identity.
     #[error("point {index} of the peer's base oblivious transfers is not a valid group element")]
     Point {
@@ -14,5 +14,5 @@ pub enum Error {
     },
     /// The operating system gave no randomness.
     #[error(transparent)]
-    Entropy(#[from] ring::stream::EntropyError),
+    Entropy(#[from] kernels::stream::EntropyError),
 }

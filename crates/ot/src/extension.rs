@@ -30,9 +30,9 @@ use crate::forms::{Chosen, Offered};
 use crate::hash::{Family, SEGMENT};
 use crate::leaves::{Leaves, WORDS};
 use crate::rows::Spare;
+use kernels::message::unless_length;
+use kernels::planes;
 use rayon::prelude::*;
-use ring::message::unless_length;
-use ring::planes;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 

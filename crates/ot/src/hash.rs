@@ -11,7 +11,7 @@
 //! the session and the direction.
 
 use crate::binding::{Binding, finish};
-use ring::aes::Aes128;
+use kernels::aes::Aes128;
 
 /// Transfers hashed under one key.
 pub(crate) const SEGMENT: usize = 512;

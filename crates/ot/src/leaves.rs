@@ -7,7 +7,7 @@
 
 use crate::base::COUNT;
 use crate::hash::cipher;
-use ring::aes::Aes128;
+use kernels::aes::Aes128;
 use std::ops::Range;
 
 /// Words of every row of a tile.

@@ -7,7 +7,7 @@ use crate::extension::{DEPTH, Receiver, Sender};
 use crate::hash::{Family, Permutation, Purpose};
 use crate::leaves::Leaves;
 use crate::tree::{self, MAX_DEPTH};
-use ring::message::unless_length;
+use kernels::message::unless_length;
 use zeroize::Zeroizing;
 
 /// Words of the first message of a set-up.

@@ -4,7 +4,7 @@ use crate::base::{self, COUNT, POINT_WORDS};
 use crate::binding::{Binding, Direction, Secrets};
 use crate::hash::{Family, Purpose};
 use crate::{Setup, tree};
-use ring::memory::{Watched, copies};
+use kernels::memory::{Watched, copies};
 
 #[global_allocator]
 static MEMORY: Watched = Watched;

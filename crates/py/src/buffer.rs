@@ -1,4 +1,4 @@
-//! Python's arrays as slices, without a copy: the only unsafe code outside `ring`.
+//! Python's arrays as slices, without a copy: the only unsafe code outside `kernels`.
 
 #![allow(unsafe_code)]
 

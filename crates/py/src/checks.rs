@@ -3,7 +3,7 @@
 use crate::buffer::Words;
 use crate::errors::{misuse, raise};
 use crate::flags::Flag;
-use crate::kernels::{Shape, expect_length};
+use crate::local::{Shape, expect_length};
 use crate::operands::length;
 use crate::session::Session;
 use ::session::limits::truncation_of_product;

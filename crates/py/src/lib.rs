@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | `session`, `beginning`, `operations` | the class `Session`: what it says of itself, how it begins, what it computes |
 //! | `operands`, `buffer` | Python's arrays as operands of the protocol |
-//! | `kernels` | local products by public operands |
+//! | `local` | local products by public operands |
 //! | `making`, `certificates`, `doctor` | files of correlations, keys, what keeps a session from being possible |
 //! | `door` | the clients' door: its two ends, and what came through it |
 //! | `riscv` | compiled programs |
@@ -21,15 +21,15 @@ mod doctor;
 mod door;
 mod errors;
 mod flags;
-mod kernels;
+mod local;
 mod making;
 mod operands;
 mod operations;
 mod riscv;
 mod session;
 
+use kernels::large_pages::LargePages;
 use pyo3::prelude::*;
-use ring::large_pages::LargePages;
 
 #[global_allocator]
 static MEMORY: LargePages = LargePages;
@@ -45,7 +45,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<session::Expectation>()?;
     module.add_class::<flags::Flag>()?;
     module.add_class::<beginning::Listener>()?;
-    module.add_class::<kernels::Convolution>()?;
+    module.add_class::<local::Convolution>()?;
     module.add_class::<riscv::Program>()?;
     module.add_class::<riscv::Given>()?;
     module.add_function(wrap_pyfunction!(riscv::riscv_runtime, module)?)?;
@@ -72,12 +72,12 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(certificates::write_certificates, module)?)?;
     module.add_function(wrap_pyfunction!(certificates::read_private_key, module)?)?;
     module.add_function(wrap_pyfunction!(certificates::check_certificate, module)?)?;
-    module.add_function(wrap_pyfunction!(kernels::ring_matmul, module)?)?;
-    module.add_function(wrap_pyfunction!(kernels::ring_convolution, module)?)?;
-    module.add("PROJECTIONS", ring::projection::PROJECTIONS)?;
-    module.add_function(wrap_pyfunction!(kernels::ring_projections, module)?)?;
-    module.add_function(wrap_pyfunction!(kernels::greatest_magnitude, module)?)?;
-    module.add_function(wrap_pyfunction!(kernels::kernels, module)?)?;
+    module.add_function(wrap_pyfunction!(local::ring_matmul, module)?)?;
+    module.add_function(wrap_pyfunction!(local::ring_convolution, module)?)?;
+    module.add("PROJECTIONS", kernels::projection::PROJECTIONS)?;
+    module.add_function(wrap_pyfunction!(local::ring_projections, module)?)?;
+    module.add_function(wrap_pyfunction!(local::greatest_magnitude, module)?)?;
+    module.add_function(wrap_pyfunction!(local::backend, module)?)?;
     module.add_function(wrap_pyfunction!(digest::blake3, module)?)?;
     Ok(())
 }

@@ -7,11 +7,11 @@
 use crate::buffer::{Bytes, Words};
 use crate::errors::{misuse, raise};
 use crate::flags::Flag;
-use crate::kernels::expect_length;
+use crate::local::expect_length;
 use crate::session::Session;
+use kernels::planes::{pack_bytes, unpack_bytes, words_of};
 use mpc::{Bits, Opened, Parts, PartsMut, Protocol, Recipient, Tally};
 use pyo3::prelude::*;
-use ring::planes::{pack_bytes, unpack_bytes, words_of};
 use std::ops::Range;
 
 /// The arrays of a sharing.

@@ -3,7 +3,7 @@
 use crate::buffer::{Bytes, Words};
 use crate::errors::{misuse, raise};
 use crate::flags::{Flag, shared};
-use crate::kernels::{Convolution, Shape, expect_length, product_of};
+use crate::local::{Convolution, Shape, expect_length, product_of};
 use crate::operands::{length, packed};
 use crate::session::Session;
 use ::session::limits::{

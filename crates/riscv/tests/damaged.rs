@@ -1,7 +1,7 @@
 //! Files that are damaged: they are refused, or what is left of them runs to a fault or an end. Nothing panics, and
 //! what is held is bounded.
 
-use ring::memory::{Watched, most};
+use kernels::memory::{Watched, most};
 use riscv::callers::MOST;
 use riscv::secret::Word;
 use riscv::secret::node::{Facts, Node};

@@ -1,6 +1,7 @@
 //! What came through the clients' door, as operands of a session.
 
 use crate::Session;
+use kernels::stream::Key;
 use mpc::learned::Outgoing;
 use mpc::replicated::submissions;
 use mpc::submission::{self, Component, Summed, Vector, in_common};
@@ -10,7 +11,6 @@ use net::door::round::{Add, Gathered, Submission};
 use net::door::statement::{PIECES, Piece};
 use net::door::ticket::Tickets;
 use net::door::{HELD, REST};
-use ring::stream::Key;
 use std::collections::BTreeMap;
 
 /// The submissions that one server has whole when it ended a round.

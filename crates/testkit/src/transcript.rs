@@ -7,8 +7,8 @@
 //! complementary (as they are where one mask hides two messages), no word is biased, and no bit position
 //! of 64 consecutive words. The odds of a false alarm are below 10^−9 for a million words.
 
+use kernels::planes::split;
 use net::Channel;
-use ring::planes::split;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Runs of one operation in a transcript, one bit of a lane each.

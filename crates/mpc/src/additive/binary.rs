@@ -18,7 +18,7 @@ use crate::dense::{self, Run, concatenate, extract, runs};
 use crate::group::Group;
 use crate::tree::prefix_carries;
 use crate::{Bits, Join, Result, blocks};
-use ring::planes::{split, words_of};
+use kernels::planes::{split, words_of};
 
 /// Joins with the same number of right factors, as one product of long factors without gaps.
 struct Class {

@@ -26,10 +26,10 @@ use crate::leaves::Wanted;
 use crate::range::{SUMS, Tally, coins_of, count};
 use crate::tree::conjunction;
 use crate::{Bits, Compared, Result};
-use ring::pack::unpack_low;
-use ring::parallel::Rates;
-use ring::planes::words_of;
-use ring::stream::Reserved;
+use kernels::pack::unpack_low;
+use kernels::parallel::Rates;
+use kernels::planes::words_of;
+use kernels::stream::Reserved;
 use std::sync::{Mutex, PoisonError};
 
 /// What is looked at of a number.

@@ -13,8 +13,8 @@ use crate::correlations::once::Hidden;
 use crate::dense;
 use crate::group::Group;
 use crate::{Bits, Recipient, Result};
-use ring::pack::{pack_low, packed_words, unpack_low};
-use ring::planes::words_of;
+use kernels::pack::{pack_low, packed_words, unpack_low};
+use kernels::planes::words_of;
 
 impl Additive {
     pub(super) fn share_words(

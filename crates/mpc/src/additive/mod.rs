@@ -47,10 +47,10 @@ use crate::{
     Name, Next, Operand, Operation, OwnedLane, Parts, PartsMut, Protocol, Recipient, Rehearsal,
     Result, Shift, Tally, Term, ThreatModel, Trust, keys, steps,
 };
+use kernels::stream::{Key, Stream};
 use net::{Channel, Reading};
 use products::Masked;
 use rehearsal::Rehearsed;
-use ring::stream::{Key, Stream};
 use std::collections::HashMap;
 use std::mem;
 use std::ops::{Deref, DerefMut};

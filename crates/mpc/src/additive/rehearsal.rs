@@ -18,8 +18,8 @@ use crate::{
     Parts, PartsMut, Protocol, Recipient, Rehearsal, Result, Shift, Tally, Term, ThreatModel,
     Trust, lanes, steps,
 };
+use kernels::planes::words_of;
 use net::{Channel, Mesh, memory};
-use ring::planes::words_of;
 use std::collections::HashMap;
 use std::time::Duration;
 

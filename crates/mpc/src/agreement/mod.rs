@@ -37,8 +37,8 @@ mod tests;
 use crate::Result;
 use curve25519_dalek::scalar::Scalar;
 use exchange::{Binding, Digest, ELEMENT, Side, TAG, Tags};
+use kernels::stream::random_key;
 use net::{Agreement, Disagreement};
-use ring::stream::random_key;
 use std::sync::Arc;
 use zeroize::{Zeroize, Zeroizing};
 

@@ -2,7 +2,7 @@
 
 use super::kind::{Kind, Shape};
 use crate::dense::extract;
-use ring::planes::words_of;
+use kernels::planes::words_of;
 
 /// Correlations of one kind, all or their rest.
 pub(super) struct Batch {

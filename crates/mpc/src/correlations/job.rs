@@ -3,7 +3,7 @@
 use super::kind::{Kind, Shape};
 use crate::leaves::Wanted;
 use crate::{Bilinear, Error, Name, Result};
-use ring::convolution::Convolution;
+use kernels::convolution::Convolution;
 use std::ops::Range;
 
 /// Versions of the encoding. Demands and files of correlations say which one they hold: the later one, if the source

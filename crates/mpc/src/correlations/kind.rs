@@ -9,8 +9,8 @@ use crate::dense::{Run, concatenate};
 use crate::group::Group;
 use crate::leaves::{Leaves, Wanted};
 use crate::residues;
-use ring::pack::{packed_words, unpack_low};
-use ring::planes::words_of;
+use kernels::pack::{packed_words, unpack_low};
+use kernels::planes::words_of;
 use std::fmt;
 
 /// What is random, and what follows from it.
@@ -99,7 +99,7 @@ impl fmt::Display for Kind {
 pub(crate) enum Shape {
     /// n words, of which the low bits count.
     Words(u32),
-    /// n numbers modulo 2^bits, of so many bits each, without gaps ([`ring::pack`]).
+    /// n numbers modulo 2^bits, of so many bits each, without gaps ([`kernels::pack`]).
     Packed(u32),
     /// That many planes of n bits.
     Planes(usize),
@@ -221,7 +221,7 @@ impl Kind {
             Self::RingBits => vec![as_words(&free[0])],
             Self::RingWithBits { width } => {
                 let mut planes = vec![0; width * words_of(free[0].len())];
-                ring::planes::split(&free[0], width, &mut planes);
+                kernels::planes::split(&free[0], width, &mut planes);
                 vec![planes]
             }
             Self::RingWithMonomials { wanted, positions } => {
@@ -270,6 +270,6 @@ fn products(a: &[u64], b: &[u64], multiply: impl Fn(u64, u64) -> u64 + Sync) -> 
 /// Bit i of a plane as word i.
 pub(crate) fn as_words(plane: &[u64]) -> Vec<u64> {
     let mut words = vec![0; 64 * plane.len()];
-    ring::planes::join(plane, 1, words.len(), &mut words);
+    kernels::planes::join(plane, 1, words.len(), &mut words);
     words
 }

@@ -6,8 +6,8 @@ use super::job::{Job, Origin};
 use super::kind::{Kind, Shape};
 use crate::leaves::Wanted;
 use crate::{Bilinear, Settings};
+use kernels::convolution::Convolution;
 use net::{Mesh, Patience};
-use ring::convolution::Convolution;
 use std::thread;
 use std::time::Duration;
 

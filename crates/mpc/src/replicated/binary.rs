@@ -16,9 +16,9 @@ use crate::dense::{self, Run, concatenate, runs};
 use crate::group::Group;
 use crate::tree::prefix_carries;
 use crate::{Bits, Join, Result};
-use ring::parallel::Rates;
-use ring::planes::{split, words_of};
-use ring::stream::Reserved;
+use kernels::parallel::Rates;
+use kernels::planes::{split, words_of};
+use kernels::stream::Reserved;
 use std::borrow::Cow;
 
 impl Replicated {

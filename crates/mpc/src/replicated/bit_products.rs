@@ -27,9 +27,9 @@ use crate::bits::{flip, one_plane};
 use crate::blocks::{self, BLOCK};
 use crate::group::Group;
 use crate::{Bits, Result};
-use ring::parallel::Rates;
-use ring::planes::words_of;
-use ring::stream::Reserved;
+use kernels::parallel::Rates;
+use kernels::planes::words_of;
+use kernels::stream::Reserved;
 
 /// One product under way: its masks and where its results go.
 struct BitProduct<'a> {

@@ -23,10 +23,10 @@ use crate::checking::{Checking, Hold, Kept};
 use crate::range::Tally;
 use crate::residues::{self, ROUND};
 use crate::{Bits, Parts, Result, Shift};
-use ring::pack::{pack_low, packed_words, unpack_low};
-use ring::parallel::Rates;
-use ring::planes::words_of;
-use ring::stream::Reserved;
+use kernels::pack::{pack_low, packed_words, unpack_low};
+use kernels::parallel::Rates;
+use kernels::planes::words_of;
+use kernels::stream::Reserved;
 
 /// Most tallies that are looked at together.
 const TOGETHER: usize = 1024;

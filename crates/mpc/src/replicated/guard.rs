@@ -27,9 +27,9 @@ use crate::leaves::{Leaves, Wanted};
 use crate::range::{SUMS, Tally, coins_of, count};
 use crate::tree::conjunction;
 use crate::{Bits, Result};
-use ring::pack::{pack_low, packed_words, unpack_low};
-use ring::parallel::Rates;
-use ring::stream::{Reserved, Stream};
+use kernels::pack::{pack_low, packed_words, unpack_low};
+use kernels::parallel::Rates;
+use kernels::stream::{Reserved, Stream};
 use std::sync::{Mutex, PoisonError};
 
 /// Bits of a parity check.

@@ -11,8 +11,8 @@ use crate::blocks;
 use crate::dense;
 use crate::group::Group;
 use crate::{Bits, Recipient, Result};
-use ring::planes::words_of;
-use ring::stream::Reserved;
+use kernels::planes::words_of;
+use kernels::stream::Reserved;
 
 impl Replicated {
     pub(super) fn share_words(

@@ -24,7 +24,7 @@ use crate::dense;
 use crate::group::Group;
 use crate::leaves::Leaves;
 use crate::{Bits, Result};
-use ring::planes::words_of;
+use kernels::planes::words_of;
 
 /// What each role puts in: s on the elements of role 0, t on those of roles 1 and 2.
 pub(super) struct Summands {

@@ -44,9 +44,9 @@ use crate::{
     Operation, OwnedLane, Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, ThreatModel,
     Trust, keys,
 };
+use kernels::stream::Stream;
+use kernels::third::Thirds;
 use net::Channel;
-use ring::stream::Stream;
-use ring::third::Thirds;
 use std::ops::{Deref, DerefMut};
 
 /// The components that a party holds: its own, and that of the next party.
@@ -99,7 +99,7 @@ impl Replicated {
     /// # Errors
     /// `Misuse` unless there are three parties; whatever the links meet.
     pub fn new(channel: Channel) -> Result<Self> {
-        Self::with_thirds(channel, ring::matrix::thirds())
+        Self::with_thirds(channel, kernels::matrix::thirds())
     }
 
     /// The same of a party that tells the others which thirds it can evaluate.

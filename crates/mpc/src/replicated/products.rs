@@ -2,7 +2,7 @@
 //!
 //! Each party evaluates map(x_i, y_i + y_{i+1}) + map(x_{i+1}, y_i): the three results add up to
 //! map(x, y) (Araki+ 2016, section 2.2). Of matrices and convolutions one product does instead of two, where the
-//! processors of all three can ([`ring::third`]; the parties tell each other when a session opens): what a party sends
+//! processors of all three can ([`kernels::third`]; the parties tell each other when a session opens): what a party sends
 //! or keeps is masked as before, so that its view is too.
 //!
 //! **Without truncation:** each party adds a share of zero, F(k_next) − F(k_previous), and sends the
@@ -17,7 +17,7 @@
 //! and the same two rounds ([`super::sign`]).
 //!
 //! **Narrow products** ([`Shift::of_narrow`]): of |z| < 2^49 the lowest 51 bits of each summand say all, and to evaluate no
-//! more takes less time ([`ring::third`]). Each party shifts them up by a = 13 places, so that their sum is 2^a·z mod 2^64
+//! more takes less time ([`kernels::third`]). Each party shifts them up by a = 13 places, so that their sum is 2^a·z mod 2^64
 //! with |2^a·z| < 2^62, and what follows is the truncation of that by f + a bits, and a sign beside it, as they are. The
 //! masks are shifted up too: z1 and z2 stay uniform in what is sent of them, 64 − a bits. So 2a bits less are sent of
 //! the summands, and 3a more by the truncation, whose correction has f + a bits: 128 + 64 + 3f + a. Truncated, 2^a·z is
@@ -31,10 +31,10 @@ use super::{Pair, PairMut, Replicated, pair};
 use crate::blocks::{self, BLOCK};
 use crate::group::Group;
 use crate::{Addend, Affine, Bilinear, Bits, Result, Shift};
-use ring::pack::{pack_low, packed_words};
-use ring::parallel::Rates;
-use ring::stream::Reserved;
-use ring::third::Third;
+use kernels::pack::{pack_low, packed_words};
+use kernels::parallel::Rates;
+use kernels::stream::Reserved;
+use kernels::third::Third;
 use std::mem;
 use std::ops::Range;
 

@@ -22,7 +22,7 @@ use super::products::factors;
 use super::{Pair, PairMut, Replicated};
 use crate::bits::one_plane;
 use crate::{Affine, Bits, Compared, Result, Tally};
-use ring::planes::words_of;
+use kernels::planes::words_of;
 use std::mem;
 
 impl Replicated {

@@ -8,7 +8,7 @@
 //! In role r of any run a party holds components r and r + 1 of that run: the two it always holds.
 
 use super::Replicated;
-use ring::stream::{Reserved, Stream};
+use kernels::stream::{Reserved, Stream};
 use std::ops::Range;
 
 /// Fewest elements whose roles are turned.

@@ -43,8 +43,8 @@ use crate::blocks;
 use crate::submission::{Component, Federated, Secret, Summed, Vector};
 use crate::width::Width;
 use crate::{Parts, PartsMut, Result};
+use kernels::stream::{Key, Reserved, Stream, random_key};
 use net::door::statement::{Piece, SALT, Salt};
-use ring::stream::{Key, Reserved, Stream, random_key};
 
 /// What the stream of a seed is for, by component.
 const LABELS: [&str; 3] = [

@@ -40,9 +40,9 @@ use super::roles::{MaskWords, Masks, Ranges, field};
 use super::{Pair, PairMut, Replicated};
 use crate::blocks;
 use crate::{Result, Shift};
-use ring::pack::{pack_low, packed_words, unpack_low};
-use ring::parallel::Rates;
-use ring::stream::Reserved;
+use kernels::pack::{pack_low, packed_words, unpack_low};
+use kernels::parallel::Rates;
+use kernels::stream::Reserved;
 use std::ops::Range;
 
 /// One truncation under way. Its stages are called in the order open, help, middle, helped, close; each

@@ -50,7 +50,7 @@ impl Writer {
         if let Some(mistake) = header.mistake() {
             return Err(Error::misuse(format!("correlations to make: {mistake}")));
         }
-        let salt = ring::stream::random_key()?;
+        let salt = kernels::stream::random_key()?;
         let made = Unfinished::create(path, 0o600);
         let (unfinished, file) = made.map_err(|error| not_made(path, &error))?;
         let (head, keys) = blocks::encode_head(secret, header, salt.as_bytes());

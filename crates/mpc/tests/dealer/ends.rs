@@ -1,10 +1,10 @@
 //! Orderly ends with work under way that nobody needs.
 
 use crate::session::{LONG, Member, dealer, in_memory, party, run};
+use kernels::planes::words_of;
 use mpc::{Bilinear, Expectation, Operand, Protocol, Result, Shift};
 use net::Mesh;
 use net::tcp::{Identity, Listener, connect};
-use ring::planes::words_of;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use testkit::{Random, Shared};

@@ -12,8 +12,8 @@
 //! that grows with the value; ours does not fail, and is measured apart.
 
 use crate::links::{Links, measured};
+use kernels::convolution::Convolution;
 use mpc::{Bilinear, Compared, Protocol, Result};
-use ring::convolution::Convolution;
 use testkit::Shared;
 
 const L: u64 = 64;

@@ -16,10 +16,10 @@
 //! itself goes into nothing.
 
 use crate::operations::{Inputs, OPERATIONS, Operation, PRIME, PRIME_BITS, SECRETS, side_by_side};
+use kernels::pack::{pack_low, packed_words};
 use mpc::additive::Additive;
 use mpc::correlations::dealer::Dealer;
 use mpc::{Bits, Protocol, Recipient, Result, SUMS};
-use ring::pack::{pack_low, packed_words};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use testkit::{Leak, REPETITIONS, Recorder, Shared, Transcript, run_opened};

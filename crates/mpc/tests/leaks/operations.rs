@@ -1,10 +1,10 @@
 //! What is looked at, for every protocol.
 
+use kernels::convolution::Convolution;
 use mpc::{
     Addend, Affine, Bilinear, Bits, Compared, Hold, Operand, OwnedLane, PartsMut, Protocol, Result,
     Shift, Tally, Term, functions,
 };
-use ring::convolution::Convolution;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use testkit::Shared;
 

@@ -76,7 +76,7 @@ fn observe(
 
 /// The stream of the key that the receiver lacks, at the party in that place after it. (The receiver
 /// has none; what stands there for it is never muted anew.)
-fn unknown(p: &mut Replicated, place: usize) -> &mut ring::stream::Stream {
+fn unknown(p: &mut Replicated, place: usize) -> &mut kernels::stream::Stream {
     let [next, previous, _] = p.streams();
     if place == 2 { previous } else { next }
 }

@@ -2,10 +2,10 @@
 
 use super::truncation::assert_within_a_unit;
 use super::{agreed, values};
+use kernels::convolution::Convolution;
 use mpc::{
     Addend, Affine, Bilinear, Compared, Opening, Operand, Operation, Protocol, Result, Shift, Term,
 };
-use ring::convolution::Convolution;
 use testkit::{Random, Shared, run, usual_parties};
 
 const F: u32 = 13;

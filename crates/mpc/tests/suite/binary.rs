@@ -1,6 +1,6 @@
 use super::{SIZES, agreed, bit, specified, values};
+use kernels::planes::words_of;
 use mpc::{Bits, Join, Protocol, Recipient};
-use ring::planes::words_of;
 use testkit::{Random, Shared, run, usual_parties};
 
 pub fn ands(protocol: &str) {

@@ -1,11 +1,11 @@
 //! Checks of products and of ranges: what passes is right, and what is right passes.
 
 use super::agreed;
+use kernels::convolution::Convolution;
 use mpc::checks::{self, Addend, Group, Product, Term};
 use mpc::{
     Affine, Bilinear, Bits, Compared, Kept, Operand, Parts, Protocol, Recipient, Result, Shift,
 };
-use ring::convolution::Convolution;
 use testkit::{Random, Shared, run, usual_parties};
 
 /// Fraction bits that are dropped.

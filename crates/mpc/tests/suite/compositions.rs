@@ -1,8 +1,8 @@
 //! Declared rounds and bits of compositions against the meter.
 
+use kernels::planes::words_of;
 use mpc::integers::{self, Composition, Number};
 use mpc::{Bits, Cost, Protocol, Result};
-use ring::planes::words_of;
 use testkit::{Shared, run, usual_parties};
 
 fn perform(p: &mut dyn Protocol, composition: Composition) -> Result<()> {

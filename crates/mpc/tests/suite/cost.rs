@@ -1,10 +1,10 @@
 //! Declared rounds and bits against the meter.
 
+use kernels::planes::words_of;
 use mpc::{
     Addend, Affine, Bilinear, Compared, Cost, Join, Opening, Operand, Operation, Parts, Protocol,
     Recipient, Result, Shift, Tally, Term,
 };
-use ring::planes::words_of;
 use testkit::{Shared, run, usual_parties};
 
 pub(super) fn perform(p: &mut dyn Protocol, operation: Operation) -> Result<()> {

@@ -1,6 +1,6 @@
 use super::{SIZES, agreed, bit, specified};
+use kernels::planes::words_of;
 use mpc::Recipient;
-use ring::planes::words_of;
 use testkit::{Random, Shared, run, usual_parties};
 
 pub fn shares_and_reveals(protocol: &str) {

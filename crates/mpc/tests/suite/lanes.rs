@@ -2,10 +2,10 @@
 
 use super::cost::perform;
 use super::{agreed, bit, values};
+use kernels::planes::words_of;
 use mpc::{
     Bits, Compared, Cost, Lane, Opening, Operation, OwnedLane, Protocol, Recipient, Result, Shift,
 };
-use ring::planes::words_of;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::channel;

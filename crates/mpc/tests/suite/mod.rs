@@ -17,7 +17,7 @@ pub mod products;
 pub mod series;
 pub mod truncation;
 
-use ring::planes::words_of;
+use kernels::planes::words_of;
 use testkit::Random;
 
 /// Sizes at the borders of words, packed words and turned roles.

@@ -1,6 +1,6 @@
 use super::{SIZES, agreed, values};
+use kernels::convolution::Convolution;
 use mpc::{Bilinear, Shift};
-use ring::convolution::Convolution;
 use testkit::{Random, Shared, run, usual_parties};
 
 fn product(protocol: &str, map: &Bilinear, x: &[u64], y: &[u64], truncate: u32) -> Vec<u64> {

@@ -1,9 +1,9 @@
 //! What making correlations sends, by the meter: products are encrypted where that sends less, and
 //! nowhere else.
 
+use kernels::convolution::Convolution;
 use lattice::{PUBLIC_KEY_WORDS, Tiling, answer_words, ciphertext_words};
 use mpc::{Bilinear, Name, Operand, Protocol, Result};
-use ring::convolution::Convolution;
 use testkit::{Shared, run};
 
 fn matrix(m: usize, k: usize, n: usize) -> Bilinear {

@@ -7,8 +7,8 @@ use super::pads::segments;
 use super::{CHOICE_WORDS, Chosen, Offered};
 use crate::Error;
 use crate::hash::SEGMENT;
+use kernels::message::unless_length;
 use rayon::prelude::*;
-use ring::message::unless_length;
 
 /// Bit columns that share a pad.
 const BIT_COLUMNS: usize = 128;

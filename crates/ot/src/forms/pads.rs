@@ -1,7 +1,7 @@
 //! The pads of one segment of transfers, and columns cut into segments.
 
 use crate::hash::{Hash, SEGMENT};
-use ring::planes;
+use kernels::planes;
 
 /// Columns that share a pad: one word each.
 pub(super) const COLUMNS: usize = 2;

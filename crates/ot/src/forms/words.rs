@@ -9,9 +9,9 @@ use super::pads::{COLUMNS, segments, word};
 use super::{CHOICE_WORDS, Chosen, Offered, mask};
 use crate::Error;
 use crate::hash::SEGMENT;
+use kernels::message::unless_length;
+use kernels::pack::{pack_low, packed_words, unpack_low};
 use rayon::prelude::*;
-use ring::message::unless_length;
-use ring::pack::{pack_low, packed_words, unpack_low};
 
 /// Words of the message of [`Offered::correlate`] for n transfers, a multiple of 64.
 #[must_use]

@@ -10,8 +10,8 @@
 //! are formed lane by lane and spread to words last.
 
 use crate::hash::Permutation;
-use ring::aes::Place;
-use ring::pack::unpack_low;
+use kernels::aes::Place;
+use kernels::pack::unpack_low;
 use std::ops::Range;
 
 /// Successive products of a matrix of scalars, n columns each.
@@ -68,7 +68,7 @@ impl Expansion {
     /// Forms the sums of the streams of the scalars' keys, for values of `width` bits: `keys` are by
     /// weight, of all scalars, and `signs` by scalar, as [`Aes128::sum_streams`] says.
     ///
-    /// [`Aes128::sum_streams`]: ring::aes::Aes128::sum_streams
+    /// [`Aes128::sum_streams`]: kernels::aes::Aes128::sum_streams
     pub(super) fn sum<'a>(
         &mut self,
         keys: impl Iterator<Item = &'a [u128]>,

@@ -9,9 +9,9 @@
 
 use super::digits::Digits;
 use crate::Error;
+use kernels::message::unless_length;
+use kernels::pack::{pack_low, packed_words, unpack_low};
 use rayon::prelude::*;
-use ring::message::unless_length;
-use ring::pack::{pack_low, packed_words, unpack_low};
 use std::ops::Range;
 
 /// Products of a block.

@@ -20,7 +20,7 @@ use crate::forms::mask;
 use crate::hash::SEGMENT;
 use crate::{Chosen, Error, Offered};
 use digits::Digits;
-use ring::planes;
+use kernels::planes;
 use std::ops::Range;
 
 pub use scalars::{ScalarKeys, Scalars, digit_words, rows_words};

@@ -18,7 +18,7 @@ use crate::forms::mask;
 use crate::hash::Purpose;
 use crate::tree;
 use crate::{Chosen, Error, Offered};
-use ring::message::unless_length;
+use kernels::message::unless_length;
 use std::ops::Range;
 use zeroize::Zeroizing;
 

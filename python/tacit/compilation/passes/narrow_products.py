@@ -20,7 +20,7 @@ from tacit.operators.dispatch import custom_ops
 LEAST = 64
 
 #: Of fewer results of an output or inputs that a linear layer has, or fewer filters of a group, products are
-#: not computed by tiles (``crates/ring``), and so not faster by their lowest bits.
+#: not computed by tiles (``crates/kernels``), and so not faster by their lowest bits.
 LEAST_ROWS, LEAST_FILTERS = 7, 4
 
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::correlations::ahead::needed;
 use crate::{Addend, Settings, functions, open};
-use ring::convolution::Convolution;
+use kernels::convolution::Convolution;
 use std::thread;
 
 /// Operations of all kinds on n numbers, with operands that have names.
@@ -94,8 +94,8 @@ fn program(p: &mut dyn Protocol, n: usize) {
     functions::maximum(p, x, y, Compared::proved(32), out).unwrap();
     functions::leading_zeros(p, x, 17).unwrap();
     functions::low_bits(p, x, 9, out).unwrap();
-    let shared = p.share_bits(0, Some(&vec![0; ring::planes::words_of(n)]), 1, n);
-    let public = p.trivial_bits(&vec![0; ring::planes::words_of(n)], 1, n);
+    let shared = p.share_bits(0, Some(&vec![0; kernels::planes::words_of(n)]), 1, n);
+    let public = p.trivial_bits(&vec![0; kernels::planes::words_of(n)], 1, n);
     p.and(&shared.unwrap(), &public).unwrap();
 }
 

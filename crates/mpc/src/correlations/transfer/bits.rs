@@ -9,8 +9,8 @@ use crate::correlations::kind::as_words;
 use crate::group::Group;
 use crate::leaves::Leaves;
 use crate::{Result, blocks};
+use kernels::planes::words_of;
 use rayon::prelude::*;
-use ring::planes::words_of;
 use std::ops::Range;
 
 impl Transfer {

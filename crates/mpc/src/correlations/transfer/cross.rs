@@ -7,9 +7,9 @@ use super::{AT_ONCE, Transfer, blame};
 use crate::Result;
 use crate::bits::bit_at;
 use crate::group::Group;
+use kernels::pack::packed_words;
 use ot::products;
 use rayon::prelude::*;
-use ring::pack::packed_words;
 use std::collections::VecDeque;
 
 /// Words of choices of the planes that are handled side by side: enough for all threads, and so few that

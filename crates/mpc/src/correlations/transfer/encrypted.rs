@@ -11,8 +11,8 @@
 use super::plan::Plan;
 use super::{Transfer, blame};
 use crate::{Error, Result};
+use kernels::stream::random_key;
 use lattice::{Ciphertexts, PUBLIC_KEY_WORDS, PublicKey, SecretKey, Tiling, Values};
-use ring::stream::random_key;
 use std::ops::Range;
 
 /// Blocks of scalars of all peers that are multiplied at once, 0.9 MB each with the message; few in tests, so

@@ -26,9 +26,9 @@ use crate::leaves::Leaves;
 use crate::{Error, Name, Result};
 use bits::weighted;
 use encrypted::Keys;
+use kernels::stream::{Stream, random_key};
 use net::{Channel, Reading};
 use products::KeptMask;
-use ring::stream::{Stream, random_key};
 use std::collections::{HashMap, VecDeque};
 
 /// Transfers that a piece of a batch takes at most, roughly: bounds messages and memory.

@@ -2,8 +2,8 @@
 
 use crate::Bilinear;
 use crate::group::Group;
-use ring::convolution::{Convolution, unfold};
-use ring::matrix::transposed;
+use kernels::convolution::{Convolution, unfold};
+use kernels::matrix::transposed;
 use std::borrow::Cow;
 use std::ops::Range;
 

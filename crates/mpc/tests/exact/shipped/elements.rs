@@ -6,7 +6,7 @@ use super::streams::Element;
 use crate::model::additive::of_share;
 use crate::model::replicated::of_component;
 use crate::model::{Holders, Shared, Value, World};
-use ring::pack::{pack_low, packed_words};
+use kernels::pack::{pack_low, packed_words};
 use std::collections::{BTreeMap, HashMap};
 use testkit::Random;
 

@@ -45,7 +45,7 @@ fn mine<const N: usize>(elements: &Elements<N>, components: &[usize]) -> Mine {
     let bits = |at: usize| {
         let plane = |i: &usize| {
             let mut plane = vec![0; elements.n.div_ceil(64)];
-            ring::planes::split(&elements.bits[at][*i], 1, &mut plane);
+            kernels::planes::split(&elements.bits[at][*i], 1, &mut plane);
             plane
         };
         Bits::new(1, elements.n, components.iter().map(plane).collect())

@@ -1,8 +1,8 @@
 //! The streams that shipped parties and model expand alike.
 
 use crate::model::{Extent, Key, Range, Slot, Tape};
-use ring::planes::words_of;
-use ring::stream::Stream;
+use kernels::planes::words_of;
+use kernels::stream::Stream;
 use std::collections::HashMap;
 
 /// The stream of a key; the same wherever it is asked for.
@@ -12,7 +12,7 @@ pub fn stream(key: Key) -> Stream {
         Key::Common => [0, 100],
         Key::Dealer(party) => [200, party as u64],
     };
-    Stream::new(&ring::stream::Key::from_words(words), "exact")
+    Stream::new(&kernels::stream::Key::from_words(words), "exact")
 }
 
 /// The ranges that parties took of each stream, expanded. Of those that a dealer shares, whose lengths

@@ -6,8 +6,8 @@ use super::*;
 use crate::bits::bit_at;
 use crate::correlations::kind::Shape;
 use crate::correlations::zeros::Zeros;
-use ring::pack::{pack_low, unpack_low};
-use ring::planes::words_of;
+use kernels::pack::{pack_low, unpack_low};
+use kernels::planes::words_of;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -11,7 +11,7 @@
 //!
 //! ```text
 //! #[global_allocator]
-//! static MEMORY: ring::large_pages::LargePages = ring::large_pages::LargePages;
+//! static MEMORY: kernels::large_pages::LargePages = kernels::large_pages::LargePages;
 //! ```
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -4,15 +4,15 @@
 use crate::buffer::Words;
 use crate::errors::{misuse, raise};
 use ::session::use_threads;
+use kernels::projection::PROJECTIONS;
+use kernels::stream::{Key, Stream};
 use mpc::Bilinear;
 use pyo3::prelude::*;
-use ring::projection::PROJECTIONS;
-use ring::stream::{Key, Stream};
 
 /// The shape of a convolution of images with filters; sizes are height before width. It is checked where
 /// it is used.
 #[pyclass(frozen, module = "tacit._core")]
-pub struct Convolution(ring::convolution::Convolution);
+pub struct Convolution(kernels::convolution::Convolution);
 
 #[pymethods]
 impl Convolution {
@@ -33,7 +33,7 @@ impl Convolution {
         padding: [usize; 2],
         dilation: [usize; 2],
     ) -> Self {
-        Self(ring::convolution::Convolution {
+        Self(kernels::convolution::Convolution {
             batch,
             groups,
             in_channels,
@@ -49,7 +49,7 @@ impl Convolution {
 
 impl Convolution {
     /// The shape, whose sizes fit together.
-    pub fn checked(&self) -> PyResult<ring::convolution::Convolution> {
+    pub fn checked(&self) -> PyResult<kernels::convolution::Convolution> {
         let checked = self.0.validate();
         checked.map_err(|error| misuse(error.to_string()))?;
         Ok(self.0)
@@ -126,11 +126,11 @@ pub fn ring_matmul(
     let mut slices = Words::outputs(&mut out, &read)?;
     let [a, b] = &inputs;
     py.detach(|| {
-        ring::matrix::multiply_batch(
+        kernels::matrix::multiply_batch(
             slices[0],
             batch,
             [m, k, n],
-            ring::matrix::Lies::Straight,
+            kernels::matrix::Lies::Straight,
             &[(a.words(), b.words())],
         )
     });
@@ -155,7 +155,7 @@ pub fn ring_convolution(
     let read = inputs.each_ref().map(Words::addresses);
     let mut slices = Words::outputs(&mut out, &read)?;
     let [x, w] = &inputs;
-    py.detach(|| ring::convolution::convolve(&shape, slices[0], &[(x.words(), w.words())]));
+    py.detach(|| kernels::convolution::convolve(&shape, slices[0], &[(x.words(), w.words())]));
     Ok(())
 }
 
@@ -183,7 +183,7 @@ pub fn ring_projections(
         .flat_map(|part| part.words().chunks_exact(size.max(1)))
         .collect();
     let mut weights = Stream::new(&Key::from_bytes(coin), "random projections");
-    py.detach(|| ring::projection::project(slices[0], &rows, &mut weights));
+    py.detach(|| kernels::projection::project(slices[0], &rows, &mut weights));
     Ok(())
 }
 
@@ -195,6 +195,7 @@ pub fn greatest_magnitude(py: Python<'_>, words: Words) -> u64 {
 
 /// The name of the kernels in use: "portable", "avx2" or "avx512".
 #[pyfunction]
-pub fn kernels() -> String {
-    ring::dispatch::backend().name().to_owned()
+#[pyo3(name = "kernels")]
+pub fn backend() -> String {
+    kernels::dispatch::backend().name().to_owned()
 }

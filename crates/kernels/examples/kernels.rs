@@ -1,18 +1,18 @@
 //! How fast the kernels are on this machine, on one thread or as many as the argument says:
 //!
 //! ```sh
-//! cargo run --release -p tacit-ring --example kernels
-//! cargo run --release -p tacit-ring --example kernels 4
-//! TACIT_KERNELS=avx2 cargo run --release -p tacit-ring --example kernels
+//! cargo run --release -p tacit-kernels --example kernels
+//! cargo run --release -p tacit-kernels --example kernels 4
+//! TACIT_KERNELS=avx2 cargo run --release -p tacit-kernels --example kernels
 //! ```
 //!
 //! Best of several runs. The limits are one vector multiplication a cycle for products (eight words
 //! with AVX-512) and the speed of memory for the rest.
 
-use ring::convolution::{Convolution, convolve};
-use ring::matrix::Lies;
-use ring::stream::{Stream, random_key};
-use ring::{dispatch, matrix, pack, planes};
+use kernels::convolution::{Convolution, convolve};
+use kernels::matrix::Lies;
+use kernels::stream::{Stream, random_key};
+use kernels::{dispatch, matrix, pack, planes};
 use std::time::Instant;
 
 const RUNS: usize = 7;

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! #[global_allocator]
-//! static MEMORY: ring::memory::Watched = ring::memory::Watched;
+//! static MEMORY: kernels::memory::Watched = kernels::memory::Watched;
 //! ```
 
 use std::alloc::{GlobalAlloc, Layout, System};
