@@ -1,6 +1,6 @@
 //! What checks of products need of a protocol ([`crate::checks`]).
 
-use crate::{Bits, Parts, Result, Shift, residues};
+use crate::{Parts, Result, Shift, Tally, residues};
 
 /// What an operation that truncates leaves behind for its check.
 #[derive(Default)]
@@ -20,6 +20,14 @@ pub struct Hold<'a> {
     pub width: usize,
     /// Whose it is.
     pub group: usize,
+}
+
+impl Hold<'_> {
+    /// What all parties must say alike of holds.
+    pub(crate) fn parameters(holds: &[Self]) -> Vec<u64> {
+        let of_one = |hold: &Self| [hold.x[0].len() as u64, hold.width as u64, hold.group as u64];
+        holds.iter().flat_map(of_one).collect()
+    }
 }
 
 /// Residues are those of [`crate::residues`]. Each party has a summand; those of all add up to the residue.
@@ -44,8 +52,8 @@ pub trait Checking {
     /// Residues of products, element by element, of factors that are named by their places.
     fn multiply(&mut self, factors: &[Vec<u64>], pairs: &[[usize; 2]]) -> Result<Vec<Vec<u64>>>;
 
-    /// A bit for each group: whether all its numbers have few enough bits.
-    fn hold(&mut self, holds: &[Hold], groups: usize) -> Result<Bits>;
+    /// A tally of each hold, which is in range if its numbers are; nothing where comparisons are all there is.
+    fn tallies(&mut self, holds: &[Hold]) -> Result<Option<Vec<Tally>>>;
 
     /// A sharing of the sums of the words that each party has.
     fn summed(&mut self, words: Vec<u64>) -> Result<Vec<Vec<u64>>>;

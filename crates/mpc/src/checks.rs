@@ -42,8 +42,11 @@
 use crate::checking::{Checking, Hold};
 use crate::combinations::Weights;
 use crate::residues::{self, PRIME};
-use crate::{Bilinear, Bits, Error, Parts, Protocol, Result, Shift};
+use crate::{Bilinear, Bits, Error, Parts, Protocol, Result, Shift, Tally};
 use std::collections::HashMap;
+
+/// Most tallies that are looked at together: whole words of bits.
+const TOGETHER: usize = 1024;
 
 /// Random combinations of each product.
 const COMBINATIONS: usize = 2;
@@ -103,15 +106,14 @@ pub fn settle<'a>(
         return Err(unavailable(protocol));
     }
     protocol.toss()?;
-    let checking = checking(protocol)?;
     let holds = groups.iter().map(|group| &group.holds[..]);
-    let mut held = checking.hold(&named(tensors, holds), groups.len())?;
+    let mut held = hold(protocol, &named(tensors, holds), groups.len())?;
     let exact = named(tensors, groups.iter().map(|group| &group.exact[..]));
     if !exact.is_empty() {
-        let just_so = hold(protocol, &exact, groups.len())?;
+        let just_so = compare(protocol, &exact, groups.len())?;
         held = protocol.and(&held, &just_so)?;
     }
-    let checking = self::checking(protocol)?;
+    let checking = checking(protocol)?;
     let products: Vec<(usize, &Product)> = groups
         .iter()
         .enumerate()
@@ -388,9 +390,32 @@ fn gathered<'b>(parts: usize, n: usize, bits: impl Iterator<Item = &'b Bits>) ->
     Bits::new(1, n, planes)
 }
 
-/// [`Checking::hold`] by comparisons, all together, for protocols that have nothing better:
-/// −2^(w−2) ≤ x < 2^(w−2).
-pub(crate) fn hold(protocol: &mut dyn Protocol, holds: &[Hold], groups: usize) -> Result<Bits> {
+/// A bit for each group: whether all its numbers have few enough bits.
+fn hold(protocol: &mut dyn Protocol, holds: &[Hold], groups: usize) -> Result<Bits> {
+    let Some(tallies) = checking(protocol)?.tallies(holds)? else {
+        return compare(protocol, holds, groups);
+    };
+    // Sums of several reaches are one's modulo 2^64: each is zero modulo 2^reach where it is so shifted up.
+    let mut of_groups: Vec<Tally> = (0..groups).map(|_| Tally::new(64)).collect();
+    for (tally, hold) in tallies.iter().zip(holds) {
+        for (sum, more) in of_groups[hold.group].sums.iter_mut().zip(tally.sums) {
+            *sum = sum.wrapping_add(more << (64 - tally.reach));
+        }
+    }
+    let mut planes = vec![Vec::with_capacity(kernels::planes::words_of(groups)); protocol.parts()];
+    for some in of_groups.chunks(TOGETHER) {
+        let bits = protocol.in_range(&some.iter().collect::<Vec<_>>())?;
+        // Without the AND of all of them, which is the last.
+        let words = kernels::planes::words_of(some.len());
+        for (plane, part) in planes.iter_mut().zip(bits.parts()) {
+            plane.extend_from_slice(&part[..words]);
+        }
+    }
+    Ok(Bits::new(1, groups, planes))
+}
+
+/// The same by comparisons, all together: −2^(w−2) ≤ x < 2^(w−2).
+fn compare(protocol: &mut dyn Protocol, holds: &[Hold], groups: usize) -> Result<Bits> {
     let n = holds.iter().map(|hold| hold.x[0].len()).sum();
     let bounds = holds
         .iter()

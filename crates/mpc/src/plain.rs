@@ -344,14 +344,15 @@ impl Checking for Plain {
     }
 
     /// As guards have it: from 3·2^(width − 3) on a number is beyond its range.
-    fn hold(&mut self, holds: &[Hold], groups: usize) -> Result<Bits> {
-        let mut outside = vec![0; groups];
-        for hold in holds {
+    fn tallies(&mut self, holds: &[Hold]) -> Result<Option<Vec<Tally>>> {
+        let tally = |hold: &Hold| {
             let end = 3_u64 << (hold.width - 3);
             let beyond = |x: &u64| (*x as i64).unsigned_abs() >= end;
-            outside[hold.group] |= u64::from(hold.x[0].iter().any(beyond));
-        }
-        Ok(plane(&outside, 64, |outside| outside == 0))
+            let mut tally = Tally::new(64);
+            tally.sums[0] = u64::from(hold.x[0].iter().any(beyond));
+            tally
+        };
+        Ok(Some(holds.iter().map(tally).collect()))
     }
 
     fn summed(&mut self, words: Vec<u64>) -> Result<Vec<Vec<u64>>> {

@@ -19,18 +19,33 @@
 //! **What a truncation dropped** two parties have as summands of an integer. More of them have a sharing of it, x −
 //! 2^f·z modulo 2^64, which is lifted.
 //!
-//! **Holding** is by comparisons.
+//! **Holding** is a guard ([`crate::range`]) of x = u + v: random sums of h(h + 1) modulo 2^g, where h is the sum of
+//! the upper g bits of u and of v.
+//! - Of two parties each one has a summand of x, and so one of h, a and c: h(h + 1) = a(a + 1) + c(c + 1) + 2ac. Of a
+//!   dealer's α of party 0, γ of party 1 and [αγ], modulo 2^(g−1), a − α and c − γ are opened, and ac =
+//!   (a − α)(c − γ) + (a − α)γ + (c − γ)α + αγ. **Rounds:** 1, and those of looking. **Bits:** g − 1 from each party.
+//! - More parties open x − r for a dealer's r, whose upper bits it shares, as selections do ([`super::guard`]).
+//!   **Rounds:** 1, and those of looking. **Bits:** 64, from each party to each other one.
+//! - Without a dealer it is by comparisons.
 //!
-//! **Simulation.** A and B are opened under α and β, which their owners alone know; c under r; factors under masks
-//! of their own. Shares of residues are uniform to within 2^−62.
+//! **Simulation.** A and B are opened under α and β, which their owners alone know, a and c alike; c = x + 2^62 + r
+//! under r, as x − r is; factors under masks of their own. Shares of residues are uniform to within 2^−62. Sums stay
+//! with their parties, and are looked at in secret.
 
+use super::guard::Guard;
 use super::{Additive, only};
 use crate::bits::{bit_at, flip};
+use crate::blocks;
 use crate::checking::{Checking, Hold, Kept, of_summands};
-use crate::correlations::drawn::Lifts;
-use crate::correlations::once::Column;
+use crate::correlations::drawn::{CrossWords, GuardColumns, Guards, Lifts};
+use crate::correlations::once::{Column, Hidden, Mask};
+use crate::group::Group;
+use crate::range::{Tally, coins_of, count};
 use crate::residues::{self, PRIME, ROUND};
-use crate::{Bilinear, Bits, Operand, Parts, Result, Shift, Term, checks};
+use crate::{Bilinear, Operand, Parts, Result, Shift, Term};
+use kernels::pack::{pack_low, packed_words, unpack_low};
+use kernels::parallel::Rates;
+use std::sync::{Mutex, PoisonError};
 
 /// Bits of the correlation.
 const WIDE: u32 = 61;
@@ -96,8 +111,18 @@ impl Checking for Additive {
         self.lift(&sharings)
     }
 
-    fn hold(&mut self, holds: &[Hold], groups: usize) -> Result<Bits> {
-        checks::hold(self, holds, groups)
+    fn tallies(&mut self, holds: &[Hold]) -> Result<Option<Vec<Tally>>> {
+        if !self.supply.guards() {
+            return Ok(None);
+        }
+        let parameters = Hold::parameters(holds);
+        self.channel
+            .begin_of("hold to a range", holds.len(), &parameters);
+        if self.channel.parties() == 2 {
+            self.tallies_between_two(holds).map(Some)
+        } else {
+            self.tallies_with_masks(holds).map(Some)
+        }
     }
 
     fn summed(&mut self, words: Vec<u64>) -> Result<Vec<Vec<u64>>> {
@@ -200,6 +225,133 @@ impl Additive {
         Ok(upper.iter().zip(lower).map(whole).collect())
     }
 
+    /// Summands of the sums of each hold, of two parties.
+    fn tallies_between_two(&mut self, holds: &[Hold]) -> Result<Vec<Tally>> {
+        let offset = |below: u32, first: bool| if first { 1 << (below - 1) } else { 0 };
+        let first = self.is_first();
+        let (mut message, mut columns) = (Vec::new(), Vec::with_capacity(holds.len()));
+        for hold in holds {
+            let (x, Guard { below, reach }) = (only(hold.x), looked_at(hold));
+            let bits = reach - 1;
+            let CrossWords { number, product } = self.supply.cross_words(bits, x.len())?;
+            let offset = offset(below, first);
+            let (hidden, [number]) = Mask::hide([number], |[number]| {
+                let mut hidden = vec![0; packed_words(x.len(), bits)];
+                blocks::for_each_packed(
+                    x.len(),
+                    Rates {
+                        outputs: [bits as usize],
+                        inputs: [64, bits as usize],
+                    },
+                    [&mut hidden],
+                    [x, number],
+                    #[inline(always)]
+                    |_, [hidden], [x, number], [words]| {
+                        let words = &mut words[..x.len()];
+                        unpack_low(number, bits, words);
+                        for i in 0..x.len() {
+                            words[i] = (x[i].wrapping_add(offset) >> below).wrapping_sub(words[i]);
+                        }
+                        pack_low(words, bits, hidden);
+                    },
+                );
+                hidden
+            });
+            message.extend(hidden.into_message());
+            columns.push([number, product]);
+        }
+        let peer = 1 - self.channel.party();
+        self.channel.send(peer, message.clone())?;
+        self.0.round()?;
+        let theirs = self.channel.receive(peer, message.len())?;
+        #[cfg(feature = "mutation")]
+        self.show(&theirs);
+        let (mut mine, mut theirs) = (&message[..], &theirs[..]);
+        let mut tallies = Vec::with_capacity(holds.len());
+        for (hold, columns) in holds.iter().zip(columns) {
+            let (x, Guard { below, reach }) = (only(hold.x), looked_at(hold));
+            let (bits, offset) = (reach - 1, offset(below, first));
+            let words = packed_words(x.len(), bits);
+            let (own, opened) = (&mine[..words], &theirs[..words]);
+            (mine, theirs) = (&mine[words..], &theirs[words..]);
+            let coins = self.judging(coins_of(x.len()));
+            let mut tally = Tally::new(reach);
+            let sums = Mutex::new(tally.sums);
+            Column::spend(columns, |[number, product]| {
+                blocks::for_each_packed(
+                    x.len(),
+                    Rates {
+                        outputs: [],
+                        inputs: [
+                            64,
+                            bits as usize,
+                            bits as usize,
+                            bits as usize,
+                            bits as usize,
+                        ],
+                    },
+                    [],
+                    [x, number, product, own, opened],
+                    #[inline(always)]
+                    |at, [], [x, number, product, own, opened], [met, other, one, drawn]| {
+                        let n = x.len();
+                        let (met, other, one) = (&mut met[..n], &mut other[..n], &mut one[..n]);
+                        unpack_low(product, bits, met);
+                        unpack_low(opened, bits, other);
+                        unpack_low(number, bits, one);
+                        for i in 0..n {
+                            met[i] = met[i].wrapping_add(other[i].wrapping_mul(one[i]));
+                        }
+                        if first {
+                            unpack_low(own, bits, one);
+                            for i in 0..n {
+                                met[i] = met[i].wrapping_add(other[i].wrapping_mul(one[i]));
+                            }
+                        }
+                        for i in 0..n {
+                            let known = x[i].wrapping_add(offset) >> below;
+                            let square = known.wrapping_mul(known.wrapping_add(1));
+                            met[i] = square.wrapping_add(met[i] << 1);
+                        }
+                        count(&sums, reach, &coins, at, met, drawn);
+                    },
+                );
+            });
+            tally.sums = sums.into_inner().unwrap_or_else(PoisonError::into_inner);
+            tallies.push(tally);
+        }
+        Ok(tallies)
+    }
+
+    /// [`Self::tallies_between_two`] among more of them.
+    fn tallies_with_masks(&mut self, holds: &[Hold]) -> Result<Vec<Tally>> {
+        let (mut masks, mut columns) = (Vec::new(), Vec::with_capacity(holds.len()));
+        for hold in holds {
+            let Guard { below, reach } = looked_at(hold);
+            let Guards { a, columns: more } =
+                self.supply.guards_of(below, reach, only(hold.x).len())?;
+            masks.push(a);
+            columns.push(more);
+        }
+        let mut hidden = Hidden::none();
+        for (hold, mask) in holds.iter().zip(masks) {
+            let x = only(hold.x);
+            let (more, _) = Mask::hide([mask], |[mask]| {
+                let difference = |(x, mask): (&u64, &u64)| x.wrapping_sub(*mask);
+                x.iter().zip(mask).map(difference).collect()
+            });
+            hidden.join(more);
+        }
+        let opened = self.open(Group::Additive, hidden)?;
+        let mut rest = &opened[..];
+        let counted = |(hold, columns): (&Hold, GuardColumns)| {
+            let (mine, others) = rest.split_at(hold.x[0].len());
+            rest = others;
+            self.counted(looked_at(hold), mine, columns)
+        };
+        Ok(holds.iter().zip(columns).map(counted).collect())
+    }
+
     /// What a truncation of x by `bits` drops: two parties have a summand each, more of them a share each.
     pub(super) fn rest_of(&self, x: &[u64], truncated: &[u64], bits: u32) -> Vec<u64> {
         if self.channel.parties() > 2 {
@@ -210,6 +362,15 @@ impl Additive {
         let less = if self.is_first() { mask } else { 0 };
         let rest = |x: &u64| (x.wrapping_add(offset) & mask).wrapping_sub(less);
         x.iter().map(rest).collect()
+    }
+}
+
+/// What is looked at of the numbers that are held.
+fn looked_at(hold: &Hold) -> Guard {
+    let below = hold.width as u32 - 2;
+    Guard {
+        below,
+        reach: 64 - below,
     }
 }
 

@@ -22,7 +22,7 @@
 //! of the other shares and of what is dealt, as if the correction had gone to any other party.
 
 use super::job::{ENCODED, Job, Origin, SizedColumn};
-use super::kind::{Kind, Shape};
+use super::kind::Shape;
 use super::{CHANNEL, Source};
 use crate::{Error, Name, Result, residues};
 use kernels::pack::{pack_low, packed_words, unpack_low};
@@ -196,10 +196,7 @@ impl Dealer {
     fn deal(&mut self, job: &Job) -> Result<Vec<Vec<u64>>> {
         let (free, derived) = job.columns();
         let mut totals = match job {
-            Job::Batch {
-                kind: kind @ Kind::CrossBits { .. },
-                ..
-            } => {
+            Job::Batch { kind, .. } if kind.is_cross() => {
                 let [left, right] = &mut self.streams[..] else {
                     return Err(Error::misuse("cross products are for two parties"));
                 };

@@ -66,6 +66,18 @@ pub(crate) struct CrossBits {
     pub product: Column,
 }
 
+/// [`Kind::CrossWords`].
+pub(crate) struct CrossWords {
+    pub number: Mask,
+    pub product: Column,
+}
+
+/// [`Kind::Guards`].
+pub(crate) struct Guards {
+    pub a: Mask,
+    pub columns: GuardColumns,
+}
+
 /// [`Kind::Selections`].
 pub(crate) struct Selections {
     pub bit: Mask,
@@ -194,6 +206,25 @@ impl Supply {
         Ok(CrossBits {
             bit: Mask::drawn(bit),
             product: Column::drawn(product),
+        })
+    }
+
+    pub fn cross_words(&mut self, bits: u32, n: usize) -> Result<CrossWords> {
+        let [number, product] = self.take(Kind::CrossWords { bits }, n)?;
+        Ok(CrossWords {
+            number: Mask::drawn(number),
+            product: Column::drawn(product),
+        })
+    }
+
+    pub fn guards_of(&mut self, below: u32, reach: u32, n: usize) -> Result<Guards> {
+        let [a, upper, both] = self.take(Kind::Guards { below, reach }, n)?;
+        Ok(Guards {
+            a: Mask::drawn(a),
+            columns: GuardColumns {
+                upper: Column::drawn(upper),
+                both: Column::drawn(both),
+            },
         })
     }
 

@@ -79,7 +79,11 @@ impl Job {
     pub fn version(&self) -> u32 {
         match self {
             Self::Batch {
-                kind: Kind::GuardedSelections { .. } | Kind::Lifts,
+                kind:
+                    Kind::GuardedSelections { .. }
+                    | Kind::Guards { .. }
+                    | Kind::CrossWords { .. }
+                    | Kind::Lifts,
                 ..
             } => GUARDED,
             _ => VERSION,
@@ -228,6 +232,8 @@ fn encode_kind(kind: Kind) -> (u64, [u64; 2]) {
         Kind::Selections => (8, [0, 0]),
         Kind::GuardedSelections { below, reach } => (9, [below.into(), reach.into()]),
         Kind::Lifts => (10, [0, 0]),
+        Kind::CrossWords { bits } => (11, [bits.into(), 0]),
+        Kind::Guards { below, reach } => (12, [below.into(), reach.into()]),
     }
 }
 
@@ -273,6 +279,16 @@ fn decode_kind(words: &[u64]) -> Option<Kind> {
             }
         }
         10 => Kind::Lifts,
+        11 => Kind::CrossWords {
+            bits: within(1..=63, first)? as u32,
+        },
+        12 => {
+            let below = within(2..=62, first)? as u32;
+            Kind::Guards {
+                below,
+                reach: within(2..=u64::from(64 - below), second)? as u32,
+            }
+        }
         _ => return None,
     })
 }
@@ -383,6 +399,11 @@ mod tests {
             Kind::CrossBits { bits: 1 },
             Kind::Selections,
             Kind::Lifts,
+            Kind::CrossWords { bits: 63 },
+            Kind::Guards {
+                below: 2,
+                reach: 62,
+            },
             guarded(2, 62),
             guarded(22, 10),
             guarded(62, 2),
@@ -434,6 +455,8 @@ mod tests {
             kinds.extend([Kind::Truncations { bits }, Kind::CrossBits { bits }]);
             let (below, reach) = (bits + 1, 63 - bits);
             kinds.push(Kind::GuardedSelections { below, reach });
+            kinds.push(Kind::Guards { below, reach });
+            kinds.push(Kind::CrossWords { bits });
             let (wanted, positions) = (Wanted::Carry, bits as usize + 2);
             kinds.push(Kind::RingWithMonomials { wanted, positions });
         }
@@ -511,7 +534,7 @@ mod tests {
                         0 => state,
                         1 => small % (1 << 28),
                         _ if at == 1 => small % 64 * 64,
-                        _ => small % 10,
+                        _ => small % 13,
                     }
                 })
                 .collect();

@@ -49,10 +49,22 @@ pub enum Kind {
         /// Bits of the product that count, 1 to 61.
         bits: u32,
     },
+    /// Two parties only: a number of party 0, a number of party 1; their product, all modulo 2^bits.
+    CrossWords {
+        /// Bits, 1 to 63.
+        bits: u32,
+    },
     /// A bit β and a ring element a; β as a ring element, βa.
     Selections,
     /// The same; then, of `reach` bits, c = a >> below and c(c + 1), for the guard of what is selected.
     GuardedSelections {
+        /// Bits below those that are looked at, 2 to 62.
+        below: u32,
+        /// Bits that are looked at, 2 to 64 − below.
+        reach: u32,
+    },
+    /// a; of `reach` bits, c = a >> below and c(c + 1), for the guard of what a hides.
+    Guards {
         /// Bits below those that are looked at, 2 to 62.
         below: u32,
         /// Bits that are looked at, 2 to 64 − below.
@@ -82,12 +94,18 @@ impl fmt::Display for Kind {
             }
             Self::Truncations { bits } => write!(f, "truncations by {bits} bits"),
             Self::CrossBits { bits } => write!(f, "products of two parties' bits, of {bits} bits"),
+            Self::CrossWords { bits } => {
+                write!(f, "products of two parties' numbers, of {bits} bits")
+            }
             Self::Selections => write!(f, "selections"),
             Self::GuardedSelections { below, reach } => {
                 write!(
                     f,
                     "selections, guarded by {reach} bits above the lowest {below}"
                 )
+            }
+            Self::Guards { below, reach } => {
+                write!(f, "guards by {reach} bits above the lowest {below}")
             }
             Self::Lifts => write!(f, "words with their residues"),
         }
@@ -144,7 +162,10 @@ impl Kind {
     pub(crate) fn free(self) -> Vec<Shape> {
         match self {
             Self::Triples => vec![Shape::Words(64); 2],
-            Self::Squares | Self::Truncations { .. } | Self::Lifts => vec![Shape::Words(64)],
+            Self::Squares | Self::Truncations { .. } | Self::Guards { .. } | Self::Lifts => {
+                vec![Shape::Words(64)]
+            }
+            Self::CrossWords { bits } => vec![Shape::Packed(bits)],
             Self::BitTriples { rights } => vec![Shape::Planes(1); 1 + rights],
             Self::RingBits | Self::CrossBits { .. } => vec![Shape::Planes(1)],
             Self::RingWithBits { width } => vec![Shape::Words(width as u32)],
@@ -168,10 +189,12 @@ impl Kind {
             }
             Self::Truncations { bits } => vec![Shape::Words(64), Shape::Words(bits)],
             Self::CrossBits { bits } => vec![Shape::Words(bits)],
+            Self::CrossWords { bits } => vec![Shape::Packed(bits)],
             Self::Selections => vec![Shape::Words(64); 2],
             Self::GuardedSelections { reach, .. } => {
                 [[Shape::Words(64); 2], [Shape::Packed(reach); 2]].concat()
             }
+            Self::Guards { reach, .. } => vec![Shape::Packed(reach); 2],
             Self::Lifts => vec![Shape::Residues; 2],
         }
     }
@@ -209,7 +232,12 @@ impl Kind {
         self.columns().into_iter().enumerate().map(join).collect()
     }
 
-    /// The derived columns, loose, from the free ones; of [`Kind::CrossBits`] from both parties' shares.
+    /// Whether its free column is not shared: each of two parties has one of its own.
+    pub(crate) fn is_cross(self) -> bool {
+        matches!(self, Self::CrossBits { .. } | Self::CrossWords { .. })
+    }
+
+    /// The derived columns, loose, from the free ones; of a product of two parties' own from both of these.
     pub(crate) fn derive(self, free: &[Vec<u64>]) -> Vec<Vec<u64>> {
         match self {
             Self::Triples => vec![products(&free[0], &free[1], u64::wrapping_mul)],
@@ -234,15 +262,28 @@ impl Kind {
             Self::CrossBits { .. } => {
                 vec![as_words(&products(&free[0], &free[1], |a, b| a & b))]
             }
+            Self::CrossWords { bits } => {
+                let n = 64 * free[0].len() / bits as usize;
+                let loose = |column: &Vec<u64>| Shape::Packed(bits).loose(column.clone(), n);
+                vec![products(
+                    &loose(&free[0]),
+                    &loose(&free[1]),
+                    u64::wrapping_mul,
+                )]
+            }
             Self::Selections => {
                 let bits = as_words(&free[0]);
                 let chosen = products(&bits, &free[1], u64::wrapping_mul);
                 vec![bits, chosen]
             }
-            Self::GuardedSelections { below, .. } => {
-                let upper: Vec<u64> = free[1].iter().map(|a| a >> below).collect();
+            Self::GuardedSelections { below, reach } => {
+                let guards = Self::Guards { below, reach };
+                [Self::Selections.derive(free), guards.derive(&free[1..])].concat()
+            }
+            Self::Guards { below, .. } => {
+                let upper: Vec<u64> = free[0].iter().map(|a| a >> below).collect();
                 let both = products(&upper, &upper, |c, _| c.wrapping_mul(c.wrapping_add(1)));
-                [Self::Selections.derive(free), vec![upper, both]].concat()
+                vec![upper, both]
             }
             Self::Lifts => vec![
                 free[0].iter().map(|r| residues::of_word(*r)).collect(),

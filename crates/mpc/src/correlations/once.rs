@@ -136,6 +136,16 @@ impl Hidden {
         Self(message(all.iter().map(|hidden| &hidden.0[..]).collect()))
     }
 
+    /// Of nothing yet.
+    pub(crate) fn none() -> Self {
+        Self(Vec::new())
+    }
+
+    /// What others hide, opened together with this.
+    pub(crate) fn join(&mut self, more: Self) {
+        self.0.extend(more.0);
+    }
+
     /// What travels, for those who open.
     pub(crate) fn into_message(self) -> Vec<u64> {
         self.0

@@ -97,6 +97,13 @@ fn check_batches(name: &str, parties: usize, sizes: &[usize]) {
         let guarded = |(below, reach)| Kind::GuardedSelections { below, reach };
         kinds.extend([(2, 62), (22, 10), (62, 2)].map(guarded));
         kinds.push(Kind::Lifts);
+        kinds.push(Kind::Guards {
+            below: 61,
+            reach: 3,
+        });
+        if parties == 2 {
+            kinds.extend([2, 45, 63].map(|bits| Kind::CrossWords { bits }));
+        }
     }
     if parties == 2 {
         kinds.extend([Kind::CrossBits { bits: 16 }, Kind::CrossBits { bits: 61 }]);
@@ -114,7 +121,7 @@ fn check_batches(name: &str, parties: usize, sizes: &[usize]) {
         let totals = totals(job, &shares);
         let (free, derived) = totals.split_at(kind.free().len());
         let mut expected = match kind {
-            Kind::CrossBits { .. } => kind.derive(&[shares[0][0].clone(), shares[1][0].clone()]),
+            kind if kind.is_cross() => kind.derive(&[shares[0][0].clone(), shares[1][0].clone()]),
             _ => kind.derive(free),
         };
         for (column, shape) in expected.iter_mut().zip(kind.derived()) {

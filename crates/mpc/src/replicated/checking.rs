@@ -17,19 +17,14 @@
 
 use super::roles::{MaskWords, field};
 use super::{Replicated, pair};
-use crate::bits::bit_at;
 use crate::blocks;
 use crate::checking::{Checking, Hold, Kept};
 use crate::range::Tally;
 use crate::residues::{self, ROUND};
-use crate::{Bits, Parts, Result, Shift};
+use crate::{Parts, Result, Shift};
 use kernels::pack::{pack_low, packed_words, unpack_low};
 use kernels::parallel::Rates;
-use kernels::planes::words_of;
 use kernels::stream::Reserved;
-
-/// Most tallies that are looked at together.
-const TOGETHER: usize = 1024;
 
 /// What is added to a number so that it is not negative.
 const OFFSET: u64 = (1 << 62) - 1;
@@ -150,11 +145,8 @@ impl Checking for Replicated {
         Ok(pairs.iter().map(product).collect())
     }
 
-    fn hold(&mut self, holds: &[Hold], groups: usize) -> Result<Bits> {
-        let parameters: Vec<u64> = holds
-            .iter()
-            .flat_map(|hold| [hold.x[0].len() as u64, hold.width as u64, hold.group as u64])
-            .collect();
+    fn tallies(&mut self, holds: &[Hold]) -> Result<Option<Vec<Tally>>> {
+        let parameters = Hold::parameters(holds);
         self.channel
             .begin_of("hold to a range", holds.len(), &parameters);
         let mut guards = Vec::with_capacity(holds.len());
@@ -168,28 +160,12 @@ impl Checking for Replicated {
             guards.push((guard, &second[role_1]));
         }
         self.0.round()?;
-        // Sums of several reaches are one's modulo 2^64: each is zero modulo 2^reach where it is so shifted up.
-        let mut tallies: Vec<Tally> = (0..groups).map(|_| Tally::new(64)).collect();
-        for ((mut guard, t), hold) in guards.into_iter().zip(holds) {
+        let mut tallies = Vec::with_capacity(holds.len());
+        for (mut guard, t) in guards {
             guard.middle(self, t)?;
-            let tally = guard.close();
-            for (sum, more) in tallies[hold.group].sums.iter_mut().zip(tally.sums) {
-                *sum = sum.wrapping_add(more << (64 - tally.reach));
-            }
+            tallies.push(guard.close());
         }
-        let mut planes = vec![vec![0; words_of(groups)]; 2];
-        for (at, some) in tallies.chunks(TOGETHER).enumerate() {
-            let looked: Vec<&Tally> = some.iter().collect();
-            // Without the AND of all of them, which is the last.
-            let bits = self.tallies_in_range(&looked)?;
-            for (plane, part) in planes.iter_mut().zip(bits.parts()) {
-                for i in 0..some.len() {
-                    let place = at * TOGETHER + i;
-                    plane[place / 64] |= bit_at(part, i) << (place % 64);
-                }
-            }
-        }
-        Ok(Bits::new(1, groups, planes))
+        Ok(Some(tallies))
     }
 
     fn summed(&mut self, words: Vec<u64>) -> Result<Vec<Vec<u64>>> {

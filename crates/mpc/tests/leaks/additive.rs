@@ -74,8 +74,8 @@ fn ranges(operation: &str, parties: usize) -> (usize, usize) {
         "look at guards" => sum(&[mask, one, one, one, one, one, one, one, one, one, one]),
         "lift to integers" => truncation,
         "multiply residues" => sum(&[product, truncation]),
-        // By comparisons.
-        "hold to a range" => (0, 0),
+        // A number of each, and their product; or r, and c and c(c + 1) of its upper bits.
+        "hold to a range" => truncation,
         other => panic!("no count for {other}"),
     }
 }

@@ -176,17 +176,13 @@ pub const OPERATIONS: [(&str, Operation); 33] = [
         checking.multiply(&[factor], &[[0, 0]]).map(drop)
     }),
     ("hold to a range", |p, inputs| {
-        // By comparisons, where there is a source.
-        if p.correlated().is_some() {
-            return Ok(());
-        }
         let hold = Hold {
             x: &inputs.x.slices(),
             width: 24,
             group: 0,
         };
         let checking = p.checking().expect("there are checks");
-        checking.hold(&[hold], 1).map(drop)
+        checking.tallies(&[hold]).map(drop)
     }),
     ("AND", |p, inputs| p.and(&inputs.bit, &inputs.bit).map(drop)),
     ("sign", |p, inputs| p.sign(&inputs.x.slices(), 64).map(drop)),

@@ -164,7 +164,10 @@ impl Transfer {
                 Ok(vec![plane, product.swap_remove(0).swap_remove(0)])
             }
             Kind::Selections => self.selections(n),
-            Kind::GuardedSelections { .. } | Kind::Lifts => Err(Error::misuse(
+            Kind::GuardedSelections { .. }
+            | Kind::Guards { .. }
+            | Kind::CrossWords { .. }
+            | Kind::Lifts => Err(Error::misuse(
                 "what guarded comparisons take, and checks of three and more parties, is made by a dealer alone: make it \
                  with source \"dealer\", or record the demand with the source that makes it",
             )),
@@ -231,6 +234,8 @@ fn transfers(kind: Kind) -> usize {
         | Kind::CrossBits { .. }
         | Kind::Selections
         | Kind::GuardedSelections { .. }
+        | Kind::Guards { .. }
+        | Kind::CrossWords { .. }
         | Kind::Lifts => 1,
     }
 }
