@@ -44,6 +44,7 @@ class Convolution:
     ) -> None: ...
 
 class Expectation: ...
+class Residues: ...
 
 class Flag:
     @staticmethod
@@ -202,7 +203,7 @@ class Session:
     def is_checked(self) -> bool: ...
     def settle(
         self,
-        tensors: list[list[Words]],
+        tensors: list[tuple[list[Words], Residues | None]],
         claims: list[
             tuple[
                 Flag,

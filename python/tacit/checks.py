@@ -28,7 +28,7 @@ from tacit.buffers import array
 from tacit.errors import MisuseError, printable
 from tacit.flags import Dependencies
 from tacit.modes import is_tracing
-from tacit.storage_cache import Geometry, geometry
+from tacit.storage_cache import Geometry, Storages, geometry
 
 Parts = tuple[torch.Tensor, ...]
 
@@ -75,14 +75,17 @@ class Waiting(NamedTuple):
 
     parts: tuple[torch.Tensor, ...]
     versions: tuple[int | None, ...]
+    #: Where its residues are kept, if it is multiplied again and again.
+    residues: _core.Residues | None
 
 
 class Claims:
     """The claims of one party that are still to be settled."""
 
-    def __init__(self, core: _core.Session, dependencies: Dependencies) -> None:
+    def __init__(self, core: _core.Session, dependencies: Dependencies, storages: Storages) -> None:
         self._core = core
         self._dependencies = dependencies
+        self._storages = storages
         #: Of storages whose numbers have few bits by what made them, how many.
         self._bounds: dict[int, tuple[StorageWeakRef, int]] = {}
         #: Storages that are looked through before freed ones are dropped again.
@@ -118,8 +121,20 @@ class Claims:
         found = self._places.get(key)
         if found is None:
             found = self._places[key] = len(self._waiting)
-            self._waiting.append(Waiting(tuple(parts), tuple(map(_version, parts))))
+            waiting = Waiting(tuple(parts), tuple(map(_version, parts)), self._residues(parts[0]))
+            self._waiting.append(waiting)
             self._elements += parts[0].numel()
+        return found
+
+    def _residues(self, tensor: torch.Tensor) -> _core.Residues | None:
+        """Where the residues of what lasts, such as a weight, are kept until it is written to or freed.
+        Those of a whole storage alone: it may have many parts."""
+        if tensor.nbytes != tensor.untyped_storage().nbytes() or self._storages.name(tensor) is None:
+            return None
+        found: _core.Residues | None = self._storages.derived(_core.Residues, [tensor])
+        if found is None:
+            found = _core.Residues()
+            self._storages.derive(_core.Residues, [tensor], found)
         return found
 
     def bound(self, parts: Parts) -> int:
@@ -147,7 +162,8 @@ class Claims:
         for key in [key for key in self._places if key[0] == storage]:
             place = self._places.pop(key)
             copies = tuple(part.clone() for part in self._waiting[place].parts)
-            self._waiting[place] = Waiting(copies, tuple(map(_version, copies)))
+            versions = tuple(map(_version, copies))
+            self._waiting[place] = Waiting(copies, versions, self._waiting[place].residues)
 
     def settle(self) -> None:
         """Finds out whether all claims hold: their flags say it from then on, in secret. Where that ends by
@@ -169,7 +185,7 @@ class Claims:
     def _settle(self, claims: Sequence[Claim], waiting: Sequence[Waiting]) -> None:
         for each in waiting:
             assert each.versions == tuple(map(_version, each.parts)), "a tensor was written to unseen"
-        tensors = [list(map(array, each.parts)) for each in waiting]
+        tensors = [(list(map(array, each.parts)), each.residues) for each in waiting]
         before = self._core.set_label("checks")
         try:
             self._core.settle(

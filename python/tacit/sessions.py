@@ -81,7 +81,7 @@ class Session:
         self.is_proved = False
         #: Whether it goes side by side with others, so that nothing can be settled.
         self.is_beside = False
-        self.claims = Claims(core, self.dependencies)
+        self.claims = Claims(core, self.dependencies, self.storages)
         #: Whether values can be looked at: under the reference alone.
         self.is_plain = not PROTOCOLS[core.protocol].is_secret
         #: Numbers of secret tensors, in the order in which a program makes them: the same in all parties.

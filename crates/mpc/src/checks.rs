@@ -44,6 +44,7 @@ use crate::combinations::Weights;
 use crate::residues::{self, PRIME};
 use crate::{Bilinear, Bits, Error, Parts, Protocol, Result, Shift, Tally};
 use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
 /// Most tallies that are looked at together: whole words of bits.
 const TOGETHER: usize = 1024;
@@ -93,13 +94,33 @@ pub struct Group<'a> {
     pub exact: Vec<(usize, usize)>,
 }
 
-/// A bit for each group, of one plane: whether all its checks hold.
+/// This party's summands of the residues of a tensor that is multiplied again and again, such as a weight: lifted once.
+#[derive(Default)]
+pub struct Residues(OnceLock<Arc<Vec<u64>>>);
+
+/// [`settle_keeping`], where nothing is kept.
 ///
 /// # Errors
-/// `Misuse` where the protocol has no checks; what the links meet.
+/// As there.
 pub fn settle<'a>(
     protocol: &mut dyn Protocol,
     tensors: &[Parts<'a>],
+    groups: &'a [Group<'a>],
+) -> Result<Bits> {
+    settle_keeping(protocol, tensors, &HashMap::new(), groups)
+}
+
+/// A bit for each group, of one plane: whether all its checks hold.
+///
+/// The residues of those tensors that `kept` names by their places are not computed again. All parties keep the same
+/// ones, and drop them when a tensor changes.
+///
+/// # Errors
+/// `Misuse` where the protocol has no checks, or residues are of another tensor; what the links meet.
+pub fn settle_keeping<'a>(
+    protocol: &mut dyn Protocol,
+    tensors: &[Parts<'a>],
+    kept: &HashMap<usize, Arc<Residues>>,
     groups: &'a [Group<'a>],
 ) -> Result<Bits> {
     if protocol.checking().is_none() {
@@ -125,6 +146,7 @@ pub fn settle<'a>(
     let lifted = Lifted::of(
         checking,
         tensors,
+        kept,
         products.iter().map(|(_, product)| *product),
     )?;
     let sums = combined(checking, &lifted, &products)?;
@@ -167,12 +189,13 @@ fn checking(protocol: &mut dyn Protocol) -> Result<&mut dyn Checking> {
 }
 
 /// Residues of those tensors that products are of.
-struct Lifted(HashMap<usize, Vec<u64>>);
+struct Lifted(HashMap<usize, Arc<Vec<u64>>>);
 
 impl Lifted {
     fn of<'p>(
         checking: &mut dyn Checking,
         tensors: &[Parts],
+        kept: &HashMap<usize, Arc<Residues>>,
         products: impl Iterator<Item = &'p Product<'p>>,
     ) -> Result<Self> {
         let mut places: Vec<usize> = products
@@ -184,10 +207,27 @@ impl Lifted {
             .collect();
         places.sort_unstable();
         places.dedup();
-        let some: Vec<Parts> = places.iter().map(|at| tensors[*at]).collect();
-        Ok(Self(
-            places.into_iter().zip(checking.lift(&some)?).collect(),
-        ))
+        let known = |at: &usize| kept.get(at).and_then(|residues| residues.0.get());
+        let (there, missing): (Vec<usize>, Vec<usize>) =
+            places.into_iter().partition(|at| known(at).is_some());
+        let of_known = there
+            .iter()
+            .filter_map(|at| Some((*at, Arc::clone(known(at)?))));
+        let mut lifted: HashMap<usize, Arc<Vec<u64>>> = of_known.collect();
+        let is_other = |at: &usize| lifted[at].len() != tensors[*at][0].len();
+        if there.iter().any(is_other) {
+            return Err(Error::misuse("residues of another tensor were kept"));
+        }
+        let some: Vec<Parts> = missing.iter().map(|at| tensors[*at]).collect();
+        for (at, residues) in missing.iter().zip(checking.lift(&some)?) {
+            let residues = Arc::new(residues);
+            if let Some(kept) = kept.get(at) {
+                // Whoever else has lifted it meanwhile has the same.
+                let _ = kept.0.set(Arc::clone(&residues));
+            }
+            lifted.insert(*at, residues);
+        }
+        Ok(Self(lifted))
     }
 
     fn at(&self, place: usize) -> &[u64] {

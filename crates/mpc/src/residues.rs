@@ -50,6 +50,13 @@ pub(crate) fn subtract(a: u64, b: u64) -> u64 {
     difference.min(difference.wrapping_add(PRIME))
 }
 
+/// A residue, negated if the bit is 1.
+#[inline(always)]
+pub(crate) fn negated_if(bit: u64, x: u64) -> u64 {
+    let negated = subtract(0, x);
+    x ^ ((x ^ negated) & bit.wrapping_neg())
+}
+
 /// The product of two residues.
 #[inline(always)]
 pub(crate) fn multiply(a: u64, b: u64) -> u64 {

@@ -7,9 +7,11 @@ use crate::local::{Shape, expect_length};
 use crate::operands::length;
 use crate::session::Session;
 use ::session::limits::truncation_of_product;
-use mpc::checks::{Addend, Group, Product, Term, settle};
+use mpc::checks::{Addend, Group, Product, Term, settle_keeping};
 use mpc::{Bilinear, Parts};
 use pyo3::prelude::*;
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// A sum of products: its terms, as places of two tensors and the shape, which is missing where it is element by
 /// element; what was added, as places, and how many elements in a row take the same number; the result's place; how
@@ -24,6 +26,23 @@ struct Checked<'py>(
     Option<Words>,
 );
 
+/// Residues of a tensor that is multiplied again and again, once it was lifted.
+#[pyclass(frozen, module = "tacit._core")]
+#[derive(Default)]
+pub struct Residues(Arc<mpc::checks::Residues>);
+
+#[pymethods]
+impl Residues {
+    /// Of what is to be lifted.
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+}
+
+/// A tensor's components, and where its residues are kept, if they are.
+type Tensor<'py> = (Vec<Words>, Option<PyRef<'py, Residues>>);
+
 /// Places of tensors, with the widths that they are held to.
 type Holds = Vec<(usize, usize)>;
 
@@ -33,8 +52,13 @@ type Claim<'py> = (PyRef<'py, Flag>, Vec<Checked<'py>>, Holds, Holds);
 #[pymethods]
 impl Session {
     /// Finds out, in secret, whether what operators did is right: their flags say it from then on.
-    fn settle(&self, py: Python<'_>, tensors: Vec<Vec<Words>>, claims: Vec<Claim>) -> PyResult<()> {
+    fn settle(&self, py: Python<'_>, tensors: Vec<Tensor>, claims: Vec<Claim>) -> PyResult<()> {
         let mut operation = self.operation();
+        let kept = tensors.iter().enumerate();
+        let kept: HashMap<usize, Arc<mpc::checks::Residues>> = kept
+            .filter_map(|(at, (_, residues))| Some((at, Arc::clone(&residues.as_ref()?.0))))
+            .collect();
+        let tensors: Vec<Vec<Words>> = tensors.into_iter().map(|(words, _)| words).collect();
         let sizes: Vec<usize> = tensors
             .iter()
             .map(|tensor| length("a tensor", tensor))
@@ -52,7 +76,7 @@ impl Session {
             .collect::<Vec<_>>();
         operation.apart(py, |protocol, operands| {
             let tensors: Vec<Parts> = (0..sizes.len()).map(|at| operands.words(at)).collect();
-            let bits = settle(protocol, &tensors, &groups)?;
+            let bits = settle_keeping(protocol, &tensors, &kept, &groups)?;
             for (at, flag) in flags.iter().enumerate() {
                 flag.keep(bits.at(at));
             }

@@ -1,9 +1,8 @@
 //! What checks need ([`crate::checks`]).
 //!
 //! **Lifting** x to integers modulo p = 2^31 − 1, between two parties. As in [`super::truncation`], with s = x0 +
-//! 2^62 − 1, t = x1 and A, B their highest bits, |x| < 2^62 means x = s + t − (A + B − AB)·2^64 − 2^62 + 1. Shares
-//! e0 + e1 = AB mod 2^61 come of the same correlation as a truncation's by 61 bits. As e0 is uniform, e0 + e1 is
-//! AB + 2^61 as integers, unless e0 ≤ AB, which has probability 2^−60: so e0 and e1 − 2^61 add up to AB.
+//! 2^62 − 1, t = x1 and A, B their highest bits, |x| < 2^62 means x = s + t − (A + B − AB)·2^64 − 2^62 + 1. AB
+//! is made of a correlation (α of party 0, β of party 1, αβ modulo p), of which each opens one bit, A ⊕ α and B ⊕ β.
 //! **Rounds:** 1. **Bits:** 1 an element, from each party.
 //!
 //! **More parties** open c = x + 2^62 + r, as for a truncation ([`super::truncation`]), so that x = c − 2^62 − r +
@@ -33,11 +32,11 @@
 //! with their parties, and are looked at in secret.
 
 use super::guard::Guard;
+use super::truncation::highest_bits;
 use super::{Additive, only};
-use crate::bits::{bit_at, flip};
-use crate::blocks;
+use crate::blocks::{self, BLOCK};
 use crate::checking::{Checking, Hold, Kept, of_summands};
-use crate::correlations::drawn::{CrossWords, GuardColumns, Guards, Lifts};
+use crate::correlations::drawn::{CrossResidues, CrossWords, GuardColumns, Guards, Lifts};
 use crate::correlations::once::{Column, Hidden, Mask};
 use crate::group::Group;
 use crate::range::{Tally, coins_of, count};
@@ -45,10 +44,8 @@ use crate::residues::{self, PRIME, ROUND};
 use crate::{Bilinear, Operand, Parts, Result, Shift, Term};
 use kernels::pack::{pack_low, packed_words, unpack_low};
 use kernels::parallel::Rates;
+use kernels::planes::words_of;
 use std::sync::{Mutex, PoisonError};
-
-/// Bits of the correlation.
-const WIDE: u32 = 61;
 
 /// Bits of the lower half of a factor among more than two parties.
 const LOWER: u32 = 16;
@@ -69,12 +66,16 @@ impl Checking for Additive {
 
     fn lift(&mut self, x: &[Parts]) -> Result<Vec<Vec<u64>>> {
         let sizes: Vec<u64> = x.iter().map(|x| x[0].len() as u64).collect();
-        let all: Vec<u64> = x.iter().flat_map(|x| only(x)).copied().collect();
-        self.channel.begin_of("lift to integers", all.len(), &sizes);
-        let lifted = self.lift_words(&all)?;
+        let total = x.iter().map(|x| x[0].len()).sum();
+        self.channel.begin_of("lift to integers", total, &sizes);
+        let x: Vec<&[u64]> = x.iter().map(|x| only(x)).collect();
+        if self.channel.parties() == 2 {
+            return self.lift_between_two(&x);
+        }
+        let lifted = self.lift_with_masks(&x.concat())?;
         let mut rest = &lifted[..];
-        let part = |x: &Parts| {
-            let (mine, others) = rest.split_at(x[0].len());
+        let part = |x: &&[u64]| {
+            let (mine, others) = rest.split_at(x.len());
             rest = others;
             mine.to_vec()
         };
@@ -137,49 +138,39 @@ impl Checking for Additive {
 }
 
 impl Additive {
-    /// As part of the step that is under way.
-    fn lift_words(&mut self, x: &[u64]) -> Result<Vec<u64>> {
+    /// Between two parties, as part of the step that is under way.
+    fn lift_between_two(&mut self, x: &[&[u64]]) -> Result<Vec<Vec<u64>>> {
+        let (first, offset) = (self.is_first(), self.offset_between_two());
+        let (mut message, mut columns) = (Vec::new(), Vec::with_capacity(x.len()));
+        for x in x {
+            let CrossResidues { bit, product } = self.supply.cross_residues(x.len())?;
+            let (hidden, [bit]) = Mask::hide([bit], |[bit]| highest_bits(x, offset, bit));
+            message.extend(hidden.into_message());
+            columns.push([bit, product]);
+        }
+        let peer = 1 - self.channel.party();
+        self.channel.send(peer, message.clone())?;
+        self.0.round()?;
+        let theirs = self.channel.receive(peer, message.len())?;
+        #[cfg(feature = "mutation")]
+        self.show(&theirs);
+        let (mut mine, mut theirs) = (&message[..], &theirs[..]);
+        let lifted = x.iter().zip(columns).map(|(x, columns)| {
+            let words = words_of(x.len());
+            let opened = [&mine[..words], &theirs[..words]];
+            (mine, theirs) = (&mine[words..], &theirs[words..]);
+            Column::spend(columns, |[bit, product]| {
+                integers_of(x, [offset, u64::from(first)], opened, [bit, product])
+            })
+        });
+        Ok(lifted.collect())
+    }
+
+    /// Among more than two parties, as part of the step that is under way.
+    fn lift_with_masks(&mut self, x: &[u64]) -> Result<Vec<u64>> {
         if x.is_empty() {
             return Ok(Vec::new());
         }
-        if self.channel.parties() > 2 {
-            return self.lift_with_masks(x);
-        }
-        let lifting = self.begin_between_two(x, WIDE)?;
-        self.0.round()?;
-        let (first, offset) = (self.is_first(), self.offset_between_two());
-        let peer = 1 - self.channel.party();
-        let theirs = self.channel.receive(peer, lifting.mine.len())?;
-        #[cfg(feature = "mutation")]
-        self.show(&theirs);
-        let mine = &lifting.mine;
-        Ok(Column::spend(
-            [lifting.bit, lifting.product],
-            |[bit, product]| {
-                let each = |i: usize| {
-                    let [own, other, secret] = [mine, &theirs, bit].map(|plane| bit_at(plane, i));
-                    let mut both = flip(flip(product[i], own), other);
-                    both = both.wrapping_add(other.wrapping_mul(flip(secret, own)));
-                    if first {
-                        both = both.wrapping_add(own & other);
-                    }
-                    both &= (1 << WIDE) - 1;
-                    let s = x[i].wrapping_add(offset);
-                    let less = residues::add(residues::of_word(offset), ROUND * (s >> 63));
-                    let mut both = residues::of_word(both);
-                    if !first {
-                        both = residues::subtract(both, residues::power_of_two(WIDE));
-                    }
-                    let known = residues::subtract(residues::of_word(s), less);
-                    residues::add(known, residues::multiply(ROUND, both))
-                };
-                (0..x.len()).map(each).collect()
-            },
-        ))
-    }
-
-    /// [`Self::lift_words`] among more than two parties.
-    fn lift_with_masks(&mut self, x: &[u64]) -> Result<Vec<u64>> {
         let Lifts { r, residue, top } = self.supply.lifts(x.len())?;
         let first = self.is_first();
         let opened = self.open_shifted(x, r)?;
@@ -209,7 +200,10 @@ impl Additive {
             y: Operand::once(&y),
         };
         self.products(&[term], &mut products)?;
-        self.lift_words(&products)
+        if self.channel.parties() == 2 {
+            return Ok(self.lift_between_two(&[&products])?.swap_remove(0));
+        }
+        self.lift_with_masks(&products)
     }
 
     /// Residues of products of residues among more than two parties: each one cuts its share of y in halves.
@@ -363,6 +357,45 @@ impl Additive {
         let rest = |x: &u64| (x.wrapping_add(offset) & mask).wrapping_sub(less);
         x.iter().map(rest).collect()
     }
+}
+
+/// Summands of the integers that two parties' words stand for.
+fn integers_of(
+    x: &[u64],
+    [offset, first]: [u64; 2],
+    opened: [&[u64]; 2],
+    [bit, product]: [&[u64]; 2],
+) -> Vec<u64> {
+    let mut lifted = vec![0; x.len()];
+    let less = residues::of_word(offset);
+    blocks::for_each_packed(
+        x.len(),
+        Rates {
+            outputs: [64],
+            inputs: [64, 64, 1, 1, 1],
+        },
+        [&mut lifted],
+        [x, product, bit, opened[0], opened[1]],
+        #[inline(always)]
+        |_, [out], [x, product, bit, mine, theirs], _: &mut [[u64; BLOCK]; 0]| {
+            let of_words = out.chunks_mut(64).zip(x.chunks(64)).zip(product.chunks(64));
+            for (at, ((out, x), product)) in of_words.enumerate() {
+                let (x, product) = (&x[..out.len()], &product[..out.len()]);
+                for i in 0..out.len() {
+                    let [secret, own, other] = [bit, mine, theirs].map(|plane| plane[at] >> i & 1);
+                    // (α ⊕ own)(β ⊕ other): of αβ, of what this party knows, and of what both know.
+                    let of_product = residues::negated_if(own ^ other, product[i]);
+                    let known = residues::negated_if(own, other & secret);
+                    let both = residues::add(residues::add(of_product, known), first & own & other);
+                    let s = x[i].wrapping_add(offset);
+                    let rounds = residues::subtract(both, s >> 63);
+                    let whole = residues::subtract(residues::of_word(s), less);
+                    out[i] = residues::add(whole, residues::multiply(ROUND, rounds));
+                }
+            }
+        },
+    );
+    lifted
 }
 
 /// What is looked at of the numbers that are held.

@@ -100,15 +100,7 @@ impl Additive {
     pub(super) fn begin_between_two(&mut self, x: &[u64], f: u32) -> Result<BetweenTwo> {
         let CrossBits { bit, product } = self.supply.cross_bits(f, x.len())?;
         let offset = self.offset_between_two();
-        let (hidden, [bit]) = Mask::hide([bit], |[bit]| {
-            let mut highest = bit.to_vec();
-            for (high, x) in highest.iter_mut().zip(x.chunks(64)) {
-                for (i, x) in x.iter().enumerate() {
-                    *high ^= (x.wrapping_add(offset) >> 63) << i;
-                }
-            }
-            highest
-        });
+        let (hidden, [bit]) = Mask::hide([bit], |[bit]| highest_bits(x, offset, bit));
         let peer = 1 - self.channel.party();
         let mine = hidden.into_message();
         self.channel.send(peer, mine.clone())?;
@@ -215,6 +207,17 @@ impl Additive {
         });
         self.open(Group::Additive, hidden)
     }
+}
+
+/// The highest bits of x + offset, under a plane of bits.
+pub(super) fn highest_bits(x: &[u64], offset: u64, mask: &[u64]) -> Vec<u64> {
+    let mut highest = mask.to_vec();
+    for (high, x) in highest.iter_mut().zip(x.chunks(64)) {
+        for (i, x) in x.iter().enumerate() {
+            *high ^= (x.wrapping_add(offset) >> 63) << i;
+        }
+    }
+    highest
 }
 
 /// A truncation under way.

@@ -66,6 +66,12 @@ pub(crate) struct CrossBits {
     pub product: Column,
 }
 
+/// [`Kind::CrossResidues`].
+pub(crate) struct CrossResidues {
+    pub bit: Mask,
+    pub product: Column,
+}
+
 /// [`Kind::CrossWords`].
 pub(crate) struct CrossWords {
     pub number: Mask,
@@ -204,6 +210,14 @@ impl Supply {
     pub fn cross_bits(&mut self, bits: u32, n: usize) -> Result<CrossBits> {
         let [bit, product] = self.take(Kind::CrossBits { bits }, n)?;
         Ok(CrossBits {
+            bit: Mask::drawn(bit),
+            product: Column::drawn(product),
+        })
+    }
+
+    pub fn cross_residues(&mut self, n: usize) -> Result<CrossResidues> {
+        let [bit, product] = self.take(Kind::CrossResidues, n)?;
+        Ok(CrossResidues {
             bit: Mask::drawn(bit),
             product: Column::drawn(product),
         })

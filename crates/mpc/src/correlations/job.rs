@@ -233,6 +233,7 @@ fn encode_kind(kind: Kind) -> (u64, [u64; 2]) {
         Kind::GuardedSelections { below, reach } => (9, [below.into(), reach.into()]),
         Kind::Lifts => (10, [0, 0]),
         Kind::CrossWords { bits } => (11, [bits.into(), 0]),
+        Kind::CrossResidues => (13, [0, 0]),
         Kind::Guards { below, reach } => (12, [below.into(), reach.into()]),
     }
 }
@@ -289,6 +290,7 @@ fn decode_kind(words: &[u64]) -> Option<Kind> {
                 reach: within(2..=u64::from(64 - below), second)? as u32,
             }
         }
+        13 => Kind::CrossResidues,
         _ => return None,
     })
 }
@@ -399,6 +401,7 @@ mod tests {
             Kind::CrossBits { bits: 1 },
             Kind::Selections,
             Kind::Lifts,
+            Kind::CrossResidues,
             Kind::CrossWords { bits: 63 },
             Kind::Guards {
                 below: 2,
@@ -442,6 +445,7 @@ mod tests {
             Kind::Squares,
             Kind::RingBits,
             Kind::Selections,
+            Kind::CrossResidues,
             Kind::Lifts,
         ];
         kinds.extend([1, 2].map(|rights| Kind::BitTriples { rights }));
@@ -534,7 +538,7 @@ mod tests {
                         0 => state,
                         1 => small % (1 << 28),
                         _ if at == 1 => small % 64 * 64,
-                        _ => small % 13,
+                        _ => small % 14,
                     }
                 })
                 .collect();

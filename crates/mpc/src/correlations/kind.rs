@@ -49,6 +49,8 @@ pub enum Kind {
         /// Bits of the product that count, 1 to 61.
         bits: u32,
     },
+    /// Two parties only: a bit of party 0, a bit of party 1; the residue of their product.
+    CrossResidues,
     /// Two parties only: a number of party 0, a number of party 1; their product, all modulo 2^bits.
     CrossWords {
         /// Bits, 1 to 63.
@@ -94,6 +96,7 @@ impl fmt::Display for Kind {
             }
             Self::Truncations { bits } => write!(f, "truncations by {bits} bits"),
             Self::CrossBits { bits } => write!(f, "products of two parties' bits, of {bits} bits"),
+            Self::CrossResidues => write!(f, "products of two parties' bits, as residues"),
             Self::CrossWords { bits } => {
                 write!(f, "products of two parties' numbers, of {bits} bits")
             }
@@ -167,7 +170,9 @@ impl Kind {
             }
             Self::CrossWords { bits } => vec![Shape::Packed(bits)],
             Self::BitTriples { rights } => vec![Shape::Planes(1); 1 + rights],
-            Self::RingBits | Self::CrossBits { .. } => vec![Shape::Planes(1)],
+            Self::RingBits | Self::CrossBits { .. } | Self::CrossResidues => {
+                vec![Shape::Planes(1)]
+            }
             Self::RingWithBits { width } => vec![Shape::Words(width as u32)],
             Self::RingWithMonomials { wanted, positions } => {
                 vec![Shape::Words(Leaves::new(wanted, positions).width() as u32)]
@@ -189,6 +194,7 @@ impl Kind {
             }
             Self::Truncations { bits } => vec![Shape::Words(64), Shape::Words(bits)],
             Self::CrossBits { bits } => vec![Shape::Words(bits)],
+            Self::CrossResidues => vec![Shape::Residues],
             Self::CrossWords { bits } => vec![Shape::Packed(bits)],
             Self::Selections => vec![Shape::Words(64); 2],
             Self::GuardedSelections { reach, .. } => {
@@ -234,7 +240,10 @@ impl Kind {
 
     /// Whether its free column is not shared: each of two parties has one of its own.
     pub(crate) fn is_cross(self) -> bool {
-        matches!(self, Self::CrossBits { .. } | Self::CrossWords { .. })
+        matches!(
+            self,
+            Self::CrossBits { .. } | Self::CrossResidues | Self::CrossWords { .. }
+        )
     }
 
     /// The derived columns, loose, from the free ones; of a product of two parties' own from both of these.
@@ -259,7 +268,7 @@ impl Kind {
                 free[0].iter().map(|r| r >> bits).collect(),
                 free[0].iter().map(|r| r >> 63).collect(),
             ],
-            Self::CrossBits { .. } => {
+            Self::CrossBits { .. } | Self::CrossResidues => {
                 vec![as_words(&products(&free[0], &free[1], |a, b| a & b))]
             }
             Self::CrossWords { bits } => {

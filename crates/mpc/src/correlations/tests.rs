@@ -107,6 +107,7 @@ fn check_batches(name: &str, parties: usize, sizes: &[usize]) {
     }
     if parties == 2 {
         kinds.extend([Kind::CrossBits { bits: 16 }, Kind::CrossBits { bits: 61 }]);
+        kinds.push(Kind::CrossResidues);
     }
     let jobs: Vec<Job> = kinds
         .iter()

@@ -23,7 +23,7 @@ use super::Source;
 use super::job::{Job, Origin};
 use super::kind::{Kind, as_words};
 use crate::leaves::Leaves;
-use crate::{Error, Name, Result};
+use crate::{Error, Name, Result, residues};
 use bits::weighted;
 use encrypted::Keys;
 use kernels::stream::{Stream, random_key};
@@ -163,6 +163,14 @@ impl Transfer {
                 let mut product = self.include(1, &[&plane], &[&[&column]], &[bits], 1)?;
                 Ok(vec![plane, product.swap_remove(0).swap_remove(0)])
             }
+            Kind::CrossResidues => {
+                let mut columns = self.batch(Kind::CrossBits { bits: WIDE }, n)?;
+                let is_first = self.channel.party() == 0;
+                for share in &mut columns[1] {
+                    *share = residue_of_product(*share & ((1 << WIDE) - 1), is_first);
+                }
+                Ok(columns)
+            }
             Kind::Selections => self.selections(n),
             Kind::GuardedSelections { .. }
             | Kind::Guards { .. }
@@ -223,6 +231,20 @@ impl Source for Transfer {
     }
 }
 
+/// Bits of a product of two bits that is to be a residue.
+const WIDE: u32 = 61;
+
+/// This party's summand of the residue of a product of two bits, of its share e modulo 2^61. The two shares e0 and e1
+/// add up to the product and 2^61, unless e0 is no greater than the product: as it is uniform, with probability 2^−60.
+fn residue_of_product(share: u64, is_first: bool) -> u64 {
+    let less = if is_first {
+        0
+    } else {
+        residues::power_of_two(WIDE)
+    };
+    residues::subtract(residues::of_word(share), less)
+}
+
 /// Transfers of one correlation, roughly.
 fn transfers(kind: Kind) -> usize {
     match kind {
@@ -232,6 +254,7 @@ fn transfers(kind: Kind) -> usize {
         Kind::BitTriples { .. }
         | Kind::RingBits
         | Kind::CrossBits { .. }
+        | Kind::CrossResidues
         | Kind::Selections
         | Kind::GuardedSelections { .. }
         | Kind::Guards { .. }
