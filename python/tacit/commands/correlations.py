@@ -16,7 +16,7 @@ REMEDY = "record it anew by `tacit run --record`, or copy it again"
 
 def add(commands: Any) -> None:
     correlations = commands.add_parser("correlations", help="make correlations ahead of a session")
-    actions = correlations.add_subparsers(title="commands", required=True)
+    actions = correlations.add_subparsers(title="commands", required=True, metavar="COMMAND")
     parser = actions.add_parser(
         "make",
         help="make this party's file of correlations, together with the other parties",

@@ -8,7 +8,6 @@ name/variant.
 import json
 from dataclasses import asdict, dataclass
 from functools import cache
-from importlib.resources import files
 
 
 @dataclass(frozen=True)
@@ -51,4 +50,7 @@ def gradient_coverage() -> Coverage:
 
 
 def _read(name: str) -> Coverage:
+    # Every command imports this module, and only `tacit operators` reads.
+    from importlib.resources import files
+
     return Coverage(**json.loads(files("tacit.commands").joinpath(name).read_text(encoding="utf-8")))
