@@ -720,6 +720,56 @@ def test_mistakes_are_one_message(arguments: list[str], expected: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["dmeo"], "invalid choice: 'dmeo'"),
+        (["federated", "serv"], "did you mean serve?"),
+        (
+            ["demo", "--prtocol", "additive"],
+            "unrecognized arguments: --prtocol additive; did you mean --protocol?",
+        ),
+        (["demo", "--sampels=3"], "did you mean --samples?"),
+        (["demo", "--protocol", "aditive"], "did you mean additive?"),
+        (["dealer", "--confg", "x"], "required: --config; did you mean --config?"),
+        (["riscv", "try", "x.elf", "--secrets", "x"], "did you mean --secret?"),
+        (["--verson", "dealer", "--config", "x"], "did you mean --version?"),
+    ],
+)
+def test_what_is_mistyped_names_the_nearest(
+    arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert expected in said
+    assert said.count("did you mean") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        # An abbreviation is no mistake, nor is an option of a program.
+        ["demo", "--proto", "additive", "--samples", "none"],
+        ["run", "--party", "0", "program.py", "--", "--confg"],
+        ["demo", "--xyzzy"],
+        ["xyzzy"],
+    ],
+)
+def test_what_is_like_nothing_names_nothing(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(arguments)
+    assert "did you mean" not in capsys.readouterr().err
+
+
+def test_shared_options_are_written_in_one_place() -> None:
+    shared = "--json", "--threads", "--protocol", "--checked", "--streams"
+    for path in Path(options.__file__).parent.glob("*.py"):
+        if path.name != "options.py":
+            assert not [name for name in shared if f'"{name}"' in path.read_text()], path.name
+
+
 @pytest.mark.parametrize("command", [["federated", "demo"], ["demo"], ["bench", "--only", "relu_1e6"]])
 def test_a_report_that_cannot_be_written_is_refused_before_anything_runs(
     command: list[str], tmp_path: Path

@@ -3,7 +3,6 @@
 What a command needs is imported where it runs: those that only make files or deal do not load PyTorch.
 """
 
-import argparse
 import signal
 import sys
 import threading
@@ -14,6 +13,7 @@ from typing import Any, NoReturn
 import tacit
 from tacit.commands import COMMANDS
 from tacit.commands.options import check_report
+from tacit.commands.parser import Parser
 from tacit.commands.telling import tell_of_usage
 from tacit.errors import TacitError, Terminated
 
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; 1 after an error of tacit's own, which is printed as one message; 130 or 143 after a
     signal that asks it to end."""
     try:
-        parsed = _parser().parse_args(arguments)
+        parsed = command_line().parse_args(arguments)
     except SystemExit as end:
         if end.code == USAGE:
             tell_of_usage(sys.argv[1:] if arguments is None else arguments)
@@ -66,13 +66,16 @@ def _terminate(*_: Any) -> NoReturn:
     raise Terminated
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def command_line() -> Parser:
+    """The parser of all commands."""
+    parser = Parser(
         prog="tacit",
         description="Compute together on data that nobody shows: secure multi-party computation.",
     )
     parser.add_argument("--version", action="version", version=f"tacit {tacit.__version__}")
-    commands = parser.add_subparsers(title="commands", required=True)
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in COMMANDS:
         command.add(commands)
+    # Completion is made of it.
+    parser.set_defaults(whole=parser)
     return parser

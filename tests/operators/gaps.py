@@ -2,9 +2,11 @@
 that neither a gap nor a new operator goes unnoticed. What is refused, and what it says, is written by
 tests/operators/survey.py."""
 
-from tacit.commands.operator_coverage import PARTLY, REFUSED
+from tacit.commands.coverage import operator_coverage
 
 __all__ = ["ELSEWHERE", "NO_INPUT", "PARTLY", "REFUSED", "UNDEFINED"]
+
+PARTLY, REFUSED = operator_coverage().partly, operator_coverage().refused
 
 #: No tensor goes in, so there is nothing to be secret.
 NO_INPUT = {

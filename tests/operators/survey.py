@@ -1,9 +1,8 @@
 """A program: runs PyTorch's operator database on the reference and writes what came out, which are the list
-of what works (python/tacit/commands/operator_coverage.py) and the page made of it (docs/operators.md).
+of what works (python/tacit/commands/operator_coverage.json) and the page made of it (docs/operators.md).
 Nothing is written if anything is wrong."""
 
 import argparse
-import json
 import re
 import sys
 import warnings
@@ -13,15 +12,12 @@ import gaps
 import harness
 
 import tacit
-from tacit.commands import operator_coverage
-from tacit.commands import operators as command
+from tacit.commands import operators
+from tacit.commands.coverage import Coverage, operator_coverage
 
 ROOT = Path(__file__).resolve().parents[2]
 
-HEAD = '''"""What of PyTorch's operator database works on secret tensors, written by tests/operators/survey.py
-and held against a run by the tests: each operator that takes a float32 tensor, by name and variant."""
-
-'''
+FILE = ROOT / "python" / "tacit" / "commands" / "operator_coverage.json"
 
 
 class Verdict:
@@ -69,20 +65,6 @@ def survey(keys: list[str]) -> tuple[dict[str, Verdict], list[str]]:
     return verdicts, [wrong for verdict in verdicts.values() for wrong in verdict.wrong]
 
 
-def written(whole: list[str], partly: dict[str, str], refused: dict[str, str]) -> str:
-    """The module of that contents."""
-    lines = ["#: All forms that the database has work.", "WHOLE: tuple[str, ...] = ("]
-    lines += [f"    {json.dumps(key)}," for key in sorted(whole)]
-    for about, name, reasons in (
-        ("Some forms work; the others say this.", "PARTLY", partly),
-        ("No form works; all say this.", "REFUSED", refused),
-    ):
-        closing = ")" if name == "PARTLY" else "}"
-        lines += [closing, "", f"#: {about}", f"{name}: dict[str, str] = {{"]
-        lines += [f"    {json.dumps(key)}: {json.dumps(reason)}," for key, reason in sorted(reasons.items())]
-    return HEAD + "\n".join([*lines, "}"]) + "\n"
-
-
 def main() -> int:
     """1 if anything is wrong, which is printed."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -94,7 +76,8 @@ def main() -> int:
     if wrong:
         print("\n".join(wrong))
         return 1
-    partly, refused = dict(operator_coverage.PARTLY), dict(operator_coverage.REFUSED)
+    before = operator_coverage()
+    partly, refused = dict(before.partly), dict(before.refused)
     for key, verdict in verdicts.items():
         partly.pop(key, None)
         refused.pop(key, None)
@@ -103,11 +86,9 @@ def main() -> int:
     partly = {key: reason for key, reason in partly.items() if key in keys}
     refused = {key: reason for key, reason in refused.items() if key in keys}
     whole = [key for key in keys if key not in partly and key not in refused]
-    place = ROOT / "python" / "tacit" / "commands" / "operator_coverage.py"
-    place.write_text(written(whole, partly, refused))
-    for name, value in (("WHOLE", tuple(sorted(whole))), ("PARTLY", partly), ("REFUSED", refused)):
-        setattr(operator_coverage, name, value)
-    (ROOT / "docs" / "operators.md").write_text(command.page())
+    FILE.write_text(Coverage([], whole, partly, refused).to_json())
+    operator_coverage.cache_clear()
+    (ROOT / "docs" / "operators.md").write_text(operators.page())
     print(f"{len(whole)} wholly, {len(partly)} partly, {len(refused)} refused, of {len(keys)}")
     return 0
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import tacit
-from tacit.commands import operator_coverage, operators
+from tacit.commands import coverage, operators
 
 OPERATORS = [f"{name}/{variant}" if variant else name for name, variant in harness.operators()]
 
@@ -165,9 +165,17 @@ def test_operator_by_additive_sharing(key: str) -> None:
 def test_the_lists_name_operators_that_exist() -> None:
     # A release of PyTorch may lack some; the one in the lock file has them all.
     lists = gaps.NO_INPUT | gaps.ELSEWHERE | set(ON_SHARES)
-    lists |= {*operator_coverage.WHOLE, *operator_coverage.PARTLY, *operator_coverage.REFUSED}
+    lists |= set(coverage.operator_coverage().names)
     assert lists <= set(OPERATORS), f"with PyTorch {torch.__version__}: {sorted(lists - set(OPERATORS))}"
     assert set(OPERATORS) <= lists, "tests/operators/survey.py finds out of which kind they are"
+
+
+def test_the_lists_are_as_the_surveys_write_them() -> None:
+    folder = Path(coverage.__file__).parent
+    for name in ("operator_coverage", "gradient_coverage"):
+        found = getattr(coverage, name)()
+        assert found.whole and found.partly and found.refused  # noqa: PT018
+        assert (folder / f"{name}.json").read_text() == found.to_json(), f"{name}: run its survey"
 
 
 def test_the_page_of_operators_is_what_the_lists_say(capsys: pytest.CaptureFixture[str]) -> None:

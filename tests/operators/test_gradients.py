@@ -4,7 +4,9 @@ in the list of gaps and says so."""
 import gradients
 import pytest
 
-from tacit.commands import gradient_coverage as coverage
+from tacit.commands.coverage import gradient_coverage
+
+COVERAGE = gradient_coverage()
 
 #: What training is made of, on shares too and not only on the reference.
 ON_SHARES = [
@@ -36,10 +38,10 @@ ON_SHARES = [
 def check(key: str, protocol: str, parties: int, source: str | None = None) -> None:
     """Holds an operator's gradients against the lists."""
     verdict = gradients.verdict(key, protocol, parties, source)
-    assert verdict.is_empty == (key in coverage.NONE)
+    assert verdict.is_empty == (key in COVERAGE.none)
     assert not verdict.wrong, verdict.wrong[0]
-    refused = coverage.PARTLY.get(key, coverage.REFUSED.get(key))
-    assert bool(verdict.right) == (key in coverage.WHOLE or key in coverage.PARTLY)
+    refused = COVERAGE.partly.get(key, COVERAGE.refused.get(key))
+    assert bool(verdict.right) == (key in COVERAGE.whole or key in COVERAGE.partly)
     if refused is None:
         assert not verdict.refusals, verdict.refusals[0]
     else:
@@ -57,18 +59,18 @@ def test_gradient_on_shares(key: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("key", sorted({*coverage.WHOLE, *coverage.PARTLY} - set(ON_SHARES)))
+@pytest.mark.parametrize("key", sorted({*COVERAGE.whole, *COVERAGE.partly} - set(ON_SHARES)))
 def test_every_other_gradient_on_shares(key: str) -> None:
     check(key, "replicated", 3)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("key", sorted({*coverage.WHOLE, *coverage.PARTLY}))
+@pytest.mark.parametrize("key", sorted({*COVERAGE.whole, *COVERAGE.partly}))
 def test_gradient_by_additive_sharing(key: str) -> None:
     """Long: four hundred sessions with a dealer."""
     check(key, "additive", 2, "dealer")
 
 
 def test_the_lists_name_every_operator_once() -> None:
-    listed = [*coverage.NONE, *coverage.WHOLE, *coverage.PARTLY, *coverage.REFUSED]
+    listed = [*COVERAGE.none, *COVERAGE.whole, *COVERAGE.partly, *COVERAGE.refused]
     assert sorted(listed) == sorted(gradients.KEYS)

@@ -6,12 +6,14 @@ from tacit.commands import (
     check,
     compare,
     compile,  # noqa: A004
+    completion,
     correlations,
     cost,
     dealer,
     demo,
     doctor,
     federated,
+    init,
     inspect,
     operators,
     riscv,
@@ -22,6 +24,7 @@ from tacit.commands import (
 #: In the order in which ``tacit --help`` shows them.
 COMMANDS = (
     demo,
+    init,
     check,
     compare,
     cost,
@@ -37,4 +40,5 @@ COMMANDS = (
     doctor,
     operators,
     certificates,
+    completion,
 )

@@ -1,15 +1,15 @@
 """``tacit bench``: what the protocols cost."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.bench.settings import SETTINGS, SETTINGS_OF_PROGRAMS, Setting
 from tacit.commands.options import (
+    add_json,
     add_setting,
+    add_threads,
     chosen_setting,
     output,
-    positive,
     print_threat_model,
     write_json,
 )
@@ -44,10 +44,8 @@ def add(commands: Any) -> None:
         help="measure compiled programs in the place of operators, of two parties and of three; without "
         "psi_loops_1000, which is measured where it is named",
     )
-    parser.add_argument(
-        "--threads", type=positive, metavar="N", help="threads of each party; cores / parties if not given"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report there as JSON")
+    add_threads(parser, "threads of each party; cores / parties if not given")
+    add_json(parser)
     parser.set_defaults(command=run)
 
 

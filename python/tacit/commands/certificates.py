@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from tacit import _core
-from tacit.commands.options import MOST_PARTIES, party, positive
+from tacit.commands.options import MOST_PARTIES, add_out, party, positive
 from tacit.errors import MisuseError
 
 
@@ -19,7 +19,7 @@ def add(commands: Any) -> None:
     whose.add_argument("--party", type=party, metavar="I", help="for this one, counted from 0")
     whose.add_argument("--parties", type=positive, metavar="N", help="for so many, each their own")
     parser.add_argument("--dealer", action="store_true", help="for the dealer, alone or with --parties")
-    parser.add_argument("--out", required=True, metavar="DIR", help="where they are written")
+    add_out(parser)
     parser.set_defaults(command=run)
 
 

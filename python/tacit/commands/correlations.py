@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit import _core, checksums
-from tacit.commands.options import add_streams, party, positive
+from tacit.commands.options import add_member, add_streams, add_threads, positive
 from tacit.errors import MisuseError, SetupError, cause
 from tacit.providers import LIVE
 
@@ -16,17 +16,14 @@ REMEDY = "record it anew by `tacit run --record`, or copy it again"
 
 def add(commands: Any) -> None:
     correlations = commands.add_parser("correlations", help="make correlations ahead of a session")
-    actions = correlations.add_subparsers(title="commands", required=True)
+    actions = correlations.add_subparsers(title="commands", required=True, metavar="COMMAND")
     parser = actions.add_parser(
         "make",
         help="make this party's file of correlations, together with the other parties",
         description="Every party runs this at the same time; with a dealer, `tacit dealer` runs too. "
         'Sessions whose parties.toml says source = "file" then need no other source.',
     )
-    parser.add_argument("--config", required=True, metavar="parties.toml", help="who takes part, and where")
-    parser.add_argument(
-        "--party", required=True, type=party, metavar="I", help="which of them this is, from 0"
-    )
+    add_member(parser)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--demand", type=Path, metavar="FILE", help="what `tacit run --record FILE` wrote")
     what.add_argument(
@@ -56,7 +53,7 @@ def add(commands: Any) -> None:
         "--out", required=True, type=Path, metavar="FILE", help="a new file, sealed by the key"
     )
     parser.add_argument("--source", choices=LIVE, help="instead of the configuration's")
-    parser.add_argument("--threads", type=positive, metavar="N", help="all cores if not given")
+    add_threads(parser)
     parser.set_defaults(command=make)
 
 

@@ -7,17 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from tacit import _core
-from tacit.commands.options import positive
+from tacit.commands.options import add_config, add_threads
 
 
 def add(commands: Any) -> None:
     parser = commands.add_parser(
         "dealer", help="make correlations for parties on other machines, until they have finished"
     )
-    parser.add_argument("--config", required=True, metavar="parties.toml", help="who takes part, and where")
-    parser.add_argument(
-        "--threads", type=positive, metavar="N", help="of this process; all cores if not given"
-    )
+    add_config(parser)
+    add_threads(parser)
     parser.set_defaults(command=run)
 
 

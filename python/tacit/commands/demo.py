@@ -1,10 +1,10 @@
 """``tacit demo``: a model and images of handwritten digits, privately."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from tacit.commands.options import (
+    add_json,
     add_setting,
     chosen_setting,
     output,
@@ -17,7 +17,7 @@ from tacit.commands.options import (
 def add(commands: Any) -> None:
     parser = commands.add_parser("demo", help="classify handwritten digits privately, on this machine")
     add_setting(parser)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcome there as JSON")
+    add_json(parser)
     parser.add_argument(
         "--samples", type=positive, metavar="N", help="classify only the first N held-out images"
     )

@@ -2,10 +2,9 @@
 
 import argparse
 import sys
-from pathlib import Path
 from typing import Any
 
-from tacit.commands.options import party, whole, write_json
+from tacit.commands.options import add_config, add_json, party, whole, write_json
 from tacit.errors import MisuseError
 
 
@@ -16,12 +15,7 @@ def add(commands: Any) -> None:
         description="Examines versions, the configuration, certificates and keys; and as one of the members, "
         "whether it can listen, who of the others is there, and whether clocks and settings agree.",
     )
-    parser.add_argument(
-        "--config",
-        required=True,
-        metavar="parties.toml",
-        help="who takes part, and where; or a federation's file, federation.toml",
-    )
+    add_config(parser, besides="; or a federation's file, federation.toml")
     member = parser.add_mutually_exclusive_group()
     member.add_argument("--party", type=party, metavar="I", help="which of them this is, from 0")
     member.add_argument("--dealer", action="store_true", help="this is the dealer")
@@ -30,7 +24,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--wait", type=float, default=3.0, metavar="S", help="look for the others so many seconds (3)"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the checks there as JSON")
+    add_json(parser)
     parser.set_defaults(command=run)
 
 

@@ -10,6 +10,6 @@ COMMANDS = (federated_demo, federated_experiment, federated_certificates, federa
 
 def add(commands: Any) -> None:
     parser = commands.add_parser("federated", help="federated learning whose updates nobody sees")
-    inner = parser.add_subparsers(title="commands", required=True)
+    inner = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in COMMANDS:
         command.add(inner)

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from tacit import _core
-from tacit.commands.options import positive
+from tacit.commands.options import add_out, positive
 from tacit.errors import MisuseError
 
 #: Of a federation.
@@ -22,7 +22,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--client", type=int, metavar="I", help="for this client, counted from 0")
     parser.add_argument("--servers", type=positive, metavar="3", help="for all servers")
     parser.add_argument("--clients", type=positive, metavar="N", help="for so many clients")
-    parser.add_argument("--out", required=True, metavar="DIR", help="where they are written")
+    add_out(parser)
     parser.set_defaults(command=run)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.commands.federated_certificates import MOST_CLIENTS
-from tacit.commands.options import output, positive, write_json
+from tacit.commands.options import add_json, output, positive, write_json
 from tacit.errors import MisuseError
 
 
@@ -31,7 +31,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--delta", type=float, metavar="D", help="δ of the privacy account (1e-5), with --noise"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcome there as JSON")
+    add_json(parser)
     parser.set_defaults(command=run)
 
 

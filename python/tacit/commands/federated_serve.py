@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.commands.options import check_writable, positive
+from tacit.commands.options import add_config, add_threads, check_writable, positive
 from tacit.errors import MisuseError, PeerError, SetupError, cause
 
 if TYPE_CHECKING:
@@ -21,9 +21,7 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "serve", help="be one of the three servers", description="Is one of the servers of a federation."
     )
-    parser.add_argument(
-        "--config", required=True, metavar="federation.toml", help="who takes part, and where"
-    )
+    add_config(parser, "federation.toml")
     parser.add_argument(
         "--server", required=True, type=int, metavar="I", help="which of them this is, from 0"
     )
@@ -51,9 +49,7 @@ def add(commands: Any) -> None:
         "where it is "
         "there already, go on from it, and from the round that it says",
     )
-    parser.add_argument(
-        "--threads", type=positive, metavar="N", help="of this process; all cores if not given"
-    )
+    add_threads(parser)
     parser.set_defaults(command=run)
 
 

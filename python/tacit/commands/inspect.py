@@ -1,10 +1,9 @@
 """``tacit inspect``: what a compiled program is."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from tacit.commands.options import add_setting, chosen_setting, write_json
+from tacit.commands.options import add_json, add_program, add_setting, chosen_setting, write_json
 from tacit.providers import consumes
 
 
@@ -15,8 +14,8 @@ def add(commands: Any) -> None:
         description="Shows each step of a program with its scale, the width of its comparisons and why that "
         "is safe; rounds and bytes, as the meter of a run on zeros counts them; and what becomes public.",
     )
-    parser.add_argument("program", type=Path, metavar="FILE.tacit")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write it there as JSON")
+    add_program(parser)
+    add_json(parser)
     parser.add_argument("--no-cost", action="store_true", help="leave out rounds and bytes, which take a run")
     add_setting(parser)
     parser.set_defaults(command=run)

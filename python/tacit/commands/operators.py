@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.atomic_write import write
-from tacit.commands import gradient_coverage, operator_coverage
+from tacit.commands.coverage import Coverage, gradient_coverage, operator_coverage
 from tacit.commands.options import output
 
 INTRODUCTION = """\
@@ -51,31 +51,27 @@ def run(parsed: argparse.Namespace) -> None:
 def rows(word: str = "") -> Iterator[tuple[str, str, str, str]]:
     """Name, whether it works, whether its gradient does, and what refusals say (of the gradient where the
     operator itself works), for all operators with that in their name."""
-    for key in sorted([*operator_coverage.WHOLE, *operator_coverage.PARTLY, *operator_coverage.REFUSED]):
+    forward, gradient = operator_coverage(), gradient_coverage()
+    reasons = forward.partly, forward.refused, gradient.partly, gradient.refused
+    for key in forward.names:
         if word in key:
-            forward, gradient = _works(operator_coverage, key), _works(gradient_coverage, key)
-            reasons = (
-                operator_coverage.PARTLY,
-                operator_coverage.REFUSED,
-                gradient_coverage.PARTLY,
-                gradient_coverage.REFUSED,
-            )
-            yield key, forward, gradient, next((each[key] for each in reasons if key in each), "")
+            reason = next((each[key] for each in reasons if key in each), "")
+            yield key, _works(forward, key), _works(gradient, key), reason
 
 
-def _works(lists: Any, key: str) -> str:
+def _works(found: Coverage, key: str) -> str:
     """Nothing where an operator has no gradient."""
-    kinds = {"yes": lists.WHOLE, "partly": lists.PARTLY, "no": lists.REFUSED}
+    kinds = {"yes": found.whole, "partly": found.partly, "no": found.refused}
     return next((answer for answer, names in kinds.items() if key in names), "")
 
 
 def counted() -> str:
     """How many there are of each, in two sentences."""
-    return f"Of {_numbers(operator_coverage)} Of {_numbers(gradient_coverage, 'gradients')}"
+    return f"Of {_numbers(operator_coverage())} Of {_numbers(gradient_coverage(), 'gradients')}"
 
 
-def _numbers(lists: Any, what: str = "operators") -> str:
-    whole, partly, refused = len(lists.WHOLE), len(lists.PARTLY), len(lists.REFUSED)
+def _numbers(found: Coverage, what: str = "operators") -> str:
+    whole, partly, refused = len(found.whole), len(found.partly), len(found.refused)
     total = whole + partly + refused
     return f"{total} {what} {whole} work in every form, {partly} in part, {refused} are refused by name."
 

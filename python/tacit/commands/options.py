@@ -1,4 +1,4 @@
-"""Options and results that several commands have."""
+"""Options and results that several commands share: each option is written here once."""
 
 import argparse
 import json
@@ -53,6 +53,43 @@ def chosen_setting(parsed: argparse.Namespace) -> Setting:
     return setting
 
 
+def add_config(command: argparse.ArgumentParser, file: str = "parties.toml", besides: str = "") -> None:
+    """Adds the configuration, which says who takes part."""
+    command.add_argument("--config", required=True, metavar=file, help=f"who takes part, and where{besides}")
+
+
+def add_member(command: argparse.ArgumentParser) -> None:
+    """Adds the configuration, and which of its parties this is."""
+    add_config(command)
+    command.add_argument(
+        "--party", required=True, type=party, metavar="I", help="which of them this is, from 0"
+    )
+
+
+def add_threads(
+    command: argparse.ArgumentParser, what: str = "threads of this process; all cores if not given"
+) -> None:
+    """Adds how many threads kernels use."""
+    command.add_argument("--threads", type=positive, metavar="N", help=what)
+
+
+def add_json(command: argparse.ArgumentParser) -> None:
+    """Adds where a command writes its report; :func:`check_report` and :func:`write_json` go with it."""
+    command.add_argument("--json", type=Path, metavar="FILE", help="write the report there as JSON")
+
+
+def add_out(command: argparse.ArgumentParser) -> None:
+    """Adds the folder of keys and certificates."""
+    command.add_argument("--out", required=True, metavar="DIR", help="where they are written")
+
+
+def add_program(command: argparse.ArgumentParser) -> None:
+    """Adds the compiled program that a command is about."""
+    command.add_argument(
+        "program", type=Path, metavar="FILE.tacit", help="a compiled program, as tacit compile wrote it"
+    )
+
+
 def add_subject(command: argparse.ArgumentParser) -> None:
     """Adds what a command of a rehearsal is about, and where it writes what it finds."""
     command.add_argument(
@@ -61,11 +98,16 @@ def add_subject(command: argparse.ArgumentParser) -> None:
         help="a function without arguments that returns (module, example inputs), or is itself what every "
         "party runs, such as model.py:build",
     )
-    command.add_argument("--json", type=Path, metavar="FILE", help="write what was found there as JSON")
+    add_json(command)
 
 
-def add_checked(command: argparse.ArgumentParser, besides: str = "") -> None:
-    """Adds whether what is computed is checked; ``tacit.checked`` says what that is."""
+def add_checked(command: argparse.ArgumentParser, *, has_config: bool = False) -> None:
+    """Adds whether what is computed is checked; ``tacit.checked`` says what that is.
+
+    Args:
+        has_config: whether the command reads parties.toml, which can say it too.
+    """
+    besides = "; `checked = true` in parties.toml says so too" if has_config else ""
     command.add_argument(
         "--checked",
         action="store_true",

@@ -10,6 +10,6 @@ COMMANDS = (riscv_cc, riscv_try, riscv_run, riscv_cost)
 
 def add(commands: Any) -> None:
     parser = commands.add_parser("riscv", help="run compiled programs on secret data")
-    inner = parser.add_subparsers(title="commands", required=True)
+    inner = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in COMMANDS:
         command.add(inner)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.commands.options import positive
+from tacit.commands.options import add_json, positive
 from tacit.commands.riscv_files import bytes_of, fixed_point, numbers, type_of, zeros
 from tacit.errors import DeviationError, MisuseError, RangeError, StoppedError
 
@@ -100,7 +100,7 @@ def add_job(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit", type=positive, metavar="N", help="instructions at most (a thousand million)"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report there as JSON")
+    add_json(parser)
 
 
 @dataclass(frozen=True)

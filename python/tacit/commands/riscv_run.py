@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 import tacit
-from tacit.commands.options import add_checked, check_report, output, party, positive, write_json
+from tacit.commands.options import add_checked, add_member, add_threads, check_report, output, write_json
 from tacit.commands.riscv_job import add_job, job, show
 from tacit.commands.telling import tell
 from tacit.errors import MisuseError, RangeError, SetupError
@@ -18,15 +18,10 @@ def add(commands: Any) -> None:
         description="Takes part in a session that runs a compiled program, or calls a function of it. All "
         "parties say the same; files of secrets are read by their owners alone.",
     )
-    parser.add_argument("--config", required=True, metavar="parties.toml", help="who takes part, and where")
-    parser.add_argument(
-        "--party", required=True, type=party, metavar="I", help="which of them this is, from 0"
-    )
-    parser.add_argument(
-        "--threads", type=positive, metavar="N", help="of this process's kernels; all cores if not given"
-    )
+    add_member(parser)
+    add_threads(parser)
     add_job(parser)
-    add_checked(parser, "; `checked = true` in parties.toml says so too")
+    add_checked(parser, has_config=True)
     parser.set_defaults(command=run, tells=True)
 
 

@@ -11,20 +11,15 @@ import tacit
 from tacit.atomic_write import cannot_write, write
 from tacit.commands import run_program
 from tacit.commands.correlations import to_bytes
-from tacit.commands.options import add_checked, party, positive
+from tacit.commands.options import add_checked, add_member, add_threads
 from tacit.commands.telling import WHILE_STARTING, tell
 from tacit.errors import MisuseError, cause
 
 
 def add(commands: Any) -> None:
     parser = commands.add_parser("run", help="take part in a session with parties on other machines")
-    parser.add_argument("--config", required=True, metavar="parties.toml", help="who takes part, and where")
-    parser.add_argument(
-        "--party", required=True, type=party, metavar="I", help="which of them this is, from 0"
-    )
-    parser.add_argument(
-        "--threads", type=positive, metavar="N", help="of this process's kernels; all cores if not given"
-    )
+    add_member(parser)
+    add_threads(parser)
     parser.add_argument(
         "--record",
         type=Path,
@@ -34,7 +29,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help="write there, as a page, what took time, bytes and rounds"
     )
-    add_checked(parser, "; `checked = true` in parties.toml says so too")
+    add_checked(parser, has_config=True)
     parser.add_argument(
         "program", help="the Python program that every party runs, or a compiled one (FILE.tacit)"
     )

@@ -7,6 +7,8 @@ from typing import Any
 
 from tacit.commands.options import (
     add_checked,
+    add_json,
+    add_program,
     add_setting,
     add_streams,
     chosen_setting,
@@ -24,7 +26,7 @@ def add(commands: Any) -> None:
         description="Runs a compiled program, and the model before compilation, with all parties on this "
         "machine, and holds both against plain PyTorch.",
     )
-    parser.add_argument("program", type=Path, metavar="FILE.tacit")
+    add_program(parser)
     parser.add_argument(
         "--weights", type=Path, required=True, metavar="FILE", help="as tacit compile wrote them"
     )
@@ -39,7 +41,7 @@ def add(commands: Any) -> None:
     )
     add_streams(parser)
     add_checked(parser)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report there as JSON")
+    add_json(parser)
     add_setting(parser)
     parser.set_defaults(command=run)
 
