@@ -386,7 +386,10 @@ MISTAKES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
         lambda p, a: p.call("mean", ["a", 5], secret={"a": (0, a)}),
         r"in mean: 8 bytes at 0x[0-9a-f]+ are outside the program's memory",
     ),
-    "too long": (lambda p, _: p.call("fibonacci", [40], limit=1000), "the limit of 1000 instructions is reached"),
+    "too long": (
+        lambda p, _: p.call("fibonacci", [40], limit=1000),
+        "the limit of 1000 instructions is reached",
+    ),
     "no function": (lambda p, _: p.call("variance"), "no function variance in the program"),
     "no array": (lambda p, _: p.call("mean", ["b"]), "no array is called 'b'; there are none"),
     "fractions": (

@@ -81,7 +81,7 @@ def test_what_is_no_result_is_refused() -> None:
         for result, message in (
             (
                 "all",
-                r"mean returned an address of the array x .* give the result's type, as in all:f64 for a float",
+                r"mean returned an address of the array x .* give the result's type, as in all:f64",
             ),
             (("all", "f32"), "mean did not return an f32: give the type that the result has in the program"),
             (("all", "f16"), "result: no type is called 'f16'; known are u8"),
