@@ -222,7 +222,7 @@ def test_why_a_program_stops_is_told_as_it_is() -> None:
         given = {"a": (0, np.array([1e10]) if tacit.session().party == 0 else None)}
         tacit.riscv.load(ELF).call("mean", ["a", 1], secret=given)
 
-    with pytest.raises(MisuseError, match="no number of fixed point") as misuse:
+    with pytest.raises(MisuseError, match="does not fit fixed point") as misuse:
         tacit.launch(beyond, protocol="plain", parties=2)
     assert told(misuse.value, 0)[0] == "its program raised MisuseError; see its own output"
 
