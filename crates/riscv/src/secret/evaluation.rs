@@ -331,8 +331,8 @@ impl Set {
                     Some(word) => Word::Public(word),
                     None => {
                         return refuse(
-                            "a public number that is to be kept among secret floats is none that has a fixed point: \
-                             keep it below 2^30",
+                            "a public number kept among secret floats does not fit fixed point: keep it \
+                             below 2^30",
                         );
                     }
                 },
