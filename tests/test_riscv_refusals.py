@@ -53,13 +53,13 @@ REFUSED: dict[str, tuple[Said, str | tuple[str, str]]] = {
         sums("--arg", "digits"),
         r" in \w+ \(.*\), called from .*printf .*, from main \(sums\.c:47\): what is printed is secret: ",
     ),
-    "no output": (sums("--output", "more=all"), "did not write the output more: have it open and write"),
+    "no output": (sums("--output", "more=all"), "did not write the output more: write a file of this name"),
     "too few instructions": (
         sums("--limit", 100),
-        r" in .*: 100 instructions were carried out, .*\(--limit\)",
+        r" in .*: the limit of 100 instructions is reached: .*\(--limit\)",
     ),
     "receiver": (sums("--output", "total=9"), "receiver 9 does not exist: the parties are 0 to 2"),
-    "function": (sums("--open-branch", "none"), "there is no function none in the program: do not have it"),
+    "function": (sums("--open-branch", "none"), "there is no function none in the program: keep it"),
     "type at one": (sums(at=0, kind="u64"), hashes("options")),
     "public length at one": (sums("--public", "z=x.txt", at=2), hashes("options")),
     "public length at all but one": (sums("--public", "y2=y.bin", at=0), hashes("options")),
@@ -222,7 +222,7 @@ def test_why_a_program_stops_is_told_as_it_is() -> None:
         given = {"a": (0, np.array([1e10]) if tacit.session().party == 0 else None)}
         tacit.riscv.load(ELF).call("mean", ["a", 1], secret=given)
 
-    with pytest.raises(MisuseError, match="no number of fixed point") as misuse:
+    with pytest.raises(MisuseError, match="does not fit fixed point") as misuse:
         tacit.launch(beyond, protocol="plain", parties=2)
     assert told(misuse.value, 0)[0] == "its program raised MisuseError; see its own output"
 

@@ -81,9 +81,9 @@ def test_what_is_no_result_is_refused() -> None:
         for result, message in (
             (
                 "all",
-                r"mean left an address of the array x .* say the result's type, as in all:f64 for a float",
+                r"mean returned an address of the array x .* give the result's type, as in all:f64",
             ),
-            (("all", "f32"), "mean returned no f32: say the type that it has in the program"),
+            (("all", "f32"), "mean did not return an f32: give the type that the result has in the program"),
             (("all", "f16"), "result: no type is called 'f16'; known are u8"),
         ):
             with pytest.raises(MisuseError, match=message):
@@ -114,7 +114,7 @@ def test_the_command_says_types(tmp_path: Path) -> None:
     for wrong, message in (
         (["--result", "all:f65"], "'all:f65' is not of the form --result all|PARTY|none[:TYPE]"),
         (["--arg", "half:f64"], "--arg half:f64: 'half' is no number"),
-        (["--result", "all"], "straight left an address of the array x"),
+        (["--result", "all"], "straight returned an address of the array x"),
     ):
         ended = command(*told, *wrong)
         assert ended.returncode == 1
@@ -127,5 +127,5 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     secret = [each for name in "ab" for each in ("--secret", f"{name}=0:u64:{tmp_path}/a.txt")]
     ended = command("riscv", "try", PROGRAMS / "psi.elf", *secret, "--output", "nothing=all", "--parties", 2)
     assert ended.returncode == 1
-    assert "is outside of the program's memory: check pointers that may be NULL" in ended.stderr
+    assert "is outside the program's memory: check pointers for NULL" in ended.stderr
     assert "; files that it did not find: common" in ended.stderr

@@ -14,6 +14,8 @@ RETIRED = {
     r"\bhow manieth\b": "an index",
     r"\bwanted no more\b": "no longer needed",
     r"\bwork(s|ed)? out\b": "compute",
+    r"\b(Add|Subtract|Multiply|Divide|Remainder|Shift\w*|Rotate\w*)Half\b": "the ISA's AddW and so on",
+    r"\b(Load|Add)Upper\b": "Lui or Auipc",
 }
 
 #: Files that are read.

@@ -13,6 +13,7 @@
 //! | `errors` | exceptions by blame |
 
 mod beginning;
+mod benchmark_programs;
 mod buffer;
 mod certificates;
 mod checks;

@@ -1,14 +1,15 @@
 //! Compiled programs in a session.
 
+use crate::benchmark_programs;
 use crate::errors::raise;
 use crate::flags::Flag;
 use crate::session::Session;
 use ::riscv::Signs;
-use ::riscv::arrays::{Array, Content};
-use ::riscv::calls::{Argument, Call, Kind, Returned, call};
-use ::riscv::execution::{Opened, Options, Waited};
-use ::riscv::real::Range;
-use ::riscv::runs::{Output, Run, run};
+use ::riscv::host::arrays::{Array, Content};
+use ::riscv::host::calls::{Argument, Call, Kind, Returned, call};
+use ::riscv::host::execution::{Opened, Options, Waited};
+use ::riscv::host::runs::{Output, Run, run};
+use ::riscv::numbers::fixed_point::Range;
 use ::riscv::secret::evaluation::{Fate, Learned};
 use mpc::{Error, Recipient, SharedFlag};
 use pyo3::prelude::*;
@@ -34,25 +35,25 @@ impl Program {
 /// The files that programs are compiled with: name and text of each.
 #[pyfunction]
 pub fn riscv_runtime() -> Vec<(&'static str, &'static str)> {
-    let sources = ::riscv::runtime::SOURCES.iter();
+    let sources = ::riscv::host::runtime::SOURCES.iter();
     sources.map(|source| (source.name, source.text)).collect()
 }
 
 /// By what people tell two programs, or what is said of them, from each other.
 #[pyfunction]
 pub fn riscv_digest(content: &[u8]) -> String {
-    ::riscv::program::digest(content)
+    ::riscv::elf::program::digest(content)
 }
 
 /// The programs that are measured: name and ELF file of each.
 #[pyfunction]
 pub fn riscv_measured() -> Vec<(&'static str, &'static [u8])> {
-    ::riscv::measured::PROGRAMS.to_vec()
+    benchmark_programs::PROGRAMS.to_vec()
 }
 
-/// An array of a program: one of `public` (its bytes), `shares` (this party's components) or `owner`, whose
-/// values are there at the owner alone. Shares of floats have so many fraction bits. What is secret lies between two
-/// numbers, where all have said that.
+/// An array of a program: one of `public` (its bytes), `shares` (this party's components) or
+/// `owner`, whose values are there at the owner alone. Shares of floats have so many fraction bits.
+/// What is secret lies between two numbers, where all have said that.
 #[pyclass(frozen, module = "tacit._core")]
 pub struct Given {
     inner: Array,
@@ -107,15 +108,18 @@ type Becomes = (bool, Option<usize>);
 /// What was opened: what it is, to whom, and how many values.
 type Shown = (String, Option<usize>, u64);
 
-/// Of an output: its values, or this party's shares, the fraction bits of these, and flags that they depend on.
+/// Of an output: its values, or this party's shares, the fraction bits of these, and flags that
+/// they depend on.
 type Had = (Option<Vec<u64>>, Option<Vec<Vec<u64>>>, u8, Vec<Flag>);
 
-/// What a function returns: to whom it is opened, whether it is a float ("f") or an integer without sign or with one
-/// ("u", "i"), and its bytes; of an integer that nobody has said anything of the kind is empty.
+/// What a function returns: to whom it is opened, whether it is a float ("f") or an integer without
+/// sign or with one ("u", "i"), and its bytes; of an integer that nobody has said anything of the
+/// kind is empty.
 type Returns = (Option<usize>, String, u8);
 
-/// What is learned: the result or status, outputs, instructions, what was printed, what was opened, for what messages
-/// were waited, in seconds, and what left its range of what this party was to learn.
+/// What is learned: the result or status, outputs, instructions, what was printed, what was opened,
+/// for what messages were waited, in seconds, and what left its range of what this party was to
+/// learn.
 type Told = (
     Option<u64>,
     Vec<Had>,
@@ -126,14 +130,15 @@ type Told = (
     Vec<String>,
 );
 
-/// Functions whose branches are opened, objects that are oblivious, instructions at most, whether it goes on where
-/// secrets stop it, and whether it is checked.
+/// Functions whose branches are opened, objects that are oblivious, instructions at most, whether
+/// it goes on where secrets stop it, and whether it is checked.
 type Said = (Vec<String>, Vec<String>, u64, bool, bool);
 
 #[pymethods]
 impl Session {
-    /// Calls a function of a program. An argument is "address" or "count" with an array's place, "number" with
-    /// a number, or "float" with what a register holds of one. Who learns: None for all, or a party.
+    /// Calls a function of a program. An argument is "address" or "count" with an array's place,
+    /// "number" with a number, or "float" with what a register holds of one. Who learns: None for
+    /// all, or a party.
     #[expect(clippy::too_many_arguments, reason = "as Python calls it")]
     fn call(
         &self,
@@ -181,8 +186,8 @@ impl Session {
         ))
     }
 
-    /// Runs a whole program with its arguments, of which the first is its name. An output has a name, the bytes
-    /// of an element, whether these are floats, and what becomes of it.
+    /// Runs a whole program with its arguments, of which the first is its name. An output has a
+    /// name, the bytes of an element, whether these are floats, and what becomes of it.
     fn run_program(
         &self,
         py: Python<'_>,

@@ -4,7 +4,7 @@
 //! With `--bare` there is no system: the programs have machine mode, and end by the word `tohost`. With `--signature`,
 //! what they left of results goes to `FILE.signature` beside each.
 
-use riscv::bare::Bare;
+use riscv::host::bare_metal::Bare;
 use riscv::system::{Answer, System, start};
 use riscv::{Fault, Machine, Plain, Program, Stop};
 

@@ -1,24 +1,25 @@
-//! Why a program stops before its end. Each cause says its remedy, and nothing of any secret.
+//! Why a program stops before its end. Each message names the remedy and reveals no secret.
 
-use crate::real::Range;
+use crate::numbers::fixed_point::Range;
 use thiserror::Error;
 
-/// A cause. What is said of an address or of a number is public.
+/// A cause. The addresses and numbers that it names are public.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the messages document it")]
 pub enum Fault {
-    #[error("the file is no program: {0}")]
+    #[error("not a program for this machine: {0}")]
     NoProgram(String),
     #[error(
-        "the program is linked at run time, and what it would be linked with is not here: compile it with -static"
+        "the program needs shared libraries, which this machine does not have: compile it with \
+         -static"
     )]
     Dynamic,
     #[error(
-        "the program wants {wanted} bytes of memory, and it may have {most}: declare and ask for less, or give it a \
-         part of its data at a time"
+        "the program needs {wanted} bytes of memory and may use {most}: declare or allocate less, \
+         or pass its data in parts"
     )]
     TooLarge { wanted: u64, most: u64 },
-    #[error("{wanted} {what}, and {most} are the most: use fewer at a time")]
+    #[error("{wanted} {what}, and at most {most} are allowed: use fewer at a time")]
     TooMany {
         what: &'static str,
         wanted: u64,
@@ -27,193 +28,202 @@ pub enum Fault {
     #[error("{}", no_instruction(*.0))]
     Unknown(u32),
     #[error(
-        "there are no instructions at {0:#x}: a pointer to a function is none, or a return address was overwritten; \
-         look at what was called last"
+        "no code at {0:#x}: an invalid function pointer or a corrupted return address; check the \
+         last call"
     )]
     NoCode(u64),
     #[error(
-        "{} outside of the program's memory: check pointers that may be NULL, and that indices and lengths are those of \
-         the arrays",
+        "{} outside the program's memory: check pointers for NULL, and indices and lengths for the \
+         bounds of their arrays",
         bytes_at(*bytes, *address)
     )]
     Unmapped { address: u64, bytes: u64 },
     #[error(
-        "{address:#x} is in memory that may only be read: write to a variable that is not const, and to a copy of a \
-         text in quotes"
+        "{address:#x} is read-only memory: write to a variable that is not const, or to a copy of \
+         a string literal"
     )]
     ReadOnly { address: u64 },
     #[error(
-        "{bytes} bytes at {address:#x} are not aligned, as atomic instructions want them: give the variable its \
-         natural alignment, and have it in no packed struct"
+        "{bytes} bytes at {address:#x} are misaligned for an atomic instruction: give the variable \
+         its natural alignment, outside packed structs"
     )]
     Misaligned { address: u64, bytes: u64 },
     #[error(
-        "the stack is full: it has {0} bytes; bound the recursion, and have large arrays static or from malloc"
+        "the stack of {0} bytes is full: bound the recursion, and make large arrays static or \
+         allocate them by malloc"
     )]
     StackFull(u64),
     #[error(
-        "system call {0} is none that this machine has: a program reads and writes its files, prints, and asks for \
-         memory; take out what asks for more"
+        "system call {0} is not supported: a program may read and write its files, print, and \
+         allocate memory; remove what needs more"
     )]
     UnknownCall(u64),
     #[error(
-        "control register {0:#x} is none that a program has here: it has those of floats, of vectors, and counters; \
-         take out what asks for others"
+        "control register {0:#x} is not supported: a program has those of floats and vectors, and \
+         counters; remove what needs others"
     )]
     UnknownControl(u32),
     #[error(
-        "{0} instructions were carried out, and more are not allowed: raise the limit (--limit), the same at all \
-         parties, or look for a loop without an end"
+        "the limit of {0} instructions is reached: raise it (--limit) at all parties alike, or \
+         look for an endless loop"
     )]
     Limit(u64),
     #[error(
-        "a breakpoint, as a failed assertion or undefined behaviour ends with: look at what this line takes for given"
+        "a breakpoint, which ends failed assertions and undefined behaviour: check what this line \
+         assumes"
     )]
     Breakpoint,
     #[error(
-        "a branch depends on a secret and its sides do not meet again in the function: bound the loop by a public \
-         number, or select one of two values"
+        "a branch depends on a secret and its sides do not meet again in the function: bound the \
+         loop by a public number, or select one of two values"
     )]
     SecretBranch,
     #[error(
-        "a loop ends by a secret: bound the loop by a public number, or select one of two values"
+        "a loop's exit depends on a secret: bound the loop by a public number, or select one of \
+         two values"
     )]
     SecretLoop,
     #[error(
         "branches on secrets are nested more than {0} deep: bound the recursion by a public number"
     )]
     Nested(usize),
-    #[error("the system is asked if a secret says so: ask it before the branch, or after it")]
+    #[error("a system call under a branch on a secret: make it before the branch, or after it")]
     CallOnSide,
     #[error(
-        "a branch is to be opened if a secret says so: open the branch around it too, or none of both"
+        "a branch is to be opened under a branch on a secret: open the outer branch too, or neither"
     )]
     OpeningOnSide,
     #[error(
-        "{cause}; this is on a side of the branch at {branch:#x}, which depends on a secret: both sides are carried out, and what each does must be possible"
+        "{cause}; this is on one side of the branch at {branch:#x}, which depends on a secret: \
+         both sides are executed, so both must be valid"
     )]
     OnSide { branch: u64, cause: Box<Fault> },
-    #[error("a jump goes to a secret address: call functions by their names")]
+    #[error("a jump to a secret address: call functions by name")]
     SecretJump,
     #[error(
-        "memory is read or written at a secret address: mark the table that it is in as oblivious and count from its \
-         beginning, or go over all places and select"
+        "memory is accessed at a secret address: mark the table as oblivious and index it from its \
+         beginning, or read all its places and select"
     )]
     SecretAddress,
     #[error(
-        "memory is read or written at a secret address in an object of {0} places, and {1} are gone over at most: use a smaller table, or several"
+        "memory is accessed at a secret address in an object of {0} places, and at most {1} can be \
+         scanned: use a smaller table, or several"
     )]
     Places(u64, u64),
     #[error(
-        "an argument of a system call is secret: pass what is public, such as the most that it can be, or open it by \
-         tacit_reveal"
+        "an argument of a system call is secret: pass a public value, such as its maximum, or open \
+         it by tacit_reveal"
     )]
     SecretArgument,
     #[error(
-        "vectors have no elements of such a kind: 8 to 64 bits, floats 32 or 64, said by vsetvli before, and after a branch on a secret anew"
+        "vectors cannot have elements of this kind: set 8 to 64 bits, or floats of 32 or 64, by \
+         vsetvli first, and again after a branch on a secret"
     )]
     VectorKind,
-    #[error(
-        "a vector has registers behind the last one: use one whose number, with all that its group has, is below 32"
-    )]
+    #[error("a group of vector registers ends after v31: use a lower register number")]
     VectorRegisters,
-    #[error(
-        "how many elements vectors have depends on a secret: bound the loop by a public number"
-    )]
+    #[error("the vector length depends on a secret: bound the loop by a public number")]
     SecretLength,
-    #[error("an element of a vector is taken from a secret place: go over all of them, and select")]
+    #[error("a vector element is taken from a secret index: read all elements and select")]
     SecretElement,
-    #[error(
-        "{0} is no rounding mode: those of floats are 0 to 4; set the control register frm to one of these before"
-    )]
+    #[error("{0} is not a rounding mode: set the control register frm to one of 0 to 4 first")]
     Rounding(u8),
     #[error(
-        "the value for a control register is secret, and it says how everything after it is done: choose it by \
-         what is public"
+        "the value for a control register is secret, and would decide how later instructions \
+         behave: choose it by public values"
     )]
     SecretControl,
     #[error(
-        "flags of floats are read that a secret decided: clear them after the branch on it, or do not read them"
+        "floating-point flags that depend on a secret are read: clear them after the branch on it, \
+         or do not read them"
     )]
     SecretFlags,
     #[error(
-        "something is computed of the bits of a secret float, or a float of secret bits: use numbers, and convert them"
+        "the bits of a secret float are used as an integer, or secret bits as a float: use \
+         numbers, and convert them"
     )]
     SecretBits,
     #[error(
-        "a public number that meets a secret float is none that has a fixed point: keep it below 2^30, and off 0 where it divides"
+        "a public number that meets a secret float does not fit fixed point: keep it below 2^30, \
+         and away from 0 where it divides"
     )]
     NotFixed,
     #[error(
-        "a secret float of a known range, of up to 2^{0} in magnitude, meets one of which nobody has said a range, and \
-         such numbers are less than 2^30: say the range of that one too, by --range NAME=LEAST..MOST where it is given, \
-         or by tacit_real_range"
+        "a secret float of a known range, of up to 2^{0} in magnitude, meets one without a range, \
+         and such numbers must be below 2^30: give that one a range too, by --range \
+         NAME=LEAST..MOST for an input, or by tacit_real_range"
     )]
     Wide(i32),
     #[error(
-        "a secret float of a known range, of up to 2^{0} in magnitude, is divided by one that may be 0 as far as its range \
-         says, and what is so divided is less than 2^30: say that the divisor is not 0, as in tacit_real_range(x, 1, 1000)"
+        "a secret float of a known range, of up to 2^{0} in magnitude, is divided by one that may \
+         be 0 within its range, and such a dividend must be below 2^30: state that the divisor is \
+         not 0, as in tacit_real_range(x, 1, 1000)"
     )]
     Divisor(i32),
     #[error(
-        "a secret float of up to 2^{0} in magnitude is to become an integer, and there are none beyond 64 bits: divide \
-         it before, or say by tacit_real_range that it is less"
+        "a secret float of up to 2^{0} in magnitude is to become an integer, and integers have at \
+         most 64 bits: divide it first, or state a smaller range by tacit_real_range"
     )]
     Beyond(i32),
     #[error(
-        "tacit_real_range says that a number is from {0} to {1}, and it is not: say a wider range, of two numbers in \
-         their order"
+        "tacit_real_range says that a number is from {0} to {1}, and it is not: give a wider \
+         range, the lower bound first"
     )]
     NotBetween(String, String),
     #[error(
-        "what is printed is secret: write it to a file that is an --output, or open it by tacit_reveal"
+        "what is printed is secret: write it to a file that is an --output, or open it by \
+         tacit_reveal"
     )]
     SecretPrinted,
-    #[error("the program ends with a secret status: write it to a file that is an --output")]
+    #[error("the exit status is secret: write it to a file that is an --output")]
     SecretStatus,
-    #[error("tacit_range says that a number is from {0} to {1}, and it is not: say a wider range")]
+    #[error("tacit_range says that a number is from {0} to {1}, and it is not: give a wider range")]
     NotInRange(i64, i64),
-    #[error("the program gave up, as abort and failed assertions do: what it printed may say why")]
+    #[error("the program aborted, by abort or a failed assertion: its output may say why")]
     Aborted,
     #[error("the program printed more than {0} bytes: write them to a file that is an --output")]
     Printed(usize),
     #[error(
-        "it ended with status {status} and did not write the output {name}: have it open and write a file of this name, \
-         or ask for no such output"
+        "it ended with status {status} and did not write the output {name}: write a file of this \
+         name, or remove the --output"
     )]
     NotWritten { name: String, status: u64 },
     #[error(
-        "the output {name} has {size} bytes, no multiple of {bytes}: say its type, as in {name}=all:u8"
+        "the output {name} has {size} bytes, not a multiple of {bytes}: give its type, as in \
+         {name}=all:u8"
     )]
     Unwhole { name: String, size: u64, bytes: u64 },
-    #[error("there is no function {0} in the program: do not have it inlined or stripped")]
+    #[error("there is no function {0} in the program: keep it from being inlined or stripped")]
     NoFunction(String),
     #[error(
         "the program has no main: name a function by --call{}",
         .0.as_ref().map(|names| format!("; it has {names}")).unwrap_or_default()
     )]
     NoMain(Option<String>),
-    #[error("there is no object {0} in the program: make it global, and do not have it stripped")]
+    #[error(
+        "there is no object {0} in the program: make it global, and keep it from being stripped"
+    )]
     NoObject(String),
 }
 
-/// Which it is, and what to do; zeros are what clang ends with where a program must not come.
+/// The message for an unknown instruction. Clang marks unreachable code by zeros.
 fn no_instruction(word: u32) -> String {
     let shown = match (word & 3, word & 0xffff) {
         (_, 0) => {
-            return "a trap, as clang ends undefined behaviour and what must not be come to: look at what this line \
-                    takes for given"
+            return "a trap, which clang writes for undefined behaviour and unreachable code: \
+                    check what this line assumes"
                 .to_owned();
         }
         (3, _) => format!("{word:#010x}"),
         (_, half) => format!("{half:#06x}"),
     };
     format!(
-        "{shown} is no instruction of rv64gcv_zicsr_zicond_zba_zbb_zbs: compile for that with -march"
+        "{shown} is not an instruction of rv64gcv_zicsr_zicond_zba_zbb_zbs: compile for it \
+         with -march"
     )
 }
 
-/// As a message begins that is of them.
+/// The beginning of a message about these bytes.
 fn bytes_at(bytes: u64, address: u64) -> String {
     match bytes {
         1 => format!("1 byte at {address:#x} is"),
@@ -222,14 +232,14 @@ fn bytes_at(bytes: u64, address: u64) -> String {
 }
 
 impl Fault {
-    /// Nothing that is known of a number lies in that range.
+    /// A number that is known to lie outside the stated range.
     #[must_use]
     pub fn not_between(said: Range) -> Self {
         let shown = |end: f64| format!("{end:?}");
         Self::NotBetween(shown(said.least), shown(said.most))
     }
 
-    /// Whether it is a secret that the program stops at.
+    /// Whether the program stops because of a secret.
     #[must_use]
     pub fn is_of_secrets(&self) -> bool {
         match self {
@@ -258,15 +268,15 @@ impl Fault {
         }
     }
 
-    /// A part of a program's file cannot be read.
+    /// A part of the program's file cannot be read.
     #[must_use]
     pub fn cut(what: &str) -> Self {
         Self::NoProgram(format!(
-            "{what} cannot be read: it was cut off or damaged; copy or link it anew"
+            "{what} cannot be read: the file is cut off or damaged; copy or link it again"
         ))
     }
 
-    /// The same, met on a side of a branch on a secret; the innermost such branch is named.
+    /// This fault, met on a side of a branch on a secret. Names the innermost such branch.
     #[must_use]
     pub fn on_side(self, branch: u64) -> Self {
         match self {
@@ -279,15 +289,15 @@ impl Fault {
     }
 }
 
-/// What a step, or a look into memory, gives.
+/// The result of a step or of an access to memory.
 pub type Result<T> = std::result::Result<T, Fault>;
 
 #[cfg(test)]
 mod tests {
     use super::Fault;
-    use crate::real::Range;
+    use crate::numbers::fixed_point::Range;
 
-    /// One of each cause; the place of a cause that stands in no list here is asked for by the compiler.
+    /// The index of a cause. The compiler rejects a cause that is missing here.
     fn place(fault: &Fault) -> usize {
         match fault {
             Fault::NoProgram(_) => 0,
@@ -409,7 +419,7 @@ mod tests {
             assert!(remedy.contains(' '), "no remedy: {said}");
         }
         let mut places: Vec<usize> = all.iter().map(place).collect();
-        // What a file says of itself, and what comes with another cause, say it elsewhere.
+        // `NoProgram` and `OnSide` carry a message that states its own remedy.
         places.extend([0, 19]);
         places.sort_unstable();
         assert_eq!(places, (0..47).collect::<Vec<_>>());
@@ -417,9 +427,9 @@ mod tests {
         let one = Fault::Unmapped { address, bytes }.to_string();
         assert!(one.starts_with("1 byte at 0x8 is outside"), "{one}");
         for (word, begins) in [
-            (0x1234_0000, "a trap, as clang ends"),
-            (0x1234_8000, "0x8000 is no instruction"),
-            (u32::MAX, "0xffffffff is no instruction"),
+            (0x1234_0000, "a trap, which clang writes"),
+            (0x1234_8000, "0x8000 is not an instruction"),
+            (u32::MAX, "0xffffffff is not an instruction"),
         ] {
             let said = Fault::Unknown(word).to_string();
             assert!(said.starts_with(begins), "{said}");

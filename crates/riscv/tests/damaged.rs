@@ -1,8 +1,8 @@
-//! Files that are damaged: they are refused, or what is left of them runs to a fault or an end. Nothing panics, and
-//! what is held is bounded.
+//! Files that are damaged: they are refused, or what is left of them runs to a fault or an end.
+//! Nothing panics, and what is held is bounded.
 
 use kernels::memory::{Watched, most};
-use riscv::callers::MOST;
+use riscv::elf::unwind::MOST;
 use riscv::secret::Word;
 use riscv::secret::node::{Facts, Node};
 use riscv::system::files::File;
@@ -159,7 +159,8 @@ fn check(seeds: std::ops::Range<u64>) {
     );
 }
 
-/// Where call frame information says that functions return to what no register holds, nobody called them.
+/// Where call frame information says that functions return to what no register holds, nobody called
+/// them.
 #[test]
 fn a_return_address_in_a_register_that_there_is_not() {
     let mut file = include_bytes!("../programs/sums.elf").to_vec();

@@ -2,10 +2,10 @@
 
 use super::Machine;
 use crate::fault::{Fault, Result};
-use crate::formats::Operands;
-use crate::operation::{Floating, Precision};
-use crate::words::Words;
-use crate::{fixed, ieee};
+use crate::floats::{fixed, ieee};
+use crate::isa::formats::Operands;
+use crate::isa::operation::{Floating, Precision};
+use crate::numbers::words::Words;
 use rustc_apfloat::Round;
 use std::array;
 
@@ -154,7 +154,8 @@ impl<W: Words> Machine<W> {
         Ok(())
     }
 
-    /// Of what registers hold: as IEEE 754 says where everybody knows all of it, else as fixed point.
+    /// Of what registers hold: as IEEE 754 says where everybody knows all of it, else as fixed
+    /// point.
     pub(super) fn of_floats(
         &mut self,
         of: Floating,

@@ -1,25 +1,35 @@
 //! One hart: registers, memory, and what each instruction does with them.
 //!
-//! Branches on secrets are in [`sides`], loads and stores at secret addresses in [`scans`], and what programs say of
-//! their own work in `notes`. What programs seldom do is in `seldom`.
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`code`] | the instructions of a program, decoded once |
+//! | [`secret_branch`], [`post_dominators`] | branches on secrets, and where their two sides meet again |
+//! | [`secret_address`], [`linear_scan`] | loads and stores at secret addresses, by a scan of the object |
+//! | `hints` | what a program states about its own work: ranges, labels |
+//! | `floats`, `vectors` | the registers of F and D, and of V |
+//! | `cold` | rare instructions, kept out of the main loop |
+//! | [`refused`] | everything that a program would be refused, collected in one dry run |
 
+pub mod code;
+mod cold;
 mod floats;
-mod notes;
+mod hints;
+pub mod linear_scan;
+pub mod post_dominators;
 pub mod refused;
-pub mod scans;
-mod seldom;
-pub mod sides;
+pub mod secret_address;
+pub mod secret_branch;
 mod vectors;
 
-use crate::code::Code;
+use crate::elf::program::Program;
 use crate::fault::{Fault, Result};
-use crate::instruction::Instruction;
-use crate::joins::Joins;
+use crate::isa::instruction::Instruction;
+use crate::isa::operation::{Function, Load, Operation};
 use crate::memory::Memory;
-use crate::operation::{Function, Load, Operation};
-use crate::program::Program;
-use crate::words::{Plain, Signs, Words};
+use crate::numbers::words::{Plain, Signs, Words};
+use code::Code;
 use floats::Floats;
+use post_dominators::Joins;
 use refused::Passed;
 use std::array;
 use std::collections::BTreeMap;
@@ -52,7 +62,8 @@ pub mod register {
     pub const CALL: usize = 17;
 }
 
-/// The control registers that a program may read: cycles, time and instructions, all counted in instructions.
+/// The control registers that a program may read: cycles, time and instructions, all counted in
+/// instructions.
 const COUNTERS: [u32; 3] = [0xc00, 0xc01, 0xc02];
 
 /// A program that runs on words of some kind.
@@ -74,7 +85,7 @@ pub struct Machine<W: Words> {
     every: u64,
     joins: Joins,
     /// The branches on secrets whose sides are being carried out, the innermost last.
-    sides: Vec<sides::Open>,
+    sides: Vec<secret_branch::Open>,
     /// Calls that are open since the outermost of these.
     calls: i64,
     /// Where branches on secrets are opened.
@@ -92,7 +103,8 @@ pub struct Machine<W: Words> {
     passed: Option<Passed>,
 }
 
-/// A place as a number is an instruction's address below this, and from it on a label of the program's.
+/// A place as a number is an instruction's address below this, and from it on a label of the
+/// program's.
 pub const LABELS: u32 = 1 << 31;
 
 /// What a hart has of its own.
@@ -214,8 +226,8 @@ impl<W: Words> Machine<W> {
         self.pc
     }
 
-    /// From here on [`Machine::run`] comes back after so many instructions, for whoever waits for it; calling it
-    /// again goes on.
+    /// From here on [`Machine::run`] comes back after so many instructions, for whoever waits for
+    /// it; calling it again goes on.
     pub fn look_up_every(&mut self, instructions: u64) {
         self.every = instructions;
         self.bound = self
@@ -228,7 +240,8 @@ impl<W: Words> Machine<W> {
         self.pc = address;
     }
 
-    /// Branches on secrets at these addresses too are not carried out on both sides: their conditions are opened.
+    /// Branches on secrets at these addresses too are not carried out on both sides: their
+    /// conditions are opened.
     pub fn open_branches(&mut self, addresses: Range<u64>) {
         self.opening.push(addresses);
     }
@@ -376,8 +389,8 @@ impl<W: Words> Machine<W> {
                 };
                 self.set_register(rd, result);
             }
-            Operation::LoadUpper => self.set_public(rd, offset as u64),
-            Operation::AddUpper => self.set_public(rd, self.pc.wrapping_add_signed(offset)),
+            Operation::Lui => self.set_public(rd, offset as u64),
+            Operation::Auipc => self.set_public(rd, self.pc.wrapping_add_signed(offset)),
             Operation::Load(load) => {
                 let loaded = match self.words.public(&self.hart.registers[rs1]) {
                     Some(base) => self.load(load, base.wrapping_add_signed(offset))?,
@@ -517,7 +530,8 @@ impl<W: Words> Machine<W> {
     }
 }
 
-/// What is missed below the stack, the stack had no room for: a single frame may be much larger than all of it.
+/// What is missed below the stack, the stack had no room for: a single frame may be much larger
+/// than all of it.
 fn in_stack(fault: Fault, address: u64) -> Fault {
     let below = (STACK_END - STACK).wrapping_sub(address);
     if matches!(fault, Fault::Unmapped { .. }) && below <= LARGEST_FRAME {

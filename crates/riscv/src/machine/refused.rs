@@ -1,16 +1,17 @@
-//! What a program is refused, all of it: to say what it costs it is run on zeros that nobody knows, and where secrets
-//! would stop it, it goes on without that instruction, so that one look finds every line that has to be changed.
+//! Everything that a program would be refused, found in one run. To find its cost a program runs on
+//! secret zeros. Where a secret would stop it, it continues without that instruction, so one run
+//! reports every line that must change.
 //!
-//! A result that was refused is a word that nobody knows. Of a branch that was refused one side is carried out: the
-//! one behind it, and where the program comes there again the other, so that loops with a secret end do end. What
-//! such a program leaves, and what it costs, says nothing.
+//! The result of a refused instruction is a secret word. Of a refused branch one side is executed:
+//! first the fall-through, and the other when the program returns there, so that loops with a
+//! secret end terminate. The results and the cost of such a program mean nothing.
 
 use super::{Interruption, Machine};
-use crate::callers::Frames;
+use crate::elf::unwind::Frames;
 use crate::fault::Fault;
-use crate::instruction::Instruction;
-use crate::operation::Operation;
-use crate::words::Words;
+use crate::isa::instruction::Instruction;
+use crate::isa::operation::Operation;
+use crate::numbers::words::Words;
 use std::collections::BTreeMap;
 
 /// Places that are told at most.
@@ -40,8 +41,8 @@ pub(super) struct Passed {
 }
 
 impl<W: Words> Machine<W> {
-    /// From here on the program goes on where secrets would stop it, as long as that has a meaning; callers are found
-    /// by its frames.
+    /// From here on the program goes on where secrets would stop it, as long as that has a meaning;
+    /// callers are found by its frames.
     pub fn pass_over(&mut self, frames: Frames) {
         self.passed = Some(Passed {
             frames,
@@ -49,8 +50,8 @@ impl<W: Words> Machine<W> {
         });
     }
 
-    /// All that was refused since, in the order in which it was met first; each instruction is there once, and there
-    /// are a hundred at most.
+    /// All that was refused since, in the order in which it was met first; each instruction is
+    /// there once, and there are a hundred at most.
     pub fn refused(&self) -> &[Refused] {
         self.passed.as_ref().map_or(&[], |passed| &passed.all)
     }
@@ -65,7 +66,8 @@ impl<W: Words> Machine<W> {
         })
     }
 
-    /// Writes down that an instruction was refused: how often it was before, if the program is to go on.
+    /// Writes down that an instruction was refused: how often it was before, if the program is to
+    /// go on.
     pub(crate) fn refuse(&mut self, address: u64, fault: &Fault) -> Option<u64> {
         let mut passed = self.passed.take()?;
         let times = passed.times.entry(address).or_default();

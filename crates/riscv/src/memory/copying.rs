@@ -1,10 +1,12 @@
-//! Bytes that move from one memory to another, as between a program and its files, and regions that grow.
+//! Bytes that move from one memory to another, as between a program and its files, and regions that
+//! grow.
 
 use super::{MOST, Memory, Region};
 use crate::fault::{Fault, Result};
 
 impl<Word: Clone> Memory<Word> {
-    /// Copies bytes of another memory. Secret ones stay pieces of the words that they are: nothing is computed.
+    /// Copies bytes of another memory. Secret ones stay pieces of the words that they are: nothing
+    /// is computed.
     ///
     /// # Errors
     /// `Unmapped`, `ReadOnly`.
@@ -23,7 +25,8 @@ impl<Word: Clone> Memory<Word> {
     /// Gives the region that begins there another size; what is new is 0.
     ///
     /// # Errors
-    /// `Unmapped` where none begins there; `TooLarge` where all would be more than [`MOST`], or there is no room.
+    /// `Unmapped` where none begins there; `TooLarge` where all would be more than [`MOST`], or
+    /// there is no room.
     pub fn resize(&mut self, start: u64, size: u64) -> Result<()> {
         let found = self
             .regions

@@ -1,14 +1,14 @@
-//! The memory of a program: bytes that everybody knows, and beside them pieces of words that nobody does.
+//! A program's memory: public bytes, and pieces of secret words beside them.
 //!
-//! A piece is some bytes of a word. Storing a word makes one piece; storing over a part of it leaves pieces of
-//! the rest, and nothing is computed. Loading joins what lies there; pieces of one word that are in order again,
-//! as after a copy by bytes, are that word.
+//! A piece is some bytes of a word. Storing a word makes one piece. Storing over a part of it
+//! leaves pieces of the rest, and computes nothing. Loading joins the pieces that lie there. Pieces
+//! of one word in their order, as after a copy by bytes, are that word again.
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `copying` | bytes that move from one memory to another |
-//! | [`region`] | bytes that follow each other, and the pieces of words among them |
-//! | [`versions`] | what was written is taken back, and two versions become one by a secret condition |
+//! | `copying` | copies of bytes from one memory to another |
+//! | [`region`] | consecutive bytes, and the pieces of words among them |
+//! | [`versions`] | undoing writes, and merging two versions by a secret condition |
 
 mod copying;
 mod region;
@@ -17,11 +17,12 @@ mod versions;
 pub use versions::Changes;
 
 use crate::fault::{Fault, Result};
-use crate::words::Words;
+use crate::numbers::words::Words;
 use region::Region;
 use versions::Journal;
 
-/// All of a program's memory at most: with what the machine holds besides, a program takes no more than 256 MiB.
+/// All of a program's memory at most: with what the machine holds besides, a program takes no more
+/// than 256 MiB.
 pub const MOST: u64 = (1 << 28) - (1 << 24);
 
 /// Memory with words of that kind.
@@ -61,7 +62,8 @@ impl<Word: Clone> Memory<Word> {
         };
         if !end.is_some_and(clear) {
             return Err(Fault::NoProgram(
-                "its segments overlap each other or the stack: link it as its linker does by itself".to_owned(),
+                "its segments overlap each other or the stack: link it with the default script"
+                    .to_owned(),
             ));
         }
         self.regions.push(Region::new(start, bytes, writable));

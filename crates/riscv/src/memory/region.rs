@@ -1,6 +1,6 @@
-//! Bytes that follow each other, and pieces of words among them.
+//! A region: consecutive bytes, and pieces of words among them.
 
-use crate::words::{Signs, Words};
+use crate::numbers::words::{Signs, Words};
 use std::collections::BTreeMap;
 
 /// Bytes from an address on.
@@ -136,7 +136,7 @@ impl<Word: Clone> Region<Word> {
             .extend(pieces.map(|(&start, piece)| (start, piece.clone())));
     }
 
-    /// The same from another address on.
+    /// The region, moved to another address.
     pub fn moved(self, to: u64) -> Self {
         let from = self.start;
         let pieces = self.pieces.into_iter();
@@ -246,8 +246,8 @@ impl<Word: Clone> Region<Word> {
         joined.expect("a load has at least one byte")
     }
 
-    /// The bytes from `at` on that follow each other in one word, to the end at most; `start` is where the
-    /// first piece of them begins.
+    /// The bytes from `at` on that follow each other in one word, to the end at most; `start` is
+    /// where the first piece of them begins.
     fn run<W: Words<Word = Word>>(&self, words: &W, at: u64, start: u64, end: u64) -> Piece<Word> {
         let first = &self.pieces[&start];
         let skipped = (at - start) as u8;

@@ -1,12 +1,12 @@
-//! Two versions of memory: what was written is taken back, and both become one by a condition that nobody knows.
+//! Two versions of memory: writes are undone, and both versions are merged by a secret condition.
 //!
-//! Where something was written, and how many bytes, everybody knows; so the places where versions are merged
-//! tell nothing.
+//! Where something was written, and how many bytes, is public, so the places that are merged reveal
+//! nothing.
 
 use super::Memory;
 use super::region::Region;
 use crate::fault::Result;
-use crate::words::Words;
+use crate::numbers::words::Words;
 use std::collections::BTreeMap;
 
 /// What lay where something was written, by its address; the places do not overlap.
@@ -36,8 +36,8 @@ impl<Word: Clone> Memory<Word> {
         Changes(changes)
     }
 
-    /// Writes a choice between what two lists of changes say. Where only one says something, what lay there is the
-    /// other's.
+    /// Writes a choice between what two lists of changes say. Where only one says something, what
+    /// lay there is the other's.
     ///
     /// # Errors
     /// None where both were taken back from this memory.
@@ -116,8 +116,8 @@ fn overlapping<Word: Clone>(
     kept.take_while(move |kept| kept.end() > start)
 }
 
-/// The places where one or both have something, at most eight bytes each: what was written as one word is
-/// merged as one.
+/// The places where one or both have something, at most eight bytes each: what was written as one
+/// word is merged as one.
 fn places<Word: Clone>(x: &Journal<Word>, y: &Journal<Word>) -> Vec<(u64, u64)> {
     let extent = |kept: &Region<Word>| (kept.start(), kept.end());
     let mut extents: Vec<(u64, u64)> = x.values().chain(y.values()).map(extent).collect();

@@ -1,9 +1,9 @@
-//! Sums and products, and what is known of them.
+//! Sums and products, and what is known of their results.
 
 use super::node::{Facts, Form, Origin, Word};
 use super::{ARITHMETIC, Secret, made, public};
-use crate::composed;
-use crate::words::{Plain, Signs, Words};
+use crate::numbers::composed;
+use crate::numbers::words::{Plain, Signs, Words};
 
 /// x + y.
 pub fn add(words: &mut Secret, x: &Word, y: &Word) -> Word {

@@ -1,9 +1,9 @@
-//! What is computed bit by bit, and what is known of it.
+//! Bitwise operations, and what is known of their results.
 
 use super::node::{Facts, Form, Native, Origin, Word};
 use super::opaque;
 use super::{ARITHMETIC, BINARY, Secret, made, native_of};
-use crate::words::Words;
+use crate::numbers::words::Words;
 
 /// In the form that all have, or else as numbers.
 pub fn only(all: &[Word]) -> Word {

@@ -1,6 +1,7 @@
-//! What is claimed of numbers of fixed point: that they stayed in range. Steps of checked words leave claims as they are
-//! planned, so that whatever is never computed is never claimed, and sums are claimed as they are computed. Right before
-//! something is opened all are settled together, in secret ([`super::settling`]).
+//! What is claimed of numbers of fixed point: that they stayed in range. Steps of checked words
+//! leave claims as they are planned, so that whatever is never computed is never claimed, and sums
+//! are claimed as they are computed. Right before something is opened all are settled together, in
+//! secret ([`super::settling`]).
 //!
 //! | step | claim |
 //! | --- | --- |
@@ -10,18 +11,20 @@
 //! | a truncation | what is truncated is less than 2^62 |
 //! | a word that is held ([`Held`]) | it is in that range |
 //!
-//! Integers are not checked: they wrap, as the instruction set says. Nor is what is proved to stay in range, such as the
-//! steps of Newton's iteration and what is computed of numbers of a known range ([`crate::fixed::known`]).
+//! Integers are not checked: they wrap, as the instruction set says. Nor is what is proved to stay
+//! in range, such as the steps of Newton's iteration and what is computed of numbers of a known
+//! range ([`crate::floats::fixed::known`]).
 //!
-//! A range that somebody says is claimed where something is computed of the word: what follows from the range alone, such
-//! as a comparison with a number beyond it, is nothing that is computed.
+//! A range that somebody says is claimed where something is computed of the word: what follows from
+//! the range alone, such as a comparison with a number beyond it, is nothing that is computed.
 //!
-//! **Who is told.** A flag is of one line of the program and of those recipients that what was computed there reaches, so
-//! that nobody hears of a number that nothing it receives was made of.
+//! **Who is told.** A flag is of one line of the program and of those recipients that what was
+//! computed there reaches, so that nobody hears of a number that nothing it receives was made of.
 //!
-//! **Simulation.** Claims follow from the program and from what is public, and so do their sizes, their order and the
-//! messages that settle them, each of which is simulated by its own argument. Whether one holds is a secret bit, which
-//! [`mpc::guards`] tells those who receive what depends on it: an output that the functionality gives.
+//! **Simulation.** Claims follow from the program and from what is public, and so do their sizes,
+//! their order and the messages that settle them, each of which is simulated by its own argument.
+//! Whether one holds is a secret bit, which [`mpc::guards`] tells those who receive what depends on
+//! it: an output that the functionality gives.
 
 use super::node::{Form, Held, Node, Origin, Wanted, Word};
 use super::size::{self, Size};
@@ -81,7 +84,8 @@ impl Reached {
     }
 }
 
-/// What is claimed of words that are computed together. Deliberately without `Debug`: they hold shares.
+/// What is claimed of words that are computed together. Deliberately without `Debug`: they hold
+/// shares.
 #[derive(Default)]
 pub struct Claims {
     /// Numbers, and bits that they are held to.

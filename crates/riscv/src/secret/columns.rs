@@ -1,4 +1,4 @@
-//! Components of many words, word by word and as protocols take them.
+//! Components of many words: word by word, and in the layout that protocols take.
 
 use super::node::Components;
 use mpc::{PartsMut, Protocol, Result};

@@ -1,12 +1,12 @@
-//! Comparisons, made of the forms that words have, and what is chosen by them.
+//! Comparisons, made of the forms that words have, and selections by them.
 
 use super::node::{End, Facts, Form, Order, Origin, Word};
 use super::{ARITHMETIC, BINARY, Secret, made, public, watch};
-use crate::words::{Plain, Signs, Words};
+use crate::numbers::words::{Plain, Signs, Words};
 use std::rc::Rc;
 
-/// Whether x comes before y: what it is made of is said when it is wanted, so that what is chosen by it can be part
-/// of a chain (see [`super::trees`]).
+/// Whether x comes before y: what it is made of is said when it is wanted, so that what is chosen
+/// by it can be part of a chain (see [`super::trees`]).
 pub fn precedes(words: &mut Secret, x: &Word, y: &Word, order: Order) -> Word {
     match decided(words, x, y, order) {
         known @ Word::Public(_) => known,
@@ -17,7 +17,7 @@ pub fn precedes(words: &mut Secret, x: &Word, y: &Word, order: Order) -> Word {
     }
 }
 
-/// The same, as it is computed.
+/// The comparison as it is computed, without a node of its own.
 pub fn decided(words: &mut Secret, x: &Word, y: &Word, order: Order) -> Word {
     match order {
         Order::Numbers(signs) => less(words, x, y, signs),
@@ -83,13 +83,15 @@ fn same(x: &Word, y: &Word) -> bool {
     }
 }
 
-/// One of two words, of which it is said whether the first comes before the second, as it is computed.
+/// One of two words, of which it is said whether the first comes before the second, as it is
+/// computed.
 pub fn taken(words: &mut Secret, [x, y]: [&Word; 2], precedes: &Word, end: End) -> Word {
     let (if_so, else_this) = if end.first { (x, y) } else { (y, x) };
     chosen(words, precedes, if_so, else_this)
 }
 
-/// x if the condition is 1, y if it is 0, as it is computed. That a difference may wrap on the way changes nothing.
+/// x if the condition is 1, y if it is 0, as it is computed. That a difference may wrap on the way
+/// changes nothing.
 pub fn chosen(words: &mut Secret, condition: &Word, x: &Word, y: &Word) -> Word {
     let claim = watch::set_claim(0);
     let chosen = computed(words, condition, x, y);
@@ -119,8 +121,8 @@ fn computed(words: &mut Secret, condition: &Word, x: &Word, y: &Word) -> Word {
     made(Origin::Sum(chosen, y.clone()), either(x, y), ARITHMETIC)
 }
 
-/// x < y. Of words in binary form it is a carry among their bits. Else it is the sign of x − y where that does not wrap;
-/// where it may, signs that differ decide.
+/// x < y. Of words in binary form it is a carry among their bits. Else it is the sign of x − y
+/// where that does not wrap; where it may, signs that differ decide.
 fn less(words: &mut Secret, x: &Word, y: &Word, signs: Signs) -> Word {
     if let Some((x, y)) = public(x, y) {
         return Word::Public(Plain.less(&x, &y, signs));

@@ -1,7 +1,7 @@
-//! What steps cost: the declared costs of the operations that carry them out.
+//! The cost of steps: the declared costs of the operations that they use.
 
 use super::steps::{Joint, Step, Work};
-use crate::words::Signs;
+use crate::numbers::words::Signs;
 use mpc::integers::{self, Composition};
 use mpc::{Bilinear, Cost, Opening, Operation, Protocol, Shift};
 

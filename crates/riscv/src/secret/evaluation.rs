@@ -1,4 +1,4 @@
-//! Out of a graph: words are computed and opened, or kept as shares.
+//! Evaluation of the graph: words are computed and opened, or kept as shares.
 
 use super::Secret;
 use super::claims::Reached;
@@ -10,9 +10,9 @@ use super::operations::Publics;
 use super::order::{self, compute};
 use super::settling::Told;
 use super::watch::{self, Claim};
-use crate::fixed::known::{Known, at_scale};
-use crate::real::{FINEST, Fixed, KEPT, ROOM, Range, Real, SCALE};
-use crate::words::{Plain, Signs, Words};
+use crate::floats::fixed::known::{Known, at_scale};
+use crate::numbers::fixed_point::{FINEST, Fixed, KEPT, ROOM, Range, Real, SCALE};
+use crate::numbers::words::{Plain, Signs, Words};
 use mpc::{Cost, Error, Operation, Protocol, Recipient, Result, SharedFlag};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -30,11 +30,13 @@ pub enum Fate {
     Opened(Recipient),
     /// Nobody learns them, and all keep their shares.
     Shared,
-    /// The same of floats of so many bytes, as words of fixed point that have all the same fraction bits.
+    /// Floats of the given number of bytes stay shared, as fixed-point words with equal fraction
+    /// bits.
     Fractions(u8),
 }
 
-/// What this party has of them then. Deliberately without `Debug`: it may hold what this party alone learns.
+/// What this party has of them then. Deliberately without `Debug`: it may hold what this party
+/// alone learns.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Learned {
     /// Nothing: another party learns them.
@@ -43,7 +45,7 @@ pub enum Learned {
     Values(Vec<u64>),
     /// Components that add up with those of the others, a column each.
     Shares(Vec<Vec<u64>>),
-    /// The same of floats, and the fraction bits of each.
+    /// Components of floats, and the number of fraction bits.
     Fractions(Vec<Vec<u64>>, u8),
 }
 
@@ -58,8 +60,8 @@ impl Learned {
     }
 }
 
-/// Opens words; their values where this party is among the recipients. Of floats these are the bits of those that
-/// are nearest.
+/// Opens words; their values where this party is among the recipients. Of floats these are the bits
+/// of those that are nearest.
 ///
 /// # Errors
 /// `Stopped` for bytes of floats that are none; what the links meet.
@@ -78,23 +80,26 @@ pub fn reveal(
 /// What a claim is called, for whoever is told that it does not hold.
 pub type Naming<'n> = &'n dyn Fn(Claim) -> String;
 
-/// What this party has when words were computed, and what was checked of them. Deliberately without `Debug`.
+/// What this party has when words were computed, and what was checked of them. Deliberately without
+/// `Debug`.
 pub struct Settled {
     /// Of each set of words, in order.
     pub learned: Vec<Learned>,
     /// Of each, what it depends on where it is kept.
     pub flags: Vec<Vec<SharedFlag>>,
-    /// What left its range of what this party receives, by its names: then it has zeros in its place.
+    /// What left its range of what this party receives, by its names: then it has zeros in its
+    /// place.
     pub failed: Vec<String>,
 }
 
-/// Computes words of several fates together, and opens all that is to be opened in one round, before which all that
-/// is public is compared; in order, what this party has of them. Where `confirmed` is said, something is opened to all
-/// in that round even if none of the words is: by it each party finds what others run differently.
+/// Computes words of several fates together, and opens all that is to be opened in one round,
+/// before which all that is public is compared; in order, what this party has of them. Where
+/// `confirmed` is said, something is opened to all in that round even if none of the words is: by
+/// it each party finds what others run differently.
 ///
 /// # Errors
-/// `Stopped` for bytes of floats that are none, and for floats that are to be kept as what they are not; what the links
-/// meet.
+/// `Stopped` for bytes of floats that are none, and for floats that are to be kept as what they are
+/// not; what the links meet.
 pub fn settle(
     protocol: &mut dyn Protocol,
     left: &[(&[Word], Fate)],
@@ -103,7 +108,7 @@ pub fn settle(
     Ok(settle_checked(protocol, left, confirmed, None)?.learned)
 }
 
-/// The same, and where claims have names, what was checked is settled before.
+/// Settles words as [`settle`] does. Where claims have names, settles them first.
 ///
 /// # Errors
 /// As [`settle`].
@@ -169,8 +174,8 @@ pub fn settle_checked(
     })
 }
 
-/// A bit for whoever receives each set: those who are the same have the same, and what is kept has its own. Beyond so
-/// many they share the last.
+/// A bit for whoever receives each set: those who are the same have the same, and what is kept has
+/// its own. Beyond so many they share the last.
 fn recipients(sets: &[Set]) -> Vec<u64> {
     let mut next = 0;
     let mut bits: Vec<u32> = Vec::new();
@@ -198,9 +203,9 @@ fn flags_of(told: &[Told], recipient: u64) -> Vec<SharedFlag> {
     of_it.map(|(_, flag)| flag.clone()).collect()
 }
 
-/// A word in whose place another is opened: the low bits of a sum are there without a conversion as its highest ones,
-/// where it is moved to the left modulo 2^64, and that says nothing of the others. And the bits that are opened, with
-/// what stands before them, of that.
+/// A word in whose place another is opened: the low bits of a sum are there without a conversion as
+/// its highest ones, where it is moved to the left modulo 2^64, and that says nothing of the
+/// others. And the bits that are opened, with what stands before them, of that.
 fn risen(word: &Word) -> Option<(Word, (u32, Signs))> {
     let Word::Secret(node) = word else {
         return None;
@@ -252,10 +257,10 @@ impl Set {
         if words.iter().any(opaque::is_opaque) {
             return Err(Error::stopped(match fate {
                 Fate::Opened(_) => {
-                    "some bytes of a secret float are to be opened: write it whole, and say its type, f32 or f64"
+                    "only some bytes of a secret float are opened: write it whole, and give its type, f32 or f64"
                 }
                 Fate::Shared | Fate::Fractions(_) => {
-                    "secret floats are to be kept as shares of integers: say their type, f32 or f64"
+                    "secret floats are kept as shares of integers: give their type, f32 or f64"
                 }
             }));
         }
@@ -278,8 +283,8 @@ impl Set {
         })
     }
 
-    /// Floats that are kept: all with the fraction bits of the finest one, and with no fewer than the usual ones; where
-    /// the range of all is known, with as many as it leaves.
+    /// Floats that are kept: all with the fraction bits of the finest one, and with no fewer than
+    /// the usual ones; where the range of all is known, with as many as it leaves.
     fn fractions(words: &[Word], bytes: u8) -> Result<Self> {
         let floats: Vec<_> = words.iter().map(opaque::fixed).collect();
         let ranges = floats
@@ -326,14 +331,14 @@ impl Set {
                     Some(word) => Word::Public(word),
                     None => {
                         return refuse(
-                            "a public number that is to be kept among secret floats is none that has a fixed point: \
-                             keep it below 2^30",
+                            "a public number kept among secret floats does not fit fixed point: keep it \
+                             below 2^30",
                         );
                     }
                 },
                 _ => {
                     return refuse(
-                        "what is to be kept as shares of floats has others, or integers: say its type",
+                        "values kept as shares of floats have another type, or are integers: give their type",
                     );
                 }
             });
@@ -396,8 +401,8 @@ impl Set {
     }
 }
 
-/// What [`reveal`] of words costs, as it is declared: the rounds of the longest chain of steps that it waits for and of
-/// the opening, and the bits of all.
+/// What [`reveal`] of words costs, as it is declared: the rounds of the longest chain of steps that
+/// it waits for and of the opening, and the bits of all.
 #[must_use]
 pub fn cost(protocol: &dyn Protocol, words: &[Word], to: Recipient) -> Cost {
     let mut wanted: Vec<Wanted> = words

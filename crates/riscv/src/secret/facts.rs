@@ -1,4 +1,4 @@
-//! What everybody knows of a secret word.
+//! What is public about a secret word.
 
 use super::size::{Size, power};
 
@@ -84,7 +84,7 @@ impl Facts {
         Self { ones, width }
     }
 
-    /// The same of a sum or a difference: it has no lower ones than the words that it is made of.
+    /// The facts of a sum or a difference: it has no ones below the lowest of its operands.
     #[must_use]
     pub fn multiples(self, x: Self, y: Self) -> Self {
         let lowest = (x.ones | y.ones).trailing_zeros();

@@ -1,11 +1,12 @@
-//! Words that parties have become shared, those of all of them in one round: the words of a party are one operation in
-//! each form, and all these go on side by side. Each is simulated by what the protocol's own argument says of sharing.
+//! Words that parties have become shared, those of all of them in one round: the words of a party
+//! are one operation in each form, and all these go on side by side. Each is simulated by what the
+//! protocol's own argument says of sharing.
 
 use super::columns::written;
 use super::node::{Components, Facts, Form, Node, Word, low};
 use super::packing::Places;
 use super::steps::Local;
-use crate::words::Signs;
+use crate::numbers::words::Signs;
 use mpc::{Lane, Protocol, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::channel;
@@ -16,8 +17,8 @@ pub struct Input {
     pub owner: usize,
     /// How many words.
     pub count: usize,
-    /// Of each. Everybody knows it: what has 4 bytes becomes a word by its sign, as instructions load it, what has fewer
-    /// by zeros.
+    /// Of each. Everybody knows it: what has 4 bytes becomes a word by its sign, as instructions
+    /// load it, what has fewer by zeros.
     pub bytes: u64,
     /// Of which the low bytes count; `None` where another party has them.
     pub values: Option<Vec<u64>>,
@@ -114,7 +115,7 @@ pub fn share(
     share_integers(protocol, owner, values, n, 8)
 }
 
-/// The same for integers of so many bytes, as [`Input`] has them.
+/// Shares integers of the given number of bytes, as [`Input`] holds them.
 ///
 /// # Errors
 /// What the links meet.

@@ -1,23 +1,27 @@
-//! Words that may be secret. Operations append to a graph, and nothing is sent until a value is wanted; then what
-//! it depends on is computed, and no more, with everything that is ready in one message a kind.
+//! Words that may be secret. Operations append to a graph, and nothing is sent until a value is
+//! needed. Then only what it depends on is computed, and everything that is ready goes in one
+//! message per kind.
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | [`node`], [`facts`] | a secret word: origin, forms; what is known of it |
-//! | [`opaque`] | floats that nobody knows, and bytes of them |
-//! | [`arithmetic`], [`bitwise`], [`comparison`], [`quotient`], [`shift`] | how words are made, by what is known of others |
-//! | [`steps`] | what computes a form of a word, and what it needs |
-//! | [`order`], [`trees`], [`sums`] | in which order steps are done, and what many are together |
-//! | [`costs`] | what they cost, as the protocol declares |
-//! | [`operations`], [`products`], [`packing`], [`columns`] | the protocol's operations on many at once |
-//! | [`watch`], [`size`], [`claims`], [`settling`] | numbers of fixed point are checked to stay in range |
-//! | [`inputs`] | words that parties have are shared |
-//! | [`evaluation`], [`opening`] | words are computed and opened |
+//! | [`node`], [`facts`] | a secret word: origin, forms, and what is public about it |
+//! | [`opaque`] | secret floats, and bytes of them |
+//! | [`arithmetic`], [`bitwise`], [`quotient`], [`shift`] | new words from others |
+//! | [`comparison`] | comparisons, and selections by them |
+//! | [`steps`] | the steps that compute a form of a word, and what they need |
+//! | [`order`], [`trees`], [`sums`] | the order of steps, and many steps as one |
+//! | [`costs`] | the cost of steps, as the protocol declares it |
+//! | [`operations`], [`products`] | the protocol's operations on many words at once |
+//! | [`packing`], [`columns`] | the layouts of words that they take |
+//! | [`watch`], [`size`], [`claims`], [`settling`] | checks that numbers stay in range |
+//! | [`inputs`] | sharing the words that parties have |
+//! | [`evaluation`], [`opening`] | computing and opening words |
 //!
-//! Which operations are carried out, their sizes and their order depend on the program and on public values
-//! alone, never on a secret one: the graph is made by a machine that refuses to branch, jump, load or store by a
-//! secret, and what is known of a word ([`facts::Facts`]) follows from its origin. What a party sees are the
-//! messages of the protocol's operations, each of which is simulated by what the protocol's own argument says.
+//! The operations, their sizes and their order depend on the program and on public values alone,
+//! never on a secret one: the machine that builds the graph refuses to branch, jump, load or store
+//! by a secret, and what is known of a word ([`facts::Facts`]) follows from its origin. A party
+//! sees the messages of the protocol's operations, each of which is simulated by the protocol's own
+//! argument.
 
 mod arithmetic;
 mod bitwise;
@@ -46,9 +50,9 @@ pub mod watch;
 
 pub use node::Word;
 
-use crate::composed;
-use crate::real::{Fixed, Real};
-use crate::words::{Plain, Signs, Words};
+use crate::numbers::composed;
+use crate::numbers::fixed_point::{Fixed, Real};
+use crate::numbers::words::{Plain, Signs, Words};
 use node::{Components, Facts, Form, Held, Native, Node, Order, Origin, low};
 use std::rc::Rc;
 
@@ -86,7 +90,7 @@ fn native_of(x: &Word) -> Native {
     }
 }
 
-/// The same word, which is to be in a range where it is checked.
+/// The word unchanged, checked to lie in a range in checked mode.
 fn held(x: &Word, to: Held) -> Word {
     match x {
         Word::Secret(_) if watch::claim() != 0 && !opaque::is_opaque(x) => {

@@ -1,13 +1,14 @@
-//! A secret word: what it is computed from, what everybody knows of it, and its shares once they were computed.
+//! A secret word: its operands, what is public about it, and its shares once computed.
 //!
-//! A word is shared in at most two forms. *Arithmetic*: components that add up to it modulo 2^64; sums and
-//! products by what is public are local. *Binary*: components that XOR to it; bitwise operations by what is
-//! public, shifts and extensions are local. Each form is computed when something first needs it, and kept.
+//! A word is shared in at most two forms. *Arithmetic*: components that add up to it modulo 2^64;
+//! sums and products by public values are local. *Binary*: components that XOR to it; bitwise
+//! operations by public values, shifts and extensions are local. Each form is computed when first
+//! needed, and kept.
 
 use super::size::{self, Size};
 use super::watch::{self, Claim};
-use crate::real::Real;
-use crate::words::Signs;
+use crate::numbers::fixed_point::Real;
+use crate::numbers::words::Signs;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -32,8 +33,8 @@ pub enum Word {
 }
 
 thread_local! {
-    /// Where a program is that makes words. It is for reports alone, and nothing else looks at it: words are made in
-    /// many places that know nothing of a program.
+    /// Where a program is that makes words. It is for reports alone, and nothing else looks at it:
+    /// words are made in many places that know nothing of a program.
     static PLACE: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -52,9 +53,11 @@ pub struct Node {
     pub place: u32,
     /// Of which checked instruction it is, if of one.
     pub claim: Claim,
-    /// What its magnitude is below as a number with a sign, if all claims hold; by its facts it may be less.
+    /// What its magnitude is below as a number with a sign, if all claims hold; by its facts it may
+    /// be less.
     size: Size,
-    /// Where its steps are in the plan that last had some, of each form: a plan looks there, and sees whose they are.
+    /// Where its steps are in the plan that last had some, of each form: a plan looks there, and
+    /// sees whose they are.
     steps: Cell<[u32; 2]>,
     state: RefCell<State>,
 }
@@ -123,12 +126,12 @@ pub enum Origin {
     Quotient(Word, Word, u32, Signs),
     /// x / 2^bits, rounded up or down, and whether sums of such may be rounded once.
     Truncate(Word, u32, bool),
-    /// The same word, which is held to a range where that is checked.
+    /// The word unchanged, checked to lie in a range in checked mode.
     Held(Word, Held),
     /// A float that is a word of fixed point. It has no form of its own.
     Real(Word, Real),
-    /// Bytes of words of which some are floats, so that it has no form. Where there are none, bits of a float
-    /// were to be computed with.
+    /// Bytes of words of which some are floats, so that it has no form. Where there are none, bits
+    /// of a float were to be computed with.
     Bytes(Vec<Segment>),
 }
 
@@ -390,8 +393,8 @@ impl Origin {
     }
 }
 
-/// Lets go of words one after another: each may be the last to hold a long chain of others, which as nested
-/// drops would fill the stack.
+/// Lets go of words one after another: each may be the last to hold a long chain of others, which
+/// as nested drops would fill the stack.
 fn release(origin: Option<Origin>) {
     let (mut next, mut left) = (origin, Vec::new());
     while let Some(origin) = next {

@@ -1,12 +1,12 @@
-//! Words that have floats which nobody knows, or some bytes of them. They may be moved, cut and put together byte by
-//! byte, as copies of memory do, and bytes that come together again are the float. Nothing is computed of their
-//! bits: what would be is marked, and no program goes on with it.
+//! Words that hold secret floats, or some of their bytes. They may be moved, cut and joined byte by
+//! byte, as copies of memory do, and bytes that are joined again are the float. Nothing is computed
+//! of their bits: such a result is marked, and no program continues with it.
 
 use super::node::{Facts, Native, Node, Origin, Segment};
 use super::{Secret, Word};
-use crate::fixed::Float;
-use crate::real::{Real, number};
-use crate::words::{Signs, Words};
+use crate::floats::fixed::Float;
+use crate::numbers::fixed_point::{Real, number};
+use crate::numbers::words::{Signs, Words};
 
 /// A float that is a word of fixed point.
 pub fn real(fixed: &Word, real: Real) -> Word {
@@ -97,8 +97,8 @@ pub fn shifted_right(words: &mut Secret, word: &Word, places: u32) -> Word {
     joined(words, all, places)
 }
 
-/// Its low bytes and zeros: where a sign would be repeated, the rest of a register that has a part of a float is
-/// never looked at.
+/// Its low bytes and zeros: where a sign would be repeated, the rest of a register that has a part
+/// of a float is never looked at.
 pub fn extended(words: &mut Secret, word: &Word, bits: u32) -> Word {
     let mut all = first(segments(word), (bits / 8) as u8);
     all.push(public(0, 8 - (bits / 8) as u8));
@@ -186,7 +186,7 @@ fn select_float(words: &mut Secret, condition: &Word, x: &Word, y: &Word) -> Wor
     };
     match (float(x), float(y)) {
         (Some(x), Some(y)) => {
-            let chosen = crate::fixed::select(words, condition, bytes, [x, y]);
+            let chosen = crate::floats::fixed::select(words, condition, bytes, [x, y]);
             chosen.unwrap_or_else(|_| refused())
         }
         _ => refused(),
@@ -256,7 +256,8 @@ fn low(bytes: u8) -> u64 {
     super::node::low(8 * u32::from(bytes))
 }
 
-/// The word of eight bytes, or more of which the last do not count; `places` is by what they were moved.
+/// The word of eight bytes, or more of which the last do not count; `places` is by what they were
+/// moved.
 fn joined(words: &mut Secret, all: Vec<Segment>, places: u32) -> Word {
     if places % 8 != 0 {
         return refused();

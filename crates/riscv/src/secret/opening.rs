@@ -1,10 +1,11 @@
-//! Words are opened: those of one form and recipient together, all in one round. Where words depend on flags
-//! ([`mpc::guards`]) these are opened with them, to the same recipients, and a value whose flag fails is zeros.
+//! Words are opened: those of one form and recipient together, all in one round. Where words depend
+//! on flags ([`mpc::guards`]) these are opened with them, to the same recipients, and a value whose
+//! flag fails is zeros.
 
 use super::columns::{columns, slices};
 use super::node::{Components, Facts, Form, Key, Wanted, low};
 use super::packing::Places;
-use crate::words::{Plain, Signs, Words};
+use crate::numbers::words::{Plain, Signs, Words};
 use mpc::{Lane, Opened, Protocol, Recipient, Result, SharedFlag, guards};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -33,9 +34,9 @@ impl Door {
 /// What this party learns: the values of words, and what failed of what they depend on.
 pub type Values = (HashMap<Key, u64>, Vec<String>);
 
-/// Opens words in one round, and something that is public besides them where `confirms`; the values of those that are
-/// opened to this party. Words that depend on flags are opened one door after another, to all first: what all know by
-/// that needs no message after.
+/// Opens words in one round, and something that is public besides them where `confirms`; the values
+/// of those that are opened to this party. Words that depend on flags are opened one door after
+/// another, to all first: what all know by that needs no message after.
 ///
 /// # Errors
 /// What the links meet.

@@ -1,4 +1,4 @@
-//! Many steps of a kind as one operation of the protocol.
+//! Many steps of one kind as one operation of the protocol.
 
 use super::columns::{columns, rows, slices, written};
 use super::costs;
@@ -6,7 +6,7 @@ use super::node::{Components, Form, Word};
 use super::packing::Places;
 use super::products::{Placed, Products};
 use super::steps::{Joint, Local, Step, Work};
-use crate::words::Signs;
+use crate::numbers::words::Signs;
 use mpc::integers::{self, Number};
 use mpc::{Bits, Cost, Protocol, Result, Shift};
 

@@ -1,7 +1,7 @@
-//! Which steps are wanted, and in which order: all that are ready begin, those of one kind as one call, and those of
-//! different kinds side by side ([`mpc::Protocol::side_by_side`]), so that rounds are those of the longest chain of
-//! steps. Long chains are done as [`super::trees`], sums of
-//! products as [`super::sums`].
+//! Which steps are needed, and in which order. All that are ready begin, those of one kind as one
+//! call, and those of different kinds side by side ([`mpc::Protocol::side_by_side`]), so the number
+//! of rounds is that of the longest chain of steps. Long chains are handled by [`super::trees`],
+//! sums of products by [`super::sums`].
 
 use super::claims::{Claims, Owner, Reached};
 use super::costs;
@@ -112,8 +112,9 @@ fn compute_all(
     Ok(claims)
 }
 
-/// What computing forms of words costs, as it is declared: the rounds of the longest chain of steps that they wait for,
-/// and the bits of all, each of which begins as soon as what it waits for is there, together with others of its kind.
+/// What computing forms of words costs, as it is declared: the rounds of the longest chain of steps
+/// that they wait for, and the bits of all, each of which begins as soon as what it waits for is
+/// there, together with others of its kind.
 pub fn cost(protocol: &dyn Protocol, wanted: &[Wanted]) -> Cost {
     let tasks = plan(protocol, wanted, &Reached::default()).all;
     let mut together: BTreeMap<(u64, Kind, u64), Vec<&Step>> = BTreeMap::new();
@@ -138,7 +139,8 @@ struct Schedule {
     publics: Publics,
     tasks: Vec<Task>,
     waiting: Vec<Waiting>,
-    /// Steps that wait for nothing, by kind and rounds: a narrow comparison does not wait for a wide one.
+    /// Steps that wait for nothing, by kind and rounds: a narrow comparison does not wait for a
+    /// wide one.
     ready: BTreeMap<(Kind, u64), Vec<usize>>,
 }
 
@@ -263,8 +265,8 @@ impl Tasks<'_> {
     }
 
     fn reach_all(&mut self, wanted: &[Wanted]) {
-        // Words to look at, with whom they reach where the graph does not say it, and with their plan when what they need
-        // was looked at.
+        // Words to look at, with whom they reach where the graph does not say it, and with their
+        // plan when what they need was looked at.
         let among = self.owner.among;
         let mut left: Vec<(Wanted, u64, Option<Plan>)> = wanted
             .iter()
@@ -303,8 +305,8 @@ impl Tasks<'_> {
         }
     }
 
-    /// Where the step of a form of a word is, if it has one here. The word says where to look; what it says of another
-    /// plan is not believed (the sparse sets of Briggs and Torczon, 1993).
+    /// Where the step of a form of a word is, if it has one here. The word says where to look; what
+    /// it says of another plan is not believed (the sparse sets of Briggs and Torczon, 1993).
     fn step_of(&self, node: &Rc<Node>, form: Form) -> Option<usize> {
         let at = node.step(form);
         let (target, of) = &self.all.get(at)?.target;
@@ -323,7 +325,8 @@ impl Tasks<'_> {
             .map_or(0, |before| self.all[before].depth)
     }
 
-    /// A step after those that it needs, and what is claimed of it where it is checked; after how many rounds it is done.
+    /// A step after those that it needs, and what is claimed of it where it is checked; after how
+    /// many rounds it is done.
     fn add(&mut self, target: Wanted, step: Step) -> u64 {
         if target.0.claim != 0 {
             self.claims.add(self.owner, &target.0, &step);

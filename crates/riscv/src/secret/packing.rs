@@ -1,4 +1,4 @@
-//! Bits of words one after another without gaps: what travels are those that may be one.
+//! Bits of words packed without gaps, so that only bits that may be one are sent.
 
 use super::node::Components;
 use mpc::{Bits, Protocol};

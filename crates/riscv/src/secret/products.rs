@@ -1,7 +1,9 @@
-//! Products that are ready together: as products of matrices where factors are the same. A message then has each factor
-//! once, whatever it is multiplied by, and sums of products are results as they are.
+//! Products that are ready together, as products of matrices where they share factors. A message
+//! then has each factor once, however many products it is in, and sums of products are direct
+//! results.
 //!
-//! Which factors are the same, and so which matrices there are, follows from the program and from what is public.
+//! Which factors are shared, and so which matrices there are, follows from the program and from
+//! public values.
 
 use super::columns::{columns, slices, written};
 use super::costs;
@@ -47,8 +49,8 @@ struct Table {
 }
 
 impl Products {
-    /// Steps of which each adds up products of its needs: those of the first half by those of the second. In which
-    /// operations they are done, and which steps each does.
+    /// Steps of which each adds up products of its needs: those of the first half by those of the
+    /// second. In which operations they are done, and which steps each does.
     pub fn of(
         steps: &[Placed],
         components: &dyn Fn(&(Word, Form)) -> Components,

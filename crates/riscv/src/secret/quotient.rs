@@ -2,7 +2,7 @@
 
 use super::node::{Facts, Origin, Word};
 use super::{ARITHMETIC, Secret, made, public};
-use crate::words::{Plain, Signs, Words};
+use crate::numbers::words::{Plain, Signs, Words};
 
 /// x / y.
 pub fn divide(words: &mut Secret, x: &Word, y: &Word, signs: Signs) -> Word {

@@ -1,5 +1,6 @@
-//! Claims are settled: lines of the program become groups of checks, and of each there is a flag then. What was
-//! multiplied together is checked as the same product of matrices, so that the check of it costs less than it did.
+//! Claims are settled: each line of the program becomes a group of checks with one flag. What was
+//! multiplied together is checked as the same product of matrices, so the check costs less than the
+//! product did.
 
 use super::claims::{Claims, Owner};
 use super::columns::{columns, slices};
@@ -20,8 +21,8 @@ const TOGETHER: usize = 1 << 22;
 pub type Told = (u64, SharedFlag);
 
 impl Claims {
-    /// Finds out, in secret, which hold: a flag for each line, by its name, and recipients that it reaches, of which there
-    /// may be several where there is much.
+    /// Finds out, in secret, which hold: a flag for each line, by its name, and recipients that it
+    /// reaches, of which there may be several where there is much.
     ///
     /// # Errors
     /// `Misuse` where the protocol has no checks; what the links meet.
@@ -78,8 +79,9 @@ fn number(node: &Rc<Node>) -> Components {
     node.computed(Form::Arithmetic).expect("it was wanted")
 }
 
-/// How a number is held between two ends: moved so that each end is one of −2^(width − 2) to below 2^(width − 2). None
-/// where the ends are 2^63 or more apart: such a range does not even say a sign, so that nothing rests on it.
+/// How a number is held between two ends: moved so that each end is one of −2^(width − 2) to below
+/// 2^(width − 2). None where the ends are 2^63 or more apart: such a range does not even say a
+/// sign, so that nothing rests on it.
 fn around([least, most]: [i64; 2]) -> Option<(usize, [u64; 2])> {
     let beyond = (i128::from(most) - i128::from(least)) as u128;
     let width = (129 - beyond.leading_zeros()).max(4);
@@ -148,8 +150,8 @@ impl Checks<'_> {
     }
 }
 
-/// Products as they were multiplied, but that single ones are summed up where their sums are wanted: those of a length
-/// together.
+/// Products as they were multiplied, but that single ones are summed up where their sums are
+/// wanted: those of a length together.
 fn of_products(products: Products, results: &[Components]) -> Vec<Piece> {
     let Products {
         map,

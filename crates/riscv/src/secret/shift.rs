@@ -1,9 +1,9 @@
-//! Shifts and extensions, with no more bits than anybody reads.
+//! Shifts and extensions, with no more bits than anything reads.
 
 use super::node::{Facts, Form, Native, Origin, Word};
 use super::{ARITHMETIC, BINARY, Secret, made};
-use crate::composed;
-use crate::words::{Signs, Words};
+use crate::numbers::composed;
+use crate::numbers::words::{Signs, Words};
 
 /// To the right by a public amount from 1 to 63.
 pub fn right(words: &mut Secret, x: &Word, places: u32, signs: Signs) -> Word {
@@ -82,7 +82,7 @@ pub fn extended(x: &Word, bits: u32) -> Option<Word> {
     })
 }
 
-/// The same low bits, of sums and products whose operands were extended in between for nobody.
+/// A word with equal low bits: unused extensions of the operands of sums and products are dropped.
 pub fn without_extensions(x: &Word, bits: u32) -> Word {
     let Word::Secret(node) = x else {
         return x.clone();

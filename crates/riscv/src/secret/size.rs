@@ -1,5 +1,6 @@
-//! How large checked words are: a bound of their magnitudes that holds if all claims do, so that what surely stays in
-//! range needs no claim. Whatever is held to 2^b passes below 3·2^b ([`mpc::checks`]).
+//! The sizes of checked words: a bound of their magnitudes that holds if all claims do, so that
+//! what surely stays in range needs no claim. A check to 2^b accepts only magnitudes below 3·2^b
+//! ([`mpc::checks`]).
 
 /// Magnitudes are below it. It is rounded up.
 pub type Size = f32;
@@ -10,7 +11,8 @@ pub const UNKNOWN: Size = f32::INFINITY;
 /// What is multiplied, truncated or lifted is below it.
 pub const ROOM: Size = (1_u64 << 62) as Size;
 
-/// Bits that are held where nothing narrower is needed: two numbers that pass are added without a wrap.
+/// Bits that are held where nothing narrower is needed: two numbers that pass are added without a
+/// wrap.
 pub const WORD: u32 = 60;
 
 /// Sums of what was held so that they have words.

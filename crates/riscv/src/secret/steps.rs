@@ -1,7 +1,8 @@
-//! What computes a form of a word: local work on its operands' components, or an operation of the protocol.
+//! The steps that compute a form of a word: local work on its operands' components, or an operation
+//! of the protocol.
 
 use super::node::{Components, Facts, Form, Node, Origin, Word, low};
-use crate::words::{Plain, Signs, Words};
+use crate::numbers::words::{Plain, Signs, Words};
 
 /// What a form of a word takes.
 #[derive(Clone)]
@@ -76,7 +77,7 @@ pub enum Joint {
 pub enum Worth {
     /// 2^place.
     Place(u64),
-    /// The same of so many low bits, of which the highest is a sign.
+    /// The value of the given number of low bits, of which the highest is the sign.
     Signed(u32),
     /// 1.
     One(u64),
@@ -86,8 +87,8 @@ pub enum Worth {
 pub type Kind = (u8, u32, u64);
 
 impl Joint {
-    /// With which others it is carried out that take as many rounds. Widths of one kind may differ: the greatest is
-    /// taken for all.
+    /// With which others it is carried out that take as many rounds. Widths of one kind may differ:
+    /// the greatest is taken for all.
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
@@ -160,7 +161,7 @@ impl Local {
         }
     }
 
-    /// The same for all components.
+    /// Applies the step to all components.
     #[must_use]
     pub fn on(self, operands: &[Components]) -> Components {
         let second = operands.get(1).copied().unwrap_or_default();

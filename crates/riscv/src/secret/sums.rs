@@ -1,8 +1,9 @@
-//! Sums as they are computed: their products in one operation, as inner products, and rounded once where they are
-//! sums of numbers of fixed point. `sum += x[i] * y[i]` in a loop is a chain of sums, of which each has a product.
+//! Sums as they are computed: their products in one operation, as inner products, and rounded once
+//! where they are sums of fixed-point numbers. `sum += x[i] * y[i]` in a loop is a chain of sums,
+//! each with one product.
 //!
-//! As in [`super::trees`], a sum that nothing but the next one holds need not be computed for itself, nor need a
-//! product that nothing but a sum holds.
+//! As in [`super::trees`], a sum that only the next one uses need not be computed for itself, nor
+//! need a product that only a sum uses.
 
 use super::node::{Form, Native, Node, Origin, Word};
 use super::trees;

@@ -1,13 +1,13 @@
-//! Chains of ANDs, of products of numbers, and of the lesser or the greater of two, as trees. `all = all && x[i] < y[i]`
-//! in a loop is a chain as long as the loop, and so is `if (x[i] > best) best = x[i]`; the result is the same in any
-//! order, and of members that are all there it takes as many times the rounds of one as their number can be halved.
-//! Chains of ORs are chains of ANDs of what is not (see [`super::bitwise::or`]).
+//! Chains of ANDs, of products, and of minima or maxima, as trees. `all = all && x[i] < y[i]` in a
+//! loop is a chain as long as the loop, and so is `if (x[i] > best) best = x[i]`. The result is the
+//! same in any order, so n members that are all ready take ⌈log₂ n⌉ times the rounds of one. Chains
+//! of ORs are chains of ANDs of complements (see [`super::bitwise::or`]).
 //!
-//! A link inside a chain that nothing but the next one holds is a member of nothing else, so that it need not be
-//! computed for itself. What a program still holds is computed as it stands.
+//! A link that only the next one uses is a member of nothing else, so it need not be computed for
+//! itself. What the program still holds is computed as it stands.
 //!
-//! Which members are joined first depends on how many rounds they wait for, which is public: the two that are there
-//! first, again and again, so that the last link is there as early as it can be.
+//! Which members are joined first depends on the rounds that they wait for, which is public: the
+//! two that are ready first, again and again, so that the last link is ready as early as possible.
 
 use super::bitwise::and;
 use super::comparison::{decided, taken};
@@ -96,8 +96,9 @@ fn link(node: &Node, form: Form) -> Option<(Join, [(bool, Word); 2])> {
     })
 }
 
-/// Whether a member is a link of the same kind, and held by nothing but the next link, which counts as `holders`. All
-/// links of numbers are made anew with the claim of the last one: a link is inside only if both are checked, or neither.
+/// Whether a member is a link of the same kind, and held by nothing but the next link, which counts
+/// as `holders`. All links of numbers are made anew with the claim of the last one: a link is
+/// inside only if both are checked, or neither.
 fn is_inside(word: &Word, join: Join, holders: usize, claim: Claim) -> bool {
     let Word::Secret(node) = word else {
         return false;
@@ -141,8 +142,8 @@ pub fn meant(node: &Node, form: Form) -> Option<Word> {
     })
 }
 
-/// Joins pairs of members, of which each is there after so many rounds, until two are left; `plan` is told what a
-/// pair becomes, and says after how many rounds that is there.
+/// Joins pairs of members, of which each is there after so many rounds, until two are left; `plan`
+/// is told what a pair becomes, and says after how many rounds that is there.
 pub fn joined(
     join: Join,
     members: Vec<(u64, Word)>,

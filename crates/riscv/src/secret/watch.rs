@@ -1,15 +1,16 @@
-//! Whether the words that are made are numbers of fixed point whose making is to be checked, and of which instruction
-//! they are: each such word is made with its *claim*, by which [`super::claims`] knows later that what computes it may
-//! leave the range of a word. Words are made in many places that know nothing of checks, so this lies beside them, as
-//! their place does.
+//! Whether new words are fixed-point numbers to be checked, and which instruction makes them. Each
+//! such word is made with its *claim*, which tells [`super::claims`] that its computation may leave
+//! the range of a word. Words are made in many places that know nothing of checks, so this state
+//! lies beside them, as their place does.
 
 use std::cell::Cell;
 
-/// Of which instruction a checked word is: its address, or from [`GIVEN`] on what is no instruction; 0 of a word that is
-/// not checked.
+/// Of which instruction a checked word is: its address, or from [`GIVEN`] on what is no
+/// instruction; 0 of a word that is not checked.
 pub type Claim = u32;
 
-/// From here on claims are of what a program is given: the place of an array is added. Programs lie below.
+/// From here on claims are of what a program is given: the place of an array is added. Programs lie
+/// below.
 pub const GIVEN: Claim = 1 << 31;
 
 /// What a program leaves as shares.

@@ -1,4 +1,4 @@
-//! What a program does with files that it has opened.
+//! What a program does with the files that it has opened.
 
 use super::files::Descriptor;
 use super::numbers::error;
@@ -175,7 +175,7 @@ impl<Word: Clone> System<Word> {
         Ok(Ok(bytes))
     }
 
-    /// The same for several stretches of memory, each an address and a length.
+    /// Reads or writes several stretches of memory, each an address and a length.
     pub(super) fn move_vector(
         &mut self,
         memory: &mut Memory<Word>,

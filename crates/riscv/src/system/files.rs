@@ -1,8 +1,8 @@
-//! Files as a program sees them: bytes that everybody knows, or words that nobody does.
+//! Files as a program sees them: public bytes, or secret words.
 
 use crate::fault::Result;
 use crate::memory::Memory;
-use crate::words::Words;
+use crate::numbers::words::Words;
 
 /// A file.
 pub struct File<Word> {

@@ -1,4 +1,5 @@
-//! Memory that a program asks for while it runs: the end of its data that moves, and regions of their own.
+//! Memory that a program allocates while it runs: the moving end of its data, and regions of its
+//! own.
 
 use super::start::PAGE;
 use crate::fault::Result;

@@ -1,16 +1,16 @@
-//! What a program may ask of a system: its files, memory, the time, and its end. It is as much of Linux as programs
-//! need that compute; nothing of the machine that they run on is seen.
+//! The system calls that a program may make: files, memory, time, and its end. They cover as much
+//! of Linux as programs that compute need. Nothing of the real machine shows.
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | [`numbers`] | calls by their numbers |
+//! | [`numbers`] | the numbers of calls and errors |
 //! | [`files`] | what a program reads and writes, public or secret |
-//! | `descriptors` | what it does with those that it has opened |
-//! | [`heap`] | memory that it asks for |
+//! | `descriptors` | what it does with the files that it has opened |
+//! | [`heap`] | memory that it allocates |
 //! | [`start`] | what it finds when it begins |
 //!
-//! All that a call depends on is public: a secret argument stops the program. Time is counted in instructions, so
-//! that it is the same for all parties.
+//! All that a call depends on is public: a secret argument stops the program. Time is counted in
+//! instructions, so it is the same for all parties.
 
 mod descriptors;
 pub mod files;
@@ -18,11 +18,11 @@ pub mod heap;
 pub mod numbers;
 pub mod start;
 
+use crate::elf::program::Program;
 use crate::fault::{Fault, Result};
 use crate::machine::{Machine, register};
 use crate::memory::Memory;
-use crate::program::Program;
-use crate::words::Words;
+use crate::numbers::words::Words;
 use descriptors::{Outcome, path};
 use files::{Descriptor, File};
 use heap::Heap;
@@ -157,12 +157,13 @@ impl<Word: Clone> System<Word> {
     /// Does what a program has asked for.
     ///
     /// # Errors
-    /// `UnknownCall`, `SecretArgument`, `SecretPrinted`, `SecretStatus`, `Aborted`; as memory has them.
+    /// `UnknownCall`, `SecretArgument`, `SecretPrinted`, `SecretStatus`, `Aborted`; as memory has
+    /// them.
     pub fn answer<W: Words<Word = Word>>(
         &mut self,
         machine: &mut Machine<W>,
     ) -> Result<Answer<Word>> {
-        if machine.noted()? {
+        if machine.answer_hint()? {
             return Ok(Answer::Goes);
         }
         let number = machine.argument(register::CALL - register::ARGUMENT)?;

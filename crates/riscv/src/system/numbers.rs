@@ -1,4 +1,4 @@
-//! System calls by their numbers, as Linux has them for RISC-V, and errors by theirs.
+//! The numbers of system calls and of errors, as on Linux for RISC-V.
 
 /// The errors that a call answers with.
 #[allow(missing_docs, reason = "the manual's names in words")]
@@ -82,7 +82,8 @@ pub fn call(number: u64) -> Option<Call> {
         222 => Call::Map,
         // All memory may be read and written as it was mapped.
         226 | 233 => Call::Always(0),
-        // Growing regions, hardware probes, limits, random numbers, restartable sequences, newer forms of stat.
+        // Growing regions, hardware probes, limits, random numbers, restartable sequences, newer
+        // forms of stat.
         216 | 258 | 261 | 278 | 291 | 293 => refused(error::NO_CALL),
         1024 => Call::Open,
         REVEAL => Call::Reveal,
@@ -90,6 +91,6 @@ pub fn call(number: u64) -> Option<Call> {
     })
 }
 
-/// Opens words in memory to all: their address, how many, and the bytes of each. Elsewhere there is no such call,
-/// and what is in memory is what would be opened.
+/// Opens words in memory to all: their address, how many, and the bytes of each. Elsewhere there is
+/// no such call, and what is in memory is what would be opened.
 pub const REVEAL: u64 = 0x7ac0;

@@ -1,10 +1,10 @@
-//! What a program finds when it begins, as Linux lays it out (psABI of RISC-V, "Linux-specific ABI"): on the stack
-//! the number of its arguments, their addresses, no environment, and the auxiliary vector.
+//! The initial stack, as Linux lays it out (RISC-V psABI, "Linux-specific ABI"): the number of
+//! arguments, their addresses, no environment, and the auxiliary vector.
 
+use crate::elf::program::Program;
 use crate::fault::{Fault, Result};
 use crate::machine::{Machine, STACK_END, register};
-use crate::program::Program;
-use crate::words::Words;
+use crate::numbers::words::Words;
 
 /// The bytes of all arguments at most.
 pub const ARGUMENTS: usize = 1 << 16;
@@ -56,7 +56,8 @@ pub fn begin<W: Words>(
         top -= bytes.len() as u64;
         machine.memory.write(top, bytes).map(|()| top)
     };
-    // What libraries seed themselves with. It protects from nobody here, and must be the same for all parties.
+    // What libraries seed themselves with. It protects from nobody here, and must be the same for
+    // all parties.
     let random = put(machine, &[0x5a; 16])?;
     let mut places = Vec::new();
     for argument in arguments {

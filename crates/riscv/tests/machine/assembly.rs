@@ -2,10 +2,10 @@
 
 use riscv::Instruction;
 use riscv::Program;
-use riscv::decode::encode;
-use riscv::extensions::encodings;
-use riscv::formats::{Format, Operands};
-use riscv::program::Segment;
+use riscv::elf::program::Segment;
+use riscv::isa::decode::encode;
+use riscv::isa::extensions::encodings;
+use riscv::isa::formats::{Format, Operands};
 use std::collections::HashMap;
 
 /// Where the first instruction lies.
@@ -39,7 +39,8 @@ impl Assembler {
         self.places.insert(label, self.instructions.len());
     }
 
-    /// The next instruction, by its name in assembly: rd, rs1, rs2 and a constant, 0 where it has none.
+    /// The next instruction, by its name in assembly: rd, rs1, rs2 and a constant, 0 where it has
+    /// none.
     pub fn add(&mut self, name: &str, rd: u8, rs1: u8, rs2: u8, immediate: i32) {
         let encoding = encodings()
             .find(|encoding| encoding.name == name)

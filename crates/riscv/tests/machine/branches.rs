@@ -1,10 +1,11 @@
-//! Branches on secrets: both sides are carried out and merged, and what would tell of the condition is refused.
+//! Branches on secrets: both sides are carried out and merged, and what would tell of the condition
+//! is refused.
 
 use crate::assembly::{Assembler, CODE, DATA};
 use mpc::Recipient;
 use riscv::machine::LABELS;
 use riscv::machine::register::ARGUMENT;
-use riscv::machine::sides::NESTED;
+use riscv::machine::secret_branch::NESTED;
 use riscv::secret::Word;
 use riscv::secret::evaluation::reveal;
 use riscv::secret::inputs::share;
@@ -103,7 +104,8 @@ fn agree(program: &Program) {
     }
 }
 
-/// Words, halves and bytes, over each other, at one side or at both, with public values and secret ones.
+/// Words, halves and bytes, over each other, at one side or at both, with public values and secret
+/// ones.
 #[test]
 fn what_a_side_writes_is_merged_with_what_was_there() {
     agree(&on_zero(
@@ -211,11 +213,12 @@ fn sides_that_do_not_meet_are_refused() {
     assert_eq!(refused(&program), Fault::SecretJump);
 }
 
-/// What is said of a word and of the work goes on both sides: a bound holds where its side is taken, and what the sides
-/// call differently is called as before once they have met.
+/// What is said of a word and of the work goes on both sides: a bound holds where its side is
+/// taken, and what the sides call differently is called as before once they have met.
 #[test]
 fn bounds_and_labels_are_said_on_sides() {
-    // Where it is 0 the word is bounded to 0 to 3 and doubled; else, of any size, it is what it was.
+    // Where it is 0 the word is bounded to 0 to 3 and doubled; else, of any size, it is what it
+    // was.
     let program = on_zero(
         |code| code.add("sd", 0, A1, A0, 16),
         |code| {
@@ -262,7 +265,8 @@ fn labels_of_sides_end_where_they_meet() {
     });
 }
 
-/// A call of that number: the address of some of the data, a number, and another one. The data's address is in T0 then.
+/// A call of that number: the address of some of the data, a number, and another one. The data's
+/// address is in T0 then.
 fn note(code: &mut Assembler, number: i32, offset: i32, most: i32) {
     code.add("addi", T0, A1, 0, 0);
     code.add("addi", A0, A1, 0, offset);

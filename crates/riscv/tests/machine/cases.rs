@@ -1,9 +1,9 @@
 //! Programs, and what they are told and given: run on plain files, and on secret ones.
 
 use mpc::{Protocol, Recipient};
-use riscv::arrays::{Array, Content};
-use riscv::execution::Options;
-use riscv::runs::{Output, Run, run as run_program};
+use riscv::host::arrays::{Array, Content};
+use riscv::host::execution::Options;
+use riscv::host::runs::{Output, Run, run as run_program};
 use riscv::secret::Word;
 use riscv::secret::evaluation::Fate;
 use riscv::secret::node::{Components, Facts, Node};
@@ -91,8 +91,8 @@ impl Case {
         elements.expect("it was mapped")
     }
 
-    /// What everybody learns of it on files of which each has another owner, but for those of these names, and what
-    /// that takes.
+    /// What everybody learns of it on files of which each has another owner, but for those of these
+    /// names, and what that takes.
     pub fn secret(&self, protocol: &str, public: &[&str]) -> Told {
         let (program, arguments) = (self.program(), self.arguments());
         let learned = run(protocol, usual_parties(protocol), |p| {
@@ -181,7 +181,8 @@ pub fn hexadecimal(text: &str) -> Vec<u64> {
     (0..text.len()).step_by(2).map(byte).collect()
 }
 
-/// Words as secret ones that nobody has sent: so a session begins with all parties at the same round.
+/// Words as secret ones that nobody has sent: so a session begins with all parties at the same
+/// round.
 pub fn unsent(p: &dyn Protocol, values: &[u64], bytes: u64) -> Vec<Word> {
     let facts = match bytes {
         1 | 2 => Facts::below(8 * bytes as u32),

@@ -1,20 +1,22 @@
-//! Numbers of fixed point that leave their range are found, by every operation of floats: whoever would have learned
-//! what was computed of them has its line in the place of a result, and nobody else hears of it.
+//! Numbers of fixed point that leave their range are found, by every operation of floats: whoever
+//! would have learned what was computed of them has its line in the place of a result, and nobody
+//! else hears of it.
 
 use crate::secret_floats::operation;
 use mpc::{Protocol, Recipient, guards};
-use riscv::operation::FloatFunction::{
+use riscv::floats::{fixed, ieee};
+use riscv::isa::operation::FloatFunction::{
     self, Add, Compare, Divide, FromInteger, Maximum, Minimum, Multiply, MultiplyAdd, Sign,
     SquareRoot, Subtract, ToInteger,
 };
-use riscv::operation::Precision::Double;
-use riscv::operation::{Comparison, SignChange, Turned};
-use riscv::real::{Range, Real, float};
+use riscv::isa::operation::Precision::Double;
+use riscv::isa::operation::{Comparison, SignChange, Turned};
+use riscv::numbers::fixed_point::{Range, Real, float};
 use riscv::secret::Word;
 use riscv::secret::evaluation::{Fate, Settled, reveal, settle_checked};
 use riscv::secret::inputs::share;
 use riscv::secret::watch::{Claim, LEFT, Watch};
-use riscv::{Secret, Signs, Words, fixed, ieee};
+use riscv::{Secret, Signs, Words};
 use testkit::{run, usual_parties};
 
 const PROTOCOLS: [&str; 3] = ["plain", "replicated", "additive_2_dealer"];
@@ -129,7 +131,8 @@ fn products() -> Vec<Case> {
                 vec![usual(1 << 31), usual(-(1 << 33))],
                 vec![usual(FAR), usual(4)],
                 vec![usual(4), usual(FAR)],
-                // The product has a word, and is too large to be cut; or is small, of a number that is not.
+                // The product has a word, and is too large to be cut; or is small, of a number that
+                // is not.
                 vec![usual(3 << 30), usual(1 << 31)],
                 vec![usual(FAR), usual(0)],
             ],
@@ -466,8 +469,8 @@ fn what_stays_in_range_is_right() {
     }
 }
 
-/// Of each case another line; two recipients, of which one receives what is out of range and the other what is made of
-/// the same line in range.
+/// Of each case another line; two recipients, of which one receives what is out of range and the
+/// other what is made of the same line in range.
 #[test]
 fn what_leaves_its_range_is_told_to_its_receiver_alone() {
     for protocol in PROTOCOLS {
@@ -554,8 +557,8 @@ fn products_of_fractions(words: &mut Secret, x: &Word, count: usize) -> Word {
     last
 }
 
-/// Checks wait for an opening: however long a program is, it takes as many rounds more; and none where nothing is
-/// claimed, as of integers and of numbers of a known range.
+/// Checks wait for an opening: however long a program is, it takes as many rounds more; and none
+/// where nothing is claimed, as of integers and of numbers of a known range.
 #[test]
 fn checks_take_rounds_before_an_opening_alone() {
     let chains: [Chain; 4] = [

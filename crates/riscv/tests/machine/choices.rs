@@ -17,7 +17,8 @@ fn program() -> Program {
     Program::parse(include_bytes!("../../programs/choices.elf")).expect("it was compiled for this")
 }
 
-/// Calls a function with a word and the address of data: its result and what data it leaves, or why it stopped.
+/// Calls a function with a word and the address of data: its result and what data it leaves, or why
+/// it stopped.
 fn called<W: Words>(words: W, function: &str, word: W::Word) -> Result<Vec<W::Word>, String> {
     let program = program();
     let mut machine = Machine::new(words, &program, 1 << 20).expect("it fits");
@@ -73,15 +74,15 @@ fn what_stops_a_program_is_said_with_the_branch_that_it_is_on_a_side_of() {
     let program = program();
     let start = program.function("digits").expect("it is there");
     let message = stopped("digits");
-    let loops =
-        ": a loop ends by a secret: bound the loop by a public number, or select one of two values";
+    let loops = ": a loop's exit depends on a secret: bound the loop by a public number, or select one of \
+         two values";
     assert!(message.ends_with(loops), "{message}");
     assert!(message.contains(" in digits ("), "{message}");
     assert!(!message.contains(&format!("{start:#x}")), "{message}");
 
     let message = stopped("beyond");
-    let unmapped = ": 8 bytes at 0x10800000 are outside of the program's memory: check pointers that may be NULL, and that indices and \
-         lengths are those of the arrays; this is on a side of the branch at 0x";
+    let unmapped = ": 8 bytes at 0x10800000 are outside the program's memory: check pointers for NULL, and \
+         indices and lengths for the bounds of their arrays; this is on one side of the branch at 0x";
     assert!(message.contains(unmapped), "{message}");
     assert_eq!(message.matches(" in beyond (").count(), 2, "{message}");
     // For the value that the secret has, the program would not have met it.

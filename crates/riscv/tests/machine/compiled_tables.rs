@@ -1,4 +1,5 @@
-//! Tables of compiled programs, in the sections that say that they are read and written at secret places.
+//! Tables of compiled programs, in the sections that say that they are read and written at secret
+//! places.
 
 use mpc::Recipient;
 use riscv::secret::Word;

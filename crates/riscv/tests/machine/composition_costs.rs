@@ -1,8 +1,9 @@
-//! What operations on secret words cost, as the protocols declare it, against the meter: rounds and bits.
+//! What operations on secret words cost, as the protocols declare it, against the meter: rounds and
+//! bits.
 
 use crate::cases::{OTHERS, PROTOCOLS, unsent};
 use crate::costs::{measured, of_all};
-use riscv::scan::Place;
+use riscv::machine::linear_scan::Place;
 use riscv::secret::Word;
 use riscv::{Plain, Secret, Signs, Words};
 use testkit::{Random, run, usual_parties};
@@ -25,7 +26,8 @@ macro_rules! composition {
     };
 }
 
-/// Sums of one product, of two, and so on: inner products of unlike lengths, which are one operation.
+/// Sums of one product, of two, and so on: inner products of unlike lengths, which are one
+/// operation.
 fn unlike_sums<W: Words>(words: &mut W, x: &W::Word, y: &W::Word) -> Vec<W::Word> {
     let sum_of = |length: u64| {
         let mut sum = words.constant(0);
@@ -40,7 +42,8 @@ fn unlike_sums<W: Words>(words: &mut W, x: &W::Word, y: &W::Word) -> Vec<W::Word
     (1..=4).map(sum_of).collect()
 }
 
-/// Some of the places of a one-hot vector, at the edges of its words; from its end on, no bit is one.
+/// Some of the places of a one-hot vector, at the edges of its words; from its end on, no bit is
+/// one.
 fn some_places<W: Words>(words: &mut W, x: &W::Word, y: &W::Word) -> Vec<W::Word> {
     let mask = words.constant(0x7f);
     let number = words.and(x, &mask);

@@ -1,5 +1,5 @@
-//! What whole programs cost, as the protocols declare it, against the meter: the bits of all messages, and the rounds of
-//! the longest chain.
+//! What whole programs cost, as the protocols declare it, against the meter: the bits of all
+//! messages, and the rounds of the longest chain.
 
 use crate::cases::{Case, Input, OTHERS, PROTOCOLS, unsent};
 use crate::random_programs;
@@ -160,7 +160,8 @@ fn programs(large: bool) -> Vec<(&'static str, Case)> {
     all
 }
 
-/// The rounds of the graph that a program makes, whatever is done together, and the bits of what it sends.
+/// The rounds of the graph that a program makes, whatever is done together, and the bits of what it
+/// sends.
 fn programs_take_the_rounds_of_their_graphs(protocol: &str, large: bool) {
     for (name, case) in programs(large) {
         let expected = case.plain();

@@ -22,8 +22,8 @@ const PROTOCOLS: [&str; 7] = [
 /// What is computed of two words.
 type Work = fn(&mut Secret, &Word, &Word) -> Word;
 
-/// Rounds, and bytes that the party sends that sends most, of so many results with their opening. The second operands
-/// are public where that is said.
+/// Rounds, and bytes that the party sends that sends most, of so many results with their opening.
+/// The second operands are public where that is said.
 fn sent(protocol: &str, bytes: u64, n: usize, public: Option<u64>, work: Work) -> (u64, u64) {
     let values = Random::new(5).words(2 * n);
     let readings = run(protocol, usual_parties(protocol), |p| {
@@ -49,8 +49,8 @@ fn sent(protocol: &str, bytes: u64, n: usize, public: Option<u64>, work: Work) -
     (rounds.expect("a party"), bytes.expect("a party"))
 }
 
-/// What is measured, how long its words are, a public second operand; and rounds at most, with the one that opens it, in
-/// additive sharing. Replicated sharing takes at most half as many more.
+/// What is measured, how long its words are, a public second operand; and rounds at most, with the
+/// one that opens it, in additive sharing. Replicated sharing takes at most half as many more.
 type Case = (&'static str, u64, Option<u64>, Work, u64);
 
 const UNSIGNED: (Signs, Signs) = (Signs::Unsigned, Signs::Unsigned);
@@ -201,13 +201,15 @@ fn bytes_of_many_are_those_of_their_bits() {
         let (_, bytes) = sent(ADDITIVE, 8, 100, None, work);
         assert!(bytes <= most + 800, "{bytes}");
     }
-    // A comparison of 32 bits: 50 bits and those of four messages that are whole words, and one that opens it.
+    // A comparison of 32 bits: 50 bits and those of four messages that are whole words, and one
+    // that opens it.
     let less: Work = |words, x, y| words.less(x, y, Signs::Signed);
     let (_, bytes) = sent(ADDITIVE, 4, 1, None, less);
     assert!(bytes <= 5 * 8, "{bytes}");
 }
 
-/// Chains as loops make them, of 64 words that are there at once: six rounds, and one that opens the result.
+/// Chains as loops make them, of 64 words that are there at once: six rounds, and one that opens
+/// the result.
 #[test]
 fn long_chains_are_trees() {
     type Plainly = fn(u64, u64) -> u64;
@@ -358,8 +360,9 @@ fn made_at_random(words: &mut Vec<Word>, random: &mut Random) {
     }
 }
 
-/// Rounds are those of the longest chain of operations, whatever kinds they are of, and of the opening. In replicated
-/// sharing, where parties begin and end at different times, they are a fifth more at most.
+/// Rounds are those of the longest chain of operations, whatever kinds they are of, and of the
+/// opening. In replicated sharing, where parties begin and end at different times, they are a fifth
+/// more at most.
 #[test]
 fn kinds_share_rounds() {
     for (protocol, graphs) in [(ADDITIVE, 100), ("additive_3_dealer", 20), (REPLICATED, 50)] {

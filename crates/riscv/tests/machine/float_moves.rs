@@ -1,21 +1,24 @@
-//! Secret floats are moved as they are, what looks into them is refused, and compiled programs run on them.
+//! Secret floats are moved as they are, what looks into them is refused, and compiled programs run
+//! on them.
 
 use crate::secret_floats::{UNIT, near, number, opened, operation, real, shared};
 use crate::secrets::copy_word;
 use mpc::Recipient;
-use riscv::operation::FloatFunction::{self, Add, Divide, FromFloat, FromInteger, Multiply};
-use riscv::operation::Precision;
-use riscv::operation::Precision::{Double, Single};
-use riscv::real::float;
+use riscv::floats::{fixed, ieee};
+use riscv::isa::operation::FloatFunction::{self, Add, Divide, FromFloat, FromInteger, Multiply};
+use riscv::isa::operation::Precision;
+use riscv::isa::operation::Precision::{Double, Single};
+use riscv::numbers::fixed_point::float;
 use riscv::secret::Word;
 use riscv::secret::evaluation::reveal;
 use riscv::secret::inputs::share;
-use riscv::{Fault, Machine, Memory, Plain, Program, Secret, Signs, Words, fixed, ieee};
+use riscv::{Fault, Machine, Memory, Plain, Program, Secret, Signs, Words};
 use testkit::{run, usual_parties};
 
 const DATA: u64 = 0x1000_0000;
 
-/// Floats that are copied by bytes, by halves or two at a time are the floats; they change their length for nothing.
+/// Floats that are copied by bytes, by halves or two at a time are the floats; they change their
+/// length for nothing.
 #[test]
 fn floats_are_moved_and_not_looked_into() {
     let values = [1.5, -2.25, 1000.0];
@@ -156,7 +159,8 @@ fn program() -> Program {
     Program::parse(include_bytes!("../../programs/arrays_of_floats.elf")).expect("it is one")
 }
 
-/// A function over an array: its results in the registers of integers and of floats, and the array after it.
+/// A function over an array: its results in the registers of integers and of floats, and the array
+/// after it.
 fn called<W: Words>(words: W, name: &str, of: Precision, array: &[W::Word]) -> Vec<W::Word> {
     let program = program();
     let mut machine = Machine::new(words, &program, 1 << 16).expect("it fits");
@@ -192,7 +196,8 @@ fn called<W: Words>(words: W, name: &str, of: Precision, array: &[W::Word]) -> V
     results
 }
 
-/// A compiled program on secret floats is near what it is on plain ones, and integers that it makes of them are equal.
+/// A compiled program on secret floats is near what it is on plain ones, and integers that it makes
+/// of them are equal.
 #[test]
 fn compiled_programs_run_on_floats_that_nobody_knows() {
     let values = [3.25, -7.5, 100.75, 0.125, -60.0, 12.5, 99.0, 1.75].map(near);

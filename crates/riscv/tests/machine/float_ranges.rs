@@ -1,20 +1,21 @@
-//! Secret floats whose range is known: what is computed of them is near, at any size, and lies in the range that is
-//! known of it.
+//! Secret floats whose range is known: what is computed of them is near, at any size, and lies in
+//! the range that is known of it.
 
 use crate::cases::PROTOCOLS;
 use crate::secret_floats::{number, opened, operation};
 use mpc::Protocol;
-use riscv::fixed;
-use riscv::operation::FloatFunction::{
+use riscv::floats::fixed;
+use riscv::floats::ieee;
+use riscv::isa::operation::FloatFunction::{
     self, Add, Compare, Divide, FromInteger, Maximum, Minimum, Multiply, MultiplyAdd, Sign,
     SquareRoot, Subtract, ToInteger,
 };
-use riscv::operation::Precision::{Double, Single};
-use riscv::operation::{Comparison, Precision, SignChange, Turned};
-use riscv::real::{Range, Real, float};
+use riscv::isa::operation::Precision::{Double, Single};
+use riscv::isa::operation::{Comparison, Precision, SignChange, Turned};
+use riscv::numbers::fixed_point::{Range, Real, float};
 use riscv::secret::Word;
 use riscv::secret::inputs::share;
-use riscv::{Fault, Secret, Signs, Words, ieee};
+use riscv::{Fault, Secret, Signs, Words};
 use testkit::{Random, run, usual_parties};
 
 /// A number in a range, and what it is.
@@ -30,7 +31,8 @@ fn case(value: f64, least: f64, most: f64) -> Case {
     Case { value, range }
 }
 
-/// Salaries, cents, timestamps, small and large ones, on both sides of 0, at the ends, and one number alone.
+/// Salaries, cents, timestamps, small and large ones, on both sides of 0, at the ends, and one
+/// number alone.
 fn cases() -> Vec<Case> {
     let mut cases = vec![
         case(33_333.33, 1e4, 2e5),
@@ -174,7 +176,8 @@ fn check(protocol: &str, of: Precision, every: usize) {
             let said = format!("{function:?} of {a:?}, {b:?}: {got}, not {expected}, in {range:?}");
             // What is public is so by the ranges, or it is 0.
             let range = range.unwrap_or(Range::one(expected));
-            // Operands miss by a part of the greatest that they can be, of which a root has the root.
+            // Operands miss by a part of the greatest that they can be, of which a root has the
+            // root.
             let largest = a.range.size().max(b.range.size()) / 2_f64.powi(44);
             let of_operands = match function {
                 SquareRoot => (a.range.size() / 2_f64.powi(44)).sqrt(),

@@ -1,16 +1,17 @@
 //! Floats that everybody knows are those of F and D.
 
 use riscv::Signs::{Signed, Unsigned};
-use riscv::operation::FloatFunction::{
+use riscv::elf::program::Segment;
+use riscv::floats::ieee;
+use riscv::isa::operation::FloatFunction::{
     self, Add, Divide, FromInteger, Multiply, MultiplyAdd, SquareRoot, Subtract, ToInteger,
 };
-use riscv::operation::{Floating, Precision, Turned};
-use riscv::program::Segment;
-use riscv::{Fault, Machine, Plain, Program, ieee};
+use riscv::isa::operation::{Floating, Precision, Turned};
+use riscv::{Fault, Machine, Plain, Program};
 use testkit::Random;
 
-/// Every instruction, on edges in all rounding modes, has the results and flags that another processor gave:
-/// `floats.txt` is what `floats.elf` writes there (qemu-riscv64 7.2).
+/// Every instruction, on edges in all rounding modes, has the results and flags that another
+/// processor gave: `floats.txt` is what `floats.elf` writes there (qemu-riscv64 7.2).
 #[test]
 fn results_and_flags_are_those_of_another_processor() {
     let program = Program::parse(include_bytes!("../../programs/floats.elf")).expect("it is one");
@@ -40,7 +41,8 @@ fn of(precision: Precision, function: FloatFunction, operands: [u64; 3]) -> u64 
     ieee::compute(floating, nearest, operands).0
 }
 
-/// What the processor under this test computes, which rounds to the nearest; of what is no number it has others.
+/// What the processor under this test computes, which rounds to the nearest; of what is no number
+/// it has others.
 #[test]
 fn results_are_those_of_this_processor() {
     let words = Random::new(5).words(6000);

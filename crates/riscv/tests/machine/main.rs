@@ -1,8 +1,8 @@
-//! The machine on plain words and on secret ones. One binary, which is built sooner than one for each subject; what
-//! measures the memory of its process has its own (`damaged.rs`).
+//! The machine on plain words and on secret ones. One binary, which is built sooner than one for
+//! each subject; what measures the memory of its process has its own (`damaged.rs`).
 
 mod assembly;
-mod bare;
+mod bare_metal;
 mod branches;
 mod cases;
 mod checked;

@@ -1,5 +1,5 @@
-//! Two secrets give the same instructions, the same steps and the same sizes of messages; where a branch is opened,
-//! they do not.
+//! Two secrets give the same instructions, the same steps and the same sizes of messages; where a
+//! branch is opened, they do not.
 
 use crate::assembly::{Assembler, CODE, DATA};
 use mpc::{Protocol, Recipient, Result};
@@ -18,8 +18,8 @@ const A2: u8 = 12;
 /// Bytes of data, all of which may be read and written at secret places.
 const SIZE: u64 = 64;
 
-/// All that may be seen of a run: the address of each instruction, and of each message the sender, the step and
-/// the size.
+/// All that may be seen of a run: the address of each instruction, and of each message the sender,
+/// the step and the size.
 #[derive(PartialEq, Eq, Debug)]
 struct Seen {
     instructions: Vec<u64>,
@@ -32,7 +32,8 @@ struct Case {
 }
 
 impl Case {
-    /// Runs and opens what the program leaves; or until so many instructions were carried out, where the next is.
+    /// Runs and opens what the program leaves; or until so many instructions were carried out,
+    /// where the next is.
     fn run(&self, p: &mut dyn Protocol, words: &[Word], limit: u64) -> Result<Option<u64>> {
         let mut machine = Machine::new(Secret, &self.program, limit).expect("it fits");
         machine

@@ -1,7 +1,7 @@
 //! Compiled programs on plain numbers.
 
+use riscv::elf::program::Segment;
 use riscv::machine::{RETURNED, register};
-use riscv::program::Segment;
 use riscv::{Fault, Machine, Plain, Program, Stop};
 
 /// A free place for what functions are given.
@@ -156,7 +156,8 @@ fn stacks_end() {
     let full = machine.call(function, &[1 << 40]);
     assert_eq!(full, Err(Fault::StackFull(riscv::machine::STACK)));
 
-    // One function whose variables alone are larger than all of it, by far; what is farther away is no stack.
+    // One function whose variables alone are larger than all of it, by far; what is farther away is
+    // no stack.
     for (below, is_stack) in [(1 << 26, true), (1 << 32, true), (1 << 40, false)] {
         let mut machine = Machine::new(Plain, &program, 1 << 24).expect("it fits");
         machine.set_register(register::STACK, riscv::machine::STACK_END - below);
@@ -202,32 +203,32 @@ fn what_is_no_program_says_why() {
     let cases: [(Vec<u8>, &str); 13] = [
         (
             b"#!/bin/sh".to_vec(),
-            "it is no ELF file: give what a compiler",
+            "it is not an ELF file: give the linked output",
         ),
-        (Vec::new(), "it is no ELF file"),
+        (Vec::new(), "it is not an ELF file"),
         (
             with(&[(class, &[1])]),
-            "it is for processors of 32 bits: compile it for riscv64",
+            "it is for 32-bit processors: compile it for riscv64",
         ),
         (
             file[..30].to_vec(),
-            "its header cannot be read: it was cut off or damaged",
+            "its header cannot be read: the file is cut off or damaged",
         ),
         (
             file[..70].to_vec(),
-            "its program headers cannot be read: it was cut off or damaged",
+            "its program headers cannot be read: the file is cut off or damaged",
         ),
         (
             with(&[(processor, &[62])]),
-            "it is not for RISC-V of 64 bits: compile it for riscv64",
+            "it is not for 64-bit RISC-V: compile it for riscv64",
         ),
         (
             with(&[(kind, &[1])]),
-            "it is not linked to run, as what -c makes: link it with -static",
+            "it is an object file, as -c makes, and not linked: link it with -static",
         ),
         (
             with(&[(kind, &[3])]),
-            "what -static-pie makes: link it with -static and -no-pie",
+            "a -static-pie program: link it with -static and -no-pie",
         ),
         (
             with(&[(kind, &[3]), (segments, &of_dynamic)]),
@@ -235,19 +236,19 @@ fn what_is_no_program_says_why() {
         ),
         (
             with(&[(segments, &of_loader)]),
-            "is not here: compile it with -static",
+            "this machine does not have: compile it with -static",
         ),
         (
             with(&[(segments, &of_loaded), (segments + 40, &large)]),
-            "bytes of memory, and it may have 251658240",
+            "bytes of memory and may use 251658240",
         ),
         (
             with(&[(segments, &of_loaded), (segments + 8, &large)]),
-            "a segment reaches beyond its end",
+            "a segment reaches beyond the end of the file",
         ),
         (
             with(&[(segments, &of_loaded), (segments + 16, &[1])]),
-            "a segment has another size than it says",
+            "the size of a segment contradicts its header",
         ),
     ];
     for (file, message) in cases {
@@ -296,11 +297,12 @@ fn what_is_no_instruction_stops_a_program() {
         let mut machine = Machine::new(Plain, &program, 10).expect("it fits");
         machine.run(None).expect_err("it stops")
     };
-    // All ones; a function of registers that there is none of; 0, which compilers write where nothing must come.
+    // All ones; a function of registers that there is none of; 0, which compilers write where
+    // nothing must come.
     for (word, remedy) in [
-        (u32::MAX, ": compile for that with -march"),
-        (0x0800_0033, ": compile for that with -march"),
-        (0, ": look at what this line takes for given"),
+        (u32::MAX, ": compile for it with -march"),
+        (0x0800_0033, ": compile for it with -march"),
+        (0, ": check what this line assumes"),
     ] {
         let fault = stops(word);
         assert!(matches!(fault, Fault::Unknown(_)), "{word:#x}: {fault}");

@@ -1,4 +1,5 @@
-//! Programs with answers that are published, or that another algorithm gives: on plain files, and on secret ones.
+//! Programs with answers that are published, or that another algorithm gives: on plain files, and
+//! on secret ones.
 
 use crate::cases::{Case, PROTOCOLS, bytes, hexadecimal};
 use testkit::Random;
@@ -191,7 +192,8 @@ fn numbers_are_sorted_by_a_network() {
     case.is(&values, &["plain", "replicated"], &[]);
 }
 
-/// One layer of numbers with 16 fraction bits: the weights of each output after each other, and then what is added.
+/// One layer of numbers with 16 fraction bits: the weights of each output after each other, and
+/// then what is added.
 fn layer(weights: &[u64], x: &[i64]) -> Vec<i64> {
     let number = |word: &u64| i64::from(*word as u32 as i32);
     let (rows, added) = weights.split_at(weights.len() / (x.len() + 1) * x.len());
@@ -232,8 +234,8 @@ fn a_network_says_what_whole_numbers_say() {
     case.is(&expected, &PROTOCOLS, &[]);
 }
 
-/// As large as one for handwritten digits, against the same in floats whose weights nobody has rounded: the greatest
-/// output is the same, and none is off by 2^-10.
+/// As large as one for handwritten digits, against the same in floats whose weights nobody has
+/// rounded: the greatest output is the same, and none is off by 2^-10.
 #[test]
 fn a_network_as_for_digits_says_what_floats_say() {
     const SIZES: [usize; 3] = [784, 128, 10];

@@ -1,10 +1,11 @@
-//! What a program says of the range of its numbers: the same results, of fewer bits, and no lie about public ones.
+//! What a program says of the range of its numbers: the same results, of fewer bits, and no lie
+//! about public ones.
 
 use mpc::Recipient;
 use riscv::Program;
-use riscv::arrays::{Array, Content};
-use riscv::calls::{Argument, Call, call};
-use riscv::execution::Options;
+use riscv::host::arrays::{Array, Content};
+use riscv::host::calls::{Argument, Call, call};
+use riscv::host::execution::Options;
 use riscv::secret::evaluation::Fate;
 use testkit::{run, usual_parties};
 
@@ -13,7 +14,8 @@ const ADDITIVE: &str = "additive_2_dealer";
 const ONES: [i64; 6] = [-128, 127, 0, -1, 5, -7];
 const OTHERS: [i64; 6] = [127, -128, 0, 0, 5, -8];
 
-/// Which numbers are less than others, of which everybody knows those; and the bytes of the party that sends most.
+/// Which numbers are less than others, of which everybody knows those; and the bytes of the party
+/// that sends most.
 fn lesser(protocol: &str, others: &[i64], known: bool) -> mpc::Result<(Vec<u64>, u64)> {
     let program = Program::parse(include_bytes!("../../programs/figures.elf")).expect("it is one");
     let words = |values: &[i64]| {
@@ -91,7 +93,8 @@ fn numbers_of_a_range_are_compared_by_few_bits() {
         for known in [false, true] {
             let (values, sent) = lesser(protocol, &OTHERS, known).expect("they are in the range");
             assert_eq!(values, expected, "{protocol}");
-            // Messages of whole words, and six bits that are opened; of 64 bits, six signs alone take 79 bytes.
+            // Messages of whole words, and six bits that are opened; of 64 bits, six signs alone
+            // take 79 bytes.
             assert!(protocol != ADDITIVE || sent <= 5 * 8 + 8, "{sent} bytes");
         }
     }

@@ -1,7 +1,8 @@
-//! What a program is refused is all found, where it is to go on; and without that it stops at the first of it.
+//! What a program is refused is all found, where it is to go on; and without that it stops at the
+//! first of it.
 
 use crate::assembly::{Assembler, CODE, DATA};
-use riscv::callers::Frames;
+use riscv::elf::unwind::Frames;
 use riscv::machine::refused::Refused;
 use riscv::secret::Word;
 use riscv::secret::inputs::share;
@@ -69,7 +70,8 @@ fn all_that_is_refused_is_found() {
     assert_eq!((left, refused), (Err(Fault::SecretAddress), Vec::new()));
 }
 
-/// A loop that a secret ends in its midst goes on behind its end, and one that is asked for anew is told once.
+/// A loop that a secret ends in its midst goes on behind its end, and one that is asked for anew is
+/// told once.
 #[test]
 fn loops_with_a_secret_end_come_to_one() {
     let mut code = Assembler::default();

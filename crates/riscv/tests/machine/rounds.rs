@@ -1,5 +1,5 @@
-//! Rounds and bytes of whole programs, with sharing what they are given and opening what they leave, held to the project's
-//! figures.
+//! Rounds and bytes of whole programs, with sharing what they are given and opening what they
+//! leave, held to the project's figures.
 
 use crate::cases::Case;
 use mpc::Recipient;
@@ -21,8 +21,8 @@ const PROTOCOLS: [&str; 7] = [
     "additive_2_he",
 ];
 
-/// Rounds and bytes at most by two parties, after which the result is the expected one; three, in replicated sharing,
-/// may take half as many rounds more.
+/// Rounds and bytes at most by two parties, after which the result is the expected one; three, in
+/// replicated sharing, may take half as many rounds more.
 fn takes(name: &str, case: &Case, expected: &[u64], (rounds, bytes): (u64, u64)) {
     for (protocol, rounds) in [(ADDITIVE, rounds), (REPLICATED, rounds * 3 / 2)] {
         let told = case.secret(protocol, &["nonce", "data"]);
@@ -70,7 +70,8 @@ fn a_block_of_aes() {
     takes("block", &case, &case.plain(), (40, 60_000));
 }
 
-/// A hundred blocks with the padding of the last one: 103 permutations of a secret state, of twelve rounds each.
+/// A hundred blocks with the padding of the last one: 103 permutations of a secret state, of twelve
+/// rounds each.
 #[test]
 fn a_hundred_blocks_of_ascon() {
     let message: Vec<u64> = Random::new(3)
@@ -153,8 +154,8 @@ fn a_network_for_digits() {
 /// What is computed of 150 words.
 type Work<W> = fn(&mut W, &[<W as Words>::Word]) -> Vec<<W as Words>::Word>;
 
-/// Work on words, on secret ones and on plain ones; how many words of 64 bits it sends at most without the opening, in
-/// additive sharing and in replicated.
+/// Work on words, on secret ones and on plain ones; how many words of 64 bits it sends at most
+/// without the opening, in additive sharing and in replicated.
 type Sums = (&'static str, Work<Secret>, Work<Plain>, u64, u64);
 
 fn inner<W: Words>(w: &mut W, x: &[W::Word], y: &[W::Word]) -> W::Word {
@@ -250,8 +251,8 @@ fn sums_of_products_are_inner_products() {
     }
 }
 
-/// Numbers of fixed point with 16 fraction bits: a hundred products, by instructions that add and by those that do not,
-/// take the rounds of one and are rounded once.
+/// Numbers of fixed point with 16 fraction bits: a hundred products, by instructions that add and
+/// by those that do not, take the rounds of one and are rounded once.
 #[test]
 fn sums_of_fractions_are_rounded_once() {
     fn added<W: Words>(w: &mut W, x: &[W::Word], fused: bool) -> W::Word {

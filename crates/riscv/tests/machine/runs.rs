@@ -1,9 +1,9 @@
 //! Whole programs: the same ELF on plain files, and on files of which some are secret.
 
 use mpc::Recipient;
-use riscv::arrays::{Array, Content};
-use riscv::execution::Options;
-use riscv::runs::{Outcome, Output, Run, run as run_program};
+use riscv::host::arrays::{Array, Content};
+use riscv::host::execution::Options;
+use riscv::host::runs::{Outcome, Output, Run, run as run_program};
 use riscv::secret::evaluation::{Fate, Learned};
 use riscv::system::files::File;
 use riscv::system::{Answer, System, start};
@@ -152,7 +152,7 @@ fn a_program_opens_what_it_says() {
         let message = outcome.err().expect("five values of four bytes");
         assert!(
             message.contains(
-                "the output sums has 20 bytes, no multiple of 8: say its type, as in sums=all:u8"
+                "the output sums has 20 bytes, not a multiple of 8: give its type, as in sums=all:u8"
             ),
             "{message}"
         );
@@ -185,8 +185,8 @@ fn what_ends_in_another_way_says_why() {
         (
             &["abort"],
             sums,
-            " from main (sums.c:46): the program gave up, as abort and failed assertions do: what it printed may say why; it had \
-             printed: 5 sums, 1",
+            " from main (sums.c:46): the program aborted, by abort or a failed assertion: its \
+             output may say why; it had printed: 5 sums, 1",
         ),
         (
             &[],
@@ -206,8 +206,8 @@ fn what_ends_in_another_way_says_why() {
         let found = outcome
             .err()
             .expect("there is an output that it does not know");
-        let message = "it ended with status 0 and did not write the output more: have it open and write a file \
-                       of this name, or ask for no such output; files that it did not find: total; it had \
+        let message = "it ended with status 0 and did not write the output more: write a file of this \
+                       name, or remove the --output; files that it did not find: total; it had \
                        printed: 5 sums";
         assert!(found.contains(message), "{found}");
     }

@@ -2,17 +2,18 @@
 
 use crate::cases::{OTHERS, PROTOCOLS};
 use mpc::{Protocol, Recipient};
-use riscv::operation::FloatFunction::{
+use riscv::floats::{fixed, ieee};
+use riscv::isa::operation::FloatFunction::{
     self, Add, Compare, Divide, FromInteger, Maximum, Minimum, Multiply, MultiplyAdd, Sign,
     SquareRoot, Subtract, ToInteger,
 };
-use riscv::operation::Precision::{Double, Single};
-use riscv::operation::{Comparison, Floating, Precision, SignChange, Turned};
-use riscv::real::{Real, float};
+use riscv::isa::operation::Precision::{Double, Single};
+use riscv::isa::operation::{Comparison, Floating, Precision, SignChange, Turned};
+use riscv::numbers::fixed_point::{Real, float};
 use riscv::secret::Word;
 use riscv::secret::evaluation::reveal;
 use riscv::secret::inputs::share;
-use riscv::{Secret, Signs, Words, fixed, ieee};
+use riscv::{Secret, Signs, Words};
 use testkit::{Random, run, usual_parties};
 
 /// One unit of a word with 16 fraction bits.
@@ -287,7 +288,8 @@ fn check_comparisons(protocols: &[&str]) {
     }
 }
 
-/// To integers of all kinds, in all rounding modes, exactly and with RISC-V's ends; and from integers.
+/// To integers of all kinds, in all rounding modes, exactly and with RISC-V's ends; and from
+/// integers.
 #[test]
 fn conversions_are_exact() {
     check_conversions(&PROTOCOLS);

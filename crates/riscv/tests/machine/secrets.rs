@@ -1,9 +1,10 @@
-//! What is computed of secret words is what is computed of plain ones, whatever is public beside them.
+//! What is computed of secret words is what is computed of plain ones, whatever is public beside
+//! them.
 
 use crate::assembly::{self, Assembler};
 use mpc::Recipient;
-use riscv::extensions::encodings;
-use riscv::operation::{Atomic, AtomicChange, Function, Operation};
+use riscv::isa::extensions::encodings;
+use riscv::isa::operation::{Atomic, AtomicChange, Function, Operation};
 use riscv::secret::Word;
 use riscv::secret::evaluation::reveal;
 use riscv::secret::inputs::share;
@@ -50,8 +51,8 @@ enum Computes {
 }
 
 impl Computes {
-    /// Of each pair, what a register has then, and what an atomic instruction leaves in memory. One machine has all
-    /// pairs: a stack for each of them would take far longer than what is tried.
+    /// Of each pair, what a register has then, and what an atomic instruction leaves in memory. One
+    /// machine has all pairs: a stack for each of them would take far longer than what is tried.
     fn compute<W: Words + Clone>(
         self,
         words: &mut W,
@@ -286,8 +287,8 @@ fn a_compiled_program_runs_on_what_nobody_knows() {
     }
 }
 
-/// The greatest by branches, the least by instructions: rounds of six comparisons and what is chosen by them, and not
-/// of 63. What is chosen by the greatest so far waits for it.
+/// The greatest by branches, the least by instructions: rounds of six comparisons and what is
+/// chosen by them, and not of 63. What is chosen by the greatest so far waits for it.
 #[test]
 fn the_greatest_of_many_is_found_by_halves() {
     let values: Vec<u64> = Random::new(12).words(64);

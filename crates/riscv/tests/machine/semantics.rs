@@ -1,8 +1,9 @@
-//! What instructions compute of plain numbers is what the manual's formulas say, written down here anew.
+//! What instructions compute of plain numbers is what the manual's formulas say, written down here
+//! anew.
 
 use riscv::Plain;
-use riscv::extensions::encodings;
-use riscv::operation::{Function, Operation};
+use riscv::isa::extensions::encodings;
+use riscv::isa::operation::{Function, Operation};
 
 /// Where signs, carries and widths matter.
 const EDGES: [u64; 20] = [

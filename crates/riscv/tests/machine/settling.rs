@@ -1,4 +1,5 @@
-//! What parties have is shared in one round, and what a program leaves is opened in one, whoever has or learns it.
+//! What parties have is shared in one round, and what a program leaves is opened in one, whoever
+//! has or learns it.
 
 use mpc::Recipient;
 use riscv::secret::Word;
@@ -124,8 +125,8 @@ fn all_that_is_left_takes_the_rounds_of_the_longest() {
     }
 }
 
-/// Of sums and products the low bits are opened as they are, with what stands before them: nobody reads their highest
-/// ones, and a conversion would take rounds.
+/// Of sums and products the low bits are opened as they are, with what stands before them: nobody
+/// reads their highest ones, and a conversion would take rounds.
 #[test]
 fn low_bits_of_sums_are_opened_without_a_conversion() {
     let values = [u64::MAX - 2, 0x8000_0001, 0x7fff_ffff_8000_0000, 129];
@@ -173,7 +174,8 @@ fn low_bits_of_sums_are_opened_without_a_conversion() {
     }
 }
 
-/// Of what is public something is opened all the same, so that each finds what others run differently.
+/// Of what is public something is opened all the same, so that each finds what others run
+/// differently.
 #[test]
 fn what_is_public_is_confirmed() {
     for (confirmed, expected) in [(true, 1), (false, 0)] {

@@ -1,8 +1,8 @@
 //! What programs ask the system, at the limits of each call.
 
 use crate::assembly::Assembler;
-use riscv::execution::Execution;
 use riscv::fault::Result;
+use riscv::host::execution::Execution;
 use riscv::machine::{LABELS, register};
 use riscv::memory::MOST;
 use riscv::secret::Word;
@@ -234,7 +234,7 @@ fn a_program_that_had_no_memory_is_told_so() {
             let ended = Execution::new(&program, machine, system).drive(p, None);
             Ok(ended.expect_err("it is a breakpoint").to_string())
         });
-        let asked = "it asked for more memory than the 251658240 bytes that it may have in all, and got none";
+        let asked = "it was refused memory beyond the limit of 251658240 bytes";
         assert!(
             errors[0].starts_with("the program stopped at 0x10014: a breakpoint, "),
             "{}",

@@ -1,9 +1,9 @@
-//! Tables at secret places: what is read and written there is what a plain machine reads and writes, and nothing
-//! beyond their end.
+//! Tables at secret places: what is read and written there is what a plain machine reads and
+//! writes, and nothing beyond their end.
 
 use crate::assembly::{Assembler, CODE, DATA};
 use mpc::Recipient;
-use riscv::machine::scans::PLACES;
+use riscv::machine::secret_address::PLACES;
 use riscv::secret::Word;
 use riscv::secret::evaluation::reveal;
 use riscv::secret::inputs::share;
@@ -96,7 +96,8 @@ fn with_tables(
     })
 }
 
-/// A program that makes an address of the word, by so many bits of it times a factor, and does something there.
+/// A program that makes an address of the word, by so many bits of it times a factor, and does
+/// something there.
 fn at_index(bits: u64, places: i32, access: impl Fn(&mut Assembler)) -> Program {
     let mut code = Assembler::default();
     if bits < 64 {

@@ -1,10 +1,11 @@
-//! What the runtime has for texts and floats, as another library prints them, and for order, of secrets too.
+//! What the runtime has for texts and floats, as another library prints them, and for order, of
+//! secrets too.
 
 use mpc::Recipient;
 use riscv::Program;
-use riscv::arrays::{Array, Content};
-use riscv::execution::Options;
-use riscv::runs::{Output, Run, run as run_program};
+use riscv::host::arrays::{Array, Content};
+use riscv::host::execution::Options;
+use riscv::host::runs::{Output, Run, run as run_program};
 use riscv::secret::evaluation::{Fate, Learned};
 use testkit::{run, usual_parties};
 

@@ -2,13 +2,13 @@
 
 use crate::cases::{OTHERS, PROTOCOLS};
 use mpc::Recipient;
-use riscv::decode::{decode, encode};
-use riscv::encoding::Encoding;
-use riscv::extensions::encodings;
-use riscv::formats::{Format, Operand, Operands};
-use riscv::operation::vectors::{Source, VectorFunction};
-use riscv::program::Segment;
-use riscv::real::Real;
+use riscv::elf::program::Segment;
+use riscv::isa::decode::{decode, encode};
+use riscv::isa::encoding::Encoding;
+use riscv::isa::extensions::encodings;
+use riscv::isa::formats::{Format, Operand, Operands};
+use riscv::isa::operation::vectors::{Source, VectorFunction};
+use riscv::numbers::fixed_point::Real;
 use riscv::secret::Word;
 use riscv::secret::evaluation::{Fate, reveal, settle_checked};
 use riscv::secret::inputs::share;
@@ -20,8 +20,8 @@ fn program() -> Program {
     Program::parse(include_bytes!("../../programs/vectors.elf")).expect("it is one")
 }
 
-/// Every instruction leaves what another processor left: `vectors.txt` is what `vectors.elf` writes there
-/// (qemu-riscv64 7.2 with vlen=128).
+/// Every instruction leaves what another processor left: `vectors.txt` is what `vectors.elf` writes
+/// there (qemu-riscv64 7.2 with vlen=128).
 #[test]
 fn results_are_those_of_another_processor() {
     let program = program();
@@ -100,7 +100,8 @@ fn machine<W: Words>(words: W, text: &[u32]) -> Machine<W> {
     Machine::new(words, &program, 1 << 16).expect("it fits")
 }
 
-/// What an instruction works with: vectors a, b and the result before, a mask, a word for all elements.
+/// What an instruction works with: vectors a, b and the result before, a mask, a word for all
+/// elements.
 #[derive(Clone)]
 struct Operation<Word> {
     vectors: [Vec<Word>; 3],
@@ -238,8 +239,8 @@ fn edges(bits: u32) -> [u64; 10] {
 /// As many elements as each is paired with: edges, and others.
 const VALUES: usize = 16;
 
-/// Operations by which each of [`VALUES`] elements a meets each b once: that of its own place, and, of another
-/// operation, that for all places.
+/// Operations by which each of [`VALUES`] elements a meets each b once: that of its own place, and,
+/// of another operation, that for all places.
 fn operations(bits: u32) -> Vec<Operation<u64>> {
     let others = Random::new(17 + u64::from(bits)).words(VALUES);
     let (lefts, rights) = others.split_at(VALUES / 2);
@@ -277,9 +278,9 @@ fn operations(bits: u32) -> Vec<Operation<u64>> {
     each.collect()
 }
 
-/// Each instruction on secrets, with public masks and secret ones and without, against the same on what is public. All
-/// is secret, or a, or b and what stands in its place: by turns, which begin with one of the three. Of all operations
-/// every so many are tried.
+/// Each instruction on secrets, with public masks and secret ones and without, against the same on
+/// what is public. All is secret, or a, or b and what stands in its place: by turns, which begin
+/// with one of the three. Of all operations every so many are tried.
 fn check(protocol: &str, bits: u32, every: usize, begin: usize) {
     let operations: Vec<_> = operations(bits).into_iter().step_by(every).collect();
     let of_length = encodings().filter(|encoding| tested(encoding, bits));
@@ -541,7 +542,8 @@ fn secret_floats_are_elements_too() {
     }
 }
 
-/// Products of elements, and their sum over a vector, that have no words: found at their instruction.
+/// Products of elements, and their sum over a vector, that have no words: found at their
+/// instruction.
 #[test]
 fn secret_floats_of_vectors_are_checked() {
     let text = [

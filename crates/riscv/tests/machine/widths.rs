@@ -1,8 +1,8 @@
 //! What everybody knows of words, such as how long they are, changes costs and no results.
 
 use mpc::Recipient;
-use riscv::extensions::encodings;
-use riscv::operation::{Function, Operation};
+use riscv::isa::extensions::encodings;
+use riscv::isa::operation::{Function, Operation};
 use riscv::secret::evaluation::reveal;
 use riscv::secret::inputs::share_integers;
 use riscv::{Plain, Secret, Signs, Words};
@@ -27,7 +27,8 @@ fn loaded(value: u64, bytes: u64) -> u64 {
     }
 }
 
-/// Words of two lengths, and what is computed of them first, so that they come in one form or the other.
+/// Words of two lengths, and what is computed of them first, so that they come in one form or the
+/// other.
 fn check(protocol: &str, every: usize) {
     let random = Random::new(11).words(4);
     let edges = EDGES.iter().flat_map(|x| EDGES.map(|y| (*x, y)));

@@ -1,14 +1,14 @@
 //! Functions of elements, one by one.
 
 use super::{Machine, Results, precision};
-use crate::composed;
 use crate::fault::{Fault, Result};
-use crate::formats::Operands;
-use crate::operation::vectors::{
+use crate::isa::formats::Operands;
+use crate::isa::operation::vectors::{
     Conversion, Lane, Relation, Shape, Source, Vector, VectorFunction,
 };
-use crate::operation::{Comparison, FloatFunction, Floating};
-use crate::words::{Signs, Words};
+use crate::isa::operation::{Comparison, FloatFunction, Floating};
+use crate::numbers::composed;
+use crate::numbers::words::{Signs, Words};
 use rustc_apfloat::Round;
 
 /// Of integers a and b of so many bits; what lies above these in the result has no meaning.

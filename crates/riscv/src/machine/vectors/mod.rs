@@ -1,6 +1,7 @@
-//! The vector registers, and what instructions of V do with them: 32 of 128 bits, whose elements are words of their
-//! own. They lie as bytes in a memory that is theirs, in which elements of all lengths are pieces of it as in any
-//! other; so secret elements keep what is known of them, and are moved for nothing.
+//! The vector registers, and what instructions of V do with them: 32 of 128 bits, whose elements
+//! are words of their own. They lie as bytes in a memory that is theirs, in which elements of all
+//! lengths are pieces of it as in any other; so secret elements keep what is known of them, and are
+//! moved for nothing.
 //!
 //! | file | what it holds |
 //! | --- | --- |
@@ -9,8 +10,9 @@
 //! | [`moves`] | elements to other places, sums over a vector |
 //! | [`transfers`] | reading and writing memory |
 //!
-//! Elements that the mask leaves out, and those behind the last, stay as they were. By a mask that is secret each
-//! element is chosen. What the manual reserves, such as groups of registers that overlap, is carried out somehow.
+//! Elements that the mask leaves out, and those behind the last, stay as they were. By a mask that
+//! is secret each element is chosen. What the manual reserves, such as groups of registers that
+//! overlap, is carried out somehow.
 
 mod lanes;
 mod moves;
@@ -18,11 +20,11 @@ mod transfers;
 
 use super::Machine;
 use crate::fault::{Fault, Result};
-use crate::formats::Operands;
+use crate::isa::formats::Operands;
+use crate::isa::operation::Precision;
+use crate::isa::operation::vectors::{Configure, Source, Vector, VectorFunction};
 use crate::memory::Memory;
-use crate::operation::Precision;
-use crate::operation::vectors::{Configure, Source, Vector, VectorFunction};
-use crate::words::{Signs, Words};
+use crate::numbers::words::{Signs, Words};
 
 /// The bytes of a register.
 pub const REGISTER: u64 = 16;
@@ -73,7 +75,8 @@ impl Configuration {
         }
     }
 
-    /// What both sides of a branch have left; a program says it anew before it goes on with vectors.
+    /// What both sides of a branch have left; a program says it anew before it goes on with
+    /// vectors.
     pub(super) fn merge(&mut self, other: Self) {
         if *self != other {
             *self = Self::default();

@@ -2,9 +2,11 @@
 
 use super::{Machine, REGISTER, Results, precision};
 use crate::fault::{Fault, Result};
-use crate::formats::Operands;
-use crate::operation::vectors::{Lane, MaskBase, MaskFunction, Source, Vector, VectorFunction};
-use crate::words::{Signs, Words};
+use crate::isa::formats::Operands;
+use crate::isa::operation::vectors::{
+    Lane, MaskBase, MaskFunction, Source, Vector, VectorFunction,
+};
+use crate::numbers::words::{Signs, Words};
 
 impl<W: Words> Machine<W> {
     /// Byte by byte, as any copy that leaves pieces what they are.
@@ -20,7 +22,7 @@ impl<W: Words> Machine<W> {
     pub(super) fn stored(&mut self, source: Source, word: W::Word, bytes: u64) -> W::Word {
         match (source, self.words.public(&word)) {
             (Source::Float, Some(bits)) if bytes == 4 => {
-                self.words.constant(crate::ieee::unboxed(bits))
+                self.words.constant(crate::floats::ieee::unboxed(bits))
             }
             _ => word,
         }

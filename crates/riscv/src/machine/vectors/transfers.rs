@@ -2,9 +2,9 @@
 
 use super::{Machine, REGISTER};
 use crate::fault::{Fault, Result};
-use crate::formats::Operands;
-use crate::operation::vectors::{Places, VectorMemory};
-use crate::words::Words;
+use crate::isa::formats::Operands;
+use crate::isa::operation::vectors::{Places, VectorMemory};
+use crate::numbers::words::Words;
 
 /// An element, and where it lies.
 struct Transfer {

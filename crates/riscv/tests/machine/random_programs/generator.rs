@@ -1,10 +1,11 @@
-//! Random programs: sums, bits and shifts, memory by words and parts of them at places that everybody knows,
-//! branches of which many depend on secrets, loops with public bounds, calls, and returns in the midst of functions.
+//! Random programs: sums, bits and shifts, memory by words and parts of them at places that
+//! everybody knows, branches of which many depend on secrets, loops with public bounds, calls, and
+//! returns in the midst of functions.
 
 use crate::assembly::{Assembler, Label};
 use riscv::Program;
-use riscv::formats::Format;
-use riscv::operation::{Function, Multiplication, Operation};
+use riscv::isa::formats::Format;
+use riscv::isa::operation::{Function, Multiplication, Operation};
 use testkit::Random;
 
 /// Registers that programs compute with.
@@ -125,8 +126,8 @@ impl Generator {
         }
     }
 
-    /// Any function of registers or constants; one of division or of the upper half of a product now and then, since
-    /// they take long.
+    /// Any function of registers or constants; one of division or of the upper half of a product
+    /// now and then, since they take long.
     fn compute(&mut self) {
         let long = self.below(LONG) == 0;
         let wanted = |operation: Operation| match operation {
@@ -136,7 +137,7 @@ impl Generator {
             Operation::Registers(_) | Operation::Immediate(_) => !long,
             _ => false,
         };
-        let all: Vec<_> = riscv::extensions::encodings()
+        let all: Vec<_> = riscv::isa::extensions::encodings()
             .filter(|encoding| wanted(encoding.operation))
             .collect();
         let encoding = self.one_of(&all);

@@ -18,7 +18,8 @@ const LIMIT: u64 = 1 << 20;
 /// How long programs are.
 const STATEMENTS: u64 = 40;
 
-/// Carries a program out on words: one for each register and each eight bytes of data. What it leaves there.
+/// Carries a program out on words: one for each register and each eight bytes of data. What it
+/// leaves there.
 fn carried_out<W: Words>(words: W, program: &Program, given: &[W::Word]) -> Vec<W::Word> {
     let mut machine = Machine::new(words, program, LIMIT).expect("it fits");
     machine

@@ -1,0 +1,108 @@
+//! Places in a program: by address, by function, and by source line where the file has one.
+
+use crate::elf::dwarf_lines::{Line, shown};
+use crate::elf::program::Program;
+use crate::fault::Fault;
+use std::fmt;
+
+/// A place in a program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The instruction.
+    pub address: u64,
+    /// The function that it is in, where that is known.
+    pub function: Option<String>,
+    /// The line that it was compiled from, where that is known.
+    pub line: Option<Line>,
+}
+
+impl fmt::Display for Place {
+    /// As `0x10150 in sort (arrays.c:21)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.address)?;
+        if let Some(function) = &self.function {
+            write!(f, " in {function}")?;
+        }
+        match &self.line {
+            Some(line) => write!(f, " ({line})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Functions that are named at most, where a program has no beginning.
+const NAMED: usize = 20;
+
+impl Program {
+    /// That it has no `main`, where it has none: which functions it has.
+    #[must_use]
+    pub fn without_main(&self) -> Option<Fault> {
+        if self.function("main").is_ok() {
+            return None;
+        }
+        let functions: Vec<&str> = self.symbols.functions().collect();
+        if functions.is_empty() {
+            return (self.entry == 0).then_some(Fault::NoMain(None));
+        }
+        let few = functions
+            .iter()
+            .take(NAMED)
+            .map(|name| shown(name.as_bytes()));
+        let mut names = few.collect::<Vec<_>>().join(", ");
+        if functions.len() > NAMED {
+            names += &format!(" and {} more", functions.len() - NAMED);
+        }
+        Some(Fault::NoMain(Some(names)))
+    }
+
+    /// Where an instruction is.
+    #[must_use]
+    pub fn place(&self, address: u64) -> Place {
+        Place {
+            address,
+            function: self.function_at(address).map(|name| shown(name.as_bytes())),
+            line: self.symbols.lines.at(address),
+        }
+    }
+
+    /// By whom an instruction was reached, up to the function `main`, from where each goes on: as
+    /// `, called from fwrite (stdio.c:92), from main (mine.c:5)`.
+    #[must_use]
+    pub fn called_from(&self, pc: u64, callers: &[u64]) -> String {
+        let mut said = Vec::new();
+        let is_main = self.function_at(pc) == Some("main");
+        for returns in callers.iter().filter(|_| !is_main) {
+            let place = self.place(returns.wrapping_sub(1));
+            let Some(function) = place.function else {
+                break;
+            };
+            let line = place.line.map(|line| format!(" ({line})"));
+            let one = format!("from {function}{}", line.unwrap_or_default());
+            if said.last() != Some(&one) {
+                said.push(one);
+            }
+            if function == "main" {
+                break;
+            }
+        }
+        if said.is_empty() {
+            return String::new();
+        }
+        format!(", called {}", said.join(", "))
+    }
+
+    /// The message to the user when a program stops at an instruction. `called` is what
+    /// [`Program::called_from`] returns.
+    #[must_use]
+    pub fn stopped(&self, pc: u64, called: &str, fault: &Fault) -> String {
+        let place = format!("{}{called}", self.place(pc));
+        match fault {
+            Fault::OnSide { branch, cause } => format!(
+                "the program stopped at {place}: {cause}; this is on one side of the branch at {}, \
+                 which depends on a secret: both sides are executed, so both must be valid",
+                self.place(*branch)
+            ),
+            _ => format!("the program stopped at {place}: {fault}"),
+        }
+    }
+}

@@ -1,0 +1,429 @@
+//! A program on a hart without a system, as ISA test suites need it: machine mode and user mode,
+//! their control registers, and traps (RISC-V Instruction Set Manual, volume II, chapter 3). The
+//! program ends by a write to the word `tohost`; 1 means success. All words are public, all memory
+//! is writable and executable, and there are no interrupts.
+//!
+//! [`Machine`] knows nothing of this: what stops a program there is a trap here. `tohost` is
+//! read-only memory, so a write to it stops the program too.
+
+use crate::elf::program::{Program, Segment};
+use crate::fault::{Fault, Result};
+use crate::isa::decode::decode;
+use crate::isa::instruction::Instruction;
+use crate::isa::operation::{AtomicChange, ControlChange, Operation};
+use crate::machine::{Machine, Stop};
+use crate::numbers::words::Plain;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Traps of a program at most: each is an instruction that was not carried out.
+const TRAPS: u64 = 1 << 20;
+
+/// The bytes of `tohost`.
+const WORD: u64 = 8;
+
+/// What the word that is written there says besides a status: that the program ends.
+const ENDS: u64 = 1;
+
+/// Instructions that no program in user mode has.
+const RETURN: u32 = 0x3020_0073;
+const WAIT: u32 = 0x1050_0073;
+
+/// Control registers by their numbers.
+mod control {
+    pub const STATUS: u32 = 0x300;
+    pub const EXTENSIONS: u32 = 0x301;
+    pub const VECTOR: u32 = 0x305;
+    pub const PROGRAM_COUNTER: u32 = 0x341;
+    pub const CAUSE: u32 = 0x342;
+    pub const VALUE: u32 = 0x343;
+    pub const CYCLES: u32 = 0xb00;
+    pub const INSTRUCTIONS: u32 = 0xb02;
+    /// Who made the hart, which it is: nobody says.
+    pub const NAMES: std::ops::RangeInclusive<u32> = 0xf11..=0xf15;
+}
+
+/// Those that keep what is written, and which bits of it: status, interrupts, vector, counters,
+/// scratch, program counter, cause, value, pending.
+const KEPT: [(u32, u64); 9] = [
+    (control::STATUS, ENABLED | BEFORE | MODE | FLOATS | MEMORY),
+    (0x304, 0x888),
+    (control::VECTOR, !2),
+    (0x306, 7),
+    (0x340, u64::MAX),
+    (control::PROGRAM_COUNTER, !1),
+    (control::CAUSE, u64::MAX),
+    (control::VALUE, u64::MAX),
+    (0x344, 0),
+];
+
+/// Fields of the status: interrupts, those before the trap, the mode before the trap, the state of
+/// floats, and whose memory is read.
+const ENABLED: u64 = 1 << 3;
+const BEFORE: u64 = 1 << 7;
+const MODE: u64 = 3 << 11;
+const FLOATS: u64 = 3 << 13;
+const MEMORY: u64 = 1 << 17;
+
+/// That user mode has 64 bits, and that floats were written.
+const USER_64: u64 = 2 << 32;
+const WRITTEN: u64 = 1 << 63;
+
+/// Words of 64 bits, and A, C, D, F, I, M and user mode by their letters.
+const EXTENSIONS: u64 = 2 << 62 | 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 8 | 1 << 12 | 1 << 20;
+
+/// Why there is a trap.
+mod cause {
+    pub const NO_CODE: u64 = 1;
+    pub const ILLEGAL: u64 = 2;
+    pub const BREAKPOINT: u64 = 3;
+    pub const LOAD_MISALIGNED: u64 = 4;
+    pub const LOAD: u64 = 5;
+    pub const STORE_MISALIGNED: u64 = 6;
+    pub const STORE: u64 = 7;
+    /// From user mode, and 3 more from machine mode.
+    pub const CALL: u64 = 8;
+}
+
+/// The mode of a program that begins; user mode is 0.
+const MACHINE: u64 = 3;
+
+/// A program that runs.
+pub struct Bare {
+    machine: Machine<Plain>,
+    mode: u64,
+    controls: BTreeMap<u32, u64>,
+    tohost: u64,
+    signature: Option<Range<u64>>,
+    traps: u64,
+}
+
+impl Bare {
+    /// Of an ELF file that names `tohost`, before its first instruction; it may carry out so many.
+    ///
+    /// # Errors
+    /// As [`Program::parse`]; `NoObject`.
+    pub fn parse(file: &[u8], limit: u64) -> Result<Self> {
+        let program = Program::read(file)?;
+        let place = |name| program.symbols.place(name);
+        let tohost = place("tohost")?;
+        let signature =
+            place("begin_signature").and_then(|start| Ok(start..place("end_signature")?));
+        Self::new(program, tohost, signature.ok(), limit)
+    }
+
+    /// Of a program whose word `tohost` lies there, and what it leaves of results, where it does.
+    ///
+    /// # Errors
+    /// As [`Machine::new`].
+    pub fn new(
+        mut program: Program,
+        tohost: u64,
+        signature: Option<Range<u64>>,
+        limit: u64,
+    ) -> Result<Self> {
+        program.segments = program
+            .segments
+            .iter()
+            .flat_map(|segment| around(segment, tohost))
+            .collect();
+        Ok(Self {
+            machine: Machine::new(Plain, &program, limit)?,
+            mode: MACHINE,
+            controls: KEPT.map(|(number, _)| (number, 0)).into(),
+            tohost,
+            signature,
+            traps: 0,
+        })
+    }
+
+    /// Runs it until it ends; its status, 0 where all is well.
+    ///
+    /// # Errors
+    /// `Limit`, also of traps; what else a program in user mode meets that is none of the traps.
+    pub fn run(&mut self) -> Result<u64> {
+        loop {
+            match self.machine.run(None) {
+                Ok(Stop::Call) => {
+                    // It has four bytes, and was gone past.
+                    self.machine.jump(self.machine.pc().wrapping_sub(4));
+                    self.trap(cause::CALL + self.mode, 0)?;
+                }
+                Ok(stop) => unreachable!("public words are not opened: {stop:?}"),
+                Err(fault) => {
+                    if let Some(status) = self.meet(fault)? {
+                        return Ok(status);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The address of the next instruction.
+    #[must_use]
+    pub fn pc(&self) -> u64 {
+        self.machine.pc()
+    }
+
+    /// What a register holds.
+    #[must_use]
+    pub fn register(&self, number: usize) -> u64 {
+        *self.machine.register(number)
+    }
+
+    /// What the program left between `begin_signature` and `end_signature`: words of 32 bits, a
+    /// line each.
+    ///
+    /// # Errors
+    /// `NoObject`, `Unmapped`.
+    pub fn signature(&mut self) -> Result<String> {
+        let named = self.signature.clone();
+        let range = named.ok_or_else(|| Fault::NoObject("begin_signature".to_owned()))?;
+        let bytes = range.end.saturating_sub(range.start);
+        let left = self.machine.memory.read(range.start, bytes)?;
+        let words = left.chunks_exact(4).map(|word| {
+            let word = u32::from_le_bytes(word.try_into().expect("four bytes"));
+            format!("{word:08x}\n")
+        });
+        Ok(words.collect())
+    }
+
+    /// Goes on after what stopped the machine; the status where the program has ended.
+    fn meet(&mut self, fault: Fault) -> Result<Option<u64>> {
+        let pc = self.machine.pc();
+        match fault {
+            Fault::ReadOnly { address } if address.wrapping_sub(self.tohost) < WORD => {
+                return self.told(address);
+            }
+            Fault::Unknown(word) => return self.privileged(word),
+            Fault::UnknownControl(_) => return self.control(),
+            Fault::Rounding(_) | Fault::VectorKind | Fault::VectorRegisters => {
+                let word = self.word(pc)?;
+                self.trap(cause::ILLEGAL, word.into())?;
+            }
+            Fault::Breakpoint => self.trap(cause::BREAKPOINT, pc)?,
+            Fault::NoCode(address) => self.trap(cause::NO_CODE, address)?,
+            Fault::Misaligned { address, .. } => {
+                let [load, store] = [cause::LOAD_MISALIGNED, cause::STORE_MISALIGNED];
+                let why = if self.loads()? { load } else { store };
+                self.trap(why, address)?;
+            }
+            Fault::Unmapped { address, .. } | Fault::ReadOnly { address } => {
+                let why = if self.loads()? {
+                    cause::LOAD
+                } else {
+                    cause::STORE
+                };
+                self.trap(why, address)?;
+            }
+            other => return Err(other),
+        }
+        Ok(None)
+    }
+
+    /// The machine's mode answers in the place of the instruction at pc.
+    fn trap(&mut self, why: u64, value: u64) -> Result<()> {
+        self.traps += 1;
+        if self.traps > TRAPS {
+            return Err(Fault::Limit(TRAPS));
+        }
+        let status = self.kept(control::STATUS);
+        let before = if status & ENABLED != 0 { BEFORE } else { 0 };
+        let after =
+            status & !(ENABLED | BEFORE | MODE) | before | self.mode << MODE.trailing_zeros();
+        for (number, value) in [
+            (control::STATUS, after),
+            (control::PROGRAM_COUNTER, self.machine.pc()),
+            (control::CAUSE, why),
+            (control::VALUE, value),
+        ] {
+            self.controls.insert(number, value);
+        }
+        self.mode = MACHINE;
+        self.machine.jump(self.kept(control::VECTOR) & !3);
+        Ok(())
+    }
+
+    /// An instruction that a program in user mode has not.
+    fn privileged(&mut self, word: u32) -> Result<Option<u64>> {
+        match word {
+            RETURN if self.mode == MACHINE => {
+                let status = self.kept(control::STATUS);
+                self.mode = (status & MODE) >> MODE.trailing_zeros();
+                let enabled = if status & BEFORE != 0 { ENABLED } else { 0 };
+                let mut after = status & !(ENABLED | MODE) | BEFORE | enabled;
+                if self.mode != MACHINE {
+                    after &= !MEMORY;
+                }
+                self.controls.insert(control::STATUS, after);
+                self.machine.jump(self.kept(control::PROGRAM_COUNTER));
+            }
+            // There is nothing to wait for.
+            WAIT => self.machine.jump(self.machine.pc().wrapping_add(4)),
+            _ => {
+                let bits = if word & 3 == 3 { word } else { word & 0xffff };
+                self.trap(cause::ILLEGAL, bits.into())?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads and changes a control register of a mode.
+    fn control(&mut self) -> Result<Option<u64>> {
+        let word = self.word(self.machine.pc())?;
+        let Some(Instruction {
+            operation: Operation::Control(how),
+            operands,
+            ..
+        }) = decode(word)
+        else {
+            unreachable!("only such an instruction names a control register")
+        };
+        let number = operands.immediate as u32 & 0xfff;
+        let source = if how.constant {
+            operands.immediate as u32 >> 12
+        } else {
+            operands.rs1.into()
+        };
+        let operand = if how.constant {
+            u64::from(source)
+        } else {
+            self.register(source as usize)
+        };
+        let writes = how.change == ControlChange::Write || source != 0;
+        // Their numbers say who may read and write them.
+        let may = u64::from(number >> 8 & 3) <= self.mode && !(writes && number >> 10 == 3);
+        let Some(old) = self.read(number).filter(|_| may) else {
+            self.trap(cause::ILLEGAL, word.into())?;
+            return Ok(None);
+        };
+        if writes {
+            let new = match how.change {
+                ControlChange::Write => operand,
+                ControlChange::Set => old | operand,
+                ControlChange::Clear => old & !operand,
+            };
+            self.write(number, new);
+        }
+        self.machine.set_register(operands.rd.into(), old);
+        self.machine.jump(self.machine.pc().wrapping_add(4));
+        Ok(None)
+    }
+
+    fn kept(&self, number: u32) -> u64 {
+        self.controls.get(&number).copied().unwrap_or(0)
+    }
+
+    /// What a control register holds, where there is one.
+    fn read(&self, number: u32) -> Option<u64> {
+        match number {
+            control::STATUS => {
+                let status = self.kept(number);
+                let written = if status & FLOATS == FLOATS {
+                    WRITTEN
+                } else {
+                    0
+                };
+                Some(status | USER_64 | written)
+            }
+            control::EXTENSIONS => Some(EXTENSIONS),
+            control::CYCLES | control::INSTRUCTIONS => Some(self.machine.carried_out()),
+            number if control::NAMES.contains(&number) => Some(0),
+            _ => self.controls.get(&number).copied(),
+        }
+    }
+
+    /// What a register does not keep changes nothing.
+    fn write(&mut self, number: u32, value: u64) {
+        let Some(&(_, bits)) = KEPT.iter().find(|(kept, _)| *kept == number) else {
+            return;
+        };
+        let mut value = value & bits;
+        // There are two modes.
+        if number == control::STATUS && value & MODE != MODE {
+            value &= !MODE;
+        }
+        self.controls.insert(number, value);
+    }
+
+    /// What a program says by `tohost`; the upper half and 0 say nothing.
+    fn told(&mut self, address: u64) -> Result<Option<u64>> {
+        let pc = self.machine.pc();
+        let instruction = self.instruction()?;
+        let written = match instruction.operation {
+            Operation::Store(bytes) if address == self.tohost => {
+                let word = self.register(instruction.operands.rs2.into());
+                word & (u64::MAX >> (64 - 8 * u32::from(bytes)))
+            }
+            _ => 0,
+        };
+        if written & ENDS == ENDS {
+            return Ok(Some(written >> 1));
+        }
+        if written != 0 {
+            // It asks who watches it.
+            return Err(Fault::UnknownCall(written));
+        }
+        self.machine
+            .jump(pc.wrapping_add(instruction.length.into()));
+        Ok(None)
+    }
+
+    /// Whether the instruction at pc reads memory alone.
+    fn loads(&mut self) -> Result<bool> {
+        Ok(match self.instruction()?.operation {
+            Operation::Load(_) | Operation::LoadFloat(_) => true,
+            Operation::Atomic(atomic) => atomic.change == AtomicChange::Reserve,
+            Operation::VectorMemory(memory) => !memory.store,
+            _ => false,
+        })
+    }
+
+    fn instruction(&mut self) -> Result<Instruction> {
+        let word = self.word(self.machine.pc())?;
+        decode(word).ok_or(Fault::Unknown(word))
+    }
+
+    /// The bytes of an instruction.
+    fn word(&mut self, address: u64) -> Result<u32> {
+        let memory = &mut self.machine.memory;
+        let mut half = |address: u64| -> Result<u32> {
+            let bytes = memory.read(address, 2)?;
+            Ok(u16::from_le_bytes(bytes.try_into().expect("two bytes")).into())
+        };
+        let low = half(address)?;
+        Ok(if low & 3 == 3 {
+            low | half(address.wrapping_add(2))? << 16
+        } else {
+            low
+        })
+    }
+}
+
+/// A segment in which all may be done, but for a word that may only be read.
+fn around(segment: &Segment, word: u64) -> Vec<Segment> {
+    let (start, end) = (segment.start, segment.start + segment.size);
+    let part = |range: Range<u64>, writable: bool| {
+        let places = [range.start, range.end].map(|address| {
+            let place = address.saturating_sub(start);
+            place.min(segment.bytes.len() as u64) as usize
+        });
+        Segment {
+            start: range.start,
+            bytes: segment.bytes[places[0]..places[1]].to_vec(),
+            size: range.end - range.start,
+            writable,
+            executable: writable,
+        }
+    };
+    if !(start..end).contains(&word) {
+        return vec![part(start..end, true)];
+    }
+    let behind = word.saturating_add(WORD).min(end);
+    let parts = [
+        part(start..word, true),
+        part(word..behind, false),
+        part(behind..end, true),
+    ];
+    parts.into_iter().filter(|part| part.size > 0).collect()
+}

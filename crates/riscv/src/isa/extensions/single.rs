@@ -1,0 +1,8 @@
+//! F: floats of 32 bits.
+
+use super::floats;
+use crate::isa::encoding::Encoding;
+use crate::isa::operation::Precision::Single;
+
+/// How they are written.
+pub const ENCODINGS: &[Encoding] = &floats::encodings(Single);

@@ -1,0 +1,413 @@
+//! What instructions do, independent of their encoding. [`super::extensions`] defines it for words.
+
+pub mod vectors;
+
+use crate::numbers::words::Signs;
+use vectors::{Configure, Vector, VectorMemory};
+
+/// What an instruction does, without its operands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Operation {
+    /// rd := f(rs1, rs2).
+    Registers(Function),
+    /// rd := f(rs1, immediate).
+    Immediate(Function),
+    /// rd := immediate.
+    Lui,
+    /// rd := pc + immediate.
+    Auipc,
+    /// rd := the bytes at rs1 + immediate.
+    Load(Load),
+    /// The given number of low bytes of rs2, to rs1 + immediate.
+    Store(u8),
+    /// pc := pc + immediate if the condition holds for rs1 and rs2.
+    Branch(Condition),
+    /// rd := the address of the next instruction; pc := pc + immediate.
+    Jump,
+    /// rd := the address of the next instruction; pc := rs1 + immediate.
+    JumpRegister,
+    /// Orders memory for other harts, of which there are none.
+    Fence,
+    /// Makes written instructions visible, where a program may change itself.
+    FenceInstructions,
+    /// Calls the system.
+    EnvironmentCall,
+    /// Calls a debugger.
+    Breakpoint,
+    /// Reads and changes a control register (Zicsr).
+    Control(Control),
+    /// Reads memory, computes, and writes back atomically.
+    Atomic(Atomic),
+    /// Computes on floats.
+    Float(Floating),
+    /// The float rd := the bytes at rs1 + immediate.
+    LoadFloat(Precision),
+    /// The float rs2 to rs1 + immediate.
+    StoreFloat(Precision),
+    /// Computes on vectors.
+    Vector(Vector),
+    /// Reads or writes vectors.
+    VectorMemory(VectorMemory),
+    /// Sets the number of elements of vectors, and their kind.
+    Configure(Configure),
+}
+
+/// A function of two words, or of one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Function {
+    /// Of I.
+    Base(Base),
+    /// Of M.
+    Multiplication(Multiplication),
+    /// Of Zba.
+    Addresses(Addresses),
+    /// Of Zbb.
+    Bits(Bits),
+    /// Of Zbs.
+    SingleBits(SingleBits),
+    /// Of Zicond.
+    Conditional(Conditional),
+}
+
+/// Functions of I. Those named `W` take the low 32 bits and sign-extend the result, as `addw` does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Base {
+    /// a + b.
+    Add,
+    /// a − b.
+    Subtract,
+    /// 1 if a < b, else 0.
+    Less(Signs),
+    /// Bitwise.
+    Xor,
+    /// Bitwise.
+    Or,
+    /// Bitwise.
+    And,
+    /// a << (b modulo 64).
+    ShiftLeft,
+    /// a >> (b modulo 64).
+    ShiftRight(Signs),
+    /// `addw`: a + b, of 32 bits.
+    AddW,
+    /// `subw`: a − b, of 32 bits.
+    SubtractW,
+    /// `sllw`: a << (b modulo 32), of 32 bits.
+    ShiftLeftW,
+    /// `srlw`, `sraw`: a >> (b modulo 32), of 32 bits.
+    ShiftRightW(Signs),
+}
+
+/// Functions of M. Those named `W` take the low 32 bits and sign-extend the result.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Multiplication {
+    /// The low half of a·b.
+    Multiply,
+    /// The upper half of a·b, with these signs of a and b.
+    MultiplyHigh(Signs, Signs),
+    /// a / b.
+    Divide(Signs),
+    /// The remainder of a / b.
+    Remainder(Signs),
+    /// `mulw`: a·b, of 32 bits.
+    MultiplyW,
+    /// `divw`, `divuw`: a / b, of 32 bits.
+    DivideW(Signs),
+    /// `remw`, `remuw`: the remainder of a / b, of 32 bits.
+    RemainderW(Signs),
+}
+
+/// Functions of Zba. Those named `Uw` zero-extend the low 32 bits of a, as `add.uw` does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Addresses {
+    /// a·2^n + b.
+    ShiftAdd(u8),
+    /// `add.uw`, `sh1add.uw` and so on: the low 32 bits of a, times 2^n, + b.
+    ShiftAddUw(u8),
+    /// `slli.uw`: the low 32 bits of a, << (b modulo 64).
+    ShiftLeftUw,
+}
+
+/// Functions of Zbb. Those named `W` take the low 32 bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Bits {
+    /// a AND NOT b.
+    AndNot,
+    /// a OR NOT b.
+    OrNot,
+    /// NOT (a XOR b).
+    XorNot,
+    /// The number of leading zeros in the given number of low bits.
+    LeadingZeros(u8),
+    /// The number of trailing zeros in the given number of low bits.
+    TrailingZeros(u8),
+    /// The number of ones in the given number of low bits.
+    Population(u8),
+    /// The greater.
+    Maximum(Signs),
+    /// The lesser.
+    Minimum(Signs),
+    /// The given number of low bits, sign- or zero-extended.
+    Extend(u8, Signs),
+    /// a rotated left by b modulo 64.
+    RotateLeft,
+    /// a rotated right by b modulo 64.
+    RotateRight,
+    /// `rolw`: the low 32 bits rotated left, and sign-extended.
+    RotateLeftW,
+    /// `rorw`: the low 32 bits rotated right, and sign-extended.
+    RotateRightW,
+    /// `orc.b`: each byte 0 if it is 0, else 255.
+    FillBytes,
+    /// `rev8`: the bytes in reverse order.
+    ReverseBytes,
+}
+
+/// Functions of Zbs, on the bit of a at index b modulo 64.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SingleBits {
+    /// a with the bit cleared.
+    Clear,
+    /// The bit.
+    Extract,
+    /// a with the bit inverted.
+    Invert,
+    /// a with the bit set.
+    Set,
+}
+
+/// Functions of Zicond.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Conditional {
+    /// 0 if b = 0, else a.
+    ZeroIfZero,
+    /// 0 if b ≠ 0, else a.
+    ZeroUnlessZero,
+}
+
+/// The bytes that a load reads.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Load {
+    /// How many.
+    pub bytes: u8,
+    /// Whether they are sign- or zero-extended.
+    pub signs: Signs,
+}
+
+/// When a branch is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Condition {
+    /// a = b.
+    Equal,
+    /// a ≠ b.
+    Unequal,
+    /// a < b.
+    Less(Signs),
+    /// a ≥ b.
+    NotLess(Signs),
+}
+
+/// How a control register changes after it is read.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Control {
+    /// What becomes of it.
+    pub change: ControlChange,
+    /// Whether the operand is an immediate rather than a register.
+    pub constant: bool,
+}
+
+/// What becomes of a control register.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ControlChange {
+    /// The operand takes its place.
+    Write,
+    /// The operand's ones are set.
+    Set,
+    /// The operand's ones are cleared.
+    Clear,
+}
+
+/// An instruction of A.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Atomic {
+    /// The number of bytes: 4 or 8.
+    pub bytes: u8,
+    /// What it does with them.
+    pub change: AtomicChange,
+}
+
+/// What becomes of memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum AtomicChange {
+    /// Nothing; the address is reserved.
+    Reserve,
+    /// The operand is written if the address is reserved; rd := 1 if it is not, else 0.
+    StoreIfReserved,
+    /// The operand takes its place.
+    Swap,
+    /// The operand is added.
+    Add,
+    /// Bitwise.
+    Xor,
+    /// Bitwise.
+    And,
+    /// Bitwise.
+    Or,
+    /// The lesser stays.
+    Minimum(Signs),
+    /// The greater stays.
+    Maximum(Signs),
+}
+
+/// The length of floats.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Precision {
+    /// 32 bits: F.
+    Single,
+    /// 64 bits: D.
+    Double,
+}
+
+/// An instruction of F or D.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Floating {
+    /// The precision of the operands and the result.
+    pub precision: Precision,
+    /// The function.
+    pub function: FloatFunction,
+}
+
+/// What F and D compute. Operands a, b and c are floats, and so is the result, where nothing else
+/// is said.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum FloatFunction {
+    /// a + b.
+    Add,
+    /// a − b.
+    Subtract,
+    /// a·b.
+    Multiply,
+    /// a / b.
+    Divide,
+    /// √a.
+    SquareRoot,
+    /// a·b + c, rounded once.
+    MultiplyAdd(Turned),
+    /// a with a changed sign.
+    Sign(SignChange),
+    /// The lesser.
+    Minimum,
+    /// The greater.
+    Maximum,
+    /// The integer 1 if the comparison holds for a and b, else 0.
+    Compare(Comparison),
+    /// The class of a, as an integer.
+    Classify,
+    /// a rounded to an integer of the given number of bits.
+    ToInteger(u8, Signs),
+    /// An integer of the given number of bits, rounded to a float.
+    FromInteger(u8, Signs),
+    /// a, converted from the given precision.
+    FromFloat(Precision),
+    /// The bits of a as an integer.
+    ToBits,
+    /// An integer's bits as a float.
+    FromBits,
+}
+
+/// What is negated before the sum.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Turned {
+    /// The product.
+    pub product: bool,
+    /// The addend.
+    pub addend: bool,
+}
+
+/// Where a sign comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SignChange {
+    /// b's sign.
+    Copy,
+    /// The opposite of b's sign.
+    Negate,
+    /// a's sign, inverted if b is negative.
+    Multiply,
+}
+
+/// A relation of floats.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Comparison {
+    /// a = b.
+    Equal,
+    /// a < b.
+    Less,
+    /// a ≤ b.
+    LessOrEqual,
+}
+
+impl Precision {
+    /// The number of bytes of a float.
+    #[must_use]
+    pub const fn bytes(self) -> u8 {
+        match self {
+            Self::Single => 4,
+            Self::Double => 8,
+        }
+    }
+}
+
+impl Floating {
+    /// Whether every result is exact, as for conversions to a longer format.
+    #[must_use]
+    pub const fn is_exact(self) -> bool {
+        match (self.precision, self.function) {
+            (Precision::Double, FloatFunction::FromInteger(bits, _)) => bits == 32,
+            (Precision::Double, FloatFunction::FromFloat(_)) => true,
+            _ => false,
+        }
+    }
+}
+
+impl FloatFunction {
+    /// Whether the operand is an integer.
+    #[must_use]
+    pub const fn reads_integer(self) -> bool {
+        matches!(self, Self::FromInteger(..) | Self::FromBits)
+    }
+
+    /// Whether the result is an integer.
+    #[must_use]
+    pub const fn writes_integer(self) -> bool {
+        matches!(
+            self,
+            Self::Compare(_) | Self::Classify | Self::ToInteger(..) | Self::ToBits
+        )
+    }
+
+    /// Whether the encoding has a rounding mode, even if the result is exact.
+    #[must_use]
+    pub const fn rounds(self) -> bool {
+        !matches!(
+            self,
+            Self::Sign(_)
+                | Self::Minimum
+                | Self::Maximum
+                | Self::Compare(_)
+                | Self::Classify
+                | Self::ToBits
+                | Self::FromBits
+        )
+    }
+
+    /// The number of operands.
+    #[must_use]
+    pub const fn operands(self) -> usize {
+        match self {
+            Self::MultiplyAdd(_) => 3,
+            Self::Add | Self::Subtract | Self::Multiply | Self::Divide => 2,
+            Self::Sign(_) | Self::Minimum | Self::Maximum | Self::Compare(_) => 2,
+            _ => 1,
+        }
+    }
+}

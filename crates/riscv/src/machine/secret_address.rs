@@ -1,0 +1,198 @@
+//! Loads and stores at secret addresses, within objects that are marked for it, by a scan of all
+//! places.
+//!
+//! An address is a public number, a secret one and the instruction's offset. The public number
+//! selects the object. Inside an object, it may be any that the secret number can reach, since a
+//! compiler may have moved a constant from one to the other. At an object's first byte it is that
+//! object alone, and also the one that ends there if the secret number may be negative, since a
+//! program may count backward from behind the end. If the public number is the upper part of an
+//! address, or the global pointer, the object is the one at that number plus the offset. An address
+//! outside all objects is refused: it may be meant for memory that is not marked.
+//!
+//! The places that are scanned depend on the objects and on what is public of the address. Past the
+//! object's end a load returns 0 and a store does nothing.
+
+use super::Machine;
+use super::linear_scan::Place;
+use crate::fault::{Fault, Result};
+use crate::isa::operation::Load;
+use crate::numbers::words::{Signs, Words};
+use std::ops::Range;
+
+/// Places that are gone over for one load or store at most.
+pub const PLACES: u64 = 1 << 16;
+
+/// The places of an object where something may lie.
+struct Places<Word> {
+    first: u64,
+    apart: u64,
+    count: u64,
+    /// Which one it is.
+    at: Place<Word>,
+}
+
+/// Places whose addresses are made of an upper and a lower part have this many apart.
+const UPPER: u64 = 1 << 12;
+
+/// The register that holds an address which linkers count from.
+const GLOBAL_POINTER: usize = 3;
+
+/// A secret address: a public number, with the instruction's offset, and a secret one.
+struct Address<Word> {
+    /// The public number that says which object is meant.
+    pointer: u64,
+    base: u64,
+    rest: Word,
+    /// By how many bytes two values of it differ at least.
+    apart: u64,
+}
+
+impl<W: Words> Machine<W> {
+    /// Has an object be one that may be read and written at secret places.
+    pub fn mark_oblivious(&mut self, object: Range<u64>) {
+        self.oblivious.push(object);
+    }
+
+    pub(super) fn scan(&mut self, load: Load, rs1: usize, offset: i64) -> Result<W::Word> {
+        self.note_place();
+        let bytes = load.bytes.into();
+        let mut found = Vec::new();
+        for places in self.places(rs1, offset, bytes)? {
+            let mut table = Vec::with_capacity(places.count as usize);
+            for place in 0..places.count {
+                let address = places.first + places.apart * place;
+                table.push(self.memory.load(&mut self.words, address, bytes)?);
+            }
+            found.push(places.at.value_of(&mut self.words, &table));
+        }
+        let found = self.words.only(&found);
+        if self.words.is_refused(&found) {
+            return Err(Fault::SecretBits);
+        }
+        Ok(self.extended(load, found))
+    }
+
+    pub(super) fn scan_to_store(
+        &mut self,
+        bytes: u64,
+        rs1: usize,
+        offset: i64,
+        rs2: usize,
+    ) -> Result<()> {
+        self.note_place();
+        for places in self.places(rs1, offset, bytes)? {
+            // Places that overlap are written in pieces that do not.
+            let size = places.apart.min(bytes);
+            for piece in 0..bytes / size {
+                let amount = self.words.constant(8 * size * piece);
+                let word = &self.hart.registers[rs2];
+                let part = self.words.shift_right(word, &amount, Signs::Unsigned);
+                for place in 0..places.count {
+                    let address = places.first + places.apart * place + size * piece;
+                    let is = places.at.is(&mut self.words, place as usize);
+                    let old = self.memory.load(&mut self.words, address, size)?;
+                    let new = self.words.select(&is, &part, &old);
+                    self.memory.store(&self.words, address, size, &new)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the address that a register and an offset are may be; each place counts as an
+    /// instruction.
+    fn places(&mut self, rs1: usize, offset: i64, bytes: u64) -> Result<Vec<Places<W::Word>>> {
+        let (rest, pointer) = self.words.summands(&self.hart.registers[rs1]);
+        let apart = 1 << self.words.ones(&rest).trailing_zeros().min(63);
+        let base = pointer.wrapping_add_signed(offset);
+        let address = Address {
+            pointer: self.meant(pointer, base),
+            base,
+            rest,
+            apart,
+        };
+        let mut all = Vec::new();
+        for object in self.objects(&address, bytes)? {
+            let Some(places) = self.places_of(&address, object, bytes)? else {
+                continue;
+            };
+            self.carried_out = self.carried_out.saturating_add(places.count);
+            if self.carried_out > self.limit {
+                return Err(Fault::Limit(self.limit));
+            }
+            all.push(places);
+        }
+        Ok(all)
+    }
+
+    /// Which of a public number without the offset and with it says what object is meant.
+    fn meant(&self, pointer: u64, base: u64) -> u64 {
+        let global = self.words.public(&self.hart.registers[GLOBAL_POINTER]);
+        let is_part = pointer % UPPER == 0 || global == Some(pointer);
+        let is_inside = self
+            .oblivious
+            .iter()
+            .any(|object| object.contains(&pointer));
+        if is_part || !is_inside { base } else { pointer }
+    }
+
+    /// The objects that an address may be meant for.
+    fn objects(&self, address: &Address<W::Word>, bytes: u64) -> Result<Vec<Range<u64>>> {
+        let (pointer, base) = (address.pointer, address.base);
+        let meant = self
+            .oblivious
+            .iter()
+            .find(|object| object.contains(&pointer));
+        let meant = meant.ok_or(Fault::SecretAddress)?;
+        let ones = self.words.ones(&address.rest);
+        // Beyond the last address follows the first.
+        let most = ones.checked_add(bytes);
+        let end = most.and_then(|most| base.checked_add(most));
+        let reached =
+            |object: &Range<u64>| end.is_none_or(|end| object.start < end && base < object.end);
+        let is_meant = |object: &&Range<u64>| {
+            if meant.start != pointer {
+                return reached(object);
+            }
+            *object == meant || object.end == pointer && ones >> 63 == 1
+        };
+        let mut objects: Vec<Range<u64>> =
+            self.oblivious.iter().filter(is_meant).cloned().collect();
+        objects.sort_unstable_by_key(|object| (object.start, object.end));
+        objects.dedup();
+        Ok(objects)
+    }
+
+    /// The places of an object where so many bytes may lie at the address; `None` where there are
+    /// none.
+    fn places_of(
+        &mut self,
+        address: &Address<W::Word>,
+        object: Range<u64>,
+        bytes: u64,
+    ) -> Result<Option<Places<W::Word>>> {
+        let from_start = address.base.wrapping_sub(object.start);
+        let first = from_start % address.apart;
+        let size = object.end.saturating_sub(object.start);
+        let Some(last) = size
+            .checked_sub(bytes)
+            .and_then(|room| room.checked_sub(first))
+        else {
+            return Ok(None);
+        };
+        let count = last / address.apart + 1;
+        if count > PLACES {
+            return Err(Fault::Places(count, PLACES));
+        }
+        let before = self.words.constant(from_start);
+        let distance = self.words.add(&address.rest, &before);
+        let amount = self.words.constant(address.apart.trailing_zeros().into());
+        let number = self.words.shift_right(&distance, &amount, Signs::Unsigned);
+        Ok(Some(Places {
+            first: object.start + first,
+            apart: address.apart,
+            count,
+            at: Place::new(&mut self.words, &number, count),
+        }))
+    }
+}
