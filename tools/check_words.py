@@ -14,6 +14,11 @@ RETIRED = {
     r"\bhow manieth\b": "an index",
     r"\bwanted no more\b": "no longer needed",
     r"\bwork(s|ed)? out\b": "compute",
+    r"\bnet::memory\b|\bnet::door\b|\b_core\.Door\b": "net::in_process, net::intake, _core.Intake",
+    r"\bclients' door\b": "the clients' intake",
+    r"\b([Aa]cquaintances?|ACQUAINTANCES?)\b": "LenientConfig",
+    r"\b([Hh]earsay|HEARSAY)\b": "relayed",
+    r"\b[Rr]iders?\b|_RIDER\b": "piggyback",
 }
 
 #: Files that are read.

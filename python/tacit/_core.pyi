@@ -334,7 +334,7 @@ Told = tuple[
     list[str],
 ]
 
-class Door:
+class Intake:
     """Where clients hand in vectors to one of a federation's servers."""
 
     def __init__(

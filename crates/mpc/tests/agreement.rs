@@ -33,9 +33,9 @@ fn ends_within<T: Send>(
     let (settings, parties) = setting(name);
     let dealer = settings.has_dealer().unwrap();
     let mut meshes = if dealer {
-        net::memory::mesh_with_dealer(parties, timeout)
+        net::in_process::mesh_with_dealer(parties, timeout)
     } else {
-        net::memory::mesh(parties, timeout)
+        net::in_process::mesh(parties, timeout)
     };
     let (program, settings) = (&program, &settings);
     std::thread::scope(|scope| {

@@ -18,9 +18,9 @@
 //! certificate = "dealer.pem"
 //! ```
 
-mod acquaintances;
+mod lenient_config;
 
-pub use acquaintances::Acquaintances;
+pub use lenient_config::LenientConfig;
 
 use crate::certificates::{self, Identity};
 use crate::error::{DEALER, Error, Fault, Result, called, cause};

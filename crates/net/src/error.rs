@@ -53,7 +53,7 @@ pub struct Difference {
     /// The one of the two whose program is not that of the others, if that is known.
     pub odd: Option<usize>,
     /// Whether steps followed from what parties told each other, so that it may come of a third one.
-    pub hearsay: bool,
+    pub relayed: bool,
 }
 
 impl Difference {
@@ -81,7 +81,7 @@ impl Difference {
             let name = called(party);
             format!(", and the program of {name} is not that of the others")
         });
-        let told = if self.hearsay {
+        let told = if self.relayed {
             "; or some party, which need not be one of these two, told the others different things"
         } else {
             ""

@@ -4,10 +4,10 @@ mod reading;
 #[cfg(test)]
 mod tests;
 
+use crate::buffer_pool::BufferPool;
 use crate::error::{Error, Result, called};
 use crate::frame::{Frame, Kind, LONGEST_REASON};
 use crate::roster::Roster;
-use crate::spare::Spare;
 use crate::{MOST_PARTIES, bytes};
 use reading::Reading;
 pub(crate) use reading::{PAUSE, SLOWEST, Source};
@@ -25,7 +25,7 @@ type Answer = Box<dyn Fn(usize, &Frame) + Send + Sync>;
 pub(crate) struct Inbox {
     pub(crate) roster: Roster,
     /// Memory for messages, of all links.
-    pub(crate) spare: Arc<Spare>,
+    pub(crate) pool: Arc<BufferPool>,
     state: Mutex<State>,
     /// For threads that wait for a message.
     changed: Condvar,
@@ -105,7 +105,7 @@ impl Inbox {
         let peers = (0..roster.members).map(|_| Peer::default()).collect();
         Self {
             roster,
-            spare: Arc::default(),
+            pool: Arc::default(),
             state: Mutex::new(State {
                 peers,
                 failure: None,

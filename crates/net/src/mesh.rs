@@ -3,10 +3,10 @@
 use crate::bytes;
 use crate::error::{DEALER, Error, Result, SAME_PROGRAM, SAME_VALUES, called};
 use crate::frame::{Frame, Kind, LONGEST_REASON};
-use crate::history::{Begun, History};
 use crate::inbox::{Arrival, End, Inbox, Standing};
 use crate::interruption::is_interrupted;
 use crate::roster::Roster;
+use crate::step_log::{Begun, StepLog};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -58,7 +58,7 @@ pub(crate) struct Shared {
     /// The step of the first public value that was not compared with party 0 yet: for a channel that compares none.
     uncompared: Mutex<Option<String>>,
     /// The last steps of all channels.
-    histories: Mutex<HashMap<u16, Arc<History>>>,
+    step_logs: Mutex<HashMap<u16, Arc<StepLog>>>,
     /// What this party said last of its own.
     stood: Mutex<Option<Standing>>,
     /// How often a message for which this party waited has come nearer without being there.
@@ -82,7 +82,7 @@ impl Mesh {
             links,
             opened: Mutex::default(),
             uncompared: Mutex::default(),
-            histories: Mutex::default(),
+            step_logs: Mutex::default(),
             stood: Mutex::default(),
             moves: AtomicU64::new(0),
             farewell: Mutex::default(),
@@ -345,12 +345,12 @@ impl Shared {
 
     /// Tells all peers that this one waits, for whom, and which step began last on each of its channels.
     pub(crate) fn tell_waiting(&self, target: usize) {
-        let histories = self.histories();
-        let last = |(channel, history): (&u16, &Arc<History>)| {
-            (*channel, history.last().unwrap_or_default())
+        let step_logs = self.step_logs();
+        let last = |(channel, step_log): (&u16, &Arc<StepLog>)| {
+            (*channel, step_log.last().unwrap_or_default())
         };
-        let channels: Vec<(u16, Begun)> = histories.iter().map(last).collect();
-        drop(histories);
+        let channels: Vec<(u16, Begun)> = step_logs.iter().map(last).collect();
+        drop(step_logs);
         for (channel, last) in &channels {
             self.tell_place(*channel, last, Some(target));
         }
@@ -379,17 +379,17 @@ impl Shared {
     }
 
     /// Has the last steps of a channel known to whoever is asked for them.
-    pub(crate) fn remember(&self, channel: u16, history: &Arc<History>) {
-        self.histories().insert(channel, Arc::clone(history));
+    pub(crate) fn remember(&self, channel: u16, step_log: &Arc<StepLog>) {
+        self.step_logs().insert(channel, Arc::clone(step_log));
     }
 
     /// What this party began on a channel as the step of that number, if it has and remembers it.
     pub(crate) fn begun(&self, channel: u16, sequence: u64) -> Option<Begun> {
-        self.histories().get(&channel)?.at(sequence)
+        self.step_logs().get(&channel)?.at(sequence)
     }
 
-    fn histories(&self) -> MutexGuard<'_, HashMap<u16, Arc<History>>> {
-        self.histories
+    fn step_logs(&self) -> MutexGuard<'_, HashMap<u16, Arc<StepLog>>> {
+        self.step_logs
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
@@ -476,7 +476,7 @@ pub(crate) fn control(kind: Kind, step: &str, payload: Vec<u64>) -> Frame {
         sequence: 0,
         parameters: 0,
         name: step_name(step),
-        rider: Vec::new(),
+        piggyback: Vec::new(),
         payload,
     }
 }

@@ -105,7 +105,7 @@ fn a_message_that_comes_slowly_is_waited_for_by_all() {
     }
 }
 
-/// Below the slowest pace, of 8 KiB a second, all end within a few timeouts: the whole of it would take a minute.
+/// Below the slowest rate, of 8 KiB a second, all end within a few timeouts: the whole of it would take a minute.
 #[test]
 fn a_message_that_comes_too_slowly_is_not() {
     let results = relay(20_000, Duration::from_secs(2), 25, false);

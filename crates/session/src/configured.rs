@@ -6,7 +6,7 @@ use mpc::correlations::Demand;
 use mpc::correlations::file::Place;
 use mpc::{Error, Needs, Result, making};
 use net::Mesh;
-use net::config::{Acquaintances, Config, LONGEST_TIMEOUT};
+use net::config::{Config, LONGEST_TIMEOUT, LenientConfig};
 use net::tcp::{self, Identity};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -179,7 +179,7 @@ pub fn refuse(path: &Path, party: usize, reason: &str, most: Duration) -> Result
 
 /// Tells those of a file that can be made out why this member does not come.
 fn tell(path: &Path, party: Option<usize>, reason: &str, most: Duration) {
-    if let Some(others) = Acquaintances::read(path, party, mpc::is_dealt) {
+    if let Some(others) = LenientConfig::read(path, party, mpc::is_dealt) {
         tcp::refuse(&others, reason, most);
     }
 }

@@ -3,7 +3,7 @@
 use crate::{Options, Session, Transport, deal};
 use mpc::{Error, Result};
 use net::tcp::{self, Identity, Listener};
-use net::{MOST_PARTIES, Mesh, memory};
+use net::{MOST_PARTIES, Mesh, in_process};
 use std::thread;
 
 /// What the parent of several processes hands out to each.
@@ -77,9 +77,9 @@ pub fn in_memory(parties: usize, options: &Options) -> Result<Vec<Session>> {
     let settings = &options.settings;
     settings.check(parties, true)?;
     let mut meshes = if settings.has_dealer()? {
-        memory::mesh_with_dealer(parties, options.timeout)
+        in_process::mesh_with_dealer(parties, options.timeout)
     } else {
-        memory::mesh(parties, options.timeout)
+        in_process::mesh(parties, options.timeout)
     };
     for dealer in meshes.drain(parties..) {
         // What ends it is told to the parties.

@@ -362,7 +362,7 @@ impl Session {
     pub fn note_told(&self, told: &[u8]) -> Result<()> {
         self.work(|protocol| {
             protocol.channel().note(told);
-            protocol.channel().set_hearsay(true);
+            protocol.channel().set_relayed(true);
             Ok(())
         })
     }

@@ -57,7 +57,7 @@ impl Channel {
     /// Asks whether the last step was another at a peer, or its program has one more.
     fn ask(&self) {
         for sequence in [self.sequence - 1, self.sequence] {
-            if let Some(step) = self.history.at(sequence) {
+            if let Some(step) = self.step_log.at(sequence) {
                 self.shared.tell_place(self.id, &step, None);
             }
         }
@@ -71,7 +71,7 @@ impl Channel {
             sequence: self.sequence,
             parameters: self.begun.value(),
             name: Arc::clone(&self.step),
-            rider: Vec::new(),
+            piggyback: Vec::new(),
             payload: Vec::new(),
         }
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Longest time in one read or one wait, before a thread looks whether anything has changed for it.
 pub(crate) const PAUSE: Duration = Duration::from_millis(50);
 
-/// Bytes a second: a message that comes at this pace, or faster, is waited for however large it is. A sixteenth of a
+/// Bytes a second: a message that comes at this rate, or faster, is waited for however large it is. A sixteenth of a
 /// slow uplink of a megabit, which several parties may share.
 pub(crate) const SLOWEST: u64 = 8 << 10;
 

@@ -44,7 +44,7 @@ fn frame(kind: Kind, channel: u16, words: usize) -> Frame {
         sequence: 0,
         parameters: 0,
         name: "test".into(),
-        rider: Vec::new(),
+        piggyback: Vec::new(),
         payload: vec![7; words],
     }
 }

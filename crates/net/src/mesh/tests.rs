@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Channel;
-use crate::memory::Memory;
+use crate::in_process::InProcess;
 use crate::parameters::Parameters;
 
 /// A link whose other end has gone.
@@ -110,7 +110,7 @@ fn three(timeout: Duration) -> [Mesh; 3] {
         match (from, to) {
             (1, 2) => Some(Box::new(Slow)),
             _ if from == to => None,
-            _ => Some(Box::new(Memory {
+            _ => Some(Box::new(InProcess {
                 from,
                 to: to_inbox(),
             })),

@@ -2,10 +2,10 @@
 
 use super::outgoing::AT_ONCE;
 use super::tls;
+use crate::buffer_pool::BufferPool;
 use crate::error::cause;
 use crate::frame::{Decoder, Frame};
 use crate::inbox::{PAUSE, Source};
-use crate::spare::Spare;
 use rustls::{ServerConnection, StreamOwned};
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -93,7 +93,7 @@ impl Write for Timed {
 }
 
 impl Incoming {
-    pub(super) fn new(stream: tls::Incoming, spare: Arc<Spare>) -> io::Result<Self> {
+    pub(super) fn new(stream: tls::Incoming, pool: Arc<BufferPool>) -> io::Result<Self> {
         let tls::Incoming { conn, sock } = stream;
         sock.set_read_timeout(Some(PAUSE))?;
         let socket = Timed {
@@ -105,7 +105,7 @@ impl Incoming {
         };
         Ok(Self {
             stream: BufReader::with_capacity(SMALL, StreamOwned::new(conn, socket)),
-            decoder: Decoder::new(spare),
+            decoder: Decoder::new(pool),
         })
     }
 }

@@ -9,10 +9,10 @@ mod conversations;
 mod examination;
 mod hello;
 mod incoming;
-mod meeting;
 mod outgoing;
 pub(crate) mod pinned;
 mod refusal;
+mod rendezvous;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tls;
@@ -27,10 +27,10 @@ use crate::mesh::{Link, Mesh};
 use crate::roster::Roster;
 pub use examination::{Found, look};
 use incoming::Incoming;
-use meeting::{Setup, meet};
 use outgoing::Outgoing;
 use refusal::part;
 pub use refusal::refuse;
+use rendezvous::{Setup, meet};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -169,7 +169,7 @@ fn start(
             continue;
         };
         let reading = incoming.sock.try_clone().map_err(failed)?;
-        let incoming = Incoming::new(incoming, Arc::clone(&inbox.spare)).map_err(failed)?;
+        let incoming = Incoming::new(incoming, Arc::clone(&inbox.pool)).map_err(failed)?;
         inbox.attach(peer, Box::new(incoming));
         let into = Arc::clone(&inbox);
         thread::Builder::new()
@@ -183,7 +183,7 @@ fn start(
                 outgoing,
                 reading,
                 timeout,
-                Arc::clone(&inbox.spare),
+                Arc::clone(&inbox.pool),
             )
             .map_err(failed)?,
         )));

@@ -9,11 +9,11 @@
 //! from one that was stopped or cut off.
 
 use super::tls;
+use crate::buffer_pool::BufferPool;
 use crate::error::cause;
 use crate::frame::{Frame, Kind};
 use crate::inbox::SLOWEST;
 use crate::mesh::{Link, control};
-use crate::spare::Spare;
 use std::collections::VecDeque;
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
@@ -51,7 +51,7 @@ struct Shared {
     taken: AtomicU64,
     /// After what time without a message a sign of life is sent.
     beat: Duration,
-    spare: Arc<Spare>,
+    pool: Arc<BufferPool>,
 }
 
 #[derive(Default)]
@@ -76,7 +76,7 @@ impl Outgoing {
         mut stream: tls::Outgoing,
         reading: TcpStream,
         timeout: Duration,
-        spare: Arc<Spare>,
+        pool: Arc<BufferPool>,
     ) -> std::io::Result<Self> {
         stream.sock.set_write_timeout(Some(timeout))?;
         // Nothing ever comes this way, but TLS looks for alerts where it cannot write.
@@ -89,7 +89,7 @@ impl Outgoing {
             stream: Mutex::new(stream),
             taken: AtomicU64::new(0),
             beat: BEAT.min(timeout / 4),
-            spare,
+            pool,
         });
         let writer = Arc::clone(&shared);
         thread::Builder::new()
@@ -126,7 +126,7 @@ impl Shared {
                 queue.busy = true;
                 drop(queue);
                 let result = self.write(&frame);
-                self.spare.give(frame.payload);
+                self.pool.give(frame.payload);
                 queue = self.written(result);
                 continue;
             }

@@ -70,7 +70,7 @@ fn frame(words: usize) -> Vec<u8> {
         sequence: 1,
         parameters: 0,
         name,
-        rider: vec![],
+        piggyback: vec![],
         payload: vec![],
     }
     .head();

@@ -128,7 +128,7 @@ pub(crate) fn fault_of_own(error: &io::Error, pem: &str, whose: &str) -> Option<
 }
 
 /// How a server listens for clients, each of whom must show its certificate.
-pub(crate) fn door(
+pub(crate) fn intake(
     whose: &str,
     own: CertificateDer<'static>,
     identity: &Identity,

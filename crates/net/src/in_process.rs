@@ -7,12 +7,12 @@ use crate::roster::Roster;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) struct Memory {
+pub(crate) struct InProcess {
     pub(crate) from: usize,
     pub(crate) to: Arc<Inbox>,
 }
 
-impl Link for Memory {
+impl Link for InProcess {
     fn send(&self, frame: Frame) -> Result<(), String> {
         // After its end it needs nothing; it has told or will tell why.
         self.to.deliver(self.from, frame);
@@ -53,7 +53,7 @@ fn among(roster: Roster, timeout: Duration) -> Vec<Mesh> {
         .collect();
     let link = |from: usize, to: usize| {
         (from != to).then(|| {
-            Box::new(Memory {
+            Box::new(InProcess {
                 from,
                 to: Arc::clone(&inboxes[to]),
             }) as Box<dyn Link>

@@ -1,4 +1,4 @@
-//! The clients' door: how those who are no party of a session hand vectors to its three servers.
+//! The clients' intake: how those who are no party of a session hand vectors to its three servers.
 //!
 //! | module | what it holds |
 //! | --- | --- |
@@ -6,7 +6,7 @@
 //! | [`wire`] | the messages, and their decoders |
 //! | [`ticket`] | by which one server knows what the others have |
 //! | [`round`] | who may submit what, and what is here |
-//! | [`Door`] | a server's side |
+//! | [`Intake`] | a server's side |
 //! | [`Client`] | a client's side |
 //!
 //! Clients connect; servers never do. TLS 1.3 as between parties, each side pinned: a client knows the three
@@ -22,14 +22,14 @@
 //! bytes of them, or a few vectors, are on their way at a time; other clients wait until there is room, so that
 //! memory does not grow with their number.
 
-mod asked;
 mod client;
-mod hall;
-mod pace;
+mod rate_floor;
 pub mod round;
 mod server;
+mod server_link;
 mod serving;
 mod socket;
+mod state;
 pub mod statement;
 #[cfg(test)]
 mod tests;
@@ -37,8 +37,8 @@ pub mod ticket;
 pub mod wire;
 
 pub use client::{Client, Outcome, Task};
-pub use hall::Refused;
-pub use server::Door;
+pub use server::Intake;
+pub use state::Refused;
 
 use crate::error::{Error, Result};
 use rustls::pki_types::CertificateDer;

@@ -1,6 +1,6 @@
-//! A client's side of the door: the same question to all three servers, side by side.
+//! A client's side of the intake: the same question to all three servers, side by side.
 
-use super::asked::{Failure, Server, Stream};
+use super::server_link::{Failure, Server, Stream};
 use super::socket::Traffic;
 use super::statement::{Hash, PIECES, Piece, Statement, signer};
 use super::ticket::SHOWN;

@@ -1,4 +1,4 @@
-//! The clients' door for Python: a server's end, a client's end, and what came through it.
+//! The clients' intake for Python: a server's end, a client's end, and what came through it.
 
 use crate::beginning::Listener;
 use crate::buffer::{Bytes, Doubles, Singles, Words};
@@ -8,8 +8,8 @@ use ::session::options::seconds;
 use ::session::submissions;
 use mpc::learned::{Floats, Learned};
 use mpc::width::Width;
-use net::door::round::Terms;
-use net::door::{self, Federation, REST};
+use net::intake::round::Terms;
+use net::intake::{self, Federation, REST};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::BTreeMap;
@@ -18,8 +18,8 @@ use std::time::Instant;
 
 /// Where clients hand in vectors to one of a federation's servers.
 #[pyclass(frozen, module = "tacit._core")]
-pub struct Door {
-    inner: door::Door,
+pub struct Intake {
+    inner: intake::Intake,
     server: usize,
     /// Of a vector in the latest round.
     numbers: Mutex<usize>,
@@ -37,7 +37,7 @@ fn width(bits: u32) -> PyResult<Width> {
 }
 
 #[pymethods]
-impl Door {
+impl Intake {
     #[new]
     fn new(
         listener: &Listener,
@@ -48,7 +48,7 @@ impl Door {
         clients: Vec<String>,
     ) -> PyResult<Self> {
         let federation = Federation::new(federation, &servers).map_err(raise)?;
-        let inner = door::Door::open(listener.take()?, &federation, server, key, &clients);
+        let inner = intake::Intake::open(listener.take()?, &federation, server, key, &clients);
         Ok(Self {
             inner: inner.map_err(raise)?,
             server,
@@ -284,7 +284,7 @@ pub fn measured(
 /// One of a federation's clients.
 #[pyclass(frozen, module = "tacit._core")]
 pub struct Client {
-    inner: door::Client,
+    inner: intake::Client,
     /// Where what it handed in last lay, for what it hands in next.
     spare: Mutex<Vec<u64>>,
 }
@@ -299,7 +299,7 @@ impl Client {
 #[pyclass(frozen, module = "tacit._core")]
 pub struct Task {
     /// Without its model.
-    inner: door::Task,
+    inner: intake::Task,
     model: Py<Content>,
 }
 
@@ -315,7 +315,7 @@ impl Client {
         key: &str,
     ) -> PyResult<Self> {
         let federation = Federation::new(federation, &servers).map_err(raise)?;
-        let inner = door::Client::new(&federation, number, certificate, key, &addresses);
+        let inner = intake::Client::new(&federation, number, certificate, key, &addresses);
         Ok(Self {
             inner: inner.map_err(raise)?,
             spare: Mutex::default(),
@@ -386,7 +386,7 @@ impl Client {
             let timeout = seconds(timeout)?;
             self.inner.outcome(round, timeout, into[0])
         };
-        let door::Outcome { parts, own } = py.detach(outcome).map_err(raise)?;
+        let intake::Outcome { parts, own } = py.detach(outcome).map_err(raise)?;
         Ok((parts.into_iter().map(Content).collect(), own))
     }
 }
