@@ -41,6 +41,7 @@ INSIDE = {
             "step_log",
         ],
         ["kinds", "writing"],
+        ["wording"],
         ["certificates", "frame", "process", "roster"],
         ["inbox"],
         ["config", "mesh"],

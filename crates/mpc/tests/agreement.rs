@@ -353,8 +353,8 @@ fn assert_differ(results: &[Result<Vec<u64>>]) {
         let text = error.to_string();
         for part in [
             "fc1: mul",
-            "tacit.public_random",
-            "tacit.share",
+            "draw it in all parties alike",
+            "share what one party has or draws",
             "same program",
         ] {
             assert!(text.contains(part), "{text} lacks {part}");

@@ -6,10 +6,10 @@ mod progress;
 mod suspension;
 
 use crate::agreement::{Agreement, TURNS};
-use crate::error::{Error, Result};
+use crate::error::{Error, PeerFault, Result};
 use crate::frame::{Frame, Kind, MOST_WORDS};
 use crate::inbox::{Arrival, End};
-use crate::mesh::{FINISHED, Mesh, Shared, step_name};
+use crate::mesh::{Mesh, Shared, step_name};
 use crate::meter::Meter;
 use crate::parameters::Parameters;
 use crate::step_log::{Begun, StepLog};
@@ -366,7 +366,7 @@ impl Channel {
     /// Why nothing can be exchanged with a party that has finished; the end of the run, unless this
     /// channel's work is not needed.
     fn finished(&self, party: usize) -> Error {
-        let error = self.shared.blame(party, &self.step, FINISHED);
+        let error = self.shared.blame(party, &self.step, PeerFault::Finished);
         let idle = self.patience.as_ref().is_some_and(|now| !now.is_needed());
         if idle { error } else { self.shared.fail(error) }
     }
@@ -409,9 +409,9 @@ impl Channel {
 
     /// Ends the run for every party: what this one sent cannot be. Returns the error that counts.
     #[must_use]
-    pub fn accuse(&self, party: usize, reason: impl Into<String>) -> Error {
+    pub fn accuse(&self, party: usize, fault: impl Into<PeerFault>) -> Error {
         self.shared
-            .fail(self.shared.blame(party, &self.step, reason))
+            .fail(self.shared.blame(party, &self.step, fault))
     }
 
     /// The next message of a party, which must belong to the current step and have that many words.
@@ -454,8 +454,8 @@ impl Channel {
                     return self.accept(from, words, frame, started).map(Some);
                 }
                 Arrival::Ended(End::Finished) => return Ok(None),
-                Arrival::Ended(End::Died(reason)) => {
-                    return Err(self.shared.died(from, &self.step, reason));
+                Arrival::Ended(End::Died(fault)) => {
+                    return Err(self.shared.died(from, &self.step, fault));
                 }
                 Arrival::Nothing => {}
             }
@@ -495,10 +495,7 @@ impl Channel {
         }
         let agreement = self.agreement.as_mut();
         if !agreement.is_some_and(|agreement| agreement.arrived(from, piggyback)) {
-            return Err(self.accuse(
-                from,
-                "it sent what belongs to no comparison of public values; run the same release of tacit in every party",
-            ));
+            return Err(self.accuse(from, PeerFault::NoComparison));
         }
         self.tell_uncompared();
         self.agree(false)
@@ -530,8 +527,8 @@ impl Channel {
             match self.shared.take(from, self.id, words)? {
                 Arrival::Message(frame) => return Ok(frame),
                 Arrival::Ended(End::Finished) => return Err(self.finished(from)),
-                Arrival::Ended(End::Died(reason)) => {
-                    return Err(self.shared.died(from, &self.step, reason));
+                Arrival::Ended(End::Died(fault)) => {
+                    return Err(self.shared.died(from, &self.step, fault));
                 }
                 Arrival::Nothing => self.shared.answer(),
             }
@@ -561,51 +558,29 @@ impl Channel {
                 quarter += 1;
             }
         }
-        let seconds = timeout.as_secs_f64();
-        let (party, reason) = match self.shared.inbox.stalled(self.party(), from, timeout / 2) {
-            Ok(party) if progress.is_late() => (
-                party,
-                format!(
-                    "it kept this party waiting for {} s, though other messages came, or word that this one comes \
-                     nearer: it stalls, or its link is too slow for what it sends; look at its own output, or raise \
-                     the timeout of {seconds} s",
-                    progress.begun.elapsed().as_secs()
-                ),
-            ),
+        let (party, fault) = match self.shared.inbox.stalled(self.party(), from, timeout / 2) {
+            Ok(party) if progress.is_late() => {
+                let waited = progress.begun.elapsed();
+                (party, PeerFault::Slow { waited, timeout })
+            }
             Ok(party) => (party, self.silence(party)),
-            Err(party) => (
-                party,
-                format!(
-                    "it waits for another party, and that one for it, for {seconds} s: the programs differ; \
-                     run the same program in every party"
-                ),
-            ),
+            Err(party) => (party, PeerFault::Circle { timeout }),
         };
         Err(self
             .shared
-            .fail(self.shared.blame(party, &self.step, reason)))
+            .fail(self.shared.blame(party, &self.step, fault)))
     }
 
     /// Why a party is taken for one that stalls.
-    fn silence(&self, party: usize) -> String {
-        let timeout = self.shared.timeout;
-        let seconds = timeout.as_secs_f64();
-        if self.shared.inbox.is_full(party, timeout / 2) {
-            return format!(
-                "it sent more than there is room for, of which nothing was taken for {seconds} s, the timeout: its \
-                 program goes on with what this party's does not; run the same program in every party"
-            );
+    fn silence(&self, party: usize) -> PeerFault {
+        let (inbox, timeout) = (&self.shared.inbox, self.shared.timeout);
+        if inbox.is_full(party, timeout / 2) {
+            PeerFault::Flooded { timeout }
+        } else if inbox.is_silent(party, timeout / 2) {
+            // Between threads nobody can be cut off.
+            PeerFault::Silent { timeout }
+        } else {
+            PeerFault::Stalled { timeout }
         }
-        // Between threads nobody can be cut off.
-        if self.shared.inbox.is_silent(party, timeout / 2) {
-            return format!(
-                "nothing came from it for {seconds} s, the timeout, and its process gives no sign of life: it was \
-                 stopped, or its machine or link is down; look at its own output"
-            );
-        }
-        format!(
-            "nothing came from it for {seconds} s, the timeout, though its process lives: it stalls, waits for its user, \
-             or computes for longer than that; look at its own output, or raise the timeout"
-        )
     }
 }

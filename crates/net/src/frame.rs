@@ -18,6 +18,7 @@
 
 use crate::agreement::LONGEST_PIGGYBACK;
 use crate::buffer_pool::BufferPool;
+pub use crate::error::FrameError;
 use std::io::{self, Read};
 use std::sync::Arc;
 
@@ -90,30 +91,6 @@ pub struct Frame {
     pub piggyback: Vec<u8>,
     /// At most [`MOST_WORDS`] words.
     pub payload: Vec<u64>,
-}
-
-/// Why bytes are not a frame.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum FrameError {
-    /// It does not begin like a frame.
-    #[error("not a frame of tacit")]
-    Magic,
-    /// Another version of the format.
-    #[error(
-        "frame version {0}, this party speaks version {VERSION}; run the same release of tacit in every party"
-    )]
-    Version(u8),
-    /// Kind unknown, or a piggyback that is too long or not on data.
-    #[error("malformed frame header")]
-    Header,
-    /// Step name too long, not UTF-8 or with control characters.
-    #[error("malformed step name")]
-    Name,
-    /// Payload longer than allowed.
-    #[error(
-        "a payload of {0} words; the limit is {MOST_WORDS}, and {MOST_CONTROL_WORDS} for frames without data"
-    )]
-    TooLong(usize),
 }
 
 impl From<FrameError> for io::Error {
@@ -302,7 +279,10 @@ fn decode(bytes: &[u8]) -> Result<Header, FrameError> {
         return Err(FrameError::Magic);
     }
     if bytes[2] != VERSION {
-        return Err(FrameError::Version(bytes[2]));
+        return Err(FrameError::Version {
+            theirs: bytes[2],
+            ours: VERSION,
+        });
     }
     let kind = match bytes[3] {
         0 => Kind::Data,
@@ -331,7 +311,11 @@ fn decode(bytes: &[u8]) -> Result<Header, FrameError> {
         MOST_CONTROL_WORDS
     };
     if words > most {
-        return Err(FrameError::TooLong(words));
+        return Err(FrameError::TooLong {
+            words,
+            most: MOST_WORDS,
+            most_control: MOST_CONTROL_WORDS,
+        });
     }
     let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
     Ok(Header {

@@ -8,6 +8,7 @@
 //! | [`certificates`], [`config`] | making certificates, reading `parties.toml` |
 //! | [`intake`] | how clients outside of the mesh hand vectors to three servers |
 //! | [`frame`] | the wire format and its decoder |
+//! | [`Error`], [`Words`] | what went wrong, as data; how texts speak of it |
 //!
 //! **Rules.** Sending never waits for the receiver. Every message carries the step it belongs to, so
 //! that parties which diverge get [`Error::Desync`] and not garbage. Nobody waits longer than the
@@ -36,14 +37,20 @@ mod process;
 mod roster;
 mod step_log;
 pub mod tcp;
+mod wording;
 pub mod writing;
 
 pub use agreement::{Agreement, Disagreement, LONGEST_PIGGYBACK};
 pub use channel::{Channel, Patience, Suspended, Tap, Watch};
-pub use error::{DEALER, Difference, Error, Fault, Place, Result, cause, no_thread};
+pub use error::{
+    CertificateFault, DEALER, Difference, Error, Fault, Name, PeerFault, Place, Result, SetupFault,
+    cause, no_thread,
+};
 pub use mesh::Mesh;
 pub use meter::{Meter, Reading};
 pub use process::Process;
+pub use roster::Members;
+pub use wording::{Voice, Words};
 
 /// Parties of one session at most.
 pub const MOST_PARTIES: usize = 64;

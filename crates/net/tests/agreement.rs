@@ -152,7 +152,7 @@ fn public_values_that_differ_are_no_desync() {
         assert!(errors.iter().any(|error| differ(&error)));
         for message in errors.iter().map(text) {
             assert!(
-                message.contains("conv1: mul") && message.contains("public_random"),
+                message.contains("conv1: mul") && message.contains("draw it in all parties alike"),
                 "{message}"
             );
         }

@@ -159,10 +159,10 @@ fn three_clients_hand_in_their_vectors() {
         let outcome = world.client(number).outcome(7, LONG, &mut told).unwrap();
         assert!(outcome.parts.is_empty() && outcome.own.is_empty() && told == *b"a result");
         match world.client(number).outcome(7, LONG, &mut told[1..]) {
-            Err(Error::Peer { party, reason, .. }) => {
+            Err(Error::Peer { party, fault, .. }) => {
                 assert_eq!(
-                    (party, reason.as_ref()),
-                    (number, "it sent a result of another size")
+                    (party, fault.to_string()),
+                    (number, "it sent a result of another size".to_owned())
                 );
             }
             other => panic!("{other:?}"),
@@ -189,9 +189,13 @@ fn three_clients_hand_in_their_vectors() {
             .unwrap()
         {
             Error::Peer {
-                party: 1, reason, ..
+                party: 1, fault, ..
             } => {
-                assert!(reason.contains("something else of the round than the other servers"));
+                assert!(
+                    fault
+                        .to_string()
+                        .contains("something else of the round than the other servers")
+                );
             }
             other => panic!("{other}"),
         }
@@ -516,8 +520,8 @@ fn who_waits_for_less_time_than_a_round_takes_is_told_so() {
     ] {
         match found {
             Err(Error::Peer {
-                step: at, reason, ..
-            }) => assert_eq!((&*at, &*reason), (step, said)),
+                step: at, fault, ..
+            }) => assert_eq!((&*at, &*fault.to_string()), (step, said)),
             other => panic!("{other:?}"),
         }
     }
@@ -633,7 +637,9 @@ fn a_server_that_tells_of_a_round_that_is_not_is_named() {
     world.begin_at(1, terms(u64::MAX, LONG));
     let alone = |expected: &str, at: usize| match world.client(0).join(0, 2 * SHORT).err().unwrap()
     {
-        Error::Peer { party, reason, .. } => assert_eq!((party, &reason[..]), (at, expected)),
+        Error::Peer { party, fault, .. } => {
+            assert_eq!((party, &fault.to_string()[..]), (at, expected));
+        }
         other => panic!("{other}"),
     };
     for server in [0, 2] {

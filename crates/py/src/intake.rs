@@ -2,7 +2,7 @@
 
 use crate::beginning::Listener;
 use crate::buffer::{Bytes, Doubles, Singles, Words};
-use crate::errors::{misuse, raise};
+use crate::errors::{misuse, raise_at_client, raise_at_server};
 use crate::session::Session;
 use ::session::options::seconds;
 use ::session::submissions;
@@ -47,10 +47,10 @@ impl Intake {
         key: &str,
         clients: Vec<String>,
     ) -> PyResult<Self> {
-        let federation = Federation::new(federation, &servers).map_err(raise)?;
+        let federation = Federation::new(federation, &servers).map_err(raise_at_server)?;
         let inner = intake::Intake::open(listener.take()?, &federation, server, key, &clients);
         Ok(Self {
-            inner: inner.map_err(raise)?,
+            inner: inner.map_err(raise_at_server)?,
             server,
             numbers: Mutex::default(),
         })
@@ -81,7 +81,7 @@ impl Intake {
         timeout: f64,
         closer: Option<usize>,
     ) -> PyResult<()> {
-        let deadline = Instant::now() + seconds(timeout).map_err(raise)?;
+        let deadline = Instant::now() + seconds(timeout).map_err(raise_at_server)?;
         let width = width(bits)?;
         let terms = Terms {
             number,
@@ -99,7 +99,7 @@ impl Intake {
             self.inner.lend(memory);
             self.inner.begin(terms, tickets)
         };
-        py.detach(begin).map_err(raise)?;
+        py.detach(begin).map_err(raise_at_server)?;
         *self.numbers.lock().unwrap_or_else(PoisonError::into_inner) = numbers;
         Ok(())
     }
@@ -107,8 +107,9 @@ impl Intake {
     /// Waits until so many clients are here whole, for the deadline, for the coordinator to close the round, or so
     /// many seconds; whether it was one of the former three.
     fn wait(&self, py: Python<'_>, enough: usize, most: f64) -> PyResult<bool> {
-        let most = seconds(most).map_err(raise)?;
-        py.detach(|| self.inner.wait(enough, most)).map_err(raise)
+        let most = seconds(most).map_err(raise_at_server)?;
+        py.detach(|| self.inner.wait(enough, most))
+            .map_err(raise_at_server)
     }
 
     /// Whether the coordinator has closed the round that is open.
@@ -118,7 +119,7 @@ impl Intake {
 
     /// Ends the round for submissions and gives out what is here whole.
     fn end(&self, py: Python<'_>) -> PyResult<Submissions> {
-        let gathered = py.detach(|| self.inner.end()).map_err(raise)?;
+        let gathered = py.detach(|| self.inner.end()).map_err(raise_at_server)?;
         let numbers = *self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         let inner = submissions::Submissions::new(self.server, numbers, gathered);
         Ok(Submissions {
@@ -133,9 +134,9 @@ impl Intake {
 
     /// Waits until these clients know what the last round came to, or so many seconds.
     fn see_off(&self, py: Python<'_>, clients: Vec<usize>, most: f64) -> PyResult<()> {
-        let most = seconds(most).map_err(raise)?;
+        let most = seconds(most).map_err(raise_at_server)?;
         py.detach(|| self.inner.see_off(&clients, most))
-            .map_err(raise)
+            .map_err(raise_at_server)
     }
 
     /// Who was refused since this was asked last, why, and how often; a client that is not known is None.
@@ -162,7 +163,7 @@ impl Intake {
             None => Err(reason),
         };
         py.detach(|| self.inner.tell(round, outcome, is_part, own))
-            .map_err(raise)
+            .map_err(raise_at_server)
     }
 }
 
@@ -179,7 +180,7 @@ impl Submissions {
         work: impl FnOnce(&mut submissions::Submissions) -> mpc::Result<T> + Send,
     ) -> PyResult<T> {
         let locked = || work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner));
-        py.detach(locked).map_err(raise)
+        py.detach(locked).map_err(raise_at_server)
     }
 }
 
@@ -232,7 +233,7 @@ impl Session {
     /// Every server stands behind the same steps and public values.
     fn confirm(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| submissions::confirm(&self.inner))
-            .map_err(raise)
+            .map_err(raise_at_server)
     }
 
     /// Writes what this party tells the clients of a sharing that no party is to see: what all tell adds up to
@@ -242,14 +243,14 @@ impl Session {
         let mut out = Words::outputs(&mut out, &read)?;
         let x: Vec<&[u64]> = x.iter().map(Words::words).collect();
         py.detach(|| submissions::seal(&self.inner, &x, &mut out))
-            .map_err(raise)
+            .map_err(raise_at_server)
     }
 
     /// Adds discrete Gaussians, of which every party lacks one of that variance, to a sharing in place.
     fn add_noise(&self, py: Python<'_>, mut x: Vec<Words>, variance: u64) -> PyResult<()> {
         let mut x = Words::outputs(&mut x, &[])?;
         py.detach(|| submissions::noise(&self.inner, variance, &mut x))
-            .map_err(raise)
+            .map_err(raise_at_server)
     }
 }
 
@@ -277,7 +278,7 @@ pub fn measured(
     start: Option<Singles>,
 ) -> PyResult<(f64, f64)> {
     let measured = || Ok(learned(&pieces, start.as_ref())?.measured());
-    let measured = py.detach(measured).map_err(raise)?;
+    let measured = py.detach(measured).map_err(raise_at_server)?;
     Ok((measured.norm, measured.greatest))
 }
 
@@ -314,10 +315,10 @@ impl Client {
         certificate: &str,
         key: &str,
     ) -> PyResult<Self> {
-        let federation = Federation::new(federation, &servers).map_err(raise)?;
+        let federation = Federation::new(federation, &servers).map_err(raise_at_client)?;
         let inner = intake::Client::new(&federation, number, certificate, key, &addresses);
         Ok(Self {
-            inner: inner.map_err(raise)?,
+            inner: inner.map_err(raise_at_client)?,
             spare: Mutex::default(),
         })
     }
@@ -331,7 +332,7 @@ impl Client {
     /// Waits for a round later than that one.
     fn join(&self, py: Python<'_>, after: u64, timeout: f64) -> PyResult<Task> {
         let join = || self.inner.join(after, seconds(timeout)?);
-        let mut inner = py.detach(join).map_err(raise)?;
+        let mut inner = py.detach(join).map_err(raise_at_client)?;
         let model = Py::new(py, Content(std::mem::take(&mut inner.model)))?;
         Ok(Task { inner, model })
     }
@@ -361,14 +362,14 @@ impl Client {
             *self.spare() = std::mem::take(&mut pieces[REST].words);
             digest
         };
-        let digest = py.detach(submit).map_err(raise)?;
+        let digest = py.detach(submit).map_err(raise_at_client)?;
         Ok(PyBytes::new(py, &digest))
     }
 
     /// Says to all servers, as the coordinator, that nobody is to be waited for any more in a round.
     fn close(&self, py: Python<'_>, round: u64, timeout: f64) -> PyResult<()> {
         py.detach(|| self.inner.close(round, seconds(timeout)?))
-            .map_err(raise)
+            .map_err(raise_at_client)
     }
 
     /// Waits for what a round came to: one content, which is written, or a part of each server. And why this
@@ -386,7 +387,7 @@ impl Client {
             let timeout = seconds(timeout)?;
             self.inner.outcome(round, timeout, into[0])
         };
-        let intake::Outcome { parts, own } = py.detach(outcome).map_err(raise)?;
+        let intake::Outcome { parts, own } = py.detach(outcome).map_err(raise_at_client)?;
         Ok((parts.into_iter().map(Content).collect(), own))
     }
 }

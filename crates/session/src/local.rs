@@ -36,14 +36,15 @@ impl Local {
     }
 
     fn meet(self, options: &Options) -> Result<Mesh> {
-        let dealer = options.settings.has_dealer()?;
-        let parties = self.addresses.len().saturating_sub(usize::from(dealer));
+        let members = options.members()?;
+        let dealer = usize::from(members.dealer);
+        let parties = self.addresses.len().saturating_sub(dealer);
         options.settings.check(parties, false)?;
         tcp::connect(
             self.listener,
             self.member,
             &self.addresses,
-            dealer,
+            members,
             self.identity,
             options.timeout,
             &options.parameters()?,
@@ -76,11 +77,7 @@ pub fn in_memory(parties: usize, options: &Options) -> Result<Vec<Session>> {
     }
     let settings = &options.settings;
     settings.check(parties, true)?;
-    let mut meshes = if settings.has_dealer()? {
-        in_process::mesh_with_dealer(parties, options.timeout)
-    } else {
-        in_process::mesh(parties, options.timeout)
-    };
+    let mut meshes = in_process::mesh_of(parties, options.members()?, options.timeout);
     for dealer in meshes.drain(parties..) {
         // What ends it is told to the parties.
         let work = move || drop(deal(&dealer));

@@ -96,7 +96,7 @@ impl Channel {
         self.watch().look();
         // A party that has died sends nothing more, and is missed later than here.
         let died = |peer| match self.shared.inbox.end_of(peer) {
-            Some(End::Died(reason)) => Some(self.shared.died(peer, &self.step, reason)),
+            Some(End::Died(fault)) => Some(self.shared.died(peer, &self.step, fault)),
             _ => None,
         };
         let failure = self.shared.inbox.failure();

@@ -7,7 +7,7 @@ use super::ticket::SHOWN;
 use super::wire::{Reply, Request};
 use super::{Federation, HELD, KEEPER, MOST_CLIENTS, SERVERS};
 use crate::certificates::Identity;
-use crate::error::{Error, Result, no_thread};
+use crate::error::{Error, Name, Result, no_thread};
 use crate::interruption::is_interrupted;
 use crate::process::Process;
 use crate::tcp::tls;
@@ -102,12 +102,12 @@ impl Client {
         };
         let traffic = Arc::<Traffic>::default();
         let server = |(at, address): (usize, &String)| {
-            let names = (format!("server {at}"), format!("client {number}"));
+            let names = (Name::Server(at), Name::Client(number));
             let theirs = federation.certificates[at].clone();
             Ok(Server {
                 number: at,
                 address: address.clone(),
-                own: [names.1.clone(), certificate.to_owned()],
+                own: (names.1, certificate.to_owned()),
                 tls: tls::visitor(theirs, &identity, names)?,
                 connection: Mutex::default(),
                 traffic: Arc::clone(&traffic),

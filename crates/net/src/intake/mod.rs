@@ -40,12 +40,22 @@ pub use client::{Client, Outcome, Task};
 pub use server::Intake;
 pub use state::Refused;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Name, Result};
+use crate::wording::Words;
 use rustls::pki_types::CertificateDer;
 use statement::{Hash, PIECES};
 
 /// Servers of a federation.
 pub const SERVERS: usize = 3;
+
+/// How the servers' own texts call them.
+const WORDS: Words = Words {
+    member: "server",
+    members: "servers",
+    own: "server",
+    sharing: "",
+    drawing: "",
+};
 
 /// Clients of a federation at most.
 pub const MOST_CLIENTS: usize = 4096;
@@ -88,7 +98,7 @@ impl Federation {
                 "a federation has {SERVERS} servers, not {count}"
             )));
         }
-        let certificates = certificates(servers, |at| format!("server {at}"))?;
+        let certificates = certificates(servers, Name::Server)?;
         let mut hasher = blake3::Hasher::new_derive_key("tacit federation, version 1");
         hasher.update(&(name.len() as u64).to_le_bytes());
         hasher.update(name.as_bytes());
@@ -112,11 +122,9 @@ impl Federation {
 /// Certificates from their PEM texts.
 fn certificates(
     texts: &[String],
-    name: impl Fn(usize) -> String,
+    name: impl Fn(usize) -> Name,
 ) -> Result<Vec<CertificateDer<'static>>> {
-    let read = |(at, pem): (usize, &String)| {
-        crate::kinds::usable(pem, &format!("the certificate of {}", name(at)))
-    };
+    let read = |(at, pem): (usize, &String)| crate::kinds::usable_of(name(at), pem);
     texts.iter().enumerate().map(read).collect()
 }
 

@@ -6,7 +6,7 @@ use super::state::{Content, IntakeState, Refused, State};
 use super::ticket::Tickets;
 use super::{Federation, KEEPER, MOST_CLIENTS, SERVERS, certificates};
 use crate::certificates::Identity;
-use crate::error::{Error, Result, cause, no_thread};
+use crate::error::{Error, Name, Result, cause, no_thread};
 use crate::interruption::is_interrupted;
 use crate::process::Process;
 use crate::tcp::Listener;
@@ -50,15 +50,14 @@ impl Intake {
                 SERVERS - 1
             )));
         }
-        let name = |at: usize| format!("client {at}");
-        let names = (0..clients.len()).map(name).collect();
-        let clients = tls::clients(certificates(clients, name)?, names)?;
+        let names = (0..clients.len()).map(Name::Client).collect();
+        let clients = tls::clients(certificates(clients, Name::Client)?, names)?;
         let own = federation.certificates[server].clone();
         let identity = Identity {
             certificates: Vec::new(),
             key: key.to_owned(),
         };
-        let tls = tls::intake(&format!("server {server}"), own, &identity, &clients)?;
+        let tls = tls::intake(Name::Server(server), own, &identity, &clients)?;
         let (socket, address) = listener.into_parts();
         let failed = |error: std::io::Error| {
             Error::network(format!("cannot accept connections: {}", cause(&error)))

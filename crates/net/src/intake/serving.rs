@@ -7,8 +7,10 @@ use super::state::{IntakeState, State};
 use super::statement::{Committing, Hash, Piece, SALT, Statement, is_signed};
 use super::ticket::SHOWN;
 use super::wire::{Reply, Request};
-use super::{HELD, REST};
+use super::{HELD, REST, WORDS};
+use crate::error::SetupFault;
 use crate::tcp::tls;
+use crate::wording::Voice;
 use rustls::{ServerConnection, StreamOwned};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -45,7 +47,8 @@ pub(super) fn serve(intake: &IntakeState, id: u64, socket: TcpStream) -> Option<
     let (client, mut stream) = match welcome(intake, socket) {
         Ok(welcome) => welcome,
         Err(error) => {
-            intake.refused(tls::outdated(&error), &tls::callers(&error));
+            let reason = said(&tls::callers(&error));
+            intake.refused(tls::outdated(&error), &reason);
             return None;
         }
     };
@@ -71,7 +74,7 @@ pub(super) fn serve(intake: &IntakeState, id: u64, socket: TcpStream) -> Option<
             }
             Err(End::Broken(error)) => {
                 if error.kind() == ErrorKind::InvalidData {
-                    end(intake, client, &mut stream, &tls::reason(&error));
+                    end(intake, client, &mut stream, &said(&tls::reason(&error)));
                 }
                 return Some(client);
             }
@@ -92,6 +95,11 @@ fn welcome(intake: &IntakeState, socket: TcpStream) -> io::Result<(usize, Stream
     let client = presented.and_then(|certificate| intake.clients.owner(certificate));
     let client = client.ok_or(ErrorKind::PermissionDenied)?;
     Ok((client, StreamOwned::new(connection, socket)))
+}
+
+/// What a server tells a client, and its own report, of a connection that failed: it is "this server" to both.
+fn said(fault: &SetupFault) -> String {
+    fault.text(&Voice::own(&WORDS))
 }
 
 /// Tells the client why its connection ends.

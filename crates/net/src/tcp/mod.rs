@@ -24,7 +24,7 @@ use crate::error::{Error, Fault, Result, cause, no_thread};
 use crate::inbox::Inbox;
 use crate::kinds;
 use crate::mesh::{Link, Mesh};
-use crate::roster::Roster;
+use crate::roster::{Members, Roster};
 pub use examination::{Found, look};
 use incoming::Incoming;
 use outgoing::Outgoing;
@@ -49,7 +49,7 @@ impl Identity {
     /// `Setup` for a certificate or a key that cannot be used.
     pub fn check(&self, member: usize, dealer: bool) -> Result<()> {
         let members = self.certificates.len();
-        Tls::new(member, Roster { members, dealer }, self).map(drop)
+        Tls::new(member, Roster::new(members, dealer.into()), self).map(drop)
     }
 }
 
@@ -111,7 +111,7 @@ impl Listener {
 
 /// Links this party with all others; every party calls it, in any order, within the timeout.
 ///
-/// With `dealer` the last address and certificate are the dealer's. `parameters` is a line of text in
+/// `kind` says whether the last address and certificate are a dealer's: `true` or `false`, or [`Members`]. `parameters` is a line of text in
 /// which all must agree, such as protocol and version.
 ///
 /// # Errors
@@ -120,17 +120,14 @@ pub fn connect(
     listener: Listener,
     party: usize,
     addresses: &[String],
-    dealer: bool,
+    kind: impl Into<Members>,
     identity: Identity,
     timeout: Duration,
     parameters: &str,
 ) -> Result<Mesh> {
-    let roster = Roster {
-        members: addresses.len(),
-        dealer,
-    };
+    let roster = Roster::new(addresses.len(), kind.into());
     let members = roster.members;
-    if !(2 + usize::from(dealer)..=MOST_PARTIES).contains(&members)
+    if !(2 + usize::from(roster.dealer)..=MOST_PARTIES).contains(&members)
         || party >= members
         || identity.certificates.len() != members
     {

@@ -10,7 +10,7 @@
 
 use super::tls;
 use crate::buffer_pool::BufferPool;
-use crate::error::cause;
+use crate::error::{PeerFault, cause};
 use crate::frame::{Frame, Kind};
 use crate::inbox::SLOWEST;
 use crate::mesh::{Link, control};
@@ -65,7 +65,7 @@ struct Queue {
     /// Threads that wait for anything here but what is queued.
     waiting: usize,
     stopped: bool,
-    failed: Option<String>,
+    failed: Option<PeerFault>,
 }
 
 impl Outgoing {
@@ -165,10 +165,9 @@ impl Shared {
         queue.busy = false;
         queue.written = Some(Instant::now());
         if let Err(error) = result {
-            queue.failed = Some(format!(
-                "its connection broke ({}): it died, was killed or was cut off; look at its own output",
-                cause(&error)
-            ));
+            queue.failed = Some(PeerFault::Broke {
+                cause: cause(&error),
+            });
         }
         if queue.waiting > 0 || !queue.frames.is_empty() || queue.stopped {
             self.changed.notify_all();
@@ -208,10 +207,7 @@ impl Outgoing {
                 continue;
             }
             if left.is_zero() {
-                queue.failed = Some(format!(
-                    "it takes too little from its connection for {} s: it stalls, its machine or link is down",
-                    most.as_secs_f64()
-                ));
+                queue.failed = Some(PeerFault::TakesTooLittle { lasted: most });
                 break;
             }
             queue.waiting += 1;
@@ -228,10 +224,10 @@ impl Outgoing {
 }
 
 impl Link for Outgoing {
-    fn send(&self, frame: Frame) -> Result<(), String> {
+    fn send(&self, frame: Frame) -> Result<(), PeerFault> {
         let mut queue = self.wait(self.timeout, true, |queue| queue.bytes <= ROOM);
-        if let Some(reason) = &queue.failed {
-            return Err(reason.clone());
+        if let Some(fault) = &queue.failed {
+            return Err(fault.clone());
         }
         if queue.busy || !queue.frames.is_empty() || frame.wire_bytes() > SMALL {
             queue.queue(frame);
@@ -255,7 +251,7 @@ impl Link for Outgoing {
         self.shared.changed.notify_all();
     }
 
-    fn flush(&self, most: Duration, may_last: bool) -> Result<(), String> {
+    fn flush(&self, most: Duration, may_last: bool) -> Result<(), PeerFault> {
         let queue = self.wait(most, may_last, |queue| {
             !queue.busy && queue.frames.is_empty()
         });

@@ -35,7 +35,8 @@ pub(super) fn part(setup: &Setup, outgoing: Vec<Option<tls::Outgoing>>, error: &
         Some(DEALER) => setup.roster.parties(),
         Some(party) => party,
     };
-    let hello = Hello::new(Purpose::Refusal, setup.party, blamed, &error.cause());
+    let reason = error.reason(&setup.roster.voice_of(setup.party));
+    let hello = Hello::new(Purpose::Refusal, setup.party, blamed, &reason);
     let mut incoming = setup.take_incoming();
     let unheard = |peer: &usize| match &mut incoming[*peer] {
         Some(stream) => hello.write(stream).is_err(),

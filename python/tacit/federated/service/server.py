@@ -22,7 +22,7 @@ import torch
 
 from tacit import _core
 from tacit.errors import DeviationError, MisuseError, TacitError
-from tacit.federated.messages import counted, naming_servers, of_servers
+from tacit.federated.messages import counted
 from tacit.federated.privacy.account import Account, Epsilons
 from tacit.federated.privacy.joint import check_values
 from tacit.federated.rounds.client_update import Outgoing, Update
@@ -169,24 +169,24 @@ class Server:
         for late in LATE:
             import_module(late)
         prepare()
-        with naming_servers():
-            intake = _core.Intake(for_clients, federation.name, certificates, number, key, clients)
-            core = _core.Session.connect_local(
-                for_servers,
-                number,
-                [server.address for server in federation.servers],
-                certificates,
-                key,
-                federation.settings.protocol,
-                federation.timeout,
-                threads,
-            )
-            with running(core, PATIENCE) as session:
-                server = Server(federation, number, session, intake, latest, account, rules)
-                yield server
-                intake.see_off(server._listening, federation.timeout)
-            # All three have left the session in order, after they wrote what the last round came to.
-            latest.end(server.ended)
+        intake = _core.Intake(for_clients, federation.name, certificates, number, key, clients)
+        core = _core.Session.connect_local(
+            for_servers,
+            number,
+            [server.address for server in federation.servers],
+            certificates,
+            key,
+            federation.settings.protocol,
+            federation.timeout,
+            threads,
+            servers=True,
+        )
+        with running(core, PATIENCE) as session:
+            server = Server(federation, number, session, intake, latest, account, rules)
+            yield server
+            intake.see_off(server._listening, federation.timeout)
+        # All three have left the session in order, after they wrote what the last round came to.
+        latest.end(server.ended)
 
     @property
     def threat_model(self) -> str:
@@ -209,7 +209,6 @@ class Server:
         """Where clients reach it, if at another port than the configuration's."""
         return self._intake.address
 
-    @naming_servers()
     def agree_to_begin(self, rounds: int, kept: Sequence[Kept]) -> Kept | None:
         """The latest model that all three servers hold, of those that this one does; ``ended`` is how many
         rounds came before it. Nothing of models that servers are not to know. Before the first round; two
@@ -233,7 +232,6 @@ class Server:
             self._latest.count_from(chosen.round)
         return chosen
 
-    @naming_servers()
     def round(self, model: State, root: State | None = None, *, models: Models | None = None) -> Report:
         """Asks the clients for their vectors and combines them.
 
@@ -310,7 +308,7 @@ class Server:
             self._keep(number, base, model, outcome, models)
             self._tell(number, model, outcome, failure, is_unlike=unlike is not None)
         except TacitError as error:
-            self._intake.tell(number, None, of_servers(str(error)))
+            self._intake.tell(number, None, str(error))
             self._intake.see_off(self._listening, PARTING)
             raise
         refused = self._refused(outcome)
@@ -508,5 +506,4 @@ class Server:
         found = {} if outcome is None else outcome.refused
         # That a server's own vector is refused the failure says.
         own = [(client, reason, 1) for client, reason in found.items() if client != SERVERS_ROOT]
-        at_the_intake = self._intake.refused()
-        return [(client, of_servers(reason), times) for client, reason, times in at_the_intake] + own
+        return [*self._intake.refused(), *own]

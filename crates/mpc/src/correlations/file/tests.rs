@@ -216,12 +216,15 @@ fn a_count_beyond_the_file_is_its_owners_fault() {
     other.send(0, claim).unwrap();
     let error = Stored::new(meshes[0].channel(1), &files.place(0)).map(drop);
     let Err(Error::Peer {
-        party: 1, reason, ..
+        party: 1, fault, ..
     }) = error
     else {
         panic!("{error:?}")
     };
-    assert_eq!(reason, "claims 25 used runs of a file that has 24");
+    assert_eq!(
+        fault.to_string(),
+        "claims 25 used runs of a file that has 24"
+    );
     let place = files.place(0);
     let reader = Reader::open(&place.path, place.secret.as_bytes()).unwrap();
     assert_eq!(reader.used(), 0);
