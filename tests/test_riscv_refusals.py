@@ -214,7 +214,7 @@ def test_why_a_program_stops_is_told_as_it_is() -> None:
         ):
             with pytest.raises(StoppedError) as stopped:
                 call()
-            assert told(stopped.value, party) == (str(stopped.value), None)
+            assert told(stopped.value) == (str(stopped.value), None)
 
     tacit.launch(program, protocol="plain", parties=2)
 
@@ -224,7 +224,7 @@ def test_why_a_program_stops_is_told_as_it_is() -> None:
 
     with pytest.raises(MisuseError, match="does not fit fixed point") as misuse:
         tacit.launch(beyond, protocol="plain", parties=2)
-    assert told(misuse.value, 0)[0] == "its program raised MisuseError; see its own output"
+    assert told(misuse.value)[0] == "its program raised MisuseError; see its own output"
 
 
 #: Options of `try`, and what is said of them.

@@ -16,6 +16,11 @@ RETIRED = {
     r"\bwork(s|ed)? out\b": "compute",
     r"\b(Add|Subtract|Multiply|Divide|Remainder|Shift\w*|Rotate\w*)Half\b": "the ISA's AddW and so on",
     r"\b(Load|Add)Upper\b": "Lui or Auipc",
+    r"\bnet::memory\b|\bnet::door\b|\b_core\.Door\b": "net::in_process, net::intake, _core.Intake",
+    r"\bclients' door\b": "the clients' intake",
+    r"\b([Aa]cquaintances?|ACQUAINTANCES?)\b": "LenientConfig",
+    r"\b([Hh]earsay|HEARSAY)\b": "relayed",
+    r"\b[Rr]iders?\b|_RIDER\b": "piggyback",
 }
 
 #: Files that are read.

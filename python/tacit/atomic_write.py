@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tacit import checksums
-from tacit.errors import SetupError, cause
+from tacit.errors import cause, setup_error
 
 #: What ends the name of a file that is being written.
 UNFINISHED = ".new"
@@ -60,7 +60,7 @@ def write(
             raise
         make_lasting(target.parent)
     except (OSError, WritingError) as error:
-        raise SetupError(f"cannot write {shown}: {_reason(error, target)}") from None
+        raise setup_error(f"cannot write {shown}: {_reason(error, target)}") from None
 
 
 def replace(path: Path, target: Path, what: str) -> None:
@@ -73,7 +73,7 @@ def replace(path: Path, target: Path, what: str) -> None:
         path.replace(target)
         make_lasting(target.parent)
     except OSError as error:
-        raise SetupError(f"cannot write {what} {target}: {_reason(error, target)}") from None
+        raise setup_error(f"cannot write {what} {target}: {_reason(error, target)}") from None
 
 
 def adopt(path: str | Path, kind: str) -> None:
@@ -92,19 +92,19 @@ def adopt(path: str | Path, kind: str) -> None:
         text = target.read_text()
     except (OSError, UnicodeDecodeError) as error:
         reason = cause(error) if isinstance(error, OSError) else "it is no text"
-        raise SetupError(f"cannot read {path}: {reason}") from None
+        raise setup_error(f"cannot read {path}: {reason}") from None
     wrong = checksums.wrong(text.encode(), kind)
     if wrong is None:
-        raise SetupError(f"{path} has a checksum already, which is right")
+        raise setup_error(f"{path} has a checksum already, which is right")
     if wrong != checksums.MISSING or checksums.has_remains(text.encode(), kind) or not text.endswith("\n"):
-        raise SetupError(
+        raise setup_error(
             f"{path} was damaged, and gets no checksum for what it is now: put it back as it was"
         )
     if text.startswith("{"):
         try:
             entries = json.loads(text)
         except ValueError:
-            raise SetupError(f"{path} was damaged: it is no JSON; put it back as it was") from None
+            raise setup_error(f"{path} was damaged: it is no JSON; put it back as it was") from None
         text = json.dumps({**entries, "checksum": checksums.field(kind)}, indent=2)
     else:
         text = text.removesuffix("\n") + "\n" + checksums.field(kind)
@@ -150,7 +150,7 @@ def check_room(path: Path, size: int, what: str) -> None:
         if shutil.disk_usage(path.parent).free < size:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as error:
-        raise SetupError(f"cannot write {what} {path}: {_reason(error, path)}") from None
+        raise setup_error(f"cannot write {what} {path}: {_reason(error, path)}") from None
 
 
 def _directly(target: Path, content: bytes | str | Callable[[Path], object]) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tacit import _core
-from tacit.errors import MisuseError, SetupError, cause
+from tacit.errors import MisuseError, cause, setup_error
 
 #: Bytes that are hashed at a time.
 PIECE = 1 << 24
@@ -126,7 +126,7 @@ def text_of(path: Path, kind: str, what: str, remedy: str) -> str:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise SetupError(f"cannot read {what} {path}: {cause(error)}") from None
+        raise setup_error(f"cannot read {what} {path}: {cause(error)}") from None
     except UnicodeDecodeError:
         reason = DAMAGED
     if reason == MISSING and has_remains(content, kind):
@@ -138,7 +138,7 @@ def text_of(path: Path, kind: str, what: str, remedy: str) -> str:
             f'adopt; adopt({str(path)!r}, {kind!r})"'
         )
     if reason is not None:
-        raise SetupError(f"{path} is not taken for {what}: {reason}; {remedy}")
+        raise setup_error(f"{path} is not taken for {what}: {reason}; {remedy}")
     return text
 
 

@@ -90,8 +90,8 @@ def announced(current: Session, owner: int, what: str, make: Callable[[], Any]) 
         with task.alone():
             payload = json.dumps(make()).encode()
         payload = payload or json.dumps(task.told).encode()
-    told = announcement(current.core.broadcast(owner, payload), owner)
-    cause = refusal(told, owner)
+    told = announcement(current.core.broadcast(owner, payload), owner, current.member)
+    cause = refusal(told, owner, current.member)
     if cause is not None:
         settle(current, task, {owner: cause}, what)
     return told
@@ -107,8 +107,9 @@ def told_by_all(current: Session, task: Task, what: str, own: Any = None) -> lis
     """
     message = own if task.told is None else task.told
     told = current.told_by_all(json.dumps(message).encode())
-    read = [announcement(content, party) for party, content in enumerate(told)]
-    refused = {party: refusal(each, party) for party, each in enumerate(read)}
+    member = current.member
+    read = [announcement(content, party, member) for party, content in enumerate(told)]
+    refused = {party: refusal(each, party, member) for party, each in enumerate(read)}
     settle(current, task, {party: each for party, each in refused.items() if each is not None}, what)
     return read
 
@@ -131,14 +132,14 @@ def settle(current: Session, task: Task, refused: dict[int, str], what: str) -> 
     line = source_lines.line()
     kind = EncodingError if cause in OF_ENCODING else MisuseError
     error = kind(
-        f"party {party} refused {what}{f' ({line})' if line else ''}: {WHY[cause]}; its own output says "
-        "more. Nothing was done, in any party, and the session goes on"
+        f"{current.member} {party} refused {what}{f' ({line})' if line else ''}: {WHY[cause]}; its own "
+        f"output says more. Nothing was done, in any {current.member}, and the session goes on"
     )
     error.refuser = party  # type: ignore[attr-defined]
     raise error
 
 
-def announcement(payload: bytes, owner: int) -> Any:
+def announcement(payload: bytes, owner: int, member: str = "party") -> Any:
     """JSON of another party, which may be anything.
 
     Raises:
@@ -147,10 +148,10 @@ def announcement(payload: bytes, owner: int) -> Any:
     try:
         return json.loads(payload)
     except (ValueError, RecursionError):
-        raise DeviationError.of(owner, "announced what is not a description of a tensor") from None
+        raise DeviationError.of(owner, "announced what is not a description of a tensor", member) from None
 
 
-def refusal(told: Any, party: int) -> str | None:
+def refusal(told: Any, party: int, member: str = "party") -> str | None:
     """Why a party refuses, if it does.
 
     Raises:
@@ -160,5 +161,5 @@ def refusal(told: Any, party: int) -> str | None:
         return None
     cause = told["refused"]
     if not isinstance(cause, str) or cause not in WHY:
-        raise DeviationError.of(party, "refused for a cause that there is not")
+        raise DeviationError.of(party, "refused for a cause that there is not", member)
     return cause

@@ -54,6 +54,8 @@ class Session:
         self.core = core
         self.party = core.party
         self.parties = core.parties
+        #: What errors call one of them, and several: parties, or the servers of a federation.
+        self.member, self.members = core.words
         self.protocol = core.protocol
         self.transport = core.transport
         self.meter = Meter(core)
@@ -251,8 +253,8 @@ TWO_THREADS = (
 
 #: What is said besides of programs that differ where a session went from thread to thread.
 CHANGED_THREAD = (
-    "; this party's program computes on secrets in several threads, whose order must be the same in all "
-    "parties: call operators, tacit.share and reveal from one thread"
+    "; this {}'s program computes on secrets in several threads, whose order must be the same in all "
+    "{}: call operators, tacit.share and reveal from one thread"
 )
 
 #: What all parties say alike where they begin to check.
@@ -342,9 +344,9 @@ def running(core: _core.Session, patience: float | None = None) -> Iterator[Sess
         raise
     except BaseException as error:
         advise(error)
-        core.abort(*told(error, core.party))
+        core.abort(*told(error))
         if isinstance(error, DesyncError) and current.has_changed_thread:
-            error.args = (f"{error}{CHANGED_THREAD}",)
+            error.args = (f"{error}{CHANGED_THREAD.format(current.member, current.members)}",)
         raise
     finally:
         _ended(current)

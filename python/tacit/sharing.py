@@ -69,7 +69,7 @@ def share(tensor: torch.Tensor | None, *, owner: int, scale: int | None = None) 
         }
 
     told = refusals.announced(current, owner, "tacit.share of its tensor", description)
-    shape, dtype, theirs, is_wanted = _announced(told, owner)
+    shape, dtype, theirs, is_wanted = _announced(told, owner, current.member)
     if isinstance(tensor, SecretTensor):
         raise MisuseError(SECRET_ALREADY)
     if tensor is not None and tensor.shape != shape:
@@ -216,7 +216,7 @@ def grouped(sizes: Sequence[int]) -> Iterator[slice]:
         yield slice(start, len(sizes))
 
 
-def _announced(entries: Any, owner: int) -> tuple[torch.Size, torch.dtype, int, bool]:
+def _announced(entries: Any, owner: int, member: str) -> tuple[torch.Size, torch.dtype, int, bool]:
     match entries:
         case {"shape": [*sizes], "dtype": str(dtype), "scale": int(scale), "gradient": bool(is_wanted)} if (
             dtype in DTYPES
@@ -227,4 +227,4 @@ def _announced(entries: Any, owner: int) -> tuple[torch.Size, torch.dtype, int, 
             and 1 <= scale <= fixed.MOST_FRACTION_BITS
         ):
             return torch.Size(sizes), DTYPES[dtype], scale, is_wanted
-    raise DeviationError.of(owner, "announced a tensor that cannot be: wrong shape, dtype or scale")
+    raise DeviationError.of(owner, "announced a tensor that cannot be: wrong shape, dtype or scale", member)

@@ -18,13 +18,13 @@ from tacit.federated.service.server import Report
 
 
 class NeverReady:
-    """A door that waits for ever."""
+    """An intake that waits for ever."""
 
-    def __init__(self, door: _core.Door) -> None:
-        self._door = door
+    def __init__(self, intake: _core.Intake) -> None:
+        self._intake = intake
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._door, name)
+        return getattr(self._intake, name)
 
     def wait(self, _: int, most: float) -> bool:
         time.sleep(most)
@@ -37,7 +37,7 @@ def test_a_server_that_is_never_ready_is_named_to_the_clients(tmp_path: Path) ->
 
     def work(server: tacit.federated.service.server.Server) -> Report:
         if server.number == 2:
-            server._door = cast(_core.Door, NeverReady(server._door))
+            server._intake = cast(_core.Intake, NeverReady(server._intake))
         return server.round(torch.zeros(3))
 
     servers = Servers(config, work)
@@ -49,9 +49,9 @@ def test_a_server_that_is_never_ready_is_named_to_the_clients(tmp_path: Path) ->
 
 
 class Slept:
-    """A door that says it is not ready just before its machine, and all others, sleep for an hour."""
+    """An intake that says it is not ready just before its machine, and all others, sleep for an hour."""
 
-    def __init__(self, inner: _core.Door, sleep: Callable[[], None]) -> None:
+    def __init__(self, inner: _core.Intake, sleep: Callable[[], None]) -> None:
         self._inner = inner
         self._sleep: Callable[[], None] | None = sleep
 
@@ -75,7 +75,7 @@ def test_machines_that_slept_are_nobodys_fault(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(tacit.federated.service.server, "time", clock)
 
     def work(server: tacit.federated.service.server.Server) -> Report:
-        server._door = cast(_core.Door, Slept(server._door, lambda: slept.update(seconds=3600.0)))
+        server._intake = cast(_core.Intake, Slept(server._intake, lambda: slept.update(seconds=3600.0)))
         return server.round(torch.zeros(3))
 
     config = written(tmp_path, 3, seconds=2.0)

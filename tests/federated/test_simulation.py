@@ -186,7 +186,7 @@ def test_experiments_write_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             parameters=(10,),
             clients=(2, 16),
             names=("krum",),
-            at_the_door=(1, 3),
+            at_the_intake=(1, 3),
         ),
     ]
     tables = [page.read_text().count("<tr>") for page in pages]

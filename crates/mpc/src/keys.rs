@@ -55,7 +55,7 @@ mod tests {
 
     /// All keys that the parties of one mesh agree on.
     fn agree(parties: usize) -> Vec<(Vec<Option<Key>>, Key)> {
-        let meshes = net::memory::mesh(parties, Duration::from_secs(60));
+        let meshes = net::in_process::mesh(parties, Duration::from_secs(60));
         std::thread::scope(|scope| {
             let agreeing = |mesh: net::Mesh| {
                 move || {
@@ -118,7 +118,7 @@ mod tests {
 
     /// What a party agrees on with one whose contribution is `sent`, and what it contributed itself.
     fn beside(sent: [u64; 2], agree: impl Fn(&mut Channel) -> Key + Sync) -> ([u64; 2], [u64; 2]) {
-        let [first, second]: [net::Mesh; 2] = net::memory::mesh(2, Duration::from_secs(60))
+        let [first, second]: [net::Mesh; 2] = net::in_process::mesh(2, Duration::from_secs(60))
             .try_into()
             .ok()
             .unwrap();

@@ -15,7 +15,7 @@
 //! a thread has set aside of the process's memory, others do not use.
 //!
 //! **Secrecy** is that of the operations: each draws its own masks, and what a party sees are the same messages in
-//! another order. No comparison of public values begins meanwhile ([`net::Channel::take_turns`]).
+//! another order. No comparison of public values begins meanwhile ([`net::Channel::interleave`]).
 
 use crate::{Error, Lane, Next, OwnedLane, Protocol, Result};
 use net::{Channel, Watch, no_thread};
@@ -97,7 +97,7 @@ impl<S: Linked> Turn<S> {
             return Ok(());
         };
         let mut state = self.state.take().expect("it is its turn");
-        let step = state.channel().leave();
+        let step = state.channel().suspend();
         let stopped = || Error::misuse("other work side by side with this has failed");
         let mut state = match others {
             Others::Given { leave, turn } => {
@@ -110,7 +110,7 @@ impl<S: Linked> Turn<S> {
                 lanes.state.take().expect("each has given it back")
             }
         };
-        state.channel().go_on(step);
+        state.channel().resume(step);
         self.state = Some(state);
         Ok(())
     }
@@ -264,7 +264,7 @@ impl<S: Linked> Lanes<S> {
     fn of<P: Turns<State = S>>(protocol: &mut P) -> Self {
         let channel = protocol.channel();
         channel.begin("side by side");
-        channel.take_turns(true);
+        channel.interleave(true);
         Self {
             watch: channel.watch(),
             state: protocol.turn().state.take(),
@@ -283,7 +283,7 @@ impl<S: Linked> Lanes<S> {
     ) -> Result<()> {
         protocol.turn().state = self.state;
         all.unwrap_or_else(|panicked| panic::resume_unwind(panicked));
-        protocol.channel().take_turns(false);
+        protocol.channel().interleave(false);
         protocol.channel().begin_of("side by side", begun, &[]);
         self.failed.map_or(Ok(()), Err)
     }

@@ -4,8 +4,8 @@ use crate::width::Width;
 use crate::{Parts, PartsMut, Result};
 use kernels::stream::Key;
 use net::Channel;
-use net::door::MOST_CLIENTS;
-use net::door::statement::{Hash, Piece};
+use net::intake::MOST_CLIENTS;
+use net::intake::statement::{Hash, Piece};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Words by which a submission is told of: the client, and what stands for its statement.
@@ -107,7 +107,7 @@ pub fn confirm(channel: &mut Channel) -> Result<()> {
         channel.receive(peer, 0)?;
     }
     // What anybody was told, all have gone by the same.
-    channel.set_hearsay(false);
+    channel.set_relayed(false);
     Ok(())
 }
 
@@ -171,6 +171,6 @@ pub fn in_common(
             common.remove(&(missing[0] as usize));
         }
     }
-    channel.set_hearsay(true);
+    channel.set_relayed(true);
     Ok(common.into_keys().collect())
 }

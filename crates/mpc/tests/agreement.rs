@@ -33,9 +33,9 @@ fn ends_within<T: Send>(
     let (settings, parties) = setting(name);
     let dealer = settings.has_dealer().unwrap();
     let mut meshes = if dealer {
-        net::memory::mesh_with_dealer(parties, timeout)
+        net::in_process::mesh_with_dealer(parties, timeout)
     } else {
-        net::memory::mesh(parties, timeout)
+        net::in_process::mesh(parties, timeout)
     };
     let (program, settings) = (&program, &settings);
     std::thread::scope(|scope| {
@@ -353,8 +353,8 @@ fn assert_differ(results: &[Result<Vec<u64>>]) {
         let text = error.to_string();
         for part in [
             "fc1: mul",
-            "tacit.public_random",
-            "tacit.share",
+            "draw it in all parties alike",
+            "share what one party has or draws",
             "same program",
         ] {
             assert!(text.contains(part), "{text} lacks {part}");

@@ -143,7 +143,7 @@ fn made(folder: &Folder, demand: &Demand, source: &str, runs: u32) {
 /// A session with the files; the first error of any party.
 fn used(folder: &Folder, n: usize) -> std::result::Result<(), String> {
     let outcomes: Vec<Result<()>> = std::thread::scope(|scope| {
-        let parties: Vec<_> = net::memory::mesh(PARTIES, Duration::from_secs(20))
+        let parties: Vec<_> = net::in_process::mesh(PARTIES, Duration::from_secs(20))
             .into_iter()
             .map(|mesh| {
                 scope.spawn(move || {

@@ -7,8 +7,8 @@ use mpc::submission::{Component, Summed, Vector, confirm, in_common};
 use mpc::width::Width;
 use mpc::{Federated, Protocol, Recipient, Result};
 use net::Mesh;
-use net::door::statement::{Piece, SALT};
-use net::door::{HELD, REST};
+use net::intake::statement::{Piece, SALT};
+use net::intake::{HELD, REST};
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
@@ -244,7 +244,7 @@ fn what_two_parties_share_is_not_of_the_common_key() {
 /// What each of three parties ends with, where some fail.
 fn ended<T: Send>(program: impl Fn(&Mesh) -> Result<T> + Sync) -> Vec<Result<T>> {
     let program = &program;
-    let meshes = net::memory::mesh(3, Duration::from_secs(20));
+    let meshes = net::in_process::mesh(3, Duration::from_secs(20));
     thread::scope(|scope| {
         let threads: Vec<_> = meshes
             .into_iter()

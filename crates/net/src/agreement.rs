@@ -1,12 +1,12 @@
 //! What a channel lets ride on its frames, so that parties find out whether they agree.
 
-/// Longest rider of a frame, in bytes.
-pub const LONGEST_RIDER: usize = 64;
+/// Longest piggyback of a frame, in bytes.
+pub const LONGEST_PIGGYBACK: usize = 64;
 
 /// Messages in each direction until two parties know that they agree.
 pub(crate) const TURNS: usize = 2;
 
-/// Compares with each other party what all take for public, without showing it: by riders on the frames of a
+/// Compares with each other party what all take for public, without showing it: by piggybacks on the frames of a
 /// [`crate::Channel`] that go anyway, and by frames of its own before something is opened.
 ///
 /// Both ends of a link go through the same calls, since all parties run the same program; so each knows at
@@ -19,11 +19,11 @@ pub trait Agreement: Send {
     /// in which all send to all it begins to be: `comparing`.
     fn begin(&mut self, number: u64, comparing: bool);
 
-    /// What rides on the next frame to that party, at most [`LONGEST_RIDER`] bytes.
-    fn ride(&mut self, to: usize) -> Vec<u8>;
+    /// What rides on the next frame to that party, at most [`LONGEST_PIGGYBACK`] bytes.
+    fn piggyback(&mut self, to: usize) -> Vec<u8>;
 
     /// What rode on that party's frame, hostile until checked; whether it belongs to a comparison under way.
-    fn arrived(&mut self, from: usize, rider: &[u8]) -> bool;
+    fn arrived(&mut self, from: usize, piggyback: &[u8]) -> bool;
 
     /// That this party disagrees with another one, as far as that is known.
     fn disagreement(&self) -> Option<Disagreement>;

@@ -3,6 +3,7 @@
 use crate::error::{Error, Fault, Result};
 pub use crate::kinds::Period;
 use crate::kinds::{self, KINDS};
+use crate::wording::Voice;
 use crate::writing::{self, Unfinished};
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair};
 use std::fs;
@@ -95,7 +96,8 @@ fn make(name: &str, not_before: OffsetDateTime, not_after: OffsetDateTime) -> Re
 /// `Setup` for what is no certificate in PEM, for a damaged one, and for one of another kind than tacit's; where it is a
 /// client's who hands in to servers, for one whose key does not sign what it hands in.
 pub fn check(pem: &str, what: &str, is_client: bool) -> Result<()> {
-    let found = kinds::usable(pem, what)?;
+    let found = kinds::usable(pem);
+    let found = found.map_err(|fault| Error::setup(fault.said(what, &Voice::PARTY)))?;
     if is_client && !kinds::can_sign(&found) {
         return Err(Error::setup(Fault::new(
             format!("{what} has a key that cannot sign what clients hand in"),

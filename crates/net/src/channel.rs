@@ -3,22 +3,22 @@
 mod divergence;
 mod ending;
 mod progress;
-mod turns;
+mod suspension;
 
 use crate::agreement::{Agreement, TURNS};
-use crate::error::{Error, Result};
+use crate::error::{Error, PeerFault, Result};
 use crate::frame::{Frame, Kind, MOST_WORDS};
-use crate::history::{Begun, History};
 use crate::inbox::{Arrival, End};
-use crate::mesh::{FINISHED, Mesh, Shared, step_name};
+use crate::mesh::{Mesh, Shared, step_name};
 use crate::meter::Meter;
 use crate::parameters::Parameters;
+use crate::step_log::{Begun, StepLog};
 use progress::Progress;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
-pub use turns::{Turned, Watch};
+pub use suspension::{Suspended, Watch};
 
 /// After what time a party that waits for a message says so, and where it stands.
 const LONG: Duration = Duration::from_secs(1);
@@ -66,21 +66,21 @@ pub struct Channel {
     sequence: u64,
     /// The number of the step that began last.
     last: u64,
-    /// Whether steps take turns.
-    turns: bool,
+    /// Whether steps are interleaved: each is suspended and resumed.
+    interleaved: bool,
     /// Of all that was asked of this channel.
     parameters: Parameters,
     /// The same when the current step began: what its messages carry.
     begun: Parameters,
     /// The same of the last steps.
-    history: Arc<History>,
+    step_log: Arc<StepLog>,
     /// Whose messages of the current step came: a bit for each.
     agreed: u64,
     agreement: Option<Box<dyn Agreement>>,
     /// The step in which a peer was found to take other values for public.
     disagreed: Option<u64>,
-    /// See [`Channel::set_hearsay`].
-    hearsay: bool,
+    /// See [`Channel::set_relayed`].
+    relayed: bool,
     /// Lamport clock: the longest chain of messages that this party's state depends on.
     depth: u32,
     meter: Meter,
@@ -113,22 +113,22 @@ impl Mesh {
 impl Channel {
     pub(crate) fn new(shared: Arc<Shared>, id: u16) -> Self {
         let meter = Meter::new(shared.members());
-        let history = Arc::new(History::default());
-        shared.remember(id, &history);
+        let step_log = Arc::new(StepLog::default());
+        shared.remember(id, &step_log);
         Self {
             shared,
             id,
             step: "start".into(),
             sequence: 0,
             last: 0,
-            turns: false,
+            interleaved: false,
             parameters: Parameters::default(),
             begun: Parameters::default(),
-            history,
+            step_log,
             agreed: 0,
             agreement: None,
             disagreed: None,
-            hearsay: false,
+            relayed: false,
             depth: 0,
             meter,
             tap: None,
@@ -188,11 +188,11 @@ impl Channel {
     /// all parties. Takes up to two rounds where that has not ridden on earlier messages, or nothing.
     ///
     /// # Errors
-    /// `Differ` for public values that differ; `Misuse` where steps take turns and something is to be compared; as
+    /// `Differ` for public values that differ; `Misuse` where steps are interleaved and something is to be compared; as
     /// [`Channel::receive`].
     pub fn begin_opening(&mut self, name: &str, parameters: &[u64]) -> Result<()> {
-        if self.turns {
-            return self.begin_opening_in_turn(name, parameters);
+        if self.interleaved {
+            return self.begin_opening_interleaved(name, parameters);
         }
         self.start(name, parameters, true);
         for turn in 0..TURNS {
@@ -229,7 +229,7 @@ impl Channel {
             .iter()
             .for_each(|word| self.parameters.fold(*word));
         self.set_begun(Arc::clone(&self.step), false);
-        if let Some(agreement) = self.agreement.as_mut().filter(|_| !self.turns) {
+        if let Some(agreement) = self.agreement.as_mut().filter(|_| !self.interleaved) {
             agreement.begin(self.sequence, comparing);
         }
     }
@@ -237,7 +237,7 @@ impl Channel {
     /// What messages carry from here on.
     fn set_begun(&mut self, name: Arc<str>, is_end: bool) {
         self.begun = self.parameters;
-        self.history.begin(Begun {
+        self.step_log.begin(Begun {
             sequence: self.sequence,
             name,
             parameters: self.begun.value(),
@@ -287,8 +287,8 @@ impl Channel {
 
     /// Whether steps follow, from here on, from what each party told the others of what it alone knows. One that told
     /// two of them different things makes honest parties differ, so nobody is called the odd one meanwhile.
-    pub fn set_hearsay(&mut self, hearsay: bool) {
-        self.hearsay = hearsay;
+    pub fn set_relayed(&mut self, relayed: bool) {
+        self.relayed = relayed;
     }
 
     /// The name of the current step.
@@ -339,17 +339,17 @@ impl Channel {
     /// The same where some lies ready.
     #[must_use]
     pub fn spare_memory(&self, words: usize) -> Option<Vec<u64>> {
-        self.shared.inbox.spare.take(words)
+        self.shared.inbox.pool.take(words)
     }
 
     /// From here on memory of so many words of messages, sent or worked off, stays besides what always does.
     pub fn keep_memory(&self, words: usize) {
-        self.shared.inbox.spare.keep(words);
+        self.shared.inbox.pool.keep(words);
     }
 
     /// Gives back the memory of a message that was worked off.
     pub fn give_back(&self, message: Vec<u64>) {
-        self.shared.inbox.spare.give(message);
+        self.shared.inbox.pool.give(message);
     }
 
     /// Sends words to a party, as part of the current step. Does not wait for the receiver.
@@ -366,7 +366,7 @@ impl Channel {
     /// Why nothing can be exchanged with a party that has finished; the end of the run, unless this
     /// channel's work is not needed.
     fn finished(&self, party: usize) -> Error {
-        let error = self.shared.blame(party, &self.step, FINISHED);
+        let error = self.shared.blame(party, &self.step, PeerFault::Finished);
         let idle = self.patience.as_ref().is_some_and(|now| !now.is_needed());
         if idle { error } else { self.shared.fail(error) }
     }
@@ -384,8 +384,8 @@ impl Channel {
                 self.step
             ))));
         }
-        let rider = match &mut self.agreement {
-            Some(agreement) if to < self.shared.parties() => agreement.ride(to),
+        let piggyback = match &mut self.agreement {
+            Some(agreement) if to < self.shared.parties() => agreement.piggyback(to),
             _ => Vec::new(),
         };
         let frame = Frame {
@@ -395,7 +395,7 @@ impl Channel {
             sequence: self.sequence,
             parameters: self.begun.value(),
             name: Arc::clone(&self.step),
-            rider,
+            piggyback,
             payload,
         };
         let wire_bytes = frame.wire_bytes();
@@ -409,9 +409,9 @@ impl Channel {
 
     /// Ends the run for every party: what this one sent cannot be. Returns the error that counts.
     #[must_use]
-    pub fn accuse(&self, party: usize, reason: impl Into<String>) -> Error {
+    pub fn accuse(&self, party: usize, fault: impl Into<PeerFault>) -> Error {
         self.shared
-            .fail(self.shared.blame(party, &self.step, reason))
+            .fail(self.shared.blame(party, &self.step, fault))
     }
 
     /// The next message of a party, which must belong to the current step and have that many words.
@@ -454,8 +454,8 @@ impl Channel {
                     return self.accept(from, words, frame, started).map(Some);
                 }
                 Arrival::Ended(End::Finished) => return Ok(None),
-                Arrival::Ended(End::Died(reason)) => {
-                    return Err(self.shared.died(from, &self.step, reason));
+                Arrival::Ended(End::Died(fault)) => {
+                    return Err(self.shared.died(from, &self.step, fault));
                 }
                 Arrival::Nothing => {}
             }
@@ -477,7 +477,7 @@ impl Channel {
     ) -> Result<Vec<u64>> {
         self.compare_steps(from, words, &frame)?;
         self.agreed |= 1 << from;
-        self.compare(from, &frame.rider)?;
+        self.compare(from, &frame.piggyback)?;
         let rounds = frame.depth.saturating_sub(self.depth);
         self.depth += rounds;
         self.meter
@@ -489,16 +489,13 @@ impl Channel {
         Ok(payload)
     }
 
-    fn compare(&mut self, from: usize, rider: &[u8]) -> Result<()> {
-        if rider.is_empty() {
+    fn compare(&mut self, from: usize, piggyback: &[u8]) -> Result<()> {
+        if piggyback.is_empty() {
             return Ok(());
         }
         let agreement = self.agreement.as_mut();
-        if !agreement.is_some_and(|agreement| agreement.arrived(from, rider)) {
-            return Err(self.accuse(
-                from,
-                "it sent what belongs to no comparison of public values; run the same release of tacit in every party",
-            ));
+        if !agreement.is_some_and(|agreement| agreement.arrived(from, piggyback)) {
+            return Err(self.accuse(from, PeerFault::NoComparison));
         }
         self.tell_uncompared();
         self.agree(false)
@@ -511,7 +508,7 @@ impl Channel {
     ///
     /// - where of the message itself [`SLOWEST`] or more came, in that quarter and on the whole since it began. All of it
     ///   is `words` long, and what is beyond that counts for nothing, so that this lasts for as long as the message takes
-    ///   at that pace, at most, and a timeout;
+    ///   at that rate, at most, and a timeout;
     /// - where as much came on other channels, since the message may be queued behind that at its sender; and where
     ///   whoever is waited for, or whom that one waits for, said that what it waits for comes nearer. Neither can be
     ///   checked, and a peer could go on with it for ever: both end with [`UNSEEN`](progress::UNSEEN) timeouts since the wait began.
@@ -530,8 +527,8 @@ impl Channel {
             match self.shared.take(from, self.id, words)? {
                 Arrival::Message(frame) => return Ok(frame),
                 Arrival::Ended(End::Finished) => return Err(self.finished(from)),
-                Arrival::Ended(End::Died(reason)) => {
-                    return Err(self.shared.died(from, &self.step, reason));
+                Arrival::Ended(End::Died(fault)) => {
+                    return Err(self.shared.died(from, &self.step, fault));
                 }
                 Arrival::Nothing => self.shared.answer(),
             }
@@ -561,51 +558,29 @@ impl Channel {
                 quarter += 1;
             }
         }
-        let seconds = timeout.as_secs_f64();
-        let (party, reason) = match self.shared.inbox.stalled(self.party(), from, timeout / 2) {
-            Ok(party) if progress.is_late() => (
-                party,
-                format!(
-                    "it kept this party waiting for {} s, though other messages came, or word that this one comes \
-                     nearer: it stalls, or its link is too slow for what it sends; look at its own output, or raise \
-                     the timeout of {seconds} s",
-                    progress.begun.elapsed().as_secs()
-                ),
-            ),
+        let (party, fault) = match self.shared.inbox.stalled(self.party(), from, timeout / 2) {
+            Ok(party) if progress.is_late() => {
+                let waited = progress.begun.elapsed();
+                (party, PeerFault::Slow { waited, timeout })
+            }
             Ok(party) => (party, self.silence(party)),
-            Err(party) => (
-                party,
-                format!(
-                    "it waits for another party, and that one for it, for {seconds} s: the programs differ; \
-                     run the same program in every party"
-                ),
-            ),
+            Err(party) => (party, PeerFault::Circle { timeout }),
         };
         Err(self
             .shared
-            .fail(self.shared.blame(party, &self.step, reason)))
+            .fail(self.shared.blame(party, &self.step, fault)))
     }
 
     /// Why a party is taken for one that stalls.
-    fn silence(&self, party: usize) -> String {
-        let timeout = self.shared.timeout;
-        let seconds = timeout.as_secs_f64();
-        if self.shared.inbox.is_full(party, timeout / 2) {
-            return format!(
-                "it sent more than there is room for, of which nothing was taken for {seconds} s, the timeout: its \
-                 program goes on with what this party's does not; run the same program in every party"
-            );
+    fn silence(&self, party: usize) -> PeerFault {
+        let (inbox, timeout) = (&self.shared.inbox, self.shared.timeout);
+        if inbox.is_full(party, timeout / 2) {
+            PeerFault::Flooded { timeout }
+        } else if inbox.is_silent(party, timeout / 2) {
+            // Between threads nobody can be cut off.
+            PeerFault::Silent { timeout }
+        } else {
+            PeerFault::Stalled { timeout }
         }
-        // Between threads nobody can be cut off.
-        if self.shared.inbox.is_silent(party, timeout / 2) {
-            return format!(
-                "nothing came from it for {seconds} s, the timeout, and its process gives no sign of life: it was \
-                 stopped, or its machine or link is down; look at its own output"
-            );
-        }
-        format!(
-            "nothing came from it for {seconds} s, the timeout, though its process lives: it stalls, waits for its user, \
-             or computes for longer than that; look at its own output, or raise the timeout"
-        )
     }
 }

@@ -18,12 +18,13 @@
 //! certificate = "dealer.pem"
 //! ```
 
-mod acquaintances;
+mod lenient_config;
 
-pub use acquaintances::Acquaintances;
+pub use lenient_config::LenientConfig;
 
 use crate::certificates::{self, Identity};
-use crate::error::{DEALER, Error, Fault, Result, called, cause};
+use crate::error::{DEALER, Error, Fault, Result, cause};
+use crate::wording::Words;
 use serde::Deserialize;
 use std::fs::File;
 use std::io::Read;
@@ -230,7 +231,7 @@ impl Config {
         let path = self.folder().join(&entry.certificate);
         let pem = read_file(&path)?;
         let parties = self.parties.len();
-        let whose = called(if member < parties { member } else { DEALER });
+        let whose = Words::PARTIES.name(if member < parties { member } else { DEALER });
         let what = format!("the certificate of {whose}, {},", path.display());
         certificates::check(&pem, &what, false)?;
         Ok(pem)

@@ -1,35 +1,10 @@
-//! Errors by blame.
+//! Errors by blame, as data: what happened, with its parties, steps and times. [`wording`](crate::wording) says them.
 
-use std::{fmt, io};
+use std::io;
+use std::time::Duration;
 
 /// In an error, the party that deals correlations and does not compute.
 pub const DEALER: usize = usize::MAX;
-
-/// What to do where public values differ.
-pub(crate) const SAME_VALUES: &str = "run the same program with the same public values in every party; \
-     share what one party has or draws (tacit.share, tacit.share_module), or draw it in all parties alike \
-     (with tacit.public_random():)";
-
-/// Whose public values no other party has.
-fn alone(odd: Option<usize>) -> String {
-    odd.map_or_else(String::new, |party| {
-        format!(", and those of {} no other party has", called(party))
-    })
-}
-
-/// What to do where programs differ.
-pub(crate) const SAME_PROGRAM: &str = "run the same program with the same shapes and options in every party; what it \
-     draws, such as the order of batches, draw in all parties alike (with tacit.public_random():)";
-
-/// What a member of the mesh is called.
-#[must_use]
-pub fn called(party: usize) -> String {
-    if party == DEALER {
-        "the dealer".to_owned()
-    } else {
-        format!("party {party}")
-    }
-}
 
 /// Where a party's program is; its step by number and name, with what else differs there.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -53,45 +28,11 @@ pub struct Difference {
     /// The one of the two whose program is not that of the others, if that is known.
     pub odd: Option<usize>,
     /// Whether steps followed from what parties told each other, so that it may come of a third one.
-    pub hearsay: bool,
-}
-
-impl Difference {
-    /// In words, with both parties' names.
-    pub(crate) fn between(&self, one: &str, other: &str) -> String {
-        let places = match (&self.ours, &self.theirs) {
-            (Place::At(a), Place::At(b)) => format!("{one} is at step {a}, {other} at step {b}"),
-            (Place::At(a), Place::Ended(b)) => {
-                format!("{other} ended its program after step {b} while {one} was at step {a}")
-            }
-            (Place::Ended(a), Place::At(b)) => {
-                format!("{one} ended its program after step {a} while {other} was at step {b}")
-            }
-            (Place::Ended(a), Place::Ended(b)) => {
-                format!("{one} ended its program after step {a}, {other} after step {b}")
-            }
-        };
-        let values = self.uncompared.as_ref().map(|step| {
-            format!(
-                "; or what the parties take for public differs, at the earliest in step \"{step}\": share what one \
-                 party has (tacit.share, tacit.share_module)"
-            )
-        });
-        let odd = self.odd.map(|party| {
-            let name = called(party);
-            format!(", and the program of {name} is not that of the others")
-        });
-        let told = if self.hearsay {
-            "; or some party, which need not be one of these two, told the others different things"
-        } else {
-            ""
-        };
-        places + &odd.unwrap_or_default() + told + &values.unwrap_or_default()
-    }
+    pub relayed: bool,
 }
 
 /// What is wrong, and what can be done about it where that is known: two texts, since who lists them wants both.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
     /// What is wrong.
     pub what: String,
@@ -109,15 +50,6 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.remedy.as_str() {
-            "" => f.write_str(&self.what),
-            remedy => write!(f, "{}; {remedy}", self.what),
-        }
-    }
-}
-
 impl From<String> for Fault {
     fn from(what: String) -> Self {
         Self::new(what, "")
@@ -130,25 +62,297 @@ impl From<&str> for Fault {
     }
 }
 
+/// Whom an error or a certificate belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Name {
+    /// A member of a session by its number, or [`DEALER`].
+    Member(usize),
+    /// A server of a federation, to its clients.
+    Server(usize),
+    /// A client of a federation.
+    Client(usize),
+    /// Somebody who was called, and of whom no more is known.
+    It,
+}
+
+/// What another party did, or what became of the link with it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PeerFault {
+    /// It said goodbye while messages from it or for it were still due.
+    Finished,
+    /// Its end of the links is gone, without a goodbye.
+    NoGoodbye,
+    /// Its connection ended without a goodbye.
+    Ended {
+        /// Why, as the operating system says it.
+        cause: String,
+    },
+    /// Nothing can be written to its connection any more.
+    Broke {
+        /// Why, as the operating system says it.
+        cause: String,
+    },
+    /// It takes too little from its connection.
+    TakesTooLittle {
+        /// For how long.
+        lasted: Duration,
+    },
+    /// It sent bytes that are no frame.
+    NoFrame(FrameError),
+    /// What it sent cannot be deciphered.
+    Undecipherable(String),
+    /// It uses more channels than there may be.
+    TooManyChannels {
+        /// The limit.
+        most: usize,
+    },
+    /// It sent what belongs to no comparison of public values.
+    NoComparison,
+    /// It sent more than there is room for, of which nothing was taken within the timeout.
+    Flooded {
+        /// The timeout.
+        timeout: Duration,
+    },
+    /// Nothing came from it, and its process gives no sign of life.
+    Silent {
+        /// The timeout.
+        timeout: Duration,
+    },
+    /// Nothing came from it, though its process lives.
+    Stalled {
+        /// The timeout.
+        timeout: Duration,
+    },
+    /// Its message did not come though others did.
+    Slow {
+        /// How long it was waited for.
+        waited: Duration,
+        /// The timeout.
+        timeout: Duration,
+    },
+    /// It waits for another party, and that one for it.
+    Circle {
+        /// The timeout.
+        timeout: Duration,
+    },
+    /// It did not come to the session.
+    Absent {
+        /// Where it was looked for.
+        address: String,
+        /// What somebody said in its name without proving to be it.
+        unproven: Option<String>,
+        /// Why a connection was refused.
+        refused: Option<SetupFault>,
+    },
+    /// It says that it cannot take part.
+    CannotTakePart {
+        /// Why, in its words.
+        reason: String,
+    },
+    /// Another party says this of it.
+    Reported {
+        /// Who does.
+        by: usize,
+        /// What, in its words.
+        reason: String,
+    },
+    /// It is not reached.
+    NotReached {
+        /// Where.
+        address: String,
+        /// Why.
+        cause: String,
+    },
+    /// It is reached, and nothing comes of the connection.
+    NotLinked {
+        /// Where.
+        address: String,
+        /// Why.
+        fault: Box<SetupFault>,
+    },
+    /// The connection with this server broke again and again.
+    KeepsBreaking {
+        /// Which.
+        server: usize,
+        /// Where.
+        address: String,
+        /// Why at last.
+        fault: Box<SetupFault>,
+    },
+    /// Its own words, or those of the layer above that noticed what it did.
+    Said(String),
+}
+
+/// Why bytes are not a frame.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FrameError {
+    /// It does not begin like a frame.
+    Magic,
+    /// Another version of the format.
+    Version {
+        /// The frame's.
+        theirs: u8,
+        /// The one that is spoken here.
+        ours: u8,
+    },
+    /// Kind unknown, or a piggyback that is too long or not on data.
+    Header,
+    /// Step name too long, not UTF-8 or with control characters.
+    Name,
+    /// Payload longer than allowed.
+    TooLong {
+        /// Its words.
+        words: usize,
+        /// Words of a message at most.
+        most: usize,
+        /// Words of a frame without data at most.
+        most_control: usize,
+    },
+}
+
+/// What is wrong with a certificate by itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CertificateFault {
+    /// It is not a certificate in PEM.
+    NoPem,
+    /// It is damaged, or of a kind that links are not made with.
+    Unusable,
+    /// It is valid no longer.
+    Expired {
+        /// Since then, in seconds since 1970.
+        at: u64,
+    },
+    /// It is not valid yet.
+    NotYetValid {
+        /// Until then, in seconds since 1970.
+        at: u64,
+    },
+}
+
+/// Why no link can be made: certificates, keys, greetings.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SetupFault {
+    /// In words of the layer that found it, which knows its files.
+    Said(Fault),
+    /// Somebody's certificate is wrong by itself.
+    Certificate {
+        /// Whose.
+        of: Name,
+        /// How.
+        fault: CertificateFault,
+    },
+    /// Two have the same certificate.
+    SameCertificate {
+        /// One.
+        one: Name,
+        /// The other.
+        other: Name,
+    },
+    /// Another certificate was presented than that of whom was called.
+    OtherCertificate {
+        /// Who was called.
+        of: Name,
+        /// Whose it is, where that is known.
+        owner: Option<Name>,
+    },
+    /// Somebody called with a certificate that nobody has who may call.
+    UnknownCertificate {
+        /// Whether clients call, and not members.
+        clients: bool,
+    },
+    /// Somebody called without a certificate.
+    NoCertificate,
+    /// A client called without a certificate.
+    NoClientCertificate,
+    /// Who presented a certificate did not prove that it has the key.
+    NoProof,
+    /// The other side refused this side's certificate.
+    Refused,
+    /// The other side refused this side's certificate, for a reason that is known here.
+    RefusedFor(Box<SetupFault>),
+    /// What listens there does not speak TLS.
+    NoTls,
+    /// What listens there speaks TLS in another way.
+    OtherTls,
+    /// Who called as a client does not speak TLS as clients do.
+    NoClientTls,
+    /// The connection failed otherwise.
+    Failed(String),
+    /// The first message is no greeting of tacit.
+    NoGreeting,
+    /// The first message is that of another release.
+    OtherRelease,
+    /// A member that called said nothing.
+    NotIntroduced {
+        /// Which.
+        member: usize,
+        /// Why nothing came.
+        cause: String,
+    },
+    /// A member says that it is another one.
+    OtherNumber {
+        /// Who it says it is.
+        said: usize,
+        /// Whose certificate it has.
+        proven: usize,
+    },
+    /// No link can be made with a member.
+    NoLink {
+        /// Which.
+        member: usize,
+        /// Where, if it was called.
+        address: Option<String>,
+        /// Why.
+        fault: Box<SetupFault>,
+    },
+    /// The members were started with different settings: those with each, the fewest first.
+    StartedDifferently(Vec<(Vec<usize>, String)>),
+    /// A private key is not one in PEM.
+    NoKey {
+        /// Whose.
+        of: Name,
+    },
+    /// A private key does not fit its certificate.
+    OtherKey {
+        /// Whose.
+        of: Name,
+    },
+    /// TLS 1.3 is not available.
+    NoTls13,
+}
+
+impl<T: Into<Fault>> From<T> for SetupFault {
+    fn from(fault: T) -> Self {
+        Self::Said(fault.into())
+    }
+}
+
+impl From<String> for PeerFault {
+    fn from(reason: String) -> Self {
+        Self::Said(reason)
+    }
+}
+
+impl From<&str> for PeerFault {
+    fn from(reason: &str) -> Self {
+        Self::Said(reason.to_owned())
+    }
+}
+
 /// What can go wrong between parties. Each says who, in which step, why, and what to do; none ever
 /// holds a value that was computed on.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Error {
     /// Another party failed, stalled, died or deviated.
-    #[error("{} failed in step \"{step}\": {reason}", called(*.party))]
     Peer {
         /// The party at fault, or [`DEALER`].
         party: usize,
         /// The step of this party when it learned of it.
         step: String,
-        /// What is known of the cause, and the remedy.
-        reason: String,
+        /// What it did.
+        fault: PeerFault,
     },
     /// Two parties run different programs, or the same program on different shapes.
-    #[error(
-        "the parties' programs differ: {}; {SAME_PROGRAM}",
-        .difference.between("this party", &called(*.party))
-    )]
     Desync {
         /// The party whose message did not fit, or [`DEALER`].
         party: usize,
@@ -158,11 +362,6 @@ pub enum Error {
         difference: Box<Difference>,
     },
     /// Two parties took different values for public.
-    #[error(
-        "the public values of this party and of {} differ, at the earliest in step \"{step}\"{}: {SAME_VALUES}",
-        called(*.party),
-        alone(*.odd)
-    )]
     Differ {
         /// The party whose values are others.
         party: usize,
@@ -172,7 +371,6 @@ pub enum Error {
         odd: Option<usize>,
     },
     /// A server does not take what this client asks or hands in.
-    #[error("server {server} refused: {reason}")]
     Refused {
         /// Which of them.
         server: usize,
@@ -180,29 +378,24 @@ pub enum Error {
         reason: String,
     },
     /// The network itself failed.
-    #[error("network: {reason}")]
     Network {
         /// What failed, and the remedy.
         reason: String,
     },
     /// Configuration, addresses or certificates are wrong.
-    #[error("setup: {fault}")]
     Setup {
-        /// What is wrong, and the remedy.
-        fault: Fault,
+        /// What is wrong.
+        fault: SetupFault,
     },
     /// The user ended this party.
-    #[error("it was interrupted")]
     Interrupted,
     /// This party's own program asked for what cannot be.
-    #[error("{reason}")]
     Misuse {
         /// What was asked, and what can be.
         reason: String,
     },
     /// What all parties run alike cannot go on, by what all of them know: each would find the same, and which of
     /// them tells the others first is chance.
-    #[error("{reason}")]
     Stopped {
         /// Where, why, and what to do about it; nothing that one party alone has.
         reason: String,
@@ -214,11 +407,11 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// [`Error::Peer`].
-    pub fn peer(party: usize, step: impl Into<String>, reason: impl Into<String>) -> Self {
+    pub fn peer(party: usize, step: impl Into<String>, fault: impl Into<PeerFault>) -> Self {
         Self::Peer {
             party,
             step: step.into(),
-            reason: reason.into(),
+            fault: fault.into(),
         }
     }
 
@@ -232,20 +425,6 @@ impl Error {
         }
     }
 
-    /// The reason alone, as the others are told it.
-    #[must_use]
-    pub fn cause(&self) -> String {
-        match self {
-            Self::Peer { reason, .. }
-            | Self::Refused { reason, .. }
-            | Self::Network { reason }
-            | Self::Misuse { reason }
-            | Self::Stopped { reason } => reason.clone(),
-            Self::Setup { fault } => fault.to_string(),
-            Self::Desync { .. } | Self::Differ { .. } | Self::Interrupted => self.to_string(),
-        }
-    }
-
     /// [`Error::Network`].
     pub fn network(reason: impl Into<String>) -> Self {
         Self::Network {
@@ -254,7 +433,7 @@ impl Error {
     }
 
     /// [`Error::Setup`].
-    pub fn setup(fault: impl Into<Fault>) -> Self {
+    pub fn setup(fault: impl Into<SetupFault>) -> Self {
         Self::Setup {
             fault: fault.into(),
         }

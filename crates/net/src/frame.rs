@@ -1,4 +1,4 @@
-//! The wire format. Every frame is a header of 32 bytes, the step's name, a rider, and words, little endian:
+//! The wire format. Every frame is a header of 32 bytes, the step's name, a piggyback, and words, little endian:
 //!
 //! | bytes | field |
 //! | --- | --- |
@@ -7,7 +7,7 @@
 //! | 3 | kind |
 //! | 4..6 | channel |
 //! | 6 | length of the name, at most 96 |
-//! | 7 | length of the rider, at most 64; only data has one |
+//! | 7 | length of the piggyback, at most 64; only data has one |
 //! | 8..12 | words of payload, at most 2^27 (1 GiB) |
 //! | 12..16 | depth: the sender's Lamport clock, for counting rounds |
 //! | 16..24 | sequence number of the step |
@@ -16,8 +16,9 @@
 //! Whatever arrives is hostile until checked. The decoder looks at the header before it allocates, and
 //! a payload's memory grows only as its bytes arrive.
 
-use crate::agreement::LONGEST_RIDER;
-use crate::spare::Spare;
+use crate::agreement::LONGEST_PIGGYBACK;
+use crate::buffer_pool::BufferPool;
+pub use crate::error::FrameError;
 use std::io::{self, Read};
 use std::sync::Arc;
 
@@ -86,34 +87,10 @@ pub struct Frame {
     pub parameters: u64,
     /// The step's name, at most [`LONGEST_NAME`] bytes, without control characters.
     pub name: Arc<str>,
-    /// What the parties compare in private, at most [`LONGEST_RIDER`] bytes.
-    pub rider: Vec<u8>,
+    /// What the parties compare in private, at most [`LONGEST_PIGGYBACK`] bytes.
+    pub piggyback: Vec<u8>,
     /// At most [`MOST_WORDS`] words.
     pub payload: Vec<u64>,
-}
-
-/// Why bytes are not a frame.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum FrameError {
-    /// It does not begin like a frame.
-    #[error("not a frame of tacit")]
-    Magic,
-    /// Another version of the format.
-    #[error(
-        "frame version {0}, this party speaks version {VERSION}; run the same release of tacit in every party"
-    )]
-    Version(u8),
-    /// Kind unknown, or a rider that is too long or not on data.
-    #[error("malformed frame header")]
-    Header,
-    /// Step name too long, not UTF-8 or with control characters.
-    #[error("malformed step name")]
-    Name,
-    /// Payload longer than allowed.
-    #[error(
-        "a payload of {0} words; the limit is {MOST_WORDS}, and {MOST_CONTROL_WORDS} for frames without data"
-    )]
-    TooLong(usize),
 }
 
 impl From<FrameError> for io::Error {
@@ -128,7 +105,7 @@ struct Header {
     kind: Kind,
     channel: u16,
     name: usize,
-    rider: usize,
+    piggyback: usize,
     words: usize,
     depth: u32,
     sequence: u64,
@@ -139,23 +116,23 @@ impl Frame {
     /// Bytes on the wire.
     #[must_use]
     pub fn wire_bytes(&self) -> usize {
-        HEADER + self.name.len() + self.rider.len() + 8 * self.payload.len()
+        HEADER + self.name.len() + self.piggyback.len() + 8 * self.payload.len()
     }
 
-    /// Header, name and rider.
+    /// Header, name and piggyback.
     #[must_use]
     pub fn head(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEADER + self.name.len() + self.rider.len());
+        let mut bytes = Vec::with_capacity(HEADER + self.name.len() + self.piggyback.len());
         bytes.extend(MAGIC);
         bytes.extend([VERSION, self.kind as u8]);
         bytes.extend(self.channel.to_le_bytes());
-        bytes.extend([self.name.len() as u8, self.rider.len() as u8]);
+        bytes.extend([self.name.len() as u8, self.piggyback.len() as u8]);
         bytes.extend((self.payload.len() as u32).to_le_bytes());
         bytes.extend(self.depth.to_le_bytes());
         bytes.extend(self.sequence.to_le_bytes());
         bytes.extend(self.parameters.to_le_bytes());
         bytes.extend(self.name.as_bytes());
-        bytes.extend(&self.rider);
+        bytes.extend(&self.piggyback);
         bytes
     }
 
@@ -170,8 +147,8 @@ impl Frame {
 
 /// Reads frames from a stream, and goes on within a frame where a read of that stream gave up for a while.
 pub struct Decoder {
-    /// Header, name and rider.
-    head: [u8; HEADER + LONGEST_NAME + LONGEST_RIDER],
+    /// Header, name and piggyback.
+    head: [u8; HEADER + LONGEST_NAME + LONGEST_PIGGYBACK],
     /// Bytes of the head that have come.
     begun: usize,
     header: Option<Header>,
@@ -180,7 +157,7 @@ pub struct Decoder {
     filled: usize,
     /// Bytes of payload of all messages before.
     received: u64,
-    spare: Arc<Spare>,
+    pool: Arc<BufferPool>,
 }
 
 impl Default for Decoder {
@@ -190,16 +167,16 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// One whose payloads lie in spare memory where there is some.
-    pub(crate) fn new(spare: Arc<Spare>) -> Self {
+    /// One whose payloads lie in memory of the pool where there is some.
+    pub(crate) fn new(pool: Arc<BufferPool>) -> Self {
         Self {
-            head: [0; HEADER + LONGEST_NAME + LONGEST_RIDER],
+            head: [0; HEADER + LONGEST_NAME + LONGEST_PIGGYBACK],
             begun: 0,
             header: None,
             payload: Vec::new(),
             filled: 0,
             received: 0,
-            spare,
+            pool,
         }
     }
 
@@ -238,7 +215,7 @@ impl Decoder {
             }
         };
         let name_end = HEADER + header.name;
-        let head_end = name_end + header.rider;
+        let head_end = name_end + header.piggyback;
         fill(from, &mut self.head[..head_end], &mut self.begun)?;
         // Checked before any of the payload is waited for.
         let name = name(&self.head[HEADER..name_end])?;
@@ -250,7 +227,7 @@ impl Decoder {
             sequence: header.sequence,
             parameters: header.parameters,
             name,
-            rider: self.head[name_end..head_end].to_vec(),
+            piggyback: self.head[name_end..head_end].to_vec(),
             payload: std::mem::take(&mut self.payload),
         };
         self.received = self.received();
@@ -260,7 +237,7 @@ impl Decoder {
 
     fn read_words(&mut self, from: &mut impl Read, words: usize) -> io::Result<()> {
         if self.filled == 0 && self.payload.is_empty() {
-            self.payload = self.spare.take(words).unwrap_or_default();
+            self.payload = self.pool.take(words).unwrap_or_default();
         }
         while self.filled < 8 * words {
             let whole = self.filled / 8;
@@ -302,7 +279,10 @@ fn decode(bytes: &[u8]) -> Result<Header, FrameError> {
         return Err(FrameError::Magic);
     }
     if bytes[2] != VERSION {
-        return Err(FrameError::Version(bytes[2]));
+        return Err(FrameError::Version {
+            theirs: bytes[2],
+            ours: VERSION,
+        });
     }
     let kind = match bytes[3] {
         0 => Kind::Data,
@@ -316,8 +296,8 @@ fn decode(bytes: &[u8]) -> Result<Header, FrameError> {
         8 => Kind::Heard,
         _ => return Err(FrameError::Header),
     };
-    let rider = usize::from(bytes[7]);
-    if rider > LONGEST_RIDER || (rider > 0 && kind != Kind::Data) {
+    let piggyback = usize::from(bytes[7]);
+    if piggyback > LONGEST_PIGGYBACK || (piggyback > 0 && kind != Kind::Data) {
         return Err(FrameError::Header);
     }
     let name = usize::from(bytes[6]);
@@ -331,14 +311,18 @@ fn decode(bytes: &[u8]) -> Result<Header, FrameError> {
         MOST_CONTROL_WORDS
     };
     if words > most {
-        return Err(FrameError::TooLong(words));
+        return Err(FrameError::TooLong {
+            words,
+            most: MOST_WORDS,
+            most_control: MOST_CONTROL_WORDS,
+        });
     }
     let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
     Ok(Header {
         kind,
         channel: half(4),
         name,
-        rider,
+        piggyback,
         words,
         depth: word(12),
         sequence: long(16),

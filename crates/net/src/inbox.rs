@@ -4,10 +4,10 @@ mod reading;
 #[cfg(test)]
 mod tests;
 
-use crate::error::{Error, Result, called};
+use crate::buffer_pool::BufferPool;
+use crate::error::{Error, PeerFault, Result};
 use crate::frame::{Frame, Kind, LONGEST_REASON};
 use crate::roster::Roster;
-use crate::spare::Spare;
 use crate::{MOST_PARTIES, bytes};
 use reading::Reading;
 pub(crate) use reading::{PAUSE, SLOWEST, Source};
@@ -25,7 +25,7 @@ type Answer = Box<dyn Fn(usize, &Frame) + Send + Sync>;
 pub(crate) struct Inbox {
     pub(crate) roster: Roster,
     /// Memory for messages, of all links.
-    pub(crate) spare: Arc<Spare>,
+    pub(crate) pool: Arc<BufferPool>,
     state: Mutex<State>,
     /// For threads that wait for a message.
     changed: Condvar,
@@ -90,7 +90,7 @@ pub(crate) enum End {
     /// It said goodbye.
     Finished,
     /// It did not.
-    Died(String),
+    Died(PeerFault),
 }
 
 /// What waiting for a message came to.
@@ -105,7 +105,7 @@ impl Inbox {
         let peers = (0..roster.members).map(|_| Peer::default()).collect();
         Self {
             roster,
-            spare: Arc::default(),
+            pool: Arc::default(),
             state: Mutex::new(State {
                 peers,
                 failure: None,
@@ -147,8 +147,8 @@ impl Inbox {
     }
 
     /// Nothing more comes from this peer.
-    pub(crate) fn ended(&self, from: usize, reason: String) {
-        self.lock().peers[from].end.get_or_insert(End::Died(reason));
+    pub(crate) fn ended(&self, from: usize, fault: PeerFault) {
+        self.lock().peers[from].end.get_or_insert(End::Died(fault));
         self.changed.notify_all();
     }
 
@@ -370,8 +370,8 @@ impl State {
             Kind::Data | Kind::End => {
                 let peer = &mut self.peers[from];
                 if peer.queues.len() >= MOST_CHANNELS && !peer.queues.contains_key(&frame.channel) {
-                    let reason = format!("it uses more than {MOST_CHANNELS} channels");
-                    peer.end = Some(End::Died(reason));
+                    let most = MOST_CHANNELS;
+                    peer.end = Some(End::Died(PeerFault::TooManyChannels { most }));
                     return;
                 }
                 peer.waits_for = None;
@@ -489,11 +489,12 @@ impl Heard {
     }
 
     /// The reason, with who gives it where that is not whom it blames.
-    pub(crate) fn reported(&self, roster: Roster) -> String {
+    pub(crate) fn reported(&self, roster: Roster) -> PeerFault {
+        let reason = self.reason.clone();
         if self.blamed == self.from {
-            return self.reason.clone();
+            return PeerFault::Said(reason);
         }
-        let teller = called(roster.name(self.from));
-        format!("as {teller} reports, {}", self.reason)
+        let by = roster.name(self.from);
+        PeerFault::Reported { by, reason }
     }
 }

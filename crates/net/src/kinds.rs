@@ -1,6 +1,6 @@
 //! Which certificates links are made with: each is its own anchor, of a kind that the verifier takes, and no authority's.
 
-use crate::error::{Error, Fault, Result};
+use crate::error::{CertificateFault, Error, Name, SetupFault};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use time::OffsetDateTime;
@@ -46,10 +46,7 @@ pub(crate) fn date(seconds: u64) -> String {
 }
 
 /// Whether a certificate is its own anchor and valid then.
-pub(crate) fn check(
-    certificate: &CertificateDer<'_>,
-    now: UnixTime,
-) -> std::result::Result<(), webpki::Error> {
+pub(crate) fn check(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), webpki::Error> {
     let anchors = [webpki::anchor_from_trusted_cert(certificate)?];
     let entity = EndEntityCert::try_from(certificate)?;
     let algorithms = rustls::crypto::ring::default_provider()
@@ -97,17 +94,18 @@ pub(crate) fn certificate(pem: &str) -> Option<CertificateDer<'static>> {
     CertificateDer::from_pem_slice(pem.as_bytes()).ok()
 }
 
-/// The same, of a kind that links are made with, whatever its dates are; errors say `what` it is.
-pub(crate) fn usable(pem: &str, what: &str) -> Result<CertificateDer<'static>> {
-    let Some(found) = certificate(pem) else {
-        let fault = format!("{what} is not a certificate in PEM");
-        return Err(Error::setup(Fault::new(fault, "give its .pem file")));
-    };
-    if period(&found).is_none() {
-        let fault = format!("{what} is damaged, or of a kind that tacit does not use");
-        return Err(Error::setup(Fault::new(fault, KINDS)));
+/// The same, of a kind that links are made with, whatever its dates are.
+pub(crate) fn usable(pem: &str) -> Result<CertificateDer<'static>, CertificateFault> {
+    let found = certificate(pem).ok_or(CertificateFault::NoPem)?;
+    match period(&found) {
+        Some(_) => Ok(found),
+        None => Err(CertificateFault::Unusable),
     }
-    Ok(found)
+}
+
+/// Somebody's certificate, as [`usable`].
+pub(crate) fn usable_of(of: Name, pem: &str) -> crate::Result<CertificateDer<'static>> {
+    usable(pem).map_err(|fault| Error::setup(SetupFault::Certificate { of, fault }))
 }
 
 /// Whether the key of that certificate is of the kind that signs statements.

@@ -3,11 +3,12 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`Mesh`], [`Channel`] | what protocols use: named steps, sending, receiving |
-//! | [`memory`] | links between threads of one process |
+//! | [`in_process`] | links between threads of one process |
 //! | [`tcp`] | links between processes: TCP with TLS 1.3 and mutual, pinned certificates |
 //! | [`certificates`], [`config`] | making certificates, reading `parties.toml` |
-//! | [`door`] | how clients outside of the mesh hand vectors to three servers |
+//! | [`intake`] | how clients outside of the mesh hand vectors to three servers |
 //! | [`frame`] | the wire format and its decoder |
+//! | [`Error`], [`Words`] | what went wrong, as data; how texts speak of it |
 //!
 //! **Rules.** Sending never waits for the receiver. Every message carries the step it belongs to, so
 //! that parties which diverge get [`Error::Desync`] and not garbage. Nobody waits longer than the
@@ -17,33 +18,39 @@
 //! ends the mesh: it is told to all peers, and every later call returns it again.
 
 mod agreement;
+mod buffer_pool;
 pub mod bytes;
 pub mod certificates;
 mod channel;
 pub mod config;
-pub mod door;
 mod error;
 pub mod frame;
-mod history;
+pub mod in_process;
 mod inbox;
+pub mod intake;
 pub mod interruption;
 mod kinds;
-pub mod memory;
 mod mesh;
 mod meter;
 mod parameters;
 mod process;
 mod roster;
-mod spare;
+mod step_log;
 pub mod tcp;
+mod wording;
 pub mod writing;
 
-pub use agreement::{Agreement, Disagreement, LONGEST_RIDER};
-pub use channel::{Channel, Patience, Tap, Turned, Watch};
-pub use error::{DEALER, Difference, Error, Fault, Place, Result, cause, no_thread};
+pub use agreement::{Agreement, Disagreement, LONGEST_PIGGYBACK};
+pub use channel::{Channel, Patience, Suspended, Tap, Watch};
+pub use error::{
+    CertificateFault, DEALER, Difference, Error, Fault, Name, PeerFault, Place, Result, SetupFault,
+    cause, no_thread,
+};
 pub use mesh::Mesh;
 pub use meter::{Meter, Reading};
 pub use process::Process;
+pub use roster::Members;
+pub use wording::{Voice, Words};
 
 /// Parties of one session at most.
 pub const MOST_PARTIES: usize = 64;

@@ -1,12 +1,13 @@
 //! One party's end of all links.
 
 use crate::bytes;
-use crate::error::{DEALER, Error, Result, SAME_PROGRAM, SAME_VALUES, called};
+use crate::error::{DEALER, Error, PeerFault, Result};
 use crate::frame::{Frame, Kind, LONGEST_REASON};
-use crate::history::{Begun, History};
 use crate::inbox::{Arrival, End, Inbox, Standing};
 use crate::interruption::is_interrupted;
 use crate::roster::Roster;
+use crate::step_log::{Begun, StepLog};
+use crate::wording::{Voice, Words};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +25,7 @@ const CAUSE: Duration = Duration::from_millis(200);
 /// The way to one peer.
 pub(crate) trait Link: Send + Sync {
     /// Hands a frame over; never waits for the peer's program. The error says what became of the link.
-    fn send(&self, frame: Frame) -> std::result::Result<(), String>;
+    fn send(&self, frame: Frame) -> std::result::Result<(), PeerFault>;
 
     /// Hands over a frame in place of all that is queued; never waits, not for the network either.
     fn send_last(&self, frame: Frame) {
@@ -34,7 +35,7 @@ pub(crate) trait Link: Send + Sync {
 
     /// Waits until all is handed to the network, at most so long; if it may last, for as long again as the network
     /// takes it at [`SLOWEST`](crate::inbox::SLOWEST) or faster. The error says what became of the link.
-    fn flush(&self, _most: Duration, _may_last: bool) -> std::result::Result<(), String> {
+    fn flush(&self, _most: Duration, _may_last: bool) -> std::result::Result<(), PeerFault> {
         Ok(())
     }
 
@@ -58,7 +59,7 @@ pub(crate) struct Shared {
     /// The step of the first public value that was not compared with party 0 yet: for a channel that compares none.
     uncompared: Mutex<Option<String>>,
     /// The last steps of all channels.
-    histories: Mutex<HashMap<u16, Arc<History>>>,
+    step_logs: Mutex<HashMap<u16, Arc<StepLog>>>,
     /// What this party said last of its own.
     stood: Mutex<Option<Standing>>,
     /// How often a message for which this party waited has come nearer without being there.
@@ -82,7 +83,7 @@ impl Mesh {
             links,
             opened: Mutex::default(),
             uncompared: Mutex::default(),
-            histories: Mutex::default(),
+            step_logs: Mutex::default(),
             stood: Mutex::default(),
             moves: AtomicU64::new(0),
             farewell: Mutex::default(),
@@ -102,6 +103,12 @@ impl Mesh {
     #[must_use]
     pub fn party(&self) -> usize {
         self.shared.party
+    }
+
+    /// How texts of this session call its members.
+    #[must_use]
+    pub fn words(&self) -> &'static Words {
+        self.shared.roster().words
     }
 
     /// How many parties compute.
@@ -124,7 +131,8 @@ impl Mesh {
 
     /// Ends the run for every party: the peers' calls fail, naming this party and the reason.
     pub fn abort(&self, reason: &str) {
-        let error = Error::misuse(format!("this party ended the run: {reason}"));
+        let own = self.shared.roster().words.own;
+        let error = Error::misuse(format!("this {own} ended the run: {reason}"));
         let ended = self.shared.inbox_fails(error, |_| {
             (self.shared.party, "end".to_owned(), reason.to_owned())
         });
@@ -158,10 +166,10 @@ impl Mesh {
         for (peer, link) in self.shared.links.iter().enumerate() {
             let Some(link) = link else { continue };
             // A peer that has finished needs nothing any more.
-            if let Err(reason) = link.flush(self.shared.timeout, true) {
+            if let Err(fault) = link.flush(self.shared.timeout, true) {
                 if self.shared.last_words(peer).is_none() {
                     let failure = self.shared.inbox.failure();
-                    let failure = failure.unwrap_or_else(|| self.shared.blame(peer, "end", reason));
+                    let failure = failure.unwrap_or_else(|| self.shared.blame(peer, "end", fault));
                     result = result.and(Err(failure));
                 }
             }
@@ -185,9 +193,14 @@ impl Shared {
         self.inbox.roster
     }
 
+    /// How the others hear this party.
+    fn voice(&self) -> Voice<'static> {
+        self.roster().voice_of(self.party)
+    }
+
     /// [`Error::Peer`] for a member of this mesh.
-    pub(crate) fn blame(&self, member: usize, step: &str, reason: impl Into<String>) -> Error {
-        Error::peer(self.roster().name(member), step, reason)
+    pub(crate) fn blame(&self, member: usize, step: &str, fault: impl Into<PeerFault>) -> Error {
+        Error::peer(self.roster().name(member), step, fault)
     }
 
     /// [`Shared::uncompared`].
@@ -208,13 +221,13 @@ impl Shared {
         let link = link.ok_or_else(|| {
             Error::misuse(format!("party {} cannot send to party {to}", self.party))
         })?;
-        let Err(reason) = link.send(frame) else {
+        let Err(fault) = link.send(frame) else {
             return Ok(true);
         };
         // A reason that comes from a peer itself says more.
         match self.last_words(to) {
             Some(End::Finished) if self.inbox.failure().is_none() => Ok(false),
-            _ => Err(self.died(to, &step, reason)),
+            _ => Err(self.died(to, &step, fault)),
         }
     }
 
@@ -233,7 +246,7 @@ impl Shared {
 
     /// The failure for a peer that died: where it died because of another's failure, that one's own words
     /// are on their way, and those of the peer itself have come: it passes on what it heard before it ends.
-    pub(crate) fn died(&self, peer: usize, step: &str, reason: String) -> Error {
+    pub(crate) fn died(&self, peer: usize, step: &str, fault: PeerFault) -> Error {
         let until = Instant::now() + CAUSE.min(self.timeout);
         while self.inbox.failure().is_none() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(2));
@@ -243,7 +256,7 @@ impl Shared {
                 self.cut();
                 failure
             }
-            None => self.fail(self.blame(peer, step, reason)),
+            None => self.fail(self.blame(peer, step, fault)),
         }
     }
 
@@ -254,7 +267,7 @@ impl Shared {
         if let Some(heard) = self.inbox.take_heard() {
             // Of this party itself nobody is to think that it says so.
             let reason = match heard.blamed == self.party {
-                true => heard.reported(self.roster()),
+                true => heard.reported(self.roster()).text(&self.voice()),
                 false => heard.reason,
             };
             let word = abort(Kind::Heard, heard.blamed, &heard.step, &reason);
@@ -280,35 +293,18 @@ impl Shared {
 
     /// Records the first failure, tells all peers; returns the failure that counts.
     pub(crate) fn fail(&self, error: Error) -> Error {
-        self.inbox_fails(error.clone(), |error| match error {
-            Error::Peer {
-                party,
-                step,
-                reason,
-            } => (*party, step.clone(), reason.clone()),
-            Error::Desync {
-                party,
-                step,
-                difference,
-            } => {
-                let this = called(self.roster().name(self.party));
-                let reason = format!(
-                    "the parties' programs differ: {}; {SAME_PROGRAM}",
-                    difference.between(&this, &called(*party))
-                );
-                (difference.odd.unwrap_or(*party), step.clone(), reason)
-            }
-            Error::Differ { party, step, odd } => {
-                let reason = match odd {
-                    Some(_) => format!("no other party has its public values: {SAME_VALUES}"),
-                    None => format!(
-                        "its public values and those of {} differ: {SAME_VALUES}",
-                        called(self.roster().name(self.party))
-                    ),
-                };
-                (odd.unwrap_or(*party), step.clone(), reason)
-            }
-            other => (self.party, "end".to_owned(), other.cause()),
+        self.inbox_fails(error.clone(), |error| {
+            let (blamed, step) = match error {
+                Error::Peer { party, step, .. } => (*party, &step[..]),
+                Error::Desync {
+                    party,
+                    step,
+                    difference,
+                } => (difference.odd.unwrap_or(*party), &step[..]),
+                Error::Differ { party, step, odd } => (odd.unwrap_or(*party), &step[..]),
+                _ => (self.party, "end"),
+            };
+            (blamed, step.to_owned(), error.reason(&self.voice()))
         });
         self.cut();
         self.inbox.failure().unwrap_or(error)
@@ -345,12 +341,12 @@ impl Shared {
 
     /// Tells all peers that this one waits, for whom, and which step began last on each of its channels.
     pub(crate) fn tell_waiting(&self, target: usize) {
-        let histories = self.histories();
-        let last = |(channel, history): (&u16, &Arc<History>)| {
-            (*channel, history.last().unwrap_or_default())
+        let step_logs = self.step_logs();
+        let last = |(channel, step_log): (&u16, &Arc<StepLog>)| {
+            (*channel, step_log.last().unwrap_or_default())
         };
-        let channels: Vec<(u16, Begun)> = histories.iter().map(last).collect();
-        drop(histories);
+        let channels: Vec<(u16, Begun)> = step_logs.iter().map(last).collect();
+        drop(step_logs);
         for (channel, last) in &channels {
             self.tell_place(*channel, last, Some(target));
         }
@@ -379,17 +375,17 @@ impl Shared {
     }
 
     /// Has the last steps of a channel known to whoever is asked for them.
-    pub(crate) fn remember(&self, channel: u16, history: &Arc<History>) {
-        self.histories().insert(channel, Arc::clone(history));
+    pub(crate) fn remember(&self, channel: u16, step_log: &Arc<StepLog>) {
+        self.step_logs().insert(channel, Arc::clone(step_log));
     }
 
     /// What this party began on a channel as the step of that number, if it has and remembers it.
     pub(crate) fn begun(&self, channel: u16, sequence: u64) -> Option<Begun> {
-        self.histories().get(&channel)?.at(sequence)
+        self.step_logs().get(&channel)?.at(sequence)
     }
 
-    fn histories(&self) -> MutexGuard<'_, HashMap<u16, Arc<History>>> {
-        self.histories
+    fn step_logs(&self) -> MutexGuard<'_, HashMap<u16, Arc<StepLog>>> {
+        self.step_logs
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
@@ -439,9 +435,6 @@ impl Shared {
     }
 }
 
-/// Why a message from a party that said goodbye will never come.
-pub(crate) const FINISHED: &str = "it finished while this party still has messages for it or from it; run the same program in every party";
-
 impl Drop for Shared {
     fn drop(&mut self) {
         self.inbox.close();
@@ -476,7 +469,7 @@ pub(crate) fn control(kind: Kind, step: &str, payload: Vec<u64>) -> Frame {
         sequence: 0,
         parameters: 0,
         name: step_name(step),
-        rider: Vec::new(),
+        piggyback: Vec::new(),
         payload,
     }
 }

@@ -109,7 +109,7 @@ impl Meter {
     }
 
     /// Counts there from here on.
-    pub(crate) fn go_on(&mut self, (line, account): (usize, u32)) {
+    pub(crate) fn resume(&mut self, (line, account): (usize, u32)) {
         self.current = line;
         self.account = account;
     }

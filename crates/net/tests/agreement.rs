@@ -1,10 +1,10 @@
-//! What rides on frames, on both kinds of links: parameters in headers, riders, and the frames of a comparison
+//! What rides on frames, on both kinds of links: parameters in headers, piggybacks, and the frames of a comparison
 //! before an opening.
 
 mod links;
 
 use links::{Kind, parties, text};
-use net::{Agreement, Channel, Disagreement, Error, LONGEST_RIDER, Result};
+use net::{Agreement, Channel, Disagreement, Error, LONGEST_PIGGYBACK, Result};
 use std::time::Duration;
 
 const KINDS: [Kind; 2] = [Kind::Memory, Kind::Tcp];
@@ -42,17 +42,17 @@ impl Agreement for Count {
 
     fn begin(&mut self, _: u64, _: bool) {}
 
-    fn ride(&mut self, to: usize) -> Vec<u8> {
+    fn piggyback(&mut self, to: usize) -> Vec<u8> {
         if std::mem::replace(&mut self.sent[to], true) {
             return Vec::new();
         }
         vec![self.noted; self.length]
     }
 
-    fn arrived(&mut self, from: usize, rider: &[u8]) -> bool {
+    fn arrived(&mut self, from: usize, piggyback: &[u8]) -> bool {
         self.came[from] = true;
-        self.differs[from] = rider.iter().any(|byte| *byte != self.noted);
-        rider.len() == self.length
+        self.differs[from] = piggyback.iter().any(|byte| *byte != self.noted);
+        piggyback.len() == self.length
     }
 
     fn disagreement(&self) -> Option<Disagreement> {
@@ -89,7 +89,7 @@ fn exchange(channel: &mut Channel) -> Result<Vec<u64>> {
 #[test]
 fn riders_ride_once_and_are_metered_apart_from_payload() {
     for kind in KINDS {
-        for length in [1, LONGEST_RIDER] {
+        for length in [1, LONGEST_PIGGYBACK] {
             let results = parties(kind, 3, LONG, |mesh, _| {
                 let mut channel = mesh.channel(0);
                 let agreement = Count::boxed(&channel, length);
@@ -152,7 +152,7 @@ fn public_values_that_differ_are_no_desync() {
         assert!(errors.iter().any(|error| differ(&error)));
         for message in errors.iter().map(text) {
             assert!(
-                message.contains("conv1: mul") && message.contains("public_random"),
+                message.contains("conv1: mul") && message.contains("draw it in all parties alike"),
                 "{message}"
             );
         }

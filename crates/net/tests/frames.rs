@@ -1,6 +1,6 @@
 //! The decoder of frames, on what it should take and on everything else.
 
-use net::LONGEST_RIDER;
+use net::LONGEST_PIGGYBACK;
 use net::frame::{Decoder, Frame, HEADER, Kind, LONGEST_NAME, MOST_WORDS};
 use proptest::prelude::*;
 use std::io::{self, Cursor, Read};
@@ -31,18 +31,22 @@ fn frames() -> impl Strategy<Value = Frame> {
         any::<u32>(),
         any::<[u64; 2]>(),
         name,
-        prop::collection::vec(any::<u8>(), 0..=LONGEST_RIDER),
+        prop::collection::vec(any::<u8>(), 0..=LONGEST_PIGGYBACK),
         payload,
     )
         .prop_map(
-            |(kind, channel, depth, [sequence, parameters], name, rider, payload)| Frame {
+            |(kind, channel, depth, [sequence, parameters], name, piggyback, payload)| Frame {
                 kind,
                 channel,
                 depth,
                 sequence,
                 parameters,
                 name: name.into(),
-                rider: if kind == Kind::Data { rider } else { vec![] },
+                piggyback: if kind == Kind::Data {
+                    piggyback
+                } else {
+                    vec![]
+                },
                 payload,
             },
         )
@@ -146,7 +150,7 @@ fn header(change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
         sequence: 1,
         parameters: 7,
         name: "a step".into(),
-        rider: vec![],
+        piggyback: vec![],
         payload: vec![],
     };
     let mut bytes = frame.head();
@@ -172,7 +176,7 @@ fn each_field_is_checked() {
         "malformed frame header"
     );
     assert_eq!(
-        refusal(&header(|bytes| bytes[7] = LONGEST_RIDER as u8 + 1)),
+        refusal(&header(|bytes| bytes[7] = LONGEST_PIGGYBACK as u8 + 1)),
         "malformed frame header"
     );
     assert_eq!(

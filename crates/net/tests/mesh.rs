@@ -312,8 +312,8 @@ fn a_party_that_stalls_is_named_by_all_within_the_timeout() {
         for waiting in [0, 1] {
             match results[waiting].as_ref().unwrap_err() {
                 Error::Peer {
-                    party: 2, reason, ..
-                } => assert!(reason.contains("timeout"), "{reason}"),
+                    party: 2, fault, ..
+                } => assert!(fault.to_string().contains("timeout"), "{fault}"),
                 other => panic!("party {waiting} on {kind:?} links: {other}"),
             }
         }
@@ -355,8 +355,8 @@ fn a_reason_is_told_to_all() {
         for other in [1, 2] {
             match results[other].as_ref().unwrap_err() {
                 Error::Peer {
-                    party: 0, reason, ..
-                } => assert_eq!(reason, "its program raisedValueError"),
+                    party: 0, fault, ..
+                } => assert_eq!(fault.to_string(), "its program raisedValueError"),
                 error => panic!("{error}"),
             }
         }

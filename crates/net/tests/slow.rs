@@ -105,7 +105,7 @@ fn a_message_that_comes_slowly_is_waited_for_by_all() {
     }
 }
 
-/// Below the slowest pace, of 8 KiB a second, all end within a few timeouts: the whole of it would take a minute.
+/// Below the slowest rate, of 8 KiB a second, all end within a few timeouts: the whole of it would take a minute.
 #[test]
 fn a_message_that_comes_too_slowly_is_not() {
     let results = relay(20_000, Duration::from_secs(2), 25, false);
@@ -182,8 +182,7 @@ fn messages_of_other_channels_do_not_hold_a_wait_for_long() {
 fn nor_does_more_than_is_waited_for() {
     let results = relay_of(1 << 20, 1, Duration::from_millis(200), 1600, false);
     let message = text(results[1].as_ref().unwrap_err());
-    assert!(
-        message.contains("it kept this party waiting for 2 s"),
-        "{message}"
-    );
+    // Its own word, or that of whom it relays to, which may come first.
+    let said = ["this party", "party 2"].map(|who| format!("it kept {who} waiting for 2 s"));
+    assert!(said.iter().any(|said| message.contains(said)), "{message}");
 }

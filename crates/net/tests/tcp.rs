@@ -4,9 +4,9 @@ mod links;
 
 use links::{SetUp, run, text};
 use net::certificates::{self, generate_for_period};
-use net::config::{Acquaintances, Config};
+use net::config::{Config, LenientConfig};
 use net::tcp::{Identity, Listener, connect, refuse};
-use net::{Error, Mesh, Result};
+use net::{Error, Mesh, PeerFault, Result};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -70,10 +70,10 @@ fn a_party_that_never_comes_is_named_with_its_address() {
             Error::Peer {
                 party: 2,
                 step,
-                reason,
+                fault: PeerFault::Absent { address, .. },
             } => {
                 assert_eq!(step, "connect");
-                assert!(reason.contains(&addresses[2]), "{reason}");
+                assert_eq!(address, addresses[2]);
             }
             other => panic!("{other}"),
         }
@@ -262,8 +262,8 @@ impl Folder {
         drop(self.listeners.pop());
         let others = std::mem::take(&mut self.listeners);
         let refusing = || {
-            let acquaintances = Acquaintances::read(&self.toml(), Some(2), |_| false).unwrap();
-            refuse(&acquaintances, reason, LONG);
+            let lenient = LenientConfig::read(&self.toml(), Some(2), |_| false).unwrap();
+            refuse(&lenient, reason, LONG);
         };
         let link = |listener, party| {
             let identity = self.set_up.identity(party);
@@ -302,7 +302,7 @@ fn it_does_so_from_a_configuration_that_is_wrong() {
         std::fs::write(folder.toml(), format!("{wrong}{text}")).unwrap();
         assert!(Config::read(&folder.toml()).is_err());
         assert!(
-            Acquaintances::read(&folder.toml(), Some(2), |_| false).is_some(),
+            LenientConfig::read(&folder.toml(), Some(2), |_| false).is_some(),
             "{wrong}"
         );
     }

@@ -1,6 +1,6 @@
 //! How a session comes to its links, and a dealer to its work.
 
-use crate::errors::{misuse, raise};
+use crate::errors::{PARTIES, members, misuse, raise};
 use crate::session::Session;
 use ::session::configured::{self, Choices};
 use ::session::local::{self, Local};
@@ -61,7 +61,7 @@ impl Session {
         use_threads(threads).map_err(raise)?;
         let open = || {
             let options = Options::new(protocol, source, seconds(timeout)?)?;
-            local::in_memory(parties, &options)
+            local::in_memory(parties, &options.in_words(&PARTIES))
         };
         let sessions = py.detach(open).map_err(raise)?;
         Ok(sessions.into_iter().map(Self::new).collect())
@@ -106,15 +106,17 @@ impl Session {
                 timeout: timeout.map(seconds).transpose()?,
                 record,
                 checked,
+                words: Some(&PARTIES),
             };
             configured::connect(Path::new(config_path), party, &choices)
         };
         py.detach(open).map(Self::new).map_err(raise)
     }
 
-    /// One party of a session between processes of this machine, from what their parent hands out.
+    /// One party of a session between processes of this machine, from what their parent hands out; errors call the
+    /// parties `servers` where they are those of a federation.
     #[staticmethod]
-    #[pyo3(signature = (listener, party, addresses, certificates, key, protocol, timeout, threads=None, source=None))]
+    #[pyo3(signature = (listener, party, addresses, certificates, key, protocol, timeout, threads=None, source=None, servers=false))]
     #[expect(
         clippy::too_many_arguments,
         reason = "what a party knows of the others"
@@ -130,7 +132,9 @@ impl Session {
         timeout: f64,
         threads: Option<usize>,
         source: Option<String>,
+        servers: bool,
     ) -> PyResult<Self> {
+        let (words, raise) = members(servers);
         use_threads(threads).map_err(raise)?;
         let local = Local {
             listener: listener.take()?,
@@ -138,7 +142,10 @@ impl Session {
             addresses,
             identity: Identity { certificates, key },
         };
-        let open = || local.connect(&Options::new(protocol, source, seconds(timeout)?)?);
+        let open = || {
+            let options = Options::new(protocol, source, seconds(timeout)?)?;
+            local.connect(&options.in_words(words))
+        };
         py.detach(open).map(Self::new).map_err(raise)
     }
 }
@@ -170,7 +177,7 @@ pub fn deal_connected(
     use_threads(threads).map_err(raise)?;
     let serve = || {
         let timeout = timeout.map(seconds).transpose()?;
-        configured::serve(Path::new(config_path), timeout)
+        configured::serve(Path::new(config_path), timeout, &PARTIES)
     };
     py.detach(serve).map_err(raise)
 }
@@ -194,6 +201,6 @@ pub fn deal_local(
         addresses,
         identity: Identity { certificates, key },
     };
-    py.detach(|| local.serve(&Options::of_dealer(seconds(timeout)?)?))
+    py.detach(|| local.serve(&Options::of_dealer(seconds(timeout)?)?.in_words(&PARTIES)))
         .map_err(raise)
 }

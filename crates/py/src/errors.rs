@@ -1,5 +1,6 @@
 //! The typed errors of the layers below, as Python exceptions by blame.
 
+use ::session::{Voice, Words};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
@@ -62,19 +63,80 @@ create_exception!(
     "A compiled program stopped before its end, or cannot begin, by what all parties know."
 );
 
-/// The exception for an error of the layers below.
-pub fn raise(error: mpc::Error) -> PyErr {
-    let message = error.to_string();
-    match error {
-        mpc::Error::Peer { .. } => PeerError::new_err(message),
-        mpc::Error::Desync { .. } | mpc::Error::Differ { .. } => DesyncError::new_err(message),
-        mpc::Error::Refused { .. } => RefusedError::new_err(message),
-        mpc::Error::Network { .. } => NetworkError::new_err(message),
-        mpc::Error::Setup { .. } => SetupError::new_err(message),
-        mpc::Error::Misuse { .. } => MisuseError::new_err(message),
-        mpc::Error::Stopped { .. } => StoppedError::new_err(message),
-        mpc::Error::Interrupted => interruption(),
+/// How errors speak of the parties of a session, and what a program in Python does about them.
+pub static PARTIES: Words = Words {
+    sharing: " (tacit.share, tacit.share_module)",
+    drawing: " (with tacit.public_random():)",
+    ..Words::PARTIES
+};
+
+/// The same where the parties are the servers of a federation.
+static SERVERS: Words = Words {
+    member: "server",
+    members: "servers",
+    own: "server",
+    ..PARTIES
+};
+
+/// The same where a client of theirs says it.
+static CLIENT: Words = Words {
+    own: "client",
+    ..SERVERS
+};
+
+/// What speaks of the members of a session: parties, or a federation's servers.
+pub fn members(servers: bool) -> (&'static Words, fn(mpc::Error) -> PyErr) {
+    if servers {
+        (&SERVERS, raise_at_server)
+    } else {
+        (&PARTIES, raise)
     }
+}
+
+/// The exception for an error of the layers below, outside of any session.
+pub fn raise(error: mpc::Error) -> PyErr {
+    exception(&error, &PARTIES, None)
+}
+
+/// The same at a server of a federation.
+pub fn raise_at_server(error: mpc::Error) -> PyErr {
+    exception(&error, &SERVERS, None)
+}
+
+/// The same at a client of a federation.
+pub fn raise_at_client(error: mpc::Error) -> PyErr {
+    exception(&error, &CLIENT, None)
+}
+
+/// The same in a session.
+pub fn raise_in(session: &::session::Session, error: mpc::Error) -> PyErr {
+    exception(&error, session.words(), Some(session.party()))
+}
+
+/// The attribute of an exception that holds what other parties may read of it: `tacit.errors.told` says why.
+const MARK: &str = "_told";
+
+fn exception(error: &mpc::Error, words: &Words, party: Option<usize>) -> PyErr {
+    let text = error.text(&Voice::own(words));
+    let told = party.map_or_else(
+        || text.clone(),
+        |party| error.text(&Voice::told(words, party)),
+    );
+    let raised = match error {
+        mpc::Error::Interrupted => return interruption(),
+        // It may quote values.
+        mpc::Error::Misuse { .. } => return MisuseError::new_err(text),
+        mpc::Error::Peer { .. } => PeerError::new_err(text),
+        mpc::Error::Desync { .. } | mpc::Error::Differ { .. } => DesyncError::new_err(text),
+        mpc::Error::Refused { .. } => RefusedError::new_err(text),
+        mpc::Error::Network { .. } => NetworkError::new_err(text),
+        mpc::Error::Setup { .. } => SetupError::new_err(text),
+        mpc::Error::Stopped { .. } => StoppedError::new_err(text),
+    };
+    // Without the mark the others read its type alone.
+    let blamed: Option<usize> = None;
+    Python::attach(|py| drop(raised.value(py).setattr(MARK, (told, blamed))));
+    raised
 }
 
 /// What a signal's handler raised, until the call that it ends comes back.

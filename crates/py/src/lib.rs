@@ -7,7 +7,7 @@
 //! | `operands`, `buffer` | Python's arrays as operands of the protocol |
 //! | `local` | local products by public operands |
 //! | `making`, `certificates`, `doctor` | files of correlations, keys, what keeps a session from being possible |
-//! | `door` | the clients' door: its two ends, and what came through it |
+//! | `intake` | the clients' intake: its two ends, and what came through it |
 //! | `riscv` | compiled programs |
 //! | `digest` | hashes of files |
 //! | `errors` | exceptions by blame |
@@ -19,9 +19,9 @@ mod certificates;
 mod checks;
 mod digest;
 mod doctor;
-mod door;
 mod errors;
 mod flags;
+mod intake;
 mod local;
 mod making;
 mod operands;
@@ -53,12 +53,12 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(riscv::riscv_runtime, module)?)?;
     module.add_function(wrap_pyfunction!(riscv::riscv_digest, module)?)?;
     module.add_function(wrap_pyfunction!(riscv::riscv_measured, module)?)?;
-    module.add_class::<door::Door>()?;
-    module.add_class::<door::Submissions>()?;
-    module.add_class::<door::Client>()?;
-    module.add_class::<door::Task>()?;
-    module.add_class::<door::Content>()?;
-    module.add_function(wrap_pyfunction!(door::measured, module)?)?;
+    module.add_class::<intake::Intake>()?;
+    module.add_class::<intake::Submissions>()?;
+    module.add_class::<intake::Client>()?;
+    module.add_class::<intake::Task>()?;
+    module.add_class::<intake::Content>()?;
+    module.add_function(wrap_pyfunction!(intake::measured, module)?)?;
     module.add_function(wrap_pyfunction!(session::threat_model, module)?)?;
     module.add_function(wrap_pyfunction!(session::protocols, module)?)?;
     module.add_function(wrap_pyfunction!(session::sources, module)?)?;

@@ -1,6 +1,6 @@
 //! Making files of correlations for Python.
 
-use crate::errors::raise;
+use crate::errors::{PARTIES, raise};
 use ::session::configured::{self, Making};
 use mpc::correlations::Demand;
 use pyo3::prelude::*;
@@ -37,7 +37,14 @@ pub fn make_correlations(
     py.detach(|| {
         let demand = Demand::parse(demand)?;
         let work = Making { demand, runs, out };
-        configured::make(Path::new(config_path), party, source, &work, report)
+        configured::make(
+            Path::new(config_path),
+            party,
+            source,
+            &work,
+            &PARTIES,
+            report,
+        )
     })
     .map_err(raise)
 }

@@ -5,7 +5,7 @@
 //! are packed into planes before, and unpacked after.
 
 use crate::buffer::{Bytes, Words};
-use crate::errors::{misuse, raise};
+use crate::errors::{misuse, raise_in};
 use crate::flags::Flag;
 use crate::local::expect_length;
 use crate::session::Session;
@@ -255,7 +255,7 @@ impl<'a> Operation<'a> {
         let mut out = C::outputs(out, &self.read)?;
         let (session, operands) = (&self.session.inner, &self.operands);
         py.detach(|| session.work(|protocol| work(protocol, operands, &mut out)))
-            .map_err(raise)
+            .map_err(|error| raise_in(session, error))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a session computes, on Python's arrays.
 
 use crate::buffer::{Bytes, Words};
-use crate::errors::{misuse, raise};
+use crate::errors::misuse;
 use crate::flags::{Flag, shared};
 use crate::local::{Convolution, Shape, expect_length, product_of};
 use crate::operands::{length, packed};
@@ -26,7 +26,10 @@ impl Session {
         owner: usize,
         out: Vec<Words>,
     ) -> PyResult<()> {
-        let owner = self.inner.member(owner, "owner").map_err(raise)?;
+        let owner = self
+            .inner
+            .member(owner, "owner")
+            .map_err(|error| self.raise(error))?;
         let n = length("the output", &out)?;
         let values = self.of_owner(owner, values)?;
         let mut operation = self.operation();
@@ -47,7 +50,10 @@ impl Session {
         owner: usize,
         out: Vec<Bytes>,
     ) -> PyResult<()> {
-        let owner = self.inner.member(owner, "owner").map_err(raise)?;
+        let owner = self
+            .inner
+            .member(owner, "owner")
+            .map_err(|error| self.raise(error))?;
         let n = length("the output", &out)?;
         let values = self.of_owner(owner, values)?;
         if let Some(values) = &values {
@@ -85,7 +91,10 @@ impl Session {
         out: Option<Words>,
         flags: Vec<PyRef<Flag>>,
     ) -> PyResult<Vec<String>> {
-        let to = self.inner.recipient(to).map_err(raise)?;
+        let to = self
+            .inner
+            .recipient(to)
+            .map_err(|error| self.raise(error))?;
         let n = length("the input", &x)?;
         let flags = shared(&flags);
         let operation = self.operation().words("the input", &x, n)?;
@@ -104,7 +113,10 @@ impl Session {
         out: Option<Bytes>,
         flags: Vec<PyRef<Flag>>,
     ) -> PyResult<Vec<String>> {
-        let to = self.inner.recipient(to).map_err(raise)?;
+        let to = self
+            .inner
+            .recipient(to)
+            .map_err(|error| self.raise(error))?;
         let n = length("the input", &x)?;
         let flags = shared(&flags);
         let operation = self.operation().bits("the input", &x, n)?;
@@ -121,13 +133,16 @@ impl Session {
         flags: Vec<PyRef<Flag>>,
         to: Option<usize>,
     ) -> PyResult<Vec<String>> {
-        let to = self.inner.recipient(to).map_err(raise)?;
+        let to = self
+            .inner
+            .recipient(to)
+            .map_err(|error| self.raise(error))?;
         let flags = shared(&flags);
         py.detach(|| {
             self.inner
                 .work(|protocol| guards::tell(protocol, to, &flags))
         })
-        .map_err(raise)
+        .map_err(|error| self.raise(error))
     }
 
     /// The same sharing, or zeros where a flag failed.
@@ -159,7 +174,7 @@ impl Session {
         let flags = shared(&flags);
         let bits = py
             .detach(|| self.inner.work(|protocol| guards::bits(protocol, &flags)))
-            .map_err(raise)?;
+            .map_err(|error| self.raise(error))?;
         let component = |at: usize| -> Vec<u8> {
             let bit = |bit: &Bits| u8::from(bit.parts()[at][0] & 1 == 1);
             bits.iter().map(bit).collect()
@@ -236,11 +251,12 @@ impl Session {
 
     /// The operand of that name may change from here on.
     fn forget(&self, py: Python<'_>, name: Name) -> PyResult<()> {
-        py.detach(|| self.inner.forget(name)).map_err(raise)
+        py.detach(|| self.inner.forget(name))
+            .map_err(|error| self.raise(error))
     }
 
     fn truncate(&self, py: Python<'_>, x: Vec<Words>, out: Vec<Words>, bits: u32) -> PyResult<()> {
-        let shift = truncation(bits).map_err(raise)?;
+        let shift = truncation(bits).map_err(|error| self.raise(error))?;
         let n = length("the output", &out)?;
         let operation = self.operation().words("the input", &x, n)?;
         operation.into_words(py, out, n, |protocol, operands, out| {
@@ -249,7 +265,7 @@ impl Session {
     }
 
     fn sign(&self, py: Python<'_>, x: Vec<Words>, width: usize, out: Vec<Bytes>) -> PyResult<()> {
-        let width = comparison_width(width).map_err(raise)?;
+        let width = comparison_width(width).map_err(|error| self.raise(error))?;
         let n = length("the input", &x)?;
         let operation = self.operation().words("the input", &x, n)?;
         operation.into_bits(py, out, n, |protocol, operands| {
@@ -264,7 +280,7 @@ impl Session {
         width: usize,
         out: Vec<Bytes>,
     ) -> PyResult<()> {
-        let width = comparison_width(width).map_err(raise)?;
+        let width = comparison_width(width).map_err(|error| self.raise(error))?;
         let n = length("the input", &x)?;
         let operation = self.operation().words("the input", &x, n)?;
         operation.into_bits(py, out, n, |protocol, operands| {
@@ -280,7 +296,7 @@ impl Session {
         width: usize,
         out: Vec<Words>,
     ) -> PyResult<()> {
-        let width = low_width(width).map_err(raise)?;
+        let width = low_width(width).map_err(|error| self.raise(error))?;
         let n = length("the output", &out)?;
         let operation = self.operation().words("the input", &x, n)?;
         operation.into_words(py, out, n, |protocol, operands, out| {
@@ -296,7 +312,7 @@ impl Session {
         width: usize,
         out: Vec<Bytes>,
     ) -> PyResult<()> {
-        let width = low_width(width).map_err(raise)?;
+        let width = low_width(width).map_err(|error| self.raise(error))?;
         let n = length("the input", &x)?;
         let operation = self.operation().words("the input", &x, n)?;
         operation.into_bits(py, out, product_of(&[width, n])?, |protocol, operands| {
@@ -312,7 +328,7 @@ impl Session {
         width: usize,
         out: Vec<Bytes>,
     ) -> PyResult<()> {
-        let width = comparison_width(width).map_err(raise)?;
+        let width = comparison_width(width).map_err(|error| self.raise(error))?;
         let n = length("the input", &x)?;
         let planes = functions::leading_zeros_width(width) + 1;
         let operation = self.operation().words("the input", &x, n)?;
@@ -330,7 +346,7 @@ impl Session {
         remainders: Vec<Vec<i64>>,
         out: Vec<Words>,
     ) -> PyResult<()> {
-        let series = Series::new(argument, remainders).map_err(raise)?;
+        let series = Series::new(argument, remainders).map_err(|error| self.raise(error))?;
         let n = length("the output", &out)?;
         let operation = self.operation().words("the input", &x, n)?;
         operation.into_words(py, out, n, |protocol, operands, out| {
@@ -340,19 +356,22 @@ impl Session {
 
     /// Draws new coins for guards, which nobody knew before.
     fn toss(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.inner.toss()).map_err(raise)
+        py.detach(|| self.inner.toss())
+            .map_err(|error| self.raise(error))
     }
 
     /// Whether comparisons can be guarded here.
     #[getter]
     fn guards(&self, py: Python<'_>) -> PyResult<bool> {
-        py.detach(|| self.inner.has_guards()).map_err(raise)
+        py.detach(|| self.inner.has_guards())
+            .map_err(|error| self.raise(error))
     }
 
     /// Whether what is computed can be checked here.
     #[getter]
     fn checks(&self, py: Python<'_>) -> PyResult<bool> {
-        py.detach(|| self.inner.has_checks()).map_err(raise)
+        py.detach(|| self.inner.has_checks())
+            .map_err(|error| self.raise(error))
     }
 
     /// max(x, 0), and min(x, 0) where a bit of `below` is set.
@@ -368,7 +387,7 @@ impl Session {
         dropped: u32,
         below: Option<Vec<Bytes>>,
     ) -> PyResult<Option<Flag>> {
-        let compared = comparison(width, reach, dropped).map_err(raise)?;
+        let compared = comparison(width, reach, dropped).map_err(|error| self.raise(error))?;
         let n = length("the output", &out)?;
         let mut operation = self.operation().words("the input", &x, n)?;
         let has_sides = below.is_some();
@@ -391,7 +410,7 @@ impl Session {
         out: Vec<Words>,
         reach: u32,
     ) -> PyResult<Option<Flag>> {
-        let compared = comparison(width, reach, 0).map_err(raise)?;
+        let compared = comparison(width, reach, 0).map_err(|error| self.raise(error))?;
         let n = length("the output", &out)?;
         let operation = self.operation().words("the input", &x, n)?;
         let operation = operation.words("the input", &y, n)?;
@@ -426,10 +445,11 @@ impl Session {
         kept: Vec<Words>,
     ) -> PyResult<Option<Flag>> {
         let n = length("the output", &out)?;
-        let shift = truncation_of_product(truncate, is_narrow).map_err(raise)?;
+        let shift =
+            truncation_of_product(truncate, is_narrow).map_err(|error| self.raise(error))?;
         let shift = shift.ok_or_else(|| misuse("an affine map is truncated"))?;
         let compared = rectified.map(|(width, reach, dropped)| comparison(width, reach, dropped));
-        let compared = compared.transpose().map_err(raise)?;
+        let compared = compared.transpose().map_err(|error| self.raise(error))?;
         let mut operation = self.operation();
         let mut maps = Vec::with_capacity(terms.len());
         for (x, y, shape, names) in &terms {
@@ -544,7 +564,8 @@ impl Session {
         [out, kept]: [Vec<Words>; 2],
         (truncate, is_narrow): (u32, bool),
     ) -> PyResult<()> {
-        let truncate = truncation_of_product(truncate, is_narrow).map_err(raise)?;
+        let truncate =
+            truncation_of_product(truncate, is_narrow).map_err(|error| self.raise(error))?;
         let (left, right, n) = map.lengths();
         let operation = self.operation().words("the left operand", x, left)?;
         let operation = operation

@@ -1,7 +1,7 @@
 //! Compiled programs in a session.
 
 use crate::benchmark_programs;
-use crate::errors::raise;
+use crate::errors::{raise, raise_in};
 use crate::flags::Flag;
 use crate::session::Session;
 use ::riscv::Signs;
@@ -174,7 +174,7 @@ impl Session {
             called.check(session.parties(), session.parts())?;
             session.work(|protocol| call(protocol, &called))
         });
-        let learned = computed.map_err(raise)?;
+        let learned = computed.map_err(|error| raise_in(session, error))?;
         Ok((
             learned.result,
             had(learned.outputs, learned.flags),
@@ -215,7 +215,7 @@ impl Session {
             asked.check(session.parties(), session.parts())?;
             session.work(|protocol| run(protocol, &asked))
         });
-        let learned = computed.map_err(raise)?;
+        let learned = computed.map_err(|error| raise_in(session, error))?;
         Ok((
             Some(learned.status),
             had(learned.outputs, learned.flags),

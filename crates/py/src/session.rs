@@ -1,7 +1,7 @@
 //! One party's session: what it says of itself, what it has cost, and how it ends.
 
 use crate::buffer::Bytes;
-use crate::errors::raise;
+use crate::errors::{raise, raise_in};
 use ::session::Stream;
 use net::Reading;
 use pyo3::prelude::*;
@@ -24,6 +24,11 @@ impl Session {
     pub(crate) fn new(inner: ::session::Session) -> Self {
         Self { inner }
     }
+
+    /// The exception for an error of this session.
+    pub(crate) fn raise(&self, error: mpc::Error) -> PyErr {
+        raise_in(&self.inner, error)
+    }
 }
 
 // Another thread may hold the protocol while it waits for the network, and that wait may need the
@@ -38,6 +43,13 @@ impl Session {
     #[getter]
     fn parties(&self) -> usize {
         self.inner.parties()
+    }
+
+    /// What errors call a member, and several.
+    #[getter]
+    fn words(&self) -> (&str, &str) {
+        let words = self.inner.words();
+        (words.member, words.members)
     }
 
     #[getter]
@@ -82,44 +94,52 @@ impl Session {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let payload = payload.map(<[u8]>::to_vec);
         let bytes = py.detach(|| self.inner.broadcast(owner, payload.as_deref()));
-        Ok(PyBytes::new(py, &bytes.map_err(raise)?))
+        Ok(PyBytes::new(py, &bytes.map_err(|error| self.raise(error))?))
     }
 
     /// Public bytes of each party, in every party, in one round. With these messages it begins to be compared what
     /// was noted as public before.
     fn gather<'py>(&self, py: Python<'py>, payload: &[u8]) -> PyResult<Vec<Bound<'py, PyBytes>>> {
         let payload = payload.to_vec();
-        let told = py.detach(|| self.inner.gather(&payload)).map_err(raise)?;
+        let told = py
+            .detach(|| self.inner.gather(&payload))
+            .map_err(|error| self.raise(error))?;
         Ok(told.iter().map(|bytes| PyBytes::new(py, bytes)).collect())
     }
 
     /// Names what is being computed, for the meter and for errors; the previous label.
     fn set_label(&self, py: Python<'_>, label: &str) -> PyResult<String> {
-        py.detach(|| self.inner.set_label(label)).map_err(raise)
+        py.detach(|| self.inner.set_label(label))
+            .map_err(|error| self.raise(error))
     }
 
     /// Parameters of the program that must be equal in all parties, such as an operator and its scale: the
     /// messages that follow carry their hash.
     fn note(&self, py: Python<'_>, parameters: &[u8]) -> PyResult<()> {
-        py.detach(|| self.inner.note(parameters)).map_err(raise)
+        py.detach(|| self.inner.note(parameters))
+            .map_err(|error| self.raise(error))
     }
 
     /// The same of what the parties told all others: nobody is called the odd one for it, until all have confirmed.
     fn note_told(&self, py: Python<'_>, told: &[u8]) -> PyResult<()> {
-        py.detach(|| self.inner.note_told(told)).map_err(raise)
+        py.detach(|| self.inner.note_told(told))
+            .map_err(|error| self.raise(error))
     }
 
     /// A public operand that must be equal in all parties: what it is, and its bytes (an array of uint8, which
     /// is not copied). It is compared in private, before anything is opened.
     fn note_public(&self, py: Python<'_>, label: &str, data: Bytes) -> PyResult<()> {
         py.detach(|| self.inner.note_public(label, data.bytes()))
-            .map_err(raise)
+            .map_err(|error| self.raise(error))
     }
 
     /// Readings by label.
     fn meter<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let readings = PyDict::new(py);
-        for (label, reading) in py.detach(|| self.inner.readings()).map_err(raise)? {
+        for (label, reading) in py
+            .detach(|| self.inner.readings())
+            .map_err(|error| self.raise(error))?
+        {
             readings.set_item(label, as_dict(py, &reading)?)?;
         }
         Ok(readings)
@@ -127,44 +147,54 @@ impl Session {
 
     /// Readings over all labels.
     fn totals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let totals = py.detach(|| self.inner.totals()).map_err(raise)?;
+        let totals = py
+            .detach(|| self.inner.totals())
+            .map_err(|error| self.raise(error))?;
         as_dict(py, &totals)
     }
 
     /// What was asked of the source of correlations, as text, where the session records it.
     fn demand(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        let demand = py.detach(|| self.inner.demand()).map_err(raise)?;
+        let demand = py
+            .detach(|| self.inner.demand())
+            .map_err(|error| self.raise(error))?;
         Ok(demand.map(|demand| demand.to_text()))
     }
 
     /// What making correlations has sent; with the seconds that computing has waited for them.
     fn correlations<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, f64)> {
-        let (reading, waited) = py.detach(|| self.inner.correlations()).map_err(raise)?;
+        let (reading, waited) = py
+            .detach(|| self.inner.correlations())
+            .map_err(|error| self.raise(error))?;
         Ok((as_dict(py, &reading)?, waited.as_secs_f64()))
     }
 
     /// From here on it is found out what a program takes of its source of correlations, without its numbers and without a
     /// message; false where nothing is made ahead.
     fn rehearse(&self, py: Python<'_>) -> PyResult<bool> {
-        py.detach(|| self.inner.rehearse()).map_err(raise)
+        py.detach(|| self.inner.rehearse())
+            .map_err(|error| self.raise(error))
     }
 
     /// The program begins that was rehearsed: what it takes is ordered a layer ahead. It is given back where the program
     /// takes the same when it comes again.
     fn expect(&self, py: Python<'_>) -> PyResult<Option<Expectation>> {
-        let wanted = py.detach(|| self.inner.expect()).map_err(raise)?;
+        let wanted = py
+            .detach(|| self.inner.expect())
+            .map_err(|error| self.raise(error))?;
         Ok(wanted.map(|inner| Expectation { inner }))
     }
 
     /// The program begins again that was rehearsed before; false where it takes something else by now.
     fn expect_again(&self, py: Python<'_>, wanted: &Expectation) -> PyResult<bool> {
         py.detach(|| self.inner.expect_again(&wanted.inner))
-            .map_err(raise)
+            .map_err(|error| self.raise(error))
     }
 
     /// That program, or its rehearsal, has ended.
     fn expect_no_more(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.inner.expect_no_more()).map_err(raise)
+        py.detach(|| self.inner.expect_no_more())
+            .map_err(|error| self.raise(error))
     }
 
     /// Calls each on a thread to itself, the first on this one, and one going on at a time: while what one has sent is
@@ -177,7 +207,7 @@ impl Session {
         let works = works.collect();
         let end = py.detach(|| self.inner.side_by_side(works));
         let raised = raised.lock().unwrap_or_else(PoisonError::into_inner).take();
-        raised.map_or_else(|| end.map_err(raise), Err)
+        raised.map_or_else(|| end.map_err(|error| self.raise(error)), Err)
     }
 
     /// Tells the other parties why this one ends, and whom it blames, where that is another one.
@@ -191,7 +221,8 @@ impl Session {
 
     /// The orderly end.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.inner.close()).map_err(raise)
+        py.detach(|| self.inner.close())
+            .map_err(|error| self.raise(error))
     }
 
     fn __repr__(&self) -> String {

@@ -1,13 +1,13 @@
 //! The members of a `parties.toml`: parties, the dealer, and those who make files of correlations.
 
 use crate::options::{protocol_of, settings};
-use crate::{Options, Session, Transport, deal, local};
+use crate::{Options, Session, Transport, Words, deal, local};
 use mpc::correlations::Demand;
 use mpc::correlations::file::Place;
 use mpc::{Error, Needs, Result, making};
-use net::Mesh;
-use net::config::{Acquaintances, Config, LONGEST_TIMEOUT};
+use net::config::{Config, LONGEST_TIMEOUT, LenientConfig};
 use net::tcp::{self, Identity};
+use net::{Members, Mesh};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ pub struct Choices {
     pub record: bool,
     /// Whether what is computed is checked to stay in range.
     pub checked: Option<bool>,
+    /// How texts call the members, and what they advise.
+    pub words: Option<&'static Words>,
 }
 
 /// What is to be made.
@@ -52,7 +54,7 @@ impl Choices {
         let timeout = self.timeout.unwrap_or(config.timeout);
         let mut options = Options::new(protocol, source, timeout)?;
         options.settings.record = self.record;
-        Ok(options)
+        Ok(options.in_words(self.words.unwrap_or(&Words::PARTIES)))
     }
 }
 
@@ -80,15 +82,15 @@ pub fn connect(path: &Path, party: usize, choices: &Choices) -> Result<Session> 
     Ok(session.checked(is_checked))
 }
 
-/// Deals correlations to the parties until they have finished.
+/// Deals correlations to the parties until they have finished; `words` are how texts call the members.
 ///
 /// # Errors
 /// As [`connect`] and [`deal`].
-pub fn serve(path: &Path, timeout: Option<Duration>) -> Result<()> {
+pub fn serve(path: &Path, timeout: Option<Duration>, words: &'static Words) -> Result<()> {
     let ready = telling(path, None, || {
         let config = Config::read(path)?;
         let options = Options::of_dealer(timeout.unwrap_or(config.timeout))?;
-        Ready::new(&config, None, options)
+        Ready::new(&config, None, options.in_words(words))
     })?;
     deal(&ready.meet()?.0)
 }
@@ -135,7 +137,7 @@ fn makers(config: &Config, source: Option<String>) -> Result<Options> {
 }
 
 /// Makes this party's file of correlations together with the other parties; `progress` hears how many jobs
-/// are done, and of how many.
+/// are done, and of how many. `words` are how texts call the members.
 ///
 /// # Errors
 /// As [`connect`] and [`making::make`].
@@ -144,11 +146,12 @@ pub fn make(
     party: usize,
     source: Option<String>,
     work: &Making,
+    words: &'static Words,
     progress: impl FnMut(usize, usize),
 ) -> Result<()> {
     let (ready, place) = telling(path, Some(party), || {
         let config = Config::read(path)?;
-        let options = makers(&config, source)?;
+        let options = makers(&config, source)?.in_words(words);
         let place = Place {
             path: work.out.clone(),
             secret: config.identity(party, false)?.key,
@@ -179,7 +182,7 @@ pub fn refuse(path: &Path, party: usize, reason: &str, most: Duration) -> Result
 
 /// Tells those of a file that can be made out why this member does not come.
 fn tell(path: &Path, party: Option<usize>, reason: &str, most: Duration) {
-    if let Some(others) = Acquaintances::read(path, party, mpc::is_dealt) {
+    if let Some(others) = LenientConfig::read(path, party, mpc::is_dealt) {
         tcp::refuse(&others, reason, most);
     }
 }
@@ -204,7 +207,7 @@ struct Ready {
     member: usize,
     listener: tcp::Listener,
     addresses: Vec<String>,
-    dealer: bool,
+    members: Members,
     identity: Identity,
     options: Options,
 }
@@ -212,7 +215,8 @@ struct Ready {
 impl Ready {
     /// A party, or the dealer where `party` is `None`.
     fn new(config: &Config, party: Option<usize>, options: Options) -> Result<Self> {
-        let dealer = options.settings.has_dealer()?;
+        let members = options.members()?;
+        let dealer = members.dealer;
         let member = party.unwrap_or(config.parties());
         if let Some(party) = party {
             check_number(config, party)?;
@@ -224,7 +228,7 @@ impl Ready {
             member,
             listener: tcp::Listener::bind(config.listen_address(member)?)?,
             addresses,
-            dealer,
+            members,
             identity,
             options,
         })
@@ -237,7 +241,7 @@ impl Ready {
             self.listener,
             self.member,
             &self.addresses,
-            self.dealer,
+            self.members,
             self.identity,
             self.options.timeout,
             &parameters,

@@ -1,10 +1,11 @@
 //! Whether a session that a `parties.toml` describes is possible, thing by thing, each with a remedy.
 
 use crate::options::protocol_of;
-use crate::{Error, Fault, Options, Result};
+use crate::{Error, Fault, Options, Result, Voice, Words};
 use net::config::Config;
 use net::tcp::period;
 use net::tcp::{self, Found, Identity, Listener};
+use net::{DEALER, Members};
 use std::net::ToSocketAddrs;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -26,8 +27,10 @@ pub struct Check {
 }
 
 /// What was looked at so far.
-#[derive(Default)]
-struct Report(Vec<Check>);
+struct Report {
+    checks: Vec<Check>,
+    words: &'static Words,
+}
 
 /// Which member examines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,18 +44,21 @@ pub enum Who {
 }
 
 /// Examines a configuration, this member's files, and what is found at the addresses of the others within
-/// that time.
+/// that time; `words` are how the members are called.
 #[must_use]
-pub fn examine(path: &Path, who: Who, most: Duration) -> Vec<Check> {
-    let mut report = Report::default();
+pub fn examine(path: &Path, who: Who, most: Duration, words: &'static Words) -> Vec<Check> {
+    let mut report = Report {
+        checks: Vec::new(),
+        words,
+    };
     let Some((config, options)) = report.configuration(path) else {
-        return report.0;
+        return report.checks;
     };
     let Some(dealer) = report.value("dealer", options.settings.has_dealer()) else {
-        return report.0;
+        return report.checks;
     };
     let Some(addresses) = report.value("addresses", config.addresses(dealer)) else {
-        return report.0;
+        return report.checks;
     };
     let member = match who {
         Who::Nobody => None,
@@ -61,18 +67,21 @@ pub fn examine(path: &Path, who: Who, most: Duration) -> Vec<Check> {
     };
     if let Some(member) = member.filter(|member| *member >= addresses.len()) {
         let last = config.parties() - 1;
-        let remedy = "give this party's own number; the dealer belongs to source \"dealer\" alone";
-        let detail = format!("there is no member {member}; the parties are 0 to {last}");
-        report.wrong("this party", detail, remedy);
-        return report.0;
+        let (own, members) = (words.own, words.members);
+        let remedy =
+            format!("give this {own}'s own number; the dealer belongs to source \"dealer\" alone");
+        let detail = format!("there is no member {member}; the {members} are 0 to {last}");
+        report.wrong(&format!("this {own}"), detail, &remedy);
+        return report.checks;
     }
     for (member, address) in addresses.iter().enumerate() {
-        report.address(&format!("address of {}", name(&config, member)), address);
+        let check = format!("address of {}", report.name(&config, member));
+        report.address(&check, address);
     }
     report.certificates(&config, addresses.len());
     let identities = report.keys(&config, member, addresses.len(), dealer);
     let Some(member) = member else {
-        return report.0;
+        return report.checks;
     };
     let listener = report.listening(&config, member);
     if let (Some(identity), Some(parameters)) =
@@ -82,31 +91,29 @@ pub fn examine(path: &Path, who: Who, most: Duration) -> Vec<Check> {
             listener.as_ref(),
             member,
             &addresses,
-            dealer,
+            Members { dealer, words },
             &identity,
             &parameters,
             most,
         );
         for (peer, found) in found.into_iter().flatten().enumerate() {
             if peer != member {
-                report.peer(&name(&config, peer), &addresses[peer], found, &parameters);
+                let name = report.name(&config, peer);
+                report.peer(&name, &addresses[peer], found, &parameters);
             }
         }
     }
-    report.0
-}
-
-fn name(config: &Config, member: usize) -> String {
-    if member == config.parties() {
-        "the dealer".to_owned()
-    } else {
-        format!("party {member}")
-    }
+    report.checks
 }
 
 impl Report {
+    fn name(&self, config: &Config, member: usize) -> String {
+        let is_dealer = member == config.parties();
+        self.words.name(if is_dealer { DEALER } else { member })
+    }
+
     fn well(&mut self, check: &str, detail: impl Into<String>) {
-        self.0.push(Check {
+        self.checks.push(Check {
             check: check.to_owned(),
             ok: true,
             detail: detail.into(),
@@ -115,7 +122,7 @@ impl Report {
     }
 
     fn wrong(&mut self, check: &str, detail: impl Into<String>, remedy: &str) {
-        self.0.push(Check {
+        self.checks.push(Check {
             check: check.to_owned(),
             ok: false,
             detail: detail.into(),
@@ -135,8 +142,8 @@ impl Report {
             Ok(value) => Some(value),
             Err(error) => {
                 let fault = match error {
-                    Error::Setup { fault } => fault,
-                    other => other.cause().into(),
+                    Error::Setup { fault } => fault.said(&Voice::own(self.words)),
+                    other => other.reason(&Voice::own(self.words)).into(),
                 };
                 self.fault(check, fault, "correct the configuration");
                 None
@@ -171,7 +178,7 @@ impl Report {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_or(0, |now| now.as_secs());
         for member in 0..members {
-            let check = format!("certificate of {}", name(config, member));
+            let check = format!("certificate of {}", self.name(config, member));
             let pem = self.value(&check, config.certificate(member));
             match pem.and_then(|pem| period(&pem)) {
                 None => {}
@@ -201,7 +208,7 @@ impl Report {
         let mut own = None;
         let here = |other: &usize| config.has_key(*other) || Some(*other) == member;
         for other in (0..members).filter(here) {
-            let check = format!("key of {}", name(config, other));
+            let check = format!("key of {}", self.name(config, other));
             let identity = config.identity(other, dealer).and_then(|identity| {
                 identity.check(other, dealer)?;
                 Ok(identity)
@@ -235,15 +242,19 @@ impl Report {
                 format!("nothing answers at {address}: {cause}"),
                 "check the address, the firewalls and the network between",
             ),
-            Found::Wrong(fault) => self.fault(name, fault, "check its address and certificate"),
+            Found::Wrong(fault) => {
+                let fault = fault.said(&Voice::own(self.words));
+                self.fault(name, fault, "check its address and certificate");
+            }
             Found::Member { parameters, ahead } => {
                 if parameters == ours {
                     self.well(name, format!("is there, with the same {parameters}"));
                 } else {
+                    let Words { own, members, .. } = self.words;
                     self.wrong(
                         name,
-                        format!("is there with \"{parameters}\", this party with \"{ours}\""),
-                        "start all parties with the same settings and release",
+                        format!("is there with \"{parameters}\", this {own} with \"{ours}\""),
+                        &format!("start all {members} with the same settings and release"),
                     );
                 }
                 let check = format!("clock of {name}");

@@ -23,7 +23,7 @@ mod streams;
 pub mod submissions;
 
 pub use mpc::{Error, Result};
-pub use net::Fault;
+pub use net::{Fault, Voice, Words};
 pub use options::{Options, use_threads};
 pub use session::{Session, Transport};
 pub use streams::Stream;

@@ -3,7 +3,7 @@
 use crate::{Options, Session, Transport, deal};
 use mpc::{Error, Result};
 use net::tcp::{self, Identity, Listener};
-use net::{MOST_PARTIES, Mesh, memory};
+use net::{MOST_PARTIES, Mesh, in_process};
 use std::thread;
 
 /// What the parent of several processes hands out to each.
@@ -36,14 +36,15 @@ impl Local {
     }
 
     fn meet(self, options: &Options) -> Result<Mesh> {
-        let dealer = options.settings.has_dealer()?;
-        let parties = self.addresses.len().saturating_sub(usize::from(dealer));
+        let members = options.members()?;
+        let dealer = usize::from(members.dealer);
+        let parties = self.addresses.len().saturating_sub(dealer);
         options.settings.check(parties, false)?;
         tcp::connect(
             self.listener,
             self.member,
             &self.addresses,
-            dealer,
+            members,
             self.identity,
             options.timeout,
             &options.parameters()?,
@@ -76,11 +77,7 @@ pub fn in_memory(parties: usize, options: &Options) -> Result<Vec<Session>> {
     }
     let settings = &options.settings;
     settings.check(parties, true)?;
-    let mut meshes = if settings.has_dealer()? {
-        memory::mesh_with_dealer(parties, options.timeout)
-    } else {
-        memory::mesh(parties, options.timeout)
-    };
+    let mut meshes = in_process::mesh_of(parties, options.members()?, options.timeout);
     for dealer in meshes.drain(parties..) {
         // What ends it is told to the parties.
         let work = move || drop(deal(&dealer));

@@ -1,8 +1,8 @@
 //! What a session is started with.
 
 use mpc::{Error, Result, Settings};
-use net::Process;
 use net::config::Config;
+use net::{Members, Process, Words};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -13,6 +13,8 @@ pub struct Options {
     pub settings: Settings,
     /// Longest wait for one message.
     pub timeout: Duration,
+    /// How texts call the members, and what they advise.
+    pub words: &'static Words,
 }
 
 impl Options {
@@ -37,7 +39,25 @@ impl Options {
             return Err(no_timeout(timeout.as_secs_f64()));
         }
         settings.source()?;
-        Ok(Self { settings, timeout })
+        Ok(Self {
+            settings,
+            timeout,
+            words: &Words::PARTIES,
+        })
+    }
+
+    /// The same with other words.
+    #[must_use]
+    pub fn in_words(self, words: &'static Words) -> Self {
+        Self { words, ..self }
+    }
+
+    /// Who meets.
+    pub(crate) fn members(&self) -> Result<Members> {
+        Ok(Members {
+            dealer: self.settings.has_dealer()?,
+            words: self.words,
+        })
     }
 
     /// What both ends of a link must agree on.

@@ -3,7 +3,7 @@
 use crate::streams::{Stream, Streams, locked};
 use mpc::correlations::Demand;
 use mpc::{Error, Expectation, Name, Protocol, Recipient, Rehearsal, Result, Settings, functions};
-use net::{Mesh, Process, Reading};
+use net::{Mesh, Process, Reading, Words};
 use std::fmt;
 use std::hint;
 use std::mem;
@@ -35,6 +35,7 @@ pub struct Session {
 struct About {
     party: usize,
     parties: usize,
+    words: &'static Words,
     parts: usize,
     protocol: String,
     source: Option<&'static str>,
@@ -90,6 +91,7 @@ impl Session {
         let about = About {
             party: mesh.party(),
             parties: mesh.parties(),
+            words: mesh.words(),
             parts: protocol.parts(),
             protocol: settings.protocol.clone(),
             source: settings.source()?.map(|source| source.name),
@@ -135,6 +137,12 @@ impl Session {
     #[must_use]
     pub fn parties(&self) -> usize {
         self.about.parties
+    }
+
+    /// How texts call the members, and what they advise.
+    #[must_use]
+    pub fn words(&self) -> &'static Words {
+        self.about.words
     }
 
     /// Components of a sharing that this party holds.
@@ -362,7 +370,7 @@ impl Session {
     pub fn note_told(&self, told: &[u8]) -> Result<()> {
         self.work(|protocol| {
             protocol.channel().note(told);
-            protocol.channel().set_hearsay(true);
+            protocol.channel().set_relayed(true);
             Ok(())
         })
     }

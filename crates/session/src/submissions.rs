@@ -1,4 +1,4 @@
-//! What came through the clients' door, as operands of a session.
+//! What came through the clients' intake, as operands of a session.
 
 use crate::Session;
 use kernels::stream::Key;
@@ -7,10 +7,10 @@ use mpc::replicated::submissions;
 use mpc::submission::{self, Component, Summed, Vector, in_common};
 use mpc::width::Width;
 use mpc::{Error, Federated, Parts, PartsMut, Protocol, Result};
-use net::door::round::{Add, Gathered, Submission};
-use net::door::statement::{PIECES, Piece};
-use net::door::ticket::Tickets;
-use net::door::{HELD, REST};
+use net::intake::round::{Add, Gathered, Submission};
+use net::intake::statement::{PIECES, Piece};
+use net::intake::ticket::Tickets;
+use net::intake::{HELD, REST};
 use std::collections::BTreeMap;
 
 /// The submissions that one server has whole when it ended a round.

@@ -6,7 +6,7 @@ use folder::Folder;
 use mpc::correlations::Demand;
 use mpc::{Protocol, Result};
 use session::configured::{self, Choices, Making};
-use session::{Session, Transport};
+use session::{Session, Transport, Words};
 use std::fs;
 use testkit::{Shared, edge_words};
 
@@ -21,7 +21,8 @@ fn all<T: Send>(
         .unwrap()
         .contains("source = \"dealer\"");
     std::thread::scope(|scope| {
-        let dealing = dealer.then(|| scope.spawn(|| configured::serve(&config, None)));
+        let dealing =
+            dealer.then(|| scope.spawn(|| configured::serve(&config, None, &Words::PARTIES)));
         let threads: Vec<_> = (0..parties)
             .map(|party| scope.spawn(move || work(party)))
             .collect();
@@ -94,7 +95,14 @@ fn two_parties_record_make_and_use_a_file() {
             runs: 1,
             out: folder.0.join(format!("{party}.correlations")),
         };
-        configured::make(&folder.config(), party, None, &work, |_, _| ())
+        configured::make(
+            &folder.config(),
+            party,
+            None,
+            &work,
+            &Words::PARTIES,
+            |_, _| (),
+        )
     });
 
     let text = fs::read_to_string(folder.config()).unwrap();

@@ -4,6 +4,7 @@ mod folder;
 
 use folder::Folder;
 use net::certificates::generate_for_period;
+use session::Words;
 use session::doctor::{Check, Who, examine};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -18,7 +19,12 @@ fn examined(whose: usize, days: [i64; 2]) -> Vec<Check> {
     let [from, to] = days.map(|days| now + days * DAY);
     let made = generate_for_period(whose, from, to).unwrap();
     folder.replace(whose, &made);
-    examine(&folder.config(), Who::Party(0), Duration::from_millis(100))
+    examine(
+        &folder.config(),
+        Who::Party(0),
+        Duration::from_millis(100),
+        &Words::PARTIES,
+    )
 }
 
 fn check<'c>(checks: &'c [Check], name: &str) -> &'c Check {
@@ -67,7 +73,12 @@ fn a_certificate_of_another_kind_is_refused_where_it_is_read_by_its_file() {
     let folder = Folder::new("", 3, false);
     let file = folder.0.join("2.pem");
     std::fs::write(&file, OTHER_KIND).unwrap();
-    let checks = examine(&folder.config(), Who::Party(0), Duration::from_millis(100));
+    let checks = examine(
+        &folder.config(),
+        Who::Party(0),
+        Duration::from_millis(100),
+        &Words::PARTIES,
+    );
     let found = check(&checks, "certificate of party 2");
     let said = format!(
         "the certificate of party 2, {}, is damaged, or of a kind that tacit does not use",

@@ -84,9 +84,9 @@ pub fn run_opened<P, T: Send>(
 ) -> Vec<T> {
     let (open, program) = (&open, &program);
     let mut meshes = if dealer.is_some() {
-        net::memory::mesh_with_dealer(parties, TIMEOUT)
+        net::in_process::mesh_with_dealer(parties, TIMEOUT)
     } else {
-        net::memory::mesh(parties, TIMEOUT)
+        net::in_process::mesh(parties, TIMEOUT)
     };
     std::thread::scope(|scope| {
         let dealing = meshes

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from tacit.errors import SetupError
+from tacit.errors import setup_error
 
 Example = tuple[nn.Module, torch.Tensor]
 
@@ -15,7 +15,7 @@ def _torchvision(name: str, **options: Any) -> nn.Module:
     try:
         from torchvision.models import get_model
     except ImportError:
-        raise SetupError("this case needs torchvision: pip install 'tacit[demo]'") from None
+        raise setup_error("this case needs torchvision: pip install 'tacit[demo]'") from None
     model: nn.Module = get_model(name, weights=None, **options)
     return model
 
@@ -75,7 +75,7 @@ def bert_base() -> Example:
     try:
         from transformers import BertConfig, BertModel
     except ImportError:
-        raise SetupError("this case needs transformers: pip install transformers") from None
+        raise setup_error("this case needs transformers: pip install transformers") from None
     configuration = BertConfig()
     model: nn.Module = BertModel(configuration, add_pooling_layer=False)
     return model, torch.randint(0, configuration.vocab_size, (1, 128))

@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from tacit import atomic_write, checksums, fixed
-from tacit.errors import MisuseError, SetupError, cause
+from tacit.errors import MisuseError, cause, setup_error
 from tacit.fixed import DTYPES
 from tacit.sharing import MOST_DIMENSIONS, MOST_ELEMENTS
 
@@ -94,7 +94,7 @@ def write(folder: Path, file: CheckpointFile) -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise SetupError(f"cannot make the folder {folder}: {cause(error)}") from None
+        raise setup_error(f"cannot make the folder {folder}: {cause(error)}") from None
     manifest = {
         "format": FORMAT,
         "version": VERSION,

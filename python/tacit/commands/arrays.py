@@ -8,7 +8,7 @@ import torch
 
 from tacit import atomic_write
 from tacit.commands.numpy_files import loaded
-from tacit.errors import MisuseError, SetupError, cause
+from tacit.errors import MisuseError, cause, setup_error
 
 
 def read(path: Path) -> torch.Tensor:
@@ -22,7 +22,7 @@ def read(path: Path) -> torch.Tensor:
         with path.open("rb") as file:
             array = loaded(file)
     except OSError as error:
-        raise SetupError(f"cannot read {path}: {cause(error)}") from None
+        raise setup_error(f"cannot read {path}: {cause(error)}") from None
     except ValueError:
         raise MisuseError(f"{path} holds no array: numpy.save writes one") from None
     try:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tacit import _core, checksums
 from tacit.commands.options import add_member, add_streams, add_threads, positive
-from tacit.errors import MisuseError, SetupError, cause
+from tacit.errors import MisuseError, cause, setup_error
 from tacit.providers import LIVE
 
 #: Of the checksum of a demand, and what to do about one that is not as it was written.
@@ -101,7 +101,7 @@ def recorded(path: Path) -> str:
     try:
         text = checksums.text_of(path, KIND, "a demand", REMEDY)
     except FileNotFoundError as error:
-        raise SetupError(f"cannot read {path}: {cause(error)}") from None
+        raise setup_error(f"cannot read {path}: {cause(error)}") from None
     return text[: text.rindex("\n", 0, -1) + 1]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.commands.options import add_config, add_threads, check_writable, positive
-from tacit.errors import MisuseError, PeerError, SetupError, cause
+from tacit.errors import MisuseError, PeerError, cause, setup_error
 
 if TYPE_CHECKING:
     from tacit.federated.rounds.states import State
@@ -153,7 +153,7 @@ def _opened(parsed: argparse.Namespace, models: "Models | None") -> "Iterator[Se
         if pending is None or pending.ended < parsed.rounds:
             raise
         assert models is not None
-        raise SetupError(
+        raise setup_error(
             f"{error}. {models.beside} has the model of round {pending.round}, the last one: where another "
             f"server has that in its --out file, its work is done, and so is this one's: mv {models.beside} "
             f"{models.path}"
@@ -167,7 +167,7 @@ def _start(path: Path | None, federation: "Federation") -> Path:
         SetupError: nobody said so.
     """
     if path is None:
-        raise SetupError(
+        raise setup_error(
             f'no model to begin from: give --model FILE, or model = "FILE" in {federation.path}, or put '
             f"{federation.path.parent / 'start.pt'} there, as torch.save(model.state_dict(), path) writes it"
         )
@@ -182,12 +182,12 @@ def _model(path: Path) -> "State":
     try:
         loaded = torch.load(path, weights_only=True)
     except OSError as error:
-        raise SetupError(
+        raise setup_error(
             f"cannot read {path}: {cause(error)}; it is to hold what torch.save wrote of the parameters to "
             "begin from"
         ) from None
     except Exception as error:
-        raise SetupError(
+        raise setup_error(
             f"{path} holds no parameters that torch.save wrote ({type(error).__name__}); write them by "
             "torch.save(model.state_dict(), path)"
         ) from None

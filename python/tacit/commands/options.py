@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tacit import _core
 from tacit.atomic_write import cannot_write, write
 from tacit.bench.settings import Setting
-from tacit.errors import SetupError
+from tacit.errors import setup_error
 from tacit.providers import CONSUMING, DEFAULT, LIVE, PROTOCOLS, SOURCES, described
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def check_writable(*paths: Path | None) -> None:
     """
     for path in paths:
         if (wrong := cannot_write(path)) is not None:
-            raise SetupError(wrong)
+            raise setup_error(wrong)
 
 
 def check_report(parsed: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tacit.commands.options import add_setting, chosen_setting, write_json
 from tacit.commands.riscv_job import Job, add_job, job, values
-from tacit.errors import StoppedError
+from tacit.errors import StoppedError, stopped_error
 from tacit.providers import consumes, rehearsed
 
 
@@ -47,7 +47,7 @@ def run(parsed: argparse.Namespace) -> None:
         write_json(parsed.json, {"refused": refused})
         if len(refused) == 1:
             raise
-        raise StoppedError(f"{len(refused)} lines are refused:\n" + "\n".join(refused)) from None
+        raise stopped_error(f"{len(refused)} lines are refused:\n" + "\n".join(refused)) from None
     report, _ = told[0]
     made = max(each for _, each in told) if parsed.source else None
     cost = {

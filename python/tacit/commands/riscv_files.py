@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.commands.numpy_files import loaded
-from tacit.errors import MisuseError, SetupError, cause
+from tacit.errors import MisuseError, cause, setup_error
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +24,7 @@ def bytes_of(path: Path, option: str) -> bytes:
             raise MisuseError(f"{option}: {path} has more than {LARGEST >> 20} MiB")
         return path.read_bytes()
     except OSError as error:
-        raise SetupError(f"cannot read {path}: {cause(error)}") from None
+        raise setup_error(f"cannot read {path}: {cause(error)}") from None
 
 
 def zeros(short: str, count: int, option: str) -> "np.ndarray[Any, Any]":

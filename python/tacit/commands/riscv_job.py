@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.commands.options import add_json, positive
 from tacit.commands.riscv_files import bytes_of, fixed_point, numbers, type_of, zeros
-from tacit.errors import DeviationError, MisuseError, RangeError, StoppedError
+from tacit.errors import DeviationError, MisuseError, RangeError, stopped_error
 
 if TYPE_CHECKING:
     import numpy as np
@@ -125,7 +125,7 @@ class Job:
         """Raises for a party that is not among so many."""
         for name, (owner, _, _) in self.secret.items():
             if owner >= parties:
-                raise StoppedError(f"--secret {name}: party {owner} of {parties}, which count from 0")
+                raise stopped_error(f"--secret {name}: party {owner} of {parties}, which count from 0")
 
     def carry_out(self, *, passes_over: bool = False) -> dict[str, Any]:
         """Does this party's part, in the session that this code runs in; the report, as JSON has it. What

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import tacit
 from tacit import _core
 from tacit.commands.options import add_streams, check_writable
-from tacit.errors import DeviationError, MisuseError, RangeError, SetupError
+from tacit.errors import DeviationError, MisuseError, RangeError, SetupError, setup_error
 
 if TYPE_CHECKING:
     import torch
@@ -137,7 +137,7 @@ def _carried_out(session: "Session", part: Part) -> Any:
         )
     receivers = [party for party, role in enumerate(roles) if role["output"]]
     if not receivers:
-        raise SetupError("nobody is to learn the result: say --output FILE.npy at the party that is")
+        raise setup_error("nobody is to learn the result: say --output FILE.npy at the party that is")
     from tacit.compilation.execute import revealed
 
     counts = {roles[owner][f"input {name}"] for name, owner in owners.items()}
@@ -146,7 +146,7 @@ def _carried_out(session: "Session", part: Part) -> Any:
             f"party {owner} has {roles[owner][f'input {name}']} of {part.program.inputs[name].name}"
             for name, owner in owners.items()
         )
-        raise SetupError(f"the inputs are different numbers of examples, {said}: give as many of each")
+        raise setup_error(f"the inputs are different numbers of examples, {said}: give as many of each")
     bound = part.program.share(part.weights, owner=weights_owner, streams=part.streams)
     given = [
         bound.given(part.inputs.get(name), owner=owner, name=name, count=roles[owner][f"input {name}"])
@@ -189,4 +189,4 @@ def _owners(roles: list[dict[str, int]], what: str, remedy: str) -> list[int]:
     if len(owners) == 1:
         return owners
     who = "no party has" if not owners else f"parties {', '.join(map(str, owners))} have"
-    raise SetupError(f"{who} {remedy}, and at no other party")
+    raise setup_error(f"{who} {remedy}, and at no other party")

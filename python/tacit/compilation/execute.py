@@ -24,11 +24,10 @@ from tacit.errors import (
     CostWarning,
     DeviationError,
     MisuseError,
-    SetupError,
     TacitError,
-    is_raised_in,
     printable,
     reason,
+    setup_error,
 )
 from tacit.fixed import DEFAULT, Scale
 from tacit.module import share_weights_of
@@ -326,7 +325,7 @@ def _compare(current: Session, program: Runnable, count: int, owner: int, task: 
         if party == owner and (cause := refusal(told[1], owner)) is not None:
             refused[owner] = cause
         if told[0] != count:
-            raise SetupError(
+            raise setup_error(
                 f"party {party} runs batches over {told[0]} streams, party {current.party} over {count}: "
                 "give all parties the same number"
             )
@@ -353,7 +352,7 @@ def told_of(current: Session, program: Runnable, own: list[Any]) -> list[list[An
             case _:
                 raise DeviationError.of(party, "told no hash of a program")
         if theirs != program.digest:
-            raise SetupError(
+            raise setup_error(
                 f"party {party} has another program, with the hash {theirs}; that of party {current.party} "
                 f"has {program.digest}: give all parties the same file"
             )
@@ -393,10 +392,19 @@ def _carry_out(values: Values, node: fx.Node, widths: _Widths, own: Session) -> 
     except (TacitError, MemoryError):
         raise
     except Exception as error:
-        if not is_raised_in(error, "tacit", "torch"):
+        if not _is_raised_in(error, "tacit", "torch"):
             raise
         what = f"{node.name}, {name_of(node.target)}: {printable(reason(error))}"
         raise MisuseError(f"the program cannot run: {what}") from error
+
+
+def _is_raised_in(error: BaseException, *packages: str) -> bool:
+    """Whether code of these raised it, or called what did that is not Python's. What a signal's handler
+    raises comes out of whatever runs then, and is its own."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_globals.get("__name__", "").split(".")[0] in packages
 
 
 @contextmanager

@@ -33,7 +33,7 @@ from tacit.compilation.format import (
 from tacit.compilation.graph import Draft, Value, outputs
 from tacit.compilation.signature import Input, Owned, Weight
 from tacit.compilation.verify import verify
-from tacit.errors import MisuseError, SetupError, cause, printable
+from tacit.errors import MisuseError, cause, printable, setup_error
 from tacit.fixed import Scale
 
 #: Characters that are told of what is wrong with a program at most.
@@ -184,7 +184,7 @@ def load_program(path: str | Path) -> Program:
             # One more than a program has, to see whether there are.
             text = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise SetupError(f"cannot read {path}: {cause(error)}") from None
+        raise setup_error(f"cannot read {path}: {cause(error)}") from None
     return Program.parsed(text, str(path))
 
 

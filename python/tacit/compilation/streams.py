@@ -154,7 +154,7 @@ def side_by_side(current: Session, lanes: Sequence[Lane]) -> None:
                     step(own)
         except BaseException as error:
             # Other lanes wait for messages that this one would have sent.
-            current.core.abort(*told(error, current.party))
+            current.core.abort(*told(error))
             raise
 
     _in_threads(current, [partial(copy_context().run, carry_out, lane) for lane in lanes])

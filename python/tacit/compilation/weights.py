@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from tacit import atomic_write, checksums
 from tacit.compilation.graph import Draft, of_dtype
 from tacit.compilation.program import Program
-from tacit.errors import MisuseError, SetupError, cause, printable
+from tacit.errors import MisuseError, cause, printable, setup_error
 
 #: Of the checksum.
 KIND = "weights"
@@ -106,7 +106,7 @@ def load_weights(path: str | Path, *, with_model: bool = True) -> Weights:
     try:
         wrong = checksums.wrong_with(Path(path), KIND)
     except OSError as error:
-        raise SetupError(f"cannot read {path}: {cause(error)}") from None
+        raise setup_error(f"cannot read {path}: {cause(error)}") from None
     if wrong == checksums.DAMAGED:
         raise MisuseError(f"{path} holds no weights to rely on: {wrong}; {REMEDY}")
     try:

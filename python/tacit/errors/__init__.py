@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from tacit import _core
 from tacit._core import (
@@ -40,8 +40,11 @@ __all__ = [
 ]
 
 
-#: Whoever raises an error, as it calls itself.
-_THIS = re.compile(r"\bthis (party|server)\b")
+#: The attribute of an error that holds what other parties may read of it, and whom it blames; see ``told``.
+_MARK = "_told"
+
+#: Any of the errors below.
+_Error = TypeVar("_Error", bound=TacitError)
 
 
 #: What changes how a terminal shows the text around it, or is no character: controls, marks of direction and
@@ -66,18 +69,46 @@ def cause(error: OSError) -> str:
     return _core.cause(error.errno) if error.errno else str(error)
 
 
+def tellable(error: _Error, text: str | None = None, blamed: int | None = None) -> _Error:
+    """Marks an error that tacit itself makes as one that other parties may read: see :func:`told`.
+
+    Args:
+        error: of which nothing is secret: it speaks of parties, links, files and settings, and quotes no
+            value that was computed on.
+        text: what they read, if not its own text.
+        blamed: whom it blames, if not the party that raises it.
+    """
+    setattr(error, _MARK, (str(error) if text is None else text, blamed))
+    return error
+
+
+def setup_error(text: str) -> SetupError:
+    """One that other parties may read."""
+    return tellable(SetupError(text))
+
+
+def stopped_error(text: str) -> StoppedError:
+    """One that other parties may read: each would find the same by itself."""
+    return tellable(StoppedError(text))
+
+
+def peer_error(text: str) -> PeerError:
+    """One that other parties may read."""
+    return tellable(PeerError(text))
+
+
+def refused_error(text: str) -> RefusedError:
+    """One that other parties may read."""
+    return tellable(RefusedError(text))
+
+
 class DeviationError(PeerError):
     """Another party told what cannot be."""
 
-    #: Which one, and what it did.
-    blamed, reason = 0, ""
-
-    @classmethod
-    def of(cls, party: int, what: str, who: str = "party") -> "DeviationError":
+    @staticmethod
+    def of(party: int, what: str, who: str = "party") -> "DeviationError":
         """The error for what that party did: "party 1 announced what is no step"."""
-        error = cls(f"{who} {party} {what}")
-        error.blamed, error.reason = party, f"it {what}"
-        return error
+        return tellable(DeviationError(f"{who} {party} {what}"), f"it {what}", party)
 
 
 class EncodingError(MisuseError, ValueError):
@@ -194,31 +225,26 @@ def advise(error: BaseException) -> None:
         )
 
 
-def told(error: BaseException, party: int) -> tuple[str, int | None]:
-    """What the other parties of a session are told of an error that ends this party, and whom it blames where
-    that is another one. Messages of the program may hold what is secret, and so may those of misuse, which
-    quote values: of these it is the type alone. What tacit itself says of parties, links, files and settings
-    holds nothing that was computed on, and goes on as it is; so does why a compiled program stops, which each
-    party would find by itself."""
-    if isinstance(error, DeviationError):
-        return error.reason, error.blamed
+def told(error: BaseException) -> tuple[str, int | None]:
+    """What the other parties of a session read of an error that ends this party, and whom it blames where
+    that is another one.
+
+    Texts may quote what is secret: those of the program, and those of misuse, which quote values. So an
+    error goes to others by its type alone, unless tacit marked this very object where it made it
+    (:func:`tellable`, and the native part). The mark holds the words that go out. What becomes of the error
+    afterwards does not change them. Its class does not matter either, as a program may derive from it, and
+    nor does the place where it is raised. Tacit marks only what it says of parties, links, files and
+    settings, which holds nothing that was computed on, and why a compiled program stops, which each party
+    would find by itself.
+    """
     if isinstance(error, KeyboardInterrupt):
         return f"it was {'terminated' if isinstance(error, Terminated) else 'interrupted'}", None
-    is_told = isinstance(error, PeerError | RefusedError | NetworkError | SetupError | StoppedError)
-    if is_told and is_raised_in(error, "tacit"):
-        return _THIS.sub(rf"\1 {party}", str(error)), None
+    mark: tuple[str, int | None] | None = vars(error).get(_MARK)
+    if mark is not None:
+        return mark
     # What a guard told is its receiver's: to others it is misuse like any other.
     kind = MisuseError if isinstance(error, RangeError) else type(error)
     return f"its program raised {kind.__name__}; see its own output", None
-
-
-def is_raised_in(error: BaseException, *packages: str) -> bool:
-    """Whether code of these raised it, or called what did that is not Python's. What a signal's handler
-    raises comes out of whatever runs then, and is its own."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace is not None and trace.tb_frame.f_globals.get("__name__", "").split(".")[0] in packages
 
 
 class RangeWarning(UserWarning):

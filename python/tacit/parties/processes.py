@@ -12,7 +12,7 @@ from multiprocessing.connection import wait
 from typing import Any
 
 from tacit import _core
-from tacit.errors import MisuseError, PeerError, SetupError
+from tacit.errors import MisuseError, PeerError, peer_error, setup_error
 from tacit.parties import spawn
 from tacit.parties.delay import Delay
 from tacit.parties.pickling import pickled
@@ -46,7 +46,7 @@ class Child:
         try:
             self.process.sending.send(message)
         except OSError:
-            raise PeerError(f"{self.name}: its process {self.process.ending()}") from None
+            raise peer_error(f"{self.name}: its process {self.process.ending()}") from None
 
     def receive(self) -> Any:
         """The next message.
@@ -57,7 +57,7 @@ class Child:
         try:
             return self.process.receiving.recv()
         except EOFError:
-            raise PeerError(f"its process {self.process.ending()}") from None
+            raise peer_error(f"its process {self.process.ending()}") from None
 
 
 def run(
@@ -106,11 +106,11 @@ def begun(child: Child) -> Any:
         SetupError: it did not start.
     """
     if not child.process.receiving.poll(START):
-        raise SetupError(f"{child.name} did not start within {START:.0f} s")
+        raise setup_error(f"{child.name} did not start within {START:.0f} s")
     try:
         return child.receive()
     except PeerError as error:
-        raise SetupError(f"{child.name}: {error}") from None
+        raise setup_error(f"{child.name}: {error}") from None
 
 
 def _collect(children: list[Child], timeout: float) -> list[Result]:
@@ -126,7 +126,7 @@ def _collect(children: list[Child], timeout: float) -> list[Result]:
                     deadline = time.monotonic() + timeout + GRACE
         if not ready and deadline is not None:
             for child in waiting:
-                error = PeerError("its process did not end within the timeout and was killed")
+                error = peer_error("its process did not end within the timeout and was killed")
                 child.result = (None, error, time.monotonic())
     return [child.result for child in children if child.result is not None]
 

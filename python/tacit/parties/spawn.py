@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
-from tacit.errors import SetupError, cause
+from tacit.errors import cause, setup_error
 
 #: macOS: the system's frameworks, which PyTorch uses, do not outlive a fork; every process begins afresh.
 FORKS = sys.platform == "linux"
@@ -176,7 +176,7 @@ class _Server:
             socket.send_fds(self._control, [entry.encode()], [*ends, folder, there.fileno()])
         except OSError as error:
             here.close()
-            raise SetupError(f"cannot start a process on this machine ({cause(error)})") from None
+            raise setup_error(f"cannot start a process on this machine ({cause(error)})") from None
         finally:
             os.close(folder)
             there.close()

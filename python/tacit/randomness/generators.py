@@ -141,7 +141,7 @@ def public_coin(size: int) -> bytes:
     coin = 0
     for party, drawn in enumerate(session().told_by_all(os.urandom(size))):
         if len(drawn) != size:
-            raise DeviationError.of(party, "told what is not its part of a coin")
+            raise DeviationError.of(party, "told what is not its part of a coin", session().member)
         coin ^= int.from_bytes(drawn, "little")
     return coin.to_bytes(size, "little")
 

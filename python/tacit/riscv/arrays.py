@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from tacit import _core, fixed
-from tacit.errors import DesyncError, DeviationError, MisuseError, StoppedError
+from tacit.errors import DesyncError, DeviationError, MisuseError, stopped_error, tellable
 from tacit.flags import Known
 from tacit.refusals import Task, misuse, refusal, settle
 from tacit.sessions import Session
@@ -110,8 +110,8 @@ class Said:
         contents = ":".join(_core.blake3(_bytes_or_array(each).tobytes()) for each in (public or {}).values())
         return Said(*map(_core.riscv_digest, (program, repr(options).encode(), contents.encode())))
 
-    def hold(self, party: int, theirs: "Said") -> None:
-        """Against what another party has told.
+    def hold(self, own: int, party: int, theirs: "Said") -> None:
+        """What party ``own`` runs, against what another party has told.
 
         Raises:
             DesyncError: that is another program, or the same with other options.
@@ -127,10 +127,9 @@ class Said:
             ("public files", self.public, theirs.public, "the same bytes in all that is public"),
         ):
             if mine != other:
-                raise DesyncError(
-                    f"the parties run different {what}: that of this party has the hash {mine}, that of "
-                    f"party {party} {other}. Give all parties {remedy}"
-                )
+                begun = f"the parties run different {what}: that of"
+                ended = f"has the hash {mine}, that of party {party} {other}. Give all parties {remedy}"
+                raise tellable(DesyncError(f"{begun} this party {ended}"), f"{begun} party {own} {ended}")
 
 
 def said_of(
@@ -185,7 +184,7 @@ def given(
                 owned[name] = _inside(name, _own(here, name, *values), within.get(name))
     names = [*(each.name for each in arrays), *owned]
     if twice := {name for name in names if names.count(name) > 1}:
-        raise StoppedError(
+        raise stopped_error(
             f"{', '.join(sorted(twice))}: an array is public or secret, and this is given as both"
         )
     told = _told(here, said, [each for each in owned.values() if each is not None], task)
@@ -219,7 +218,7 @@ def _told(here: Session, said: Said, own: list[NDArray[Any]], task: Task) -> lis
         if match is None:
             raise DeviationError.of(party, "does not tell what it runs")
         *theirs, has, why = (group.decode() for group in match.groups(b""))
-        said.hold(party, Said(*theirs))
+        said.hold(here.party, party, Said(*theirs))
         each = (text.partition("*") for text in has.split(":")[1:])
         found.append(iter([(kind, int(count)) for kind, _, count in each]))
         if why and (cause := refusal({"refused": why.removeprefix(":!")}, party)) is not None:
@@ -288,7 +287,9 @@ def _shared(here: Session, name: str, tensor: SecretTensor) -> Given:
 def _own(here: Session, name: str, owner: int, values: ArrayLike | Typed | None) -> NDArray[Any] | None:
     """An array that one party has, where it has it."""
     if not 0 <= owner < here.parties:
-        raise StoppedError(f"{name}: owner {owner} does not exist; there are parties 0 to {here.parties - 1}")
+        raise stopped_error(
+            f"{name}: owner {owner} does not exist; there are parties 0 to {here.parties - 1}"
+        )
     if isinstance(values, Typed):
         values = values.values
     if here.party != owner:
@@ -305,12 +306,12 @@ def _ends(name: str, ends: Range, secret: Mapping[str, Secret]) -> Range:
         StoppedError: no array is called that, or it is no range.
     """
     if name not in secret:
-        raise StoppedError(
+        raise stopped_error(
             f"the range of {name}: no secret array is called that; there are {', '.join(secret) or 'none'}"
         )
     least, most = float(ends[0]), float(ends[1])
     if not -LARGEST_END <= least <= most <= LARGEST_END:
-        raise StoppedError(
+        raise stopped_error(
             f"the range of {name} is from {least:g} to {most:g}: say two numbers in their order, of no more "
             f"than {LARGEST_END:g} in magnitude"
         )
@@ -339,7 +340,7 @@ def becomes(to: Receiver) -> tuple[bool, int | None]:
 def receiver(to: Receiver) -> int | None:
     """A party, or ``None`` for all."""
     if isinstance(to, str) and to != "all":
-        raise StoppedError(f'{to!r} learns nothing: "all" does, or a party by its number')
+        raise stopped_error(f'{to!r} learns nothing: "all" does, or a party by its number')
     return None if isinstance(to, str) else to
 
 

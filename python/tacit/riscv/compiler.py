@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tacit import _core
-from tacit.errors import MisuseError, SetupError
+from tacit.errors import MisuseError, setup_error
 
 #: Compilers, the first that is found being used.
 COMPILERS = ("clang-19", "riscv64-linux-gnu-gcc", "riscv64-unknown-elf-gcc", "clang")
@@ -107,7 +107,7 @@ def compile_program(sources: Sequence[Path], output: Path, options: Sequence[str
     """
     found = next((found for name in COMPILERS if (found := shutil.which(name))), None)
     if found is None:
-        raise SetupError(
+        raise setup_error(
             f"no compiler for RISC-V is found, of {', '.join(COMPILERS)}: install gcc-riscv64-linux-gnu, or "
             "clang-19 and lld-19"
         )
@@ -150,4 +150,4 @@ def _run(command: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
             list(map(str, command)), capture_output=True, text=True, check=False, timeout=LONGEST
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SetupError(f"cannot run {command[0]}: {error}") from None
+        raise setup_error(f"cannot run {command[0]}: {error}") from None

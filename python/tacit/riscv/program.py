@@ -16,9 +16,10 @@ from tacit.errors import (
     NetworkError,
     PeerError,
     RangeError,
-    SetupError,
     StoppedError,
     cause,
+    setup_error,
+    stopped_error,
 )
 from tacit.flags import Known, each_of, union
 from tacit.riscv.arrays import (
@@ -235,7 +236,7 @@ def load(path: str | Path) -> Program:
         with open(path, "rb") as file:
             content = file.read(LARGEST + 1)
     except OSError as error:
-        raise SetupError(f"cannot read {path}: {cause(error)}") from None
+        raise setup_error(f"cannot read {path}: {cause(error)}") from None
     if len(content) > LARGEST:
         raise MisuseError(f"{path} has more than {LARGEST >> 20} MiB")
     return Program(content, Path(path).name)
@@ -243,7 +244,7 @@ def load(path: str | Path) -> Program:
 
 def _known(name: str, names: Sequence[str]) -> int:
     if name not in names:
-        raise StoppedError(f"no array is called {name!r}; there are {', '.join(names) or 'none'}")
+        raise stopped_error(f"no array is called {name!r}; there are {', '.join(names) or 'none'}")
     return names.index(name)
 
 
@@ -255,11 +256,11 @@ def _argument(argument: str | float | np.floating[Any], names: Sequence[str]) ->
     if isinstance(argument, float):
         return "float", int(np.float64(argument).view(np.uint64))
     if isinstance(argument, np.floating):
-        raise StoppedError(f"the argument {argument} is a {argument.dtype}; floats are float32 or float64")
+        raise stopped_error(f"the argument {argument} is a {argument.dtype}; floats are float32 or float64")
     if isinstance(argument, int | np.integer):
         argument = int(argument)
         if not -(1 << 63) <= argument < 1 << 64:
-            raise StoppedError(f"the argument {argument} has more than 64 bits")
+            raise stopped_error(f"the argument {argument} has more than 64 bits")
         return "number", argument % (1 << 64)
     if argument.startswith("len:"):
         return "count", _known(argument.removeprefix("len:"), names)
@@ -271,7 +272,7 @@ def _returns(result: Receiver | tuple[Receiver, str]) -> tuple[int | None, str, 
     nobody has said it."""
     to, kind = result if isinstance(result, tuple) else (result, "")
     if kind and kind not in TYPES:
-        raise StoppedError(f"result: no type is called {kind!r}; known are {', '.join(TYPES)}")
+        raise stopped_error(f"result: no type is called {kind!r}; known are {', '.join(TYPES)}")
     if to is None:
         return None
     return receiver(to), kind[:1], np.dtype(TYPES[kind]).itemsize if kind else 0
@@ -291,11 +292,11 @@ def _typed(name: str, to: Receiver | tuple[Receiver, str], arrays: list[Given]) 
     """Who learns an output, and its type."""
     if isinstance(to, tuple):
         if to[1] not in TYPES:
-            raise StoppedError(f"{name}: no type is called {to[1]!r}; known are {', '.join(TYPES)}")
+            raise stopped_error(f"{name}: no type is called {to[1]!r}; known are {', '.join(TYPES)}")
         return to
     types = {each.type for each in arrays if each.public is None}
     if len(types) > 1:
-        raise StoppedError(f"{name}: say its type, since the secret files are of {', '.join(sorted(types))}")
+        raise stopped_error(f"{name}: say its type, since the secret files are of {', '.join(sorted(types))}")
     return to, types.pop() if types else "u8"
 
 

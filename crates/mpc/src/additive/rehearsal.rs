@@ -19,7 +19,7 @@ use crate::{
     Trust, lanes, steps,
 };
 use kernels::planes::words_of;
-use net::{Channel, Mesh, memory};
+use net::{Channel, Mesh, in_process};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ impl Rehearsed {
         guards: bool,
         masked: HashMap<Name, usize>,
     ) -> Self {
-        let mesh = memory::mesh(parties, Duration::from_secs(1)).swap_remove(party);
+        let mesh = in_process::mesh(parties, Duration::from_secs(1)).swap_remove(party);
         Self {
             channel: mesh.channel(0),
             _mesh: mesh,

@@ -131,29 +131,29 @@ impl Agreement for PrivateComparison {
         }
     }
 
-    fn ride(&mut self, to: usize) -> Vec<u8> {
+    fn piggyback(&mut self, to: usize) -> Vec<u8> {
         let party = self.party;
         let Some(pair) = self.pairs.get_mut(to) else {
             return Vec::new();
         };
-        let mut rider = Vec::new();
+        let mut piggyback = Vec::new();
         let binding = pair.binding(party, to);
         if let Some(comparing) = &mut pair.under_way {
             if !comparing.element_sent {
-                rider.extend(comparing.side(binding, &mut self.secrets).element());
+                piggyback.extend(comparing.side(binding, &mut self.secrets).element());
                 comparing.element_sent = true;
             }
             if let Some(tags) = comparing.tags.as_ref().filter(|_| !comparing.tag_sent) {
-                rider.extend(tags.mine);
+                piggyback.extend(tags.mine);
                 comparing.tag_sent = true;
             }
         }
         pair.settle();
-        rider
+        piggyback
     }
 
-    fn arrived(&mut self, from: usize, rider: &[u8]) -> bool {
-        self.take(from, rider).is_some()
+    fn arrived(&mut self, from: usize, piggyback: &[u8]) -> bool {
+        self.take(from, piggyback).is_some()
     }
 
     fn disagreement(&self) -> Option<Disagreement> {
@@ -201,8 +201,8 @@ impl Agreement for PrivateComparison {
 
 impl PrivateComparison {
     /// What came, where it belongs to the exchange under way.
-    fn take(&mut self, from: usize, rider: &[u8]) -> Option<()> {
-        let (element, tag) = split(rider)?;
+    fn take(&mut self, from: usize, piggyback: &[u8]) -> Option<()> {
+        let (element, tag) = split(piggyback)?;
         let pair = self.pairs.get_mut(from)?;
         let binding = pair.binding(self.party, from);
         let comparing = pair.under_way.as_mut()?;
@@ -289,16 +289,19 @@ impl Comparing {
     }
 }
 
-type Riding = (Option<[u8; ELEMENT]>, Option<[u8; TAG]>);
+type Piggybacked = (Option<[u8; ELEMENT]>, Option<[u8; TAG]>);
 
-/// Element and tag of a rider.
-fn split(rider: &[u8]) -> Option<Riding> {
+/// Element and tag of a piggyback.
+fn split(piggyback: &[u8]) -> Option<Piggybacked> {
     const BOTH: usize = ELEMENT + TAG;
     let element = |bytes: &[u8]| bytes.try_into().ok();
-    match rider.len() {
-        ELEMENT => Some((element(rider), None)),
-        TAG => Some((None, rider.try_into().ok())),
-        BOTH => Some((element(&rider[..ELEMENT]), rider[ELEMENT..].try_into().ok())),
+    match piggyback.len() {
+        ELEMENT => Some((element(piggyback), None)),
+        TAG => Some((None, piggyback.try_into().ok())),
+        BOTH => Some((
+            element(&piggyback[..ELEMENT]),
+            piggyback[ELEMENT..].try_into().ok(),
+        )),
         _ => None,
     }
 }

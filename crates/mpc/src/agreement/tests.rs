@@ -1,4 +1,4 @@
-//! Two sides of a comparison, step by step, without links; attackers that know all traffic; hostile riders.
+//! Two sides of a comparison, step by step, without links; attackers that know all traffic; hostile piggybacks.
 
 use super::exchange::{Binding, Side, TAG};
 use super::*;
@@ -12,11 +12,11 @@ fn pair() -> [PrivateComparison; 2] {
 
 /// Sends what rides from one to the other.
 fn carry(from: &mut PrivateComparison, to: &mut PrivateComparison) -> Outcome {
-    let rider = from.ride(to.party);
-    if rider.is_empty() {
+    let piggyback = from.piggyback(to.party);
+    if piggyback.is_empty() {
         return Ok(());
     }
-    arrive(to, from.party, &rider)
+    arrive(to, from.party, &piggyback)
 }
 
 /// Why a side does not go on.
@@ -25,14 +25,14 @@ enum Refusal {
     /// Of values that differ, at the earliest in this step.
     Values(String),
     /// Of what belongs to no comparison.
-    Rider,
+    Piggyback,
 }
 
 type Outcome = std::result::Result<(), Refusal>;
 
-fn arrive(at: &mut PrivateComparison, from: usize, rider: &[u8]) -> Outcome {
-    if !at.arrived(from, rider) {
-        return Err(Refusal::Rider);
+fn arrive(at: &mut PrivateComparison, from: usize, piggyback: &[u8]) -> Outcome {
+    if !at.arrived(from, piggyback) {
+        return Err(Refusal::Piggyback);
     }
     match at.disagreement() {
         None => Ok(()),
@@ -81,7 +81,7 @@ fn nothing_rides_before_something_public_was_noted_nor_after_it_was_compared() {
     let mut pair = pair();
     for number in 1..5 {
         pair.iter_mut().for_each(|side| side.begin(number, false));
-        assert!(pair[0].ride(1).is_empty() && pair[1].ride(0).is_empty());
+        assert!(pair[0].piggyback(1).is_empty() && pair[1].piggyback(0).is_empty());
     }
     assert_eq!(open(&mut pair, 5), Ok(0));
     note(&mut pair, "mul", b"2.5");
@@ -170,7 +170,7 @@ fn a_difference_is_named_by_the_first_step_that_was_not_agreed_on() {
     assert_eq!(open(&mut pair, 3), named("second"));
 }
 
-/// What three sides know that noted these values, once all riders of an opening have come.
+/// What three sides know that noted these values, once all piggybacks of an opening have come.
 fn known(values: [&[u8]; 3]) -> [Option<Disagreement>; 3] {
     let mut sides = [0, 1, 2].map(|party| PrivateComparison::new(party, 3).unwrap());
     for (side, value) in sides.iter_mut().zip(values) {
@@ -180,12 +180,12 @@ fn known(values: [&[u8]; 3]) -> [Option<Disagreement>; 3] {
     for turn in 0..2 {
         // All are sent before any is received, as the channel does it.
         let links = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)];
-        let riders = links.map(|(from, to)| {
+        let piggybacks = links.map(|(from, to)| {
             assert!(sides[from].owes(to, turn) && sides[to].awaits(from, turn));
-            sides[from].ride(to)
+            sides[from].piggyback(to)
         });
-        for ((from, to), rider) in links.into_iter().zip(riders) {
-            assert!(sides[to].arrived(from, &rider));
+        for ((from, to), piggyback) in links.into_iter().zip(piggybacks) {
+            assert!(sides[to].arrived(from, &piggyback));
         }
     }
     sides.map(|side| side.disagreement())
@@ -225,8 +225,8 @@ fn a_difference_that_one_end_knows_changes_nothing_of_what_rides() {
     for turn in 0..2 {
         let [a, b] = &mut pair;
         assert!(a.owes(1, turn) && b.owes(0, turn));
-        let riders = [a.ride(1), b.ride(0)];
-        assert!(b.arrived(0, &riders[0]) && a.arrived(1, &riders[1]));
+        let piggybacks = [a.piggyback(1), b.piggyback(0)];
+        assert!(b.arrived(0, &piggybacks[0]) && a.arrived(1, &piggybacks[1]));
     }
     for side in &mut pair {
         let peer = 1 - side.party;
@@ -372,8 +372,8 @@ fn what_belongs_to_no_comparison_is_refused() {
     let element = RistrettoPoint::mul_base(&Scalar::from(7_u64))
         .compress()
         .to_bytes();
-    let refused = |pair: &mut [PrivateComparison; 2], rider: &[u8]| {
-        assert!(!pair[0].arrived(1, rider));
+    let refused = |pair: &mut [PrivateComparison; 2], piggyback: &[u8]| {
+        assert!(!pair[0].arrived(1, piggyback));
     };
     // None is under way.
     refused(&mut pair(), &element);
@@ -412,16 +412,16 @@ proptest! {
         let mut outcome = Ok(());
         // Element; element and tag; tag.
         for (turn, from) in [0, 1, 0].into_iter().enumerate() {
-            let mut rider = pair[from].ride(1 - from);
+            let mut piggyback = pair[from].piggyback(1 - from);
             if turn == which {
-                let place = at.index(rider.len());
+                let place = at.index(piggyback.len());
                 if cut {
-                    rider.truncate(place.max(1));
+                    piggyback.truncate(place.max(1));
                 } else {
-                    rider[place] ^= change;
+                    piggyback[place] ^= change;
                 }
             }
-            outcome = outcome.and_then(|()| arrive(&mut pair[1 - from], from, &rider));
+            outcome = outcome.and_then(|()| arrive(&mut pair[1 - from], from, &piggyback));
         }
         let whole = cut && outcome.is_ok();
         prop_assert!(whole || outcome.is_err());
@@ -430,13 +430,13 @@ proptest! {
     }
 
     #[test]
-    fn random_riders_never_panic(riders in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..65), 1..8)) {
+    fn random_piggybacks_never_panic(piggybacks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..65), 1..8)) {
         let mut pair = pair();
         note(&mut pair, "mul", b"1");
         pair.iter_mut().for_each(|side| side.begin(1, false));
-        for rider in riders {
-            let _ = pair[0].ride(1);
-            let _ = pair[0].arrived(1, &rider);
+        for piggyback in piggybacks {
+            let _ = pair[0].piggyback(1);
+            let _ = pair[0].arrived(1, &piggyback);
         }
         prop_assert_eq!(pair[0].pairs[1].agreed, 0);
     }

@@ -28,7 +28,7 @@ use crate::{Error, Name, Result, residues};
 use kernels::pack::{pack_low, packed_words, unpack_low};
 use kernels::planes::words_of;
 use kernels::stream::{Key, Stream, random_key};
-use net::{Channel, Mesh, Reading, Turned};
+use net::{Channel, Mesh, Reading, Suspended};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub(crate) struct Dealt {
     dealer: usize,
     stream: Stream,
     /// Steps of the jobs that the dealer has been asked for, and whether party 0's message has left.
-    announced: VecDeque<Result<Turned>>,
+    announced: VecDeque<Result<Suspended>>,
 }
 
 impl Dealt {
@@ -84,7 +84,7 @@ impl Source for Dealt {
             _ => Ok(()),
         };
         self.announced
-            .push_back(sent.map(|()| self.channel.leave()));
+            .push_back(sent.map(|()| self.channel.suspend()));
     }
 
     fn make(&mut self, job: &Job) -> Result<Vec<Vec<u64>>> {
@@ -95,8 +95,8 @@ impl Source for Dealt {
         let (free, derived) = job.columns();
         let mut columns = expand(&mut self.stream, &free);
         let (me, parties) = (self.channel.party(), self.channel.parties());
-        let last = self.channel.leave();
-        self.channel.go_on(step);
+        let last = self.channel.suspend();
+        self.channel.resume(step);
         let corrected = job.corrected(me, parties);
         let words = derived
             .iter()
@@ -112,7 +112,7 @@ impl Source for Dealt {
                 rest = after;
             }
         }
-        self.channel.go_on(last);
+        self.channel.resume(last);
         columns.append(&mut derived_columns);
         Ok(columns)
     }

@@ -41,8 +41,8 @@ fn made(name: &str, parties: usize, jobs: &[Job]) -> Vec<Vec<Vec<Vec<u64>>>> {
     };
     let timeout = Duration::from_secs(120);
     let mut meshes = match name {
-        "dealer" => net::memory::mesh_with_dealer(parties, timeout),
-        _ => net::memory::mesh(parties, timeout),
+        "dealer" => net::in_process::mesh_with_dealer(parties, timeout),
+        _ => net::in_process::mesh(parties, timeout),
     };
     let (dealers, settings) = (meshes.split_off(parties), &settings);
     thread::scope(|scope| {
@@ -180,7 +180,7 @@ fn transfers_make_nothing_for_guards() {
         source: Some("ot".to_owned()),
         ..Settings::default()
     };
-    let meshes = net::memory::mesh(2, Duration::from_secs(120));
+    let meshes = net::in_process::mesh(2, Duration::from_secs(120));
     thread::scope(|scope| {
         for mesh in meshes {
             let settings = &settings;

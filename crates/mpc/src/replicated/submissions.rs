@@ -8,7 +8,7 @@
 //! | x1 | rest | 0 and 1 | 1 from the client, 0 from 1 |
 //! | x2 | PRG(b) | 1 and 2 | as a seed from the client |
 //!
-//! The client also gives every party a commitment to each of the three (crates/net, `door::statement`), signed.
+//! The client also gives every party a commitment to each of the three (crates/net, `intake::statement`), signed.
 //! Party 0 holds what party 1 passes on against the commitment. For a sum alone party 1 passes on the sum of
 //! the rests, which has no commitment; it adds rests up as they come, and the others expand and add seeds block
 //! by block, so that no party's memory grows with the clients.
@@ -18,7 +18,7 @@
 //!
 //! **Tickets.** Party 1 has added a vector up when the lists of clients are compared, and cannot take it out again.
 //! So it takes none but those of which both others say, by a hash under a key that they share with party 1, that
-//! they have their part of the same signed statement (crates/net, `door::ticket`). The keys are 256 bits of the
+//! they have their part of the same signed statement (crates/net, `intake::ticket`). The keys are 256 bits of the
 //! streams of k01 and k12, new in each round, and used for nothing else.
 //!
 //! **Adversary:** as in [`super`]; clients may deviate. Any three pieces are a sharing of some x, and servers
@@ -44,7 +44,7 @@ use crate::submission::{Component, Federated, Secret, Summed, Vector};
 use crate::width::Width;
 use crate::{Parts, PartsMut, Result};
 use kernels::stream::{Key, Reserved, Stream, random_key};
-use net::door::statement::{Piece, SALT, Salt};
+use net::intake::statement::{Piece, SALT, Salt};
 
 /// What the stream of a seed is for, by component.
 const LABELS: [&str; 3] = [

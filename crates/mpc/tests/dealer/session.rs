@@ -48,7 +48,7 @@ pub fn run(meshes: Vec<Mesh>, members: Vec<Member>) -> Vec<Result<()>> {
 /// Members over links in memory.
 pub fn in_memory(timeout: Duration, members: Vec<Member>) -> Vec<Result<()>> {
     let parties = members.len() - 1;
-    run(net::memory::mesh_with_dealer(parties, timeout), members)
+    run(net::in_process::mesh_with_dealer(parties, timeout), members)
 }
 
 /// A party that computes and closes in order.

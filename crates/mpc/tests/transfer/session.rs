@@ -49,7 +49,7 @@ impl Session {
 
     /// The errors of parties 0 and 1.
     pub fn beside(&self, then: Then, odd: impl FnOnce(&Mesh) + Send) -> Vec<Error> {
-        let mut meshes = net::memory::mesh(3, self.timeout);
+        let mut meshes = net::in_process::mesh(3, self.timeout);
         let other = meshes.remove(ODD);
         std::thread::scope(|scope| {
             let parties: Vec<_> = meshes

@@ -76,7 +76,7 @@ fn who_computes_for_a_while_is_waited_for() {
     let timeout = Duration::from_secs(4);
     let session = session(timeout);
     std::thread::scope(|scope| {
-        for mesh in net::memory::mesh(3, timeout) {
+        for mesh in net::in_process::mesh(3, timeout) {
             scope.spawn(move || {
                 let mut protocol = session.open(&mesh).unwrap();
                 for step in 0..3 {

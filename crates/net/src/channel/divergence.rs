@@ -3,7 +3,7 @@
 //! A party that gets a message of another step knows that its program and the sender's differ, and not whose
 //! is wrong. It tells all what its running hash is at its step; a party that waits, and passed that step,
 //! answers with its own. Whom nobody agrees with is the odd one; but where steps follow from what parties told each
-//! other, a third that told two things may be the cause, and nobody is called so ([`Channel::set_hearsay`]).
+//! other, a third that told two things may be the cause, and nobody is called so ([`Channel::set_relayed`]).
 //!
 //! A difference need not show in any message: who takes another party for the recipient waits for what nobody sends. So
 //! a party that has waited for a second, and again after each quarter of the timeout, tells all others on each of its
@@ -177,7 +177,7 @@ impl Channel {
                 theirs: Place::Ended(last_of(&end)),
                 uncompared,
                 odd: all_ended.then_some(me),
-                hearsay: self.hearsay,
+                relayed: self.relayed,
             }),
         }))
     }
@@ -198,7 +198,7 @@ impl Channel {
         Err(self.shared.fail(Error::Differ {
             party: found.party,
             step: found.step,
-            odd: found.odd.filter(|_| !self.hearsay),
+            odd: found.odd.filter(|_| !self.relayed),
         }))
     }
 
@@ -220,7 +220,7 @@ impl Channel {
                 theirs,
                 uncompared,
                 odd: self.odd_one(from, frame),
-                hearsay: self.hearsay,
+                relayed: self.relayed,
             }),
         };
         self.shared.fail(error)
@@ -232,7 +232,7 @@ impl Channel {
         let parties = 0..self.parties();
         // The dealer follows the others, and of another channel this one knows too little.
         if frame.channel != self.id
-            || self.hearsay
+            || self.relayed
             || !parties.contains(&from)
             || !parties.contains(&self.party())
         {
@@ -243,7 +243,7 @@ impl Channel {
             .collect();
         // At the earlier of both, which more of the others have come to.
         let earlier = self.sequence.min(frame.sequence);
-        let ours = self.history.at(earlier);
+        let ours = self.step_log.at(earlier);
         let ours = ours.map_or(self.begun.value(), |ours| ours.parameters);
         let ours = self.standing(earlier, ours);
         let theirs = self.standing(frame.sequence, frame.parameters);

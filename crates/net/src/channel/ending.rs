@@ -13,10 +13,9 @@
 //! that has not ended began another step, or one more: that is answered while it computes.
 
 use super::{Channel, LONG};
-use crate::error::Result;
+use crate::error::{PeerFault, Result};
 use crate::frame::{Frame, Kind};
 use crate::inbox::{Arrival, End};
-use crate::mesh::FINISHED;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -57,7 +56,7 @@ impl Channel {
     /// Asks whether the last step was another at a peer, or its program has one more.
     fn ask(&self) {
         for sequence in [self.sequence - 1, self.sequence] {
-            if let Some(step) = self.history.at(sequence) {
+            if let Some(step) = self.step_log.at(sequence) {
                 self.shared.tell_place(self.id, &step, None);
             }
         }
@@ -71,7 +70,7 @@ impl Channel {
             sequence: self.sequence,
             parameters: self.begun.value(),
             name: Arc::clone(&self.step),
-            rider: Vec::new(),
+            piggyback: Vec::new(),
             payload: Vec::new(),
         }
     }
@@ -87,11 +86,11 @@ impl Channel {
                     return Ok(());
                 }
                 Arrival::Ended(End::Finished) => {
-                    let error = self.shared.blame(peer, &self.step, FINISHED);
+                    let error = self.shared.blame(peer, &self.step, PeerFault::Finished);
                     return Err(self.shared.fail(error));
                 }
-                Arrival::Ended(End::Died(reason)) => {
-                    return Err(self.shared.died(peer, &self.step, reason));
+                Arrival::Ended(End::Died(fault)) => {
+                    return Err(self.shared.died(peer, &self.step, fault));
                 }
                 Arrival::Nothing => self.shared.answer(),
             }

@@ -73,7 +73,7 @@ impl Progress {
     }
 }
 
-/// Bytes that come in some time at the slowest pace.
+/// Bytes that come in some time at the slowest rate.
 fn at_slowest(time: Duration) -> u64 {
     time.mul_f64(SLOWEST as f64).as_secs()
 }

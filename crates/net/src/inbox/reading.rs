@@ -2,6 +2,7 @@
 //! nobody waits, a thread of the link's own, so that a peer can send whatever this party computes.
 
 use super::{End, Inbox, State};
+use crate::error::PeerFault;
 use crate::frame::Frame;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Longest time in one read or one wait, before a thread looks whether anything has changed for it.
 pub(crate) const PAUSE: Duration = Duration::from_millis(50);
 
-/// Bytes a second: a message that comes at this pace, or faster, is waited for however large it is. A sixteenth of a
+/// Bytes a second: a message that comes at this rate, or faster, is waited for however large it is. A sixteenth of a
 /// slow uplink of a megabit, which several parties may share.
 pub(crate) const SLOWEST: u64 = 8 << 10;
 
@@ -24,7 +25,7 @@ const LONG: usize = 1 << 12;
 pub(crate) trait Source: Send {
     /// The next frame; none where it did not come, or not all of it, within [`PAUSE`] or twice that. The error
     /// says how the stream ended.
-    fn read(&mut self) -> Result<Option<Frame>, String>;
+    fn read(&mut self) -> Result<Option<Frame>, PeerFault>;
 
     /// Words of the frame of which some has come and not all.
     fn words_under_way(&self) -> usize;
@@ -185,8 +186,8 @@ impl Inbox {
         match read {
             Ok(Some(frame)) => state.accept(from, frame, self),
             Ok(None) => {}
-            Err(reason) => {
-                state.peers[from].end.get_or_insert(End::Died(reason));
+            Err(fault) => {
+                state.peers[from].end.get_or_insert(End::Died(fault));
                 state.peers[from].reading.ended = true;
             }
         }

@@ -16,14 +16,14 @@ impl Source for Fed {
         0
     }
 
-    fn read(&mut self) -> std::result::Result<Option<Frame>, String> {
+    fn read(&mut self) -> std::result::Result<Option<Frame>, PeerFault> {
         match self.frames.recv_timeout(PAUSE) {
             Ok(frame) => {
                 self.readers.send(thread::current().id()).unwrap();
                 Ok(Some(frame))
             }
             Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => Err("it is gone".to_owned()),
+            Err(RecvTimeoutError::Disconnected) => Err("it is gone".into()),
         }
     }
 
@@ -44,17 +44,14 @@ fn frame(kind: Kind, channel: u16, words: usize) -> Frame {
         sequence: 0,
         parameters: 0,
         name: "test".into(),
-        rider: Vec::new(),
+        piggyback: Vec::new(),
         payload: vec![7; words],
     }
 }
 
 /// Runs a test with the inbox of party 0, which party 1 feeds.
 fn with_feed(room: usize, test: impl FnOnce(&Inbox, Sender<Frame>, &Receiver<ThreadId>)) {
-    let roster = Roster {
-        members: 2,
-        dealer: false,
-    };
+    let roster = Roster::new(2, false.into());
     let inbox = Arc::new(Inbox::new(roster, room));
     let (feed, frames) = channel();
     let (readers, read_by) = channel();
@@ -177,7 +174,7 @@ fn an_end_and_an_abort_reach_who_waits_and_who_does_not() {
                 Arrival::Message(_) => panic!("nothing was sent"),
             }
         };
-        assert_eq!(gone, End::Died("it is gone".to_owned()));
+        assert_eq!(gone, End::Died("it is gone".into()));
     });
     with_feed(1 << 20, |inbox, feed, _| {
         feed.send(frame(Kind::Abort, 0, 2)).unwrap();

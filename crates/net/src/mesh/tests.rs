@@ -2,19 +2,19 @@
 
 use super::*;
 use crate::Channel;
-use crate::memory::Memory;
+use crate::in_process::InProcess;
 use crate::parameters::Parameters;
 
 /// A link whose other end has gone.
 struct Broken;
 
 impl Link for Broken {
-    fn send(&self, _: Frame) -> std::result::Result<(), String> {
+    fn send(&self, _: Frame) -> std::result::Result<(), PeerFault> {
         Ok(())
     }
 
-    fn flush(&self, _: Duration, _: bool) -> std::result::Result<(), String> {
-        Err("its connection broke".to_owned())
+    fn flush(&self, _: Duration, _: bool) -> std::result::Result<(), PeerFault> {
+        Err("its connection broke".into())
     }
 
     fn cut(&self) {}
@@ -26,10 +26,7 @@ fn mesh() -> (Mesh, Arc<Inbox>) {
 }
 
 fn mesh_of(link: Box<dyn Link>) -> (Mesh, Arc<Inbox>) {
-    let roster = Roster {
-        members: 2,
-        dealer: false,
-    };
+    let roster = Roster::new(2, false.into());
     let inbox = Arc::new(Inbox::new(roster, 1 << 20));
     let links: Vec<Option<Box<dyn Link>>> = vec![None, Some(link)];
     let mesh = Mesh::new(0, Duration::from_millis(300), Arc::clone(&inbox), links);
@@ -72,7 +69,7 @@ fn whoever_looks_up_knows_of_a_peer_that_has_died() {
     assert_eq!(channel.look(), Ok(()), "it has finished in order");
     let (mesh, inbox) = self::mesh();
     let mut channel = mesh.channel(0);
-    inbox.ended(1, "it died".to_owned());
+    inbox.ended(1, "it died".into());
     let error = channel.look().unwrap_err().to_string();
     assert!(
         error.contains("party 1 failed in step") && error.contains("it died"),
@@ -89,7 +86,7 @@ fn whoever_looks_up_knows_of_a_peer_that_has_died() {
 struct Slow;
 
 impl Link for Slow {
-    fn send(&self, _: Frame) -> std::result::Result<(), String> {
+    fn send(&self, _: Frame) -> std::result::Result<(), PeerFault> {
         Ok(())
     }
 
@@ -98,10 +95,7 @@ impl Link for Slow {
 
 /// Three parties between threads, but that what party 1 sends to party 2 is slow.
 fn three(timeout: Duration) -> [Mesh; 3] {
-    let roster = Roster {
-        members: 3,
-        dealer: false,
-    };
+    let roster = Roster::new(3, false.into());
     let inboxes: Vec<_> = (0..3)
         .map(|_| Arc::new(Inbox::new(roster, usize::MAX)))
         .collect();
@@ -110,7 +104,7 @@ fn three(timeout: Duration) -> [Mesh; 3] {
         match (from, to) {
             (1, 2) => Some(Box::new(Slow)),
             _ if from == to => None,
-            _ => Some(Box::new(Memory {
+            _ => Some(Box::new(InProcess {
                 from,
                 to: to_inbox(),
             })),
@@ -183,7 +177,7 @@ fn who_cannot_send_to_a_party_that_died_waits_for_word_of_the_cause() {
     let (mesh, inbox) = mesh_of(Box::new(Gone));
     let mut channel = mesh.channel(0);
     channel.begin("reveal");
-    inbox.ended(1, "it ended without a goodbye".to_owned());
+    inbox.ended(1, PeerFault::NoGoodbye);
     let error = std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(50));
@@ -198,8 +192,8 @@ fn who_cannot_send_to_a_party_that_died_waits_for_word_of_the_cause() {
 struct Gone;
 
 impl Link for Gone {
-    fn send(&self, _: Frame) -> std::result::Result<(), String> {
-        Err("its connection broke".to_owned())
+    fn send(&self, _: Frame) -> std::result::Result<(), PeerFault> {
+        Err("its connection broke".into())
     }
 
     fn cut(&self) {}

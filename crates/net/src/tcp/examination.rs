@@ -5,9 +5,9 @@ use super::conversations::{Conversations, RETRY};
 use super::hello::{Hello, Purpose, now};
 use super::tls::{self, Tls};
 use super::{Identity, Listener};
-use crate::error::{Fault, Result, cause};
+use crate::error::{Result, SetupFault, cause};
 use crate::interruption::is_interrupted;
-use crate::roster::Roster;
+use crate::roster::{Members, Roster};
 use std::io;
 use std::net::TcpStream;
 use std::sync::{Mutex, PoisonError};
@@ -22,7 +22,7 @@ pub enum Found {
     /// Its machine does not answer, and why.
     Nothing(String),
     /// Something that cannot be linked with, and why.
-    Wrong(Fault),
+    Wrong(SetupFault),
     /// The member.
     Member {
         /// What it was started with.
@@ -52,7 +52,7 @@ pub fn look(
     listener: Option<&Listener>,
     member: usize,
     addresses: &[String],
-    dealer: bool,
+    kind: impl Into<Members>,
     identity: &Identity,
     parameters: &str,
     most: Duration,
@@ -61,7 +61,7 @@ pub fn look(
     let look = Look {
         mine: Hello::new(Purpose::Examination, member, member, parameters),
         addresses,
-        tls: Tls::new(member, Roster { members, dealer }, identity)?,
+        tls: Tls::new(member, Roster::new(members, kind.into()), identity)?,
         talks: Conversations::new(most),
         found: Mutex::new(vec![Found::Nobody; members]),
         called: Mutex::new((0..members).map(|other| other == member).collect()),
@@ -123,7 +123,11 @@ impl Look<'_> {
         }
     }
 
-    fn meet(&self, peer: usize, stream: TcpStream) -> std::result::Result<Found, Option<Fault>> {
+    fn meet(
+        &self,
+        peer: usize,
+        stream: TcpStream,
+    ) -> std::result::Result<Found, Option<SetupFault>> {
         let mut stream = self.tls.call(peer, stream)?;
         self.mine.write(&mut stream).map_err(|_| None)?;
         let theirs = Hello::read(&mut stream).map_err(|error| tls::refusal(&error))?;

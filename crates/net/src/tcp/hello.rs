@@ -12,7 +12,7 @@
 //! | 24..26 | bytes of text, at most 1024, little endian |
 //! | 26.. | text in UTF-8, without control characters |
 
-use crate::error::Fault;
+use crate::error::SetupFault;
 use std::io::{self, Read, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -87,18 +87,15 @@ impl Hello {
     }
 
     pub(super) fn read(from: &mut impl Read) -> io::Result<Self> {
-        let wrong = |fault: Fault| io::Error::new(io::ErrorKind::InvalidData, fault);
-        let malformed = || wrong("it sent what is no greeting of tacit".into());
+        let wrong = |fault: SetupFault| io::Error::new(io::ErrorKind::InvalidData, fault);
+        let malformed = || wrong(SetupFault::NoGreeting);
         let mut magic = [0; 4];
         from.read_exact(&mut magic)?;
         if magic[..3] != MAGIC {
             return Err(malformed());
         }
         if magic[3] != VERSION {
-            return Err(wrong(Fault::new(
-                "it runs another release of tacit",
-                "install the same release in every party",
-            )));
+            return Err(wrong(SetupFault::OtherRelease));
         }
         let mut head = [0; HEAD - 4];
         from.read_exact(&mut head)?;

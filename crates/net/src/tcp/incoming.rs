@@ -2,10 +2,10 @@
 
 use super::outgoing::AT_ONCE;
 use super::tls;
-use crate::error::cause;
+use crate::buffer_pool::BufferPool;
+use crate::error::{FrameError, PeerFault, cause};
 use crate::frame::{Decoder, Frame};
 use crate::inbox::{PAUSE, Source};
-use crate::spare::Spare;
 use rustls::{ServerConnection, StreamOwned};
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -93,7 +93,7 @@ impl Write for Timed {
 }
 
 impl Incoming {
-    pub(super) fn new(stream: tls::Incoming, spare: Arc<Spare>) -> io::Result<Self> {
+    pub(super) fn new(stream: tls::Incoming, pool: Arc<BufferPool>) -> io::Result<Self> {
         let tls::Incoming { conn, sock } = stream;
         sock.set_read_timeout(Some(PAUSE))?;
         let socket = Timed {
@@ -105,7 +105,7 @@ impl Incoming {
         };
         Ok(Self {
             stream: BufReader::with_capacity(SMALL, StreamOwned::new(conn, socket)),
-            decoder: Decoder::new(spare),
+            decoder: Decoder::new(pool),
         })
     }
 }
@@ -123,18 +123,22 @@ impl Source for Incoming {
         self.decoder.under_way()
     }
 
-    fn read(&mut self) -> Result<Option<Frame>, String> {
+    fn read(&mut self) -> Result<Option<Frame>, PeerFault> {
         self.stream.get_mut().sock.until = Instant::now() + PAUSE;
         match self.decoder.read(&mut self.stream) {
             Ok(frame) => Ok(Some(frame)),
             Err(error) => match error.kind() {
                 ErrorKind::WouldBlock | ErrorKind::TimedOut => Ok(None),
-                ErrorKind::InvalidData => Err(format!("it sent what cannot be: {error}")),
-                _ => Err(format!(
-                    "its connection ended without a goodbye ({}): it died, was killed or was cut off; look at its \
-                     own output",
-                    cause(&error)
-                )),
+                ErrorKind::InvalidData => {
+                    let frame = error.get_ref().and_then(|error| error.downcast_ref());
+                    Err(match frame {
+                        Some(error) => PeerFault::NoFrame(FrameError::clone(error)),
+                        None => PeerFault::Undecipherable(error.to_string()),
+                    })
+                }
+                _ => Err(PeerFault::Ended {
+                    cause: cause(&error),
+                }),
             },
         }
     }

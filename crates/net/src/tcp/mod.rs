@@ -9,10 +9,10 @@ mod conversations;
 mod examination;
 mod hello;
 mod incoming;
-mod meeting;
 mod outgoing;
 pub(crate) mod pinned;
 mod refusal;
+mod rendezvous;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tls;
@@ -24,13 +24,13 @@ use crate::error::{Error, Fault, Result, cause, no_thread};
 use crate::inbox::Inbox;
 use crate::kinds;
 use crate::mesh::{Link, Mesh};
-use crate::roster::Roster;
+use crate::roster::{Members, Roster};
 pub use examination::{Found, look};
 use incoming::Incoming;
-use meeting::{Setup, meet};
 use outgoing::Outgoing;
 use refusal::part;
 pub use refusal::refuse;
+use rendezvous::{Setup, meet};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Identity {
     /// `Setup` for a certificate or a key that cannot be used.
     pub fn check(&self, member: usize, dealer: bool) -> Result<()> {
         let members = self.certificates.len();
-        Tls::new(member, Roster { members, dealer }, self).map(drop)
+        Tls::new(member, Roster::new(members, dealer.into()), self).map(drop)
     }
 }
 
@@ -111,7 +111,7 @@ impl Listener {
 
 /// Links this party with all others; every party calls it, in any order, within the timeout.
 ///
-/// With `dealer` the last address and certificate are the dealer's. `parameters` is a line of text in
+/// `kind` says whether the last address and certificate are a dealer's: `true` or `false`, or [`Members`]. `parameters` is a line of text in
 /// which all must agree, such as protocol and version.
 ///
 /// # Errors
@@ -120,17 +120,14 @@ pub fn connect(
     listener: Listener,
     party: usize,
     addresses: &[String],
-    dealer: bool,
+    kind: impl Into<Members>,
     identity: Identity,
     timeout: Duration,
     parameters: &str,
 ) -> Result<Mesh> {
-    let roster = Roster {
-        members: addresses.len(),
-        dealer,
-    };
+    let roster = Roster::new(addresses.len(), kind.into());
     let members = roster.members;
-    if !(2 + usize::from(dealer)..=MOST_PARTIES).contains(&members)
+    if !(2 + usize::from(roster.dealer)..=MOST_PARTIES).contains(&members)
         || party >= members
         || identity.certificates.len() != members
     {
@@ -169,7 +166,7 @@ fn start(
             continue;
         };
         let reading = incoming.sock.try_clone().map_err(failed)?;
-        let incoming = Incoming::new(incoming, Arc::clone(&inbox.spare)).map_err(failed)?;
+        let incoming = Incoming::new(incoming, Arc::clone(&inbox.pool)).map_err(failed)?;
         inbox.attach(peer, Box::new(incoming));
         let into = Arc::clone(&inbox);
         thread::Builder::new()
@@ -183,7 +180,7 @@ fn start(
                 outgoing,
                 reading,
                 timeout,
-                Arc::clone(&inbox.spare),
+                Arc::clone(&inbox.pool),
             )
             .map_err(failed)?,
         )));

@@ -9,11 +9,11 @@
 //! from one that was stopped or cut off.
 
 use super::tls;
-use crate::error::cause;
+use crate::buffer_pool::BufferPool;
+use crate::error::{PeerFault, cause};
 use crate::frame::{Frame, Kind};
 use crate::inbox::SLOWEST;
 use crate::mesh::{Link, control};
-use crate::spare::Spare;
 use std::collections::VecDeque;
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
@@ -51,7 +51,7 @@ struct Shared {
     taken: AtomicU64,
     /// After what time without a message a sign of life is sent.
     beat: Duration,
-    spare: Arc<Spare>,
+    pool: Arc<BufferPool>,
 }
 
 #[derive(Default)]
@@ -65,7 +65,7 @@ struct Queue {
     /// Threads that wait for anything here but what is queued.
     waiting: usize,
     stopped: bool,
-    failed: Option<String>,
+    failed: Option<PeerFault>,
 }
 
 impl Outgoing {
@@ -76,7 +76,7 @@ impl Outgoing {
         mut stream: tls::Outgoing,
         reading: TcpStream,
         timeout: Duration,
-        spare: Arc<Spare>,
+        pool: Arc<BufferPool>,
     ) -> std::io::Result<Self> {
         stream.sock.set_write_timeout(Some(timeout))?;
         // Nothing ever comes this way, but TLS looks for alerts where it cannot write.
@@ -89,7 +89,7 @@ impl Outgoing {
             stream: Mutex::new(stream),
             taken: AtomicU64::new(0),
             beat: BEAT.min(timeout / 4),
-            spare,
+            pool,
         });
         let writer = Arc::clone(&shared);
         thread::Builder::new()
@@ -126,7 +126,7 @@ impl Shared {
                 queue.busy = true;
                 drop(queue);
                 let result = self.write(&frame);
-                self.spare.give(frame.payload);
+                self.pool.give(frame.payload);
                 queue = self.written(result);
                 continue;
             }
@@ -165,10 +165,9 @@ impl Shared {
         queue.busy = false;
         queue.written = Some(Instant::now());
         if let Err(error) = result {
-            queue.failed = Some(format!(
-                "its connection broke ({}): it died, was killed or was cut off; look at its own output",
-                cause(&error)
-            ));
+            queue.failed = Some(PeerFault::Broke {
+                cause: cause(&error),
+            });
         }
         if queue.waiting > 0 || !queue.frames.is_empty() || queue.stopped {
             self.changed.notify_all();
@@ -208,10 +207,7 @@ impl Outgoing {
                 continue;
             }
             if left.is_zero() {
-                queue.failed = Some(format!(
-                    "it takes too little from its connection for {} s: it stalls, its machine or link is down",
-                    most.as_secs_f64()
-                ));
+                queue.failed = Some(PeerFault::TakesTooLittle { lasted: most });
                 break;
             }
             queue.waiting += 1;
@@ -228,10 +224,10 @@ impl Outgoing {
 }
 
 impl Link for Outgoing {
-    fn send(&self, frame: Frame) -> Result<(), String> {
+    fn send(&self, frame: Frame) -> Result<(), PeerFault> {
         let mut queue = self.wait(self.timeout, true, |queue| queue.bytes <= ROOM);
-        if let Some(reason) = &queue.failed {
-            return Err(reason.clone());
+        if let Some(fault) = &queue.failed {
+            return Err(fault.clone());
         }
         if queue.busy || !queue.frames.is_empty() || frame.wire_bytes() > SMALL {
             queue.queue(frame);
@@ -255,7 +251,7 @@ impl Link for Outgoing {
         self.shared.changed.notify_all();
     }
 
-    fn flush(&self, most: Duration, may_last: bool) -> Result<(), String> {
+    fn flush(&self, most: Duration, may_last: bool) -> Result<(), PeerFault> {
         let queue = self.wait(most, may_last, |queue| {
             !queue.busy && queue.frames.is_empty()
         });

@@ -1,7 +1,7 @@
 //! Which certificates are accepted: the pinned one of a party, in its period of validity.
 
-use crate::error::Fault;
-use crate::kinds::{self, KINDS};
+use crate::error::{CertificateFault, Name, SetupFault};
+use crate::kinds;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Pinned {
     certificates: Vec<CertificateDer<'static>>,
-    names: Vec<String>,
+    names: Vec<Name>,
     provider: Arc<CryptoProvider>,
 }
 
@@ -24,7 +24,7 @@ impl Pinned {
     /// member alone.
     pub(crate) fn new(
         certificates: Vec<CertificateDer<'static>>,
-        names: Vec<String>,
+        names: Vec<Name>,
         provider: Arc<CryptoProvider>,
     ) -> crate::Result<Self> {
         let pinned = Self::distinct(certificates, names, provider)?;
@@ -39,7 +39,7 @@ impl Pinned {
     /// The certificates by member, each of one member alone. One that is not valid is refused when it is shown.
     pub(crate) fn distinct(
         certificates: Vec<CertificateDer<'static>>,
-        names: Vec<String>,
+        names: Vec<Name>,
         provider: Arc<CryptoProvider>,
     ) -> crate::Result<Self> {
         let pinned = Self {
@@ -50,11 +50,11 @@ impl Pinned {
         for of in 0..pinned.certificates.len() {
             let owner = pinned.owner(&pinned.certificates[of]);
             if let Some(other) = owner.filter(|owner| *owner != of) {
-                let (one, other) = (&pinned.names[other], &pinned.names[of]);
-                return Err(crate::Error::setup(Fault::new(
-                    format!("{one} and {other} have the same certificate"),
-                    "give each its own",
-                )));
+                let (one, other) = (pinned.names[other], pinned.names[of]);
+                return Err(crate::Error::setup(SetupFault::SameCertificate {
+                    one,
+                    other,
+                }));
             }
         }
         Ok(pinned)
@@ -74,28 +74,21 @@ impl Pinned {
             .position(|pinned| pinned == certificate)
     }
 
-    pub(crate) fn check_period(&self, party: usize, now: UnixTime) -> Result<(), Fault> {
-        let name = &self.names[party];
-        match kinds::check(&self.certificates[party], now) {
-            Ok(()) => Ok(()),
-            Err(webpki::Error::CertExpired { not_after, .. }) => Err(Fault::new(
-                format!("the certificate of {name} expired at {}", date(not_after)),
-                "make a new one and give it to all parties",
-            )),
-            Err(webpki::Error::CertNotValidYet { not_before, .. }) => Err(Fault::new(
-                format!(
-                    "the certificate of {name} is valid only from {}",
-                    date(not_before)
-                ),
-                "check the clock of this machine",
-            )),
-            Err(_) => Err(Fault::new(
-                format!(
-                    "the certificate of {name} is damaged, or of a kind that tacit does not use"
-                ),
-                KINDS,
-            )),
-        }
+    pub(crate) fn check_period(&self, party: usize, now: UnixTime) -> Result<(), SetupFault> {
+        let fault = match kinds::check(&self.certificates[party], now) {
+            Ok(()) => return Ok(()),
+            Err(webpki::Error::CertExpired { not_after, .. }) => CertificateFault::Expired {
+                at: not_after.as_secs(),
+            },
+            Err(webpki::Error::CertNotValidYet { not_before, .. }) => {
+                CertificateFault::NotYetValid {
+                    at: not_before.as_secs(),
+                }
+            }
+            Err(_) => CertificateFault::Unusable,
+        };
+        let of = self.names[party];
+        Err(SetupFault::Certificate { of, fault })
     }
 
     fn verify_signature(
@@ -119,17 +112,13 @@ impl Pinned {
     }
 }
 
-fn date(at: UnixTime) -> String {
-    kinds::date(at.as_secs())
-}
-
 /// A member's certificate, pinned as it is, that is not valid now. That the caller has its key is not proven, nor
 /// needed to say so.
 #[derive(Debug, thiserror::Error)]
 #[error("{fault}")]
 pub(super) struct Outdated {
     pub(super) member: usize,
-    pub(super) fault: Fault,
+    pub(super) fault: SetupFault,
 }
 
 fn certificate_error(reason: impl std::error::Error + Send + Sync + 'static) -> rustls::Error {
@@ -170,24 +159,12 @@ impl ServerCertVerifier for OnePeer {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         let (peer, names) = (self.peer, &self.pinned.names);
-        match self.pinned.owner(certificate) {
-            Some(owner) if owner == peer => {}
-            Some(owner) => {
-                let (theirs, name) = (&names[owner], &names[peer]);
-                return Err(certificate_error(Fault::new(
-                    format!("it presents the certificate of {theirs}, not of {name}"),
-                    "check the addresses",
-                )));
-            }
-            None => {
-                let name = &names[peer];
-                return Err(certificate_error(Fault::new(
-                    format!(
-                        "it presents a certificate that is not the one configured here for {name}"
-                    ),
-                    format!("put {name}'s current certificate into this party's configuration"),
-                )));
-            }
+        let owner = self.pinned.owner(certificate);
+        if owner != Some(peer) {
+            return Err(certificate_error(SetupFault::OtherCertificate {
+                of: names[peer],
+                owner: owner.map(|owner| names[owner]),
+            }));
         }
         self.pinned
             .check_period(peer, now)
@@ -224,32 +201,29 @@ impl ServerCertVerifier for OnePeer {
 #[derive(Debug)]
 pub(crate) struct AnyPeer {
     pinned: Arc<Pinned>,
-    mandatory: bool,
-    /// What they are.
-    called: &'static str,
+    /// Whether they are clients, each of which must present one.
+    clients: bool,
 }
 
 impl AnyPeer {
     pub(crate) fn party(pinned: &Arc<Pinned>) -> Self {
         Self {
             pinned: Arc::clone(pinned),
-            mandatory: false,
-            called: "party",
+            clients: false,
         }
     }
 
     pub(crate) fn client(pinned: &Arc<Pinned>) -> Self {
         Self {
             pinned: Arc::clone(pinned),
-            mandatory: true,
-            called: "client",
+            clients: true,
         }
     }
 }
 
 impl ClientCertVerifier for AnyPeer {
     fn client_auth_mandatory(&self) -> bool {
-        self.mandatory
+        self.clients
     }
 
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
@@ -262,13 +236,9 @@ impl ClientCertVerifier for AnyPeer {
         _: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, rustls::Error> {
-        let owner = self.pinned.owner(certificate).ok_or_else(|| {
-            let called = self.called;
-            certificate_error(Fault::new(
-                format!("it presented a certificate that is no {called}'s"),
-                format!("put each {called}'s current certificate into this party's configuration"),
-            ))
-        })?;
+        let clients = self.clients;
+        let unknown = || certificate_error(SetupFault::UnknownCertificate { clients });
+        let owner = self.pinned.owner(certificate).ok_or_else(unknown)?;
         self.pinned
             .check_period(owner, now)
             .map_err(|fault| Outdated {

@@ -6,9 +6,9 @@
 
 use super::conversations::{Conversations, RETRY};
 use super::hello::{Hello, Purpose};
-use super::meeting::Setup;
+use super::rendezvous::Setup;
 use super::{start, tls};
-use crate::config::Acquaintances;
+use crate::config::LenientConfig;
 use crate::error::{DEALER, Error};
 use crate::interruption::is_interrupted;
 use rustls::ClientConfig;
@@ -35,7 +35,8 @@ pub(super) fn part(setup: &Setup, outgoing: Vec<Option<tls::Outgoing>>, error: &
         Some(DEALER) => setup.roster.parties(),
         Some(party) => party,
     };
-    let hello = Hello::new(Purpose::Refusal, setup.party, blamed, &error.cause());
+    let reason = error.reason(&setup.roster.voice_of(setup.party));
+    let hello = Hello::new(Purpose::Refusal, setup.party, blamed, &reason);
     let mut incoming = setup.take_incoming();
     let unheard = |peer: &usize| match &mut incoming[*peer] {
         Some(stream) => hello.write(stream).is_err(),
@@ -56,9 +57,9 @@ pub(super) fn part(setup: &Setup, outgoing: Vec<Option<tls::Outgoing>>, error: &
 
 /// Tells the other members of a configuration, as far as it can be read, that `member` cannot take part.
 /// Those that are not there are called again and again, for so long.
-pub fn refuse(acquaintances: &Acquaintances, reason: &str, most: Duration) {
-    let own = acquaintances.own();
-    let listeners = acquaintances.others().filter_map(|(address, certificate)| {
+pub fn refuse(lenient: &LenientConfig, reason: &str, most: Duration) {
+    let own = lenient.own();
+    let listeners = lenient.others().filter_map(|(address, certificate)| {
         let own = own.as_ref().map(|(pem, key)| (pem.as_str(), key.as_str()));
         Some(Listener {
             address,
@@ -66,7 +67,7 @@ pub fn refuse(acquaintances: &Acquaintances, reason: &str, most: Duration) {
         })
     });
     let listeners: Vec<Listener> = listeners.collect();
-    let member = acquaintances.member();
+    let member = lenient.member();
     let hello = Hello::new(Purpose::Refusal, member, member, reason);
     tell(&hello, &listeners, most);
 }

@@ -31,10 +31,7 @@ fn beside(
             let mesh = connect(first, 0, &addresses, false, identity(0), timeout, "test").unwrap();
             honest(&mesh).unwrap_err()
         });
-        let roster = Roster {
-            members: 2,
-            dealer: false,
-        };
+        let roster = Roster::new(2, false.into());
         let tls = Tls::new(1, roster, &identity(1)).unwrap();
         let setup = Setup::new(1, &addresses, tls, roster, "test", Duration::from_secs(60));
         let (mut outgoing, met) = meet(&setup, &second);
@@ -70,7 +67,7 @@ fn frame(words: usize) -> Vec<u8> {
         sequence: 1,
         parameters: 0,
         name,
-        rider: vec![],
+        piggyback: vec![],
         payload: vec![],
     }
     .head();
@@ -83,10 +80,10 @@ fn assert_blames(error: &Error, expected: &str) {
         Error::Peer {
             party: 1,
             step,
-            reason,
+            fault,
         } => {
             assert_eq!(step, "multiply");
-            assert!(reason.contains(expected), "{reason}");
+            assert!(fault.to_string().contains(expected), "{fault}");
         }
         other => panic!("{other}"),
     }

@@ -6,8 +6,8 @@
 
 use super::Identity;
 use super::pinned::{AnyPeer, OnePeer, Outdated, Pinned};
-use crate::error::{Error, Fault, Result, called, cause};
-use crate::kinds::{certificate, usable};
+use crate::error::{Error, Name, Result, SetupFault, cause};
+use crate::kinds::{certificate, usable_of};
 use crate::roster::Roster;
 use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, ring};
@@ -35,26 +35,26 @@ pub(super) struct Tls {
 
 impl Tls {
     pub(super) fn new(party: usize, roster: Roster, identity: &Identity) -> Result<Self> {
-        let names: Vec<String> = (0..roster.members)
-            .map(|member| called(roster.name(member)))
+        let names: Vec<Name> = (0..roster.members)
+            .map(|member| roster.of(member))
             .collect();
         let certificates = identity
             .certificates
             .iter()
             .zip(&names)
-            .map(|(pem, name)| usable(pem, &format!("the certificate of {name}")))
+            .map(|(pem, name)| usable_of(*name, pem))
             .collect::<Result<Vec<_>>>()?;
-        let whose = names[party].clone();
+        let whose = names[party];
         let pinned = Arc::new(Pinned::new(certificates, names, provider())?);
-        let unfit = |_| unfit(&whose);
+        let unfit = |_| unfit(whose);
         let clients = (0..roster.members)
             .map(|peer| {
-                let own = (pinned.chain(party), key(&whose, identity)?);
+                let own = (pinned.chain(party), key(whose, identity)?);
                 client(OnePeer::new(&pinned, peer), Some(own)).map_err(unfit)
             })
             .collect::<Result<Vec<_>>>()?;
         let verifier = AnyPeer::party(&pinned);
-        let server = listening(verifier, pinned.chain(party), &whose, identity)?;
+        let server = listening(verifier, pinned.chain(party), whose, identity)?;
         Ok(Self {
             pinned,
             clients,
@@ -67,7 +67,7 @@ impl Tls {
         &self,
         peer: usize,
         socket: TcpStream,
-    ) -> std::result::Result<Outgoing, Option<Fault>> {
+    ) -> std::result::Result<Outgoing, Option<SetupFault>> {
         handshake(&self.clients[peer], socket).map_err(|error| refusal(&error))
     }
 
@@ -80,12 +80,12 @@ impl Tls {
     pub(super) fn answer(
         &self,
         mut socket: TcpStream,
-    ) -> std::result::Result<(Option<usize>, Incoming), Fault> {
+    ) -> std::result::Result<(Option<usize>, Incoming), SetupFault> {
         let mut connection =
             ServerConnection::new(Arc::clone(&self.server)).map_err(|error| plain(&error))?;
         while connection.is_handshaking() {
             let went = connection.complete_io(&mut socket);
-            went.map_err(|error| inner(&error).map_or_else(|| cause(&error).into(), plain))?;
+            went.map_err(|error| inner(&error).map_or_else(|| failed(&error), plain))?;
         }
         let presented = connection.peer_certificates().and_then(<[_]>::first);
         let peer = presented.and_then(|certificate| self.pinned.owner(certificate));
@@ -96,7 +96,7 @@ impl Tls {
 /// What is needed to tell a member something without linking with it: its certificate, and this member's own
 /// pair where that can be used.
 pub(crate) fn messenger(theirs: &str, own: Option<(&str, &str)>) -> Option<Arc<ClientConfig>> {
-    let names = vec!["it".to_owned()];
+    let names = vec![Name::It];
     let pinned = Arc::new(Pinned::new(vec![certificate(theirs)?], names, provider()).ok()?);
     let verifier = || OnePeer::new(&pinned, 0);
     let pair = own.and_then(|(pem, key)| {
@@ -110,39 +110,39 @@ pub(crate) fn messenger(theirs: &str, own: Option<(&str, &str)>) -> Option<Arc<C
 pub(crate) fn visitor(
     server: CertificateDer<'static>,
     identity: &Identity,
-    (theirs, whose): (String, String),
+    (theirs, whose): (Name, Name),
 ) -> Result<Arc<ClientConfig>> {
     let pinned = Arc::new(Pinned::new(vec![server], vec![theirs], provider())?);
     let own = identity.certificates.first().map_or("", String::as_str);
-    let own = usable(own, &format!("the certificate of {whose}"))?;
-    let pair = Some((vec![own], key(&whose, identity)?));
-    client(OnePeer::new(&pinned, 0), pair).map_err(|_| unfit(&whose))
+    let own = usable_of(whose, own)?;
+    let pair = Some((vec![own], key(whose, identity)?));
+    client(OnePeer::new(&pinned, 0), pair).map_err(|_| unfit(whose))
 }
 
 /// What is wrong with this member's own certificate just now, if the other side refused it: it says only that it does.
-pub(crate) fn fault_of_own(error: &io::Error, pem: &str, whose: &str) -> Option<Fault> {
+pub(crate) fn fault_of_own(error: &io::Error, pem: &str, whose: Name) -> Option<SetupFault> {
     matches!(inner(error), Some(rustls::Error::AlertReceived(_))).then_some(())?;
     let own = vec![certificate(pem)?];
-    let pinned = Pinned::distinct(own, vec![whose.to_owned()], provider());
+    let pinned = Pinned::distinct(own, vec![whose], provider());
     pinned.ok()?.check_period(0, UnixTime::now()).err()
 }
 
 /// How a server listens for clients, each of whom must show its certificate.
-pub(crate) fn door(
-    whose: &str,
+pub(crate) fn intake(
+    whose: Name,
     own: CertificateDer<'static>,
     identity: &Identity,
     clients: &Arc<Pinned>,
 ) -> Result<Arc<ServerConfig>> {
     // Its own certificate must be valid now, as that of any party.
-    Pinned::new(vec![own.clone()], vec![whose.to_owned()], provider())?;
+    Pinned::new(vec![own.clone()], vec![whose], provider())?;
     listening(AnyPeer::client(clients), vec![own], whose, identity)
 }
 
 /// The certificates of clients, by number.
 pub(crate) fn clients(
     certificates: Vec<CertificateDer<'static>>,
-    names: Vec<String>,
+    names: Vec<Name>,
 ) -> Result<Arc<Pinned>> {
     Ok(Arc::new(Pinned::distinct(certificates, names, provider())?))
 }
@@ -150,7 +150,7 @@ pub(crate) fn clients(
 fn listening(
     verifier: AnyPeer,
     chain: Vec<CertificateDer<'static>>,
-    whose: &str,
+    whose: Name,
     identity: &Identity,
 ) -> Result<Arc<ServerConfig>> {
     let mut server = ServerConfig::builder_with_provider(provider())
@@ -202,20 +202,28 @@ fn provider() -> Arc<CryptoProvider> {
 }
 
 /// The reason for which the other side or we refused; `None` for a connection that merely ended.
-pub(crate) fn refusal(error: &io::Error) -> Option<Fault> {
+pub(crate) fn refusal(error: &io::Error) -> Option<SetupFault> {
     match inner(error) {
         Some(error) => Some(plain(error)),
         None if error.kind() == io::ErrorKind::InvalidData => {
             let fault = error.get_ref().and_then(|error| error.downcast_ref());
-            Some(fault.cloned().unwrap_or_else(|| error.to_string().into()))
+            Some(
+                fault
+                    .cloned()
+                    .unwrap_or_else(|| SetupFault::Failed(error.to_string())),
+            )
         }
         None => None,
     }
 }
 
-/// Why a connection failed, in one text.
-pub(crate) fn reason(error: &io::Error) -> String {
-    refusal(error).map_or_else(|| cause(error), |fault| fault.to_string())
+/// Why a connection failed.
+pub(crate) fn reason(error: &io::Error) -> SetupFault {
+    refusal(error).unwrap_or_else(|| failed(error))
+}
+
+fn failed(error: &io::Error) -> SetupFault {
+    SetupFault::Failed(cause(error))
 }
 
 /// Whose certificate was presented, where a connection failed since it is not valid now.
@@ -233,32 +241,24 @@ fn inner(error: &io::Error) -> Option<&rustls::Error> {
 }
 
 /// What became of a handshake with somebody who was called, in words.
-fn plain(error: &rustls::Error) -> Fault {
-    said(error).unwrap_or_else(|| match error {
-        rustls::Error::InvalidMessage(_) => {
-            Fault::new("what listens there does not speak TLS", "check the address")
-        }
-        _ => Fault::new(
-            "what listens there does not speak TLS as tacit does",
-            "check the address",
-        ),
+fn plain(error: &rustls::Error) -> SetupFault {
+    said(error).unwrap_or(match error {
+        rustls::Error::InvalidMessage(_) => SetupFault::NoTls,
+        _ => SetupFault::OtherTls,
     })
 }
 
 /// What became of a handshake with somebody who called as a client, in words.
-pub(crate) fn callers(error: &io::Error) -> String {
-    let fault = match inner(error) {
-        Some(rustls::Error::NoCertificatesPresented) => {
-            Some("it presented no certificate, and each client has its own".into())
-        }
-        Some(other) => Some(said(other).unwrap_or("it does not speak TLS as clients do".into())),
-        None => None,
-    };
-    fault.map_or_else(|| reason(error), |fault| fault.to_string())
+pub(crate) fn callers(error: &io::Error) -> SetupFault {
+    match inner(error) {
+        Some(rustls::Error::NoCertificatesPresented) => SetupFault::NoClientCertificate,
+        Some(other) => said(other).unwrap_or(SetupFault::NoClientTls),
+        None => reason(error),
+    }
 }
 
 /// What either side says of the other one's certificate; of our own verifiers, their own words.
-fn said(error: &rustls::Error) -> Option<Fault> {
+fn said(error: &rustls::Error) -> Option<SetupFault> {
     use rustls::AlertDescription as Alert;
     let fault = match error {
         rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(reason))) => {
@@ -266,12 +266,11 @@ fn said(error: &rustls::Error) -> Option<Fault> {
                 .downcast_ref()
                 .map(|outdated: &Outdated| &outdated.fault);
             let fault = outdated.or_else(|| reason.downcast_ref());
-            fault.cloned().unwrap_or_else(|| reason.to_string().into())
+            fault
+                .cloned()
+                .unwrap_or_else(|| SetupFault::Failed(reason.to_string()))
         }
-        rustls::Error::InvalidCertificate(_) => Fault::new(
-            "it could not prove that it has the key of its certificate",
-            "it is to use the two files that were made together",
-        ),
+        rustls::Error::InvalidCertificate(_) => SetupFault::NoProof,
         rustls::Error::AlertReceived(
             Alert::BadCertificate
             | Alert::UnsupportedCertificate
@@ -281,32 +280,22 @@ fn said(error: &rustls::Error) -> Option<Fault> {
             | Alert::UnknownCA
             | Alert::AccessDenied
             | Alert::CertificateRequired,
-        ) => Fault::new(
-            "it refused this party's certificate",
-            "its configuration must name the certificate in use here, and both clocks must be right",
-        ),
+        ) => SetupFault::Refused,
         _ => return None,
     };
     Some(fault)
 }
 
-fn key(whose: &str, identity: &Identity) -> Result<PrivateKeyDer<'static>> {
+fn key(of: Name, identity: &Identity) -> Result<PrivateKeyDer<'static>> {
     // The parser's error could quote the file, so it is not shown.
-    PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).map_err(|_| {
-        Error::setup(Fault::new(
-            format!("the private key of {whose} is not a private key in PEM"),
-            "give its .key file",
-        ))
-    })
+    PrivateKeyDer::from_pem_slice(identity.key.as_bytes())
+        .map_err(|_| Error::setup(SetupFault::NoKey { of }))
 }
 
 fn unusable(_: rustls::Error) -> Error {
-    Error::setup(Fault::new("TLS 1.3 is not available", "install tacit anew"))
+    Error::setup(SetupFault::NoTls13)
 }
 
-fn unfit(whose: &str) -> Error {
-    Error::setup(Fault::new(
-        format!("the private key of {whose} does not fit its certificate"),
-        "use the two files that were made together",
-    ))
+fn unfit(of: Name) -> Error {
+    Error::setup(SetupFault::OtherKey { of })
 }

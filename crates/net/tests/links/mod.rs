@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use net::tcp::{Identity, Listener, connect};
-use net::{Error, Mesh, Result, certificates, memory};
+use net::{Error, Mesh, Result, certificates, in_process};
 use std::time::Duration;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,7 +21,7 @@ pub fn parties<T: Send>(
 ) -> Vec<Result<T>> {
     let program = &program;
     match kind {
-        Kind::Memory => run(memory::mesh(n, timeout), program),
+        Kind::Memory => run(in_process::mesh(n, timeout), program),
         Kind::Tcp => {
             let set_up = SetUp::new(n);
             let listeners = set_up.listeners();

@@ -9,7 +9,7 @@ import torch
 from tacit.compilation.graph import Draft
 from tacit.compilation.importers import exported, tensorflow
 from tacit.compilation.importers.imported import Imported
-from tacit.errors import MisuseError, SetupError
+from tacit.errors import MisuseError, setup_error
 from tacit.rehearsal import subject
 
 #: Formats by the end of the file's name; those of TensorFlow tell themselves.
@@ -63,7 +63,7 @@ def draft_of(
     if kind is None and path.suffix not in (ONNX, EXPORTED):
         raise MisuseError(f"{text} is of no format that is compiled: {FORMATS}")
     if kind is None and not path.is_file():
-        raise SetupError(f"there is no file {path}")
+        raise setup_error(f"there is no file {path}")
     if path.suffix == EXPORTED:
         _has_its_own(example)
         return exported.of_file(path)

@@ -22,7 +22,7 @@ from tacit.compilation.allowlist import is_allowed, trains
 from tacit.compilation.graph import Draft
 from tacit.compilation.importers.composites import ASSERTIONS, Written, decomposed
 from tacit.compilation.passes.normalise import normalise
-from tacit.errors import MisuseError, SetupError, UnsupportedOperatorError, source_lines
+from tacit.errors import MisuseError, UnsupportedOperatorError, setup_error, source_lines
 from tacit.operators.dispatch.hints import rewrite
 
 #: What the export of a module leaves out of a report of what is missing.
@@ -60,7 +60,7 @@ def of_file(path: Path) -> Draft:
         with _quiet():
             exported = torch.export.load(path)
     except Exception as error:
-        raise SetupError(f"{path} is no exported program of this PyTorch: {_first_line(error)}") from None
+        raise setup_error(f"{path} is no exported program of this PyTorch: {_first_line(error)}") from None
     return of_exported(exported)
 
 

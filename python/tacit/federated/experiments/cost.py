@@ -31,7 +31,7 @@ USUAL_CLIENTS, USUAL_PARAMETERS = 16, 10_000
 TIMES = 3
 
 #: Clients of whole rounds.
-AT_THE_DOOR = (1, 4, 16, 64, 256, 1000)
+AT_THE_INTAKE = (1, 4, 16, 64, 256, 1000)
 
 #: Longest wait for one message, in seconds.
 TIMEOUT = 600.0
@@ -112,7 +112,7 @@ def run(
     parameters: Sequence[int] = PARAMETERS,
     clients: Sequence[int] = CLIENTS,
     names: Sequence[str] = (),
-    at_the_door: Sequence[int] = AT_THE_DOOR,
+    at_the_intake: Sequence[int] = AT_THE_INTAKE,
 ) -> Path:
     """Tables and plots of seconds and bytes."""
     check_plots()
@@ -134,9 +134,9 @@ def run(
         _plot(path / "parameters.png", "parameters", by_size, costs),
         _plot(path / "clients.png", "clients", by_count, costs),
     ]
-    console.print(f"{len(at_the_door)} federations over TLS ...")
+    console.print(f"{len(at_the_intake)} federations over TLS ...")
     by_clients = {}
-    for count in at_the_door:
+    for count in at_the_intake:
         by_clients[count] = of_clients(count)
         journal.add(federation_of=count, **asdict(by_clients[count]))
     tables.append(_table_of_clients(by_clients))
@@ -150,7 +150,7 @@ def run(
 
 
 def of_clients(count: int) -> Measured:
-    """Rounds of so many clients over the door."""
+    """Rounds of so many clients over the intake."""
     rules = {"bound": "none", "minimum_clients": 1, "reveals_single": True}
     return measuring.measured(measuring.Federation(USUAL_PARAMETERS, rules, count, TIMES))
 

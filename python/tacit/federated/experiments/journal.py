@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tacit.errors import SetupError, cause
+from tacit.errors import cause, setup_error
 from tacit.federated.simulation.federation import Row
 from tacit.federated.simulation.page import folder
 
@@ -49,7 +49,7 @@ class Journal:
             with self.path.open(mode) as file:
                 file.write(text)
         except OSError as error:
-            raise SetupError(f"cannot write {self.path}: {cause(error)}") from None
+            raise setup_error(f"cannot write {self.path}: {cause(error)}") from None
 
 
 def _is_nan(value: object) -> bool:

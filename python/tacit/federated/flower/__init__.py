@@ -21,12 +21,12 @@ Flower's server is semi-honest: nobody holds it to sending the same model to all
 is what clients run; they look at it, or take only apps that somebody signed whom they trust.
 """
 
-from tacit.errors import SetupError
+from tacit.errors import setup_error
 
 try:
     import flwr.app  # noqa: F401 (whether it is there)
 except ImportError:
-    raise SetupError("Flower needs flwr: pip install 'tacit[federated]'") from None
+    raise setup_error("Flower needs flwr: pip install 'tacit[federated]'") from None
 
 from tacit.federated.flower.mod import secure_mod
 from tacit.federated.flower.strategy import SecureAggregation

@@ -36,7 +36,7 @@ from pathlib import Path
 
 from tacit import checksums
 from tacit.atomic_write import write
-from tacit.errors import MisuseError, SetupError
+from tacit.errors import MisuseError, setup_error
 
 #: Steps of the grid of privacy losses, which are rounded up to it, where a round spends an ε of 1 or less;
 #: relative to that ε where it is more, and to all rounds' where that is less (but for LEAST).
@@ -143,7 +143,7 @@ def epsilon(noise: float, sampling: float, rounds: int, delta: float, off: float
         import dp_accounting
         from dp_accounting import pld, rdp
     except ImportError:
-        raise SetupError("noise needs dp-accounting: pip install 'tacit[federated]'") from None
+        raise setup_error("noise needs dp-accounting: pip install 'tacit[federated]'") from None
     if sampling < 1:
         event = dp_accounting.PoissonSampledDpEvent(sampling, dp_accounting.GaussianDpEvent(noise))
     else:
@@ -157,7 +157,7 @@ def epsilon(noise: float, sampling: float, rounds: int, delta: float, off: float
     accountant = pld.PLDAccountant(value_discretization_interval=grid).compose(event, rounds)
     by_losses = float(accountant.get_epsilon(delta))
     if not by_losses <= by_renyi * TOLERANCE + GRID:
-        raise SetupError(f"two ways to account contradict each other: ε of {by_losses} and {by_renyi}")
+        raise setup_error(f"two ways to account contradict each other: ε of {by_losses} and {by_renyi}")
     return _with_off(lambda left: float(accountant.get_epsilon(left)), by_losses, delta, off * rounds)
 
 
@@ -283,12 +283,12 @@ def _read(path: Path, mechanism: Mechanism) -> int:
         case {"mechanism": dict(kept), "rounds": int(rounds)} if type(rounds) is int:
             pass
         case _:
-            raise SetupError(f"{path} is no account: it has no mechanism and no rounds; {REMEDY}")
+            raise setup_error(f"{path} is no account: it has no mechanism and no rounds; {REMEDY}")
     if not 0 <= rounds <= MOST_ROUNDS:
-        raise SetupError(f"{path} is no account: its rounds are no count from 0 to {MOST_ROUNDS}; {REMEDY}")
+        raise setup_error(f"{path} is no account: its rounds are no count from 0 to {MOST_ROUNDS}; {REMEDY}")
     # What has no such entry is of a release that did not know of it, and of the same noise.
     if {"off": mechanism.off, **kept} != asdict(mechanism):
-        raise SetupError(
+        raise setup_error(
             f"{path} is the account of {kept}, not of {asdict(mechanism)}: a federation keeps its noise. "
             f"Give "
             "its settings back, or, for a new federation, begin in a folder of its own"

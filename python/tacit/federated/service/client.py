@@ -20,9 +20,8 @@ import torch
 from numpy.typing import NDArray
 
 from tacit import _core, fixed
-from tacit.errors import MisuseError, PeerError, RefusedError, SubmissionWarning
+from tacit.errors import MisuseError, SubmissionWarning, peer_error, refused_error
 from tacit.federated.aggregators import AGGREGATORS
-from tacit.federated.messages import naming_servers
 from tacit.federated.rounds import width
 from tacit.federated.rounds.client_update import Outgoing
 from tacit.federated.rounds.participation import is_drawn, withheld
@@ -120,7 +119,6 @@ class Client:
         #: Whether this client counts in the joined round, which nobody is told: see ``participation``.
         self._is_drawn = True
 
-    @naming_servers("client")
     def join(self, timeout: float = PATIENCE) -> Task:
         """Waits for a round that this client has not joined before.
 
@@ -136,7 +134,7 @@ class Client:
         else:
             model = self._known(terms.base) if terms.base else _floats(told.model)
         if told.words != terms.words or len(model) != terms.parameters:
-            raise PeerError("the servers told of a model that does not fit its own size")
+            raise peer_error("the servers told of a model that does not fit its own size")
         task = Task(told.round, model, terms.settings, told.left, terms.clients, terms.layout)
         self._latest, self._task = told.round, (told, task)
         self._is_drawn = is_drawn(terms.settings.sampling)
@@ -153,7 +151,7 @@ class Client:
         differing = [name for name, told in vars(settings).items() if told != ours[name]]
         if differing:
             name = differing[0]
-            raise PeerError(
+            raise peer_error(
                 f"the servers' rounds have {name} = {vars(settings)[name]!r}, this client's configuration "
                 f"{ours[name]!r}; the table [round] is the same for all"
             )
@@ -178,7 +176,6 @@ class Client:
             )
         return self._model
 
-    @naming_servers("client")
     def submit(self, state: State, weight: float = 1.0) -> Receipt:
         """Hands in what was trained: its difference from the task's model goes to the servers, in secret.
 
@@ -213,8 +210,7 @@ class Client:
         sent = rules.sent(Outgoing(change, float(weight)))
         counts = min(float(weight), task.settings.greatest_weight or 1.0)
         for remark in _remarks(sent, float(weight), counts, task.norm):
-            # Of what decorates this method there is a frame more.
-            warnings.warn(remark, SubmissionWarning, stacklevel=3)
+            warnings.warn(remark, SubmissionWarning, stacklevel=2)
         shortened = sent.shortened
         # After all steps, so that none can undo it.
         sent = sent if self._is_drawn else withheld(sent)
@@ -231,7 +227,6 @@ class Client:
         self.receipt = Receipt(task.round, digest.hex(), counts, shortened)
         return self.receipt
 
-    @naming_servers("client")
     def close(self, timeout: float = PATIENCE) -> None:
         """Tells the servers, as the coordinator, that all whom it asked in the joined round have handed in or
         failed: the round ends then, and not at its deadline. What is whole by then counts.
@@ -248,7 +243,6 @@ class Client:
             raise MisuseError(f"client {self.number} is not the coordinator, who alone ends a round")
         self._core.close(core.round, timeout)
 
-    @naming_servers("client")
     def refusal(self, task: Task, timeout: float = PATIENCE) -> str | None:
         """Waits until a round is over, and asks why the servers refused what this client handed in there. For
         who does not ask for :meth:`result`, or has begun anew since.
@@ -274,10 +268,9 @@ class Client:
         whole = np.empty(0 if is_sealed else len(task.model), np.float32)
         parts, refused = self._core.outcome(task.round, timeout, whole.view(np.uint8))
         if bool(parts) != is_sealed:
-            raise PeerError("the servers tell the result in another way than the round's rules say")
+            raise peer_error("the servers tell the result in another way than the round's rules say")
         return whole, parts, refused
 
-    @naming_servers("client")
     def result(self, timeout: float = PATIENCE) -> torch.Tensor:
         """Waits for the model that the joined round came to. Where the servers refused what this client
         handed in, a warning and its :attr:`receipt` tell why.
@@ -294,7 +287,7 @@ class Client:
         whole, parts, refused = self._outcome(task, timeout)
         if refused and self.receipt is not None and self.receipt.round == task.round:
             self.receipt = replace(self.receipt, refused=refused)
-            warnings.warn(f"round {task.round}: {refused}", SubmissionWarning, stacklevel=3)
+            warnings.warn(f"round {task.round}: {refused}", SubmissionWarning, stacklevel=2)
         if not parts:
             return torch.from_numpy(whole)
         try:
@@ -302,7 +295,7 @@ class Client:
         except RoundError as error:
             # The servers, who do not see it, go on from this round: it leaves the model as it was.
             self.take_up(task.model, task.round)
-            raise RefusedError(f"round {task.round} came to nothing: {error}") from None
+            raise refused_error(f"round {task.round} came to nothing: {error}") from None
         self.take_up(model, task.round)
         return model
 
@@ -374,7 +367,7 @@ def _unsealed(told: Sequence[_core.Content], task: Task) -> torch.Tensor:
     parts = [part for part in parts if len(part)]
     size = len(task.model)
     if len(parts) != 2 or len(parts[0]) != len(parts[1]) or len(parts[0]) not in (size, size + 1):
-        raise PeerError("the servers sent parts of what is no model of this size")
+        raise peer_error("the servers sent parts of what is no model of this size")
     settings = task.settings
     revealed = fixed.decode(parts[0] + parts[1], width.scale(settings.word_bits), torch.float32)
     unit = settings.norm if settings.noise is None else settings.norm / (settings.divisor or 1.0)

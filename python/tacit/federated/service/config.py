@@ -43,7 +43,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit import _core
-from tacit.errors import MisuseError, SetupError, cause
+from tacit.errors import MisuseError, SetupError, cause, setup_error
 from tacit.federated.aggregators import described
 from tacit.federated.rounds.settings import Settings, check, check_clients, mechanism_of
 
@@ -158,11 +158,11 @@ class Federation:
         try:
             document = tomllib.loads(path.read_text())
         except OSError as error:
-            raise SetupError(
+            raise setup_error(
                 f"cannot read {path}: {cause(error)}; give the path of the federation's file"
             ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise SetupError(f"{path}: {_in_words(error)}") from None
+            raise setup_error(f"{path}: {_in_words(error)}") from None
         return _Reading(path).federation(document)
 
     @property
@@ -274,7 +274,7 @@ class _Reading:
         self.path = path
 
     def wrong(self, reason: str) -> SetupError:
-        return SetupError(f"{self.path}: {reason}")
+        return setup_error(f"{self.path}: {reason}")
 
     def federation(self, document: dict[str, Any]) -> Federation:
         top = self.table("the file", document, _TOP, ("name", "server", "clients"))
@@ -393,7 +393,7 @@ def certificate_in(path: Path, whose: str) -> str:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         reason = cause(error) if isinstance(error, OSError) else "it is no text"
-        raise SetupError(
+        raise setup_error(
             f"cannot read {path}, the certificate of {whose}: {reason}; ask for it, or make one by `tacit "
             "federated certificates`"
         ) from None
@@ -401,5 +401,5 @@ def certificate_in(path: Path, whose: str) -> str:
         _core.check_certificate(text, f"{path}, the certificate of {whose},", whose.startswith("client"))
     except SetupError as error:
         said = str(error).replace("`tacit certificates`", "`tacit federated certificates`")
-        raise SetupError(said) from None
+        raise setup_error(said) from None
     return text

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from tacit import _core
 from tacit.errors import SetupError, TacitError, cause
-from tacit.federated.messages import of_servers
 from tacit.federated.rounds.settings import mechanism_of
 from tacit.federated.service.config import Federation, certificate_in
 from tacit.federated.service.startup import account_of, latest_of
@@ -129,10 +128,11 @@ def _as_server(federation: Federation, number: int, wait: float) -> list[Found]:
         Member(each.address, each.certificate.absolute(), each.key.absolute() if at == number else None)
         for at, each in enumerate(federation.servers)
     ]
-    for check, each in _session(members, number, wait, own.listen, federation.settings.protocol).items():
-        if check == "listening" or check.startswith(("address", "party", "clock")):
-            detail, remedy = of_servers(each.detail), of_servers(each.remedy)
-            found.append(Found(of_servers(check), each.ok, detail, _federated(remedy)))
+    for check, each in _session(
+        members, number, wait, own.listen, federation.settings.protocol, servers=True
+    ).items():
+        if check == "listening" or check.startswith(("address", "server", "clock")):
+            found.append(Found(check, each.ok, each.detail, _federated(each.remedy)))
     try:
         listener = _core.Listener(own.listen_for_clients)
         found.append(Found("listening for clients", True, f"can, on {listener.address}"))
@@ -163,8 +163,10 @@ def _session(
     wait: float,
     listen: str | None = None,
     protocol: str = "additive",
+    *,
+    servers: bool = False,
 ) -> dict[str, Found]:
-    """What is found of a session of these, by what was looked at."""
+    """What is found of a session of these, by what was looked at; they are called servers, or parties."""
     lines = [f"protocol = {json.dumps(protocol)}"]
     for at, member in enumerate(members):
         entries = {"address": member.address, "certificate": str(member.certificate)}
@@ -175,7 +177,7 @@ def _session(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "parties.toml"
         path.write_text("\n".join(lines))
-        return {each[0]: Found(*each) for each in _core.examine(str(path), own, False, wait)}
+        return {each[0]: Found(*each) for each in _core.examine(str(path), own, False, wait, servers)}
 
 
 def _unnamed(detail: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any, Self
 import torch
 
 from tacit import _core
-from tacit.errors import PeerError, SetupError, TacitError, cause
+from tacit.errors import PeerError, TacitError, cause, peer_error, setup_error
 from tacit.federated.rounds.settings import Settings
 from tacit.federated.service.config import SERVERS, text_of
 from tacit.federated.service.server import Report
@@ -136,13 +136,13 @@ class Servers:
         try:
             self.config.write_text(text)
         except OSError as error:
-            raise SetupError(f"cannot write {self.config}: {cause(error)}") from None
+            raise setup_error(f"cannot write {self.config}: {cause(error)}") from None
 
     def _hear(self, child: Child) -> None:
         """Waits for what it tells next."""
         if not self._take(child):
             self._raise_cause()
-            raise PeerError(f"{child.name} ended before its rounds were over")
+            raise peer_error(f"{child.name} ended before its rounds were over")
 
     def _take(self, child: Child) -> bool:
         """Keeps what it tells next; whether it still runs."""

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import torch
 
 from tacit import _core, atomic_write, checksums
-from tacit.errors import DeviationError, SetupError, cause, printable
+from tacit.errors import DeviationError, SetupError, cause, printable, setup_error
 from tacit.federated.messages import counted
 from tacit.federated.rounds.states import State, in_a_row, in_form, named
 from tacit.federated.service.exchange import content_of
@@ -125,7 +125,7 @@ class Models:
             atomic_write.write(self.beside, content, f"the model of round {number} to")
         except SetupError as error:
             kept = "the model before it" if self.path.exists() else "what servers began from"
-            raise SetupError(f"{error}; nothing else was lost, {kept} is as it was") from None
+            raise setup_error(f"{error}; nothing else was lost, {kept} is as it was") from None
 
     def settle(self) -> None:
         """Puts the model that was written last in the place of the one before it.
@@ -144,7 +144,7 @@ class Models:
         try:
             self.beside.unlink(missing_ok=True)
         except OSError as error:
-            raise SetupError(f"cannot remove {self.beside}: {cause(error)}") from None
+            raise setup_error(f"cannot remove {self.beside}: {cause(error)}") from None
 
 
 def to_bytes(kept: Kept, federation: str = "") -> bytes:
@@ -161,7 +161,7 @@ def to_bytes(kept: Kept, federation: str = "") -> bytes:
     comment = json.dumps(about).encode()
     # A zip archive ends with its comment, and before that the comment's length in two bytes.
     if archive[-2:] != bytes(2):
-        raise SetupError(
+        raise setup_error(
             "this release of PyTorch writes model files in a way that tacit does not know: "
             "install a release that tacit names"
         )
@@ -174,10 +174,10 @@ def _read(path: Path, federation: str) -> Kept | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise SetupError(f"cannot read {path}: {cause(error)}") from None
+        raise setup_error(f"cannot read {path}: {cause(error)}") from None
     wrong = checksums.wrong(content, KIND)
     if wrong is not None:
-        raise SetupError(
+        raise setup_error(
             f"{path} is not taken for the model to go on from: {wrong}. Copy another server's "
             "file over it: the model is the same. To begin from what this file holds, give it "
             "another name and name it as --model at all three servers. For that, or to begin "
@@ -190,14 +190,14 @@ def _read(path: Path, federation: str) -> Kept | None:
             model = torch.load(io.BytesIO(content), weights_only=True)
         kept = Kept.of(model, about["ended"], about["round"])
     except Exception as error:
-        raise SetupError(
+        raise setup_error(
             f"{path} holds no model of a federation, or this release of PyTorch cannot read it "
             f"({type(error).__name__}): give --out another path"
         ) from None
     # A release that wrote no name wrote no other federation's either, as far as anybody can tell.
     owner = about.get("federation", federation)
     if owner != federation:
-        raise SetupError(
+        raise setup_error(
             f"{path} has a model of the federation {printable(owner)!r}, and this one is "
             f"{federation!r}: give --out another path; to begin from that model, name it as --model"
         )
@@ -223,7 +223,7 @@ def agreed(told: Sequence[bytes]) -> tuple[int, str | None]:
     rounds = [entries["rounds"] for entries in every]
     if len(set(rounds)) > 1:
         names = [f"server {server} with --rounds {count}" for server, count in enumerate(rounds)]
-        raise SetupError(
+        raise setup_error(
             f"the servers were started for different numbers of rounds: {', '.join(names)}; give "
             "all three the same"
         )
@@ -248,7 +248,7 @@ def agreed(told: Sequence[bytes]) -> tuple[int, str | None]:
             f"copy the file that --out names at server {first}, or one backup of it, over those of "
             "all three, and start them again"
         )
-    raise SetupError(f"the servers hold different models: {held}: {remedy}")
+    raise setup_error(f"the servers hold different models: {held}: {remedy}")
 
 
 def _described(models: Sequence[tuple[int, int, str]]) -> str:
@@ -299,7 +299,7 @@ def missing(path: Path | None, rounds_file: Path, ended: int) -> SetupError:
         if path is not None
         else "without --out no server has kept their model"
     )
-    return SetupError(
+    return setup_error(
         f"{rounds_file} says that {counted(ended, 'round')} of this federation ended, and {where}; "
         f"to begin anew, from what --model or start.pt holds, {ANEW}"
     )

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from tacit import checksums
 from tacit.atomic_write import write
-from tacit.errors import DeviationError, SetupError
+from tacit.errors import DeviationError, setup_error
 from tacit.federated.privacy.account import MOST_ROUNDS, Account
 
 #: Of the checksum.
@@ -80,7 +80,7 @@ class Latest:
             text = "0\n"
         known = _read(text.partition("\n")[0])
         if known is None:
-            raise SetupError(f"{path} holds no number of a round; {REMEDY}")
+            raise setup_error(f"{path} holds no number of a round; {REMEDY}")
         self.known = known
 
     def check(self, account: Account | None) -> None:
@@ -90,7 +90,7 @@ class Latest:
             SetupError: it has fewer.
         """
         if account is not None and account.rounds < self.known.spent:
-            raise SetupError(
+            raise setup_error(
                 f"{account.path} has {account.rounds} rounds, and {self.path} says that "
                 f"{self.known.spent} are spent, which stays so: put the account back as it was, "
                 "or copy another server's, which is the same"

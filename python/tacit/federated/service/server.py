@@ -22,7 +22,7 @@ import torch
 
 from tacit import _core
 from tacit.errors import DeviationError, MisuseError, TacitError
-from tacit.federated.messages import counted, naming_servers, of_servers
+from tacit.federated.messages import counted
 from tacit.federated.privacy.account import Account, Epsilons
 from tacit.federated.privacy.joint import check_values
 from tacit.federated.rounds.client_update import Outgoing, Update
@@ -105,7 +105,7 @@ class Server:
         federation: Federation,
         number: int,
         session: Session,
-        door: _core.Door,
+        intake: _core.Intake,
         latest: Latest,
         account: Account | None,
         rules: Round,
@@ -114,7 +114,7 @@ class Server:
         self.federation = federation
         self.number = number
         self._session = session
-        self._door = door
+        self._intake = intake
         self._latest = latest
         self._account = account
         #: Clients whom the last round took, and who may still ask for its result.
@@ -138,7 +138,7 @@ class Server:
         listeners: tuple[_core.Listener, _core.Listener] | None = None,
         rounds: Rounds = Round.of,
     ) -> Iterator["Server"]:
-        """Meets the other servers, and opens the door to the clients.
+        """Meets the other servers, and opens the intake to the clients.
 
         Args:
             config: path of the file.
@@ -169,24 +169,24 @@ class Server:
         for late in LATE:
             import_module(late)
         prepare()
-        with naming_servers():
-            door = _core.Door(for_clients, federation.name, certificates, number, key, clients)
-            core = _core.Session.connect_local(
-                for_servers,
-                number,
-                [server.address for server in federation.servers],
-                certificates,
-                key,
-                federation.settings.protocol,
-                federation.timeout,
-                threads,
-            )
-            with running(core, PATIENCE) as session:
-                server = Server(federation, number, session, door, latest, account, rules)
-                yield server
-                door.see_off(server._listening, federation.timeout)
-            # All three have left the session in order, after they wrote what the last round came to.
-            latest.end(server.ended)
+        intake = _core.Intake(for_clients, federation.name, certificates, number, key, clients)
+        core = _core.Session.connect_local(
+            for_servers,
+            number,
+            [server.address for server in federation.servers],
+            certificates,
+            key,
+            federation.settings.protocol,
+            federation.timeout,
+            threads,
+            servers=True,
+        )
+        with running(core, PATIENCE) as session:
+            server = Server(federation, number, session, intake, latest, account, rules)
+            yield server
+            intake.see_off(server._listening, federation.timeout)
+        # All three have left the session in order, after they wrote what the last round came to.
+        latest.end(server.ended)
 
     @property
     def threat_model(self) -> str:
@@ -207,9 +207,8 @@ class Server:
     @property
     def address(self) -> str:
         """Where clients reach it, if at another port than the configuration's."""
-        return self._door.address
+        return self._intake.address
 
-    @naming_servers()
     def agree_to_begin(self, rounds: int, kept: Sequence[Kept]) -> Kept | None:
         """The latest model that all three servers hold, of those that this one does; ``ended`` is how many
         rounds came before it. Nothing of models that servers are not to know. Before the first round; two
@@ -233,7 +232,6 @@ class Server:
             self._latest.count_from(chosen.round)
         return chosen
 
-    @naming_servers()
     def round(self, model: State, root: State | None = None, *, models: Models | None = None) -> Report:
         """Asks the clients for their vectors and combines them.
 
@@ -276,9 +274,9 @@ class Server:
         self._latest.keep(number, base, self._account)
         if self._is_new and number > 1:
             # Else whoever waits for that one would wait until this one is over, and be missed in it.
-            self._door.tell(number - 1, None, STARTED_AGAIN)
+            self._intake.tell(number - 1, None, STARTED_AGAIN)
         self._is_new = False
-        self._door.begin(
+        self._intake.begin(
             self._session.core,
             number,
             terms.numbers,
@@ -310,8 +308,8 @@ class Server:
             self._keep(number, base, model, outcome, models)
             self._tell(number, model, outcome, failure, is_unlike=unlike is not None)
         except TacitError as error:
-            self._door.tell(number, None, of_servers(str(error)))
-            self._door.see_off(self._listening, PARTING)
+            self._intake.tell(number, None, str(error))
+            self._intake.see_off(self._listening, PARTING)
             raise
         refused = self._refused(outcome)
         return Report(
@@ -411,13 +409,13 @@ class Server:
         }
         if is_unlike:
             # The same at all.
-            self._door.tell(number, None, UNLIKE, own=own)
+            self._intake.tell(number, None, UNLIKE, own=own)
         elif outcome is None or failure is not None:
-            self._door.tell(number, None, self._reason(failure or ""), own=own)
+            self._intake.tell(number, None, self._reason(failure or ""), own=own)
         elif outcome.sealed is None:
-            self._door.tell(number, content_of(model), own=own)
+            self._intake.tell(number, content_of(model), own=own)
         else:
-            self._door.tell(number, part_of(self._session, outcome.sealed), is_part=True, own=own)
+            self._intake.tell(number, part_of(self._session, outcome.sealed), is_part=True, own=own)
 
     def _reason(self, failure: str) -> str:
         """Why a round came to nothing, as clients hear it: where there is noise, no count of clients is
@@ -442,7 +440,7 @@ class Server:
         try:
             is_closed = self._wait()
         finally:
-            submissions = self._door.end()
+            submissions = self._intake.end()
             self._waiting = submissions.clients
         return submissions, is_closed
 
@@ -462,8 +460,8 @@ class Server:
             # What the others say may be from before their deadline, however late it is now: on a machine that
             # was busy, or slept. Unless it is past before the last exchange, which they answer after it.
             was_past, is_past = is_past, time.monotonic() > until
-            ready = self._door.wait(self.federation.submitting, min(TOGETHER, self.federation.timeout / 4))
-            own = WAITING if not ready else CLOSED if self._door.is_closed() else READY
+            ready = self._intake.wait(self.federation.submitting, min(TOGETHER, self.federation.timeout / 4))
+            own = WAITING if not ready else CLOSED if self._intake.is_closed() else READY
             told = self._session.told_by_all(own)
             late = [server for server, each in enumerate(told) if each not in (READY, CLOSED)]
             if not late:
@@ -502,11 +500,10 @@ class Server:
     def _late(self, refused: Collection[int | None]) -> list[int]:
         """Who was silent; the coordinator always is."""
         excused = {*refused, self.federation.settings.coordinator}
-        return [client for client in self._door.missing() if client not in excused]
+        return [client for client in self._intake.missing() if client not in excused]
 
     def _refused(self, outcome: Outcome | None) -> list[tuple[int | None, str, int]]:
         found = {} if outcome is None else outcome.refused
         # That a server's own vector is refused the failure says.
         own = [(client, reason, 1) for client, reason in found.items() if client != SERVERS_ROOT]
-        at_the_door = self._door.refused()
-        return [(client, of_servers(reason), times) for client, reason, times in at_the_door] + own
+        return [*self._intake.refused(), *own]

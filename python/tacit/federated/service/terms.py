@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from tacit.errors import MisuseError, PeerError
+from tacit.errors import MisuseError, PeerError, peer_error
 from tacit.federated.rounds import width
 from tacit.federated.rounds.settings import Settings
 from tacit.federated.rounds.states import DIGITS
@@ -70,7 +70,7 @@ def _is(given: object, kind: Any) -> bool:
 
 
 def _unreadable() -> PeerError:
-    return PeerError(
+    return peer_error(
         "the servers told what is no round of this release; install the same release of tacit everywhere"
     )
 

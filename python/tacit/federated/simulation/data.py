@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn.utils import parameters_to_vector
 
-from tacit.errors import MisuseError, SetupError
+from tacit.errors import MisuseError, setup_error
 from tacit.federated.simulation.datasets import split
 from tacit.federated.simulation.networks import NETWORKS
 from tacit.federated.simulation.training import Training, accuracy, one_thread, update_of
@@ -147,7 +147,7 @@ def _scikit_learn() -> Any:
     try:
         from sklearn import datasets
     except ImportError:
-        raise SetupError("these data are scikit-learn's: pip install 'tacit[federated]'") from None
+        raise setup_error("these data are scikit-learn's: pip install 'tacit[federated]'") from None
     return datasets
 
 

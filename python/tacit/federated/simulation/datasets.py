@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from tacit.errors import MisuseError, SetupError
+from tacit.errors import MisuseError, setup_error
 
 #: What is in a folder of UCI HAR: measures of each example, and its activities.
 HAR_MEASURES, HAR_ACTIVITIES = 561, 6
@@ -38,13 +38,13 @@ def _cifar(name: str, classes: int) -> Callable[[Path], Split]:
         try:
             from torchvision import datasets
         except ImportError:
-            raise SetupError("CIFAR is read by torchvision: pip install torchvision") from None
+            raise setup_error("CIFAR is read by torchvision: pip install torchvision") from None
         parts: list[torch.Tensor] = []
         for train in (True, False):
             try:
                 read: Any = getattr(datasets, name)(folder, train=train, download=False)
             except (RuntimeError, OSError, EOFError, KeyError, ValueError) as error:
-                raise SetupError(
+                raise setup_error(
                     f"{folder / SOURCES[_NAMES[name]].folder} is not what torchvision.datasets.{name} keeps: "
                     f"{str(error).split('. You')[0]}"
                 ) from None
@@ -64,10 +64,10 @@ def _har(folder: Path) -> Split:
             inputs = np.loadtxt(within / f"X_{part}.txt", dtype=np.float32, ndmin=2)
             labels = np.loadtxt(within / f"y_{part}.txt", dtype=np.int64, ndmin=1)
         except (OSError, ValueError) as error:
-            raise SetupError(f"{within} is not that of UCI HAR: {error}") from None
+            raise setup_error(f"{within} is not that of UCI HAR: {error}") from None
         wrong = labels[(labels < 1) | (labels > HAR_ACTIVITIES)]
         if inputs.shape != (len(labels), HAR_MEASURES) or len(wrong) or not np.isfinite(inputs).all():
-            raise SetupError(
+            raise setup_error(
                 f"{within} is not that of UCI HAR: {inputs.shape[0]} examples of {inputs.shape[1]} measures "
                 f"and {len(labels)} labels, where each has {HAR_MEASURES} measures and a label from 1 to "
                 f"{HAR_ACTIVITIES}"
@@ -97,7 +97,7 @@ def split(name: str, folder: Path) -> Split:
     if name not in SOURCES:
         raise MisuseError(f"no data in folders are called {name!r}; known are {', '.join(SOURCES)}")
     if not (folder / SOURCES[name].folder).is_dir():
-        raise SetupError(f"there is no folder {folder / SOURCES[name].folder}")
+        raise setup_error(f"there is no folder {folder / SOURCES[name].folder}")
     return SOURCES[name].read(folder)
 
 
@@ -110,5 +110,5 @@ def found(folder: Path) -> list[str]:
     names = [name for name, source in SOURCES.items() if (folder / source.folder).is_dir()]
     if not names:
         wanted = ", ".join(source.folder for source in SOURCES.values())
-        raise SetupError(f"there are no data in {folder}: it holds one of {wanted} at least")
+        raise setup_error(f"there are no data in {folder}: it holds one of {wanted} at least")
     return names

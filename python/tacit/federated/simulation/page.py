@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tacit.atomic_write import write
-from tacit.errors import SetupError, cause
+from tacit.errors import cause, setup_error
 
 STYLE = """body { font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; }
 table { border-collapse: collapse; margin: 1em 0; }
@@ -39,7 +39,7 @@ def write_page(
             data = base64.b64encode(plot.read_bytes()).decode()
             parts.append(f'<img alt="{html.escape(plot.stem)}" src="data:image/png;base64,{data}">')
     except OSError as error:
-        raise SetupError(f"cannot read {plot}: {cause(error)}") from None
+        raise setup_error(f"cannot read {plot}: {cause(error)}") from None
     head = f'<meta charset="utf-8"><title>{html.escape(title)}</title><style>{STYLE}</style>'
     body = "\n".join(parts)
     write(path, f"<!doctype html><html lang=en><head>{head}</head>\n<body>{body}</body></html>\n")
@@ -62,5 +62,5 @@ def folder(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise SetupError(f"cannot make {path}: {cause(error)}") from None
+        raise setup_error(f"cannot make {path}: {cause(error)}") from None
     return path

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from tacit.atomic_write import write
-from tacit.errors import SetupError
+from tacit.errors import setup_error
 
 #: A line of a plot: places and heights.
 Line = tuple[Sequence[float], Sequence[float]]
@@ -33,7 +33,7 @@ def check_plots() -> None:
     try:
         import matplotlib
     except ImportError:
-        raise SetupError("plots need matplotlib: pip install 'tacit[federated]'") from None
+        raise setup_error("plots need matplotlib: pip install 'tacit[federated]'") from None
     # It writes files and opens no windows.
     matplotlib.use("Agg")
 

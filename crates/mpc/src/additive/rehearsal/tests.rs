@@ -116,7 +116,7 @@ fn it_is_known_from_shapes_what_a_run_asks_for() {
         };
         // The second time, masks are kept.
         let sizes = [100, 100, 0, 1, 64];
-        let meshes = memory::mesh(parties, Duration::from_secs(60));
+        let meshes = in_process::mesh(parties, Duration::from_secs(60));
         let asked: Vec<Vec<Job>> = thread::scope(|scope| {
             let run = |mesh: Mesh| {
                 let mut protocol = open(&settings, &mesh, true).unwrap();

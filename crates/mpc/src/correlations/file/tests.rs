@@ -78,7 +78,7 @@ impl Files {
 
     /// A session in which each party comes that far; the run of which it has read something.
     fn session(&self, ends: [End; PARTIES]) -> [Option<u64>; PARTIES] {
-        let meshes = net::memory::mesh(PARTIES, Duration::from_secs(20));
+        let meshes = net::in_process::mesh(PARTIES, Duration::from_secs(20));
         let party = |mesh: net::Mesh, end| {
             let place = self.place(mesh.party());
             let mut stored = Stored::open(mesh.channel(1), &place).unwrap();
@@ -202,7 +202,7 @@ fn where_all_put_their_files_back_nobody_can_tell() {
 #[test]
 fn a_count_beyond_the_file_is_its_owners_fault() {
     let files = Files::new();
-    let mut meshes = net::memory::mesh(PARTIES, Duration::from_secs(20));
+    let mut meshes = net::in_process::mesh(PARTIES, Duration::from_secs(20));
     let mut peers = meshes.split_off(1);
     let mut liar = peers[0].channel(1);
     let mut other = peers.pop().unwrap().channel(1);
@@ -216,12 +216,15 @@ fn a_count_beyond_the_file_is_its_owners_fault() {
     other.send(0, claim).unwrap();
     let error = Stored::new(meshes[0].channel(1), &files.place(0)).map(drop);
     let Err(Error::Peer {
-        party: 1, reason, ..
+        party: 1, fault, ..
     }) = error
     else {
         panic!("{error:?}")
     };
-    assert_eq!(reason, "claims 25 used runs of a file that has 24");
+    assert_eq!(
+        fault.to_string(),
+        "claims 25 used runs of a file that has 24"
+    );
     let place = files.place(0);
     let reader = Reader::open(&place.path, place.secret.as_bytes()).unwrap();
     assert_eq!(reader.used(), 0);
@@ -237,7 +240,7 @@ fn records_of_another_version_are_refused() {
     let mut writer = Writer::create(&place.path, place.secret.as_bytes(), &header).unwrap();
     writer.end_run().unwrap();
     writer.finish().unwrap();
-    let mesh = net::memory::mesh(PARTIES, Duration::from_secs(20)).remove(0);
+    let mesh = net::in_process::mesh(PARTIES, Duration::from_secs(20)).remove(0);
     let error = Stored::new(mesh.channel(1), &place).map(drop).unwrap_err();
     let text = error.to_string();
     assert!(

@@ -9,7 +9,7 @@ import torch
 
 from tacit.compilation.importers.onnx import tensors
 from tacit.compilation.importers.onnx.problems import NotImportedError, Problems, quoted
-from tacit.errors import SetupError
+from tacit.errors import setup_error
 
 Inputs = list[tuple[str, torch.dtype, tuple[int, ...]]]
 
@@ -85,13 +85,13 @@ def fix(graph: Any, shapes: Mapping[str, Sequence[int]], held: Container[str], p
     inputs = {each.name: each for each in graph.input if each.name not in held}
     if unknown := sorted(set(shapes) - set(inputs)):
         names = ", ".join(quoted(name) for name in inputs)
-        raise SetupError(f"{path} has no input {quoted(unknown[0])}; it has {names}")
+        raise setup_error(f"{path} has no input {quoted(unknown[0])}; it has {names}")
     for name, shape in shapes.items():
         if any(not isinstance(size, int) or not 0 <= size < 1 << 31 for size in shape):
-            raise SetupError(f"the shape of input {quoted(name)} must be whole numbers, not {tuple(shape)}")
+            raise setup_error(f"the shape of input {quoted(name)} must be whole numbers, not {tuple(shape)}")
         kind = inputs[name].type.tensor_type
         if not _fits(inputs[name], shape):
-            raise SetupError(
+            raise setup_error(
                 f"input {quoted(name)} of {path} has shape {shown(inputs[name])}, which "
                 f"{tuple(shape)} does not fit"
             )

@@ -13,7 +13,7 @@ from tacit.compilation.importers.onnx import tensors
 from tacit.compilation.importers.onnx.inputs import Inputs, Like, alike, fix, inputs, static
 from tacit.compilation.importers.onnx.problems import NotImportedError, Problems, quoted
 from tacit.compilation.importers.onnx.table import OPERATORS
-from tacit.errors import SetupError, cause, printable
+from tacit.errors import cause, printable, setup_error
 
 #: The oldest operators that are imported: from here on their parameters come as inputs.
 OLDEST = 13
@@ -56,14 +56,14 @@ def read(path: Path, shapes: Mapping[str, Sequence[int]], problems: Problems, li
     try:
         import onnx
     except ImportError:
-        raise SetupError("ONNX's files are read by onnx: pip install 'tacit[onnx]'") from None
+        raise setup_error("ONNX's files are read by onnx: pip install 'tacit[onnx]'") from None
     model = _parsed(path)
     opset = _opset(model, path)
     model = _inlined(model, path)
     graph = model.graph
     _complete(graph)
     if len(graph.node) > MOST_NODES:
-        raise SetupError(
+        raise setup_error(
             f"{path} has {len(graph.node)} operators; {MOST_NODES} are the most that are imported"
         )
     _missing(graph, problems)
@@ -75,7 +75,7 @@ def read(path: Path, shapes: Mapping[str, Sequence[int]], problems: Problems, li
     except (onnx.checker.ValidationError, ValueError, RuntimeError, TypeError) as error:
         # What is missing may be why; then the rest is looked at all the same.
         if not problems:
-            raise SetupError(f"{path} is not a sound ONNX model: {printable(error)}") from None
+            raise setup_error(f"{path} is not a sound ONNX model: {printable(error)}") from None
     claimed = {info.name: static(info) for info in (*graph.value_info, *graph.output)}
     return Read(graph, opset, given, found, claimed)
 
@@ -85,22 +85,22 @@ def _parsed(path: Path) -> Any:
 
     try:
         if not path.is_file():
-            raise SetupError(f"{path} is no file")
+            raise setup_error(f"{path} is no file")
         if (size := path.stat().st_size) > MOST_BYTES:
-            raise SetupError(
+            raise setup_error(
                 f"{path} has {size} bytes, and no more than 2 GiB can be read: save its weights beside it "
                 "(onnx.save with save_as_external_data=True)"
             )
         model = ModelProto.FromString(path.read_bytes())
     except OSError as error:
-        raise SetupError(f"{path} cannot be read: {cause(error)}") from None
+        raise setup_error(f"{path} cannot be read: {cause(error)}") from None
     except Exception as error:
         # Protobuf's own error, without its module, which has no types.
         if not isinstance(error, ValueError) and type(error).__name__ != "DecodeError":
             raise
-        raise SetupError(f"{path} is not an ONNX file") from None
+        raise setup_error(f"{path} is not an ONNX file") from None
     if not model.HasField("graph") or not model.opset_import or not model.graph.output:
-        raise SetupError(f"{path} is not an ONNX file: it has no graph, no outputs or no version")
+        raise setup_error(f"{path} is not an ONNX file: it has no graph, no outputs or no version")
     return model
 
 
@@ -109,14 +109,14 @@ def _opset(model: Any, path: Path) -> int:
 
     versions = [each.version for each in model.opset_import if each.domain in OWN]
     if len(versions) != 1:
-        raise SetupError(f"{path} names {len(versions)} versions of ONNX's operators, and must name one")
+        raise setup_error(f"{path} names {len(versions)} versions of ONNX's operators, and must name one")
     if versions[0] < OLDEST:
-        raise SetupError(
+        raise setup_error(
             f"{path} is of opset {versions[0]}, and {OLDEST} is the oldest that is imported: export it "
             "again, or convert it with onnx.version_converter"
         )
     if versions[0] > defs.onnx_opset_version():
-        raise SetupError(
+        raise setup_error(
             f"{path} is of opset {versions[0]}, which the onnx {_version()} installed here does not know: "
             "upgrade onnx, or export with a lower opset_version"
         )
@@ -141,7 +141,7 @@ def _inlined(model: Any, path: Path) -> Any:
 
     def size(nodes: Any, depth: int) -> int:
         if depth > DEEPEST:
-            raise SetupError(f"{path} has functions that call themselves, or more than {DEEPEST} deep")
+            raise setup_error(f"{path} has functions that call themselves, or more than {DEEPEST} deep")
         total = 0
         for node in nodes:
             key = (node.domain, node.op_type)
@@ -154,11 +154,11 @@ def _inlined(model: Any, path: Path) -> Any:
         return total
 
     if (total := size(model.graph.node, 0)) > MOST_NODES:
-        raise SetupError(f"{path} has {total} operators; {MOST_NODES} are the most that are imported")
+        raise setup_error(f"{path} has {total} operators; {MOST_NODES} are the most that are imported")
     try:
         return inliner.inline_local_functions(model)
     except (RuntimeError, ValueError, TypeError) as error:
-        raise SetupError(f"{path} has functions that cannot be put in: {printable(error)}") from None
+        raise setup_error(f"{path} has functions that cannot be put in: {printable(error)}") from None
 
 
 def _complete(graph: Any) -> None:
@@ -200,13 +200,13 @@ def _tensors(graph: Any, path: Path) -> dict[str, torch.Tensor]:
     from onnx import helper
 
     if graph.sparse_initializer:
-        raise SetupError(f"{path} holds sparse tensors, which are not imported: store them densely")
+        raise setup_error(f"{path} holds sparse tensors, which are not imported: store them densely")
     found: dict[str, torch.Tensor] = {}
     declared = {each.name for each in graph.input}
     kept = []
     for tensor in graph.initializer:
         if tensor.name in found:
-            raise SetupError(f"{path} holds two tensors named {quoted(tensor.name)}")
+            raise setup_error(f"{path} holds two tensors named {quoted(tensor.name)}")
         found[tensor.name] = tensors.read(tensor, path.parent)
         if found[tensor.name].numel() <= FEW and not tensor.external_data:
             kept.append(tensor)

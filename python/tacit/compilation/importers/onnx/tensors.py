@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from tacit.compilation.importers.onnx.problems import quoted
-from tacit.errors import SetupError, printable
+from tacit.errors import printable, setup_error
 
 #: PyTorch's type for each of ONNX's, by its number there, with the bytes that an element takes in a file.
 DTYPES: dict[int, tuple[torch.dtype, int]] = {
@@ -63,10 +63,10 @@ def read(tensor: Any, folder: Path) -> torch.Tensor:
 
     name = quoted(tensor.name)
     if tensor.data_type not in DTYPES:
-        raise SetupError(f"tensor {name} has type {type_name(tensor.data_type)}, which is not imported")
+        raise setup_error(f"tensor {name} has type {type_name(tensor.data_type)}, which is not imported")
     dims = list(tensor.dims)
     if any(dim < 0 for dim in dims) or math.prod(dims) > MOST_ELEMENTS:
-        raise SetupError(f"tensor {name} declares the shape {dims[:8]}, which no tensor has")
+        raise setup_error(f"tensor {name} declares the shape {dims[:8]}, which no tensor has")
     dtype, width = DTYPES[tensor.data_type]
     elements = math.prod(dims)
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
@@ -75,13 +75,13 @@ def read(tensor: Any, folder: Path) -> torch.Tensor:
     field = "raw_data" if tensor.HasField("raw_data") else FIELDS.get(tensor.data_type, "int32_data")
     present, wanted = len(getattr(tensor, field)), elements * (width if field == "raw_data" else 1)
     if present != wanted:
-        raise SetupError(
+        raise setup_error(
             f"tensor {name} declares the shape {dims} and holds {present} of {wanted} in {field}"
         )
     try:
         array = numpy_helper.to_array(tensor)
     except (ValueError, TypeError, OverflowError) as error:
-        raise SetupError(f"tensor {name} cannot be read: {printable(error)}") from None
+        raise setup_error(f"tensor {name} cannot be read: {printable(error)}") from None
     if dtype == torch.float32:
         with np.errstate(over="ignore"):
             array = array.astype(np.float32)
@@ -95,21 +95,21 @@ def _external(tensor: Any, folder: Path, length: int) -> bytes:
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
     if not location or "\0" in location:
-        raise SetupError(f"tensor {name} lies in another file and does not say in which")
+        raise setup_error(f"tensor {name} lies in another file and does not say in which")
     path = (folder / location).resolve()
     if Path(location).is_absolute() or not path.is_relative_to(folder.resolve()):
-        raise SetupError(
+        raise setup_error(
             f"tensor {name} lies in {quoted(location)}, outside of the model's folder, where nothing is read"
         )
     if not path.is_file():
-        raise SetupError(f"tensor {name} lies in {quoted(location)}, which is not beside the model")
+        raise setup_error(f"tensor {name} lies in {quoted(location)}, which is not beside the model")
     try:
         offset = int(entries.get("offset") or 0)
         declared = int(entries.get("length") or length)
     except ValueError:
-        raise SetupError(f"tensor {name} gives no numbers for its place in {quoted(location)}") from None
+        raise setup_error(f"tensor {name} gives no numbers for its place in {quoted(location)}") from None
     if offset < 0 or declared != length or offset + length > path.stat().st_size:
-        raise SetupError(
+        raise setup_error(
             f"tensor {name} needs {length} bytes at {offset} of {quoted(location)}, which has "
             f"{path.stat().st_size} (the file says {declared})"
         )

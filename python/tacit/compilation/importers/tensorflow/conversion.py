@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tacit.compilation.importers.tensorflow import worker
 from tacit.compilation.importers.tensorflow.formats import Format
-from tacit.errors import MisuseError, SetupError, cause, printable
+from tacit.errors import MisuseError, cause, printable, setup_error
 
 #: Whose TensorFlow it is.
 INTERPRETER = sys.executable
@@ -52,21 +52,21 @@ def convert(path: Path, kind: Format, folder: Path) -> Path:
             timeout=LONGEST,
         ).returncode
     except subprocess.TimeoutExpired:
-        raise SetupError(
+        raise setup_error(
             f"{path} was not converted to ONNX within {LONGEST:g} s: {_elsewhere(path, kind)}"
         ) from None
     except OSError as error:
-        raise SetupError(f"cannot start {INTERPRETER} to convert {path}: {cause(error)}") from None
+        raise setup_error(f"cannot start {INTERPRETER} to convert {path}: {cause(error)}") from None
     result = _result(folder / "result.json")
     if result is None:
         how = f"was killed by signal {-ended}" if ended < 0 else f"ended with exit code {ended}"
-        raise SetupError(
+        raise setup_error(
             f"{path} was not converted to ONNX: the process of TensorFlow {how} and left no result; it may "
             f"lack memory. Otherwise {_elsewhere(path, kind)}"
         )
     outcome, text = result
     if outcome == "absent":
-        raise SetupError(
+        raise setup_error(
             f"{path} is TensorFlow's, and {text} cannot be found here: pip install 'tacit[tensorflow]', or "
             f"{_elsewhere(path, kind)}"
         )
@@ -74,7 +74,7 @@ def convert(path: Path, kind: Format, folder: Path) -> Path:
         raise MisuseError(f"{path} cannot be compiled: {printable(text)}")
     converted = folder / "model.onnx"
     if outcome != "converted" or not converted.is_file():
-        raise SetupError(f"TensorFlow does not convert {path} to ONNX: {_plain(text, folder)}")
+        raise setup_error(f"TensorFlow does not convert {path} to ONNX: {_plain(text, folder)}")
     return converted
 
 

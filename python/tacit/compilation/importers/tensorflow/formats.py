@@ -4,7 +4,7 @@ import zipfile
 from enum import Enum
 from pathlib import Path
 
-from tacit.errors import MisuseError, SetupError, cause
+from tacit.errors import MisuseError, cause, setup_error
 
 
 class Format(Enum):
@@ -41,12 +41,12 @@ def format_of(path: Path) -> Format | None:
     try:
         return _by_content(path)
     except OSError as error:
-        raise SetupError(f"cannot read {path}: {cause(error)}") from None
+        raise setup_error(f"cannot read {path}: {cause(error)}") from None
 
 
 def _by_content(path: Path) -> Format:
     if not path.is_file():
-        raise SetupError(f"there is no file {path}")
+        raise setup_error(f"there is no file {path}")
     if path.suffix == ".keras":
         if not zipfile.is_zipfile(path):
             raise MisuseError(

@@ -1,7 +1,7 @@
 //! A server as a client sees it: reached, asked, and reached again where a connection broke.
 
 use super::socket::{PATIENCE, SILENCE, Socket, Traffic};
-use crate::error::{Error, Result, cause};
+use crate::error::{Error, Name, PeerFault, Result, SetupFault, cause};
 use crate::tcp::tls;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use std::io::{self, ErrorKind};
@@ -25,7 +25,7 @@ pub(super) struct Server {
     pub(super) address: String,
     pub(super) tls: Arc<ClientConfig>,
     /// What this client is called, and its own certificate in PEM.
-    pub(super) own: [String; 2],
+    pub(super) own: (Name, String),
     pub(super) connection: Mutex<Option<Stream>>,
     pub(super) traffic: Arc<Traffic>,
 }
@@ -59,7 +59,7 @@ impl Server {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let mut attempts = 0;
-        let failed = |reason: String| Error::peer(self.number, step, reason);
+        let failed = |fault: PeerFault| Error::peer(self.number, step, fault);
         loop {
             let mut stream = match kept.take() {
                 Some(stream) => stream,
@@ -85,9 +85,11 @@ impl Server {
                 Err(Failure::Broken(error)) => {
                     attempts += 1;
                     if attempts >= ATTEMPTS || Instant::now() >= until {
-                        let reason = self.reason(&error);
-                        let (number, address) = (self.number, &self.address);
-                        return Err(failed(format!("server {number} at {address}: {reason}")));
+                        return Err(failed(PeerFault::KeepsBreaking {
+                            server: self.number,
+                            address: self.address.clone(),
+                            fault: Box::new(self.fault(&error)),
+                        }));
                     }
                 }
             }
@@ -95,16 +97,20 @@ impl Server {
     }
 
     /// Why a connection broke. A server does not say what it has against a certificate.
-    fn reason(&self, error: &io::Error) -> String {
-        let [whose, own] = &self.own;
-        match tls::fault_of_own(error, own, whose) {
-            Some(fault) => format!("it refused this party's certificate: {fault}"),
+    fn fault(&self, error: &io::Error) -> SetupFault {
+        let (whose, own) = &self.own;
+        match tls::fault_of_own(error, own, *whose) {
+            Some(fault) => SetupFault::RefusedFor(Box::new(fault)),
             None => tls::reason(error),
         }
     }
 
     /// Connects, again and again until the server listens.
-    fn dial(&self, until: Instant, cut: &Arc<AtomicBool>) -> std::result::Result<Stream, String> {
+    fn dial(
+        &self,
+        until: Instant,
+        cut: &Arc<AtomicBool>,
+    ) -> std::result::Result<Stream, PeerFault> {
         loop {
             let reached = reach(&self.address).and_then(|socket| {
                 let limit = until.min(Instant::now() + SILENCE);
@@ -116,14 +122,16 @@ impl Server {
                 Ok(stream) => return Ok(stream),
                 Err(error) => {
                     if tls::refusal(&error).is_some() {
-                        return Err(format!("at {}: {}", self.address, self.reason(&error)));
+                        return Err(PeerFault::NotLinked {
+                            address: self.address.clone(),
+                            fault: Box::new(self.fault(&error)),
+                        });
                     }
                     if Instant::now() + RETRY >= until || cut.load(Ordering::Relaxed) {
-                        return Err(format!(
-                            "it is not reached at {}: {}; check address and firewall, and whether it runs",
-                            self.address,
-                            cause(&error)
-                        ));
+                        return Err(PeerFault::NotReached {
+                            address: self.address.clone(),
+                            cause: cause(&error),
+                        });
                     }
                     thread::sleep(RETRY);
                 }
@@ -144,7 +152,7 @@ fn reach(address: &str) -> io::Result<TcpStream> {
 }
 
 /// What did not come before time was over, and what may be done.
-fn not_in_time(step: &str) -> String {
+fn not_in_time(step: &str) -> PeerFault {
     match step {
         "join" => {
             "it told of no new round within the timeout; one may not have begun yet: wait longer"
@@ -154,5 +162,5 @@ fn not_in_time(step: &str) -> String {
         }
         _ => "it did not answer within the timeout; see whether it still runs",
     }
-    .to_owned()
+    .into()
 }

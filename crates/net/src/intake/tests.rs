@@ -1,13 +1,14 @@
-//! Hostile clients at the door, and decoders on whatever arrives.
+//! Hostile clients at the intake, and decoders on whatever arrives.
 
-use super::hall::{MORE_REASONS, MOST_REASONS, Refused};
-use super::pace;
+use super::rate_floor;
 use super::round::{ATTEMPTS, Add, Answer, LEAST, ROOM, Round, Submission, Terms};
+use super::state::{MORE_REASONS, MOST_REASONS, Refused};
 use super::statement::{Hash, Piece, STATEMENT, Statement, signer};
 use super::ticket::{SHOWN, Tickets};
 use super::wire::{LONGEST_TERMS, Reply, Request, VERSION};
-use super::{Door, Federation, HELD, REST, SEED, SERVERS};
+use super::{Federation, HELD, Intake, REST, SEED, SERVERS};
 use crate::certificates::{self, Generated, Identity};
+use crate::error::{Name, SetupFault};
 use crate::tcp::{Listener, tls};
 use proptest::prelude::*;
 use rustls::{ClientConnection, StreamOwned};
@@ -33,10 +34,10 @@ fn tickets(statement: &Statement) -> [Hash; SHOWN] {
     ]
 }
 
-/// The door of server 1, which gets the rest and a seed, and a client that says what it likes.
+/// The intake of server 1, which gets the rest and a seed, and a client that says what it likes.
 struct Raw {
     federation: Federation,
-    door: Door,
+    intake: Intake,
     client: Generated,
     /// The server's certificate.
     server: String,
@@ -59,7 +60,7 @@ impl Raw {
         let federation = Federation::new("test", &pems).unwrap();
         let listener = Listener::bind("127.0.0.1:0").unwrap();
         let clients = [client.certificate_pem.clone()];
-        let door = Door::open(listener, &federation, 1, &servers[1].key_pem, &clients).unwrap();
+        let intake = Intake::open(listener, &federation, 1, &servers[1].key_pem, &clients).unwrap();
         let terms = Terms {
             number: 1,
             words,
@@ -69,17 +70,17 @@ impl Raw {
             deadline: Instant::now() + LONG,
             closer: None,
         };
-        door.begin(terms, Tickets::new(1, KEYS)).unwrap();
+        intake.begin(terms, Tickets::new(1, KEYS)).unwrap();
         Self {
             federation,
-            door,
+            intake,
             client,
             server: pems[1].clone(),
         }
     }
 
     fn dial(&self) -> TcpStream {
-        let socket = TcpStream::connect(self.door.address()).unwrap();
+        let socket = TcpStream::connect(self.intake.address()).unwrap();
         socket.set_read_timeout(Some(LONG)).unwrap();
         socket
     }
@@ -90,7 +91,7 @@ impl Raw {
             key: self.client.key_pem.clone(),
         };
         let server = self.federation.certificates[1].clone();
-        let names = ("server 1".to_owned(), "client 0".to_owned());
+        let names = (Name::Server(1), Name::Client(0));
         let config = tls::visitor(server, &identity, names).unwrap();
         tls::handshake(&config, self.dial()).unwrap()
     }
@@ -119,7 +120,7 @@ impl Raw {
         Reply::read(stream)
     }
 
-    /// What the door counts as whole, and whether an honest submission still gets in.
+    /// What the intake counts as whole, and whether an honest submission still gets in.
     fn takes_an_honest_one(&self) {
         let mut stream = self.connect();
         assert_eq!(self.offer(&mut stream, &pieces()).unwrap(), Reply::Go);
@@ -129,14 +130,14 @@ impl Raw {
         let ticket = [0; 32];
         let receipt = Reply::Receipt { digest, ticket };
         assert_eq!(Reply::read(&mut stream).unwrap(), receipt);
-        assert!(self.door.wait(1, LONG).unwrap());
+        assert!(self.intake.wait(1, LONG).unwrap());
     }
 
     /// Waits until somebody was refused for that reason.
     fn reason(&self, expected: &str) {
         let until = Instant::now() + LONG;
         let is_right = |(refused, _): &(Refused, u64)| refused.reason.contains(expected);
-        while !self.door.refused().iter().any(is_right) {
+        while !self.intake.refused().iter().any(is_right) {
             assert!(Instant::now() < until, "{expected}");
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -220,7 +221,7 @@ fn many_reasons_of_one_client_leave_room_for_others() {
             Reply::Refusal(_)
         ));
     }
-    let refused = raw.door.refused();
+    let refused = raw.intake.refused();
     let more = |(refused, _): &&(Refused, u64)| refused.reason == MORE_REASONS;
     assert_eq!(refused.len(), MOST_REASONS + 1);
     assert_eq!(
@@ -443,12 +444,12 @@ fn so_many_rests_are_on_their_way_at_a_time() {
 #[test]
 fn who_holds_a_place_keeps_a_pace() {
     const MANY: u64 = 1 << 20;
-    // A byte now and then, for longer than a pace is taken over.
+    // A byte now and then, for longer than a rate is taken over.
     let trickle = |stream: &mut Stream| {
-        let until = Instant::now() + 3 * pace::WINDOW;
+        let until = Instant::now() + 3 * rate_floor::WINDOW;
         while Instant::now() < until {
             stream.write_all(&[0])?;
-            std::thread::sleep(pace::WINDOW / 10);
+            std::thread::sleep(rate_floor::WINDOW / 10);
         }
         stream.flush()
     };
@@ -460,7 +461,7 @@ fn who_holds_a_place_keeps_a_pace() {
     let sent = trickle(&mut stream);
     raw.reason("submit again over a faster connection");
     drop(sent);
-    // The place is free, and a submission that keeps the pace is taken.
+    // The place is free, and a submission that keeps the rate is taken.
     let mut stream = raw.connect();
     assert_eq!(raw.offer(&mut stream, &all).unwrap(), Reply::Go);
     send(&mut stream, &all).unwrap();
@@ -474,7 +475,7 @@ fn who_holds_a_place_keeps_a_pace() {
     let mut stream = raw.connect();
     assert_eq!(raw.offer(&mut stream, &all).unwrap(), Reply::Go);
     trickle(&mut stream).unwrap();
-    assert!(raw.door.refused().is_empty());
+    assert!(raw.intake.refused().is_empty());
 }
 
 #[test]
@@ -526,7 +527,7 @@ fn unlike_versions_say_so_at_both_ends() {
     bytes[3] = 1;
     let error = Reply::read(&mut &bytes[..]).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-    assert_eq!(tls::reason(&error), said);
+    assert_eq!(tls::reason(&error).to_string(), said);
     raw.takes_an_honest_one();
 }
 
@@ -568,16 +569,13 @@ fn without_a_certificate_nobody_is_heard() {
             certificates: vec![own.certificate_pem],
             key: own.key_pem,
         };
-        let names = ("server 1".to_owned(), "client 0".to_owned());
+        let names = (Name::Server(1), Name::Client(0));
         let server = raw.federation.certificates[1].clone();
         let config = tls::visitor(server, &identity, names).unwrap();
         let heard =
             tls::handshake(&config, raw.dial()).and_then(|mut stream| stream.read_exact(&mut [0]));
-        let reason = tls::refusal(&heard.unwrap_err()).unwrap().what;
-        assert!(
-            reason.contains("it refused this party's certificate"),
-            "{reason}"
-        );
+        let refusal = tls::refusal(&heard.unwrap_err());
+        assert_eq!(refusal, Some(SetupFault::Refused));
         raw.reason(
             "it presented a certificate that is no client's; put each client's current certificate",
         );

@@ -1,15 +1,15 @@
-//! The clients' door for Python: a server's end, a client's end, and what came through it.
+//! The clients' intake for Python: a server's end, a client's end, and what came through it.
 
 use crate::beginning::Listener;
 use crate::buffer::{Bytes, Doubles, Singles, Words};
-use crate::errors::{misuse, raise};
+use crate::errors::{misuse, raise_at_client, raise_at_server};
 use crate::session::Session;
 use ::session::options::seconds;
 use ::session::submissions;
 use mpc::learned::{Floats, Learned};
 use mpc::width::Width;
-use net::door::round::Terms;
-use net::door::{self, Federation, REST};
+use net::intake::round::Terms;
+use net::intake::{self, Federation, REST};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::BTreeMap;
@@ -18,8 +18,8 @@ use std::time::Instant;
 
 /// Where clients hand in vectors to one of a federation's servers.
 #[pyclass(frozen, module = "tacit._core")]
-pub struct Door {
-    inner: door::Door,
+pub struct Intake {
+    inner: intake::Intake,
     server: usize,
     /// Of a vector in the latest round.
     numbers: Mutex<usize>,
@@ -37,7 +37,7 @@ fn width(bits: u32) -> PyResult<Width> {
 }
 
 #[pymethods]
-impl Door {
+impl Intake {
     #[new]
     fn new(
         listener: &Listener,
@@ -47,10 +47,10 @@ impl Door {
         key: &str,
         clients: Vec<String>,
     ) -> PyResult<Self> {
-        let federation = Federation::new(federation, &servers).map_err(raise)?;
-        let inner = door::Door::open(listener.take()?, &federation, server, key, &clients);
+        let federation = Federation::new(federation, &servers).map_err(raise_at_server)?;
+        let inner = intake::Intake::open(listener.take()?, &federation, server, key, &clients);
         Ok(Self {
-            inner: inner.map_err(raise)?,
+            inner: inner.map_err(raise_at_server)?,
             server,
             numbers: Mutex::default(),
         })
@@ -81,7 +81,7 @@ impl Door {
         timeout: f64,
         closer: Option<usize>,
     ) -> PyResult<()> {
-        let deadline = Instant::now() + seconds(timeout).map_err(raise)?;
+        let deadline = Instant::now() + seconds(timeout).map_err(raise_at_server)?;
         let width = width(bits)?;
         let terms = Terms {
             number,
@@ -99,7 +99,7 @@ impl Door {
             self.inner.lend(memory);
             self.inner.begin(terms, tickets)
         };
-        py.detach(begin).map_err(raise)?;
+        py.detach(begin).map_err(raise_at_server)?;
         *self.numbers.lock().unwrap_or_else(PoisonError::into_inner) = numbers;
         Ok(())
     }
@@ -107,8 +107,9 @@ impl Door {
     /// Waits until so many clients are here whole, for the deadline, for the coordinator to close the round, or so
     /// many seconds; whether it was one of the former three.
     fn wait(&self, py: Python<'_>, enough: usize, most: f64) -> PyResult<bool> {
-        let most = seconds(most).map_err(raise)?;
-        py.detach(|| self.inner.wait(enough, most)).map_err(raise)
+        let most = seconds(most).map_err(raise_at_server)?;
+        py.detach(|| self.inner.wait(enough, most))
+            .map_err(raise_at_server)
     }
 
     /// Whether the coordinator has closed the round that is open.
@@ -118,7 +119,7 @@ impl Door {
 
     /// Ends the round for submissions and gives out what is here whole.
     fn end(&self, py: Python<'_>) -> PyResult<Submissions> {
-        let gathered = py.detach(|| self.inner.end()).map_err(raise)?;
+        let gathered = py.detach(|| self.inner.end()).map_err(raise_at_server)?;
         let numbers = *self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         let inner = submissions::Submissions::new(self.server, numbers, gathered);
         Ok(Submissions {
@@ -133,9 +134,9 @@ impl Door {
 
     /// Waits until these clients know what the last round came to, or so many seconds.
     fn see_off(&self, py: Python<'_>, clients: Vec<usize>, most: f64) -> PyResult<()> {
-        let most = seconds(most).map_err(raise)?;
+        let most = seconds(most).map_err(raise_at_server)?;
         py.detach(|| self.inner.see_off(&clients, most))
-            .map_err(raise)
+            .map_err(raise_at_server)
     }
 
     /// Who was refused since this was asked last, why, and how often; a client that is not known is None.
@@ -162,7 +163,7 @@ impl Door {
             None => Err(reason),
         };
         py.detach(|| self.inner.tell(round, outcome, is_part, own))
-            .map_err(raise)
+            .map_err(raise_at_server)
     }
 }
 
@@ -179,7 +180,7 @@ impl Submissions {
         work: impl FnOnce(&mut submissions::Submissions) -> mpc::Result<T> + Send,
     ) -> PyResult<T> {
         let locked = || work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner));
-        py.detach(locked).map_err(raise)
+        py.detach(locked).map_err(raise_at_server)
     }
 }
 
@@ -232,7 +233,7 @@ impl Session {
     /// Every server stands behind the same steps and public values.
     fn confirm(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| submissions::confirm(&self.inner))
-            .map_err(raise)
+            .map_err(raise_at_server)
     }
 
     /// Writes what this party tells the clients of a sharing that no party is to see: what all tell adds up to
@@ -242,14 +243,14 @@ impl Session {
         let mut out = Words::outputs(&mut out, &read)?;
         let x: Vec<&[u64]> = x.iter().map(Words::words).collect();
         py.detach(|| submissions::seal(&self.inner, &x, &mut out))
-            .map_err(raise)
+            .map_err(raise_at_server)
     }
 
     /// Adds discrete Gaussians, of which every party lacks one of that variance, to a sharing in place.
     fn add_noise(&self, py: Python<'_>, mut x: Vec<Words>, variance: u64) -> PyResult<()> {
         let mut x = Words::outputs(&mut x, &[])?;
         py.detach(|| submissions::noise(&self.inner, variance, &mut x))
-            .map_err(raise)
+            .map_err(raise_at_server)
     }
 }
 
@@ -277,14 +278,14 @@ pub fn measured(
     start: Option<Singles>,
 ) -> PyResult<(f64, f64)> {
     let measured = || Ok(learned(&pieces, start.as_ref())?.measured());
-    let measured = py.detach(measured).map_err(raise)?;
+    let measured = py.detach(measured).map_err(raise_at_server)?;
     Ok((measured.norm, measured.greatest))
 }
 
 /// One of a federation's clients.
 #[pyclass(frozen, module = "tacit._core")]
 pub struct Client {
-    inner: door::Client,
+    inner: intake::Client,
     /// Where what it handed in last lay, for what it hands in next.
     spare: Mutex<Vec<u64>>,
 }
@@ -299,7 +300,7 @@ impl Client {
 #[pyclass(frozen, module = "tacit._core")]
 pub struct Task {
     /// Without its model.
-    inner: door::Task,
+    inner: intake::Task,
     model: Py<Content>,
 }
 
@@ -314,10 +315,10 @@ impl Client {
         certificate: &str,
         key: &str,
     ) -> PyResult<Self> {
-        let federation = Federation::new(federation, &servers).map_err(raise)?;
-        let inner = door::Client::new(&federation, number, certificate, key, &addresses);
+        let federation = Federation::new(federation, &servers).map_err(raise_at_client)?;
+        let inner = intake::Client::new(&federation, number, certificate, key, &addresses);
         Ok(Self {
-            inner: inner.map_err(raise)?,
+            inner: inner.map_err(raise_at_client)?,
             spare: Mutex::default(),
         })
     }
@@ -331,7 +332,7 @@ impl Client {
     /// Waits for a round later than that one.
     fn join(&self, py: Python<'_>, after: u64, timeout: f64) -> PyResult<Task> {
         let join = || self.inner.join(after, seconds(timeout)?);
-        let mut inner = py.detach(join).map_err(raise)?;
+        let mut inner = py.detach(join).map_err(raise_at_client)?;
         let model = Py::new(py, Content(std::mem::take(&mut inner.model)))?;
         Ok(Task { inner, model })
     }
@@ -361,14 +362,14 @@ impl Client {
             *self.spare() = std::mem::take(&mut pieces[REST].words);
             digest
         };
-        let digest = py.detach(submit).map_err(raise)?;
+        let digest = py.detach(submit).map_err(raise_at_client)?;
         Ok(PyBytes::new(py, &digest))
     }
 
     /// Says to all servers, as the coordinator, that nobody is to be waited for any more in a round.
     fn close(&self, py: Python<'_>, round: u64, timeout: f64) -> PyResult<()> {
         py.detach(|| self.inner.close(round, seconds(timeout)?))
-            .map_err(raise)
+            .map_err(raise_at_client)
     }
 
     /// Waits for what a round came to: one content, which is written, or a part of each server. And why this
@@ -386,7 +387,7 @@ impl Client {
             let timeout = seconds(timeout)?;
             self.inner.outcome(round, timeout, into[0])
         };
-        let door::Outcome { parts, own } = py.detach(outcome).map_err(raise)?;
+        let intake::Outcome { parts, own } = py.detach(outcome).map_err(raise_at_client)?;
         Ok((parts.into_iter().map(Content).collect(), own))
     }
 }

@@ -8,19 +8,19 @@ use toml::{Table, Value};
 const MOST_UNREADABLE: usize = 16;
 
 /// Members of a session, as far as their addresses and certificates can be read.
-pub struct Acquaintances {
+pub struct LenientConfig {
     member: usize,
-    members: Vec<Acquaintance>,
+    members: Vec<Member>,
 }
 
 #[derive(Default)]
-struct Acquaintance {
+struct Member {
     address: Option<String>,
     certificate: Option<String>,
     key: Option<String>,
 }
 
-impl Acquaintances {
+impl LenientConfig {
     /// Reads what can be read, for a party or, where there is no number, the dealer; `is_dealt` knows whether a
     /// source has one. `None` where nothing can be read.
     #[must_use]
@@ -33,12 +33,12 @@ impl Acquaintances {
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut members: Vec<_> = tables(&table, "party")
             .take(crate::MOST_PARTIES)
-            .map(|entry| Acquaintance::new(entry, folder))
+            .map(|entry| Member::new(entry, folder))
             .collect();
         let member = party.unwrap_or(members.len());
         if party.is_none() || is_dealt(text_of(&table, "source")) {
             let dealer = table.get("dealer").and_then(Value::as_table);
-            members.extend(dealer.map(|entry| Acquaintance::new(entry, folder)));
+            members.extend(dealer.map(|entry| Member::new(entry, folder)));
         }
         (member < members.len()).then_some(Self { member, members })
     }
@@ -63,7 +63,7 @@ impl Acquaintances {
     }
 }
 
-impl Acquaintance {
+impl Member {
     fn new(entry: &Table, folder: &Path) -> Self {
         let Some(certificate) = text_of(entry, "certificate").map(|name| folder.join(name)) else {
             return Self::default();

@@ -1,13 +1,13 @@
-//! The clients' door: what is taken, what is refused and why, over real connections.
+//! The clients' intake: what is taken, what is refused and why, over real connections.
 
 mod links;
 
 use links::SetUp;
 use net::certificates::generate_for_period;
-use net::door::round::Terms;
-use net::door::statement::{Hash, Piece, Statement};
-use net::door::ticket::Tickets;
-use net::door::{Client, Door, Federation, HELD, KEEPER, REST, SEED, SERVERS, Task};
+use net::intake::round::Terms;
+use net::intake::statement::{Hash, Piece, Statement};
+use net::intake::ticket::Tickets;
+use net::intake::{Client, Federation, HELD, Intake, KEEPER, REST, SEED, SERVERS, Task};
 use net::tcp::Listener;
 use net::{Error, Result};
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ struct World {
     federation: Federation,
     addresses: Vec<String>,
     clients: SetUp,
-    doors: Vec<Door>,
+    intakes: Vec<Intake>,
 }
 
 impl World {
@@ -37,14 +37,17 @@ impl World {
         let open = |server| {
             let listener = Listener::bind("127.0.0.1:0").unwrap();
             let key = &servers.keys[server];
-            Door::open(listener, &federation, server, key, &clients.certificates).unwrap()
+            Intake::open(listener, &federation, server, key, &clients.certificates).unwrap()
         };
-        let doors: Vec<Door> = (0..SERVERS).map(open).collect();
+        let intakes: Vec<Intake> = (0..SERVERS).map(open).collect();
         Self {
-            addresses: doors.iter().map(|door| door.address().to_owned()).collect(),
+            addresses: intakes
+                .iter()
+                .map(|intake| intake.address().to_owned())
+                .collect(),
             federation,
             clients,
-            doors,
+            intakes,
         }
     }
 
@@ -62,7 +65,7 @@ impl World {
         // What each server shares with the next one.
         let key = |server: usize| [(server % SERVERS) as u8; 32];
         let tickets = Tickets::new(server, [key(server), key(server + SERVERS - 1)]);
-        self.doors[server].begin(terms, tickets).unwrap();
+        self.intakes[server].begin(terms, tickets).unwrap();
     }
 
     fn client(&self, number: usize) -> Client {
@@ -80,8 +83,8 @@ impl World {
 
     /// Whom each server has whole.
     fn whole(&self) -> Vec<Vec<usize>> {
-        let of = |door: &Door| door.end().unwrap().whole.into_keys().collect();
-        self.doors.iter().map(of).collect()
+        let of = |intake: &Intake| intake.end().unwrap().whole.into_keys().collect();
+        self.intakes.iter().map(of).collect()
     }
 }
 
@@ -136,9 +139,9 @@ fn three_clients_hand_in_their_vectors() {
         assert!((1..4096).contains(&sent), "{sent}");
         assert!((1..4096).contains(&(after.1 - before.1)));
     }
-    for (server, door) in world.doors.iter().enumerate() {
-        assert!(door.wait(3, LONG).unwrap());
-        let gathered = door.end().unwrap();
+    for (server, intake) in world.intakes.iter().enumerate() {
+        assert!(intake.wait(3, LONG).unwrap());
+        let gathered = intake.end().unwrap();
         assert!(gathered.sum.is_none());
         for (number, submission) in gathered.whole {
             assert_eq!(submission.statement.digest(), digests[number]);
@@ -146,35 +149,37 @@ fn three_clients_hand_in_their_vectors() {
             let held = HELD[server].iter().map(|piece| &sent[*piece].words);
             assert!(submission.pieces.iter().map(|piece| &piece.words).eq(held));
         }
-        door.tell(7, Ok(b"a result"), false, BTreeMap::new())
+        intake
+            .tell(7, Ok(b"a result"), false, BTreeMap::new())
             .unwrap();
-        assert_eq!(door.refused(), []);
+        assert_eq!(intake.refused(), []);
     }
     for number in 0..3 {
         let mut told = [1; 8];
         let outcome = world.client(number).outcome(7, LONG, &mut told).unwrap();
         assert!(outcome.parts.is_empty() && outcome.own.is_empty() && told == *b"a result");
         match world.client(number).outcome(7, LONG, &mut told[1..]) {
-            Err(Error::Peer { party, reason, .. }) => {
+            Err(Error::Peer { party, fault, .. }) => {
                 assert_eq!(
-                    (party, reason.as_ref()),
-                    (number, "it sent a result of another size")
+                    (party, fault.to_string()),
+                    (number, "it sent a result of another size".to_owned())
                 );
             }
             other => panic!("{other:?}"),
         }
     }
     // What differs by server is told by each.
-    for (server, door) in world.doors.iter().enumerate() {
-        door.tell(7, Ok(&vec![server as u8; server]), true, BTreeMap::new())
+    for (server, intake) in world.intakes.iter().enumerate() {
+        intake
+            .tell(7, Ok(&vec![server as u8; server]), true, BTreeMap::new())
             .unwrap();
     }
     let told = world.client(0).outcome(7, LONG, &mut []).unwrap();
     assert_eq!(told.parts, [vec![], vec![1], vec![2, 2]]);
     // A server that says something else than the others is named, by whoever asks it.
-    for (server, door) in world.doors.iter().enumerate() {
+    for (server, intake) in world.intakes.iter().enumerate() {
         let content = if server == 1 { b"lies" } else { b"true" };
-        door.tell(7, Ok(content), false, BTreeMap::new()).unwrap();
+        intake.tell(7, Ok(content), false, BTreeMap::new()).unwrap();
     }
     for number in 0..3 {
         match world
@@ -184,17 +189,22 @@ fn three_clients_hand_in_their_vectors() {
             .unwrap()
         {
             Error::Peer {
-                party: 1, reason, ..
+                party: 1, fault, ..
             } => {
-                assert!(reason.contains("something else of the round than the other servers"));
+                assert!(
+                    fault
+                        .to_string()
+                        .contains("something else of the round than the other servers")
+                );
             }
             other => panic!("{other}"),
         }
     }
     let all: Vec<usize> = (0..3).collect();
-    world.doors[0].see_off(&all, LONG).unwrap();
-    for door in &world.doors {
-        door.tell(7, Err("it came to nothing"), false, BTreeMap::new())
+    world.intakes[0].see_off(&all, LONG).unwrap();
+    for intake in &world.intakes {
+        intake
+            .tell(7, Err("it came to nothing"), false, BTreeMap::new())
             .unwrap();
     }
     let nothing = world.client(0).outcome(7, LONG, &mut []).map(|_| [0; 32]);
@@ -206,25 +216,25 @@ fn who_was_refused_is_told_so_and_nobody_else() {
     let world = World::new(3);
     world.begin(7, LONG);
     let own = || BTreeMap::from([(1, "norm".to_owned())]);
-    for door in &world.doors {
-        door.end().unwrap();
-        door.tell(7, Ok(b"a result"), false, own()).unwrap();
+    for intake in &world.intakes {
+        intake.end().unwrap();
+        intake.tell(7, Ok(b"a result"), false, own()).unwrap();
     }
     for (number, right) in ["", "norm", ""].iter().enumerate() {
         let outcome = world.client(number).outcome(7, LONG, &mut [0; 8]).unwrap();
         assert_eq!(outcome.own, *right);
     }
-    for door in &world.doors {
-        door.tell(7, Err("too few"), false, own()).unwrap();
+    for intake in &world.intakes {
+        intake.tell(7, Err("too few"), false, own()).unwrap();
     }
     for (number, right) in ["too few", "too few; norm", "too few"].iter().enumerate() {
         let nothing = world.client(number).outcome(7, LONG, &mut []);
         assert_eq!(refused(nothing.map(|_| [0; 32])), *right);
     }
     // A server that says so alone is named.
-    for (server, door) in world.doors.iter().enumerate() {
+    for (server, intake) in world.intakes.iter().enumerate() {
         let own = if server == 2 { own() } else { BTreeMap::new() };
-        door.tell(7, Ok(b"a result"), false, own).unwrap();
+        intake.tell(7, Ok(b"a result"), false, own).unwrap();
     }
     match world.client(1).outcome(7, LONG, &mut [0; 8]) {
         Err(Error::Peer { party: 2, .. }) => {}
@@ -252,8 +262,8 @@ fn the_coordinator_alone_ends_a_round_before_its_deadline() {
     );
     assert!(refused(close(2, 8)).contains("round 8 is not open"));
     let waits = |most: Duration| -> Vec<bool> {
-        let wait = |door: &Door| door.wait(2, most).unwrap();
-        world.doors.iter().map(wait).collect()
+        let wait = |intake: &Intake| intake.wait(2, most).unwrap();
+        world.intakes.iter().map(wait).collect()
     };
     assert_eq!(waits(SHORT), [false; 3]);
     // Twice is once; and what comes before the round ends counts.
@@ -263,13 +273,13 @@ fn the_coordinator_alone_ends_a_round_before_its_deadline() {
     client.submit(&task, &pieces(WORDS)).unwrap();
     assert_eq!(waits(LONG), [true; 3]);
     assert!(before.elapsed() < LONG / 2);
-    assert!(world.doors.iter().all(Door::is_closed));
+    assert!(world.intakes.iter().all(Intake::is_closed));
     assert_eq!(world.whole(), vec![vec![0]; 3]);
     // One that comes late is right; the next round is open all the same.
     close(2, 7).unwrap();
     world.begin(9, LONG);
     close(2, 7).unwrap();
-    assert!(!world.doors.iter().any(Door::is_closed));
+    assert!(!world.intakes.iter().any(Intake::is_closed));
     assert!(refused(close(2, 9)).contains("client 2 is not the coordinator"));
     assert_eq!(waits(SHORT), [false; 3]);
 }
@@ -334,7 +344,7 @@ fn what_does_not_fit_the_round_is_refused_and_the_round_goes_on() {
     assert_ne!(elsewhere.unwrap().id(), world.federation.id());
     world.client(2).submit(&task, &pieces(WORDS)).unwrap();
     assert_eq!(world.whole(), [[2], [2], [2]]);
-    let (refusal, times) = world.doors[0].refused().swap_remove(0);
+    let (refusal, times) = world.intakes[0].refused().swap_remove(0);
     assert_eq!((refusal.client, times), (Some(0), 1));
 }
 
@@ -353,7 +363,7 @@ fn a_client_of_another_federation_is_told_so() {
             .contains("it refused this party's certificate"),
         "{error}"
     );
-    assert!(!world.doors[0].refused().is_empty());
+    assert!(!world.intakes[0].refused().is_empty());
 }
 
 /// A certificate that the servers know does not pass beyond its time, and those of others go on to.
@@ -388,8 +398,8 @@ fn a_client_whose_certificate_is_not_valid_now_is_refused() {
     let task = client.join(0, LONG).unwrap();
     client.submit(&task, &pieces(WORDS)).unwrap();
     assert_eq!(world.whole(), vec![vec![2]; SERVERS]);
-    for door in &world.doors {
-        let reasons: Vec<String> = door
+    for intake in &world.intakes {
+        let reasons: Vec<String> = intake
             .refused()
             .into_iter()
             .map(|(it, _)| it.reason)
@@ -406,15 +416,15 @@ fn a_client_whose_certificate_is_not_valid_now_is_refused() {
 }
 
 #[test]
-fn where_a_door_was_closed_another_one_is_opened_at_once() {
+fn where_an_intake_was_closed_another_one_is_opened_at_once() {
     let (servers, clients) = (SetUp::new(SERVERS), SetUp::new(1));
     let federation = Federation::new("test", &servers.certificates).unwrap();
     let mut address = "127.0.0.1:0".to_owned();
     for _ in 0..20 {
         let listener = Listener::bind(&address).unwrap();
         let key = &servers.keys[0];
-        let door = Door::open(listener, &federation, 0, key, &clients.certificates).unwrap();
-        door.address().clone_into(&mut address);
+        let intake = Intake::open(listener, &federation, 0, key, &clients.certificates).unwrap();
+        intake.address().clone_into(&mut address);
     }
 }
 
@@ -426,8 +436,8 @@ fn who_is_late_is_told_so() {
     let task = early.join(0, LONG).unwrap();
     late.join(0, LONG).unwrap();
     early.submit(&task, &pieces(WORDS)).unwrap();
-    for door in &world.doors {
-        assert!(door.wait(2, LONG).unwrap());
+    for intake in &world.intakes {
+        assert!(intake.wait(2, LONG).unwrap());
     }
     let reason = refused(late.submit(&task, &pieces(WORDS)));
     assert!(
@@ -435,7 +445,7 @@ fn who_is_late_is_told_so() {
         "{reason}"
     );
     assert_eq!(world.whole(), [[0], [0], [0]]);
-    assert!(world.doors.iter().all(|door| door.missing() == [1]));
+    assert!(world.intakes.iter().all(|intake| intake.missing() == [1]));
     // However late.
     let task = Task {
         deadline: task.deadline - LONG,
@@ -455,7 +465,7 @@ fn a_server_that_is_not_there_is_named() {
     let client = world.client(0);
     let task = client.join(0, LONG).unwrap();
     // It has gone: the two others have the submission, and the servers will not count it.
-    let gone = world.doors.remove(2);
+    let gone = world.intakes.remove(2);
     gone.end().unwrap();
     drop(gone);
     match client.submit(&task, &pieces(WORDS)).err().unwrap() {
@@ -478,8 +488,8 @@ fn vectors_of_any_length_are_what_was_signed() {
         world.begin_with(&Terms { words, ..terms });
         let task = client.join(round - 1, LONG).unwrap();
         client.submit(&task, &pieces(words)).unwrap();
-        for (server, door) in world.doors.iter().enumerate() {
-            for (at, piece) in door.end().unwrap().whole[&0].pieces.iter().enumerate() {
+        for (server, intake) in world.intakes.iter().enumerate() {
+            for (at, piece) in intake.end().unwrap().whole[&0].pieces.iter().enumerate() {
                 let sent = &pieces(words)[HELD[server][at]].words;
                 assert_eq!(&piece.words, sent, "{words} words");
             }
@@ -510,8 +520,8 @@ fn who_waits_for_less_time_than_a_round_takes_is_told_so() {
     ] {
         match found {
             Err(Error::Peer {
-                step: at, reason, ..
-            }) => assert_eq!((&*at, &*reason), (step, said)),
+                step: at, fault, ..
+            }) => assert_eq!((&*at, &*fault.to_string()), (step, said)),
             other => panic!("{other:?}"),
         }
     }
@@ -542,9 +552,9 @@ fn rests_are_added_up_where_only_their_sum_counts() {
             });
         }
     });
-    for (server, door) in world.doors.iter().enumerate() {
-        assert!(door.wait(CLIENTS, LONG).unwrap());
-        let gathered = door.end().unwrap();
+    for (server, intake) in world.intakes.iter().enumerate() {
+        assert!(intake.wait(CLIENTS, LONG).unwrap());
+        let gathered = intake.end().unwrap();
         assert_eq!(gathered.whole.len(), CLIENTS);
         let expected = (server == KEEPER).then(|| {
             let mut sum: Vec<u64> = (0..WORDS).map(|at| at * CLIENTS as u64).collect();
@@ -558,7 +568,7 @@ fn rests_are_added_up_where_only_their_sum_counts() {
 #[test]
 fn vectors_lie_where_those_lay_whose_memory_was_lent() {
     let world = World::new(2);
-    let keeper = &world.doors[KEEPER];
+    let keeper = &world.intakes[KEEPER];
     let hand_in = |round: u64, lacking: usize| {
         assert_eq!(keeper.lacks(), lacking);
         world.begin(round, LONG);
@@ -573,7 +583,12 @@ fn vectors_lie_where_those_lay_whose_memory_was_lent() {
             gathered.map(|mut submission| submission.pieces.swap_remove(rest.unwrap()).words);
         let held: Vec<Vec<u64>> = held.collect();
         assert!(held.iter().all(|words| *words == pieces(WORDS)[REST].words));
-        assert!(world.doors.iter().all(|door| door.refused().is_empty()));
+        assert!(
+            world
+                .intakes
+                .iter()
+                .all(|intake| intake.refused().is_empty())
+        );
         held
     };
     let first = hand_in(1, 0);
@@ -591,7 +606,7 @@ fn vectors_lie_where_those_lay_whose_memory_was_lent() {
     ]);
     hand_in(3, 0);
     assert_eq!(
-        [0, 1, 2].map(|server| world.doors[server].lacks()),
+        [0, 1, 2].map(|server| world.intakes[server].lacks()),
         [0, 2, 0]
     );
     keeper.lend(Vec::new());
@@ -604,9 +619,10 @@ fn who_waits_for_a_server_that_has_gone_hears_why_from_the_others() {
     world.begin(1, LONG);
     let client = world.client(0);
     client.join(0, LONG).unwrap();
-    drop(world.doors.remove(2));
-    for door in &world.doors {
-        door.tell(1, Err("server 2 has gone"), false, BTreeMap::new())
+    drop(world.intakes.remove(2));
+    for intake in &world.intakes {
+        intake
+            .tell(1, Err("server 2 has gone"), false, BTreeMap::new())
             .unwrap();
     }
     let started = Instant::now();
@@ -621,7 +637,9 @@ fn a_server_that_tells_of_a_round_that_is_not_is_named() {
     world.begin_at(1, terms(u64::MAX, LONG));
     let alone = |expected: &str, at: usize| match world.client(0).join(0, 2 * SHORT).err().unwrap()
     {
-        Error::Peer { party, reason, .. } => assert_eq!((party, &reason[..]), (at, expected)),
+        Error::Peer { party, fault, .. } => {
+            assert_eq!((party, &fault.to_string()[..]), (at, expected));
+        }
         other => panic!("{other}"),
     };
     for server in [0, 2] {

@@ -1,19 +1,20 @@
 //! Links between threads of one process: payloads move, nothing is copied.
 
+use crate::error::PeerFault;
 use crate::frame::Frame;
 use crate::inbox::Inbox;
 use crate::mesh::{Link, Mesh};
-use crate::roster::Roster;
+use crate::roster::{Members, Roster};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) struct Memory {
+pub(crate) struct InProcess {
     pub(crate) from: usize,
     pub(crate) to: Arc<Inbox>,
 }
 
-impl Link for Memory {
-    fn send(&self, frame: Frame) -> Result<(), String> {
+impl Link for InProcess {
+    fn send(&self, frame: Frame) -> Result<(), PeerFault> {
         // After its end it needs nothing; it has told or will tell why.
         self.to.deliver(self.from, frame);
         Ok(())
@@ -21,29 +22,29 @@ impl Link for Memory {
 
     fn cut(&self) {
         // After a goodbye this changes nothing.
-        self.to
-            .ended(self.from, "it ended without a goodbye".to_owned());
+        self.to.ended(self.from, PeerFault::NoGoodbye);
     }
 }
 
 /// The ends of a mesh among `parties` threads, by party.
 #[must_use]
 pub fn mesh(parties: usize, timeout: Duration) -> Vec<Mesh> {
-    let roster = Roster {
-        members: parties,
-        dealer: false,
-    };
-    among(roster, timeout)
+    among(Roster::new(parties, false.into()), timeout)
 }
 
 /// The same with a dealer, who is the last.
 #[must_use]
 pub fn mesh_with_dealer(parties: usize, timeout: Duration) -> Vec<Mesh> {
-    let roster = Roster {
-        members: parties + 1,
-        dealer: true,
-    };
-    among(roster, timeout)
+    among(Roster::new(parties + 1, true.into()), timeout)
+}
+
+/// The same with or without a dealer, whose texts call them by other words.
+#[must_use]
+pub fn mesh_of(parties: usize, kind: Members, timeout: Duration) -> Vec<Mesh> {
+    among(
+        Roster::new(parties + usize::from(kind.dealer), kind),
+        timeout,
+    )
 }
 
 fn among(roster: Roster, timeout: Duration) -> Vec<Mesh> {
@@ -53,7 +54,7 @@ fn among(roster: Roster, timeout: Duration) -> Vec<Mesh> {
         .collect();
     let link = |from: usize, to: usize| {
         (from != to).then(|| {
-            Box::new(Memory {
+            Box::new(InProcess {
                 from,
                 to: Arc::clone(&inboxes[to]),
             }) as Box<dyn Link>

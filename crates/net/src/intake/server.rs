@@ -1,12 +1,12 @@
-//! A server's side of the clients' door.
+//! A server's side of the clients' intake.
 
-use super::hall::{Content, Hall, Refused, State};
 use super::round::{Gathered, Round, Terms};
 use super::serving::serve;
+use super::state::{Content, IntakeState, Refused, State};
 use super::ticket::Tickets;
 use super::{Federation, KEEPER, MOST_CLIENTS, SERVERS, certificates};
 use crate::certificates::Identity;
-use crate::error::{Error, Result, cause, no_thread};
+use crate::error::{Error, Name, Result, cause, no_thread};
 use crate::interruption::is_interrupted;
 use crate::process::Process;
 use crate::tcp::Listener;
@@ -21,15 +21,15 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Where clients of a federation hand in their vectors to one of its servers.
-pub struct Door {
+pub struct Intake {
     process: Process,
-    hall: Arc<Hall>,
+    shared: Arc<IntakeState>,
     address: String,
     /// Who holds the listening socket.
     accepting: Option<JoinHandle<()>>,
 }
 
-impl Door {
+impl Intake {
     /// Opens it: from now on clients are answered. `key` is the server's private key, `clients` are the
     /// certificates of all clients, by number, all PEM.
     ///
@@ -50,21 +50,20 @@ impl Door {
                 SERVERS - 1
             )));
         }
-        let name = |at: usize| format!("client {at}");
-        let names = (0..clients.len()).map(name).collect();
-        let clients = tls::clients(certificates(clients, name)?, names)?;
+        let names = (0..clients.len()).map(Name::Client).collect();
+        let clients = tls::clients(certificates(clients, Name::Client)?, names)?;
         let own = federation.certificates[server].clone();
         let identity = Identity {
             certificates: Vec::new(),
             key: key.to_owned(),
         };
-        let tls = tls::door(&format!("server {server}"), own, &identity, &clients)?;
+        let tls = tls::intake(Name::Server(server), own, &identity, &clients)?;
         let (socket, address) = listener.into_parts();
         let failed = |error: std::io::Error| {
             Error::network(format!("cannot accept connections: {}", cause(&error)))
         };
         socket.set_nonblocking(true).map_err(failed)?;
-        let hall = Arc::new(Hall {
+        let shared = Arc::new(IntakeState {
             federation: federation.id(),
             server,
             clients,
@@ -72,9 +71,9 @@ impl Door {
             lock: Mutex::default(),
             changed: Condvar::new(),
         });
-        let entered = Arc::clone(&hall);
+        let entered = Arc::clone(&shared);
         let accepting = thread::Builder::new()
-            .name("clients' door".to_owned())
+            .name("clients' intake".to_owned())
             .spawn(move || {
                 while !entered.state().is_closed {
                     match socket.accept() {
@@ -84,10 +83,10 @@ impl Door {
                     }
                 }
             })
-            .map_err(|_| no_thread("the clients' door"))?;
+            .map_err(|_| no_thread("the clients' intake"))?;
         Ok(Self {
             process: Process::this(),
-            hall,
+            shared,
             address,
             accepting: Some(accepting),
         })
@@ -104,13 +103,13 @@ impl Door {
     /// # Errors
     /// `Misuse` for a round that cannot be, or whose number was there before.
     pub fn begin(&self, terms: Terms, tickets: Tickets) -> Result<()> {
-        self.process.check("this door")?;
+        self.process.check("this intake")?;
         terms.check()?;
         let model = *blake3::Hasher::new()
             .update_rayon(&terms.model)
             .finalize()
             .as_bytes();
-        let mut state = self.hall.state();
+        let mut state = self.shared.state();
         if terms.number <= state.latest {
             return Err(Error::misuse(format!(
                 "round {} is not later than round {}; rounds count up",
@@ -119,10 +118,11 @@ impl Door {
         }
         state.latest = terms.number;
         let spare = std::mem::take(&mut state.spare);
-        let round = Round::new(terms, tickets, self.hall.federation, self.hall.server).over(spare);
+        let round =
+            Round::new(terms, tickets, self.shared.federation, self.shared.server).over(spare);
         state.round = Some((round, model));
         drop(state);
-        self.hall.notify();
+        self.shared.notify();
         Ok(())
     }
 
@@ -132,11 +132,11 @@ impl Door {
     /// # Errors
     /// `Interrupted` by the user; `Misuse` where no round is open.
     pub fn wait(&self, enough: usize, most: Duration) -> Result<bool> {
-        self.process.check("this door")?;
+        self.process.check("this intake")?;
         let until = Instant::now() + most;
         loop {
             let look = until.min(Instant::now() + LOOK);
-            let over = self.hall.wait(look, |state| match state.round.as_ref() {
+            let over = self.shared.wait(look, |state| match state.round.as_ref() {
                 None => Some(Err(no_round())),
                 Some((round, _)) => {
                     let full = round.whole().len() >= enough;
@@ -159,7 +159,7 @@ impl Door {
     /// Whether whoever may close the round that is open has done so.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        let state = self.hall.state();
+        let state = self.shared.state();
         state
             .round
             .as_ref()
@@ -171,13 +171,13 @@ impl Door {
     /// # Errors
     /// `Misuse` where no round is open.
     pub fn end(&self) -> Result<Gathered> {
-        self.process.check("this door")?;
-        let mut state = self.hall.state();
+        self.process.check("this intake")?;
+        let mut state = self.shared.state();
         let (round, _) = state.round.take().ok_or_else(no_round)?;
         state.missing = round.missing();
         let (gathered, spare) = round.into_gathered();
         state.spare = spare;
-        let keeps = self.hall.server == KEEPER && gathered.sum.is_none();
+        let keeps = self.shared.server == KEEPER && gathered.sum.is_none();
         state.given_out = if keeps { gathered.whole.len() } else { 0 };
         Ok(gathered)
     }
@@ -185,12 +185,12 @@ impl Door {
     /// How many vectors the latest round gave out: the memory of so many may be lent for the next.
     #[must_use]
     pub fn lacks(&self) -> usize {
-        self.hall.state().given_out
+        self.shared.state().given_out
     }
 
-    /// Memory for vectors of the next round, of no more than [`Door::lacks`] says, so that what is kept does not grow.
+    /// Memory for vectors of the next round, of no more than [`Intake::lacks`] says, so that what is kept does not grow.
     pub fn lend(&self, memory: Vec<Vec<u64>>) {
-        let mut state = self.hall.state();
+        let mut state = self.shared.state();
         let lacking = std::mem::take(&mut state.given_out);
         state.spare.extend(memory.into_iter().take(lacking));
     }
@@ -198,13 +198,13 @@ impl Door {
     /// Who was told of the round that ended last, and was not here whole.
     #[must_use]
     pub fn missing(&self) -> Vec<usize> {
-        self.hall.state().missing.clone()
+        self.shared.state().missing.clone()
     }
 
     /// Who was refused since this was asked last, in a round or between two, why, and how often.
     #[must_use]
     pub fn refused(&self) -> Vec<(Refused, u64)> {
-        std::mem::take(&mut self.hall.state().refused)
+        std::mem::take(&mut self.shared.state().refused)
             .into_iter()
             .collect()
     }
@@ -222,7 +222,7 @@ impl Door {
         is_part: bool,
         own: BTreeMap<usize, String>,
     ) -> Result<()> {
-        self.process.check("this door")?;
+        self.process.check("this intake")?;
         if outcome.is_ok_and(|content| content.len() as u64 > super::wire::LARGEST) {
             return Err(Error::misuse(format!(
                 "a round's result has at most {} bytes",
@@ -240,27 +240,27 @@ impl Door {
                 is_part,
             }
         });
-        let mut state = self.hall.state();
+        let mut state = self.shared.state();
         (state.outcome, state.own) = (Some((round, hashed)), own);
         state.told.clear();
         drop(state);
-        self.hall.notify();
+        self.shared.notify();
         Ok(())
     }
 
     /// Waits until these clients know what the last round came to, or that long: whoever is about to close the
-    /// door would leave them without it.
+    /// intake would leave them without it.
     ///
     /// # Errors
     /// `Interrupted` by the user.
     pub fn see_off(&self, clients: &[usize], most: Duration) -> Result<()> {
-        self.process.check("this door")?;
+        self.process.check("this intake")?;
         let until = Instant::now() + most;
         while Instant::now() < until && !is_interrupted() {
             let look = until.min(Instant::now() + LOOK);
             let all = |state: &mut State| clients.iter().all(|client| state.told.contains(client));
             if self
-                .hall
+                .shared
                 .wait(look, |state| all(state).then_some(()))
                 .is_some()
             {
@@ -274,22 +274,22 @@ impl Door {
     }
 }
 
-impl Drop for Door {
+impl Drop for Intake {
     fn drop(&mut self) {
         if !self.process.is_this() {
             // A forked process has no such thread.
             std::mem::forget(self.accepting.take());
             return;
         }
-        let mut state = self.hall.state();
+        let mut state = self.shared.state();
         state.is_closed = true;
         for socket in state.sockets.values() {
             // One that has ended by itself cannot be shut.
             drop(socket.shutdown(Shutdown::Both));
         }
         drop(state);
-        self.hall.notify();
-        // Whoever opens the next door may do so at the same address: nobody listens there any more. A thread that
+        self.shared.notify();
+        // Whoever opens the next intake may do so at the same address: nobody listens there any more. A thread that
         // has panicked has let go of it too.
         if let Some(accepting) = self.accepting.take() {
             drop(accepting.join());
@@ -298,11 +298,11 @@ impl Drop for Door {
 }
 
 /// A thread for a connection; one that cannot be is dropped, and its client tries again.
-fn admit(hall: &Arc<Hall>, socket: TcpStream) {
-    let Some(id) = hall.enter(&socket) else {
+fn admit(intake: &Arc<IntakeState>, socket: TcpStream) {
+    let Some(id) = intake.enter(&socket) else {
         return;
     };
-    let serving = Arc::clone(hall);
+    let serving = Arc::clone(intake);
     let started = thread::Builder::new()
         .name("a client".to_owned())
         .stack_size(1 << 20)
@@ -311,10 +311,10 @@ fn admit(hall: &Arc<Hall>, socket: TcpStream) {
             serving.leave(id, client);
         });
     if started.is_err() {
-        hall.leave(id, None);
+        intake.leave(id, None);
     }
 }
 
 fn no_round() -> Error {
-    Error::misuse("no round is open at this door; begin one")
+    Error::misuse("no round is open at this intake; begin one")
 }

@@ -1,4 +1,4 @@
-//! What all connections of a door share: the round, what the last one came to, and who is there.
+//! What all connections of an intake share: the round, what the last one came to, and who is there.
 
 use super::round::Round;
 use super::statement::Hash;
@@ -30,8 +30,8 @@ pub struct Refused {
     pub reason: String,
 }
 
-/// What all threads of a door share.
-pub(super) struct Hall {
+/// What all threads of an intake share.
+pub(super) struct IntakeState {
     pub(super) federation: Hash,
     pub(super) server: usize,
     pub(super) clients: Arc<Pinned>,
@@ -80,7 +80,7 @@ pub(super) struct Content {
     pub(super) is_part: bool,
 }
 
-impl Hall {
+impl IntakeState {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -143,7 +143,7 @@ impl Hall {
         }
     }
 
-    /// Takes note of a connection, unless there are too many or the door is closed.
+    /// Takes note of a connection, unless there are too many or the intake is closed.
     pub(super) fn enter(&self, socket: &TcpStream) -> Option<u64> {
         let copy = socket.try_clone().ok()?;
         let mut state = self.state();

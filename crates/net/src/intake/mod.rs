@@ -1,4 +1,4 @@
-//! The clients' door: how those who are no party of a session hand vectors to its three servers.
+//! The clients' intake: how those who are no party of a session hand vectors to its three servers.
 //!
 //! | module | what it holds |
 //! | --- | --- |
@@ -6,7 +6,7 @@
 //! | [`wire`] | the messages, and their decoders |
 //! | [`ticket`] | by which one server knows what the others have |
 //! | [`round`] | who may submit what, and what is here |
-//! | [`Door`] | a server's side |
+//! | [`Intake`] | a server's side |
 //! | [`Client`] | a client's side |
 //!
 //! Clients connect; servers never do. TLS 1.3 as between parties, each side pinned: a client knows the three
@@ -22,14 +22,14 @@
 //! bytes of them, or a few vectors, are on their way at a time; other clients wait until there is room, so that
 //! memory does not grow with their number.
 
-mod asked;
 mod client;
-mod hall;
-mod pace;
+mod rate_floor;
 pub mod round;
 mod server;
+mod server_link;
 mod serving;
 mod socket;
+mod state;
 pub mod statement;
 #[cfg(test)]
 mod tests;
@@ -37,15 +37,25 @@ pub mod ticket;
 pub mod wire;
 
 pub use client::{Client, Outcome, Task};
-pub use hall::Refused;
-pub use server::Door;
+pub use server::Intake;
+pub use state::Refused;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Name, Result};
+use crate::wording::Words;
 use rustls::pki_types::CertificateDer;
 use statement::{Hash, PIECES};
 
 /// Servers of a federation.
 pub const SERVERS: usize = 3;
+
+/// How the servers' own texts call them.
+const WORDS: Words = Words {
+    member: "server",
+    members: "servers",
+    own: "server",
+    sharing: "",
+    drawing: "",
+};
 
 /// Clients of a federation at most.
 pub const MOST_CLIENTS: usize = 4096;
@@ -88,7 +98,7 @@ impl Federation {
                 "a federation has {SERVERS} servers, not {count}"
             )));
         }
-        let certificates = certificates(servers, |at| format!("server {at}"))?;
+        let certificates = certificates(servers, Name::Server)?;
         let mut hasher = blake3::Hasher::new_derive_key("tacit federation, version 1");
         hasher.update(&(name.len() as u64).to_le_bytes());
         hasher.update(name.as_bytes());
@@ -112,11 +122,9 @@ impl Federation {
 /// Certificates from their PEM texts.
 fn certificates(
     texts: &[String],
-    name: impl Fn(usize) -> String,
+    name: impl Fn(usize) -> Name,
 ) -> Result<Vec<CertificateDer<'static>>> {
-    let read = |(at, pem): (usize, &String)| {
-        crate::kinds::usable(pem, &format!("the certificate of {}", name(at)))
-    };
+    let read = |(at, pem): (usize, &String)| crate::kinds::usable_of(name(at), pem);
     texts.iter().enumerate().map(read).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Over which time a submission's pace is taken. Tests do not wait that long.
+/// Over which time a submission's rate is taken. Tests do not wait that long.
 pub(super) const WINDOW: Duration = if cfg!(test) {
     Duration::from_millis(500)
 } else {
@@ -14,12 +14,12 @@ pub(super) const WINDOW: Duration = if cfg!(test) {
 pub(super) const LEAST: u64 = 10 * (32 << 10);
 
 /// What has come lately.
-pub(super) struct Pace {
+pub(super) struct RateFloor {
     since: Instant,
     bytes: u64,
 }
 
-impl Pace {
+impl RateFloor {
     pub(super) fn new(now: Instant) -> Self {
         Self {
             since: now,
@@ -57,19 +57,19 @@ impl std::error::Error for TooSlow {}
 
 #[cfg(test)]
 mod tests {
-    use super::{LEAST, Pace, WINDOW};
+    use super::{LEAST, RateFloor, WINDOW};
     use std::time::{Duration, Instant};
 
     #[test]
-    fn a_pace_is_taken_over_each_window() {
+    fn the_rate_is_taken_over_each_window() {
         let start = Instant::now();
-        let mut pace = Pace::new(start);
-        assert!(pace.is_kept(start + WINDOW - Duration::from_nanos(1)));
-        pace.came(LEAST);
-        assert!(pace.is_kept(start + WINDOW));
+        let mut floor = RateFloor::new(start);
+        assert!(floor.is_kept(start + WINDOW - Duration::from_nanos(1)));
+        floor.came(LEAST);
+        assert!(floor.is_kept(start + WINDOW));
         // What came before does not count again.
-        assert!(pace.is_kept(start + WINDOW + WINDOW / 2));
-        pace.came(LEAST - 1);
-        assert!(!pace.is_kept(start + WINDOW + WINDOW));
+        assert!(floor.is_kept(start + WINDOW + WINDOW / 2));
+        floor.came(LEAST - 1);
+        assert!(!floor.is_kept(start + WINDOW + WINDOW));
     }
 }

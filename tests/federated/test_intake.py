@@ -396,7 +396,7 @@ def test_servers_of_unlike_configurations_do_not_begin(tmp_path: Path, before: s
 
 
 class AnotherList:
-    """A door, or what came in there, of a server that takes another client for one that is not whole."""
+    """An intake, or what came in there, of a server that takes another client for one that is not whole."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -418,7 +418,7 @@ def test_servers_of_unlike_lists_of_clients_stop(tmp_path: Path) -> None:
 
     def work(server: tacit.federated.service.server.Server) -> Report:
         if server.number == 2:
-            server._door = cast(_core.Door, AnotherList(server._door))
+            server._intake = cast(_core.Intake, AnotherList(server._intake))
         return server.round(torch.zeros(3))
 
     nobody_is_told(Servers(config, work), [Client(config, number) for number in range(3)])

@@ -8,7 +8,7 @@ const STEPS: usize = 256;
 
 /// The last steps of one channel, in order.
 #[derive(Default)]
-pub(crate) struct History(Mutex<VecDeque<Begun>>);
+pub(crate) struct StepLog(Mutex<VecDeque<Begun>>);
 
 /// A step that has begun.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -21,7 +21,7 @@ pub(crate) struct Begun {
     pub is_end: bool,
 }
 
-impl History {
+impl StepLog {
     /// The next step has begun; by the channel's own thread alone.
     pub fn begin(&self, step: Begun) {
         let mut steps = self.lock();
@@ -56,8 +56,8 @@ mod tests {
 
     #[test]
     fn the_last_steps_are_known() {
-        let history = History::default();
-        assert_eq!((history.at(0), history.last()), (None, None));
+        let step_log = StepLog::default();
+        assert_eq!((step_log.at(0), step_log.last()), (None, None));
         let all = 3 * STEPS as u64;
         let step = |sequence| Begun {
             sequence,
@@ -66,13 +66,13 @@ mod tests {
             is_end: false,
         };
         for sequence in 1..=all {
-            history.begin(step(sequence));
-            assert_eq!(history.at(sequence), Some(step(sequence)));
-            assert_eq!(history.last(), Some(step(sequence)));
-            assert_eq!(history.at(sequence + 1), None);
+            step_log.begin(step(sequence));
+            assert_eq!(step_log.at(sequence), Some(step(sequence)));
+            assert_eq!(step_log.last(), Some(step(sequence)));
+            assert_eq!(step_log.at(sequence + 1), None);
         }
         let oldest = all - STEPS as u64 + 1;
-        assert_eq!(history.at(oldest), Some(step(oldest)));
-        assert_eq!(history.at(oldest - 1), None);
+        assert_eq!(step_log.at(oldest), Some(step(oldest)));
+        assert_eq!(step_log.at(oldest - 1), None);
     }
 }

@@ -1,6 +1,6 @@
 //! A socket that is not waited for without limit, whatever the other side does.
 
-use super::pace::{Pace, TooSlow};
+use super::rate_floor::{RateFloor, TooSlow};
 use std::io::{self, BufReader, ErrorKind, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(super) struct Socket {
     /// Longest time in which nothing comes.
     pub(super) silence: Duration,
     /// How fast things have to come, if they have to.
-    pub(super) pace: Option<Pace>,
+    pub(super) rate_floor: Option<RateFloor>,
 }
 
 impl Socket {
@@ -58,7 +58,7 @@ impl Socket {
             traffic,
             until,
             silence: SILENCE,
-            pace: None,
+            rate_floor: None,
         })
     }
 
@@ -91,15 +91,15 @@ impl Read for Socket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let silent = Instant::now() + self.silence;
         while !self.is_over() && Instant::now() < silent {
-            let pace = self.pace.as_mut();
-            if pace.is_some_and(|pace| !pace.is_kept(Instant::now())) {
+            let rate_floor = self.rate_floor.as_mut();
+            if rate_floor.is_some_and(|rate_floor| !rate_floor.is_kept(Instant::now())) {
                 return Err(io::Error::new(ErrorKind::TimedOut, TooSlow));
             }
             match self.socket.read(into) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Ok(bytes) => {
-                    if let Some(pace) = &mut self.pace {
-                        pace.came(bytes as u64);
+                    if let Some(rate_floor) = &mut self.rate_floor {
+                        rate_floor.came(bytes as u64);
                     }
                     let received = &self.traffic.received;
                     received.fetch_add(bytes as u64, Ordering::Relaxed);

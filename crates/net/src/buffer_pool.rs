@@ -14,7 +14,7 @@ const MOST: usize = 1 << 21;
 
 /// Memory that nobody uses, of one mesh.
 #[derive(Default)]
-pub(crate) struct Spare(Mutex<Kept>);
+pub(crate) struct BufferPool(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
@@ -36,7 +36,7 @@ impl Kept {
     }
 }
 
-impl Spare {
+impl BufferPool {
     /// So many words, with anything in them, where that much lies ready and not far more.
     pub(crate) fn take(&self, words: usize) -> Option<Vec<u64>> {
         if words < LEAST {
@@ -82,48 +82,48 @@ mod tests {
 
     #[test]
     fn what_is_given_comes_back_where_it_fits() {
-        let spare = Spare::default();
-        assert!(spare.take(LEAST).is_none());
-        spare.give(vec![7; 2 * LEAST]);
-        spare.give(vec![8; LEAST + 1]);
-        assert!(spare.take(LEAST / 2).is_none(), "too small to be kept");
-        assert!(spare.take(2 * LEAST + 1).is_none(), "none is as large");
+        let pool = BufferPool::default();
+        assert!(pool.take(LEAST).is_none());
+        pool.give(vec![7; 2 * LEAST]);
+        pool.give(vec![8; LEAST + 1]);
+        assert!(pool.take(LEAST / 2).is_none(), "too small to be kept");
+        assert!(pool.take(2 * LEAST + 1).is_none(), "none is as large");
         assert_eq!(
-            spare.take(LEAST).unwrap(),
+            pool.take(LEAST).unwrap(),
             vec![8; LEAST],
             "the least that fits"
         );
-        assert_eq!(spare.take(LEAST).unwrap(), vec![7; LEAST]);
-        assert!(spare.take(LEAST).is_none(), "each is given once");
-        spare.give(vec![7; 4 * LEAST]);
-        assert!(spare.take(LEAST).is_none(), "far more than is asked for");
+        assert_eq!(pool.take(LEAST).unwrap(), vec![7; LEAST]);
+        assert!(pool.take(LEAST).is_none(), "each is given once");
+        pool.give(vec![7; 4 * LEAST]);
+        assert!(pool.take(LEAST).is_none(), "far more than is asked for");
     }
 
     #[test]
     fn no_more_is_kept_than_the_limit() {
-        let spare = Spare::default();
-        spare.give(vec![1; MOST + 1]);
-        assert!(spare.take(MOST).is_none());
+        let pool = BufferPool::default();
+        pool.give(vec![1; MOST + 1]);
+        assert!(pool.take(MOST).is_none());
         for each in 0..20 {
-            spare.give(vec![each; MOST / 8]);
+            pool.give(vec![each; MOST / 8]);
         }
-        let kept: Vec<_> = std::iter::from_fn(|| spare.take(MOST / 8)).collect();
+        let kept: Vec<_> = std::iter::from_fn(|| pool.take(MOST / 8)).collect();
         assert_eq!(kept.len(), 8);
         assert!(kept.iter().all(|memory| memory[0] >= 12), "the newest");
     }
 
     #[test]
     fn more_is_kept_while_there_is_room_for_more() {
-        let spare = Spare::default();
-        spare.keep(MOST);
+        let pool = BufferPool::default();
+        pool.keep(MOST);
         for each in 0..20 {
-            spare.give(vec![each; MOST / 8]);
+            pool.give(vec![each; MOST / 8]);
         }
-        spare.keep(MOST / 4);
-        let kept: Vec<_> = std::iter::from_fn(|| spare.take(MOST / 8)).collect();
+        pool.keep(MOST / 4);
+        let kept: Vec<_> = std::iter::from_fn(|| pool.take(MOST / 8)).collect();
         assert_eq!(kept.len(), 10);
         assert!(kept.iter().all(|memory| memory[0] >= 10), "the newest");
-        spare.give(vec![7; MOST + 1]);
-        assert!(spare.take(MOST + 1).is_some(), "longer than without room");
+        pool.give(vec![7; MOST + 1]);
+        assert!(pool.take(MOST + 1).is_some(), "longer than without room");
     }
 }

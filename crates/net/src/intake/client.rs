@@ -1,13 +1,13 @@
-//! A client's side of the door: the same question to all three servers, side by side.
+//! A client's side of the intake: the same question to all three servers, side by side.
 
-use super::asked::{Failure, Server, Stream};
+use super::server_link::{Failure, Server, Stream};
 use super::socket::Traffic;
 use super::statement::{Hash, PIECES, Piece, Statement, signer};
 use super::ticket::SHOWN;
 use super::wire::{Reply, Request};
 use super::{Federation, HELD, KEEPER, MOST_CLIENTS, SERVERS};
 use crate::certificates::Identity;
-use crate::error::{Error, Result, no_thread};
+use crate::error::{Error, Name, Result, no_thread};
 use crate::interruption::is_interrupted;
 use crate::process::Process;
 use crate::tcp::tls;
@@ -102,12 +102,12 @@ impl Client {
         };
         let traffic = Arc::<Traffic>::default();
         let server = |(at, address): (usize, &String)| {
-            let names = (format!("server {at}"), format!("client {number}"));
+            let names = (Name::Server(at), Name::Client(number));
             let theirs = federation.certificates[at].clone();
             Ok(Server {
                 number: at,
                 address: address.clone(),
-                own: [names.1.clone(), certificate.to_owned()],
+                own: (names.1, certificate.to_owned()),
                 tls: tls::visitor(theirs, &identity, names)?,
                 connection: Mutex::default(),
                 traffic: Arc::clone(&traffic),

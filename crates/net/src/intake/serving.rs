@@ -1,14 +1,16 @@
 //! One connection of a client, from its handshake to its end.
 
-use super::hall::{Hall, State};
-use super::pace::{LEAST, Pace, TooSlow, WINDOW};
+use super::rate_floor::{LEAST, RateFloor, TooSlow, WINDOW};
 use super::round::{Answer, Round, Submission};
 use super::socket::{PATIENCE, SILENCE, Socket};
+use super::state::{IntakeState, State};
 use super::statement::{Committing, Hash, Piece, SALT, Statement, is_signed};
 use super::ticket::SHOWN;
 use super::wire::{Reply, Request};
-use super::{HELD, REST};
+use super::{HELD, REST, WORDS};
+use crate::error::SetupFault;
 use crate::tcp::tls;
+use crate::wording::Voice;
 use rustls::{ServerConnection, StreamOwned};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -41,17 +43,18 @@ impl From<io::Error> for End {
 }
 
 /// Answers a connection until it ends; whose it was, if it came so far.
-pub(super) fn serve(hall: &Hall, id: u64, socket: TcpStream) -> Option<usize> {
-    let (client, mut stream) = match welcome(hall, socket) {
+pub(super) fn serve(intake: &IntakeState, id: u64, socket: TcpStream) -> Option<usize> {
+    let (client, mut stream) = match welcome(intake, socket) {
         Ok(welcome) => welcome,
         Err(error) => {
-            hall.refused(tls::outdated(&error), &tls::callers(&error));
+            let reason = said(&tls::callers(&error));
+            intake.refused(tls::outdated(&error), &reason);
             return None;
         }
     };
-    if !hall.is_known(client) {
+    if !intake.is_known(client) {
         end(
-            hall,
+            intake,
             client,
             &mut stream,
             "too many connections of one client; close some",
@@ -62,16 +65,16 @@ pub(super) fn serve(hall: &Hall, id: u64, socket: TcpStream) -> Option<usize> {
         (stream.sock.until, stream.sock.silence) = (Instant::now() + IDLE, IDLE);
         match Request::read(&mut stream)
             .map_err(End::from)
-            .and_then(|request| answer(hall, (client, id), &mut stream, request))
+            .and_then(|request| answer(intake, (client, id), &mut stream, request))
         {
             Ok(()) => {}
             Err(End::Refused(reason)) => {
-                end(hall, client, &mut stream, &reason);
+                end(intake, client, &mut stream, &reason);
                 return Some(client);
             }
             Err(End::Broken(error)) => {
                 if error.kind() == ErrorKind::InvalidData {
-                    end(hall, client, &mut stream, &tls::reason(&error));
+                    end(intake, client, &mut stream, &said(&tls::reason(&error)));
                 }
                 return Some(client);
             }
@@ -80,22 +83,28 @@ pub(super) fn serve(hall: &Hall, id: u64, socket: TcpStream) -> Option<usize> {
 }
 
 /// The handshake, and whose certificate it is.
-fn welcome(hall: &Hall, socket: TcpStream) -> io::Result<(usize, Stream)> {
+fn welcome(intake: &IntakeState, socket: TcpStream) -> io::Result<(usize, Stream)> {
     let limit = Instant::now() + SILENCE;
     let mut socket = Socket::new(socket, limit, Arc::default(), Arc::default())?;
-    let mut connection = ServerConnection::new(Arc::clone(&hall.tls)).map_err(io::Error::other)?;
+    let mut connection =
+        ServerConnection::new(Arc::clone(&intake.tls)).map_err(io::Error::other)?;
     while connection.is_handshaking() {
         connection.complete_io(&mut socket)?;
     }
     let presented = connection.peer_certificates().and_then(<[_]>::first);
-    let client = presented.and_then(|certificate| hall.clients.owner(certificate));
+    let client = presented.and_then(|certificate| intake.clients.owner(certificate));
     let client = client.ok_or(ErrorKind::PermissionDenied)?;
     Ok((client, StreamOwned::new(connection, socket)))
 }
 
+/// What a server tells a client, and its own report, of a connection that failed: it is "this server" to both.
+fn said(fault: &SetupFault) -> String {
+    fault.text(&Voice::own(&WORDS))
+}
+
 /// Tells the client why its connection ends.
-fn end(hall: &Hall, client: usize, stream: &mut Stream, reason: &str) {
-    hall.refused(Some(client), reason);
+fn end(intake: &IntakeState, client: usize, stream: &mut Stream, reason: &str) {
+    intake.refused(Some(client), reason);
     // Who has gone does not hear it.
     if Reply::Refusal(reason.to_owned()).write(stream).is_ok() {
         stream.sock.part();
@@ -103,7 +112,7 @@ fn end(hall: &Hall, client: usize, stream: &mut Stream, reason: &str) {
 }
 
 fn answer(
-    hall: &Hall,
+    intake: &IntakeState,
     (client, id): (usize, u64),
     stream: &mut Stream,
     request: Request,
@@ -114,8 +123,8 @@ fn answer(
             after,
             model,
         } => {
-            known(hall, &federation)?;
-            join(hall, client, stream, after, model)?;
+            known(intake, &federation)?;
+            join(intake, client, stream, after, model)?;
         }
         Request::Offer {
             statement,
@@ -123,7 +132,7 @@ fn answer(
             signature,
         } => {
             if !is_signed(
-                hall.clients.certificate(client),
+                intake.clients.certificate(client),
                 &statement.to_bytes(),
                 &signature,
             ) {
@@ -131,19 +140,19 @@ fn answer(
                     "the submission is not signed by the key of client {client}'s certificate"
                 )));
             }
-            submit(hall, (client, id), stream, statement, &tickets)?;
+            submit(intake, (client, id), stream, statement, &tickets)?;
         }
         Request::Outcome {
             federation,
             round,
             content,
         } => {
-            known(hall, &federation)?;
-            tell(hall, client, stream, round, content)?;
+            known(intake, &federation)?;
+            tell(intake, client, stream, round, content)?;
         }
         Request::Close { federation, round } => {
-            known(hall, &federation)?;
-            close(hall, client, round).map_err(End::Refused)?;
+            known(intake, &federation)?;
+            close(intake, client, round).map_err(End::Refused)?;
             Reply::Closed.write(stream)?;
         }
     }
@@ -152,8 +161,8 @@ fn answer(
 
 /// A client says that nobody is to be waited for any more. One that says so of a round that has ended, as where all
 /// had handed in before, is right.
-fn close(hall: &Hall, client: usize, number: u64) -> Result<(), String> {
-    let mut state = hall.state();
+fn close(intake: &IntakeState, client: usize, number: u64) -> Result<(), String> {
+    let mut state = intake.state();
     let latest = state.latest;
     match state.round.as_mut() {
         Some((round, _)) if round.terms.number == number => round.close(client)?,
@@ -161,12 +170,12 @@ fn close(hall: &Hall, client: usize, number: u64) -> Result<(), String> {
         _ => return Err(not_open(number)),
     }
     drop(state);
-    hall.notify();
+    intake.notify();
     Ok(())
 }
 
-fn known(hall: &Hall, federation: &Hash) -> Result<(), End> {
-    if *federation == hall.federation {
+fn known(intake: &IntakeState, federation: &Hash) -> Result<(), End> {
+    if *federation == intake.federation {
         return Ok(());
     }
     Err(End::Refused(
@@ -178,13 +187,13 @@ fn known(hall: &Hall, federation: &Hash) -> Result<(), End> {
 
 /// Tells of the next round that can still be joined.
 fn join(
-    hall: &Hall,
+    intake: &IntakeState,
     client: usize,
     stream: &mut Stream,
     after: u64,
     wanted: bool,
 ) -> io::Result<()> {
-    let found = hall.wait(Instant::now() + PATIENCE, |state| {
+    let found = intake.wait(Instant::now() + PATIENCE, |state| {
         let (round, hash) = state.round.as_mut()?;
         let left = round
             .terms
@@ -216,13 +225,13 @@ fn join(
 
 /// Tells what a round came to.
 fn tell(
-    hall: &Hall,
+    intake: &IntakeState,
     client: usize,
     stream: &mut Stream,
     round: u64,
     wanted: bool,
 ) -> Result<(), End> {
-    let found = hall.wait(Instant::now() + PATIENCE, |state| {
+    let found = intake.wait(Instant::now() + PATIENCE, |state| {
         let (told, outcome) = state.outcome.as_ref()?;
         let own = state.own.get(&client).cloned().unwrap_or_default();
         (*told >= round).then(|| (*told, outcome.clone(), own))
@@ -236,7 +245,7 @@ fn tell(
         )));
     }
     let content = outcome.map_err(|reason| {
-        is_told(hall, client);
+        is_told(intake, client);
         End::Refused(if own.is_empty() {
             reason
         } else {
@@ -260,13 +269,13 @@ fn tell(
         stream.write_all(&content.bytes)?;
     }
     stream.flush()?;
-    is_told(hall, client);
+    is_told(intake, client);
     Ok(())
 }
 
-fn is_told(hall: &Hall, client: usize) {
-    hall.state().told.insert(client);
-    hall.notify();
+fn is_told(intake: &IntakeState, client: usize) {
+    intake.state().told.insert(client);
+    intake.notify();
 }
 
 /// What is to come of a submission that is wanted.
@@ -293,13 +302,13 @@ impl Expected {
 
 /// An offer with a right signature; then the pieces, where they are wanted.
 fn submit(
-    hall: &Hall,
+    intake: &IntakeState,
     (client, id): (usize, u64),
     stream: &mut Stream,
     statement: Statement,
     tickets: &[Hash; SHOWN],
 ) -> Result<(), End> {
-    let answered = hall.wait(Instant::now() + PATIENCE, |state| {
+    let answered = intake.wait(Instant::now() + PATIENCE, |state| {
         let Some((round, _)) = state.round.as_mut() else {
             return Some(Err(not_open(statement.round)));
         };
@@ -319,11 +328,11 @@ fn submit(
     };
     let (ticket, expected) = answered.map_err(End::Refused)?;
     if let Some(expected) = expected {
-        let taken = take(hall, (client, id), stream, &statement, expected);
-        if let Some(round) = open(&mut hall.state(), &statement) {
+        let taken = take(intake, (client, id), stream, &statement, expected);
+        if let Some(round) = open(&mut intake.state(), &statement) {
             round.came();
         }
-        hall.notify();
+        intake.notify();
         taken?;
     }
     let digest = statement.digest();
@@ -341,7 +350,7 @@ fn not_open(round: u64) -> String {
 
 /// Receives what was offered, while the round is open.
 fn take(
-    hall: &Hall,
+    intake: &IntakeState,
     (client, id): (usize, u64),
     stream: &mut Stream,
     statement: &Statement,
@@ -349,11 +358,13 @@ fn take(
 ) -> Result<(), End> {
     Reply::Go.write(stream)?;
     (stream.sock.until, stream.sock.silence) = (expected.deadline, SILENCE);
-    stream.sock.pace = expected.holds_a_place.then(|| Pace::new(Instant::now()));
-    hall.uploads(client, id);
-    let received = receive(hall, stream, statement, expected);
-    hall.uploaded(client, id);
-    stream.sock.pace = None;
+    stream.sock.rate_floor = expected
+        .holds_a_place
+        .then(|| RateFloor::new(Instant::now()));
+    intake.uploads(client, id);
+    let received = receive(intake, stream, statement, expected);
+    intake.uploaded(client, id);
+    stream.sock.rate_floor = None;
     let pieces = received.map_err(|error| match error {
         End::Broken(error) if error.get_ref().is_some_and(|why| why.is::<TooSlow>()) => {
             End::Refused(format!(
@@ -367,7 +378,7 @@ fn take(
             "the submission of client {client} was not whole in time"
         )),
         End::Broken(error) => {
-            hall.refused(
+            intake.refused(
                 Some(client),
                 "its connection ended in the middle of a submission",
             );
@@ -379,7 +390,7 @@ fn take(
         statement: statement.clone(),
         pieces,
     };
-    let mut state = hall.state();
+    let mut state = intake.state();
     let Some(round) = open(&mut state, statement) else {
         return Err(End::Refused(format!(
             "the round ended before the submission of client {client} was whole"
@@ -391,14 +402,14 @@ fn take(
 
 /// This server's pieces, as the statement commits to them. Memory grows as they come.
 fn receive(
-    hall: &Hall,
+    intake: &IntakeState,
     stream: &mut Stream,
     statement: &Statement,
     expected: Expected,
 ) -> Result<Vec<Piece>, End> {
     let mut memory = expected.memory;
     let mut pieces = Vec::new();
-    for (piece, length) in HELD[hall.server].iter().zip(expected.lengths) {
+    for (piece, length) in HELD[intake.server].iter().zip(expected.lengths) {
         let mut salt = [0; SALT];
         stream.read_exact(bytemuck::cast_slice_mut(&mut salt))?;
         let mut committing = Committing::new(&salt);

@@ -4,7 +4,7 @@ use super::Listener;
 use super::conversations::{Conversations, RETRY};
 use super::hello::{Hello, Purpose, nanoseconds};
 use super::tls::{self, Tls};
-use crate::error::{Error, Fault, Result, called, cause};
+use crate::error::{Error, PeerFault, Result, SetupFault, cause};
 use crate::interruption::is_interrupted;
 use crate::roster::Roster;
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ struct Known {
     /// Since when somebody is known to have been started differently.
     differing: Option<Instant>,
     /// Why a connection was refused.
-    refused: Option<String>,
+    refused: Option<SetupFault>,
     /// What was said in a member's name by somebody who did not prove to be it.
     unproven: BTreeMap<usize, String>,
 }
@@ -95,17 +95,13 @@ impl Setup {
         Hello::new(Purpose::Link, self.party, self.party, &self.parameters).since(self.began)
     }
 
-    fn called(&self, peer: usize) -> String {
-        called(self.roster.name(peer))
-    }
-
     fn fail(&self, error: Error) {
         self.known().failure.get_or_insert(error);
         self.talks.end();
     }
 
-    fn refuse(&self, reason: String) {
-        self.known().refused = Some(reason);
+    fn refuse(&self, fault: SetupFault) {
+        self.known().refused = Some(fault);
     }
 
     /// Somebody there is no link with in both directions.
@@ -119,13 +115,10 @@ impl Setup {
     }
 
     /// Whether an authenticated peer can be linked with; notes what it was started with.
-    fn agrees(&self, peer: usize, theirs: &Hello) -> std::result::Result<bool, Fault> {
+    fn agrees(&self, peer: usize, theirs: &Hello) -> std::result::Result<bool, SetupFault> {
         if theirs.party != peer {
-            let (said, proven) = (self.called(theirs.party), self.called(peer));
-            return Err(Fault::new(
-                format!("it says that it is {said}, but has the certificate of {proven}"),
-                "give each party its own number",
-            ));
+            let (said, proven) = (self.roster.name(theirs.party), self.roster.name(peer));
+            return Err(SetupFault::OtherNumber { said, proven });
         }
         let agreed = theirs.text == self.parameters;
         let mut known = self.known();
@@ -151,45 +144,37 @@ impl Setup {
         }
         let mut alike: Vec<(&str, Vec<usize>)> = alike.into_iter().collect();
         alike.sort_by_key(|(_, members)| members.len());
-        let told = alike.into_iter().map(|(parameters, mut members)| {
+        let named = alike.into_iter().map(|(parameters, mut members)| {
             members.sort_unstable();
-            let names: Vec<String> = members.iter().map(|member| self.called(*member)).collect();
-            format!("{} with \"{parameters}\"", names.join(" and "))
+            let names = members.iter().map(|member| self.roster.name(*member));
+            (names.collect(), parameters.to_owned())
         });
-        Some(Error::setup(format!(
-            "the parties were started differently: {}; start all with the same settings and release",
-            told.collect::<Vec<_>>().join(", ")
+        Some(Error::setup(SetupFault::StartedDifferently(
+            named.collect(),
         )))
     }
 
     /// What an authenticated member says that cannot take part, or knows of one that cannot.
     fn refused_by(&self, peer: usize, hello: &Hello) -> Error {
-        let (blamed, reason) = (hello.blamed, &hello.text);
-        let (blamed, reason) = if blamed == peer || blamed >= self.roster.members {
-            (peer, format!("it cannot take part: {reason}"))
+        let (blamed, reason) = (hello.blamed, hello.text.clone());
+        let (blamed, fault) = if blamed == peer || blamed >= self.roster.members {
+            (peer, PeerFault::CannotTakePart { reason })
         } else {
-            (
-                blamed,
-                format!("as {} reports, {reason}", self.called(peer)),
-            )
+            let by = self.roster.name(peer);
+            (blamed, PeerFault::Reported { by, reason })
         };
-        Error::peer(self.roster.name(blamed), "connect", reason)
+        Error::peer(self.roster.name(blamed), "connect", fault)
     }
 
     /// A party did not come.
     fn absent(&self, peer: usize) -> Error {
         let mut known = self.known();
-        let mut reason = format!(
-            "it did not come within the timeout (its address here: {}); start it, check address and firewall",
-            self.addresses[peer]
-        );
-        if let Some(said) = known.unproven.get(&peer) {
-            reason += &format!("; somebody who could not prove to be it said: {said}");
-        }
-        if let Some(refused) = known.refused.take() {
-            reason += &format!("; a connection was refused: {refused}");
-        }
-        Error::peer(self.roster.name(peer), "connect", reason)
+        let fault = PeerFault::Absent {
+            address: self.addresses[peer].clone(),
+            unproven: known.unproven.get(&peer).cloned(),
+            refused: known.refused.take(),
+        };
+        Error::peer(self.roster.name(peer), "connect", fault)
     }
 }
 
@@ -271,9 +256,11 @@ fn call(setup: &Setup, peer: usize) -> Option<tls::Outgoing> {
             }
             Some(Ok(None)) => return None,
             Some(Err(Some(fault))) => {
-                let (name, address) = (setup.called(peer), &setup.addresses[peer]);
-                let what = format!("cannot link with {name} at {address}: {}", fault.what);
-                setup.fail(Error::setup(Fault::new(what, fault.remedy)));
+                setup.fail(Error::setup(SetupFault::NoLink {
+                    member: setup.roster.name(peer),
+                    address: Some(setup.addresses[peer].clone()),
+                    fault: Box::new(fault),
+                }));
                 return None;
             }
             Some(Err(None)) | None => thread::sleep(RETRY),
@@ -326,7 +313,7 @@ fn introduce(
     setup: &Setup,
     peer: usize,
     stream: TcpStream,
-) -> std::result::Result<Option<(tls::Outgoing, u64)>, Option<Fault>> {
+) -> std::result::Result<Option<(tls::Outgoing, u64)>, Option<SetupFault>> {
     let mut stream = setup.tls.call(peer, stream)?;
     setup.hello().write(&mut stream).map_err(|_| None)?;
     let theirs = Hello::read(&mut stream).map_err(|error| tls::refusal(&error))?;
@@ -349,8 +336,8 @@ fn answer(setup: &Setup, stream: TcpStream) -> Option<(usize, u64, tls::Incoming
             hear_stranger(setup, stream);
             return None;
         }
-        Err(reason) => {
-            setup.refuse(reason.to_string());
+        Err(fault) => {
+            setup.refuse(fault);
             return None;
         }
     };
@@ -358,8 +345,10 @@ fn answer(setup: &Setup, stream: TcpStream) -> Option<(usize, u64, tls::Incoming
     let theirs = match exchanged.and_then(|()| Hello::read(&mut stream)) {
         Ok(theirs) => theirs,
         Err(error) => {
-            let (caller, reason) = (setup.called(peer), cause(&error));
-            setup.refuse(format!("{caller} did not introduce itself: {reason}"));
+            setup.refuse(SetupFault::NotIntroduced {
+                member: setup.roster.name(peer),
+                cause: cause(&error),
+            });
             return None;
         }
     };
@@ -379,9 +368,11 @@ fn answer(setup: &Setup, stream: TcpStream) -> Option<(usize, u64, tls::Incoming
         }
         Ok(false) => None,
         Err(fault) => {
-            let name = setup.called(peer);
-            let what = format!("cannot link with {name}: {}", fault.what);
-            setup.fail(Error::setup(Fault::new(what, fault.remedy)));
+            setup.fail(Error::setup(SetupFault::NoLink {
+                member: setup.roster.name(peer),
+                address: None,
+                fault: Box::new(fault),
+            }));
             None
         }
     }
@@ -394,6 +385,6 @@ fn hear_stranger(setup: &Setup, mut stream: tls::Incoming) {
         Ok(hello) if hello.purpose == Purpose::Refusal && hello.party < setup.roster.members => {
             setup.known().unproven.insert(hello.party, hello.text);
         }
-        _ => setup.refuse("it presented no certificate".to_owned()),
+        _ => setup.refuse(SetupFault::NoCertificate),
     }
 }

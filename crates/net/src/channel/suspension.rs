@@ -1,7 +1,7 @@
-//! Several steps under way at once, that take turns: each is left and gone on with.
+//! Several steps under way at once: each is suspended and resumed in turn.
 //!
-//! Parties that take the same turns send and receive on each link in the same order; what is sent in one turn is
-//! received in the next one of its step, or the order would depend on who waits for whom.
+//! Parties that take the same turns send and receive on each link in the same order. What a step sends in one turn it
+//! receives in its next one, or the order would depend on who waits for whom.
 
 use super::Channel;
 use crate::error::{Error, Result};
@@ -11,8 +11,8 @@ use crate::mesh::Shared;
 use crate::parameters::Parameters;
 use std::sync::Arc;
 
-/// A step that was left.
-pub struct Turned {
+/// A suspended step.
+pub struct Suspended {
     step: Arc<str>,
     sequence: u64,
     begun: Parameters,
@@ -33,15 +33,19 @@ impl Watch {
 }
 
 impl Channel {
-    /// From here on steps take turns, or no more. Meanwhile no comparison of what is public begins, since both ends of
-    /// a link know at the begin of a step alone what was received. One that is under way goes on: when all turns have
-    /// ended, all that was sent was received.
-    pub fn take_turns(&mut self, turns: bool) {
-        self.turns = turns;
+    /// From here on steps are interleaved, or no longer. Meanwhile no comparison of what is public begins, since both ends of
+    /// a link know at the begin of a step alone what was received. One that is under way goes on: when all steps
+    /// have ended, all that was sent was received.
+    pub fn interleave(&mut self, interleaved: bool) {
+        self.interleaved = interleaved;
     }
 
     /// Before an opening among other steps everything has been compared: nothing can be meanwhile.
-    pub(super) fn begin_opening_in_turn(&mut self, name: &str, parameters: &[u64]) -> Result<()> {
+    pub(super) fn begin_opening_interleaved(
+        &mut self,
+        name: &str,
+        parameters: &[u64],
+    ) -> Result<()> {
         self.begin_with(name, parameters);
         // A party compares nothing with itself.
         let me = self.party();
@@ -57,10 +61,10 @@ impl Channel {
         }
     }
 
-    /// Leaves the current step, and what is being computed.
+    /// Suspends the current step, and what is being computed.
     #[must_use]
-    pub fn leave(&self) -> Turned {
-        Turned {
+    pub fn suspend(&self) -> Suspended {
+        Suspended {
             step: Arc::clone(&self.step),
             sequence: self.sequence,
             begun: self.begun,
@@ -69,13 +73,13 @@ impl Channel {
         }
     }
 
-    /// Goes on with a step.
-    pub fn go_on(&mut self, turned: Turned) {
-        self.step = turned.step;
-        self.sequence = turned.sequence;
-        self.begun = turned.begun;
-        self.agreed = turned.agreed;
-        self.meter.go_on(turned.line);
+    /// Resumes a step.
+    pub fn resume(&mut self, suspended: Suspended) {
+        self.step = suspended.step;
+        self.sequence = suspended.sequence;
+        self.begun = suspended.begun;
+        self.agreed = suspended.agreed;
+        self.meter.resume(suspended.line);
     }
 
     /// For the thread that gives the turns.
@@ -92,7 +96,7 @@ impl Channel {
         self.watch().look();
         // A party that has died sends nothing more, and is missed later than here.
         let died = |peer| match self.shared.inbox.end_of(peer) {
-            Some(End::Died(reason)) => Some(self.shared.died(peer, &self.step, reason)),
+            Some(End::Died(fault)) => Some(self.shared.died(peer, &self.step, fault)),
             _ => None,
         };
         let failure = self.shared.inbox.failure();
