@@ -12,7 +12,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test test-rust test-python test-long check format bench bench-models riscv-programs clean
+.PHONY: help setup demo deny docs test test-rust test-python test-long check format bench bench-models riscv-programs clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,7 +47,7 @@ test-long: setup ## all tests
 	cargo test --workspace --exclude tacit-core --quiet -- --include-ignored
 	$(BIN)/pytest -q -m ''
 
-check: setup ## formatting, lints, types, layers, and words that are not used any more
+check: setup ## formatting, lints, types, layers, licences, and words that are not used any more
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff format --check python tests tools examples
@@ -55,6 +55,7 @@ check: setup ## formatting, lints, types, layers, and words that are not used an
 	$(BIN)/mypy
 	$(BIN)/python tools/check_layers.py
 	$(BIN)/python tools/check_words.py
+	$(BIN)/python tools/check_licences.py
 
 RISCV := riscv64-linux-gnu-gcc -O2 -static -nostdlib -ffreestanding -Wl,--build-id=none -Wl,-z,noexecstack
 PROGRAMS := crates/riscv/programs
@@ -86,6 +87,9 @@ format: setup ## format all sources
 	$(BIN)/ruff check --fix python tests tools examples
 
 setup: .venv/.built ## the environment and the extension, without running anything
+
+deny: ## licences, advisories and sources of Rust's dependencies, by cargo-deny
+	cargo deny check
 
 clean: ## remove what was built
 	rm -rf .venv target
