@@ -12,7 +12,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo deny docs test test-rust test-python test-long check format bench bench-models riscv-programs clean
+.PHONY: help setup setup-dev demo deny docs test test-rust test-python test-long check format bench bench-models riscv-programs clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,6 +88,8 @@ format: setup ## format all sources
 
 setup: .venv/.built ## the environment and the extension, without running anything
 
+setup-dev: .venv/.built-dev ## the same, with an extension that is built sooner and runs slower, for work on Rust
+
 deny: ## licences, advisories and sources of Rust's dependencies, by cargo-deny
 	cargo deny check
 
@@ -105,4 +107,12 @@ clean: ## remove what was built
 
 .venv/.built: .venv/.synced $(RUST_SOURCES)
 	VIRTUAL_ENV=$(CURDIR)/.venv PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin develop --release --uv --quiet
+	@rm -f .venv/.built-dev
+	@touch $@
+
+# One extension is in place at a time: each build makes the other one due.
+.venv/.built-dev: .venv/.synced $(RUST_SOURCES)
+	VIRTUAL_ENV=$(CURDIR)/.venv PATH="$(CURDIR)/$(BIN):$$PATH" CARGO_INCREMENTAL=1 \
+		$(BIN)/maturin develop --profile dev-python --uv --quiet
+	@rm -f .venv/.built
 	@touch $@
