@@ -12,7 +12,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test test-rust test-python test-long check format bench bench-models riscv-programs clean
+.PHONY: help setup setup-dev demo deny docs fuzz test test-rust test-python test-long check format bench bench-models riscv-programs clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,14 +47,16 @@ test-long: setup ## all tests
 	cargo test --workspace --exclude tacit-core --quiet -- --include-ignored
 	$(BIN)/pytest -q -m ''
 
-check: setup ## formatting, lints, types, layers, and words that are not used any more
+check: setup ## formatting, lints, types, layers, licences, and words that are not used any more
 	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	$(BIN)/ruff format --check python tests tools examples
-	$(BIN)/ruff check python tests tools examples
+	$(BIN)/ruff format --check python tests tools examples fuzz
+	$(BIN)/ruff check python tests tools examples fuzz
 	$(BIN)/mypy
 	$(BIN)/python tools/check_layers.py
 	$(BIN)/python tools/check_words.py
+	$(BIN)/python tools/check_licences.py
 
 RISCV := riscv64-linux-gnu-gcc -O2 -static -nostdlib -ffreestanding -Wl,--build-id=none -Wl,-z,noexecstack
 PROGRAMS := crates/riscv/programs
@@ -82,13 +84,41 @@ riscv-programs: ## compile the programs of crates/riscv anew, with gcc for riscv
 
 format: setup ## format all sources
 	cargo fmt --all
-	$(BIN)/ruff format python tests tools examples
-	$(BIN)/ruff check --fix python tests tools examples
+	cargo fmt --manifest-path fuzz/Cargo.toml
+	$(BIN)/ruff format python tests tools examples fuzz
+	$(BIN)/ruff check --fix python tests tools examples fuzz
 
 setup: .venv/.built ## the environment and the extension, without running anything
 
+setup-dev: .venv/.built-dev ## the same, with an extension that is built sooner and runs slower, for work on Rust
+
+deny: ## licences, advisories and sources of Rust's dependencies, by cargo-deny
+	cargo deny check
+
+# Seconds for each target.
+SECONDS := 60
+# Coverage as libFuzzer reads it. Stable Rust has it; sanitizers need `cargo +nightly fuzz`.
+COVERAGE := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+	-Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing
+# A name keeps build scripts and procedural macros free of these flags.
+HOST = $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
+
+fuzz: setup ## fuzz every decoder: SECONDS=60 for each target, TARGETS="frames onnx" for some
+	cd fuzz && cargo run --quiet --example seeds
+	cd fuzz && RUSTFLAGS="$(COVERAGE)" cargo build --quiet --release --target $(HOST) --bins
+	for target in $(filter-out $(DECODERS),$(TARGETS)); do mkdir -p fuzz/artifacts/$$target; \
+		fuzz/target/$(HOST)/release/$$target -max_total_time=$(SECONDS) -timeout=20 -print_final_stats=1 \
+		-artifact_prefix=fuzz/artifacts/$$target/ fuzz/corpus/$$target || exit 1; done
+	for target in $(filter $(DECODERS),$(TARGETS)); do \
+		$(BIN)/python fuzz/decoders.py $$target --seconds $(SECONDS) || exit 1; done
+
+# Those of Python, in fuzz/decoders.py.
+DECODERS := onnx compiled checkpoints federations
+TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs))) $(DECODERS)
+
 clean: ## remove what was built
-	rm -rf .venv target
+	rm -rf .venv target fuzz/target
 
 .venv/.synced: pyproject.toml uv.lock
 	@command -v cargo >/dev/null || { echo "cargo was not found: install Rust 1.85 or later, https://rustup.rs"; exit 1; }
@@ -101,4 +131,12 @@ clean: ## remove what was built
 
 .venv/.built: .venv/.synced $(RUST_SOURCES)
 	VIRTUAL_ENV=$(CURDIR)/.venv PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin develop --release --uv --quiet
+	@rm -f .venv/.built-dev
+	@touch $@
+
+# One extension is in place at a time: each build makes the other one due.
+.venv/.built-dev: .venv/.synced $(RUST_SOURCES)
+	VIRTUAL_ENV=$(CURDIR)/.venv PATH="$(CURDIR)/$(BIN):$$PATH" CARGO_INCREMENTAL=1 \
+		$(BIN)/maturin develop --profile dev-python --uv --quiet
+	@rm -f .venv/.built
 	@touch $@

@@ -53,6 +53,33 @@ impl Identity {
     }
 }
 
+/// Reads the first message of a connection: for fuzzing.
+///
+/// # Errors
+/// For what is none.
+#[cfg(feature = "fuzzing")]
+pub fn read_greeting(from: &mut impl io::Read) -> io::Result<()> {
+    hello::Hello::read(from).map(drop)
+}
+
+/// First messages for each purpose: for fuzzing.
+///
+/// # Panics
+/// Never: memory takes what is written.
+#[cfg(feature = "fuzzing")]
+#[must_use]
+pub fn greetings() -> Vec<Vec<u8>> {
+    use hello::{Hello, Purpose};
+    let purposes = [Purpose::Link, Purpose::Examination, Purpose::Refusal];
+    let written = |purpose| {
+        let mut bytes = Vec::new();
+        let hello = Hello::new(purpose, 1, 2, "protocol replicated, tacit 0.1.0");
+        hello.write(&mut bytes).expect("memory takes all");
+        bytes
+    };
+    purposes.into_iter().map(written).collect()
+}
+
 /// When the certificate in a PEM text is valid; `None` for what is no certificate that links are made with.
 #[must_use]
 pub fn period(pem: &str) -> Option<Period> {
