@@ -14,6 +14,7 @@ import pytest
 
 from commands import Command
 from ports import free_addresses
+from tacit.federated.service import config
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -46,8 +47,8 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def write_files(page: Path, folder: Path) -> list[str]:
-    """Writes the files that a page shows: a block that begins with a file's name is that file. What is left of
-    its Python is one program. Addresses become such as are free on this machine."""
+    """Writes the files that a page shows: a block that begins with a file's name is that file. The rest of its
+    Python is one program. Addresses are replaced by free ones of this machine."""
     program, files = [], {}
     for language in ("python", "toml", "c"):
         for code in blocks(page, language):
@@ -142,7 +143,9 @@ def test_the_site_is_made_without_a_warning(tmp_path: Path) -> None:
     assert made_pages - written == {Path("genindex"), Path("py-modindex"), Path("search")}
     assert written <= made_pages
     for name in ("tacit.share", "tacit.SecretTensor.reveal", "tacit.federated.Client.submit"):
-        assert f'id="{name}"' in "".join(page.read_text() for page in tmp_path.rglob("reference/*.html")), name
+        assert f'id="{name}"' in "".join(page.read_text() for page in tmp_path.rglob("reference/*.html")), (
+            name
+        )
     search = (tmp_path / "searchindex.js").read_text()
     assert "reveal" in search
     assert "hospitals" in search
@@ -171,3 +174,18 @@ def test_quoted_messages_are_those_of_the_source() -> None:
     known = literals()
     assert len(quoted) >= 20
     assert [message for message in quoted if not any(message in text for text in known)] == []
+
+
+def test_the_page_of_configurations_names_every_key() -> None:
+    """Of a session, as the core reads it, and of a federation."""
+    written = (ROOT / "crates" / "net" / "src" / "config.rs").read_text()
+    read = {
+        key
+        for structure in re.findall(r"struct (?:Document|Party) \{(.*?)\n\}", written, re.DOTALL)
+        for key in re.findall(r"^    (\w+):", structure, re.MULTILINE)
+    }
+    tables = (config._TOP, config._SERVER, config._CLIENTS, config._PRIVACY, config._ROUND)
+    page = (DOCS / "reference" / "configuration.md").read_text()
+    named = set(re.findall(r"`\[*(\w+)\]*`", page))
+    assert len(read) >= 10
+    assert sorted({*read, *(key for table in tables for key in table)} - named) == []
