@@ -2,6 +2,7 @@
 
 import ast
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -47,8 +48,8 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def write_files(page: Path, folder: Path) -> list[str]:
-    """Writes the files that a page shows: a block that begins with a file's name is that file. The rest of its
-    Python is one program. Addresses are replaced by free ones of this machine."""
+    """Writes the files that a page shows: a block that begins with a file's name is that file. The rest of
+    its Python is one program. Addresses are replaced by free ones of this machine."""
     program, files = [], {}
     for language in ("python", "toml", "c"):
         for code in blocks(page, language):
@@ -189,3 +190,12 @@ def test_the_page_of_configurations_names_every_key() -> None:
     named = set(re.findall(r"`\[*(\w+)\]*`", page))
     assert len(read) >= 10
     assert sorted({*read, *(key for table in tables for key in table)} - named) == []
+
+
+def test_pictures_are_what_their_script_draws() -> None:
+    """And each is on some page."""
+    drawing = runpy.run_path(str(DOCS / "_extensions" / "pictures.py"))
+    pages = "".join(page.read_text() for page in PAGES)
+    for name, draw in drawing["PICTURES"].items():
+        assert (DOCS / name).read_text() == draw(), name
+        assert f"{name})" in pages
