@@ -23,7 +23,7 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = True
 
-# The reference is made of docstrings and annotations; the pages of reference/ say what stands where.
+# The reference is made of docstrings and annotations; pages of reference/ say what stands where.
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 autodoc_class_signature = "mixed"
@@ -34,13 +34,16 @@ napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 napoleon_custom_sections = [("Warns", "returns_style")]
 
-# A reference that leads nowhere is an error, but for those into other projects, whose sites this build does not
-# read, and for names of types that are private to tacit.
+# A reference that leads nowhere is an error, but for those into other projects, whose sites this
+# build does not read.
 nitpicky = True
 nitpick_ignore_regex = [
     (r"py:.*", r"(torch|numpy|np|flwr|collections|pathlib|os|typing|argparse|fractions)\..*"),
     (r"py:.*", r"(Any|Callable|Mapping|Sequence|Iterator|Iterable|Collection|Path|optional)"),
-    (r"py:.*", r"(bool|bytes|dict|float|frozenset|int|list|object|str|tuple|type|None|Exception|UserWarning)"),
+    (
+        r"py:.*",
+        r"(bool|bytes|dict|float|frozenset|int|list|object|str|tuple|type|None|Exception|UserWarning)",
+    ),
     (r"py:.*", r"(KeyboardInterrupt|NotImplementedError|ValueError|AssertionError|ellipsis|property)"),
 ]
 
@@ -52,7 +55,7 @@ nitpick_ignore = [
     ("py:class", "tacit.operators.dispatch.table.Implementation"),
 ]
 
-# What a program gets from functions, and does not make itself: how it is made says nothing to a reader.
+# What a program gets from functions, and does not make itself.
 NOT_CONSTRUCTED = {
     "tacit.Meter",
     "tacit.SecretTensor",
@@ -70,7 +73,8 @@ NOT_CONSTRUCTED = {
 }
 
 
-# Napoleon takes what stands before the first colon of an attribute's docstring for its type: these stay as they are.
+# Napoleon takes what stands before the first colon of an attribute's docstring for its type: these
+# stay as they are.
 _kept: dict[str, list[str]] = {}
 
 

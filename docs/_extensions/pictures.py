@@ -1,4 +1,4 @@
-"""Draws the pictures of the guides, boxes and arrows: ``python docs/_extensions/pictures.py`` writes them anew.
+"""Draws the pictures of the guides: ``python docs/_extensions/pictures.py`` writes them anew.
 
 Each has a background of its own, so that it is read on light pages and on dark ones.
 """
@@ -93,7 +93,7 @@ def compilation() -> str:
         Box("own", 20, 80, 170, 90, "model", ("PyTorch, ONNX,", "TensorFlow; its owner's")),
         Box("box", 290, 80, 160, 90, "tacit compile", ("in the clear,", "at the owner")),
         Box("box", 560, 20, 220, 80, "program: public", ("graph, scales, widths;", "every party has it")),
-        Box("own", 560, 150, 220, 80, "weights: the owner's", ("shared in a session,", "shown to nobody")),
+        Box("own", 560, 150, 220, 80, "weights: the owner's", ("shared in a session", "and not shown")),
         Box("own", 20, 200, 170, 40, "calibration data"),
     ]
     arrows = [
@@ -113,7 +113,9 @@ def machine() -> str:
         Box("box", 20, 30, 160, 70, "program.c", ("C, or Rust",)),
         Box("box", 260, 30, 190, 70, "program.elf", ("RISC-V, by gcc or clang;", "every party has it")),
         Box("own", 20, 160, 160, 70, "secret files", ("each at its owner",)),
-        Box("secret", 260, 150, 190, 90, "all parties", ("run it in step, each on", "shares of secret words")),
+        Box(
+            "secret", 260, 150, 190, 90, "all parties", ("run it in step, each on", "shares of secret words")
+        ),
         Box("own", 560, 160, 220, 70, "output", ("opened at the end, to", "whom all have agreed on")),
     ]
     arrows = [
