@@ -13,8 +13,11 @@ copyright = f"the authors of tacit. tacit {release}, under the Apache License 2.
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "command_line"]
 exclude_patterns = ["conf.py", "_extensions", "_static"]
 
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
+
+# Options and code in tables keep their hyphens and quotes.
+smartquotes = False
 
 html_theme = "furo"
 html_title = "tacit"
