@@ -7,6 +7,7 @@ from multiprocessing.connection import Connection
 
 def main(receiving: Connection, _sending: Connection) -> None:
     """What the page's process does; its code lies in the folder that it is in."""
-    (path,) = receiving.recv()
+    path, *arguments = receiving.recv()
     sys.path.insert(0, "")
+    sys.argv = [path, *arguments]
     runpy.run_path(path, run_name="__main__")

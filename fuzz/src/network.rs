@@ -3,8 +3,8 @@
 use crate::Target;
 use net::certificates;
 use net::config::Config;
-use net::door::statement::Statement;
-use net::door::wire::{Reply, Request};
+use net::intake::statement::Statement;
+use net::intake::wire::{Reply, Request};
 use net::frame::{Decoder, Frame, Kind};
 use std::io::{self, Read};
 use std::path::Path;

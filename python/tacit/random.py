@@ -37,7 +37,17 @@ def uniform(
     shape: Shape, low: float = 0.0, high: float = 1.0, *, dtype: torch.dtype | None = None
 ) -> SecretTensor:
     """Uniform from ``low`` to before ``high``, in 2^16 steps at 16 fraction bits. Unless high − low is a
-    whole number rounding may reach ``high``."""
+    whole number rounding may reach ``high``.
+
+    Args:
+        shape: sizes of the result, or one size.
+        low: the least value; public.
+        high: the end, which is not reached; public.
+        dtype: a floating-point dtype; PyTorch's default if not given.
+
+    Raises:
+        MisuseError: ``low`` is greater than ``high``, the shape is none, or the dtype has no fractions.
+    """
     current, sizes = _begun("uniform", shape, low, high)
     if not low <= high:
         raise MisuseError(f"uniform() from {low} to {high}: the first must not be greater")
@@ -47,14 +57,33 @@ def uniform(
 def normal(
     shape: Shape, mean: float = 0.0, std: float = 1.0, *, dtype: torch.dtype | None = None
 ) -> SecretTensor:
-    """Normal; the distribution function is right to 2^-15, up to six standard deviations from the mean."""
+    """Normal; the distribution function is right to 2^-15, up to six standard deviations from the mean.
+
+    Args:
+        shape: sizes of the result, or one size.
+        mean: the mean; public.
+        std: the standard deviation, 0 or more; public.
+        dtype: a floating-point dtype; PyTorch's default if not given.
+
+    Raises:
+        MisuseError: ``std`` is negative or not finite, the shape is none, or the dtype has no fractions.
+    """
     current, sizes = _begun("normal", shape, mean, std)
     _check_positive("normal", "std", std, zero=True)
     return _moved(current, distributions.normal(current, sizes, current.scale.bits), dtype, mean, std)
 
 
 def exponential(shape: Shape, rate: float = 1.0, *, dtype: torch.dtype | None = None) -> SecretTensor:
-    """Exponential, of mean 1/rate, up to 32 times that."""
+    """Exponential, of mean 1/rate, up to 32 times that.
+
+    Args:
+        shape: sizes of the result, or one size.
+        rate: the inverse of the mean, positive; public.
+        dtype: a floating-point dtype; PyTorch's default if not given.
+
+    Raises:
+        MisuseError: ``rate`` is not positive, the shape is none, or the dtype has no fractions.
+    """
     current, sizes = _begun("exponential", shape, rate)
     _check_positive("exponential", "rate", rate)
     words = distributions.exponential(current, sizes, current.scale.bits)
@@ -64,7 +93,17 @@ def exponential(shape: Shape, rate: float = 1.0, *, dtype: torch.dtype | None = 
 def laplace(
     shape: Shape, loc: float = 0.0, scale: float = 1.0, *, dtype: torch.dtype | None = None
 ) -> SecretTensor:
-    """Laplace's, of density exp(−|x − loc|/scale)/(2·scale), up to 32 times the scale."""
+    """Laplace's, of density exp(−|x − loc|/scale)/(2·scale), up to 32 times the scale.
+
+    Args:
+        shape: sizes of the result, or one size.
+        loc: the mean and median; public.
+        scale: the mean distance from ``loc``, 0 or more; public.
+        dtype: a floating-point dtype; PyTorch's default if not given.
+
+    Raises:
+        MisuseError: ``scale`` is negative or not finite, the shape is none, or the dtype has no fractions.
+    """
     current, sizes = _begun("laplace", shape, loc, scale)
     _check_positive("laplace", "scale", scale, zero=True)
     words = distributions.exponential(current, sizes, current.scale.bits, signed=True)
@@ -72,7 +111,15 @@ def laplace(
 
 
 def rademacher(shape: Shape, *, dtype: torch.dtype | None = None) -> SecretTensor:
-    """−1 or 1, each with probability ½."""
+    """−1 or 1, each with probability ½.
+
+    Args:
+        shape: sizes of the result, or one size.
+        dtype: any dtype of numbers; PyTorch's default if not given.
+
+    Raises:
+        MisuseError: the shape is none.
+    """
     current, sizes = _begun("rademacher", shape)
     words = sampling.number(current, sampling.bits(current, (1, *sizes)))
     dtype = dtype or torch.get_default_dtype()
@@ -83,7 +130,17 @@ def rademacher(shape: Shape, *, dtype: torch.dtype | None = None) -> SecretTenso
 
 def bernoulli(probability: float | torch.Tensor | SecretTensor, shape: Shape | None = None) -> SecretTensor:
     """Secret booleans that are true with a probability: a public one to 2^-32, a secret one to its fraction
-    bits. They have the shape of the probability if none is given."""
+    bits.
+
+    Args:
+        probability: from 0 to 1: a number, or a tensor, public or secret.
+        shape: sizes of the result, to which public probabilities are broadcast; theirs if not given. Secret
+            probabilities have the shape of the result already.
+
+    Raises:
+        MisuseError: a public probability is outside of 0 to 1, or does not broadcast to ``shape``; or a shape
+            is given beside secret probabilities.
+    """
     if isinstance(probability, SecretTensor):
         if shape is not None:
             raise MisuseError("bernoulli() of secret probabilities has their shape: expand() them")
@@ -108,8 +165,15 @@ def choice(
     """Secret indices, each with a probability in proportion to its weight: to 2^-32 for public ones, to 2^-16
     for secret ones.
 
-    Without replacement, of public weights alone, ``shape`` is a number: so many different indices, in the
-    order in which they were drawn. Weights then differ by a factor of at most 2^10.
+    Args:
+        weights: one row [n] of weights, none of them negative; public, or secret fractions.
+        shape: sizes of the result; without replacement a number: so many different indices, in the order in
+            which they were drawn.
+        replacement: whether an index may be drawn again. Without it weights are public, and differ by a
+            factor of at most 2^10.
+
+    Raises:
+        MisuseError: the weights are no such row, or more different indices are asked for than have a weight.
     """
     if isinstance(weights, SecretTensor):
         return _choice_by_secret(weights, shape, replacement)
@@ -161,7 +225,14 @@ def _choice_by_secret(weights: SecretTensor, shape: Shape, replacement: bool) ->
 
 
 def permutation(n: int) -> SecretTensor:
-    """The numbers from 0 to before n in an order that nobody knows; rounds as ``tacit.shuffle``."""
+    """The numbers from 0 to before n in a secret order, int64 of shape [n]; rounds as ``tacit.shuffle``.
+
+    Args:
+        n: how many.
+
+    Raises:
+        MisuseError: ``n`` is negative.
+    """
     current, _ = _begun("permutation", n)
     in_order = shares.trivial(current, torch.arange(n))
     return shuffle(SecretTensor(in_order, WHOLE, current, torch.int64).numbered())

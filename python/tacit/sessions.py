@@ -52,12 +52,16 @@ class Session:
 
     def __init__(self, core: _core.Session) -> None:
         self.core = core
+        #: This party's number, from 0.
         self.party = core.party
+        #: How many parties there are.
         self.parties = core.parties
         #: What errors call one of them, and several: parties, or the servers of a federation.
         self.member, self.members = core.words
+        #: The protocol's name: "replicated", "additive" or "plain".
         self.protocol = core.protocol
         self.transport = core.transport
+        #: What this party has sent, and how long it has waited, by layer.
         self.meter = Meter(core)
         self.scale = fixed.DEFAULT
         self.width = 64
@@ -418,6 +422,9 @@ def comparison_width(bits: int) -> Iterator[None]:
     ``protocol="plain"`` each operator that compares more is named. A public infinity, as masks have it,
     counts as an eighth of the limit.
 
+    Args:
+        bits: of numbers with 16 fraction bits, 8 to 64.
+
     Raises:
         MisuseError: not 8 to 64.
     """
@@ -459,6 +466,9 @@ def fraction_bits(bits: int) -> Iterator[None]:
 
     More bits are more exact and leave less range: the product of two numbers at scale s is right below
     2^(62 − 2s), so below 2^30 at 16 bits and below 2^22 at 20.
+
+    Args:
+        bits: fraction bits, 1 to 30.
 
     Raises:
         MisuseError: not 1 to 30.

@@ -43,6 +43,9 @@ def share(tensor: torch.Tensor | None, *, owner: int, scale: int | None = None) 
         scale: fraction bits of fractions, the same in every party; those of the session if not given. More
             are more exact and leave less range: magnitudes stay below 2^(46 − scale).
 
+    Returns:
+        A tensor of the owner's shape and dtype, in every party.
+
     Raises:
         EncodingError: a value is NaN, infinite or too large; the message says what is allowed.
         MisuseError: the owner passes nothing, the owner does not exist, or shapes or scales differ.

@@ -274,6 +274,9 @@ class SecretTensor(_Tensor):
 
         One round. This is the only operation that shows values.
 
+        Args:
+            to: the number of the party that learns them; every party if not given.
+
         Raises:
             MisuseError: ``to`` is no party's number.
             RangeError: where it would be learnt alone, if a guarded comparison that it depends on left its

@@ -52,6 +52,12 @@ def save_checkpoint(
     folder. The files of the last two steps that were saved stay; a file is there wholly or not at all, and
     older ones go only after every party has written its own.
 
+    Args:
+        path: a folder, which is made if it is not there.
+        module: whose parameters and buffers are saved, secret and plain.
+        optimizer: whose state is saved with them.
+        step: how many steps have been made, the same in every party.
+
     Raises:
         MisuseError: the parties save different steps or modules; nothing was written. Or another party cannot
             write its file; what was saved before is untouched.
@@ -102,6 +108,8 @@ def load_checkpoint(
 
     Args:
         path: as in ``save_checkpoint``.
+        module: of the architecture that was saved.
+        optimizer: of the class that was saved, of this module's parameters.
         step: which; the latest that all parties have, if not given.
 
     Raises:
@@ -153,6 +161,10 @@ def _own_file(current: Session, chosen: Path) -> CheckpointFile:
 def reveal_module(module: torch.nn.Module, *, to: int | None = None) -> dict[str, torch.Tensor] | None:
     """The plain ``state_dict`` of a module, such as one that was trained in secret, in every party or in
     party ``to`` alone; ``None`` in the others. One round, and one for each boolean tensor.
+
+    Args:
+        module: whose parameters and buffers are revealed; plain ones are taken as they are.
+        to: the number of the party that learns them; every party if not given.
 
     Raises:
         MisuseError: ``to`` is no party's number.

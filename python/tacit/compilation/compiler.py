@@ -107,8 +107,7 @@ def compile(  # noqa: A001
     Raises:
         UnsupportedOperatorError: secret tensors lack operators of the model; all of them are named.
         MisuseError: the model is in training, decides by values or holds NaN; the calibration data do not
-        fit; or
-            no scale holds its numbers.
+            fit; or no scale holds its numbers.
     """
     if widths not in (PROVED, UNIFORM):
         raise MisuseError(f'widths are "{PROVED}" or "{UNIFORM}", not {widths!r}')

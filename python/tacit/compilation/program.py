@@ -175,6 +175,9 @@ class Program:
 def load_program(path: str | Path) -> Program:
     """Reads a program.
 
+    Args:
+        path: what ``Program.save`` or ``tacit compile`` wrote.
+
     Raises:
         SetupError: the file cannot be read.
         MisuseError: it holds no program of this version, or one that cannot be.

@@ -96,6 +96,7 @@ def load_weights(path: str | Path, *, with_model: bool = True) -> Weights:
     """Reads weights.
 
     Args:
+        path: what ``Weights.save`` or ``tacit compile`` wrote.
         with_model: also those of the model as it was, which are as large again; who runs the program alone
             needs no memory for them.
 

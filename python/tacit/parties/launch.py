@@ -56,6 +56,8 @@ def launch(
     a process has one of, such as the state of ``numpy.random.rand`` and of Python's ``random``.
 
     Args:
+        fn: the program, the same in every party; ``tacit.session()`` says which party it runs in.
+        args: its arguments, the same in every party.
         parties: how many; the protocol must have that many.
         protocol: "replicated" (three parties, of whom no two collude), "additive" (two or more parties, of
             whom all but one may collude), or "plain" (no secrecy, for tests).
@@ -71,7 +73,11 @@ def launch(
         delay: seconds that each message takes longer, as between distant machines; with "tcp" alone.
         checked: whether all is computed in checked mode, as within :func:`tacit.checked`.
 
+    Returns:
+        What ``fn`` returned in each party, in the order of their numbers.
+
     Raises:
+        MisuseError: the protocol does not have that many parties, or takes no such source.
         Exception: the first exception of any party, which ends all of them, with the party's name.
     """
     if checked:

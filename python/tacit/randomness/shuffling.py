@@ -49,6 +49,14 @@ def shuffle(
     Exact. With P parties and n slices 2·P·(2·log2(n) − 1) + P rounds, twice as many if there are booleans
     beside others.
 
+    Args:
+        x: a secret tensor of one dimension or more.
+        others: secret tensors of the same size along ``dim``.
+        dim: the dimension whose slices change places.
+
+    Returns:
+        The copy of ``x``, or a tuple with that of ``x`` first where there are others.
+
     Raises:
         MisuseError: not secret tensors of one size along that dimension, or gradients would have to pass.
     """

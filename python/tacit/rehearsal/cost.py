@@ -85,6 +85,7 @@ class Cost:
     payload_bytes: list[int]
     """The same without headers."""
     rounds: int
+    """Of the party that has most."""
     correlation_bytes: int
     """What making correlations has the party send or receive that does so most."""
     local_seconds: float

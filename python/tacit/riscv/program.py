@@ -228,6 +228,9 @@ class Program:
 def load(path: str | Path) -> Program:
     """Reads a program.
 
+    Args:
+        path: of an ELF file of RISC-V of 64 bits, as ``tacit riscv cc`` makes it; 256 MiB at most.
+
     Raises:
         SetupError: the file cannot be read.
         MisuseError: it is no program for this machine.

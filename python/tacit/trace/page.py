@@ -35,6 +35,9 @@ def report(path: str | Path) -> Iterator[None]:
 
     Parties of one machine each write a file of their own, so let the path differ between them;
     ``tacit.launch(..., report=path)`` makes one page of all.
+
+    Args:
+        path: of the page, HTML.
     """
     with recording() as trace:
         yield

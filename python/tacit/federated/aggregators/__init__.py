@@ -125,6 +125,9 @@ def aggregator(name: str) -> Aggregator:
     """The aggregator of that name, or the function that ``FILE:FUNCTION`` names. Such a function takes
     vectors and weights.
 
+    Args:
+        name: such as ``"krum"``, or ``"mine.py:combine"``.
+
     Raises:
         MisuseError: there is none.
     """
@@ -135,6 +138,9 @@ def aggregator(name: str) -> Aggregator:
 def described(name: str) -> Aggregator:
     """What a round must know of the aggregator of that name. A function of one's own is not looked for: it
     need not be where nothing is combined.
+
+    Args:
+        name: such as ``"krum"``, or ``"mine.py:combine"``.
 
     Raises:
         MisuseError: the name is neither that of an aggregator nor ``FILE:FUNCTION``.

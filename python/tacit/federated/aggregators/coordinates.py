@@ -29,6 +29,10 @@ def median(vectors: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:  # noq
     Comparators for each coordinate: 16 with 8 clients, 52 with 16, 156 with 32.
 
     Domain: elements up to 1. Exact, but for half a unit with an even number.
+
+    Args:
+        vectors: updates [clients, parameters], in units of the bound on their norm; secret or plain.
+        weights: of the clients, [clients]; they do not count.
     """
     count = vectors.shape[0]
     return _by_coordinate(vectors, lambda x: _mean_of_places(x, (count - 1) // 2, count // 2 + 1))
@@ -43,6 +47,11 @@ def trimmed_mean(
 
     Reveals nothing but its result. Rounds and comparators: those of the middle places, or of both ends where
     these are fewer. Domain: elements up to 1. Error: one unit.
+
+    Args:
+        vectors: updates [clients, parameters], in units of the bound on their norm; secret or plain.
+        weights: of the clients, [clients]; they do not count.
+        trimmed: the part of the clients that is dropped at each end, from 0 to less than ½.
     """
     count = vectors.shape[0]
     dropped = part_of(trimmed, count)

@@ -53,6 +53,11 @@ def geometric_median(
     of them; the sum of all distances is above the least by n·r/1000 at most; and two units besides. Where a
     median is not one point, as between two halves, it is any. Fewer steps than the usual ones, 16 with up to
     16 clients and 40 with 64, take less time and leave more: ``steps``.
+
+    Args:
+        vectors: updates [clients, parameters], in units of the bound on their norm; secret or plain.
+        weights: of the clients, [clients]; they do not count.
+        steps: of the iteration; the usual ones if not given.
     """
     count = vectors.shape[0]
     if count <= _FEW:

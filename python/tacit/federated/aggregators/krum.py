@@ -25,6 +25,11 @@ def krum(vectors: torch.Tensor, weights: torch.Tensor, attackers: float = ATTACK
 
     Domain: norms up to 1. Sums are exact, whatever the norms are: in units of 2^-44, of vectors as they are
     sent.
+
+    Args:
+        vectors: updates [clients, parameters], in units of the bound on their norm; secret or plain.
+        weights: of the clients, [clients]; they do not count.
+        attackers: the part of the clients that is supposed to attack at most, from 0 to less than ½.
     """
     return _closest(vectors, attackers, 1)
 
@@ -36,7 +41,14 @@ def multi_krum(
     chosen: int | None = None,
 ) -> torch.Tensor:
     """Multi-Krum: the mean of the ``chosen`` vectors of least such sums, n - f if it is not given, and all
-    where there are fewer; about 145 rounds; all else as in ``krum``."""
+    where there are fewer; about 145 rounds; all else as in ``krum``.
+
+    Args:
+        vectors: updates [clients, parameters], in units of the bound on their norm; secret or plain.
+        weights: of the clients, [clients]; they do not count.
+        attackers: as in ``krum``.
+        chosen: of how many vectors it is the mean.
+    """
     count = vectors.shape[0]
     return _closest(vectors, attackers, min(count, chosen or count - part_of(attackers, count)))
 

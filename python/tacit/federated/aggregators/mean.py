@@ -15,6 +15,10 @@ def mean(vectors: torch.Tensor, weights: torch.Tensor) -> Quotient:
 
     Reveals the sum of the vectors and the sum of the weights, which are divided afterwards, by everybody.
     Rounds: none. Exact; elements below 2^22 units.
+
+    Args:
+        vectors: updates [clients, parameters], in units of the bound on their norm; secret or plain.
+        weights: of the clients, [clients]; clients have multiplied their vectors by them.
     """
     if len(weights) == 1:
         # Such as what servers have added up before: no copy of it is made.
@@ -31,6 +35,10 @@ def norm_clipping(vectors: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
 
     Domain: norms up to 1, of any magnitude: squares are exact, and each is brought to a magnitude of its own
     before its root is taken. Error: 2^-12 of the median norm and two units.
+
+    Args:
+        vectors: updates [clients, parameters], in units of the bound on their norm; secret or plain.
+        weights: of the clients, [clients]; they do not count.
     """
     count = vectors.shape[0]
     with integers(BITS):

@@ -24,6 +24,11 @@ def fltrust(vectors: torch.Tensor, weights: torch.Tensor, root: torch.Tensor) ->
     its own before its root is taken. A vector shorter than 2^-11 of the root is made 2^10 times as long at
     most. Where all trust together is less than 2^-8 the result is shorter than the root, and 0 where nobody
     is trusted. Error: 2^-10 of the root's norm, more where all trust is below 2^-4, and two units.
+
+    Args:
+        vectors: updates [clients, parameters], in units of the bound on their norm; secret or plain.
+        weights: of the clients, [clients]; they do not count.
+        root: the trusted update [parameters], in the same units.
     """
     # Apart: putting them together would copy every vector.
     squares = torch.cat([squared_norms(root.unsqueeze(0)), squared_norms(vectors)])
