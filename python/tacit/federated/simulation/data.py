@@ -147,7 +147,7 @@ def _scikit_learn() -> Any:
     try:
         from sklearn import datasets
     except ImportError:
-        raise SetupError("these data are scikit-learn's: pip install 'tacit[federated]'") from None
+        raise SetupError("these data are scikit-learn's: pip install 'tacit-mpc[federated]'") from None
     return datasets
 
 
