@@ -12,7 +12,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo deny docs fuzz test test-rust test-python test-long check format bench bench-models riscv-programs clean
+.PHONY: help setup setup-dev demo deny docs fuzz test test-rust test-python test-long check format bench bench-models wheel riscv-programs clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,19 @@ riscv-programs: ## compile the programs of crates/riscv anew, with gcc for riscv
 		-ffunction-sections -fdata-sections -march=rv64gc_zba_zbb_zbs -mabi=lp64d -Wl,--gc-sections \
 		$(PROGRAMS)/$$name.c $(PROGRAMS)/runtime/*.c -lgcc -o $(PROGRAMS)/$$name.elf || exit 1; done
 	chmod 644 $(PROGRAMS)/*.elf
+
+# On Linux zig stands for the linker and the C library, so that the wheels need no newer one than glibc 2.28, whatever
+# this machine has. That of the other processor is made where Rust has its target:
+# rustup target add aarch64-unknown-linux-gnu
+DIST ?= dist
+wheel: setup ## wheels in dist: on Linux manylinux_2_28 of x86-64 and arm64, elsewhere this machine's
+	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv sync --active --frozen --inexact --no-install-project --group wheel --quiet
+	@if test "$$(uname -s)" != Linux; then $(BIN)/maturin build --release --locked --out $(DIST); exit; fi; \
+	for target in x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu; do \
+		test -d "$$(rustc --print target-libdir --target $$target)" || \
+			{ echo "no wheel of $$target: rustup target add $$target"; continue; }; \
+		PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --locked --compatibility manylinux_2_28 --zig \
+			--target $$target --out $(DIST) || exit 1; done
 
 format: setup ## format all sources
 	cargo fmt --all

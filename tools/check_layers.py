@@ -110,7 +110,7 @@ MODULES = [
     ["_core", "buffers", "memory"],
     ["errors", "flags", "meter", "providers"],
     ["checksums", "modes", "places", "storage_cache"],
-    ["atomic_write", "fixed"],
+    ["atomic_write", "fixed", "logs"],
     ["checks"],
     ["sessions"],
     ["refusals", "trace"],

@@ -10,8 +10,8 @@ def program():                                   # the same code runs in every p
 tacit.launch(program, parties=3)
 """
 
+import logging
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import (
@@ -32,6 +32,8 @@ from tacit.errors import (
 )
 
 if TYPE_CHECKING:
+    __version__: str
+
     from tacit import random
     from tacit.checkpoint.api import load_checkpoint, reveal_module, save_checkpoint
     from tacit.compilation.compiler import compile  # noqa: A004
@@ -92,7 +94,8 @@ __all__ = [
     "shuffle",
 ]
 
-__version__ = version("tacit")
+# Programs that show no logs hear nothing of these; see ``tacit.logs``.
+logging.getLogger("tacit").addHandler(logging.NullHandler())
 
 #: Where that lives which needs PyTorch. All of it is imported when the first is asked for (PEP 562), so that
 #: commands that need no PyTorch do not wait for it.
@@ -129,6 +132,12 @@ if not TYPE_CHECKING:  # which would take any name for one of ours
     def __getattr__(name: str) -> Any:
         if name in ("federated", "random", "riscv"):
             return import_module(f"tacit.{name}")
+        if name == "__version__":
+            # Looking it up takes longer than all else that is imported here.
+            from importlib.metadata import version
+
+            globals()[name] = version("tacit-mpc")
+            return globals()[name]
         if name not in _HOMES:
             raise AttributeError(f"module 'tacit' has no attribute {name!r}")
         globals().update({each: getattr(import_module(home), each) for each, home in _HOMES.items()})

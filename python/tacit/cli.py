@@ -8,13 +8,15 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 from typing import Any, NoReturn
 
-import tacit
+from tacit import logs
 from tacit.commands import COMMANDS
 from tacit.commands.options import check_report
 from tacit.commands.parser import Parser
 from tacit.commands.telling import tell_of_usage
+from tacit.doctor import DISTRIBUTION, other
 from tacit.errors import TacitError, Terminated
 
 #: With what argparse ends where it cannot read options.
@@ -24,6 +26,10 @@ USAGE = 2
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; 1 after an error of tacit's own, which is printed as one message; 130 or 143 after a
     signal that asks it to end."""
+    # Before anything that may fail by it. Not in ``import tacit``: all that import it would wait for the
+    # look-up, and where the other package was installed last, ``tacit/__init__.py`` is the other one's.
+    if (found := other()) is not None:
+        print(f"tacit: {'; '.join(found)}", file=sys.stderr)
     try:
         parsed = command_line().parse_args(arguments)
     except SystemExit as end:
@@ -31,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             tell_of_usage(sys.argv[1:] if arguments is None else arguments)
         raise
     try:
+        logs.show()
         # Who takes part with others looks at it where they can be told.
         if not hasattr(parsed, "tells"):
             check_report(parsed)
@@ -72,7 +79,7 @@ def command_line() -> Parser:
         prog="tacit",
         description="Compute together on data that nobody shows: secure multi-party computation.",
     )
-    parser.add_argument("--version", action="version", version=f"tacit {tacit.__version__}")
+    parser.add_argument("--version", action="version", version=f"tacit {version(DISTRIBUTION)}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in COMMANDS:
         command.add(commands)

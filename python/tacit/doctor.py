@@ -3,10 +3,16 @@
 import sys
 import tomllib
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, distribution, requires, version
 from pathlib import Path
 
 from tacit import _core
+
+#: What tacit is installed as. Its module and its command are called ``tacit``.
+DISTRIBUTION = "tacit-mpc"
+
+#: What another project's distribution is called, which has a module of that name too.
+OTHER = "tacit"
 
 #: Oldest Python that works.
 OLDEST_PYTHON = (3, 11)
@@ -56,10 +62,26 @@ def examine_federation(config: str, server: int | None, client: int | None, wait
     return [*_versions(), *(Check(check, ok, detail, remedy or None) for check, ok, detail, remedy in found)]
 
 
+def other() -> tuple[str, str] | None:
+    """What is wrong where another distribution is installed that has the same module, and what to do."""
+    try:
+        found = distribution(OTHER)
+    except PackageNotFoundError:
+        return None
+    return (
+        f"the package {OTHER!r} {found.version} is installed beside {DISTRIBUTION!r}, and both have a module "
+        f"{OTHER!r}: each overwrites files of the other",
+        f"remove both and install {DISTRIBUTION} anew: pip uninstall {OTHER} {DISTRIBUTION}, then "
+        f"pip install {DISTRIBUTION}",
+    )
+
+
 def _versions() -> list[Check]:
     python = ".".join(map(str, sys.version_info[:3]))
     oldest = ".".join(map(str, OLDEST_PYTHON))
-    checks = [Check("tacit", True, version("tacit"))]
+    checks = [Check("tacit", True, version(DISTRIBUTION))]
+    if (found := other()) is not None:
+        checks.append(Check("another package", False, *found))
     if sys.version_info >= OLDEST_PYTHON:
         checks.append(Check("Python", True, python))
     else:
@@ -69,7 +91,9 @@ def _versions() -> list[Check]:
 
 def _installed(name: str) -> Check:
     """Whether a package is there as tacit needs it, without importing it."""
-    needed = next((need for need in requires("tacit") or [] if need.startswith(f"{name}>=")), f"{name}>=0")
+    needed = next(
+        (need for need in requires(DISTRIBUTION) or [] if need.startswith(f"{name}>=")), f"{name}>=0"
+    )
     least = needed.removeprefix(f"{name}>=").split(";")[0].strip()
     try:
         there = version(name)

@@ -1,5 +1,6 @@
 """How a party's model becomes secret."""
 
+import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from tacit.sharing import grouped
 from tacit.sharings import shares
 from tacit.tensor import SecretTensor, check_party
 from tacit.trace import module_paths
+
+_log = logging.getLogger(__name__)
 
 Module = TypeVar("Module", bound=torch.nn.Module)
 
@@ -112,6 +115,7 @@ def share_weights_of(
     everything = [*entries.values(), *(entry for pair in folded for entry in pair)]
     _compare(current, owner, everything, partial(_check, everything, len(entries), remedy))
     _share(current, owner, everything)
+    _log.debug("party %d: %d tensors of party %d are shared", current.party, len(everything), owner)
     _replace(module, entries, wanting)
     for (_, part, _, _), (factor, offset) in zip(normalizations, folded, strict=True):
         statistics = (part.weight, part.bias, part.running_mean, part.running_var)

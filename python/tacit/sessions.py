@@ -1,6 +1,8 @@
 """The session of a party: who takes part, under which protocol, and what it has cost so far."""
 
+import logging
 import sys
+import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +22,8 @@ from tacit.flags import Dependencies
 from tacit.meter import Meter
 from tacit.providers import PROTOCOLS
 from tacit.storage_cache import Storages
+
+_log = logging.getLogger(__name__)
 
 
 class RunningModules:
@@ -336,25 +340,52 @@ def running(core: _core.Session, patience: float | None = None) -> Iterator[Sess
     current = Session(core)
     token = _current.set(current)
     _opened(current)
+    started = time.monotonic()
+    _log.info(
+        "party %d of %d opened a session: %s sharing, transport %s",
+        core.party,
+        core.parties,
+        core.protocol,
+        core.transport,
+    )
     try:
         yield current
         _close(core, patience)
+        _log_end(current, started)
     except SystemExit as leaving:
         # As a script ends that has done its work, or has not.
         if leaving.code in (None, 0):
             _close(core, patience)
+            _log_end(current, started)
         else:
             core.abort("its program ended with an exit code; see its own output")
+            _log.warning("party %d ended its session: its program ended with an exit code", core.party)
         raise
     except BaseException as error:
         advise(error)
-        core.abort(*told(error))
+        said, blamed = told(error)
+        core.abort(said, blamed)
+        # No more than what the others are told: messages of a program may hold what is secret.
+        _log.warning("party %d ended its session: %s: %s", core.party, type(error).__name__, said)
         if isinstance(error, DesyncError) and current.has_changed_thread:
             error.args = (f"{error}{CHANGED_THREAD.format(current.member, current.members)}",)
         raise
     finally:
         _ended(current)
         _current.reset(token)
+
+
+def _log_end(current: Session, started: float) -> None:
+    if _log.isEnabledFor(logging.INFO):
+        spent = current.meter.total
+        _log.info(
+            "party %d ended its session in order: %.3f s, %d rounds, %d bytes sent, %d received",
+            current.party,
+            time.monotonic() - started,
+            spent.rounds,
+            spent.bytes_sent,
+            spent.bytes_received,
+        )
 
 
 def _close(core: _core.Session, patience: float | None) -> None:

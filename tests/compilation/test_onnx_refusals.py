@@ -163,5 +163,5 @@ def test_onnx_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         return real(name, *others, **more)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(SetupError, match=r"pip install 'tacit\[onnx\]'"):
+    with pytest.raises(SetupError, match=r"pip install 'tacit-mpc\[onnx\]'"):
         importer.load(tmp_path / "model.onnx")

@@ -110,7 +110,7 @@ ELSEWHERE = (
 def test_it_is_not_installed(stand_in: Callable[..., str]) -> None:
     assert stand_in("result('absent', 'tensorflow and tf2onnx')") == (
         "MODEL is TensorFlow's, and tensorflow and tf2onnx cannot be found here: "
-        f"pip install 'tacit[tensorflow]', or {ELSEWHERE}"
+        f"pip install 'tacit-mpc[tensorflow]', or {ELSEWHERE}"
     )
 
 

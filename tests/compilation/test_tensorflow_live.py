@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.long,
     pytest.mark.skipif(
         any(importlib.util.find_spec(name) is None for name in ("tensorflow", "tf2onnx")),
-        reason="pip install 'tacit[tensorflow]'",
+        reason="pip install 'tacit-mpc[tensorflow]'",
     ),
 ]
 

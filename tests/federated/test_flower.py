@@ -428,5 +428,5 @@ def test_what_a_coordinator_cannot_be(opened: Path, tmp_path: Path) -> None:
 def test_without_flower_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "tacit.federated.flower")
     monkeypatch.setitem(sys.modules, "flwr.app", None)
-    with pytest.raises(SetupError, match=r"Flower needs flwr: pip install 'tacit\[federated\]'"):
+    with pytest.raises(SetupError, match=r"Flower needs flwr: pip install 'tacit-mpc\[federated\]'"):
         importlib.import_module("tacit.federated.flower")

@@ -15,7 +15,7 @@ def _torchvision(name: str, **options: Any) -> nn.Module:
     try:
         from torchvision.models import get_model
     except ImportError:
-        raise setup_error("this case needs torchvision: pip install 'tacit[demo]'") from None
+        raise setup_error("this case needs torchvision: pip install 'tacit-mpc[demo]'") from None
     model: nn.Module = get_model(name, weights=None, **options)
     return model
 

@@ -2,6 +2,7 @@
 that goes on from them shares them anew."""
 
 import json
+import logging
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -33,6 +34,8 @@ from tacit.sessions import Session, session
 from tacit.sharing import grouped
 from tacit.sharings import shares
 from tacit.tensor import SecretTensor, check_party
+
+_log = logging.getLogger(__name__)
 
 #: Bytes of what tells one checkpoint from all others.
 IDENTIFIER = 16
@@ -89,6 +92,7 @@ def save_checkpoint(
         write(Path(path), file)
     told_by_all(current, task, "to save its part of the checkpoint")
     remove_older(Path(path), current.party, step)
+    _log.info("party %d saved step %d in %s", current.party, step, path)
 
 
 def load_checkpoint(
@@ -135,6 +139,7 @@ def load_checkpoint(
     _put_into_module(current, module, restored, optimizer)
     if optimizer is not None:
         optimizer.load_state_dict(_filled(saved["state"], restored))
+    _log.info("party %d goes on after step %d of %s", current.party, public["step"], chosen)
     return int(public["step"])
 
 

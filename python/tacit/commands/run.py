@@ -5,13 +5,14 @@ import runpy
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import tacit
 from tacit.atomic_write import cannot_write, write
 from tacit.commands import run_program
 from tacit.commands.correlations import to_bytes
-from tacit.commands.options import add_checked, add_member, add_threads
+from tacit.commands.options import add_checked, add_json, add_member, add_threads
+from tacit.commands.run_report import Report, reported
 from tacit.commands.telling import WHILE_STARTING, tell
 from tacit.errors import MisuseError, cause
 
@@ -29,6 +30,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help="write there, as a page, what took time, bytes and rounds"
     )
+    add_json(parser)
     add_checked(parser, has_config=True)
     parser.add_argument(
         "program", help="the Python program that every party runs, or a compiled one (FILE.tacit)"
@@ -39,17 +41,24 @@ def add(commands: Any) -> None:
         help="its own arguments; of a compiled program --weights FILE, --input [NAME=]FILE.npy and --output "
         "FILE.npy, each at the party that owns, has or learns it",
     )
-    parser.set_defaults(command=run)
+    parser.set_defaults(command=run, tells=True)
 
 
 def run(parsed: argparse.Namespace) -> None:
-    if parsed.program.endswith(run_program.SUFFIX):
-        _run_compiled(parsed)
-        return
+    if (unwritable := cannot_write(parsed.json)) is not None:
+        _give_up(parsed, unwritable)
+    with reported(parsed.json, parsed.program, parsed.party) as report:
+        if parsed.program.endswith(run_program.SUFFIX):
+            _run_compiled(parsed, report)
+        else:
+            _run_python(parsed, report)
+
+
+def _run_python(parsed: argparse.Namespace, report: Report) -> None:
     wrong = _wrong_with(Path(parsed.program)) or cannot_write(parsed.record) or cannot_write(parsed.report)
     if wrong is not None:
-        tell(parsed.config, parsed.party, wrong, wrong)
-        sys.exit(1)
+        report.wrong = "SetupError", wrong
+        _give_up(parsed, wrong)
     is_recorded = parsed.record is not None
     with tacit.connect(
         parsed.config,
@@ -58,6 +67,7 @@ def run(parsed: argparse.Namespace) -> None:
         record=is_recorded,
         checked=parsed.checked or None,
     ) as session:
+        report.opened(session)
         print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)
         sys.argv = [parsed.program, *parsed.arguments]
         sys.path.insert(0, str(Path(parsed.program).resolve().parent))
@@ -67,7 +77,7 @@ def run(parsed: argparse.Namespace) -> None:
             _write_demand(parsed.record, session.demand)
 
 
-def _run_compiled(parsed: argparse.Namespace) -> None:
+def _run_compiled(parsed: argparse.Namespace, report: Report) -> None:
     if parsed.record is not None or parsed.report is not None:
         raise MisuseError(
             "--record and --report are for Python programs; tacit inspect shows what this one costs, and "
@@ -80,9 +90,16 @@ def _run_compiled(parsed: argparse.Namespace) -> None:
         program,
         parsed.arguments,
         WHILE_STARTING,
+        report,
         parsed.threads,
         checked=parsed.checked or None,
     )
+
+
+def _give_up(parsed: argparse.Namespace, wrong: str) -> NoReturn:
+    """Tells the others why this party does not come."""
+    tell(parsed.config, parsed.party, wrong, wrong)
+    sys.exit(1)
 
 
 def _wrong_with(program: Path) -> str | None:

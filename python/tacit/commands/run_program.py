@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import tacit
 from tacit import _core
 from tacit.commands.options import add_streams, check_writable
+from tacit.commands.run_report import Report
 from tacit.errors import DeviationError, MisuseError, RangeError, SetupError, setup_error
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from tacit.compilation.program import Program
     from tacit.compilation.weights import Weights
     from tacit.sessions import Session
+
+#: What the others are told of that: it may be in the name of a file, which they need not know.
+WRONG = "its program, options or files are wrong"
 
 #: The end of a program's name.
 SUFFIX = ".tacit"
@@ -105,6 +109,7 @@ def take_part(
     program: Path,
     arguments: Sequence[str],
     while_starting: float,
+    report: Report,
     threads: int | None = None,
     *,
     checked: bool | None = None,
@@ -113,11 +118,12 @@ def take_part(
     try:
         part = parsed_part(program, arguments)
     except (MisuseError, SetupError) as error:
+        report.wrong = type(error).__name__, WRONG
         print(f"tacit: {error}; telling the other parties ...", file=sys.stderr)
-        # What is wrong may be in the name of a file, which the others need not know.
-        _core.refuse(config, party, "its program, options or files are wrong", while_starting)
+        _core.refuse(config, party, WRONG, while_starting)
         sys.exit(1)
     with tacit.connect(config, party, threads=threads, checked=checked) as session:
+        report.opened(session)
         print(f"tacit: party {session.party}; {session.threat_model}", file=sys.stderr)
         result = _carried_out(session, part)
     if part.output is not None:

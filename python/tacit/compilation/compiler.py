@@ -1,6 +1,7 @@
 """``tacit.compile``: from a model to a program and its weights. The owner of the model does this, in the
 clear."""
 
+import logging
 import math
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -25,6 +26,8 @@ from tacit.compilation.program import Program
 from tacit.compilation.verify import verify_draft
 from tacit.compilation.weights import Weights, of_draft
 from tacit.errors import MisuseError
+
+_log = logging.getLogger(__name__)
 
 #: How much is told of the numbers in a model: the widths that were proved for each comparison, or one for
 #: all.
@@ -161,6 +164,7 @@ def compile(  # noqa: A001
         )
     program = Program.of(draft)
     model_before = Program.of(before)
+    _log.info("compiled the program %s, of %d operations", program.digest, len(draft.graph.nodes))
     return program, Weights(of_draft(draft), program.digest, model_before, of_draft(before))
 
 

@@ -44,7 +44,7 @@ def _split() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        raise setup_error("the demo needs scikit-learn: pip install 'tacit[demo]'") from None
+        raise setup_error("the demo needs scikit-learn: pip install 'tacit-mpc[demo]'") from None
     data, labels = load_digits(return_X_y=True)
     images = torch.tensor(data, dtype=torch.float32).reshape(-1, 1, 8, 8) / 16
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(20))

@@ -1,5 +1,6 @@
 """All parties on this machine: as threads over in-memory links, or as processes over TCP with TLS."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -22,6 +23,8 @@ from tacit.sessions import checked as in_checks
 from tacit.sessions import running
 from tacit.trace.page import write
 from tacit.trace.spans import recorded
+
+_log = logging.getLogger(__name__)
 
 #: Longest wait for one message, in seconds.
 TIMEOUT = 60.0
@@ -86,6 +89,7 @@ def launch(
         fn, args = recorded, (fn, *args)
     if delay and transport != "tcp":
         raise MisuseError('links take longer with transport="tcp" alone: pass that, or no delay')
+    _log.info("launching %d parties: %s sharing, transport %s", parties, protocol, transport)
     if transport == "memory":
         cores = _core.Session.in_memory(parties, protocol, timeout, threads, source)
         outcomes = _in_threads(fn, args, cores, timeout)
@@ -97,6 +101,7 @@ def launch(
     else:
         raise MisuseError(f'unknown transport {transport!r}; known are "memory" and "tcp"')
     values = _values(outcomes, parties)
+    _log.info("all %d parties ended", parties)
     if report is not None:
         write(report, [trace for _, trace in values])
         values = [value for value, _ in values]
@@ -124,6 +129,7 @@ def _values(outcomes: list[Outcome], parties: int) -> list[Any]:
     if blamed is not None:
         error = outcomes[blamed].error
         assert error is not None
+        _log.warning("the run ended by party %d: %s", blamed, type(error).__name__)
         raise named(error, f"party {blamed}" if blamed < parties else "the dealer")
     return [outcome.value for outcome in outcomes[:parties]]
 

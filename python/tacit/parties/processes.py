@@ -4,6 +4,7 @@ The parent makes a key and a certificate for each, starts it (``spawn``) and spe
 keys never touch a disk or a command line. A child ends when its parent does.
 """
 
+import logging
 import os
 import pickle
 import time
@@ -17,6 +18,8 @@ from tacit.parties import spawn
 from tacit.parties.delay import Delay
 from tacit.parties.pickling import pickled
 from tacit.providers import has_dealer
+
+_log = logging.getLogger(__name__)
 
 #: Seconds for the interpreter and its imports to start, on a loaded machine.
 START = 120.0
@@ -85,6 +88,8 @@ def run(
         for party, name in enumerate(names):
             children.append(Child(party, name, threads))
         addresses = [begun(child) for child in children]
+        for child, address in zip(children, addresses, strict=True):
+            _log.debug("%s listens at %s", child.name, address)
         reached = (
             [Delay("127.0.0.1:0", address, delay).address for address in addresses] if delay else addresses
         )
@@ -126,6 +131,7 @@ def _collect(children: list[Child], timeout: float) -> list[Result]:
                     deadline = time.monotonic() + timeout + GRACE
         if not ready and deadline is not None:
             for child in waiting:
+                _log.warning("%s did not end within the timeout and was killed", child.name)
                 error = peer_error("its process did not end within the timeout and was killed")
                 child.result = (None, error, time.monotonic())
     return [child.result for child in children if child.result is not None]

@@ -12,7 +12,7 @@ from typing import Any
 import cloudpickle
 import torch
 
-from tacit import _core
+from tacit import _core, logs
 from tacit.parties.pickling import pickled
 from tacit.sessions import running
 
@@ -44,6 +44,7 @@ def _outcome(
     torch.set_num_threads(threads)
     protocol, source = setting
     try:
+        logs.show()
         value = None
         if program is None:
             _core.deal_local(listener, addresses, certificates, key, timeout, threads)

@@ -1,4 +1,4 @@
-"""Makes the files of this folder, with what pip install 'tacit[tensorflow]' brings:
+"""Makes the files of this folder, with what pip install 'tacit-mpc[tensorflow]' brings:
 
     python tests/compilation/made_by_tensorflow/make.py
 

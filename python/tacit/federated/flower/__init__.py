@@ -26,7 +26,7 @@ from tacit.errors import setup_error
 try:
     import flwr.app  # noqa: F401 (whether it is there)
 except ImportError:
-    raise setup_error("Flower needs flwr: pip install 'tacit[federated]'") from None
+    raise setup_error("Flower needs flwr: pip install 'tacit-mpc[federated]'") from None
 
 from tacit.federated.flower.mod import secure_mod
 from tacit.federated.flower.strategy import SecureAggregation

@@ -143,7 +143,7 @@ def epsilon(noise: float, sampling: float, rounds: int, delta: float, off: float
         import dp_accounting
         from dp_accounting import pld, rdp
     except ImportError:
-        raise setup_error("noise needs dp-accounting: pip install 'tacit[federated]'") from None
+        raise setup_error("noise needs dp-accounting: pip install 'tacit-mpc[federated]'") from None
     if sampling < 1:
         event = dp_accounting.PoissonSampledDpEvent(sampling, dp_accounting.GaussianDpEvent(noise))
     else:

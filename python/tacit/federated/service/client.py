@@ -8,6 +8,7 @@
 It needs no program of the servers' and no session: one connection out to each of them.
 """
 
+import logging
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +33,8 @@ from tacit.federated.rounds.steps import Round, Rounds
 from tacit.federated.service.config import Federation
 from tacit.federated.service.terms import Terms
 from tacit.federated.validation import VECTOR_BITS
+
+_log = logging.getLogger(__name__)
 
 #: Seconds to wait for a round, or for its result, where nobody says otherwise.
 PATIENCE = 3600.0
@@ -138,6 +141,7 @@ class Client:
         task = Task(told.round, model, terms.settings, told.left, terms.clients, terms.layout)
         self._latest, self._task = told.round, (told, task)
         self._is_drawn = is_drawn(terms.settings.sampling)
+        _log.info("client %d joined round %d of %d values", self.number, task.round, terms.parameters)
         return task
 
     @property
@@ -225,6 +229,8 @@ class Client:
             bits=bits,
         )
         self.receipt = Receipt(task.round, digest.hex(), counts, shortened)
+        # Neither weight nor norm: they are the client's own.
+        _log.info("client %d handed in a vector for round %d", self.number, task.round)
         return self.receipt
 
     def close(self, timeout: float = PATIENCE) -> None:
@@ -285,6 +291,7 @@ class Client:
             raise MisuseError("no round was joined: call join() first")
         _, task = self._task
         whole, parts, refused = self._outcome(task, timeout)
+        _log.info("client %d has what round %d came to", self.number, task.round)
         if refused and self.receipt is not None and self.receipt.round == task.round:
             self.receipt = replace(self.receipt, refused=refused)
             warnings.warn(f"round {task.round}: {refused}", SubmissionWarning, stacklevel=2)

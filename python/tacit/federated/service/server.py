@@ -11,6 +11,7 @@ whom all have.
 """
 
 import json
+import logging
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -41,6 +42,8 @@ from tacit.meter import Meter
 from tacit.parties.spawn import LATE
 from tacit.parties.warmup import prepare
 from tacit.sessions import PATIENCE, Session, running
+
+_log = logging.getLogger(__name__)
 
 #: Seconds after which servers that wait for clients tell each other that they still do.
 TOGETHER = 5.0
@@ -276,6 +279,7 @@ class Server:
             # Else whoever waits for that one would wait until this one is over, and be missed in it.
             self._intake.tell(number - 1, None, STARTED_AGAIN)
         self._is_new = False
+        _log.info("server %d: round %d of %d values began", self.number, number, terms.parameters)
         self._intake.begin(
             self._session.core,
             number,
@@ -308,11 +312,12 @@ class Server:
             self._keep(number, base, model, outcome, models)
             self._tell(number, model, outcome, failure, is_unlike=unlike is not None)
         except TacitError as error:
+            _log.warning("server %d: round %d failed: %s", self.number, number, type(error).__name__)
             self._intake.tell(number, None, str(error))
             self._intake.see_off(self._listening, PARTING)
             raise
         refused = self._refused(outcome)
-        return Report(
+        report = Report(
             round=number,
             model=model,
             accepted=[] if outcome is None else list(outcome.accepted),
@@ -322,6 +327,22 @@ class Server:
             failure=failure,
             seconds=time.perf_counter() - started,
             epsilons=None if self._account is None else self._account.spent,
+        )
+        self._log_end(report)
+        return report
+
+    def _log_end(self, report: Report) -> None:
+        _log.log(
+            logging.INFO if report.failure is None else logging.WARNING,
+            "server %d: round %d %s after %.3f s: %d clients count, %d dropped, %d late, %d refused",
+            self.number,
+            report.round,
+            "ended" if report.failure is None else "came to nothing",
+            report.seconds,
+            len(report.accepted),
+            len(report.dropped),
+            len(report.late),
+            len(report.refused),
         )
 
     def _in_a_row(self, model: State) -> torch.Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 import cloudpickle
 import torch
 
-from tacit import _core
+from tacit import _core, logs
 from tacit.federated.service.local import Told
 from tacit.federated.service.server import Server
 from tacit.parties.worker import die_with_parent, portable, report
@@ -42,6 +42,7 @@ def _outcome(
     """Whether it succeeded, when it ended, and with what."""
     torch.set_num_threads(threads)
     try:
+        logs.show()
         with Server.open(config, number, threads, listeners) as server:
             model = torch.frombuffer(bytearray(start), dtype=torch.float32)
             for _ in range(rounds):

@@ -147,7 +147,7 @@ def _scikit_learn() -> Any:
     try:
         from sklearn import datasets
     except ImportError:
-        raise setup_error("these data are scikit-learn's: pip install 'tacit[federated]'") from None
+        raise setup_error("these data are scikit-learn's: pip install 'tacit-mpc[federated]'") from None
     return datasets
 
 

@@ -33,7 +33,7 @@ def check_plots() -> None:
     try:
         import matplotlib
     except ImportError:
-        raise setup_error("plots need matplotlib: pip install 'tacit[federated]'") from None
+        raise setup_error("plots need matplotlib: pip install 'tacit-mpc[federated]'") from None
     # It writes files and opens no windows.
     matplotlib.use("Agg")
 

@@ -56,7 +56,7 @@ def read(path: Path, shapes: Mapping[str, Sequence[int]], problems: Problems, li
     try:
         import onnx
     except ImportError:
-        raise setup_error("ONNX's files are read by onnx: pip install 'tacit[onnx]'") from None
+        raise setup_error("ONNX's files are read by onnx: pip install 'tacit-mpc[onnx]'") from None
     model = _parsed(path)
     opset = _opset(model, path)
     model = _inlined(model, path)

@@ -67,8 +67,8 @@ def convert(path: Path, kind: Format, folder: Path) -> Path:
     outcome, text = result
     if outcome == "absent":
         raise setup_error(
-            f"{path} is TensorFlow's, and {text} cannot be found here: pip install 'tacit[tensorflow]', or "
-            f"{_elsewhere(path, kind)}"
+            f"{path} is TensorFlow's, and {text} cannot be found here: "
+            f"pip install 'tacit-mpc[tensorflow]', or {_elsewhere(path, kind)}"
         )
     if outcome == "refused":
         raise MisuseError(f"{path} cannot be compiled: {printable(text)}")

@@ -1,0 +1,82 @@
+"""``tacit run --json``: how a party's run ended, for machines.
+
+Each party writes its own report, of what it sent itself: nothing that the others would have to tell it.
+"""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tacit.commands.options import write_json
+from tacit.errors import TacitError, told
+
+if TYPE_CHECKING:
+    from tacit.sessions import Session
+
+
+class Report:
+    """What is known of a run while it goes on."""
+
+    def __init__(self, program: str, party: int) -> None:
+        self.program = program
+        self.party = party
+        self.session: Session | None = None
+        #: What keeps the program from running, where that is found before the others are met: the
+        #: kind of the error, and what the others are told of it.
+        self.wrong: tuple[str, str] | None = None
+        self._began = 0.0
+
+    def opened(self, session: "Session") -> None:
+        """The session begins."""
+        self.session = session
+        self._began = time.monotonic()
+
+    def as_json(self, error: BaseException | None) -> dict[str, Any]:
+        """The report. Of the session there is nothing where it did not begin."""
+        here = self.session
+        spent = None if here is None else here.meter.total
+        return {
+            "program": self.program,
+            "party": self.party,
+            "parties": None if here is None else here.parties,
+            "protocol": None if here is None else here.protocol,
+            "threat_model": None if here is None else here.threat_model,
+            "status": "ended" if error is None else "failed",
+            "error": None if error is None else self._named(error),
+            "seconds": None if here is None else time.monotonic() - self._began,
+            "seconds_waiting": None if spent is None else spent.waiting_seconds,
+            "rounds": None if spent is None else spent.rounds,
+            "bytes_sent": None if spent is None else spent.bytes_sent,
+            "bytes_received": None if spent is None else spent.bytes_received,
+        }
+
+    def _named(self, error: BaseException) -> dict[str, str]:
+        """An error by its name, and the reason that the others are told. No message of a program is in
+        it, which may hold what is secret."""
+        if self.wrong is not None:
+            name, reason = self.wrong
+        elif isinstance(error, SystemExit):
+            name, reason = "SystemExit", "its program ended with an exit code; see its own output"
+        else:
+            name, reason = type(error).__name__, told(error)[0]
+        return {"name": name, "reason": reason}
+
+
+@contextmanager
+def reported(path: Path | None, program: str, party: int) -> Iterator[Report]:
+    """Writes the report of what is done within it, however that ends."""
+    report = Report(program, party)
+    try:
+        yield report
+    except BaseException as error:
+        is_left = isinstance(error, SystemExit) and error.code in (None, 0)
+        try:
+            write_json(path, report.as_json(None if is_left else error))
+        except TacitError as unwritten:
+            # What ended the run is the news.
+            print(f"tacit: {unwritten}", file=sys.stderr)
+        raise
+    write_json(path, report.as_json(None))
