@@ -3,9 +3,9 @@
 use crate::Target;
 use net::certificates;
 use net::config::Config;
+use net::frame::{Decoder, Frame, Kind};
 use net::intake::statement::Statement;
 use net::intake::wire::{Reply, Request};
-use net::frame::{Decoder, Frame, Kind};
 use std::io::{self, Read};
 use std::path::Path;
 

@@ -142,7 +142,7 @@ pub enum PeerFault {
         /// What somebody said in its name without proving to be it.
         unproven: Option<String>,
         /// Why a connection was refused.
-        refused: Option<SetupFault>,
+        refused: Option<Box<SetupFault>>,
     },
     /// It says that it cannot take part.
     CannotTakePart {

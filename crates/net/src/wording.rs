@@ -563,7 +563,7 @@ mod tests {
             PeerFault::Absent {
                 address: "host:1".to_owned(),
                 unproven: None,
-                refused: Some(SetupFault::UnknownCertificate { clients: false }),
+                refused: Some(Box::new(SetupFault::UnknownCertificate { clients: false })),
             },
             PeerFault::Reported {
                 by: 2,

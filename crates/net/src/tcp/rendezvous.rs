@@ -172,7 +172,7 @@ impl Setup {
         let fault = PeerFault::Absent {
             address: self.addresses[peer].clone(),
             unproven: known.unproven.get(&peer).cloned(),
-            refused: known.refused.take(),
+            refused: known.refused.take().map(Box::new),
         };
         Error::peer(self.roster.name(peer), "connect", fault)
     }
