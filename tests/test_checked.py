@@ -12,9 +12,10 @@ import torch
 from torch import nn
 
 import tacit
-from tacit import checks
+from tacit import _core, checks
 from tacit.compilation.try_model import tried as compared
 from tacit.errors import RangeError
+from tacit.storage_cache import Storages
 from tacit.tensor import SecretTensor
 
 sys.path.insert(0, str(Path(__file__).parent / "operators"))
@@ -325,6 +326,64 @@ def test_rounds_are_those_of_the_program_until_something_is_opened() -> None:
     assert checked[0] == usual[0]
     # Coins, holds and looking at them, lifting, multiplying, a comparison with zero, joining; and flags.
     assert 0 < checked[1] - usual[1] < 30
+
+
+def _uses_of_a_weight() -> tuple[list[Any], list[int], list[Any]]:
+    """What is shown of a layer that is used, written to, and used again, and how many bytes each use took."""
+    session = tacit.session()
+    layer = nn.Linear(64, 32, bias=False)
+    weight = torch.arange(2048.0).reshape(32, 64) / 256
+    with torch.no_grad():
+        layer.weight.copy_(weight)
+    layer = tacit.share_module(layer, owner=0)
+    ones = torch.ones(1, 64)
+    shown, sent = [], []
+
+    def use(x: torch.Tensor) -> None:
+        before = session.meter.total.bytes_sent
+        found = opened(layer(tacit.share(x, owner=1)))
+        sent.append(session.meter.total.bytes_sent - before)
+        shown.append(found)
+
+    with torch.no_grad():
+        use(ones)
+        use(2 * ones)
+        use(1e8 * ones)
+        layer.weight.mul_(2)
+        use(ones)
+        use(2 * ones)
+        use(1e8 * ones)
+    return shown, sent, (weight.sum(1)[None] * 2).tolist()
+
+
+def _about(found: Any, expected: Any) -> bool:
+    return bool(torch.allclose(torch.tensor(found), torch.tensor(expected), rtol=0, atol=0.02))
+
+
+@pytest.mark.parametrize("setting", FAMILIES)
+def test_a_weight_is_lifted_once_until_it_is_written_to(setting: dict[str, Any]) -> None:
+    for shown, sent, doubled in tacit.launch(_uses_of_a_weight, checked=True, **setting):
+        assert _about(shown[1], doubled)
+        assert _about(shown[3], doubled)
+        for refused in (shown[2], shown[5]):
+            assert "linear" in str(refused).lower()
+        # The second use sends no residues of the weight, nor does the one after the first of the new weight.
+        assert sent[1] < sent[0], sent
+        assert sent[4] < sent[3], sent
+
+
+def test_residues_of_what_a_weight_was_are_not_taken_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the test above would notice: a right result is refused then."""
+    forget = Storages._forget
+
+    def keeps(self: Storages, lasting: Any) -> None:
+        residues = {key: each for key, each in self._derived.items() if key[0] is _core.Residues}
+        forget(self, lasting)
+        self._derived.update(residues)
+
+    monkeypatch.setattr(Storages, "_forget", keeps)
+    told = tacit.launch(_uses_of_a_weight, checked=True, protocol="replicated")
+    assert all("linear" in str(shown[3]).lower() for shown, _, _ in told)
 
 
 def test_where_much_waits_it_is_settled_before(monkeypatch: pytest.MonkeyPatch) -> None:

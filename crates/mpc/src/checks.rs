@@ -35,6 +35,9 @@
 //! opened here. A group's bit becomes a flag ([`crate::guards`]), of which whoever receives a result learns whether it
 //! holds: an output that the functionality gives.
 //!
+//! **Weights** are lifted once ([`Residues`]): whoever keeps a tensor keeps its residues beside it, until it is written
+//! to. Every check takes combinations of them by coins of its own.
+//!
 //! **Rounds:** to toss coins 1, to lift 1, to multiply 1, and those of the zero test and of holds, once for all that is
 //! checked together. **Bits** of replicated sharing: 31 for an element of an operand or a result; for an element of what
 //! is multiplied one by one, or of an inner dimension, 93 for each operand.

@@ -36,7 +36,9 @@ CHECKED: dict[str, Checked] = {
 
 def serves(setting: Setting) -> bool:
     """Whether there is a checked mode under it."""
-    return setting == Setting() or (setting.source is not None and setting.parties == 2)
+    return setting == Setting() or (
+        setting.source is not None and (setting.parties == 2 or setting.source == "dealer")
+    )
 
 
 def measure(name: str, setting: Setting, threads: int | None) -> tuple[dict[str, Any], int]:

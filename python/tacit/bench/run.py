@@ -74,7 +74,8 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
     if name in CHECKED:
         if not serves(name, setting):
             raise MisuseError(
-                f"{name}: checked mode is for replicated sharing, or additive between two parties"
+                f"{name}: checked mode is for replicated sharing, two parties of additive sharing, or more "
+                "of them with a dealer"
             )
         return checked.measure(name, setting, threads)
     threads = threads or max(1, (os.cpu_count() or 1) // setting.members)
