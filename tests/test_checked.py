@@ -3,6 +3,7 @@
 import re
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from torch import nn
 import tacit
 from tacit import _core, checks
 from tacit.compilation.try_model import tried as compared
-from tacit.errors import RangeError
+from tacit.errors import RangeError, RangeWarning
 from tacit.storage_cache import Storages
 from tacit.tensor import SecretTensor
 
@@ -487,6 +488,21 @@ def test_a_sign_that_starts_beside_a_truncation_is_held(
     assert positive == [[pytest.approx(within, abs=2**-15)]]
     assert negative == [[0.0]]
     assert all(each[0].startswith("tacit.rectified_affine") for each in refused), refused
+
+
+def test_a_rehearsal_names_what_a_promised_width_does_not_hold() -> None:
+    def program(value: float) -> None:
+        with tacit.comparison_width(32):
+            weight = tacit.share(torch.ones(1, 1), owner=1)
+            (x,) = shared(torch.tensor([[value]]))
+            torch.ops.tacit.rectified_affine([x], [weight], None, [], [])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tacit.launch(program, 3e4, protocol="plain", parties=2)
+    for _ in range(2):
+        with pytest.warns(RangeWarning, match="comparison of 2.33"):
+            tacit.launch(program, 2e5, protocol="plain", parties=2)
 
 
 #: What compares its argument with numbers of its own.

@@ -70,6 +70,12 @@ def check_compared(session: Session, words: torch.Tensor, bits: int) -> None:
         _check_comparison(session, float(_greatest(words)), bits)
 
 
+def check_rectified(session: Session, exact: torch.Tensor, bits: int) -> None:
+    """Reports what is compared beside its truncation, of which its word may not tell."""
+    if exact.numel():
+        _check_comparison(session, float(exact.abs().max()), bits)
+
+
 def check_difference(session: Session, x: torch.Tensor, y: torch.Tensor, width: int) -> None:
     """The same of a difference, of which its word may not tell: that of two words needs 65 bits."""
     if x.numel() and y.numel() and float(_greatest(x)) + _greatest(y) >= 2.0 ** (width - 1):

@@ -495,8 +495,13 @@ def _summed(
     addends = [(_arrays(parts), run) for parts, run in zip(_cut(session, added), runs, strict=True)]
     if session.is_plain:
         _check_terms(session, terms)
-        if is_narrow:
-            ranges.check_narrow(session, _exactly(terms, addends, truncate))
+        promised = compared.width if compared and session.is_promised and not compared.reach else fixed.WORD
+        if is_narrow or promised < fixed.WORD:
+            exact = _exactly(terms, addends, truncate)
+            if is_narrow:
+                ranges.check_narrow(session, exact)
+            if promised < fixed.WORD:
+                ranges.check_rectified(session, exact * 2.0**-truncate, promised - 1)
     kept = checks.kept(session, shape, has_truncated=compared is not None)
     session.dependencies.add(session.core.affine(given, addends, arrays, truncate, compared, is_narrow, kept))
     checks.claim_product(
