@@ -373,6 +373,28 @@ def test_a_weight_is_lifted_once_until_it_is_written_to(setting: dict[str, Any])
         assert sent[4] < sent[3], sent
 
 
+@pytest.mark.parametrize("setting", FAMILIES)
+def test_an_overflow_of_one_input_stops_no_other_use_of_a_weight(setting: dict[str, Any]) -> None:
+    """The weight's residues come of the first use; nothing else of that is in what comes after."""
+
+    def program() -> Any:
+        layer = tacit.share_module(nn.Linear(3, 1, bias=False), owner=0)
+        with torch.no_grad():
+            layer.weight.copy_(tacit.share(torch.full((1, 3), 100.0), owner=0))
+            found = [opened(layer(tacit.share(each * torch.ones(1, 3), owner=1))) for each in (1e9, 1.0)]
+            # Whoever receives the second result learns nothing of the first, which another party received.
+            layer.weight.mul_(2)
+            first, second = (layer(tacit.share(each * torch.ones(1, 3), owner=1)) for each in (1e9, 1.0))
+            opened(first, to=1)
+            return found, opened(second, to=0)
+
+    told = tacit.launch(program, checked=True, **setting)
+    for (refused, right), _ in told:
+        assert "linear" in str(refused).lower()
+        assert _about(right, [[300.0]])
+    assert _about(told[0][1], [[600.0]])
+
+
 def test_residues_of_what_a_weight_was_are_not_taken_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the test above would notice: a right result is refused then."""
     forget = Storages._forget

@@ -83,6 +83,18 @@ def test_nothing_is_written_over_without_force(tmp_path: Path, capsys: pytest.Ca
     assert "[[party]]" in own.read_text()
 
 
+def test_nothing_is_written_beside_what_is_there_nor_through_a_link(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draft, link = tmp_path / "parties.toml.new", tmp_path / "program.py"
+    draft.write_text("mine")
+    link.symlink_to(tmp_path / "elsewhere")
+    assert cli.main(["init", str(tmp_path)]) == 1
+    assert f"{link}, {draft}: they are there already" in capsys.readouterr().err
+    assert draft.read_text() == "mine"
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_a_folder_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     assert cli.main(["init", str(tmp_path / "file" / "in it")]) == 1

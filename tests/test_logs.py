@@ -116,8 +116,8 @@ def test_a_command_shows_its_logs_where_they_are_asked_for(
 def test_a_level_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TACIT_LOG", "loud")
     assert Command("certificates", "--parties", 2, "--out", tmp_path / "made").ended()[::2] == (
-        1,
-        "tacit: TACIT_LOG is 'loud': set it to debug, info, warning or error\n",
+        0,
+        "tacit: TACIT_LOG is 'loud', so nothing is logged: set it to debug, info, warning or error\n",
     )
 
 

@@ -134,7 +134,10 @@ class Claims:
         found: _core.Residues | None = self._storages.derived(_core.Residues, [tensor])
         if found is None:
             found = _core.Residues()
-            self._storages.derive(_core.Residues, [tensor], found)
+            # They depend on nothing that is multiplied by it now. Who multiplies by it depends on its flags
+            # anyway, and holds it again where they say nothing of its bits.
+            with self._dependencies.running(None):
+                self._storages.derive(_core.Residues, [tensor], found)
         return found
 
     def bound(self, parts: Parts) -> int:

@@ -8,8 +8,7 @@ errors. They hold no value of a program, and no message of its exceptions: both 
 
 import logging
 import os
-
-from tacit.errors import SetupError
+import sys
 
 #: Names the least level that is shown on standard error, in every process of tacit's.
 VARIABLE = "TACIT_LOG"
@@ -20,17 +19,15 @@ FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def show() -> None:
-    """Shows what ``TACIT_LOG`` asks for.
-
-    Raises:
-        SetupError: it names no level.
-    """
+    """Shows what ``TACIT_LOG`` asks for. Where it names no level, that is said, and nothing is shown: others
+    may wait for this party."""
     level = os.environ.get(VARIABLE, "")
     if not level:
         return
     if level.lower() not in LEVELS:
         known = f"{', '.join(LEVELS[:-1])} or {LEVELS[-1]}"
-        raise SetupError(f"{VARIABLE} is {level!r}: set it to {known}")
+        print(f"tacit: {VARIABLE} is {level!r}, so nothing is logged: set it to {known}", file=sys.stderr)
+        return
     logger = logging.getLogger("tacit")
     if not any(type(handler) is logging.StreamHandler for handler in logger.handlers):
         handler = logging.StreamHandler()

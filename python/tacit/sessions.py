@@ -341,14 +341,14 @@ def running(core: _core.Session, patience: float | None = None) -> Iterator[Sess
     token = _current.set(current)
     _opened(current)
     started = time.monotonic()
-    _log.info(
-        "party %d of %d opened a session: %s sharing, transport %s",
-        core.party,
-        core.parties,
-        core.protocol,
-        core.transport,
-    )
     try:
+        _log.info(
+            "party %d of %d opened a session: %s sharing, transport %s",
+            core.party,
+            core.parties,
+            core.protocol,
+            core.transport,
+        )
         yield current
         _close(core, patience)
         _log_end(current, started)

@@ -46,6 +46,7 @@ use crate::checking::{Checking, Hold};
 use crate::combinations::Weights;
 use crate::residues::{self, PRIME};
 use crate::{Bilinear, Bits, Error, Parts, Protocol, Result, Shift, Tally};
+use kernels::planes::words_of;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
@@ -424,7 +425,7 @@ fn conjunctions(protocol: &mut dyn Protocol, groups: Vec<Vec<Bits>>) -> Result<B
 
 /// Single bits as a plane.
 fn gathered<'b>(parts: usize, n: usize, bits: impl Iterator<Item = &'b Bits>) -> Bits {
-    let mut planes = vec![vec![0; kernels::planes::words_of(n)]; parts];
+    let mut planes = vec![vec![0; words_of(n)]; parts];
     for (at, bit) in bits.enumerate() {
         for (plane, part) in planes.iter_mut().zip(bit.parts()) {
             plane[at / 64] |= (part[0] & 1) << (at % 64);
@@ -435,6 +436,9 @@ fn gathered<'b>(parts: usize, n: usize, bits: impl Iterator<Item = &'b Bits>) ->
 
 /// A bit for each group: whether all its numbers have few enough bits.
 fn hold(protocol: &mut dyn Protocol, holds: &[Hold], groups: usize) -> Result<Bits> {
+    if holds.is_empty() {
+        return Ok(protocol.trivial_bits(&vec![u64::MAX; words_of(groups)], 1, groups));
+    }
     let Some(tallies) = checking(protocol)?.tallies(holds)? else {
         return compare(protocol, holds, groups);
     };
@@ -445,11 +449,11 @@ fn hold(protocol: &mut dyn Protocol, holds: &[Hold], groups: usize) -> Result<Bi
             *sum = sum.wrapping_add(more << (64 - tally.reach));
         }
     }
-    let mut planes = vec![Vec::with_capacity(kernels::planes::words_of(groups)); protocol.parts()];
+    let mut planes = vec![Vec::with_capacity(words_of(groups)); protocol.parts()];
     for some in of_groups.chunks(TOGETHER) {
         let bits = protocol.in_range(&some.iter().collect::<Vec<_>>())?;
         // Without the AND of all of them, which is the last.
-        let words = kernels::planes::words_of(some.len());
+        let words = words_of(some.len());
         for (plane, part) in planes.iter_mut().zip(bits.parts()) {
             plane.extend_from_slice(&part[..words]);
         }

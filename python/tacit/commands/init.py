@@ -1,11 +1,12 @@
 """``tacit init``: a first program, and the configurations of a session and of a federation."""
 
 import argparse
+import os
 import shlex
 from pathlib import Path
 from typing import Any
 
-from tacit.atomic_write import write
+from tacit.atomic_write import UNFINISHED, write
 from tacit.errors import MisuseError, SetupError, cause
 
 #: The files that are written, with what each is.
@@ -42,7 +43,9 @@ def run(parsed: argparse.Namespace) -> None:
     from importlib.resources import files
 
     folder: Path = parsed.folder
-    there = [str(folder / name) for name in FILES if (folder / name).exists()]
+    # What lies beside a file while it is written, too, and links that lead nowhere.
+    names = [name + end for name in FILES for end in ("", UNFINISHED)]
+    there = [str(folder / name) for name in names if os.path.lexists(folder / name)]
     if there and not parsed.force:
         what = "it is" if len(there) == 1 else "they are"
         raise MisuseError(f"{', '.join(there)}: {what} there already; give another folder, or --force")

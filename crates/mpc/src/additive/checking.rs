@@ -28,8 +28,8 @@
 //! - Without a dealer it is by comparisons.
 //!
 //! **Simulation.** A and B are opened under α and β, which their owners alone know, a and c alike; c = x + 2^62 + r
-//! under r, as x − r is; factors under masks of their own. Shares of residues are uniform to within 2^−62. Sums stay
-//! with their parties, and are looked at in secret.
+//! under r, as x − r is; factors under masks of their own. Residues, of weights over and over, are never opened:
+//! products mask them anew. Sums stay with their parties, and are looked at in secret.
 
 use super::guard::Guard;
 use super::truncation::highest_bits;

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import torch
 
-from tacit import _core
+from tacit import _core, errors
 from tacit.errors import DeviationError, MisuseError, TacitError
 from tacit.federated.messages import counted
 from tacit.federated.privacy.account import Account, Epsilons
@@ -313,7 +313,8 @@ class Server:
             self._tell(number, model, outcome, failure, is_unlike=unlike is not None)
         except TacitError as error:
             _log.warning("server %d: round %d failed: %s", self.number, number, type(error).__name__)
-            self._intake.tell(number, None, str(error))
+            # A text of this server's own may quote what clients are not to read.
+            self._intake.tell(number, None, errors.told(error)[0])
             self._intake.see_off(self._listening, PARTING)
             raise
         refused = self._refused(outcome)

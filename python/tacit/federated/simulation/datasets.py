@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from tacit.errors import MisuseError, setup_error
+from tacit.errors import MisuseError, SetupError, setup_error, tellable
 
 #: What is in a folder of UCI HAR: measures of each example, and its activities.
 HAR_MEASURES, HAR_ACTIVITIES = 561, 6
@@ -64,7 +64,9 @@ def _har(folder: Path) -> Split:
             inputs = np.loadtxt(within / f"X_{part}.txt", dtype=np.float32, ndmin=2)
             labels = np.loadtxt(within / f"y_{part}.txt", dtype=np.int64, ndmin=1)
         except (OSError, ValueError) as error:
-            raise setup_error(f"{within} is not that of UCI HAR: {error}") from None
+            # NumPy quotes what it cannot read.
+            unlike = SetupError(f"{within} is not that of UCI HAR: {error}")
+            raise tellable(unlike, f"{within} is not that of UCI HAR") from None
         wrong = labels[(labels < 1) | (labels > HAR_ACTIVITIES)]
         if inputs.shape != (len(labels), HAR_MEASURES) or len(wrong) or not np.isfinite(inputs).all():
             raise setup_error(
