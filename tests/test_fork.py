@@ -96,7 +96,7 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
         "gather": lambda: session.gather(b"x"),
         "note_told": lambda: session.note_told(b"x"),
         "checks": lambda: session.checks,
-        "settle": lambda: session.settle([words], []),
+        "settle": lambda: session.settle([(words, None)], []),
         "share": lambda: session.share(VALUES, 0, out),
         "share_bits": lambda: session.share_bits(bits[0], 0, flags),
         "trivial": lambda: session.trivial(VALUES, out),
@@ -158,6 +158,7 @@ HARMLESS = {
     "abort",
     "flag_of",
     "is_checked",
+    "words",
 }
 
 

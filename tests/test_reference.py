@@ -99,7 +99,7 @@ def command_line() -> Any:
 
 
 def test_every_command_and_option_is_on_its_page() -> None:
-    extension, parser = command_line(), cli._parser()
+    extension, parser = command_line(), cli.command_line()
     text = extension.reference(parser)
     assert extension.MARK in (DOCS / "reference" / "command_line.md").read_text()
     commands = list(extension.leaves(parser))

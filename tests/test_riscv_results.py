@@ -88,9 +88,9 @@ def test_what_is_no_result_is_refused() -> None:
         ):
             with pytest.raises(MisuseError, match=message):
                 floats.call("mean", array, secret=x, result=result)
-        with pytest.raises(MisuseError, match="ninth left a public number, and a float beside it, where"):
+        with pytest.raises(MisuseError, match="ninth returned a public integer and a float in the"):
             floats.call("ninth", [0.5] * 9 + [2], result="all")
-        with pytest.raises(MisuseError, match="inverted returned no f32"):
+        with pytest.raises(MisuseError, match="inverted did not return an f32"):
             floats.call("inverted", [1], result=("all", "f32"))
         with pytest.raises(MisuseError, match="17 arguments: a function takes 8 in registers"):
             floats.call("ninth", [0.5] * 8 + [1] * 9)

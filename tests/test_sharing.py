@@ -241,7 +241,7 @@ def test_an_announcement_is_checked() -> None:
         with pytest.raises(tacit.PeerError):
             announcement(payload, 1)
     good = {"shape": [2, 3], "dtype": "float32", "scale": 16, "gradient": False}
-    assert _announced(good, 1) == (torch.Size([2, 3]), torch.float32, 16, False)
+    assert _announced(good, 1, "party") == (torch.Size([2, 3]), torch.float32, 16, False)
     for entries in (
         {},
         [],
@@ -267,7 +267,7 @@ def test_an_announcement_is_checked() -> None:
         ),
     ):
         with pytest.raises(tacit.PeerError, match="party 1 announced"):
-            _announced(entries, 1)
+            _announced(entries, 1, "party")
 
 
 def test_a_shape_that_cannot_be_is_the_owners_mistake() -> None:

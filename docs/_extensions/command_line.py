@@ -83,9 +83,9 @@ def reference(parser: argparse.ArgumentParser) -> str:
 
 def _insert(_app: Any, _page: str, source: list[str]) -> None:
     if MARK in source[0]:
-        from tacit.cli import _parser
+        from tacit.cli import command_line
 
-        source[0] = source[0].replace(MARK, reference(_parser()))
+        source[0] = source[0].replace(MARK, reference(command_line()))
 
 
 def setup(app: Any) -> dict[str, bool]:
