@@ -60,7 +60,7 @@ DRAWS: dict[str, Callable[[], Any]] = {
     "initialisation": lambda: nn.init.orthogonal_(torch.empty(4, 4)),
     "gumbel": lambda: nn.functional.gumbel_softmax(torch.zeros(9)),
     "fractional pooling": lambda: nn.functional.fractional_max_pool2d(
-        torch.arange(10_000.0).view(1, 100, 100), 2, 45
+        torch.arange(10_000.0).view(4, 50, 50), 2, 23
     ),
     "shuffled data": lambda: torch.stack(list(torch.utils.data.DataLoader(torch.arange(50), shuffle=True))),
     "split": lambda: torch.tensor(torch.utils.data.random_split(range(90), [45, 45])[0].indices),
