@@ -14,7 +14,7 @@
 //!
 //! Public operands that must be equal in all parties are compared in private ([`agreement`]).
 //! Vectors may come from clients outside of the session ([`submission`]). Correlations may come from files made
-//! ahead ([`making`], [`sealed`]). Comparisons of fewer bits than are proved to be enough are guarded ([`guards`]), and whether
+//! ahead ([`preprocessing`], [`sealed`]). Comparisons of fewer bits than are proved to be enough are guarded ([`guards`]), and whether
 //! products and sums kept their range is checked beside them ([`checks`]). [`functions`], [`integers`] and [`series`] build what every protocol can do (ReLU,
 //! maximum, exact division, approximations) from the trait alone.
 
@@ -26,23 +26,23 @@ mod blocks;
 mod broadcast;
 mod checking;
 pub mod checks;
+pub mod client_update;
 mod combinations;
 pub mod correlations;
 mod cost;
 mod dense;
+mod fibers;
 pub mod functions;
 pub mod gaussian;
 mod group;
 pub mod guards;
 pub mod integers;
 mod keys;
-mod lanes;
-pub mod learned;
 mod leaves;
-pub mod making;
 mod open;
 mod operand;
 pub mod plain;
+pub mod preprocessing;
 mod protocol;
 mod providers;
 mod range;
@@ -65,7 +65,7 @@ pub use guards::{Flag, Opened, SharedFlag};
 pub use net::{Error, Result};
 pub use open::{Settings, consuming, is_dealt, open, sources};
 pub use operand::{Bilinear, Join, Name, Operand, Parts, PartsMut, Recipient, Shift};
-pub use protocol::{Correlated, Expectation, Lane, Next, OwnedLane, Protocol, Rehearsal};
+pub use protocol::{Correlated, Expectation, Fiber, Next, OwnedFiber, Protocol, Rehearsal};
 #[cfg(feature = "mutation")]
 pub use providers::open_exactly;
 pub use providers::{Needs, PROTOCOLS, ProtocolProvider, SOURCES, SourceProvider, Transfers};

@@ -6,8 +6,8 @@
 use crate::bits::bit_at;
 use crate::{
     Affine, Bilinear, Bits, Checking, Compared, Cost, Error, Hold, Join, Kept, Next, Operand,
-    Operation, OwnedLane, Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, ThreatModel,
-    Trust, lanes, residues, steps,
+    Operation, OwnedFiber, Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, ThreatModel,
+    Trust, fibers, residues, steps,
 };
 use kernels::planes::{split, words_of};
 use kernels::stream::{Key, Stream};
@@ -118,10 +118,10 @@ impl Protocol for Plain {
     }
 
     fn side_by_side(&mut self, next: Next) -> Result<()> {
-        lanes::one_by_one(self, next)
+        fibers::one_by_one(self, next)
     }
 
-    fn owned_lanes(&mut self, _lanes: Vec<OwnedLane>) -> Result<()> {
+    fn owned_fibers(&mut self, _fibers: Vec<OwnedFiber>) -> Result<()> {
         Err(Error::misuse("the reference does one thing after another"))
     }
 

@@ -135,18 +135,18 @@ pub trait Protocol: Send {
     /// most 1024 tallies.
     fn in_range(&mut self, tallies: &[&Tally]) -> Result<Bits>;
 
-    /// Runs lanes until none is left and none begins: side by side where that saves rounds. What is under way together
+    /// Runs fibers until none is left and none begins: side by side where that saves rounds. What is under way together
     /// takes the rounds of the longest, and sends what each sends.
     ///
     /// # Errors
-    /// Of the first lane that fails.
+    /// Of the first fiber that fails.
     fn side_by_side(&mut self, next: Next) -> Result<()>;
 
-    /// The same for lanes that begin together, each with a protocol of its own.
+    /// The same for fibers that begin together, each with a protocol of its own.
     ///
     /// # Errors
-    /// Of the first lane that fails; `Misuse` inside of a lane, or where lanes do not run side by side.
-    fn owned_lanes(&mut self, lanes: Vec<OwnedLane>) -> Result<()>;
+    /// Of the first fiber that fails; `Misuse` inside of a fiber, or where fibers do not run side by side.
+    fn owned_fibers(&mut self, fibers: Vec<OwnedFiber>) -> Result<()>;
 
     /// What checks of products need, where the protocol has it.
     fn checking(&mut self) -> Option<&mut dyn Checking> {
@@ -166,13 +166,13 @@ pub trait Protocol: Send {
 
 /// Work on a protocol. It opens something only where all that is public has been compared before, as by
 /// [`Channel::begin_opening`].
-pub type Lane = Box<dyn FnOnce(&mut dyn Protocol) -> Result<()> + Send>;
+pub type Fiber = Box<dyn FnOnce(&mut dyn Protocol) -> Result<()> + Send>;
 
 /// The same with a protocol of its own, which is dropped at its end.
-pub type OwnedLane = Box<dyn FnOnce(Box<dyn Protocol>) -> Result<()> + Send>;
+pub type OwnedFiber = Box<dyn FnOnce(Box<dyn Protocol>) -> Result<()> + Send>;
 
-/// What begins side by side with what is under way; asked for again whenever a lane has ended.
-pub type Next<'n> = &'n mut dyn FnMut() -> Vec<Lane>;
+/// What begins side by side with what is under way; asked for again whenever a fiber has ended.
+pub type Next<'n> = &'n mut dyn FnMut() -> Vec<Fiber>;
 
 /// What a program takes of the source of correlations, from public sizes alone.
 pub struct Expectation(pub(crate) Vec<Job>);

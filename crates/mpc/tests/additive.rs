@@ -3,7 +3,7 @@
 use kernels::convolution::Convolution;
 use kernels::planes::words_of;
 use mpc::{
-    Bilinear, Cost, Name, Opening, Operand, Operation, OwnedLane, Protocol, Recipient, Result,
+    Bilinear, Cost, Name, Opening, Operand, Operation, OwnedFiber, Protocol, Recipient, Result,
     Shift, functions,
 };
 use std::sync::mpsc::channel;
@@ -244,20 +244,20 @@ fn a_named_kernel_is_opened_once() {
     batches(convolution, false);
 }
 
-/// Lanes that multiply by operands which another one is just opening wait for it and open nothing again; also where
-/// they have nothing else to open, and where it began in a lane behind them.
+/// Fibers that multiply by operands which another one is just opening wait for it and open nothing again; also where
+/// they have nothing else to open, and where it began in a fiber behind them.
 #[test]
-fn lanes_open_a_named_operand_once() {
+fn fibers_open_a_named_operand_once() {
     let n = 30;
     let words = Bilinear::Elementwise { n };
     let (a, b) = (Value::new(1, n, Some(1)), Value::new(2, n, Some(2)));
     let fresh = Value::new(3, n, None);
     let early = [[&a, &fresh], [&a, &b], [&fresh, &a], [&a, &b], [&b, &a]];
     let late = [[&fresh, &fresh], [&a, &fresh], [&b, &fresh]];
-    for (lanes, elements) in [
+    for (fibers, elements) in [
         // Each fresh operand, and each named one.
         (early.map(|first| vec![first]).to_vec(), 2 + 2),
-        // The first lane takes what the others begin with a turn later.
+        // The first fiber takes what the others begin with a turn later.
         (
             vec![
                 vec![late[0], [&a, &b]],
@@ -273,10 +273,10 @@ fn lanes_open_a_named_operand_once() {
                     Shared::input(p, 0, &value.words).map(|shared| (shared, value.name))
                 };
                 let (give, take) = channel();
-                let mut all: Vec<OwnedLane> = Vec::new();
-                for (at, lane) in lanes.iter().enumerate() {
+                let mut all: Vec<OwnedFiber> = Vec::new();
+                for (at, fiber) in fibers.iter().enumerate() {
                     let mut steps = Vec::new();
-                    for [x, y] in lane {
+                    for [x, y] in fiber {
                         // A fresh operand by itself is a square, which is opened once.
                         steps.push((shared(p, x)?, shared(p, y)?, std::ptr::eq(*x, *y)));
                     }
@@ -301,8 +301,8 @@ fn lanes_open_a_named_operand_once() {
                         Ok(())
                     }));
                 }
-                let ((), cost) = measured(p, |p| p.owned_lanes(all))?;
-                let mut products = vec![Vec::new(); lanes.len()];
+                let ((), cost) = measured(p, |p| p.owned_fibers(all))?;
+                let mut products = vec![Vec::new(); fibers.len()];
                 for (at, made) in take.try_iter() {
                     products[at].push(made.open(p)?);
                 }
@@ -312,8 +312,8 @@ fn lanes_open_a_named_operand_once() {
             let all = 64 * n as u64 * (parties * (parties - 1)) as u64;
             assert_eq!(together(&costs).bits, elements * all);
             let products = agreed(found.into_iter().map(|found| found.0).collect());
-            for (lane, products) in lanes.iter().zip(products) {
-                for ([x, y], product) in lane.iter().zip(products) {
+            for (fiber, products) in fibers.iter().zip(products) {
+                for ([x, y], product) in fiber.iter().zip(products) {
                     let step = Step {
                         map: words,
                         left: x,

@@ -1,7 +1,7 @@
 //! Parties whose programs differ in a parameter or in a public value: the session ends, with the step's name and
 //! the remedy, and nobody is given a wrong value. Equal programs never fail.
 
-use mpc::{Bilinear, Error, Join, Lane, Protocol, Recipient, Result, Shift, open};
+use mpc::{Bilinear, Error, Fiber, Join, Protocol, Recipient, Result, Shift, open};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use testkit::{Random, Shared, setting};
@@ -330,18 +330,18 @@ fn beside(p: &mut dyn Protocol, x: &Shared, opens: bool) -> Result<Vec<u64>> {
     let (give, opened) = channel();
     let copy = || Shared(x.0.clone());
     let (first, second, third) = (copy(), copy(), copy());
-    let mut lanes: Vec<Lane> = vec![
+    let mut fibers: Vec<Fiber> = vec![
         Box::new(move |p| operations(p, &first, 1)),
         Box::new(move |p| p.sign(&second.slices(), 64).map(drop)),
     ];
     if opens {
-        lanes.push(Box::new(move |p| {
+        fibers.push(Box::new(move |p| {
             let _ = give.send(third.open(p)?);
             Ok(())
         }));
     }
-    let mut lanes = Some(lanes);
-    p.side_by_side(&mut || lanes.take().unwrap_or_default())?;
+    let mut fibers = Some(fibers);
+    p.side_by_side(&mut || fibers.take().unwrap_or_default())?;
     Ok(opened.try_iter().flatten().collect())
 }
 

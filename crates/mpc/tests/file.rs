@@ -126,7 +126,7 @@ fn made(folder: &Folder, demand: &Demand, source: &str, runs: u32) {
     let open = |mesh: &Mesh| {
         let place = folder.place(mesh.party());
         let mut heard = 0;
-        mpc::making::make(&settings(source), mesh, demand, runs, &place, |done, _| {
+        mpc::preprocessing::make(&settings(source), mesh, demand, runs, &place, |done, _| {
             heard = done
         })?;
         assert_eq!(heard, demand.len() * runs as usize);

@@ -6,7 +6,7 @@ use crate::errors::{misuse, raise_at_client, raise_at_server};
 use crate::session::Session;
 use ::session::options::seconds;
 use ::session::submissions;
-use mpc::learned::{Floats, Learned};
+use mpc::client_update::{Floats, Learned};
 use mpc::width::Width;
 use net::intake::round::Terms;
 use net::intake::{self, Federation, REST};

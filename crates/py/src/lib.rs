@@ -6,7 +6,7 @@
 //! | `session`, `beginning`, `operations` | the class `Session`: what it says of itself, how it begins, what it computes |
 //! | `operands`, `buffer` | Python's arrays as operands of the protocol |
 //! | `local` | local products by public operands |
-//! | `making`, `certificates`, `doctor` | files of correlations, keys, what keeps a session from being possible |
+//! | `preprocessing`, `certificates`, `doctor` | files of correlations, keys, what keeps a session from being possible |
 //! | `intake` | the clients' intake: its two ends, and what came through it |
 //! | `riscv` | compiled programs |
 //! | `digest` | hashes of files |
@@ -23,9 +23,9 @@ mod errors;
 mod flags;
 mod intake;
 mod local;
-mod making;
 mod operands;
 mod operations;
+mod preprocessing;
 mod riscv;
 mod session;
 
@@ -66,7 +66,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(doctor::examine, module)?)?;
     module.add_function(wrap_pyfunction!(beginning::deal_connected, module)?)?;
     module.add_function(wrap_pyfunction!(beginning::deal_local, module)?)?;
-    module.add_function(wrap_pyfunction!(making::make_correlations, module)?)?;
+    module.add_function(wrap_pyfunction!(preprocessing::make_correlations, module)?)?;
     module.add_function(wrap_pyfunction!(
         certificates::generate_certificate,
         module

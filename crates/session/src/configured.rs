@@ -4,7 +4,7 @@ use crate::options::{protocol_of, settings};
 use crate::{Options, Session, Transport, Words, deal, local};
 use mpc::correlations::Demand;
 use mpc::correlations::file::Place;
-use mpc::{Error, Needs, Result, making};
+use mpc::{Error, Needs, Result, preprocessing};
 use net::config::{Config, LONGEST_TIMEOUT, LenientConfig};
 use net::tcp::{self, Identity};
 use net::{Members, Mesh};
@@ -140,7 +140,7 @@ fn makers(config: &Config, source: Option<String>) -> Result<Options> {
 /// are done, and of how many. `words` are how texts call the members.
 ///
 /// # Errors
-/// As [`connect`] and [`making::make`].
+/// As [`connect`] and [`preprocessing::make`].
 pub fn make(
     path: &Path,
     party: usize,
@@ -160,7 +160,7 @@ pub fn make(
     })?;
     let (mesh, options) = ready.meet()?;
     let Making { demand, runs, .. } = work;
-    let made = making::make(&options.settings, &mesh, demand, *runs, &place, progress);
+    let made = preprocessing::make(&options.settings, &mesh, demand, *runs, &place, progress);
     match made {
         Ok(()) => mesh.close(),
         Err(error) => {

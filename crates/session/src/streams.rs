@@ -1,9 +1,9 @@
 //! Streams side by side, each on a thread to itself: what a thread computes goes to its own state of the session.
 //!
-//! A stream is a lane of the protocol (mpc/src/lanes.rs) that takes its state with it. It stands here under its thread,
+//! A stream is a fiber of the protocol (mpc/src/fibers.rs) that takes its state with it. It stands here under its thread,
 //! so that whoever computes needs to know nothing of streams.
 
-use mpc::{OwnedLane, Protocol, Result};
+use mpc::{OwnedFiber, Protocol, Result};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
@@ -29,7 +29,7 @@ impl Streams {
 
     /// Runs all side by side.
     pub fn run(&self, works: Vec<Stream>, protocol: &mut dyn Protocol) -> Result<()> {
-        let stream = |work: Stream| -> OwnedLane {
+        let stream = |work: Stream| -> OwnedFiber {
             let streams = self.clone();
             Box::new(move |protocol| {
                 let entered = streams.enter(protocol);
@@ -38,7 +38,7 @@ impl Streams {
                 end
             })
         };
-        protocol.owned_lanes(works.into_iter().map(stream).collect())
+        protocol.owned_fibers(works.into_iter().map(stream).collect())
     }
 
     fn enter(&self, protocol: State) -> Entered<'_> {

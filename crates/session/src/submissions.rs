@@ -2,7 +2,7 @@
 
 use crate::Session;
 use kernels::stream::Key;
-use mpc::learned::Outgoing;
+use mpc::client_update::Outgoing;
 use mpc::replicated::submissions;
 use mpc::submission::{self, Component, Summed, Vector, in_common};
 use mpc::width::Width;

@@ -2,12 +2,12 @@
 the skip path, query, key and value of unlike sizes. It follows from the graph alone, so it is the same in
 every party.
 
-A *stage* is a few *lanes*, of which none uses what another one of its stage gives; the next stage begins when
-all have ended. A stage takes the rounds of its longest lane. Steps stand at a *level*: so many steps that
+A *stage* is a few *fibers*, of which none uses what another one of its stage gives; the next stage begins
+when all have ended. A stage takes the rounds of its longest fiber. Steps stand at a *level*: so many steps that
 take rounds are on the longest way to them, themselves included. A stage is all steps of some levels behind
-one another, and its lanes are what hangs together of them, so that two short steps go beside one that is
-long; which levels are one stage, the sum of rounds decides. What takes no rounds and joins several lanes, as
-``cat`` does, is a stage of its own behind them. Lanes that would hold more at once than the graph may
+one another, and its fibers are what hangs together of them, so that two short steps go beside one that is
+long; which levels are one stage, the sum of rounds decides. What takes no rounds and joins several fibers, as
+``cat`` does, is a stage of its own behind them. Fibers that would hold more at once than the graph may
 (``peak_memory.py``) are several stages behind one another."""
 
 import math
@@ -27,8 +27,8 @@ from tacit.compilation.peak_memory import most, size, work
 
 aten = torch.ops.aten
 
-Lane = list[fx.Node]
-Stage = list[Lane]
+Fiber = list[fx.Node]
+Stage = list[Fiber]
 
 #: Maxima of windows, with the argument that says how large these are.
 POOLS: dict[Any, int] = {
@@ -47,7 +47,7 @@ REDUCED = (
     aten.argmax.default,
 )
 
-#: What is done on each component. Where one is missing, or has to bring numbers to one scale, lanes take
+#: What is done on each component. Where one is missing, or has to bring numbers to one scale, fibers take
 #: other rounds than is thought, never another result.
 LOCAL = frozenset(
     {
@@ -158,7 +158,7 @@ class _Together:
         self._longest = 0
 
     def grown_to(self, first: int) -> int:
-        """Takes in all levels behind that one; the rounds of the longest lane then."""
+        """Takes in all levels behind that one; the rounds of the longest fiber then."""
         levels = self._levels
         for level in range(self._first, first, -1):
             steps = [node for node in levels.steps[level] if levels.needed[node] <= self._last]
@@ -186,49 +186,49 @@ class _Together:
             above[node] = node = above[above[node]]
         return node
 
-    def lanes(self, steps: Iterable[fx.Node]) -> tuple[list[Lane], Lane]:
+    def fibers(self, steps: Iterable[fx.Node]) -> tuple[list[Fiber], Fiber]:
         """These steps, taken apart; and those that nothing in these levels waits for."""
-        lanes: dict[fx.Node, Lane] = defaultdict(list)
-        left: Lane = []
+        fibers: dict[fx.Node, Fiber] = defaultdict(list)
+        left: Fiber = []
         for node in steps:
-            (lanes[self.root(node)] if node in self._above else left).append(node)
-        return list(lanes.values()), left
+            (fibers[self.root(node)] if node in self._above else left).append(node)
+        return list(fibers.values()), left
 
 
-def _taken_apart(levels: _Levels, first: int, last: int, steps: Lane) -> list[Stage]:
+def _taken_apart(levels: _Levels, first: int, last: int, steps: Fiber) -> list[Stage]:
     together = _Together(levels, last)
     together.grown_to(first)
-    lanes, left = together.lanes(steps)
-    return [lanes, [left]]
+    fibers, left = together.fibers(steps)
+    return [fibers, [left]]
 
 
 def _joined(found: list[Stage], graph: fx.Graph) -> list[Stage]:
-    """Stages of one lane behind one another as one, in the graph's order, in which values live shortest."""
+    """Stages of one fiber behind one another as one, in the graph's order, in which values live shortest."""
     order = {node: at for at, node in enumerate(graph.nodes)}
     joined: list[Stage] = []
     for stage in found:
-        lanes = [sorted(lane, key=order.__getitem__) for lane in stage if lane]
-        if len(lanes) == 1 and joined and len(joined[-1]) == 1:
-            joined[-1] = [sorted(joined[-1][0] + lanes[0], key=order.__getitem__)]
-        elif lanes:
-            joined.append(lanes)
+        fibers = [sorted(fiber, key=order.__getitem__) for fiber in stage if fiber]
+        if len(fibers) == 1 and joined and len(joined[-1]) == 1:
+            joined[-1] = [sorted(joined[-1][0] + fibers[0], key=order.__getitem__)]
+        elif fibers:
+            joined.append(fibers)
     return joined
 
 
 def _bounded(found: list[Stage], graph: fx.Graph) -> list[Stage]:
-    """The same stages, apart where their lanes would hold too much at once."""
+    """The same stages, apart where their fibers would hold too much at once."""
     holding, bound = _Holding(graph), most(graph)
     bounded: list[Stage] = []
     for stage in found:
         together: Stage = []
         needed = 0
-        for lane in stage:
-            own = holding.needed(lane)
+        for fiber in stage:
+            own = holding.needed(fiber)
             if together and holding.alive + needed + own > bound:
                 bounded.append(together)
                 holding.end(together)
                 together, needed = [], 0
-            together.append(lane)
+            together.append(fiber)
             needed += own
         bounded.append(together)
         holding.end(together)
@@ -236,18 +236,18 @@ def _bounded(found: list[Stage], graph: fx.Graph) -> list[Stage]:
 
 
 class _Holding:
-    """How many numbers there are between stages, and how many each lane takes besides."""
+    """How many numbers there are between stages, and how many each fiber takes besides."""
 
     def __init__(self, graph: fx.Graph) -> None:
         self._left = {node: len(node.users) for node in graph.nodes}
         #: Numbers that are held now.
         self.alive = 0
 
-    def needed(self, lane: Lane) -> int:
-        """The most that a lane holds of its own; what was there before stays until all lanes have ended."""
+    def needed(self, fiber: Fiber) -> int:
+        """The most that a fiber holds of its own; what was there before stays until all fibers have ended."""
         left: dict[fx.Node, int] = {}
         own = greatest = 0
-        for node in lane:
+        for node in fiber:
             left[node] = self._left[node]
             own += size(node)
             greatest = max(greatest, own + work(node))
@@ -259,7 +259,7 @@ class _Holding:
 
     def end(self, stage: Stage) -> None:
         """Lets all go that nothing behind a stage takes."""
-        steps = [node for lane in stage for node in lane]
+        steps = [node for fiber in stage for node in fiber]
         self.alive += sum(map(size, steps))
         for node in steps:
             for source in node.all_input_nodes:

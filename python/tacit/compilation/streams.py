@@ -2,8 +2,8 @@
 (``stages.py``). While the messages of one are on their way, another one is computed.
 
 An *example* is what the program was compiled for, one row or several. With k *streams* k examples go through
-each stage together. A *lane* (crates/mpc/src/lanes.rs) is the steps of one example that use one another, on a
-thread to itself, the first on the one that begins them. Only one goes on at a time: it has all that the party
+each stage together. A *fiber* (crates/mpc/src/fibers.rs) is the steps of one example that use one another, on
+a thread to itself, the first on the one that begins them. Only one goes on at a time: it has all that the party
 has (links, masks, and whatever Python works on) until it has sent what it can and needs an answer; then the
 next one has it.
 
@@ -12,12 +12,12 @@ Why that is as right and as secret as one step after another:
 - **Order.** Whose turn it is follows from how many streams and examples there are, and from the program's
   steps; these are the same in every party. So draws and messages have one order, on the links that are there
   anyway: no mask, triple or record number is used twice. What all parties must have alike is compared.
-- **State.** What a lane is in the middle of (layer, widths, series) is in a session object of its own
+- **State.** What a fiber is in the middle of (layer, widths, series) is in a session object of its own
   (``Session.beside``). What belongs to all (weights, the names of operands) changes within a turn alone.
-- **Openings.** Inputs are shared before, results revealed after all: in a lane nothing is.
-- **Failures.** The first one ends the session with its cause, in all lanes and parties.
+- **Openings.** Inputs are shared before, results revealed after all: in a fiber nothing is.
+- **Failures.** The first one ends the session with its cause, in all fibers and parties.
 
-Rounds are those of the longest lane of each stage. Bytes are those of one step after another. Of what is
+Rounds are those of the longest fiber of each stage. Bytes are those of one step after another. Of what is
 computed on the way there are as many examples in memory as streams, besides all inputs and results."""
 
 import math
@@ -37,10 +37,10 @@ from tacit.tensor import SecretTensor
 from tacit.trace import module_paths
 
 #: What is done one after another, each with the session that it is done in.
-Lane = Sequence[Callable[[Session], None]]
+Fiber = Sequence[Callable[[Session], None]]
 
-#: How lanes are carried out.
-Way = Callable[[Session, Sequence[Lane]], None]
+#: How fibers are carried out.
+Way = Callable[[Session, Sequence[Fiber]], None]
 
 #: Streams at most: each is a thread in every party.
 MOST = 64
@@ -135,40 +135,40 @@ def joined(parts: Sequence[torch.Tensor], current: Session) -> torch.Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-def side_by_side(current: Session, lanes: Sequence[Lane]) -> None:
-    """Carries lanes out, sharing rounds; each step is called with the session of its lane.
+def side_by_side(current: Session, fibers: Sequence[Fiber]) -> None:
+    """Carries fibers out, sharing rounds; each step is called with the session of its fiber.
 
     Raises:
-        Exception: the first that a step raises; where there are several lanes it ends the session.
+        Exception: the first that a step raises; where there are several fibers it ends the session.
     """
     # Under the reference nothing is on its way. A tracer takes one thing after another down.
-    if len(lanes) == 1 or current.is_plain or is_tracing():
-        by_turns(current, lanes)
+    if len(fibers) == 1 or current.is_plain or is_tracing():
+        by_turns(current, fibers)
         return
 
-    def carry_out(lane: Lane) -> None:
+    def carry_out(fiber: Fiber) -> None:
         try:
             # Whether there are gradients, each thread says for itself.
             with current.beside() as own, torch.no_grad():
-                for step in lane:
+                for step in fiber:
                     step(own)
         except BaseException as error:
-            # Other lanes wait for messages that this one would have sent.
+            # Other fibers wait for messages that this one would have sent.
             current.core.abort(*told(error))
             raise
 
-    _in_threads(current, [partial(copy_context().run, carry_out, lane) for lane in lanes])
+    _in_threads(current, [partial(copy_context().run, carry_out, fiber) for fiber in fibers])
 
 
-# A trace does not look into lanes: their spans would mix.
+# A trace does not look into fibers: their spans would mix.
 @module_paths.step("side by side")
 def _in_threads(current: Session, works: list[Callable[[], None]]) -> None:
     current.core.side_by_side(works)
 
 
-def by_turns(current: Session, lanes: Sequence[Lane]) -> None:
-    """The same in one thread: a step of each lane after the other, as they would begin side by side."""
-    for steps in zip_longest(*lanes):
+def by_turns(current: Session, fibers: Sequence[Fiber]) -> None:
+    """The same in one thread: a step of each fiber after the other, as they would begin side by side."""
+    for steps in zip_longest(*fibers):
         for step in steps:
             if step is not None:
                 step(current)

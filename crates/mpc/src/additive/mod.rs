@@ -41,10 +41,10 @@ mod truncation;
 use crate::correlations::Demand;
 use crate::correlations::ahead::finds_masks;
 use crate::correlations::supply::Supply;
-use crate::lanes::{self, Linked, Turn, Turns};
+use crate::fibers::{self, Baton, Fibered, Linked};
 use crate::{
     Affine, Bilinear, Bits, Checking, Compared, Correlated, Cost, Error, Expectation, Join, Kept,
-    Name, Next, Operand, Operation, OwnedLane, Parts, PartsMut, Protocol, Recipient, Rehearsal,
+    Name, Next, Operand, Operation, OwnedFiber, Parts, PartsMut, Protocol, Recipient, Rehearsal,
     Result, Shift, Tally, Term, ThreatModel, Trust, keys, steps,
 };
 use kernels::stream::{Key, Stream};
@@ -57,7 +57,7 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 /// One party of additive sharing.
-pub struct Additive(Turn<Party>);
+pub struct Additive(Baton<Party>);
 
 /// What a party has.
 pub struct Party {
@@ -109,7 +109,7 @@ impl Additive {
         let stream = |key: Option<Key>| key.map(|key| Stream::new(&key, "additive: pair"));
         let pairs = keys::pairs(&mut channel)?.into_iter().map(stream).collect();
         let common = keys::common(&mut channel)?;
-        Ok(Self(Turn::alone(Party {
+        Ok(Self(Baton::alone(Party {
             channel,
             supply,
             pairs,
@@ -183,14 +183,14 @@ impl Linked for Party {
     }
 }
 
-impl Turns for Additive {
+impl Fibered for Additive {
     type State = Party;
 
-    fn with(turn: Turn<Party>) -> Self {
-        Self(turn)
+    fn with(baton: Baton<Party>) -> Self {
+        Self(baton)
     }
 
-    fn turn(&mut self) -> &mut Turn<Party> {
+    fn baton(&mut self) -> &mut Baton<Party> {
         &mut self.0
     }
 }
@@ -386,11 +386,11 @@ impl Protocol for Additive {
     }
 
     fn side_by_side(&mut self, next: Next) -> Result<()> {
-        lanes::run(self, next)
+        fibers::run(self, next)
     }
 
-    fn owned_lanes(&mut self, lanes: Vec<OwnedLane>) -> Result<()> {
-        lanes::run_owned(self, lanes)
+    fn owned_fibers(&mut self, fibers: Vec<OwnedFiber>) -> Result<()> {
+        fibers::run_owned(self, fibers)
     }
 
     fn checking(&mut self) -> Option<&mut dyn Checking> {

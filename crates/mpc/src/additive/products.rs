@@ -11,8 +11,8 @@
 //! stands for the same value ([`crate::Operand`]). So this mask is kept on purpose, beside what it has hidden
 //! ([`Masked`]); all other words of the source are used once, by their types ([`crate::correlations::once`]).
 //!
-//! Where several lanes multiply by one ([`crate::lanes`]) the first masks it, and the others wait until it is open: each
-//! lane has a turn between two turns of any other, so what was under way when a product began is open when it ends.
+//! Where several fibers multiply by one ([`crate::fibers`]) the first masks it, and the others wait until it is open: each
+//! fiber has a turn between two turns of any other, so what was under way when a product began is open when it ends.
 //!
 //! **Sums** of maps ([`crate::Affine`]) are opened together: one round, whatever the number of maps.
 //!
@@ -118,7 +118,7 @@ impl Additive {
         Ok(total)
     }
 
-    /// Where nothing is opened no turn was waited for, in which other lanes open what these products take.
+    /// Where nothing is opened no turn was waited for, in which other fibers open what these products take.
     fn wait_for_others(&mut self, terms: &[Term]) -> Result<()> {
         let mut names = terms.iter().flat_map(|term| [term.x.name, term.y.name]);
         if names.any(|name| name.is_some_and(|name| self.opening.contains_key(&name))) {

@@ -14,9 +14,9 @@ use crate::leaves::{Leaves, Wanted};
 use crate::range::SUMS;
 use crate::tree::{conjunction, prefix_carries, top_carry};
 use crate::{
-    Affine, Bilinear, Bits, Compared, Cost, Error, Join, Name, Next, Operand, Operation, OwnedLane,
-    Parts, PartsMut, Protocol, Recipient, Rehearsal, Result, Shift, Tally, Term, ThreatModel,
-    Trust, lanes, steps,
+    Affine, Bilinear, Bits, Compared, Cost, Error, Join, Name, Next, Operand, Operation,
+    OwnedFiber, Parts, PartsMut, Protocol, Recipient, Rehearsal, Result, Shift, Tally, Term,
+    ThreatModel, Trust, fibers, steps,
 };
 use kernels::planes::words_of;
 use net::{Channel, Mesh, in_process};
@@ -315,10 +315,10 @@ impl Protocol for Rehearsed {
     }
 
     fn side_by_side(&mut self, next: Next) -> Result<()> {
-        lanes::one_by_one(self, next)
+        fibers::one_by_one(self, next)
     }
 
-    fn owned_lanes(&mut self, _lanes: Vec<OwnedLane>) -> Result<()> {
+    fn owned_fibers(&mut self, _fibers: Vec<OwnedFiber>) -> Result<()> {
         Err(Error::misuse("a rehearsal does one thing after another"))
     }
 }

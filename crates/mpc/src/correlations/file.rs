@@ -1,7 +1,7 @@
 //! Correlations from a file that was made ahead, by any other source, in a session of its own.
 //!
 //! A program asks for the same jobs whenever it runs on the same shapes. A session can record them
-//! ([`super::Demand`]); [`crate::making`] has a source do them as often as wanted, each time as one *run* of
+//! ([`super::Demand`]); [`crate::preprocessing`] has a source do them as often as wanted, each time as one *run* of
 //! the parties' files ([`crate::sealed`]), and a later session takes a run in place of the source's work.
 //! Nobody declares anything by hand, and a program that asks for something else is told so.
 //!

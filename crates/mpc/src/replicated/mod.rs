@@ -38,10 +38,10 @@ mod sign;
 pub mod submissions;
 mod truncation;
 
-use crate::lanes::{self, Linked, Turn, Turns};
+use crate::fibers::{self, Baton, Fibered, Linked};
 use crate::{
     Affine, Bilinear, Bits, Checking, Compared, Cost, Error, Federated, Join, Kept, Next, Operand,
-    Operation, OwnedLane, Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, ThreatModel,
+    Operation, OwnedFiber, Parts, PartsMut, Protocol, Recipient, Result, Shift, Tally, ThreatModel,
     Trust, keys,
 };
 use kernels::stream::Stream;
@@ -55,7 +55,7 @@ type Pair<'a> = [&'a [u64]; 2];
 type PairMut<'a> = [&'a mut [u64]; 2];
 
 /// One party of replicated sharing.
-pub struct Replicated(Turn<Party>);
+pub struct Replicated(Baton<Party>);
 
 /// What a party has.
 pub struct Party {
@@ -120,7 +120,7 @@ impl Replicated {
         };
         let common = keys::common(&mut channel)?;
         let thirds = thirds_of_all(&mut channel, thirds)?;
-        Ok(Self(Turn::alone(Party {
+        Ok(Self(Baton::alone(Party {
             next: pair(after),
             previous: pair(before),
             common: Stream::new(&common, "replicated: public coins"),
@@ -173,14 +173,14 @@ impl Linked for Party {
     }
 }
 
-impl Turns for Replicated {
+impl Fibered for Replicated {
     type State = Party;
 
-    fn with(turn: Turn<Party>) -> Self {
-        Self(turn)
+    fn with(baton: Baton<Party>) -> Self {
+        Self(baton)
     }
 
-    fn turn(&mut self) -> &mut Turn<Party> {
+    fn baton(&mut self) -> &mut Baton<Party> {
         &mut self.0
     }
 }
@@ -368,11 +368,11 @@ impl Protocol for Replicated {
     }
 
     fn side_by_side(&mut self, next: Next) -> Result<()> {
-        lanes::run(self, next)
+        fibers::run(self, next)
     }
 
-    fn owned_lanes(&mut self, lanes: Vec<OwnedLane>) -> Result<()> {
-        lanes::run_owned(self, lanes)
+    fn owned_fibers(&mut self, fibers: Vec<OwnedFiber>) -> Result<()> {
+        fibers::run_owned(self, fibers)
     }
 
     fn checking(&mut self) -> Option<&mut dyn Checking> {

@@ -50,7 +50,7 @@ struct Run<'a> {
 #[derive(Clone, Copy)]
 enum Mask {
     Added,
-    Taken,
+    Subtracted,
 }
 
 /// A bilinear map and what it is of.
@@ -80,7 +80,7 @@ impl Replicated {
             range: 0..n,
             masks: vec![
                 (&zero.with_next, Mask::Added),
-                (&zero.with_previous, Mask::Taken),
+                (&zero.with_previous, Mask::Subtracted),
             ],
             message: &mut message,
         };
@@ -143,8 +143,8 @@ impl Replicated {
         };
         // Role 0 takes both masks away again; roles 1 and 2 each hide theirs from the other.
         let both = vec![
-            (&of_0.with_next, Mask::Taken),
-            (&of_0.with_previous, Mask::Taken),
+            (&of_0.with_next, Mask::Subtracted),
+            (&of_0.with_previous, Mask::Subtracted),
         ];
         let runs = [
             run(&r0, both, &mut []),
@@ -395,7 +395,7 @@ fn masked(
         }
         match sign {
             Mask::Added => add(z, mask, u64::wrapping_add),
-            Mask::Taken => add(z, mask, u64::wrapping_sub),
+            Mask::Subtracted => add(z, mask, u64::wrapping_sub),
         }
     }
     if message.is_empty() {

@@ -47,7 +47,7 @@ fn ranges(operation: &str, parties: usize) -> (usize, usize) {
         | "multiply and truncate a narrow product" => sum(&[product, truncation]),
         "square" | "bit to ring" | "sign of 2 bits" | "sign of 5 bits" => mask,
         // The kept mask once, and thrice another one.
-        "three products with a named operand" | "three lanes with a named operand" => (1 + 3, 3),
+        "three products with a named operand" | "three fibers with a named operand" => (1 + 3, 3),
         "truncate" => truncation,
         // 16 and 8 spans: each level of the tree has one join with one product, all but the last some
         // with two.
@@ -287,7 +287,7 @@ fn without_any_one_range_the_test_fails() {
 fn a_named_operand_is_opened_once() {
     let named = |(name, _): &(&str, _)| name.ends_with("with a named operand");
     let operations: Vec<_> = OPERATIONS.into_iter().filter(named).collect();
-    assert_eq!(operations.len(), 2, "one after another, and in lanes");
+    assert_eq!(operations.len(), 2, "one after another, and in fibers");
     for (_, thrice) in operations {
         for parties in PARTIES {
             let honest = Honest { party: 1, parties };

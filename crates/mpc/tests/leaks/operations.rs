@@ -2,8 +2,8 @@
 
 use kernels::convolution::Convolution;
 use mpc::{
-    Addend, Affine, Bilinear, Bits, Compared, Hold, Operand, OwnedLane, PartsMut, Protocol, Result,
-    Shift, Tally, Term, functions,
+    Addend, Affine, Bilinear, Bits, Compared, Hold, Operand, OwnedFiber, PartsMut, Protocol,
+    Result, Shift, Tally, Term, functions,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 use testkit::Shared;
@@ -112,7 +112,7 @@ pub const OPERATIONS: [(&str, Operation); 33] = [
         )
     }),
     ("three products with a named operand", thrice),
-    ("three lanes with a named operand", in_lanes),
+    ("three fibers with a named operand", in_fibers),
     ("truncate", |p, inputs| inputs.x.truncated(p, 16).map(drop)),
     ("affine map of two terms and an addend", |p, inputs| {
         affine(p, inputs, 2, |p, sum, out| p.affine(sum, out))
@@ -291,10 +291,10 @@ fn map_of(p: &mut dyn Protocol, inputs: &Inputs, map: &Bilinear) -> Result<()> {
 }
 
 /// The second and the third take what the first is just opening.
-fn in_lanes(p: &mut dyn Protocol, inputs: &Inputs) -> Result<()> {
+fn in_fibers(p: &mut dyn Protocol, inputs: &Inputs) -> Result<()> {
     const NAME: mpc::Name = 1;
     let n = inputs.n();
-    let lane = |x: Shared| -> OwnedLane {
+    let fiber = |x: Shared| -> OwnedFiber {
         Box::new(move |mut p| {
             let (kept, other) = (x.slices(), x.slices());
             let kept = Operand {
@@ -308,7 +308,7 @@ fn in_lanes(p: &mut dyn Protocol, inputs: &Inputs) -> Result<()> {
             .map(drop)
         })
     };
-    p.owned_lanes((0..3).map(|_| lane(inputs.first(n))).collect())?;
+    p.owned_fibers((0..3).map(|_| fiber(inputs.first(n))).collect())?;
     functions::forget(p, NAME);
     Ok(())
 }

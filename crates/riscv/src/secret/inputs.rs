@@ -7,7 +7,7 @@ use super::node::{Components, Facts, Form, Node, Word, low};
 use super::packing::Places;
 use super::steps::Local;
 use crate::numbers::words::Signs;
-use mpc::{Lane, Protocol, Result};
+use mpc::{Fiber, Protocol, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::channel;
 
@@ -53,7 +53,7 @@ pub fn share_all(protocol: &mut dyn Protocol, inputs: &[Input]) -> Result<Vec<Ve
         owned.entry(input.owner).or_default().push(input);
     }
     let (give, shared) = channel();
-    let mut lanes: Vec<Lane> = Vec::new();
+    let mut fibers: Vec<Fiber> = Vec::new();
     for (&owner, of_owner) in &owned {
         let count = of_owner.iter().map(|input| input.count).sum();
         // The low bits say all.
@@ -66,7 +66,7 @@ pub fn share_all(protocol: &mut dyn Protocol, inputs: &[Input]) -> Result<Vec<Ve
             .as_ref()
             .map(|words| places.pack(words.iter().copied()));
         let (give, give_binary) = (give.clone(), give.clone());
-        lanes.push(Box::new(move |protocol| {
+        fibers.push(Box::new(move |protocol| {
             let rows = written(protocol, count, |protocol, out| {
                 protocol.share(owner, words.as_deref(), count, out)
             })?;
@@ -74,14 +74,14 @@ pub fn share_all(protocol: &mut dyn Protocol, inputs: &[Input]) -> Result<Vec<Ve
             let _ = give.send(((owner, Form::Arithmetic), rows));
             Ok(())
         }));
-        lanes.push(Box::new(move |protocol| {
+        fibers.push(Box::new(move |protocol| {
             let bits = protocol.share_bits(owner, packed.as_deref(), 1, places.bits())?;
             let _ = give_binary.send(((owner, Form::Binary), places.unpack(&bits)));
             Ok(())
         }));
     }
-    let mut lanes = Some(lanes);
-    protocol.side_by_side(&mut || lanes.take().unwrap_or_default())?;
+    let mut fibers = Some(fibers);
+    protocol.side_by_side(&mut || fibers.take().unwrap_or_default())?;
     let mut forms: HashMap<_, _> = shared
         .try_iter()
         .map(|(form, rows): (_, Vec<Components>)| (form, rows.into_iter()))

@@ -6,7 +6,7 @@ use super::columns::{columns, slices};
 use super::node::{Components, Facts, Form, Key, Wanted, low};
 use super::packing::Places;
 use crate::numbers::words::{Plain, Signs, Words};
-use mpc::{Lane, Opened, Protocol, Recipient, Result, SharedFlag, guards};
+use mpc::{Fiber, Opened, Protocol, Recipient, Result, SharedFlag, guards};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::mpsc::channel;
@@ -49,7 +49,7 @@ pub fn open(protocol: &mut dyn Protocol, doors: &[Door], confirms: bool) -> Resu
         protocol.channel().begin_opening("open", &[])?;
     }
     let (give, opened) = channel();
-    let lane = |(at, door): (usize, &Door)| -> Lane {
+    let fiber = |(at, door): (usize, &Door)| -> Fiber {
         let (give, to, closed) = (give.clone(), door.to, Closed::of(&door.words));
         Box::new(move |protocol| {
             let values = closed.open(protocol, to)?;
@@ -58,12 +58,12 @@ pub fn open(protocol: &mut dyn Protocol, doors: &[Door], confirms: bool) -> Resu
             Ok(())
         })
     };
-    let mut lanes: Vec<Lane> = doors.iter().enumerate().map(lane).collect();
+    let mut fibers: Vec<Fiber> = doors.iter().enumerate().map(fiber).collect();
     if confirms {
-        lanes.push(Box::new(confirm));
+        fibers.push(Box::new(confirm));
     }
-    let mut lanes = Some(lanes);
-    protocol.side_by_side(&mut || lanes.take().unwrap_or_default())?;
+    let mut fibers = Some(fibers);
+    protocol.side_by_side(&mut || fibers.take().unwrap_or_default())?;
     let mut values = HashMap::new();
     for (at, opened) in opened.try_iter() {
         values.extend(doors[at].keys().zip(opened.into_iter().flatten()));

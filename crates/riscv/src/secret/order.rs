@@ -13,7 +13,7 @@ use super::steps::{local, product_of, same, step, sum_of_products};
 use super::sums::{self, Sum, Summand, Terms};
 use super::trees::{self, Join};
 use super::watch;
-use mpc::{Cost, Lane, Protocol, Result};
+use mpc::{Cost, Fiber, Protocol, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::mpsc::channel;
@@ -97,17 +97,17 @@ fn compute_all(
         let all = ended.try_iter();
         all.for_each(|(steps, results)| schedule.keep(steps, results));
         let ready = schedule.ready();
-        let lane = |(steps, batch): (Vec<usize>, Batch)| -> Lane {
+        let fiber = |(steps, batch): (Vec<usize>, Batch)| -> Fiber {
             let (give, place) = (give.clone(), schedule.place(&steps));
             Box::new(move |protocol| {
                 protocol.channel().set_account(place);
                 let results = batch.carry_out(protocol)?;
-                // Whoever asked is there until all lanes have ended.
+                // Whoever asked is there until all fibers have ended.
                 let _ = give.send((steps, results));
                 Ok(())
             })
         };
-        ready.into_iter().map(lane).collect()
+        ready.into_iter().map(fiber).collect()
     })?;
     Ok(claims)
 }

@@ -1,5 +1,6 @@
 """What a client has learned, and what it sends of it: trained numbers less those that they were trained from,
-times a factor. None of it is written out on the way to the words that leave (``crates/mpc/src/learned.rs``).
+times a factor. None of it is written out on the way to the words that leave: see
+``crates/mpc/src/client_update.rs``.
 """
 
 import math

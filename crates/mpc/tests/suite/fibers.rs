@@ -1,10 +1,10 @@
-//! Lanes side by side: their results, and rounds and bits against what is declared.
+//! Fibers side by side: their results, and rounds and bits against what is declared.
 
 use super::cost::perform;
 use super::{agreed, bit, values};
 use kernels::planes::words_of;
 use mpc::{
-    Bits, Compared, Cost, Lane, Opening, Operation, OwnedLane, Protocol, Recipient, Result, Shift,
+    Bits, Compared, Cost, Fiber, Opening, Operation, OwnedFiber, Protocol, Recipient, Result, Shift,
 };
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,16 +12,16 @@ use std::sync::mpsc::channel;
 use std::thread;
 use testkit::{Shared, run, usual_parties};
 
-/// What a lane leaves.
+/// What a fiber leaves.
 enum Made {
     Words(Shared),
     Bits(Bits),
 }
 
 /// Begins all at once, and nothing after them.
-fn all(protocol: &mut dyn Protocol, lanes: Vec<Lane>) -> Result<()> {
-    let mut lanes = Some(lanes);
-    protocol.side_by_side(&mut || lanes.take().unwrap_or_default())
+fn all(protocol: &mut dyn Protocol, fibers: Vec<Fiber>) -> Result<()> {
+    let mut fibers = Some(fibers);
+    protocol.side_by_side(&mut || fibers.take().unwrap_or_default())
 }
 
 /// Every kind of operation beside every other, of few elements, where roles differ, and of many; what begins when
@@ -81,7 +81,7 @@ fn made(p: &mut dyn Protocol, x: &[u64], y: &[u64]) -> Result<HashMap<String, Ve
     let (sign_of_x, sign_of_y) = (sign_of_x?, sign_of_y?);
     let (give, take) = channel();
     type Work = Box<dyn FnOnce(&mut dyn Protocol, Shared, Shared) -> Result<Made> + Send>;
-    let lane = |name: &str, work: Work| -> Lane {
+    let fiber = |name: &str, work: Work| -> Fiber {
         let (name, give) = (name.to_owned(), give.clone());
         let (x, y) = (Shared(x.clone()), Shared(y.clone()));
         Box::new(move |p| {
@@ -93,12 +93,12 @@ fn made(p: &mut dyn Protocol, x: &[u64], y: &[u64]) -> Result<HashMap<String, Ve
     let elementwise = mpc::Bilinear::Elementwise { n };
     let shift = Shift::new(9);
     let mut first = Some(vec![
-        lane(
+        fiber(
             "product",
             Box::new(move |p, x, y| x.bilinear(p, &elementwise, &y, None).map(Made::Words)),
         ),
         // As many operations as are needed, one after the other.
-        lane(
+        fiber(
             "square and less",
             Box::new(move |p, x, _| {
                 let mut square = x.bilinear(p, &elementwise, &x, None)?;
@@ -112,45 +112,45 @@ fn made(p: &mut dyn Protocol, x: &[u64], y: &[u64]) -> Result<HashMap<String, Ve
                 p.sign(&square.slices(), 64).map(Made::Bits)
             }),
         ),
-        lane(
+        fiber(
             "sign",
             Box::new(|p, x, _| p.sign(&x.slices(), 42).map(Made::Bits)),
         ),
-        lane(
+        fiber(
             "zero",
             Box::new(|p, x, _| p.equal_zero(&x.slices(), 64).map(Made::Bits)),
         ),
-        lane(
+        fiber(
             "low bits",
             Box::new(|p, x, _| p.to_binary(&x.slices(), 9).map(Made::Bits)),
         ),
-        lane(
+        fiber(
             "truncated",
             Box::new(|p, x, _| x.truncated(p, 9).map(Made::Words)),
         ),
-        lane(
+        fiber(
             "fused",
             Box::new(move |p, x, y| x.bilinear(p, &elementwise, &y, shift).map(Made::Words)),
         ),
-        lane("chosen", {
+        fiber("chosen", {
             let sign = Bits::stack(&[&sign_of_y]);
             Box::new(move |p, x, _| x.times_bit(p, &sign).map(Made::Words))
         }),
-        lane("number", {
+        fiber("number", {
             let sign = Bits::stack(&[&sign_of_y]);
             Box::new(move |p, _, _| {
                 Shared::made(p, n, |p, out| p.bit_to_ring(&sign, out)).map(Made::Words)
             })
         }),
-        lane("both", {
+        fiber("both", {
             let signs = [&sign_of_x, &sign_of_y].map(|sign| Bits::stack(&[sign]));
             Box::new(move |p, _, _| p.and(&signs[0], &signs[1]).map(Made::Bits))
         }),
-        lane(
+        fiber(
             "shared",
             Box::new(move |p, _, _| Shared::input(p, 1, &values).map(Made::Words)),
         ),
-        lane(
+        fiber(
             "bits shared",
             Box::new(move |p, _, _| {
                 let owner = p.parties() - 1;
@@ -164,12 +164,12 @@ fn made(p: &mut dyn Protocol, x: &[u64], y: &[u64]) -> Result<HashMap<String, Ve
         if let Some(first) = first.take() {
             return first;
         }
-        // What the first product is needed for begins while longer lanes go on.
+        // What the first product is needed for begins while longer fibers go on.
         let mut after = Vec::new();
         for (name, made) in take.try_iter() {
             if let (Made::Words(product), "product") = (&made, &name[..]) {
                 let product = Shared(product.0.clone());
-                after.push(lane(
+                after.push(fiber(
                     "after all",
                     Box::new(move |p, x, _| {
                         product.bilinear(p, &elementwise, &x, None).map(Made::Words)
@@ -251,12 +251,12 @@ pub fn rounds_are_shared(protocol: &str) {
 
 fn check(protocol: &str, operations: &[Operation]) {
     let spent = run(protocol, usual_parties(protocol), |p| {
-        let lane = |operation: &Operation| -> Lane {
+        let fiber = |operation: &Operation| -> Fiber {
             let operation = *operation;
             Box::new(move |p| perform(p, operation))
         };
         let before = p.channel().meter().totals();
-        all(p, operations.iter().map(lane).collect())?;
+        all(p, operations.iter().map(fiber).collect())?;
         let after = p.channel().meter().totals();
         let declared = operations.iter().map(|operation| p.cost(*operation));
         let declared = declared.fold(Cost::default(), Cost::beside);
@@ -277,10 +277,10 @@ fn check(protocol: &str, operations: &[Operation]) {
     assert_eq!(measured, spent[0].0, "{operations:?} of {protocol}");
 }
 
-/// A lane that fails is told of, the others come to their ends, and what the parties have is there again.
+/// A fiber that fails is told of, the others come to their ends, and what the parties have is there again.
 pub fn failures(protocol: &str) {
     let told = run(protocol, usual_parties(protocol), |p| {
-        let lanes: Vec<Lane> = vec![
+        let fibers: Vec<Fiber> = vec![
             Box::new(|p| {
                 let x = Shared::zeros(p, 3);
                 (0..5).try_for_each(|_| p.sign(&x.slices(), 64).map(drop))
@@ -291,7 +291,7 @@ pub fn failures(protocol: &str) {
                 Err(mpc::Error::misuse("this is what was wrong"))
             }),
         ];
-        let told = all(p, lanes).expect_err("a lane fails").to_string();
+        let told = all(p, fibers).expect_err("a fiber fails").to_string();
         // What the party has is there again, and all parties are at the same step.
         let x = Shared::zeros(p, 3);
         assert_eq!(x.truncated(p, 3)?.open(p)?, [0; 3]);
@@ -303,12 +303,12 @@ pub fn failures(protocol: &str) {
     );
 }
 
-/// Lanes with a protocol of their own are as right, take the rounds of one, and leave all behind as it was; the first is
+/// Fibers with a protocol of their own are as right, take the rounds of one, and leave all behind as it was; the first is
 /// carried out where they were begun. Inside of one there are no others, and under the reference there are none. One
 /// that fails has the others come to their ends.
 pub fn owned(protocol: &str) {
     if protocol == "plain" {
-        let told = run(protocol, 2, |p| Ok(p.owned_lanes(Vec::new()).is_err()));
+        let told = run(protocol, 2, |p| Ok(p.owned_fibers(Vec::new()).is_err()));
         assert_eq!(told, [true; 2]);
         return;
     }
@@ -316,13 +316,13 @@ pub fn owned(protocol: &str) {
         let x = Shared::input(p, 0, &[5, 1_u64.wrapping_neg(), 70])?;
         let (give, take) = channel();
         let here = thread::current().id();
-        let lane = |at: usize, fails: usize| -> OwnedLane {
+        let fiber = |at: usize, fails: usize| -> OwnedFiber {
             let (x, give) = (Shared(x.0.clone()), give.clone());
             Box::new(move |mut p| {
                 let map = mpc::Bilinear::Elementwise { n: 3 };
                 let square = x.bilinear(&mut *p, &map, &x, None)?;
                 let made = square.bilinear(&mut *p, &map, &x, None)?;
-                let inside = p.owned_lanes(Vec::new());
+                let inside = p.owned_fibers(Vec::new());
                 let is_here = thread::current().id() == here;
                 let _ = give.send((at, made, inside.is_err() && is_here == (at == 0)));
                 if at == fails {
@@ -332,24 +332,24 @@ pub fn owned(protocol: &str) {
             })
         };
         let before = p.channel().meter().totals().rounds;
-        p.owned_lanes((0..4).map(|at| lane(at, 4)).collect())?;
+        p.owned_fibers((0..4).map(|at| fiber(at, 4)).collect())?;
         let rounds = p.channel().meter().totals().rounds - before;
         for fails in 0..=4 {
             for (place, (at, made, is_right)) in take.try_iter().enumerate() {
                 assert_eq!((place, is_right), (at, true));
                 assert_eq!(made.open(p)?, [125, 1_u64.wrapping_neg(), 343_000]);
             }
-            let ended = p.owned_lanes((0..4).map(|at| lane(at, fails)).collect());
+            let ended = p.owned_fibers((0..4).map(|at| fiber(at, fails)).collect());
             assert_eq!(ended.is_err(), fails < 4);
         }
         Ok(rounds)
     });
-    // Of one lane; parties do not stand equal after sharing.
+    // Of one fiber; parties do not stand equal after sharing.
     let rounds = told.into_iter().max().expect("a party");
     assert!((2..=3).contains(&rounds), "{rounds} of {protocol}");
 }
 
-/// A lane that panics does so in whoever began it, whether it has a protocol of its own or not.
+/// A fiber that panics does so in whoever began it, whether it has a protocol of its own or not.
 pub fn panics(protocol: &str) {
     fn step(p: &mut dyn Protocol, panics: bool) -> Result<()> {
         let x = Shared::zeros(p, 3);
@@ -365,12 +365,12 @@ pub fn panics(protocol: &str) {
         let told = run(protocol, usual_parties(protocol), |p| {
             let panicked = catch_unwind(AssertUnwindSafe(|| {
                 if is_owned {
-                    let lane =
-                        |panics| -> OwnedLane { Box::new(move |mut p| step(&mut *p, panics)) };
-                    p.owned_lanes(who.map(lane).into())
+                    let fiber =
+                        |panics| -> OwnedFiber { Box::new(move |mut p| step(&mut *p, panics)) };
+                    p.owned_fibers(who.map(fiber).into())
                 } else {
-                    let lane = |panics| -> Lane { Box::new(move |p| step(p, panics)) };
-                    all(p, who.map(lane).into())
+                    let fiber = |panics| -> Fiber { Box::new(move |p| step(p, panics)) };
+                    all(p, who.map(fiber).into())
                 }
             }));
             let panicked = panicked.expect_err("it goes on with the panic");

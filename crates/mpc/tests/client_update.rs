@@ -1,6 +1,6 @@
 //! What clients have learned, as whole numbers: differences, limits and rounding.
 
-use mpc::learned::{Floats, Learned, Measured, Outgoing};
+use mpc::client_update::{Floats, Learned, Measured, Outgoing};
 
 fn written(outgoing: &Outgoing, at_once: usize) -> Vec<u64> {
     let mut words = vec![0; outgoing.len()];

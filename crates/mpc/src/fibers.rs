@@ -1,23 +1,23 @@
 //! Work that does not wait for each other, side by side: its messages share rounds.
 //!
-//! A lane is work on a protocol as always, on a thread to itself. Only one goes on at a time. It has all that the
+//! A fiber is work on a protocol as always, on a thread to itself. Only one goes on at a time. It has all that the
 //! party has (links, masks, keys) until it has sent what it can and needs an answer; then the next one has it. When
-//! all have sent, the first receives. So a turn of all lanes is a round, and as many rounds are taken as the longest
-//! lane takes.
+//! all have sent, the first receives. So a turn of all fibers is a round, and as many rounds are taken as the longest
+//! fiber takes.
 //!
-//! **Order.** The same lanes begin in the same order in every party, and all operations have as many turns in every
+//! **Order.** The same fibers begin in the same order in every party, and all operations have as many turns in every
 //! party, whatever its role. So masks and correlations are drawn in the same order by all, and the messages of a link
-//! are received in the order in which they were sent. An operation says where its turn ends ([`Turn::round`]), and
+//! are received in the order in which they were sent. An operation says where its turn ends ([`Baton::round`]), and
 //! receives in a turn exactly what was sent to it in the one before.
 //!
-//! **Owned lanes** take their protocol with them, for work of other languages, such as the examples of a batch. The first
+//! **Owned fibers** take their protocol with them, for work of other languages, such as the examples of a batch. The first
 //! of them is carried out by the thread that begins them, and gives the others their turns where its own one ends: what
 //! a thread has set aside of the process's memory, others do not use.
 //!
 //! **Secrecy** is that of the operations: each draws its own masks, and what a party sees are the same messages in
 //! another order. No comparison of public values begins meanwhile ([`net::Channel::interleave`]).
 
-use crate::{Error, Lane, Next, OwnedLane, Protocol, Result};
+use crate::{Error, Fiber, Next, OwnedFiber, Protocol, Result};
 use net::{Channel, Watch, no_thread};
 use std::ops::{Deref, DerefMut};
 use std::panic::{self, AssertUnwindSafe};
@@ -28,21 +28,21 @@ use std::time::Duration;
 /// How often a thread that waits asks whether the user wants to end.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// One lane after the other, for protocols that send nothing.
+/// One fiber after the other, for protocols that send nothing.
 pub(crate) fn one_by_one(protocol: &mut dyn Protocol, next: Next) -> Result<()> {
     loop {
-        let lanes = next();
-        if lanes.is_empty() {
+        let fibers = next();
+        if fibers.is_empty() {
             return Ok(());
         }
-        lanes.into_iter().try_for_each(|lane| lane(protocol))?;
+        fibers.into_iter().try_for_each(|fiber| fiber(protocol))?;
     }
 }
 
 /// What a party has, while it is this one's turn.
-pub(crate) struct Turn<S> {
+pub(crate) struct Baton<S> {
     state: Option<Box<S>>,
-    /// Those of others, for a lane.
+    /// Those of others, for a fiber.
     others: Option<Others<S>>,
 }
 
@@ -55,12 +55,12 @@ enum Others<S> {
     },
     /// It gives them itself, until it leaves the rest of them.
     Giving {
-        lanes: Lanes<S>,
-        leave: Sender<Lanes<S>>,
+        fibers: Fibers<S>,
+        leave: Sender<Fibers<S>>,
     },
 }
 
-/// A lane has had its turn.
+/// A fiber has had its turn.
 enum Left<S> {
     /// Until the next one.
     Round(Box<S>),
@@ -68,10 +68,10 @@ enum Left<S> {
     Ended(Box<S>),
 }
 
-/// What a lane does with a protocol of its own; it gives its part back by dropping it.
+/// What a fiber does with a protocol of its own; it gives its part back by dropping it.
 type Work<P> = Box<dyn FnOnce(P) -> Result<()> + Send>;
 
-/// The bytes of a lane's stack: what it does may be another language's.
+/// The bytes of a fiber's stack: what it does may be another language's.
 const STACK: usize = 16 << 20;
 
 /// What has a channel.
@@ -79,7 +79,7 @@ pub(crate) trait Linked: Send + 'static {
     fn channel(&mut self) -> &mut Channel;
 }
 
-impl<S: Linked> Turn<S> {
+impl<S: Linked> Baton<S> {
     /// All turns are its own.
     pub fn alone(state: S) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl<S: Linked> Turn<S> {
     /// Everything was sent that can be sent before something is received.
     ///
     /// # Errors
-    /// `Misuse` where another lane has panicked.
+    /// `Misuse` where another fiber has panicked.
     pub fn round(&mut self) -> Result<()> {
         let Some(others) = &mut self.others else {
             return Ok(());
@@ -104,10 +104,10 @@ impl<S: Linked> Turn<S> {
                 leave.send(Left::Round(state)).map_err(|_| stopped())?;
                 turn.recv().map_err(|_| stopped())?
             }
-            Others::Giving { lanes, .. } => {
-                lanes.state = Some(state);
-                lanes.turns(0);
-                lanes.state.take().expect("each has given it back")
+            Others::Giving { fibers, .. } => {
+                fibers.state = Some(state);
+                fibers.turns(0);
+                fibers.state.take().expect("each has given it back")
             }
         };
         state.channel().resume(step);
@@ -116,8 +116,8 @@ impl<S: Linked> Turn<S> {
     }
 }
 
-/// A lane that ends leaves what the party has to the others, whatever ended it.
-impl<S> Drop for Turn<S> {
+/// A fiber that ends leaves what the party has to the others, whatever ended it.
+impl<S> Drop for Baton<S> {
     fn drop(&mut self) {
         match self.others.take() {
             Some(Others::Given { leave, .. }) => {
@@ -125,17 +125,17 @@ impl<S> Drop for Turn<S> {
                     let _ = leave.send(Left::Ended(state));
                 }
             }
-            Some(Others::Giving { mut lanes, leave }) => {
+            Some(Others::Giving { mut fibers, leave }) => {
                 // Where another one has panicked, it is there by now.
-                lanes.state = lanes.state.or(self.state.take());
-                let _ = leave.send(lanes);
+                fibers.state = fibers.state.or(self.state.take());
+                let _ = leave.send(fibers);
             }
             None => {}
         }
     }
 }
 
-impl<S> Deref for Turn<S> {
+impl<S> Deref for Baton<S> {
     type Target = S;
 
     fn deref(&self) -> &S {
@@ -143,115 +143,115 @@ impl<S> Deref for Turn<S> {
     }
 }
 
-impl<S> DerefMut for Turn<S> {
+impl<S> DerefMut for Baton<S> {
     fn deref_mut(&mut self) -> &mut S {
         self.state.as_mut().expect("it is its turn")
     }
 }
 
 /// A protocol that is a state and its turns.
-pub(crate) trait Turns: Protocol + Sized + 'static {
+pub(crate) trait Fibered: Protocol + Sized + 'static {
     type State: Linked;
 
-    fn with(turn: Turn<Self::State>) -> Self;
+    fn with(baton: Baton<Self::State>) -> Self;
 
-    fn turn(&mut self) -> &mut Turn<Self::State>;
+    fn baton(&mut self) -> &mut Baton<Self::State>;
 }
 
-/// A lane under way.
+/// A fiber under way.
 struct Running<S> {
     turn: Sender<Box<S>>,
     left: Receiver<Left<S>>,
     thread: JoinHandle<Result<()>>,
 }
 
-/// Runs lanes until none is left and none begins.
-pub(crate) fn run<P: Turns>(protocol: &mut P, next: Next) -> Result<()> {
-    if protocol.turn().others.is_some() {
-        // Inside of a lane.
+/// Runs fibers until none is left and none begins.
+pub(crate) fn run<P: Fibered>(protocol: &mut P, next: Next) -> Result<()> {
+    if protocol.baton().others.is_some() {
+        // Inside of a fiber.
         return one_by_one(protocol, next);
     }
     loop {
-        let mut lanes = next();
-        match lanes.len() {
+        let mut fibers = next();
+        match fibers.len() {
             0 => return Ok(()),
             // Nothing else can begin until it has ended.
-            1 => lanes.swap_remove(0)(protocol)?,
-            _ => together(protocol, owned(lanes), &mut || owned(next()))?,
+            1 => fibers.swap_remove(0)(protocol)?,
+            _ => together(protocol, owned(fibers), &mut || owned(next()))?,
         }
     }
 }
 
-/// Runs lanes that have a protocol of their own, all of which begin together.
-pub(crate) fn run_owned<P: Turns>(protocol: &mut P, lanes: Vec<OwnedLane>) -> Result<()> {
-    if protocol.turn().others.is_some() {
+/// Runs fibers that have a protocol of their own, all of which begin together.
+pub(crate) fn run_owned<P: Fibered>(protocol: &mut P, fibers: Vec<OwnedFiber>) -> Result<()> {
+    if protocol.baton().others.is_some() {
         return Err(Error::misuse(
             "work side by side does not begin other work side by side",
         ));
     }
-    let begun = lanes.len();
-    let mut works = lanes.into_iter();
+    let begun = fibers.len();
+    let mut works = fibers.into_iter();
     let Some(first) = works.next() else {
         return Ok(());
     };
-    let mut lanes = Lanes::of(protocol);
-    lanes.begin(works.map(|lane| -> Work<P> { Box::new(|protocol| lane(Box::new(protocol))) }));
-    let state = lanes.state.take();
+    let mut fibers = Fibers::of(protocol);
+    fibers.begin(works.map(|fiber| -> Work<P> { Box::new(|protocol| fiber(Box::new(protocol))) }));
+    let state = fibers.state.take();
     let (leave, left) = channel();
-    let own = P::with(Turn {
+    let own = P::with(Baton {
         state,
-        others: Some(Others::Giving { lanes, leave }),
+        others: Some(Others::Giving { fibers, leave }),
     });
     let ended = caught(|| first(Box::new(own)));
-    let mut lanes: Lanes<_> = left.recv().expect("it gives its part back by dropping it");
+    let mut fibers: Fibers<_> = left.recv().expect("it gives its part back by dropping it");
     let all = ended.and_then(|ended| {
-        lanes.note(ended);
+        fibers.note(ended);
         caught(|| {
-            while !lanes.running.is_empty() {
-                lanes.turns(0);
+            while !fibers.running.is_empty() {
+                fibers.turns(0);
             }
         })
     });
-    lanes.end(protocol, begun, all)
+    fibers.end(protocol, begun, all)
 }
 
-fn owned<P: Turns>(lanes: Vec<Lane>) -> Vec<Work<P>> {
-    let owned = |lane: Lane| -> Work<P> { Box::new(|mut protocol| lane(&mut protocol)) };
-    lanes.into_iter().map(owned).collect()
+fn owned<P: Fibered>(fibers: Vec<Fiber>) -> Vec<Work<P>> {
+    let owned = |fiber: Fiber| -> Work<P> { Box::new(|mut protocol| fiber(&mut protocol)) };
+    fibers.into_iter().map(owned).collect()
 }
 
 /// The same for several that begin together, until none is under way. Where one fails, the others come to their ends,
 /// so that no message is left over, and no further one begins.
-fn together<P: Turns>(
+fn together<P: Fibered>(
     protocol: &mut P,
     first: Vec<Work<P>>,
     next: &mut dyn FnMut() -> Vec<Work<P>>,
 ) -> Result<()> {
-    let mut lanes = Lanes::of(protocol);
+    let mut fibers = Fibers::of(protocol);
     let mut begun = first.len();
-    lanes.begin(first);
+    fibers.begin(first);
     let all = caught(|| {
-        while !lanes.running.is_empty() {
-            let mut has_ended = lanes.turns(0);
+        while !fibers.running.is_empty() {
+            let mut has_ended = fibers.turns(0);
             // What begins now sends in this round already.
-            while has_ended && lanes.failed.is_none() {
-                let (old, new) = (lanes.running.len(), next());
+            while has_ended && fibers.failed.is_none() {
+                let (old, new) = (fibers.running.len(), next());
                 begun += new.len();
-                lanes.begin(new);
-                has_ended = lanes.turns(old);
+                fibers.begin(new);
+                has_ended = fibers.turns(old);
             }
         }
     });
-    lanes.end(protocol, begun, all)
+    fibers.end(protocol, begun, all)
 }
 
-/// What lanes do, or their panic.
+/// What fibers do, or their panic.
 fn caught<T>(work: impl FnOnce() -> T) -> thread::Result<T> {
     panic::catch_unwind(AssertUnwindSafe(work))
 }
 
-/// Lanes under way on threads of their own.
-struct Lanes<S> {
+/// Fibers under way on threads of their own.
+struct Fibers<S> {
     /// What the party has, between turns.
     state: Option<Box<S>>,
     running: Vec<Running<S>>,
@@ -259,15 +259,15 @@ struct Lanes<S> {
     failed: Option<Error>,
 }
 
-impl<S: Linked> Lanes<S> {
+impl<S: Linked> Fibers<S> {
     /// None yet, of what this protocol has until they end.
-    fn of<P: Turns<State = S>>(protocol: &mut P) -> Self {
+    fn of<P: Fibered<State = S>>(protocol: &mut P) -> Self {
         let channel = protocol.channel();
         channel.begin("side by side");
         channel.interleave(true);
         Self {
             watch: channel.watch(),
-            state: protocol.turn().state.take(),
+            state: protocol.baton().state.take(),
             running: Vec::new(),
             failed: None,
         }
@@ -275,22 +275,22 @@ impl<S: Linked> Lanes<S> {
 
     /// None any more, or one has panicked: gives back what the party has, and goes on with the panic or with what the
     /// first one has failed with.
-    fn end<P: Turns<State = S>>(
+    fn end<P: Fibered<State = S>>(
         self,
         protocol: &mut P,
         begun: usize,
         all: thread::Result<()>,
     ) -> Result<()> {
-        protocol.turn().state = self.state;
+        protocol.baton().state = self.state;
         all.unwrap_or_else(|panicked| panic::resume_unwind(panicked));
         protocol.channel().interleave(false);
         protocol.channel().begin_of("side by side", begun, &[]);
         self.failed.map_or(Ok(()), Err)
     }
 
-    fn begin<P: Turns<State = S>>(&mut self, lanes: impl IntoIterator<Item = Work<P>>) {
-        for lane in lanes {
-            match begin(lane) {
+    fn begin<P: Fibered<State = S>>(&mut self, fibers: impl IntoIterator<Item = Work<P>>) {
+        for fiber in fibers {
+            match begin(fiber) {
                 Ok(running) => self.running.push(running),
                 Err(error) => self.note(Err(error)),
             }
@@ -303,13 +303,13 @@ impl<S: Linked> Lanes<S> {
         }
     }
 
-    /// A turn of each lane from that one on; whether one has ended.
+    /// A turn of each fiber from that one on; whether one has ended.
     fn turns(&mut self, from: usize) -> bool {
         let (mut at, mut has_ended) = (from, false);
-        while let Some(lane) = self.running.get(at) {
-            let state = self.state.take().expect("no lane has it");
-            let given = lane.turn.send(state).is_ok();
-            let left = if given { lane.wait(&self.watch) } else { None };
+        while let Some(fiber) = self.running.get(at) {
+            let state = self.state.take().expect("no fiber has it");
+            let given = fiber.turn.send(state).is_ok();
+            let left = if given { fiber.wait(&self.watch) } else { None };
             match left {
                 Some(Left::Round(state)) => {
                     self.state = Some(state);
@@ -322,7 +322,7 @@ impl<S: Linked> Lanes<S> {
                     has_ended = true;
                 }
                 // It has panicked while another one had what the party has.
-                None => panic!("a lane ended out of its turn"),
+                None => panic!("a fiber ended out of its turn"),
             }
         }
         has_ended
@@ -348,27 +348,27 @@ impl<S> Running<S> {
     }
 }
 
-/// A lane that waits for its first turn.
-fn begin<P: Turns>(work: Work<P>) -> Result<Running<P::State>> {
+/// A fiber that waits for its first turn.
+fn begin<P: Fibered>(work: Work<P>) -> Result<Running<P::State>> {
     let (give, turn) = channel();
     let (leave, left) = channel();
     let work = move || {
-        // No turn where another lane has panicked.
+        // No turn where another fiber has panicked.
         let Ok(state) = turn.recv() else {
             return Ok(());
         };
-        work(P::with(Turn {
+        work(P::with(Baton {
             state: Some(state),
             others: Some(Others::Given { leave, turn }),
         }))
     };
-    let lane = thread::Builder::new()
-        .name("tacit lane".into())
+    let fiber = thread::Builder::new()
+        .name("tacit fiber".into())
         .stack_size(STACK)
         .spawn(work);
     Ok(Running {
         turn: give,
         left,
-        thread: lane.map_err(|_| no_thread("work side by side"))?,
+        thread: fiber.map_err(|_| no_thread("work side by side"))?,
     })
 }
