@@ -2,13 +2,14 @@
 the skip path, query, key and value of unlike sizes. It follows from the graph alone, so it is the same in
 every party.
 
-A *stage* is a few *fibers*, of which none uses what another one of its stage gives; the next stage begins
-when all have ended. A stage takes the rounds of its longest fiber. Steps stand at a *level*: so many steps
-that take rounds are on the longest way to them, themselves included. A stage is all steps of some levels behind
-one another, and its fibers are what hangs together of them, so that two short steps go beside one that is
-long; which levels are one stage, the sum of rounds decides. What takes no rounds and joins several fibers, as
-``cat`` does, is a stage of its own behind them. Fibers that would hold more at once than the graph may
-(``peak_memory.py``) are several stages behind one another."""
+A *stage* is a few *fibers*, of which none uses what another one of its stage gives; the next stage
+begins when all have ended. A stage takes the rounds of its longest fiber. Steps stand at a *level*:
+so many steps that take rounds are on the longest way to them, themselves included. A stage is all
+steps of some levels behind one another, and its fibers are what hangs together of them, so that two
+short steps go beside one that is long; which levels are one stage, the sum of rounds decides. What
+takes no rounds and joins several fibers, as ``cat`` does, is a stage of its own behind them. Fibers
+that would hold more at once than the graph may (``peak_memory.py``) are several stages behind one
+another."""
 
 import math
 from collections import defaultdict

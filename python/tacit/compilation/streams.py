@@ -1,11 +1,11 @@
 """What goes side by side in a program: examples of a batch, and steps of each that do not use one another
 (``stages.py``). While the messages of one are on their way, another one is computed.
 
-An *example* is what the program was compiled for, one row or several. With k *streams* k examples go through
-each stage together. A *fiber* (crates/mpc/src/fibers.rs) is the steps of one example that use one another, on
-a thread to itself, the first on the one that begins them. Only one goes on at a time: it has all that the
-party has (links, masks, and whatever Python works on) until it has sent what it can and needs an answer; then the
-next one has it.
+An *example* is what the program was compiled for, one row or several. With k *streams* k examples
+go through each stage together. A *fiber* (crates/mpc/src/fibers.rs) is the steps of one example
+that use one another, on a thread to itself, the first on the one that begins them. Only one goes on
+at a time: it has all that the party has (links, masks, and whatever Python works on) until it has
+sent what it can and needs an answer; then the next one has it.
 
 Why that is as right and as secret as one step after another:
 
