@@ -461,7 +461,7 @@ fn hold(protocol: &mut dyn Protocol, holds: &[Hold], groups: usize) -> Result<Bi
     Ok(Bits::new(1, groups, planes))
 }
 
-/// The same by comparisons, all together: −2^(w−2) ≤ x < 2^(w−2).
+/// A bit for each group, by comparisons of all numbers together: whether −2^(w−2) ≤ x < 2^(w−2).
 fn compare(protocol: &mut dyn Protocol, holds: &[Hold], groups: usize) -> Result<Bits> {
     let n = holds.iter().map(|hold| hold.x[0].len()).sum();
     let bounds = holds

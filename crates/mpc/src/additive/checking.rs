@@ -36,7 +36,7 @@ use super::truncation::highest_bits;
 use super::{Additive, only};
 use crate::blocks::{self, BLOCK};
 use crate::checking::{Checking, Hold, Kept, of_summands};
-use crate::correlations::drawn::{CrossResidues, CrossWords, GuardColumns, Guards, Lifts};
+use crate::correlations::drawn::{CrossResidues, CrossWords, GuardColumns, Lifts};
 use crate::correlations::once::{Column, Hidden, Mask};
 use crate::group::Group;
 use crate::range::{Tally, coins_of, count};
@@ -148,12 +148,7 @@ impl Additive {
             message.extend(hidden.into_message());
             columns.push([bit, product]);
         }
-        let peer = 1 - self.channel.party();
-        self.channel.send(peer, message.clone())?;
-        self.0.round()?;
-        let theirs = self.channel.receive(peer, message.len())?;
-        #[cfg(feature = "mutation")]
-        self.show(&theirs);
+        let theirs = self.exchanged(&message)?;
         let (mut mine, mut theirs) = (&message[..], &theirs[..]);
         let lifted = x.iter().zip(columns).map(|(x, columns)| {
             let words = words_of(x.len());
@@ -164,6 +159,17 @@ impl Additive {
             })
         });
         Ok(lifted.collect())
+    }
+
+    /// What the other of two parties opens where this one opens that; a round.
+    fn exchanged(&mut self, message: &[u64]) -> Result<Vec<u64>> {
+        let peer = 1 - self.channel.party();
+        self.channel.send(peer, message.to_vec())?;
+        self.0.round()?;
+        let theirs = self.channel.receive(peer, message.len())?;
+        #[cfg(feature = "mutation")]
+        self.show(&theirs);
+        Ok(theirs)
     }
 
     /// Among more than two parties, as part of the step that is under way.
@@ -254,12 +260,7 @@ impl Additive {
             message.extend(hidden.into_message());
             columns.push([number, product]);
         }
-        let peer = 1 - self.channel.party();
-        self.channel.send(peer, message.clone())?;
-        self.0.round()?;
-        let theirs = self.channel.receive(peer, message.len())?;
-        #[cfg(feature = "mutation")]
-        self.show(&theirs);
+        let theirs = self.exchanged(&message)?;
         let (mut mine, mut theirs) = (&message[..], &theirs[..]);
         let mut tallies = Vec::with_capacity(holds.len());
         for (hold, columns) in holds.iter().zip(columns) {
@@ -319,22 +320,16 @@ impl Additive {
 
     /// [`Self::tallies_between_two`] among more of them.
     fn tallies_with_masks(&mut self, holds: &[Hold]) -> Result<Vec<Tally>> {
-        let (mut masks, mut columns) = (Vec::new(), Vec::with_capacity(holds.len()));
+        let (mut hidden, mut columns) = (Hidden::none(), Vec::with_capacity(holds.len()));
         for hold in holds {
-            let Guard { below, reach } = looked_at(hold);
-            let Guards { a, columns: more } =
-                self.supply.guards_of(below, reach, only(hold.x).len())?;
-            masks.push(a);
-            columns.push(more);
-        }
-        let mut hidden = Hidden::none();
-        for (hold, mask) in holds.iter().zip(masks) {
-            let x = only(hold.x);
-            let (more, _) = Mask::hide([mask], |[mask]| {
+            let (x, Guard { below, reach }) = (only(hold.x), looked_at(hold));
+            let guards = self.supply.guards_of(below, reach, x.len())?;
+            let (more, _) = Mask::hide([guards.a], |[mask]| {
                 let difference = |(x, mask): (&u64, &u64)| x.wrapping_sub(*mask);
                 x.iter().zip(mask).map(difference).collect()
             });
             hidden.join(more);
+            columns.push(guards.columns);
         }
         let opened = self.open(Group::Additive, hidden)?;
         let mut rest = &opened[..];
