@@ -142,7 +142,7 @@ pub trait Protocol: Send {
     /// Of the first fiber that fails.
     fn side_by_side(&mut self, next: Next) -> Result<()>;
 
-    /// The same for fibers that begin together, each with a protocol of its own.
+    /// Runs fibers that begin together, each with a protocol of its own, side by side.
     ///
     /// # Errors
     /// Of the first fiber that fails; `Misuse` inside of a fiber, or where fibers do not run side by side.
@@ -168,7 +168,7 @@ pub trait Protocol: Send {
 /// [`Channel::begin_opening`].
 pub type Fiber = Box<dyn FnOnce(&mut dyn Protocol) -> Result<()> + Send>;
 
-/// The same with a protocol of its own, which is dropped at its end.
+/// A fiber with a protocol of its own, which is dropped at its end.
 pub type OwnedFiber = Box<dyn FnOnce(Box<dyn Protocol>) -> Result<()> + Send>;
 
 /// What begins side by side with what is under way; asked for again whenever a fiber has ended.

@@ -94,7 +94,7 @@ pub(crate) fn certificate(pem: &str) -> Option<CertificateDer<'static>> {
     CertificateDer::from_pem_slice(pem.as_bytes()).ok()
 }
 
-/// The same, of a kind that links are made with, whatever its dates are.
+/// A certificate of a kind that links are made with, whatever its dates are.
 pub(crate) fn usable(pem: &str) -> Result<CertificateDer<'static>, CertificateFault> {
     let found = certificate(pem).ok_or(CertificateFault::NoPem)?;
     match period(&found) {

@@ -51,7 +51,7 @@ pub struct Voice<'a> {
 }
 
 impl<'a> Voice<'a> {
-    /// A party's own user reads it, and nobody knows better words.
+    /// The party's own user reads the text, and no session has chosen other words.
     pub const PARTY: Voice<'static> = Voice {
         words: &Words::PARTIES,
         teller: None,
@@ -498,7 +498,7 @@ impl Error {
         }
     }
 
-    /// The reason alone, where nobody knows better words.
+    /// The reason alone, in the words of a session that has chosen none.
     #[must_use]
     pub fn cause(&self) -> String {
         self.reason(&Voice::PARTY)
