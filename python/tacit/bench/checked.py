@@ -13,6 +13,7 @@ from tacit.bench import models
 from tacit.bench.cases import Work, inference, module, training
 from tacit.bench.settings import Setting
 from tacit.demo.digits import BATCH, DigitNet
+from tacit.providers import has_dealer
 
 #: Longest wait for one message, in seconds.
 TIMEOUT = 600.0
@@ -37,7 +38,7 @@ CHECKED: dict[str, Checked] = {
 def serves(setting: Setting) -> bool:
     """Whether there is a checked mode under it."""
     return setting == Setting() or (
-        setting.source is not None and (setting.parties == 2 or setting.source == "dealer")
+        setting.source is not None and (setting.parties == 2 or has_dealer(setting.source))
     )
 
 
