@@ -20,7 +20,8 @@ def main() -> None:
         nn.Flatten(),
         nn.Linear(36, 10),
     ).eval()
-    # Party 0 would load its trained weights here; what the others have in their place does not count.
+    # Party 0 would load its trained weights here; what the others have in their place does not
+    # count.
     tacit.share_module(model, owner=0)
 
     images = torch.rand(5, 1, 8, 8) if party == 1 else None

@@ -1,6 +1,6 @@
-"""Private training: party 0 has a model's initial weights, party 1 has handwritten digits and their labels.
-Nobody sees what the other has, and the weights that come out are known to party 0 alone. The training loop is
-PyTorch's own.
+"""Private training: party 0 has a model's initial weights, party 1 has handwritten digits and their
+labels. Nobody sees what the other has, and the weights that come out are known to party 0 alone.
+The training loop is PyTorch's own.
 
 A trial on this machine, beside the same training in the clear, with a chart of both:
 
@@ -49,10 +49,13 @@ def train(
     told: Callable[[torch.Tensor], float],
     progress: Console | None = None,
 ) -> Course:
-    """The loop, for plain tensors and for secret ones. Every party draws the same public order of images."""
+    """The loop, for plain tensors and for secret ones. Every party draws the same public order of
+    images."""
     optimizer = OPTIMIZERS[options.optimizer](model.parameters())
     places = TensorDataset(torch.arange(len(images)))
-    order = DataLoader(places, options.batch, shuffle=True, generator=torch.Generator().manual_seed(1))
+    order = DataLoader(
+        places, options.batch, shuffle=True, generator=torch.Generator().manual_seed(1)
+    )
     course = Course([], [])
     for epoch in range(options.epochs):
         batches = track(order, f"epoch {epoch + 1}", console=progress, disable=progress is None)
@@ -88,9 +91,11 @@ def plainly(model: nn.Module, options: argparse.Namespace) -> Course:
     return train(model, images, labels, options, evaluate, float)
 
 
-def secretly(model: nn.Module, options: argparse.Namespace) -> tuple[Course, dict[str, torch.Tensor] | None]:
-    """What every party runs. The data's owner alone learns losses and accuracies, and shows them; the model's
-    owner alone is given the weights."""
+def secretly(
+    model: nn.Module, options: argparse.Namespace
+) -> tuple[Course, dict[str, torch.Tensor] | None]:
+    """What every party runs. The data's owner alone learns losses and accuracies, and shows them;
+    the model's owner alone is given the weights."""
     party = tacit.session().party
     tacit.share_module(model, owner=MODEL_OWNER, trainable=True)
     images, labels = (each[: options.images] for each in for_training())
@@ -116,17 +121,30 @@ def secretly(model: nn.Module, options: argparse.Namespace) -> tuple[Course, dic
 
 def chart(plain: Course, secret: Course) -> str:
     """Losses and accuracies of both as an SVG image."""
-    panels = [("loss", plain.losses, secret.losses), ("accuracy", plain.accuracies, secret.accuracies)]
-    parts = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 300" font-family="sans-serif">']
+    panels = [
+        ("loss", plain.losses, secret.losses),
+        ("accuracy", plain.accuracies, secret.accuracies),
+    ]
+    parts = [
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 300" font-family="sans-serif">'
+    ]
     for at, (title, *curves) in enumerate(panels):
         left, top = 60 + 370 * at, max(1.0, *curves[0], *curves[1])
         parts.append(f'<text x="{left}" y="24">{title}, from 0 to {top:.3g}</text>')
         parts.append(f'<path d="M{left},40 V260 H{left + 300}" fill="none" stroke="black"/>')
-        for color, name, curve in (("#999", "in the clear", curves[0]), ("#c33", "in secret", curves[1])):
+        for color, name, curve in (
+            ("#999", "in the clear", curves[0]),
+            ("#c33", "in secret", curves[1]),
+        ):
             step = 300 / max(1, len(curve) - 1)
-            points = (f"{left + place * step:.1f},{260 - 220 * y / top:.1f}" for place, y in enumerate(curve))
+            points = (
+                f"{left + place * step:.1f},{260 - 220 * y / top:.1f}"
+                for place, y in enumerate(curve)
+            )
             parts.append(f'<polyline points="{" ".join(points)}" fill="none" stroke="{color}"/>')
-            parts.append(f'<text x="{left + (color == "#c33") * 110}" y="285" fill="{color}">{name}</text>')
+            parts.append(
+                f'<text x="{left + (color == "#c33") * 110}" y="285" fill="{color}">{name}</text>'
+            )
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -156,13 +174,17 @@ def _party(
 
 def main() -> None:
     """In a session this party's part, elsewhere a trial."""
-    parser = argparse.ArgumentParser(description="Private training of a small CNN on handwritten digits.")
+    parser = argparse.ArgumentParser(
+        description="Private training of a small CNN on handwritten digits."
+    )
     parser.add_argument("--optimizer", choices=sorted(OPTIMIZERS), default="adam")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--images", type=int, help="how many are trained on; all if not given")
     parser.add_argument("--seed", type=int, default=0, help="of a trial's initial weights")
-    parser.add_argument("--chart", type=Path, help="of a trial: write its course there, as an SVG image")
+    parser.add_argument(
+        "--chart", type=Path, help="of a trial: write its course there, as an SVG image"
+    )
     options = parser.parse_args()
     try:
         party = tacit.session().party

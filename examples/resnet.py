@@ -1,5 +1,5 @@
-"""Private inference of torchvision's ResNet-18: party 0 has the weights, party 1 the image, and party 1 alone
-learns what is on it.
+"""Private inference of torchvision's ResNet-18: party 0 has the weights, party 1 the image, and
+party 1 alone learns what is on it.
 
 A trial on this machine, which compares with the clear:
 
@@ -7,7 +7,8 @@ A trial on this machine, which compares with the clear:
 
 Between three machines, each with its own number I; party 0 has the weights, party 1 the image:
 
-    tacit run --config examples/parties.toml --party I examples/resnet.py --weights w.pth --image cat.jpg
+    tacit run --config examples/parties.toml --party I examples/resnet.py --weights w.pth --image
+    cat.jpg
 """
 
 import argparse
@@ -59,7 +60,10 @@ def trial(options: argparse.Namespace) -> None:
         plain = model(image)
     logits = tacit.launch(_party, model, image, transport="tcp", report=options.report)[DATA_OWNER]
     print(f"in the clear: {told(plain)}")
-    print(f"in secret:    {told(logits)}; no logit is off by more than {(logits - plain).abs().max():.1e}")
+    print(
+        f"in secret:    {told(logits)}; no logit is off by more than "
+        f"{(logits - plain).abs().max():.1e}"
+    )
 
 
 def _party(model: torch.nn.Module, image: torch.Tensor) -> torch.Tensor | None:
@@ -73,7 +77,9 @@ def main() -> None:
     parser.add_argument("--weights", type=Path, help="the model owner's; random if not given")
     parser.add_argument("--image", type=Path, help="the data owner's; random if not given")
     parser.add_argument("--size", type=int, default=224, help="of the image; 224 by default")
-    parser.add_argument("--report", type=Path, help="of a trial: write what took time there, as a page")
+    parser.add_argument(
+        "--report", type=Path, help="of a trial: write what took time there, as a page"
+    )
     options = parser.parse_args()
     try:
         party = tacit.session().party

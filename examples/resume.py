@@ -1,7 +1,9 @@
-"""Training that is interrupted and resumed: after every epoch each party saves its own shares of weights and
-of the optimiser's states, which tell it nothing alone, and another session goes on from there.
+"""Training that is interrupted and resumed: after every epoch each party saves its own shares of
+weights and of the optimiser's states, which tell it nothing alone, and another session goes on from
+there.
 
-A trial on this machine, in two sessions that know nothing of each other but the folder, beside one that was
+A trial on this machine, in two sessions that know nothing of each other but the folder, beside one
+that was
 never interrupted:
 
     python examples/resume.py --folder /tmp/checkpoints
@@ -25,8 +27,11 @@ def rows() -> tuple[torch.Tensor, torch.Tensor]:
     return x, (x @ torch.tensor([[1.0], [-2.0], [0.5], [0.0]])).tanh()
 
 
-def train(epochs: int, folder: str, resumes: bool) -> tuple[int, float, dict[str, torch.Tensor] | None]:
-    """What every party runs: how many epochs there have been, the loss, and for the owner the weights."""
+def train(
+    epochs: int, folder: str, resumes: bool
+) -> tuple[int, float, dict[str, torch.Tensor] | None]:
+    """What every party runs: how many epochs there have been, the loss, and for the owner the
+    weights."""
     torch.manual_seed(7)
     model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
     tacit.share_module(model, owner=MODEL_OWNER, trainable=True)
@@ -49,7 +54,9 @@ def main() -> None:
     """The trial."""
     parser = argparse.ArgumentParser(description="Trains in secret, is interrupted, and resumes.")
     parser.add_argument("--epochs", type=int, default=6)
-    parser.add_argument("--folder", help="of the checkpoints; one that is removed again if not given")
+    parser.add_argument(
+        "--folder", help="of the checkpoints; one that is removed again if not given"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder, half = options.folder or f"{temporary}/interrupted", options.epochs // 2

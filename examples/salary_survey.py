@@ -1,5 +1,5 @@
-"""Five employers learn how their industry pays: mean, median, quartiles and a histogram of all salaries, and
-nothing else about each other's. How many people each of them has is public.
+"""Five employers learn how their industry pays: mean, median, quartiles and a histogram of all
+salaries, and nothing else about each other's. How many people each of them has is public.
 
 tacit run --config parties.toml --party I examples/salary_survey.py
 
@@ -38,7 +38,10 @@ def main() -> dict[str, torch.Tensor]:
     }
     if session.party == 0:
         lower, upper = found["quartiles"]
-        print(f"{len(everybody)} people earn {found['mean']:.2f} thousand on average; half of them at most")
+        print(
+            f"{len(everybody)} people earn {found['mean']:.2f} thousand on average; half of them "
+            f"at most"
+        )
         print(f"{found['median']:.2f}, and the middle half {lower:.2f} to {upper:.2f}")
         for low, high, count in zip(BRACKETS[:-1], BRACKETS[1:], found["histogram"], strict=True):
             print(f"{low:5.0f} to {high:4.0f}  {'#' * int(count)}")

@@ -1,8 +1,9 @@
-"""Private classification of text by a BERT: party 0 has the model, party 1 the reviews, and party 1 alone
-learns which of them are favourable. Not even the words are shown: each is a secret number, and its embedding
-is looked up in secret.
+"""Private classification of text by a BERT: party 0 has the model, party 1 the reviews, and party 1
+alone learns which of them are favourable. Not even the words are shown: each is a secret number,
+and its embedding is looked up in secret.
 
-A trial on this machine, with a small model that is trained in the clear first, and compared with it:
+A trial on this machine, with a small model that is trained in the clear first, and compared with
+it:
 
     python examples/text.py
 """
@@ -69,7 +70,9 @@ def trained() -> BertForSequenceClassification:
     return model.eval()
 
 
-def classify(weights: dict[str, torch.Tensor] | None, texts: list[str] | None) -> torch.Tensor | None:
+def classify(
+    weights: dict[str, torch.Tensor] | None, texts: list[str] | None
+) -> torch.Tensor | None:
     """What every party runs: the logits, for the reviews' owner."""
     model = network().eval()
     if weights is not None:
@@ -82,7 +85,9 @@ def classify(weights: dict[str, torch.Tensor] | None, texts: list[str] | None) -
 
 def _party(weights: dict[str, torch.Tensor], texts: list[str]) -> torch.Tensor | None:
     party = tacit.session().party
-    return classify(weights if party == MODEL_OWNER else None, texts if party == DATA_OWNER else None)
+    return classify(
+        weights if party == MODEL_OWNER else None, texts if party == DATA_OWNER else None
+    )
 
 
 def main() -> None:

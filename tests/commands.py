@@ -1,4 +1,5 @@
-"""Commands of tacit for the tests: in processes that are forked, so that PyTorch is imported once for all."""
+"""Commands of tacit for the tests: in processes that are forked, so that PyTorch is imported once
+for all."""
 
 import contextlib
 import os
@@ -20,9 +21,13 @@ LONGEST = 300.0
 class Command:
     """A command that has been started."""
 
-    def __init__(self, *arguments: object, folder: Path | None = None, entry: str = "commands") -> None:
+    def __init__(
+        self, *arguments: object, folder: Path | None = None, entry: str = "commands"
+    ) -> None:
         self._written = tempfile.TemporaryDirectory()
-        self._output, self._errors = (Path(self._written.name) / name for name in ("output", "errors"))
+        self._output, self._errors = (
+            Path(self._written.name) / name for name in ("output", "errors")
+        )
         with (
             self._output.open("a") as output,
             self._errors.open("a") as errors,
@@ -67,7 +72,8 @@ class Command:
 
 
 def tacit(*arguments: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Runs a command. Those that start parties themselves run in this process, whose fork server they use."""
+    """Runs a command. Those that start parties themselves run in this process, whose fork server
+    they use."""
     words = list(map(str, arguments))
     ended = (
         _here(words)
@@ -80,7 +86,11 @@ def tacit(*arguments: object, folder: Path | None = None) -> subprocess.Complete
 def _here(arguments: Sequence[str]) -> tuple[int, str, str]:
     with tempfile.TemporaryDirectory() as folder:
         paths = Path(folder) / "output", Path(folder) / "errors"
-        with paths[0].open("a") as output, paths[1].open("a") as errors, _standing_for(output, errors):
+        with (
+            paths[0].open("a") as output,
+            paths[1].open("a") as errors,
+            _standing_for(output, errors),
+        ):
             code = cli.main(arguments)
         return code, paths[0].read_text(), paths[1].read_text()
 

@@ -11,8 +11,10 @@ STRETCH = 200
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports on which nobody listens. The system gives none of them to a connection by itself, as it does with
-    those that it chooses: such a connection would be in the way when the program comes to listen."""
+    """Ports on which nobody listens. The system gives none of them to a connection by itself, as it
+    does with
+    those that it chooses: such a connection would be in the way when the program comes to listen.
+    """
     found: list[int] = []
     while len(found) < count:
         port = next(_ports)

@@ -1,5 +1,5 @@
-"""Functions of PyTorch's that libraries put their own in the place of as they are imported: the tests that
-run after in the same process are to have PyTorch's."""
+"""Functions of PyTorch's that libraries put their own in the place of as they are imported: the
+tests that run after in the same process are to have PyTorch's."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,5 +24,9 @@ def put_back() -> Iterator[None]:
 def replaced() -> list[str]:
     """Names of PyTorch's functions in whose place there is another library's."""
     home = str(Path(torch.__file__).parent)
-    functions = {name: value for name, value in vars(torch).items() if isfunction(value) and name[0] != "_"}
-    return [name for name, value in functions.items() if not value.__code__.co_filename.startswith(home)]
+    functions = {
+        name: value for name, value in vars(torch).items() if isfunction(value) and name[0] != "_"
+    }
+    return [
+        name for name, value in functions.items() if not value.__code__.co_filename.startswith(home)
+    ]

@@ -1,4 +1,5 @@
-"""Additive sharing in Python: what a program sees, and weights that are masked once and used again."""
+"""Additive sharing in Python: what a program sees, and weights that are masked
+once and used again."""
 
 import copy
 from typing import Any
@@ -88,7 +89,11 @@ def wide_network() -> nn.Module:
     """With layers whose products are encrypted, where the source can."""
     torch.manual_seed(6)
     return nn.Sequential(
-        nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(512, 32), nn.Linear(32, 64)
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(512, 32),
+        nn.Linear(32, 64),
     ).eval()
 
 
@@ -230,7 +235,8 @@ def test_a_weight_on_either_side_and_its_views(setting: tuple[int, str]) -> None
 
 
 def test_sessions_end_while_correlations_are_being_made() -> None:
-    """The thread that makes them ahead waits for a message, for nothing that the ending thread holds."""
+    """The thread that makes them ahead waits for a message, for nothing that the ending thread
+    holds."""
 
     def program() -> None:
         x = tacit.share(torch.ones(2000), owner=0)

@@ -21,7 +21,8 @@ SETTINGS = [
 
 
 def ending(core_call: str, differ: bool, protocol: str, source: str | None, transport: str) -> None:
-    """Each party hands something to its session that is its own where the parties differ, and opens."""
+    """Each party hands something to its session that is its own where the parties differ, and
+    opens."""
 
     def program() -> list[float] | None:
         secret = tacit.share(torch.ones(3), owner=0)
@@ -42,13 +43,19 @@ def ending(core_call: str, differ: bool, protocol: str, source: str | None, tran
 
 
 @pytest.mark.parametrize(("protocol", "source", "transport"), SETTINGS)
-def test_public_values_that_differ_end_the_session(protocol: str, source: str | None, transport: str) -> None:
-    with pytest.raises(tacit.DesyncError, match=r'"mul".*: run the same program.*tacit\.public_random'):
+def test_public_values_that_differ_end_the_session(
+    protocol: str, source: str | None, transport: str
+) -> None:
+    with pytest.raises(
+        tacit.DesyncError, match=r'"mul".*: run the same program.*tacit\.public_random'
+    ):
         ending("note_public", True, protocol, source, transport)
 
 
 @pytest.mark.parametrize(("protocol", "source", "transport"), SETTINGS)
-def test_parameters_that_differ_end_the_session(protocol: str, source: str | None, transport: str) -> None:
+def test_parameters_that_differ_end_the_session(
+    protocol: str, source: str | None, transport: str
+) -> None:
     with pytest.raises(tacit.DesyncError, match=r"reveal of 3.*with other parameters"):
         ending("note", True, protocol, source, transport)
 
@@ -80,7 +87,9 @@ def test_a_receiver_that_differs_in_the_last_reveal_ends_the_session(
         secret.reveal(to=int(tacit.session().party == odd))
 
     # By name of the step: what the timeout finds, long after, is no DesyncError.
-    with pytest.raises(tacit.DesyncError, match=r"reveal of 3.*(other parameters|not that of the others)"):
+    with pytest.raises(
+        tacit.DesyncError, match=r"reveal of 3.*(other parameters|not that of the others)"
+    ):
         run(program, protocol, source, transport)
 
 
@@ -101,7 +110,9 @@ def nothing_more(secret: torch.Tensor, party: int) -> object:
 
 
 @pytest.mark.parametrize(("protocol", "source", "transport"), SETTINGS)
-@pytest.mark.parametrize("differ", [to_oneself, by_another_exponent, one_product_less, nothing_more])
+@pytest.mark.parametrize(
+    "differ", [to_oneself, by_another_exponent, one_product_less, nothing_more]
+)
 def test_whoever_sends_to_whom_programs_that_differ_end_by_name_of_the_step(
     differ: Callable[[torch.Tensor, int], object],
     protocol: str,
@@ -150,7 +161,8 @@ def test_who_raises_after_its_last_step_fails_the_others(
             raise ValueError("what is said here may be secret")
 
     def noted() -> None:
-        """The others' error, which the launching program is not shown where another one's counts more."""
+        """The others' error, which the launching program is not shown where another one's counts
+        more."""
         party = tacit.session().party
         try:
             program()
@@ -170,7 +182,8 @@ def test_who_raises_after_its_last_step_fails_the_others(
 
 
 def noting(program: Callable[[], None], folder: Path) -> Callable[[], None]:
-    """The same, with a file by each party's number of what it raises: the launching program is shown one."""
+    """The same, with a file by each party's number of what it raises: the launching program is
+    shown one."""
 
     def noted() -> None:
         try:
@@ -186,7 +199,8 @@ def noting(program: Callable[[], None], folder: Path) -> Callable[[], None]:
 def test_what_one_party_says_of_another_all_parties_do(
     protocol: str, source: str | None, transport: str, tmp_path: Path
 ) -> None:
-    """Party 1 announces what is no tensor: whoever notices first, all blame it and give the same cause."""
+    """Party 1 announces what is no tensor: whoever notices first, all blame it and give the same
+    cause."""
 
     def program() -> None:
         session = tacit.session()
@@ -248,7 +262,11 @@ def test_a_party_may_compute_alone_after_its_last_step(
 
 
 def run(
-    program: Callable[[], Any], protocol: str, source: str | None, transport: str, timeout: float = 60.0
+    program: Callable[[], Any],
+    protocol: str,
+    source: str | None,
+    transport: str,
+    timeout: float = 60.0,
 ) -> list[Any]:
     """The program in each party."""
     kind = "memory" if transport == "threads" else transport

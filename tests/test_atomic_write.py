@@ -113,7 +113,9 @@ def test_each_byte_that_changed_is_noticed_with_what_to_do(tmp_path: Path, name:
     whole = path.read_bytes()
     step = max(1, len(whole) // 150)
     for place in [*range(0, len(whole), step), len(whole) - 1]:
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :])
+        path.write_bytes(
+            whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :]
+        )
         with pytest.raises(TacitError) as refused:
             kind.read(path)
         told = str(refused.value)
@@ -194,7 +196,9 @@ def test_where_there_is_no_room_for_certificates_none_is_there(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", ["server-0.account", "server-0.round", "demand.txt"])
-def test_what_was_damaged_is_not_adopted_as_of_an_earlier_release(tmp_path: Path, name: str) -> None:
+def test_what_was_damaged_is_not_adopted_as_of_an_earlier_release(
+    tmp_path: Path, name: str
+) -> None:
     """Each byte of the checksum may be the one that changed, or the end may be gone."""
     kind, path = KINDS[name], tmp_path / name
     kind.write(path)
@@ -233,9 +237,7 @@ def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     (tmp_path / "file").write_text("before")
     monkeypatch.setattr(atomic_write.os, "fsync", full)
-    said = (
-        r"cannot write the list .*file: the disk is full \(mounted at /.*, \d+ bytes are free\); nothing was "
-    )
+    said = r"cannot write the list .*file: the disk is full \(mounted at /.*, \d+ bytes are free\); nothing was "
     with pytest.raises(
         SetupError, match=said + "lost, .*: make room on that disk, or give a path on another"
     ):
@@ -303,7 +305,9 @@ def test_checksums_are_of_pieces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 def test_a_model_is_read_by_torch_alone(tmp_path: Path) -> None:
     """Its round is in the archive's comment."""
-    (tmp_path / "model.pt").write_bytes(model_store.to_bytes(Kept.of({"w": torch.arange(3.0)}, 2, 5)))
+    (tmp_path / "model.pt").write_bytes(
+        model_store.to_bytes(Kept.of({"w": torch.arange(3.0)}, 2, 5))
+    )
     assert torch.load(tmp_path / "model.pt", weights_only=True)["w"].tolist() == [0, 1, 2]
     found = Models(tmp_path / "model.pt").settled
     assert found is not None

@@ -1,4 +1,5 @@
-"""Checked mode: no overflow goes unseen, only who would learn a result is told, and nothing else changes."""
+"""Checked mode: no overflow goes unseen, only who would learn a result is told, and nothing else
+changes."""
 
 import re
 import sys
@@ -55,7 +56,8 @@ def in_checks(fn: Callable[..., Any], *args: Any, **setting: Any) -> Any:
     return told[0]
 
 
-# What is refused -------------------------------------------------------------------------------------
+# What is refused
+# -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("setting", [*FAMILIES, {"protocol": "plain", "parties": 2}])
@@ -63,12 +65,16 @@ def test_what_is_shown_of_numbers_of_all_magnitudes_is_right(setting: dict[str, 
     """`overflows.py` goes through as many as are asked for."""
     told, missed = overflows.tried(128, 7, setting)
     assert not missed
-    counts = [sum(n for (_, each), n in told.items() if each == how) for how in ("right", "refused")]
+    counts = [
+        sum(n for (_, each), n in told.items() if each == how) for how in ("right", "refused")
+    ]
     assert min(counts) > 30, counts
 
 
 @pytest.mark.parametrize("without", ["hold", "claim_product"])
-def test_without_its_claims_overflows_are_missed(without: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_claims_overflows_are_missed(
+    without: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What the test above would notice."""
     monkeypatch.setattr(checks, without, lambda *_, **__: None)
     assert overflows.tried(128, 7, {"protocol": "replicated"})[1]
@@ -89,8 +95,17 @@ def test_no_value_below_2_to_20_times_one_below_2_to_8_is_refused(setting: dict[
 
     def program() -> None:
         one, other = shared(x, y)
-        found = [one * other, one * y, x * other, torch.outer(one, other), one.reshape(1, -1) * other]
-        found += [torch.addcmul(one, one, other), nn.functional.conv1d(one[None], other[None, None, :1])]
+        found = [
+            one * other,
+            one * y,
+            x * other,
+            torch.outer(one, other),
+            one.reshape(1, -1) * other,
+        ]
+        found += [
+            torch.addcmul(one, one, other),
+            nn.functional.conv1d(one[None], other[None, None, :1]),
+        ]
         for each in found:
             each.reveal()  # type: ignore[attr-defined]
         assert torch.allclose(found[0].reveal(), x * y, rtol=0, atol=2.0**-16)  # type: ignore[attr-defined]
@@ -102,7 +117,9 @@ def test_the_error_names_operator_module_and_line() -> None:
     class Net(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.layers = nn.Sequential(nn.Linear(2, 2, bias=False), nn.ReLU(), nn.Linear(2, 1, bias=False))
+            self.layers = nn.Sequential(
+                nn.Linear(2, 2, bias=False), nn.ReLU(), nn.Linear(2, 1, bias=False)
+            )
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.layers(x)
@@ -115,7 +132,9 @@ def test_the_error_names_operator_module_and_line() -> None:
     def program() -> Any:
         tacit.share_module(net, owner=0)
         (secret,) = shared(LARGE)
-        with pytest.raises(RangeError, match=r"in module 'layers\.2', .*test_checked\.py:\d+") as error:
+        with pytest.raises(
+            RangeError, match=r"in module 'layers\.2', .*test_checked\.py:\d+"
+        ) as error:
             net(secret).reveal()
         assert "layers.0" not in str(error.value)
         return error.value.operators
@@ -124,7 +143,8 @@ def test_the_error_names_operator_module_and_line() -> None:
     assert operator.startswith("aten.mm.default in module 'layers.2'")
 
 
-# Whom it concerns ------------------------------------------------------------------------------------
+# Whom it concerns
+# ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("setting", FAMILIES)
@@ -234,7 +254,8 @@ def test_an_overflow_is_in_what_is_saved(tmp_path: Path) -> None:
     assert all(each[0].startswith("aten.") for each in tacit.launch(load))
 
 
-# What has no answer -----------------------------------------------------------------------------------
+# What has no answer
+# -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("setting", FAMILIES)
@@ -258,7 +279,9 @@ def test_where_checks_end_without_an_answer_nothing_is_opened_that_depends_on_th
         for act in (
             lambda: tacit.save_checkpoint(tmp_path, module, step=1),
             lambda: tacit.reveal_module(module),
-            lambda: tacit.riscv.load(ARRAYS).call("greatest", ["x", "len:x"], secret={"x": product.long()}),
+            lambda: tacit.riscv.load(ARRAYS).call(
+                "greatest", ["x", "len:x"], secret={"x": product.long()}
+            ),
         ):
             with pytest.raises(tacit.MisuseError) as error:
                 act()
@@ -270,7 +293,8 @@ def test_where_checks_end_without_an_answer_nothing_is_opened_that_depends_on_th
         assert told[1] == ([1.0] if party == 1 else None)
         for each in told[2:11]:
             assert re.fullmatch(
-                r'MisuseError: the checks of "checked: aten\.mul\.Tensor in no module, .*_checked\.py:\d+" '
+                r'MisuseError: the checks of "checked: aten\.mul\.Tensor in no module, '
+                r'.*_checked\.py:\d+" '
                 "ended without an answer, .*: AssertionError: a tensor was written to unseen",
                 each,
             ), each
@@ -310,7 +334,8 @@ def test_where_a_party_is_lost_amid_checks_all_openings_say_so(tmp_path: Path) -
         assert unrelated.startswith("PeerError: party 2 failed")
 
 
-# What it costs, and when -----------------------------------------------------------------------------
+# What it costs, and when
+# -----------------------------------------------------------------------------
 
 
 def test_rounds_are_those_of_the_program_until_something_is_opened() -> None:
@@ -325,12 +350,14 @@ def test_rounds_are_those_of_the_program_until_something_is_opened() -> None:
 
     usual, checked = tacit.launch(program)[0], tacit.launch(program, checked=True)[0]
     assert checked[0] == usual[0]
-    # Coins, holds and looking at them, lifting, multiplying, a comparison with zero, joining; and flags.
+    # Coins, holds and looking at them, lifting, multiplying, a comparison with zero, joining; and
+    # flags.
     assert 0 < checked[1] - usual[1] < 30
 
 
 def _uses_of_a_weight() -> tuple[list[Any], list[int], list[Any]]:
-    """What is shown of a layer that is used, written to, and used again, and how many bytes each use took."""
+    """What is shown of a layer that is used, written to, and used again, and how many bytes each
+    use took."""
     session = tacit.session()
     layer = nn.Linear(64, 32, bias=False)
     weight = torch.arange(2048.0).reshape(32, 64) / 256
@@ -368,7 +395,8 @@ def test_a_weight_is_lifted_once_until_it_is_written_to(setting: dict[str, Any])
         assert _about(shown[3], doubled)
         for refused in (shown[2], shown[5]):
             assert "linear" in str(refused).lower()
-        # The second use sends no residues of the weight, nor does the one after the first of the new weight.
+        # The second use sends no residues of the weight, nor does the one after the first of the
+        # new weight.
         assert sent[1] < sent[0], sent
         assert sent[4] < sent[3], sent
 
@@ -381,10 +409,15 @@ def test_an_overflow_of_one_input_stops_no_other_use_of_a_weight(setting: dict[s
         layer = tacit.share_module(nn.Linear(3, 1, bias=False), owner=0)
         with torch.no_grad():
             layer.weight.copy_(tacit.share(torch.full((1, 3), 100.0), owner=0))
-            found = [opened(layer(tacit.share(each * torch.ones(1, 3), owner=1))) for each in (1e9, 1.0)]
-            # Whoever receives the second result learns nothing of the first, which another party received.
+            found = [
+                opened(layer(tacit.share(each * torch.ones(1, 3), owner=1))) for each in (1e9, 1.0)
+            ]
+            # Whoever receives the second result learns nothing of the first, which another party
+            # received.
             layer.weight.mul_(2)
-            first, second = (layer(tacit.share(each * torch.ones(1, 3), owner=1)) for each in (1e9, 1.0))
+            first, second = (
+                layer(tacit.share(each * torch.ones(1, 3), owner=1)) for each in (1e9, 1.0)
+            )
             opened(first, to=1)
             return found, opened(second, to=0)
 
@@ -395,7 +428,9 @@ def test_an_overflow_of_one_input_stops_no_other_use_of_a_weight(setting: dict[s
     assert _about(told[0][1], [[600.0]])
 
 
-def test_residues_of_what_a_weight_was_are_not_taken_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_residues_of_what_a_weight_was_are_not_taken_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """What the test above would notice: a right result is refused then."""
     forget = Storages._forget
 
@@ -436,7 +471,8 @@ def test_what_lies_outside_of_the_block_is_not_checked() -> None:
     assert tacit.launch(program)[0] == [False, True, False]
 
 
-# Who can, and how it is said -------------------------------------------------------------------------
+# Who can, and how it is said
+# -------------------------------------------------------------------------
 
 
 def test_more_parties_than_two_of_additive_sharing_are_told_to_take_a_dealer() -> None:
@@ -490,7 +526,12 @@ def test_a_promised_width_is_held() -> None:
 @pytest.mark.parametrize("setting", FAMILIES)
 @pytest.mark.parametrize(
     ("scale", "width", "within", "beyond"),
-    [(24, 64, 2.0**20, 9e6), (24, 64, 2.0**21 - 1, 1e7), (16, 32, 2.0**15 - 1, 2e5), (16, 32, 3e4, 1e6)],
+    [
+        (24, 64, 2.0**20, 9e6),
+        (24, 64, 2.0**21 - 1, 1e7),
+        (16, 32, 2.0**15 - 1, 2e5),
+        (16, 32, 3e4, 1e6),
+    ],
 )
 def test_a_sign_that_starts_beside_a_truncation_is_held(
     scale: int, width: int, within: float, beyond: float, setting: dict[str, Any]
@@ -559,7 +600,9 @@ def test_functions_hold_what_a_width_promises(setting: dict[str, Any]) -> None:
     within = torch.tensor([2.0, 7.0, 3e4, 5.0, 1.0])
     for name, found in in_checks(program, within, **setting).items():
         wanted = COMPARING[name](within)
-        assert torch.allclose(torch.tensor(found).float(), wanted.float(), rtol=2e-3, atol=2e-3), name
+        assert torch.allclose(torch.tensor(found).float(), wanted.float(), rtol=2e-3, atol=2e-3), (
+            name
+        )
     beyond = in_checks(program, torch.tensor([1e6, -1e6, 7e4, 4e4, -3.0]), **setting)
     right = {name for name, found in beyond.items() if not isinstance(found, tuple)}
     # A product by a public number compares nothing.
@@ -594,7 +637,12 @@ def test_rows_of_ten_thousand_salaries_are_normalised() -> None:
 
     def program() -> list[Any]:
         (x,) = shared(salaries)
-        found = [nn.functional.layer_norm(x, (10_000,)), x.std(1), x.mean(1), x.sort(1).values[:, ::5000]]
+        found = [
+            nn.functional.layer_norm(x, (10_000,)),
+            x.std(1),
+            x.mean(1),
+            x.sort(1).values[:, ::5000],
+        ]
         return [opened(each) for each in found]
 
     for _ in range(3):
@@ -617,13 +665,17 @@ def test_rows_of_ten_thousand_salaries_are_normalised() -> None:
         lambda x: x.index_add(0, torch.zeros(30, dtype=torch.long), x.repeat(10)),
     ],
 )
-def test_integers_near_the_end_of_a_word_do_not_wrap(of: Callable[[torch.Tensor], torch.Tensor]) -> None:
+def test_integers_near_the_end_of_a_word_do_not_wrap(
+    of: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
     def program(values: torch.Tensor) -> Any:
         return opened(of(*shared(values)))
 
     assert isinstance(in_checks(program, torch.tensor([9 * 10**18, -7 * 10**18, 10**18])), tuple)
     small = torch.tensor([9 * 10**6, -7 * 10**6, 10**6])
-    assert torch.allclose(torch.tensor(in_checks(program, small)).double(), of(small).double(), atol=2e-5)
+    assert torch.allclose(
+        torch.tensor(in_checks(program, small)).double(), of(small).double(), atol=2e-5
+    )
 
 
 #: Powers of integers by which of the base and the exponent are secret.
@@ -668,7 +720,9 @@ def test_powers_of_integers_are_right_or_refused(setting: dict[str, Any], of: An
         return found, [opened(of(*torch.tensor([pair]).unbind(1))) for pair in beyond]
 
     found, refused = in_checks(program, **setting)
-    assert found == [x ** (n % 2 if abs(x) == 1 else n) if n >= 0 or abs(x) == 1 else 0 for x, n in inside]
+    assert found == [
+        x ** (n % 2 if abs(x) == 1 else n) if n >= 0 or abs(x) == 1 else 0 for x, n in inside
+    ]
     assert all(isinstance(each, tuple) for each in refused)
 
 
@@ -681,7 +735,8 @@ def test_the_least_integer_has_no_magnitude() -> None:
     assert other == [2**59]
 
 
-# Compiled --------------------------------------------------------------------------------------------
+# Compiled
+# ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("setting", FAMILIES)
@@ -689,11 +744,18 @@ def test_the_least_integer_has_no_magnitude() -> None:
 def test_compiled_programs_are_checked(setting: dict[str, Any], streams: int) -> None:
     torch.manual_seed(0)
     model = nn.Sequential(
-        nn.Conv2d(1, 2, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(32, 8), nn.GELU(), nn.Linear(8, 3)
+        nn.Conv2d(1, 2, 3, padding=1),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(32, 8),
+        nn.GELU(),
+        nn.Linear(8, 3),
     ).eval()
     program, weights = tacit.compile(model, torch.randn(1, 1, 4, 4))
     images = torch.randn(2, 1, 4, 4)
-    trial = compared(program, weights, [images], transport="memory", streams=streams, checked=True, **setting)
+    trial = compared(
+        program, weights, [images], transport="memory", streams=streams, checked=True, **setting
+    )
     assert trial.compiled.normalised_squared_error < 1e-5
     assert trial.eager.normalised_squared_error < 1e-5
     with torch.no_grad():
@@ -701,6 +763,12 @@ def test_compiled_programs_are_checked(setting: dict[str, Any], streams: int) ->
     program, weights = tacit.compile(model, torch.randn(1, 1, 4, 4))
     with pytest.raises(RangeError, match="out of range") as error:
         compared(
-            program, weights, [1e4 * images], transport="memory", streams=streams, checked=True, **setting
+            program,
+            weights,
+            [1e4 * images],
+            transport="memory",
+            streams=streams,
+            checked=True,
+            **setting,
         )
     assert error.value.operators

@@ -53,7 +53,9 @@ def saved(folder: str, step: int = 3) -> dict[str, Any]:
     return state
 
 
-def resumed(folder: str, step: int | None = None, is_secret: bool = True) -> tuple[int, dict[str, Any]]:
+def resumed(
+    folder: str, step: int | None = None, is_secret: bool = True
+) -> tuple[int, dict[str, Any]]:
     """In a party: what another session saved, trained by as many steps more."""
     if is_secret:
         model, optimizer = make()
@@ -148,7 +150,9 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
     tacit.launch(saved, str(second))
     assert "has no checkpoint of step 4 of all parties; party" in refusal(first, 4)
     assert "has no checkpoint" in refusal(tmp_path / "none")
-    assert "was saved with parties 3" in refusal(first, protocol="additive", source="dealer", parties=2)
+    assert "was saved with parties 3" in refusal(
+        first, protocol="additive", source="dealer", parties=2
+    )
 
     def mixed(name: str) -> Path:
         return Path(shutil.copytree(first, tmp_path / name))
@@ -190,9 +194,15 @@ def test_files_that_are_not_whole_or_not_ours_are_refused(tmp_path: Path) -> Non
         ({"format": "other"}, "it is no checkpoint of tacit"),
         ({"step": 4}, "it is of step 4, whatever its name says"),
         ({"tensors": {}, "optimizer": None}, "its tensors are not those of its manifest"),
-        ({"tensors": {"x": ["float32", [1 << 60, 1 << 60], 16]}}, "its manifest is not as it should be"),
+        (
+            {"tensors": {"x": ["float32", [1 << 60, 1 << 60], 16]}},
+            "its manifest is not as it should be",
+        ),
         ({"optimizer": {"tensor": "none"}}, "its manifest is not as it should be"),
-        ({"optimizer": {**ABOUT, "state": {"tensor": "none"}}}, "its manifest is not as it should be"),
+        (
+            {"optimizer": {**ABOUT, "state": {"tensor": "none"}}},
+            "its manifest is not as it should be",
+        ),
         ({"optimizer": {**ABOUT, "class": 3}}, "its manifest is not as it should be"),
     ]
     for change, message in changes:
@@ -218,14 +228,18 @@ def test_nothing_is_overwritten_before_the_new_one_is_whole(tmp_path: Path) -> N
                 os.replace = kept
         return []
 
-    with pytest.raises(tacit.SetupError, match=r"cannot write the checkpoint .*step-000000003-.*: no space"):
+    with pytest.raises(
+        tacit.SetupError, match=r"cannot write the checkpoint .*step-000000003-.*: no space"
+    ):
         tacit.launch(program, transport="tcp")
     assert all(file_of(tmp_path, party, step).exists() for party in range(3) for step in (1, 2))
     assert not list(tmp_path.glob(f"*{atomic_write.UNFINISHED}"))
     assert tacit.launch(resumed, str(tmp_path))[0][0] == 2
 
 
-def test_a_session_that_resumed_and_was_killed_while_it_saved_is_no_hindrance(tmp_path: Path) -> None:
+def test_a_session_that_resumed_and_was_killed_while_it_saved_is_no_hindrance(
+    tmp_path: Path,
+) -> None:
     """It leaves files of one step that are of two sessions; the step before it all have of one."""
     first, second = tmp_path / "first", tmp_path / "second"
 
@@ -287,7 +301,9 @@ def test_parties_that_save_different_things_are_refused(tmp_path: Path) -> None:
     def program() -> None:
         tacit.save_checkpoint(str(tmp_path), make()[0], step=tacit.session().party // 2)
 
-    with pytest.raises(tacit.MisuseError, match="party 2 saves step 1, party 0 '0'; save the same step"):
+    with pytest.raises(
+        tacit.MisuseError, match="party 2 saves step 1, party 0 '0'; save the same step"
+    ):
         tacit.launch(program)
     assert not list(tmp_path.iterdir())
 
@@ -346,7 +362,9 @@ OTHER_OPTIMIZERS: dict[str, tuple[Making, Making, str]] = {
 
 @pytest.mark.parametrize("is_secret", [True, False])
 @pytest.mark.parametrize("what", OTHER_OPTIMIZERS)
-def test_another_optimizer_is_refused_and_nothing_changed(tmp_path: Path, what: str, is_secret: bool) -> None:
+def test_another_optimizer_is_refused_and_nothing_changed(
+    tmp_path: Path, what: str, is_secret: bool
+) -> None:
     saving, resuming, said = OTHER_OPTIMIZERS[what]
 
     def save() -> None:
@@ -414,6 +432,9 @@ def test_another_dtype_or_what_was_plain_is_refused(tmp_path: Path) -> None:
         tacit.save_checkpoint(str(tmp_path), network(), step=1)
 
     tacit.launch(save, protocol="plain", parties=2)
-    found = [tacit.launch(program, is_double, protocol="plain", parties=2)[0] for is_double in (True, False)]
+    found = [
+        tacit.launch(program, is_double, protocol="plain", parties=2)[0]
+        for is_double in (True, False)
+    ]
     assert "0.bias has dtype float32 there and float64 here" in found[0]
     assert "has a plain 0.weight, which is secret here" in found[1]

@@ -89,7 +89,13 @@ def test_demo(tmp_path: Path) -> None:
     names = [layer["name"] for layer in outcome["layers"]]
     assert names[:4] == ["conv1", "norm1", "relu1", "pool1"]
     assert "classifying in secret" in done.stderr
-    for said in ("in the clear", "in secret", "conv1", "largest logit error", "Threat model: 3 parties"):
+    for said in (
+        "in the clear",
+        "in secret",
+        "conv1",
+        "largest logit error",
+        "Threat model: 3 parties",
+    ):
         assert said in done.stdout
     assert "orrelations" not in done.stdout
     assert outcome["source"] is None
@@ -98,7 +104,13 @@ def test_demo(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("parties", "source"),
-    [(2, None), (2, "he"), (3, "dealer"), (5, "dealer"), pytest.param(8, "dealer", marks=pytest.mark.long)],
+    [
+        (2, None),
+        (2, "he"),
+        (3, "dealer"),
+        (5, "dealer"),
+        pytest.param(8, "dealer", marks=pytest.mark.long),
+    ],
 )
 def test_demo_by_additive_sharing(parties: int, source: str | None, tmp_path: Path) -> None:
     arguments = ["--protocol", "additive", "--parties", parties, "--samples", 16]
@@ -126,7 +138,9 @@ def test_demo_by_additive_sharing(parties: int, source: str | None, tmp_path: Pa
         assert max(made) < 1e6 < sum(received)
         assert max(received) < 1.1 * min(received)
     said = " ".join(done.stdout.split())
-    for model in ("Threat model: 2 parties, no single party" if parties == 2 else f"{parties} parties, no",):
+    for model in (
+        "Threat model: 2 parties, no single party" if parties == 2 else f"{parties} parties, no",
+    ):
         assert said.count(model) == 2
     for words in ("online", "offline", "waiting for correlations"):
         assert words in said
@@ -152,7 +166,9 @@ def test_bench(tmp_path: Path) -> None:
         assert entry["correlation_bytes_sent_per_party"] == [0, 0, 0]
 
 
-@pytest.mark.parametrize(("parties", "source"), [(2, "ot"), (2, "he"), (2, "dealer"), (3, "dealer")])
+@pytest.mark.parametrize(
+    ("parties", "source"), [(2, "ot"), (2, "he"), (2, "dealer"), (3, "dealer")]
+)
 def test_bench_of_additive_sharing(parties: int, source: str, tmp_path: Path) -> None:
     done = tacit(
         *("bench", "--protocol", "additive", "--parties", parties, "--source", source),
@@ -163,7 +179,11 @@ def test_bench_of_additive_sharing(parties: int, source: str, tmp_path: Path) ->
     assert [entry["name"] for entry in report] == ["argmax_1000x10", "lenet_1"]
     for entry in report:
         assert set(entry) == BENCH_KEYS
-        assert (entry["protocol"], entry["parties"], entry["source"]) == ("additive", parties, source)
+        assert (entry["protocol"], entry["parties"], entry["source"]) == (
+            "additive",
+            parties,
+            source,
+        )
         assert 0 <= entry["seconds_waiting_for_correlations_median"] <= entry["seconds_median"]
         assert len(entry["correlation_bytes_sent_per_party"]) == parties
         assert max(entry["correlation_bytes_sent_per_party"]) > 0
@@ -180,7 +200,9 @@ def test_bench_runs_once_what_is_costly_by_transfer(capsys: pytest.CaptureFixtur
     assert once == [*layers, "lenet_128", "lenet_training_128", "resnet18_1", *large]
     for case in CASES.values():
         assert (
-            case.runs("dealer") == case.runs(None) == (case.runs_in_each, case.repetitions, case.runs_in_each)
+            case.runs("dealer")
+            == case.runs(None)
+            == (case.runs_in_each, case.repetitions, case.runs_in_each)
         )
     assert {name: case.runs_in_each for name, case in CASES.items() if case.runs_in_each > 1} == {
         "mul_1e6": 10
@@ -226,7 +248,9 @@ def test_bench_of_federations(tmp_path: Path) -> None:
     assert 4 * 7691 < entry["bytes_up_per_client"] < 4 * 7691 + 4000
     assert min(entry["bytes_sent_per_party"]) > 0
     assert len(entry["memory_per_party"]) == 3
-    refused = tacit("bench", "--only", "federated_mean_7690", "--protocol", "additive", "--source", "dealer")
+    refused = tacit(
+        "bench", "--only", "federated_mean_7690", "--protocol", "additive", "--source", "dealer"
+    )
     assert refused.returncode == 1
     assert "the servers of a federation have replicated sharing" in refused.stderr
 
@@ -236,7 +260,9 @@ def test_bench_of_programs(tmp_path: Path) -> None:
     only += ",to_bits_100,to_numbers_100"
     report = []
     for setting in (["--protocol", "additive", "--source", "dealer"], ["--protocol", "replicated"]):
-        done = tacit("bench", "--riscv", *setting, "--only", only, "--json", tmp_path / "bench.json")
+        done = tacit(
+            "bench", "--riscv", *setting, "--only", only, "--json", tmp_path / "bench.json"
+        )
         assert done.returncode == 0, done.stderr
         found = json.loads((tmp_path / "bench.json").read_text())
         assert [entry["name"] for entry in found] == only.split(",")
@@ -259,7 +285,13 @@ def test_bench_of_programs(tmp_path: Path) -> None:
 def test_bench_knows_the_programs(capsys: pytest.CaptureFixture[str]) -> None:
     kinds = ("psi", "psi_loops", "psi_merge")
     lists = [f"{program}_{count}" for program in kinds for count in (10, 100, 1000)]
-    others = ["ascon_hash_100", "ascon_hash_100_of_64", "ascon_sealed_100", "aes_block", "products_1e4"]
+    others = [
+        "ascon_hash_100",
+        "ascon_hash_100_of_64",
+        "ascon_sealed_100",
+        "aes_block",
+        "products_1e4",
+    ]
     others += [
         "vector_products_1e4",
         "products_100",
@@ -307,7 +339,8 @@ def example(folder: Path) -> Path:
 def run_parties(config: Path, program: Path, parties: list[int]) -> list[tuple[int, str, str]]:
     """Starts parties as on separate machines; exit code, output and errors of each."""
     started = [
-        Command("run", "--config", config, "--party", party, program, "an argument") for party in parties
+        Command("run", "--config", config, "--party", party, program, "an argument")
+        for party in parties
     ]
     return [command.ended() for command in started]
 
@@ -318,12 +351,22 @@ def test_three_real_processes_from_the_example(tmp_path: Path) -> None:
     program.write_text(
         "import sys, tacit, torch\n"
         "if __name__ == '__main__':\n"
-        "    x = tacit.share(torch.tensor([1.5, -2.0]) if tacit.session().party == 1 else None, owner=1)\n"
+        "    x = tacit.share(torch.tensor([1.5, -2.0]) if tacit.session().party == 1 else None, "
+        "owner=1)\n"
         "    print((x * x).relu().reveal(to=1), sys.argv[1:])\n"
     )
     started = []
     for party in ("2", "0", "1"):
-        words = [*TACIT, "run", "--config", str(config), "--party", party, str(program), "an argument"]
+        words = [
+            *TACIT,
+            "run",
+            "--config",
+            str(config),
+            "--party",
+            party,
+            str(program),
+            "an argument",
+        ]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         started.append(subprocess.Popen(words, **pipes))
     said = [process.communicate(timeout=120) for process in started]
@@ -344,7 +387,8 @@ def test_a_configuration_has_everything_checked(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
         "import tacit, torch\n"
-        "x = tacit.share(torch.tensor([1e6, 2.0]) if tacit.session().party == 1 else None, owner=1)\n"
+        "x = tacit.share(torch.tensor([1e6, 2.0]) if tacit.session().party == 1 else None, "
+        "owner=1)\n"
         "print((x + x).reveal())\n"
         "(x * x).reveal()\n"
     )
@@ -387,9 +431,7 @@ def test_a_party_that_never_comes(tmp_path: Path) -> None:
     for code, _, err in run_parties(config, ROOT / "examples" / "classify.py", [0, 1]):
         assert code == 1
         # The one whose time is over first tells the other.
-        waited = (
-            r'party 2 failed in step "connect": (as party [01] reports, )?it did not come within the timeout'
-        )
+        waited = r'party 2 failed in step "connect": (as party [01] reports, )?it did not come within the timeout'
         assert re.search(waited, err)
         assert "Traceback" not in err
 
@@ -398,7 +440,8 @@ def shout(config: Path, key: Path, program: Path) -> tuple[Path, str]:
     """Others may read the key of party 2."""
     key.chmod(0o644)
     return program, (
-        f"the private key {config.parent}/certificates/party-2.key can be read by other users of this "
+        f"the private key {config.parent}/certificates/party-2.key can be read by other users of "
+        f"this "
         f"machine (mode 644); run: chmod 600 {config.parent}/certificates/party-2.key"
     )
 
@@ -433,7 +476,8 @@ def test_who_cannot_take_part_tells_the_others(
 def ports_of(config: Path) -> list[int]:
     """Of all parties."""
     return [
-        int(port) for port in re.findall(r'^address = "127.0.0.1:(\d+)"', config.read_text(), re.MULTILINE)
+        int(port)
+        for port in re.findall(r'^address = "127.0.0.1:(\d+)"', config.read_text(), re.MULTILINE)
     ]
 
 
@@ -445,7 +489,8 @@ def listens(port: int) -> bool:
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Whoever runs tests in the background of a shell ignores this signal, and so would what they start."""
+    """Whoever runs tests in the background of a shell ignores this signal, and so would what they
+    start."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -455,7 +500,15 @@ def interruptible() -> Iterator[None]:
 def test_interrupting_ends_the_wait_for_the_others(tmp_path: Path) -> None:
     config = example(tmp_path)
     config.write_text(config.read_text().replace("timeout = 60", "timeout = 600"))
-    command = [*TACIT, "run", "--config", str(config), "--party", "0", str(ROOT / "examples" / "classify.py")]
+    command = [
+        *TACIT,
+        "run",
+        "--config",
+        str(config),
+        "--party",
+        "0",
+        str(ROOT / "examples" / "classify.py"),
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not listens(ports_of(config)[0]):
         assert process.poll() is None
@@ -500,7 +553,8 @@ def test_interrupting_ends_the_wait_for_a_message_and_tells_the_others(tmp_path:
 
 
 def test_a_request_to_end_is_told_like_an_interrupt(tmp_path: Path) -> None:
-    """As by whoever supervises a service; and each party's kernels have the threads that it asked for."""
+    """As by whoever supervises a service; and each party's kernels have the threads that it asked
+    for."""
     config = example(tmp_path)
     config.write_text(config.read_text().replace("timeout = 60", "timeout = 600"))
     start = "import tacit, time, torch\nsecret = tacit.share(torch.ones(3), owner=0)\n"
@@ -535,8 +589,8 @@ def test_a_request_to_end_is_told_like_an_interrupt(tmp_path: Path) -> None:
 INTERRUPTED = {
     "threads that wait": "if tacit.session().party == 2: time.sleep(600)\n    (x * x).reveal()",
     "a wait for correlations": "y = x.expand(2000, 3) @ x.expand(2000, 3).T\n    y = y @ y",
-    # Its stack shows no code of PyTorch, and nothing ends it; but Python takes it for ended, as it is waited
-    # for while the interrupt comes.
+    # Its stack shows no code of PyTorch, and nothing ends it; but Python takes it for ended, as it
+    # is waited for while the interrupt comes.
     "one of the threads": """big = torch.ones(1500, 1500)
     while tacit.session().party == 1:
         try:
@@ -559,11 +613,13 @@ def test_interrupting_ends_parties_in_threads(what: str, tmp_path: Path) -> None
     ]
     body = "\n    ".join(lines)
     program.write_text(
-        # PyTorch imports this at its end, where it is installed, which compiles texts. CPython then forgets
+        # PyTorch imports this at its end, where it is installed, which compiles texts. CPython then
+        # forgets
         # that an interrupt ended the program: the process exits with 1.
         "import sys\nsys.modules['tabulate'] = None\n"
         # The interpreter takes its time to end, in which no thread may ask for it that is in C++.
-        "import tacit, time, torch\n\nclass Slow:\n    def __del__(self, wait=time.sleep): wait(1)\n\n"
+        "import tacit, time, torch\n\nclass Slow:\n    def __del__(self, wait=time.sleep): "
+        "wait(1)\n\n"
         f"slow = Slow()\n\ndef program():\n    {body}\n\n"
         f"tacit.launch(program, {setting}timeout=600)\n"
     )
@@ -592,7 +648,10 @@ def test_a_party_makes_its_own_pair(tmp_path: Path) -> None:
             f"Wrote {name}.pem, {name}.key in {tmp_path / name}.\n"
             f"Give {name}.pem to all others by a way that they trust, and {name}.key to nobody.\n"
         )
-        assert sorted(path.name for path in (tmp_path / name).iterdir()) == [f"{name}.key", f"{name}.pem"]
+        assert sorted(path.name for path in (tmp_path / name).iterdir()) == [
+            f"{name}.key",
+            f"{name}.pem",
+        ]
         assert (tmp_path / name / f"{name}.key").stat().st_mode & 0o777 == 0o600
         again = tacit("certificates", *who, "--out", tmp_path / name)
         assert again.returncode == 1
@@ -612,7 +671,10 @@ def doctor(config: Path, *arguments: object) -> tuple[int, dict[str, dict[str, A
     for check in checks:
         assert set(check) == {"check", "ok", "detail", "remedy"}
         assert check["ok"] == (check["remedy"] is None)
-        assert f"{'ok   ' if check['ok'] else 'WRONG'} {check['check']}: {check['detail']}" in done.stdout
+        assert (
+            f"{'ok   ' if check['ok'] else 'WRONG'} {check['check']}: {check['detail']}"
+            in done.stdout
+        )
     assert done.returncode == (0 if all(check["ok"] for check in checks) else 1)
     return done.returncode, {check["check"]: check for check in checks}
 
@@ -635,11 +697,15 @@ def test_the_doctor_alone_is_content(tmp_path: Path) -> None:
 def test_doctors_find_each_other(tmp_path: Path) -> None:
     config = example(tmp_path)
     with ThreadPoolExecutor(3) as starting:
-        examining = [starting.submit(doctor, config, "--party", party, "--wait", 30) for party in range(3)]
+        examining = [
+            starting.submit(doctor, config, "--party", party, "--wait", 30) for party in range(3)
+        ]
     for party, (code, checks) in enumerate(each.result() for each in examining):
         assert code == 0
         for peer in {0, 1, 2} - {party}:
-            assert checks[f"party {peer}"]["detail"].startswith("is there, with the same protocol replicated")
+            assert checks[f"party {peer}"]["detail"].startswith(
+                "is there, with the same protocol replicated"
+            )
             assert checks[f"clock of party {peer}"]["detail"] == "agrees with this machine's"
 
 
@@ -653,7 +719,11 @@ def test_the_doctor_names_each_mistake_and_its_remedy(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", first)):
         code, checks = doctor(config, "--party", 0)
     assert code == 1
-    wrong = {name: (check["detail"], check["remedy"]) for name, check in checks.items() if not check["ok"]}
+    wrong = {
+        name: (check["detail"], check["remedy"])
+        for name, check in checks.items()
+        if not check["ok"]
+    }
     certificate = tmp_path / "certificates" / "party-0.pem"
     assert wrong["certificate of party 0"] == (
         f"the certificate of party 0, {certificate}, is not a certificate in PEM",
@@ -666,7 +736,8 @@ def test_the_doctor_names_each_mistake_and_its_remedy(tmp_path: Path) -> None:
     )
     assert wrong["address of party 2"][0] == "the name of nowhere.invalid:7400 is not known here"
     assert wrong["listening"] == (
-        f"cannot listen on 127.0.0.1:{first}: Address already in use; another program uses this port",
+        f"cannot listen on 127.0.0.1:{first}: Address already in use; another program uses this "
+        f"port",
         "end it or choose another port",
     )
     config.write_text(text.replace("[[party]]", "[[partie]]"))
@@ -705,9 +776,15 @@ def test_a_port_in_use(tmp_path: Path) -> None:
             'protocol "replicated" is for exactly 3 parties, not 4',
         ),
         (["dealer", "--config", "missing.toml"], "cannot read missing.toml: there is no such file"),
-        (["certificates", "--parties", "1", "--out", "unused"], "a session has 2 to 64 parties, not 1"),
+        (
+            ["certificates", "--parties", "1", "--out", "unused"],
+            "a session has 2 to 64 parties, not 1",
+        ),
         (["certificates", "--out", "unused"], "say for whom: --party I for one party, --dealer"),
-        (["certificates", "--party", "0", "--dealer", "--out", "unused"], "say for whom: --party I for one"),
+        (
+            ["certificates", "--party", "0", "--dealer", "--out", "unused"],
+            "say for whom: --party I for one",
+        ),
         (["run", "--config", "missing.toml", "--party", "0", __file__], "cannot read missing.toml"),
         (["run", "--config", "missing.toml", "--party", "0", "x.py"], "there is no program x.py"),
     ],
@@ -757,7 +834,9 @@ def test_what_is_mistyped_names_the_nearest(
         ["xyzzy"],
     ],
 )
-def test_what_is_like_nothing_names_nothing(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_like_nothing_names_nothing(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
         cli.main(arguments)
     assert "did you mean" not in capsys.readouterr().err
@@ -770,7 +849,9 @@ def test_shared_options_are_written_in_one_place() -> None:
             assert not [name for name in shared if f'"{name}"' in path.read_text()], path.name
 
 
-@pytest.mark.parametrize("command", [["federated", "demo"], ["demo"], ["bench", "--only", "relu_1e6"]])
+@pytest.mark.parametrize(
+    "command", [["federated", "demo"], ["demo"], ["bench", "--only", "relu_1e6"]]
+)
 def test_a_report_that_cannot_be_written_is_refused_before_anything_runs(
     command: list[str], tmp_path: Path
 ) -> None:
@@ -797,7 +878,9 @@ def test_a_report_that_cannot_be_written_is_refused_before_anything_runs(
         ),
     ],
 )
-def test_all_that_is_wrong_before_others_are_met_is_said(arguments: list[str], expected: list[str]) -> None:
+def test_all_that_is_wrong_before_others_are_met_is_said(
+    arguments: list[str], expected: list[str]
+) -> None:
     done = tacit("run", "--config", "missing.toml", "--party", "0", *arguments)
     assert done.returncode == 1
     assert all(text in done.stderr for text in expected), done.stderr
@@ -848,7 +931,10 @@ def test_what_does_not_compute_does_not_load_pytorch(tmp_path: Path) -> None:
         (["certificates", "--party", 2, "--out", tmp_path / "others"], ""),
         (["doctor", "--config", config, "--party", 0, "--wait", 0.1], ""),
         (["dealer", "--config", with_dealer], 'failed in step "connect"'),
-        (["correlations", "make", "--config", config, "--party", 0, *making], 'failed in step "connect"'),
+        (
+            ["correlations", "make", "--config", config, "--party", 0, *making],
+            'failed in step "connect"',
+        ),
     ):
         packages, said = importing(*arguments)
         assert expected in said
@@ -859,7 +945,8 @@ def test_what_does_not_compute_does_not_load_pytorch(tmp_path: Path) -> None:
 
 def test_the_package_shows_what_it_exports() -> None:
     script = (
-        "import tacit, tacit.compilation.passes as passes, tacit.parties.launch, inspect, cloudpickle, sys\n"
+        "import tacit, tacit.compilation.passes as passes, tacit.parties.launch, inspect, "
+        "cloudpickle, sys\n"
         "assert set(tacit.__all__) <= set(dir(tacit))\n"
         "assert inspect.ismodule(tacit.random) and tacit.random is sys.modules['tacit.random']\n"
         "others = [getattr(tacit, name) for name in tacit.__all__ if name != 'random']\n"
@@ -869,7 +956,9 @@ def test_the_package_shows_what_it_exports() -> None:
         "assert cloudpickle.loads(cloudpickle.dumps(tacit)) is tacit\n"
         "assert not hasattr(tacit, 'nonsense')\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 

@@ -63,7 +63,9 @@ def test_bash(typed: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert found == CASES[typed]
 
 
-def test_bash_completes_behind_an_equals_sign(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bash_completes_behind_an_equals_sign(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for words, cursor, expected in (
         ("tacit demo --protocol =", 3, {"replicated", "additive"}),
         ("tacit demo --protocol = add", 4, {"additive"}),

@@ -24,7 +24,8 @@ print("right")
 
 
 def configured(folder: Path, source: str | None = None) -> Path:
-    """Two parties with certificates, free ports and files of correlations; the source is named, or not."""
+    """Two parties with certificates, free ports and files of correlations; the source is named, or
+    not."""
     made = tacit("certificates", "--parties", 2, "--out", folder)
     assert made.returncode == 0, made.stderr
     lines = ['protocol = "additive"', "timeout = 60"]
@@ -52,7 +53,9 @@ def both(folder: Path, *arguments: str) -> list[tuple[int, str, str]]:
 
 def run(folder: Path, config: str, *options: str, images: int = 3) -> list[tuple[int, str, str]]:
     """The program in both parties."""
-    return both(folder, "run", "--config", config, "--party", "{}", *options, "program.py", str(images))
+    return both(
+        folder, "run", "--config", config, "--party", "{}", *options, "program.py", str(images)
+    )
 
 
 def test_recorded_made_and_used_once(tmp_path: Path) -> None:
@@ -63,7 +66,16 @@ def test_recorded_made_and_used_once(tmp_path: Path) -> None:
     demand = [(folder / f"demand-{party}.txt").read_text() for party in range(2)]
     assert demand[0] == demand[1]
 
-    make = ("correlations", "make", "--config", "parties.toml", "--party", "{}", "--demand", "demand-{}.txt")
+    make = (
+        "correlations",
+        "make",
+        "--config",
+        "parties.toml",
+        "--party",
+        "{}",
+        "--demand",
+        "demand-{}.txt",
+    )
     made = both(folder, *make, "--runs", "2", "--out", "party-{}.correlations")
     for code, out, err in made:
         assert code == 0, err
@@ -81,7 +93,8 @@ def test_recorded_made_and_used_once(tmp_path: Path) -> None:
         assert "Traceback" not in err
     # Nothing that exists is overwritten.
     assert all(
-        code == 1 for code, _, _ in both(folder, *make, "--runs", "1", "--out", "party-{}.correlations")
+        code == 1
+        for code, _, _ in both(folder, *make, "--runs", "1", "--out", "party-{}.correlations")
     )
 
 
@@ -105,7 +118,16 @@ def test_recorded_and_made_in_checked_mode(tmp_path: Path) -> None:
     folder = configured(tmp_path)
     for code, out, err in run(folder, "parties.toml", "--checked", "--record", "demand-{}.txt"):
         assert (code, out) == (0, "right\n"), err
-    make = ("correlations", "make", "--config", "parties.toml", "--party", "{}", "--demand", "demand-{}.txt")
+    make = (
+        "correlations",
+        "make",
+        "--config",
+        "parties.toml",
+        "--party",
+        "{}",
+        "--demand",
+        "demand-{}.txt",
+    )
     for code, _, err in both(folder, *make, "--runs", "1", "--out", "party-{}.correlations"):
         assert code == 0, err
     for code, out, err in run(folder, "from-file.toml", "--checked"):
@@ -114,12 +136,24 @@ def test_recorded_and_made_in_checked_mode(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("demand", "said"),
-    [("", "line 1 of the demand"), ("tacit demand, version 1, ahead 4096\n9 9\n", "line 2 of the demand")],
+    [
+        ("", "line 1 of the demand"),
+        ("tacit demand, version 1, ahead 4096\n9 9\n", "line 2 of the demand"),
+    ],
 )
 def test_what_is_no_demand_is_refused(tmp_path: Path, demand: str, said: str) -> None:
     folder = configured(tmp_path)
     (folder / "demand.txt").write_bytes(to_bytes(demand))
-    make = ("correlations", "make", "--config", "parties.toml", "--party", "{}", "--demand", "demand.txt")
+    make = (
+        "correlations",
+        "make",
+        "--config",
+        "parties.toml",
+        "--party",
+        "{}",
+        "--demand",
+        "demand.txt",
+    )
     for code, _, err in both(folder, *make, "--runs", "1", "--out", "party-{}.correlations"):
         assert code == 1
         assert said in err

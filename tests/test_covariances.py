@@ -1,4 +1,5 @@
-"""Covariances and correlations of secret rows: as PyTorch has them, weighted and not, and their gradients."""
+"""Covariances and correlations of secret rows: as PyTorch has them, weighted and not, and their
+gradients."""
 
 from collections.abc import Callable
 
@@ -9,7 +10,8 @@ import tacit
 from tacit.errors import UnsupportedOperatorError
 
 ROWS = (
-    torch.randn(4, 9, generator=torch.Generator().manual_seed(1)) * torch.tensor([[1.0], [10], [0.1], [9]])
+    torch.randn(4, 9, generator=torch.Generator().manual_seed(1))
+    * torch.tensor([[1.0], [10], [0.1], [9]])
     + 5
 )
 REPEATED = torch.tensor([1, 3, 0, 2, 1, 1, 2, 0, 1])

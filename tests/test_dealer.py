@@ -36,7 +36,10 @@ def configured(folder: Path, timeout: int = 60) -> Path:
     assert "dealer.pem" in made.stdout
     parts = [f'protocol = "additive"\nsource = "dealer"\ntimeout = {timeout}\n']
     for title, name, port in zip(
-        ("[[party]]", "[[party]]", "[dealer]"), ("party-0", "party-1", "dealer"), free_ports(3), strict=True
+        ("[[party]]", "[[party]]", "[dealer]"),
+        ("party-0", "party-1", "dealer"),
+        free_ports(3),
+        strict=True,
     ):
         parts.append(f'{title}\naddress = "127.0.0.1:{port}"\ncertificate = "{name}.pem"\n')
     (folder / "parties.toml").write_text("\n".join(parts))
@@ -93,9 +96,7 @@ def test_a_dealer_that_never_comes(tmp_path: Path) -> None:
     for code, _, err in [member.ended() for member in parties(config, PRODUCT)]:
         assert code == 1
         # Whichever party notices first tells the other.
-        cause = (
-            r'the dealer failed in step "connect": (as party \d reports, )?it did not come within the timeout'
-        )
+        cause = r'the dealer failed in step "connect": (as party \d reports, )?it did not come within the timeout'
         assert re.search(cause, err)
         assert "Traceback" not in err
 

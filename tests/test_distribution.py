@@ -1,4 +1,5 @@
-"""What is published: its name, its metadata, and what happens beside the other package of the name."""
+"""What is published: its name, its metadata, and what happens beside the other
+package of the name."""
 
 import email
 import json
@@ -44,7 +45,12 @@ def check(metadata: Message) -> None:
     assert {"mpc", "pytorch"} <= set(metadata["Keywords"].split(","))
     assert metadata["Requires-Python"] == ">=3.11"
     assert "Typing :: Typed" in metadata.get_all("Classifier", [])
-    assert set(metadata.get_all("Provides-Extra", [])) == {"demo", "federated", "onnx", "tensorflow"}
+    assert set(metadata.get_all("Provides-Extra", [])) == {
+        "demo",
+        "federated",
+        "onnx",
+        "tensorflow",
+    }
     urls = dict(each.split(", ") for each in metadata.get_all("Project-URL", []))
     assert urls.keys() == {"Changelog", "Documentation", "Issues", "Repository"}
     assert all(url.startswith(urls["Repository"]) for url in urls.values())
@@ -82,7 +88,9 @@ def test_the_readmes_images_are_found_from_anywhere() -> None:
 
 def test_the_release_has_a_date() -> None:
     text = (ROOT / "CHANGELOG.md").read_text()
-    assert re.search(rf"^## \[{re.escape(version('tacit-mpc'))}\] - \d{{4}}-\d\d-\d\d$", text, re.MULTILINE)
+    assert re.search(
+        rf"^## \[{re.escape(version('tacit-mpc'))}\] - \d{{4}}-\d\d-\d\d$", text, re.MULTILINE
+    )
 
 
 def test_what_is_installed_by_hand_is_ours() -> None:
@@ -90,7 +98,9 @@ def test_what_is_installed_by_hand_is_ours() -> None:
     stranger = re.compile(r"(pip install|uv add)[^\n]*['\" ]tacit(?![-\w])|\"tacit\[")
     places = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     for folder in ("python", "examples", "tests"):
-        places += [each for each in (ROOT / folder).rglob("*") if each.suffix in (".py", ".toml", ".md")]
+        places += [
+            each for each in (ROOT / folder).rglob("*") if each.suffix in (".py", ".toml", ".md")
+        ]
     said = [
         (path.name, line)
         for path in places
@@ -109,12 +119,11 @@ def test_the_other_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (alone[0], alone[2]) == (0, "")
     monkeypatch.syspath_prepend(beside.parent)
     what = (
-        "the package 'tacit' 4.2 is installed beside 'tacit-mpc', and both have a module 'tacit': each "
+        "the package 'tacit' 4.2 is installed beside 'tacit-mpc', and both have a module 'tacit': "
+        "each "
         "overwrites files of the other"
     )
-    remedy = (
-        "remove both and install tacit-mpc anew: pip uninstall tacit tacit-mpc, then pip install tacit-mpc"
-    )
+    remedy = "remove both and install tacit-mpc anew: pip uninstall tacit tacit-mpc, then pip install tacit-mpc"
     code, _, errors = Command("certificates", "--parties", 2, "--out", tmp_path / "made").ended()
     assert (code, errors) == (0, f"tacit: {what}; {remedy}\n")
     report = tmp_path / "report.json"
@@ -137,12 +146,21 @@ def test_a_wheel_is_installed_in_an_empty_environment(tmp_path: Path) -> None:
 
     def ran(*words: object) -> str:
         done = subprocess.run(
-            list(map(str, words)), cwd=tmp_path, capture_output=True, text=True, check=False, env=clean
+            list(map(str, words)),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=clean,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONPATH", "VIRTUAL_ENV")
+    }
     ran("make", "-C", ROOT, "wheel", f"DIST={tmp_path}")
     (wheel,) = tmp_path.glob(f"tacit_mpc-*manylinux_2_28_{os.uname().machine}.whl")
     with zipfile.ZipFile(wheel) as files:
@@ -151,7 +169,14 @@ def test_a_wheel_is_installed_in_an_empty_environment(tmp_path: Path) -> None:
         assert {"tacit/py.typed", "tacit/_core.abi3.so", "tacit/_core.pyi"} <= set(files.namelist())
     # The versions of the lock file, which are at hand.
     pinned = ran(
-        BIN / "uv", "export", "--project", ROOT, "--frozen", "--no-emit-project", "--no-hashes", "-q"
+        BIN / "uv",
+        "export",
+        "--project",
+        ROOT,
+        "--frozen",
+        "--no-emit-project",
+        "--no-hashes",
+        "-q",
     )
     (tmp_path / "pinned.txt").write_text(pinned)
     ran(BIN / "uv", "venv", "--python", sys.executable, "environment")

@@ -23,7 +23,12 @@ README = ROOT / "README.md"
 PAGES = sorted(DOCS.rglob("*.md"))
 
 #: What people read first is short.
-MOST_BYTES = {"README.md": 9_000, "SECURITY.md": 12_000, "ARCHITECTURE.md": 12_000, "CHANGELOG.md": 9_000}
+MOST_BYTES = {
+    "README.md": 9_000,
+    "SECURITY.md": 12_000,
+    "ARCHITECTURE.md": 12_000,
+    "CHANGELOG.md": 9_000,
+}
 
 #: Commands that any page may show and that need nothing but its own files.
 RUNS = ("check", "compare", "cost")
@@ -31,7 +36,8 @@ RUNS = ("check", "compare", "cost")
 #: Pages of which every command runs, in order; commands of other pages are for other machines.
 WHOLE = {*DOCS.glob("tutorials/*.md"), DOCS / "compile.md"}
 
-#: How the lines begin that take part in something together: those of one block run at the same time.
+#: How the lines begin that take part in something together: those of one block run at the same
+#: time.
 TOGETHER = (["tacit", "run"], ["tacit", "dealer"], ["tacit", "federated", "serve"], ["python"])
 
 #: What stands on a page where a message has a name or a number.
@@ -43,13 +49,15 @@ COMPILERS = ("clang-19", "riscv64-linux-gnu-gcc", "riscv64-unknown-elf-gcc")
 
 def blocks(page: Path, language: str) -> list[str]:
     """The blocks of code of a page."""
-    found = re.findall(rf"^( *)```{language}\n(.*?)^\1```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    found = re.findall(
+        rf"^( *)```{language}\n(.*?)^\1```$", page.read_text(), re.MULTILINE | re.DOTALL
+    )
     return [textwrap.dedent(code) for _, code in found]
 
 
 def write_files(page: Path, folder: Path) -> list[str]:
-    """Writes the files that a page shows: a block that begins with a file's name is that file. The rest of
-    its Python is one program. Addresses are replaced by free ones of this machine."""
+    """Writes the files that a page shows: a block that begins with a file's name is that file. The
+    rest of its Python is one program. Addresses are replaced by free ones of this machine."""
     program, files = [], {}
     for language in ("python", "toml", "c"):
         for code in blocks(page, language):
@@ -58,7 +66,9 @@ def write_files(page: Path, folder: Path) -> list[str]:
                 files[name[1]] = code
             elif language == "python":
                 program.append(code)
-    hosts = sorted({host for code in files.values() for host in re.findall(r"\b[a-z0-9.]+:7\d\d\d\b", code)})
+    hosts = sorted(
+        {host for code in files.values() for host in re.findall(r"\b[a-z0-9.]+:7\d\d\d\b", code)}
+    )
     for name, code in files.items():
         for host, address in zip(hosts, free_addresses(len(hosts)), strict=True):
             code = code.replace(f'"{host}"', f'"{address}"')
@@ -87,7 +97,8 @@ def check_end(words: list[str], command: Command) -> None:
 
 
 def run_block(block: str, folder: Path) -> None:
-    """Runs the commands of a block: one after another, or at the same time where they belong together."""
+    """Runs the commands of a block: one after another, or at the same time where they belong
+    together."""
     commands = lines(block)
     if all(any(words[: len(start)] == start for start in TOGETHER) for words in commands):
         for words, command in [(words, started(words, folder)) for words in commands]:
@@ -98,7 +109,9 @@ def run_block(block: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in (README, *PAGES) if blocks(page, "python")], ids=lambda page: page.stem
+    "page",
+    [page for page in (README, *PAGES) if blocks(page, "python")],
+    ids=lambda page: page.stem,
 )
 def test_a_pages_code_runs(page: Path, tmp_path: Path) -> None:
     """In an empty folder: commands in order, then its Python as one program."""
@@ -119,7 +132,10 @@ def test_a_pages_code_runs(page: Path, tmp_path: Path) -> None:
 def test_links_lead_somewhere() -> None:
     for page in (*sorted(ROOT.glob("*.md")), *PAGES):
         for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
-            assert target.startswith("https://") or (page.parent / target).exists(), (page.name, target)
+            assert target.startswith("https://") or (page.parent / target).exists(), (
+                page.name,
+                target,
+            )
 
 
 @pytest.mark.parametrize("name", MOST_BYTES)
@@ -144,21 +160,24 @@ def test_the_site_is_made_without_a_warning(tmp_path: Path) -> None:
     assert made_pages - written == {Path("genindex"), Path("py-modindex"), Path("search")}
     assert written <= made_pages
     for name in ("tacit.share", "tacit.SecretTensor.reveal", "tacit.federated.Client.submit"):
-        assert f'id="{name}"' in "".join(page.read_text() for page in tmp_path.rglob("reference/*.html")), (
-            name
-        )
+        assert f'id="{name}"' in "".join(
+            page.read_text() for page in tmp_path.rglob("reference/*.html")
+        ), name
     search = (tmp_path / "searchindex.js").read_text()
     assert "reveal" in search
     assert "hospitals" in search
 
 
 def literals() -> list[str]:
-    """The texts in the sources of what users may meet; each place where something is put in is one mark."""
+    """The texts in the sources of what users may meet; each place where something is put in is one
+    mark."""
     found = []
     for source in sorted((ROOT / "python" / "tacit").rglob("*.py")):
         for node in ast.walk(ast.parse(source.read_text())):
             if isinstance(node, ast.JoinedStr):
-                values = [each.value if isinstance(each, ast.Constant) else MARK for each in node.values]
+                values = [
+                    each.value if isinstance(each, ast.Constant) else MARK for each in node.values
+                ]
                 found.append("".join(map(str, values)))
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found.append(node.value)
@@ -170,7 +189,8 @@ def literals() -> list[str]:
 
 
 def test_quoted_messages_are_those_of_the_source() -> None:
-    """What stands between two marks of a message stands in one text of the source, with a mark there."""
+    """What stands between two marks of a message stands in one text of the source, with a mark
+    there."""
     quoted = re.findall(r"^### `(.+)`$", (DOCS / "troubleshooting.md").read_text(), re.MULTILINE)
     known = literals()
     assert len(quoted) >= 20

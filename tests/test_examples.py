@@ -57,11 +57,22 @@ def test_salary_survey(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_private_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chart = tmp_path / "training.svg"
-    ran("private_training.py", "--epochs", 2, "--images", 128, "--optimizer", "sgd", "--chart", chart)
+    ran(
+        "private_training.py",
+        "--epochs",
+        2,
+        "--images",
+        128,
+        "--optimizer",
+        "sgd",
+        "--chart",
+        chart,
+    )
     plain, secret = map(figures, capsys.readouterr().out.splitlines())
     assert abs(plain[0] - secret[0]) < 0.03
-    # Eight steps in, accuracy climbs by forty points an epoch, and roundings move it by some. Both are well
-    # on their way from the 10% of guessing; where they arrive is compared below, after all epochs.
+    # Eight steps in, accuracy climbs by forty points an epoch, and roundings move it by some. Both
+    # are well on their way from the 10% of guessing; where they arrive is compared below, after all
+    # epochs.
     assert min(plain[1], secret[1]) > 40.0
     assert chart.read_text().count("<polyline") == 4
 
@@ -91,7 +102,9 @@ def test_saving_and_resuming(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     before, after = (float(line.rsplit(" ", 1)[1]) for line in (interrupted, resumed))
     assert after < before
     # Nine steps of Adam of 0.02 each would be off by a tenth, if its states were lost.
-    found = re.fullmatch(r"no weight is off by more than (\S+) from training that was not interrupted", error)
+    found = re.fullmatch(
+        r"no weight is off by more than (\S+) from training that was not interrupted", error
+    )
     assert found is not None
     assert float(found[1]) < 0.01
     assert any((tmp_path / "saved").iterdir())

@@ -22,14 +22,27 @@ KEYS = {
 
 def test_the_demonstration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    # So little noise that what is learned shows that clients, servers and reference start and go on alike.
-    options = ("--clients", 5, "--rounds", 2, "--json", "demo.json", "--noise", 0.001, "--delta", 1e-4)
+    # So little noise that what is learned shows that clients, servers and reference start and go on
+    # alike.
+    options = (
+        "--clients",
+        5,
+        "--rounds",
+        2,
+        "--json",
+        "demo.json",
+        "--noise",
+        0.001,
+        "--delta",
+        1e-4,
+    )
     done = tacit("federated", "demo", *options)
     assert done.returncode == 0, done.stderr
     outcome = json.loads(Path("demo.json").read_text())
     assert outcome.keys() >= KEYS
     assert (outcome["clients"], outcome["rounds"], len(outcome["table"])) == (5, 2, 2)
-    # Which is drawn anew each time, and alone has moved up to 3 of the 540 test images in nine runs.
+    # Which is drawn anew each time, and alone has moved up to 3 of the 540 test images in nine
+    # runs.
     assert abs(outcome["accuracy_secret"] - outcome["accuracy_plain"]) <= 6.5 / 540
     assert outcome["accuracy_secret"] > 0.15
     # 4,810 parameters and a weight of 8 bytes each, once, and what goes with them over TLS.
@@ -73,7 +86,10 @@ def test_more_clients_than_can_be(
     ("options", "message"),
     [
         (("--attack", "nothing:1"), "'nothing:1' is no attack"),
-        (("--attack", "fang:0.4"), "--attack fang:0.4: that part of 2 clients is nobody; from 1/2 on"),
+        (
+            ("--attack", "fang:0.4"),
+            "--attack fang:0.4: that part of 2 clients is nobody; from 1/2 on",
+        ),
         (("--delta", "1e-6"), "--delta goes with --noise"),
         (("--aggregator", "average"), "no aggregator is called 'average'"),
         (
@@ -81,7 +97,10 @@ def test_more_clients_than_can_be(
             "by how much one client changes its result is not proven",
         ),
         (("--aggregator", "mine.py:combine"), "there is no file"),
-        (("--trimmed", "0.3"), "trimmed = 0.3: fedavg takes no trimmed, trimmed-mean does; leave it out"),
+        (
+            ("--trimmed", "0.3"),
+            "trimmed = 0.3: fedavg takes no trimmed, trimmed-mean does; leave it out",
+        ),
         (
             ("--aggregator", "multi-krum", "--chosen", "3"),
             "chosen = 3, and 2 clients hand in vectors that count: take 2 at most",
@@ -108,7 +127,10 @@ def test_an_experiments_mistakes() -> None:
         (("privacy", "--data", "."), "--data is not for privacy"),
         (("accuracy", "--device", "cuda"), "--device goes with --data"),
         (("accuracy", "--trimmed", "0.3"), "--trimmed is not for accuracy"),
-        (("attacks", "--attackers", "0.5"), "attackers = 0.5: it is a part of the clients, from 0 to less"),
+        (
+            ("attacks", "--attackers", "0.5"),
+            "attackers = 0.5: it is a part of the clients, from 0 to less",
+        ),
         (("attacks", "--chosen", "17"), "chosen = 17, and 16 clients hand in vectors that count"),
         (
             ("accuracy", "--data", "nowhere"),
@@ -126,7 +148,16 @@ def test_an_experiments_options(options: tuple[str, ...], message: str, tmp_path
 def test_a_demonstration_with_attackers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of four clients flips its labels; a fifth one is trusted, and counts to no client."""
     monkeypatch.chdir(tmp_path)
-    options = ("--clients", 4, "--rounds", 1, "--aggregator", "fltrust", "--attack", "label-flip:0.25")
+    options = (
+        "--clients",
+        4,
+        "--rounds",
+        1,
+        "--aggregator",
+        "fltrust",
+        "--attack",
+        "label-flip:0.25",
+    )
     done = tacit("federated", "demo", *options, "--json", "demo.json")
     assert done.returncode == 0, done.stderr
     outcome = json.loads(Path("demo.json").read_text())

@@ -44,7 +44,15 @@ def connected(protocol: str, source: str | None, parties: int) -> list[_core.Ses
 
     def connect(party: int) -> None:
         sessions[party] = _core.Session.connect_local(
-            listeners[party], party, addresses, certificates, pairs[party][1], protocol, 60.0, 1, source
+            listeners[party],
+            party,
+            addresses,
+            certificates,
+            pairs[party][1],
+            protocol,
+            60.0,
+            1,
+            source,
         )
 
     together([lambda party=party: connect(party) for party in range(parties)])
@@ -124,7 +132,9 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
         "tell_flags": lambda: session.tell_flags([], None),
         "checked": lambda: session.checked(words, out, []),
         "flag_bits": lambda: session.flag_bits([]),
-        "affine": lambda: session.affine([(words, other, ((2, 1, 1, 1), False), nameless)], [], out, 16),
+        "affine": lambda: session.affine(
+            [(words, other, ((2, 1, 1, 1), False), nameless)], [], out, 16
+        ),
         "maximum": lambda: session.maximum(words, other, 64, out),
         "and_bits": lambda: session.and_bits(bits, [part.copy() for part in bits], flags),
         "bit_multiply": lambda: session.bit_multiply(bits, words, out),
@@ -133,7 +143,9 @@ def operations(session: _core.Session) -> dict[str, Callable[[], object]]:
         "add_noise": lambda: session.add_noise(words, 1),
         "confirm": session.confirm,
         "call": lambda: session.call(PROGRAM, "mean", [], [], None, [], ([], [], 1, False, False)),
-        "run_program": lambda: session.run_program(PROGRAM, ["arrays"], [], [], ([], [], 1, False, False)),
+        "run_program": lambda: session.run_program(
+            PROGRAM, ["arrays"], [], [], ([], [], 1, False, False)
+        ),
         "note": lambda: session.note(b"x"),
         "note_public": lambda: session.note_public("x", bits[0]),
         "set_label": lambda: session.set_label("x"),
@@ -214,7 +226,8 @@ def test_a_fork_is_refused_everything_and_ends_nothing(
 
     def ends() -> list[str]:
         told = outcomes(sessions[0])
-        # Dropped too: without waiting for threads that a fork lacks, or cutting links that it shares.
+        # Dropped too: without waiting for threads that a fork lacks, or cutting links that it
+        # shares.
         sessions.clear()
         return told
 

@@ -62,7 +62,9 @@ DRAWS: dict[str, Callable[[], Any]] = {
     "fractional pooling": lambda: nn.functional.fractional_max_pool2d(
         torch.arange(10_000.0).view(4, 50, 50), 2, 23
     ),
-    "shuffled data": lambda: torch.stack(list(torch.utils.data.DataLoader(torch.arange(50), shuffle=True))),
+    "shuffled data": lambda: torch.stack(
+        list(torch.utils.data.DataLoader(torch.arange(50), shuffle=True))
+    ),
     "split": lambda: torch.tensor(torch.utils.data.random_split(range(90), [45, 45])[0].indices),
     "distribution": lambda: torch.distributions.Normal(0.0, 1.0).sample((5,)),
     "named by position": lambda: torch.poisson(torch.full((20,), 100.0), torch.default_generator),
@@ -101,7 +103,9 @@ def test_all_that_draws_is_known() -> None:
         for name in torch._C._dispatch_get_all_op_names()
         if name.startswith("aten::") and torch._C._dispatch_has_kernel_for_dispatch_key(name, "CPU")
     }
-    packets = {(getattr(torch.ops.aten, form.partition(".")[0]), form.partition(".")[2]) for form in forms}
+    packets = {
+        (getattr(torch.ops.aten, form.partition(".")[0]), form.partition(".")[2]) for form in forms
+    }
     drawing = {
         getattr(packet, overload or "default").name()
         for packet, overload in packets
@@ -195,8 +199,12 @@ def test_public_layers_and_own_noise() -> None:
     assert torch.equal(found[0], found[1])
 
 
-@pytest.mark.parametrize("setting", [{}, {"parties": 2, "protocol": "additive", "source": "dealer"}])
-def test_every_party_has_a_part_in_a_coin(setting: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "setting", [{}, {"parties": 2, "protocol": "additive", "source": "dealer"}]
+)
+def test_every_party_has_a_part_in_a_coin(
+    setting: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All but one draw the same for ever, and the coin is another one each time."""
     urandom, parties = os.urandom, setting.get("parties", 3)
 

@@ -1,5 +1,5 @@
-"""Powers, products of many numbers and what is made of them: errors by exponent, and that more fraction bits
-help."""
+"""Powers, products of many numbers and what is made of them: errors by exponent, and that more
+fraction bits help."""
 
 import pytest
 import torch
@@ -7,7 +7,9 @@ import torch
 import tacit
 from tacit.providers import REFERENCE
 
-BASES = torch.tensor([1.0001, 1.004, 1.05, 0.999, 0.95, 0.5, 1.5, -1.01, 3.0, -50.0], dtype=torch.float64)
+BASES = torch.tensor(
+    [1.0001, 1.004, 1.05, 0.999, 0.95, 0.5, 1.5, -1.01, 3.0, -50.0], dtype=torch.float64
+)
 EXPONENTS = [3, 12, 64, 65, 360, 1000]
 
 
@@ -18,8 +20,8 @@ def encoded(x: torch.Tensor, bits: int) -> torch.Tensor:
 @pytest.mark.parametrize("protocol", [REFERENCE, "replicated"])
 @pytest.mark.parametrize("bits", [16, 24])
 def test_powers_and_products_are_off_by_their_exponent(bits: int, protocol: str) -> None:
-    """n units, relative to the result where that is above 1, of whole powers and of products of n factors; of
-    negative powers twice as many."""
+    """n units, relative to the result where that is above 1, of whole powers and of products of n
+    factors; of negative powers twice as many."""
 
     def program() -> list[torch.Tensor]:
         with tacit.fraction_bits(bits):
@@ -36,7 +38,9 @@ def test_powers_and_products_are_off_by_their_exponent(bits: int, protocol: str)
         # Between the half of the limit and the limit it depends on what is rounded.
         is_right = exact.abs() < largest / 2
         units = n if n > 0 else -2 * n
-        assert bool(((mine - exact).abs() <= units * 2.0**-bits * (1 + exact.abs()))[is_right].all()), n
+        assert bool(
+            ((mine - exact).abs() <= units * 2.0**-bits * (1 + exact.abs()))[is_right].all()
+        ), n
         if n > 64 or n < 0:
             beyond = mine[exact.abs() > largest].abs()
             assert bool(((beyond > largest / 2) & (beyond <= largest)).all()), (n, beyond)

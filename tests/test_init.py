@@ -22,7 +22,9 @@ def follow(line: str, folder: Path) -> str:
         name, *words = command.split()
         if name == "python":
             run = [sys.executable, *words]
-            done = subprocess.run(run, capture_output=True, text=True, cwd=folder, timeout=300, check=False)
+            done = subprocess.run(
+                run, capture_output=True, text=True, cwd=folder, timeout=300, check=False
+            )
             code, output, errors = done.returncode, done.stdout, done.stderr
         else:
             assert name == "tacit"
@@ -38,7 +40,9 @@ def written(folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-def test_each_command_that_it_names_works(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_command_that_it_names_works(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "a folder"
     said = written(folder, capsys)
     assert {path.name for path in folder.iterdir()} == set(init.FILES)
@@ -52,7 +56,9 @@ def test_each_command_that_it_names_works(tmp_path: Path, capsys: pytest.Capture
     assert "first: 4 clients" in federation
 
 
-def test_the_program_runs_as_three_parties(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_program_runs_as_three_parties(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     written(tmp_path, capsys)
     config = tmp_path / "parties.toml"
     text = config.read_text()
@@ -70,7 +76,9 @@ def test_the_program_runs_as_three_parties(tmp_path: Path, capsys: pytest.Captur
         assert printed == (LEARNED if party == 0 else "")
 
 
-def test_nothing_is_written_over_without_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_written_over_without_force(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     own = tmp_path / "parties.toml"
     own.write_text("mine")
     assert cli.main(["init", str(tmp_path)]) == 1

@@ -68,8 +68,8 @@ def test_parties_are_given_graphs() -> None:
 
 
 def test_who_is_on_the_way_out_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between tacit and its own end a thread is in PyTorch, and in the code of a user; not for as long as one
-    that sleeps there, for whom nobody waits."""
+    """Between tacit and its own end a thread is in PyTorch, and in the code of a user; not for as
+    long as one that sleeps there, for whom nobody waits."""
     ended, never = threading.Event(), threading.Event()
 
     def leaves() -> None:
@@ -136,15 +136,19 @@ print("main ends", flush=True)
     ],
     ids=["PyTorch", "PyTorch, interrupted", "PyTorch, failed", "program"],
 )
-def test_no_interpreter_ends_under_who_came_through_pytorch(target: str, last: str, code: int) -> None:
+def test_no_interpreter_ends_under_who_came_through_pytorch(
+    target: str, last: str, code: int
+) -> None:
     program = LEFT.format(target=target, last=last)
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
     assert (ended.returncode, ended.stdout) == (code, "main ends\n")
     assert ended.stderr.splitlines()[-1:] == last.removeprefix("raise ").split()
 
 
-#: Parties call operators side by side that Python sees for the first time. What PyTorch makes for one that
-#: is new takes a while.
+#: Parties call operators side by side that Python sees for the first time. What PyTorch makes for
+#: one that is new takes a while.
 FIRST_SEEN = """
 import time
 import torch
@@ -180,9 +184,12 @@ print(tacit.launch(program))
 
 
 def test_operators_that_parties_see_first_at_once() -> None:
-    """PyTorch keeps the address of what it made for the first thread that saw an operator. It must be what
-    ``torch.ops`` keeps: what another thread has made takes its place there, and it is collected, and used."""
-    ended = subprocess.run([sys.executable, "-c", FIRST_SEEN], capture_output=True, text=True, check=False)
+    """PyTorch keeps the address of what it made for the first thread that saw an operator. It must
+    be what ``torch.ops`` keeps: what another thread has made takes its place there, and it is
+    collected, and used."""
+    ended = subprocess.run(
+        [sys.executable, "-c", FIRST_SEEN], capture_output=True, text=True, check=False
+    )
     assert (ended.returncode, ended.stdout) == (0, f"{[[True] * 5] * 3}\n"), ended.stderr
 
 
@@ -222,7 +229,9 @@ def test_a_process_begins_as_its_parent_is_now(
         monkeypatch.setenv("TACIT_TEST", value) if value else monkeypatch.delenv("TACIT_TEST")
         found = tacit.launch(program, transport="tcp", threads=1)
         assert found == [(str(folder), value, 1)] * 3
-        assert sorted(capfd.readouterr().out.splitlines()) == [f"party {i} was here" for i in range(3)]
+        assert sorted(capfd.readouterr().out.splitlines()) == [
+            f"party {i} was here" for i in range(3)
+        ]
 
 
 def test_what_a_process_draws_is_its_own() -> None:
@@ -343,7 +352,9 @@ def test_a_party_that_is_killed_in_a_layer_is_named() -> None:
         model = torch.nn.Sequential(torch.nn.ReLU(), Deadly())
         model(tacit.share(torch.ones(1000), owner=0)).reveal()
 
-    with pytest.raises(tacit.PeerError, match=r"party 1: its process was killed by signal 9 \(SIGKILL\)"):
+    with pytest.raises(
+        tacit.PeerError, match=r"party 1: its process was killed by signal 9 \(SIGKILL\)"
+    ):
         tacit.launch(program, transport="tcp")
 
 
@@ -367,7 +378,9 @@ def test_different_programs_are_named_by_both_steps(transport: str) -> None:
         else:
             _ = secret * secret
 
-    with pytest.raises(tacit.DesyncError, match=r"multiply of 3.*sign of 3|sign of 3.*multiply of 3"):
+    with pytest.raises(
+        tacit.DesyncError, match=r"multiply of 3.*sign of 3|sign of 3.*multiply of 3"
+    ):
         tacit.launch(program, transport=transport)
 
 
@@ -389,7 +402,8 @@ def test_a_party_that_finishes_early_is_named() -> None:
     with pytest.raises(tacit.DesyncError) as caught:
         tacit.launch(program)
     assert re.search(
-        r"party 2 ended its program after step \d+ .* while (this party|party [01]) was at .*multiply of 3"
+        r"party 2 ended its program after step \d+ .* while (this party|party [01]) was at "
+        r".*multiply of 3"
         r"|the program of party 2 is not that of the others",
         str(caught.value),
     )
@@ -464,7 +478,13 @@ def test_arrays_of_a_call_do_not_overlap() -> None:
 def test_the_session_says_what_it_is() -> None:
     def program() -> tuple[Any, ...]:
         session = tacit.session()
-        return session.party, session.parties, session.protocol, session.transport, session.threat_model
+        return (
+            session.party,
+            session.parties,
+            session.protocol,
+            session.transport,
+            session.threat_model,
+        )
 
     for party, seen in enumerate(tacit.launch(program, transport="tcp")):
         assert seen[:4] == (party, 3, "replicated", "tcp+tls")
@@ -480,11 +500,17 @@ def test_the_session_says_what_it_is() -> None:
     [
         (None, "by oblivious transfer between the parties", "encryption"),
         ("ot", "by oblivious transfer between the parties", "encryption"),
-        ("he", "by oblivious transfer and homomorphic encryption (ring-LWE) between the parties", "dealer"),
+        (
+            "he",
+            "by oblivious transfer and homomorphic encryption (ring-LWE) between the parties",
+            "dealer",
+        ),
         ("dealer", "from a dealer, who sees shapes and counts only", "transfer"),
     ],
 )
-def test_the_session_says_where_correlations_come_from(source: str | None, said: str, unsaid: str) -> None:
+def test_the_session_says_where_correlations_come_from(
+    source: str | None, said: str, unsaid: str
+) -> None:
     def program() -> str:
         return tacit.session().threat_model
 

@@ -98,14 +98,22 @@ def test_a_sound_tree_passes(tmp_path: Path) -> None:
             "net must not use mpc",
         ),
         ("crates/novelty/Cargo.toml", "", "crate novelty has no layer"),
-        ("crates/mpc/src/bits.rs", "use crate::group::Group;\n", "a circle: bits uses group uses bits"),
+        (
+            "crates/mpc/src/bits.rs",
+            "use crate::group::Group;\n",
+            "a circle: bits uses group uses bits",
+        ),
         (
             "crates/mpc/src/bits.rs",
             "use crate::{\n    Error,\n    open::{Settings, open as start},\n};\n",
             "bits must not use open",
         ),
         ("crates/mpc/src/blocks.rs", "fn f(bits: &crate::Bits) {}\n", "blocks must not use bits"),
-        ("crates/mpc/src/blocks.rs", 'fn f() { super::open::open("//") }\n', "blocks must not use open"),
+        (
+            "crates/mpc/src/blocks.rs",
+            'fn f() { super::open::open("//") }\n',
+            "blocks must not use open",
+        ),
         (
             "crates/mpc/src/sealed/writer.rs",
             "use super::reader::Reader;\n",
@@ -117,9 +125,21 @@ def test_a_sound_tree_passes(tmp_path: Path) -> None:
             "sealed must not use protocol",
         ),
         ("crates/mpc/src/novelty.rs", "", "novelty has no layer"),
-        ("crates/mpc/Cargo.toml", "[dependencies]\ntestkit = { workspace = true }\n", "testkit is for tests"),
-        ("python/tacit/errors/__init__.py", "import tacit.tensor\n", "errors must not import tensor"),
-        ("python/tacit/errors/__init__.py", "from tacit import tensor\n", "errors must not import tensor"),
+        (
+            "crates/mpc/Cargo.toml",
+            "[dependencies]\ntestkit = { workspace = true }\n",
+            "testkit is for tests",
+        ),
+        (
+            "python/tacit/errors/__init__.py",
+            "import tacit.tensor\n",
+            "errors must not import tensor",
+        ),
+        (
+            "python/tacit/errors/__init__.py",
+            "from tacit import tensor\n",
+            "errors must not import tensor",
+        ),
         (
             "python/tacit/errors/__init__.py",
             "def f():\n    from tacit.parties.launch import launch\n",
@@ -160,7 +180,9 @@ def test_what_goes_up_is_found(
     assert expected in capsys.readouterr().out
 
 
-def test_what_is_no_use_is_not_taken_for_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_use_is_not_taken_for_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     tree(tmp_path)
     text = """
     //! As [`crate::open`] says.

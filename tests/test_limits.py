@@ -1,5 +1,5 @@
-"""Every limit of the table in docs/numbers.md, at the limit, as properties of numbers drawn near it: directly
-and after chains, in both families of protocols, against exact arithmetic."""
+"""Every limit of the table in docs/numbers.md, at the limit, as properties of numbers drawn near
+it: directly and after chains, in both families of protocols, against exact arithmetic."""
 
 import math
 from collections.abc import Callable
@@ -22,7 +22,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "additive of three": {"parties": 3, "protocol": "additive", "source": "dealer"},
 }
 
-#: A unit of the default scale, and the limits of fractions, of normalisations, and under a width of 32 bits.
+#: A unit of the default scale, and the limits of fractions, of normalisations, and under a width of
+#: 32 bits.
 UNIT = 2.0**-16
 LIMIT = 2.0**30
 NORMALISED = 2.0**22
@@ -84,7 +85,8 @@ def shared(*values: Any) -> list[Any]:
     return [tacit.share(double(value), owner=at % 2) for at, value in enumerate(values)]
 
 
-# Fractions -------------------------------------------------------------------------------------------------
+# Fractions
+# ----------------------------------------------------------------------------
 
 
 @at_the_limit
@@ -114,7 +116,11 @@ def test_sums_of_products(on_shares: OnShares, pairs: list[tuple[float, float]])
         x, y = shared(left, right)
         image, kernel = x.reshape(1, 2, 2, 2), y.reshape(1, 2, 2, 2)
         return torch.stack(
-            [x @ y, (x.reshape(1, 8) @ y.reshape(8, 1))[0, 0], functional.conv2d(image, kernel)[0, 0, 0, 0]]
+            [
+                x @ y,
+                (x.reshape(1, 8) @ y.reshape(8, 1))[0, 0],
+                functional.conv2d(image, kernel)[0, 0, 0, 0],
+            ]
         ).reveal()
 
     assert off(on_shares(program), [total] * 3) <= UNIT
@@ -196,7 +202,9 @@ def test_means_and_variances(on_shares: OnShares, x: list[float], deviations: li
 @given(units=st.integers(0, 1 << 20), sign=st.sampled_from([1, -1]))
 def test_what_cannot_be_encoded_is_refused(on_shares: OnShares, units: int, sign: int) -> None:
     def program() -> Any:
-        with pytest.raises(tacit.EncodingError, match="too large for fixed point with 16 fraction bits"):
+        with pytest.raises(
+            tacit.EncodingError, match="too large for fixed point with 16 fraction bits"
+        ):
             tacit.fixed.encode(double([sign * (LIMIT + units * UNIT)]), tacit.fixed.DEFAULT)
         return tacit.share(double([sign * (LIMIT - UNIT)]), owner=0).reveal()
 
@@ -223,12 +231,15 @@ def test_products_at_other_scales(on_shares: OnShares, bits: list[int], more: in
     assert off(on_shares(program), [exact, -exact]) <= 2.0**-scale + float(exact) * 2.0**-53
 
 
-# Normalisation ---------------------------------------------------------------------------------------------
+# Normalisation
+# ----------------------------------------------------------------------------
 
 
 @at_the_limit
 @given(x=several(near(NORMALISED / 4, 1 << 20), 4), variance=several(st.floats(0.1, 10.0), 2))
-def test_results_of_batch_normalisation(on_shares: OnShares, x: list[float], variance: list[float]) -> None:
+def test_results_of_batch_normalisation(
+    on_shares: OnShares, x: list[float], variance: list[float]
+) -> None:
     """By secret statistics, up to their limit, twice, and what follows."""
     norm = nn.BatchNorm1d(2).eval().double()
     norm.running_var.copy_(double(variance))
@@ -238,7 +249,12 @@ def test_results_of_batch_normalisation(on_shares: OnShares, x: list[float], var
 
     def chain(layer: Any, numbers: Any) -> list[Any]:
         once = layer(numbers)
-        return [once, layer(once / 4), (once / 2**12).square(), functional.avg_pool1d(once.unsqueeze(0), 2)]
+        return [
+            once,
+            layer(once / 4),
+            (once / 2**12).square(),
+            functional.avg_pool1d(once.unsqueeze(0), 2),
+        ]
 
     def program() -> Any:
         secret = tacit.share_module(norm, owner=0)
@@ -247,7 +263,10 @@ def test_results_of_batch_normalisation(on_shares: OnShares, x: list[float], var
     with torch.no_grad():
         wanted = chain(norm, batch)
     for found, plain in zip(on_shares(program), wanted, strict=True):
-        assert torch.allclose(found, plain, rtol=2.0**-18, atol=NORMALISED * 2.0**-20), (found, plain)
+        assert torch.allclose(found, plain, rtol=2.0**-18, atol=NORMALISED * 2.0**-20), (
+            found,
+            plain,
+        )
 
 
 @at_the_limit
@@ -271,7 +290,8 @@ def test_variances_of_normalisations(on_shares: OnShares, deviations: list[float
         assert torch.allclose(found, plain, rtol=2.0**-11, atol=2.0**-11), (found, plain)
 
 
-# Integers --------------------------------------------------------------------------------------------------
+# Integers
+# ----------------------------------------------------------------------------
 
 #: All of int64, its ends among them more often than not.
 whole = st.one_of(
@@ -294,7 +314,17 @@ def test_integers_are_all_of_their_dtype(on_shares: OnShares, x: list[int], y: l
     def program() -> Any:
         a, b = tacit.share(left, owner=0), tacit.share(right, owner=1)
         small = tacit.share(left.to(torch.int8), owner=0)
-        results = (a + b, a * b, a - b, a < b, a == b, a == a, torch.maximum(a, b), small * 3, small > 3)
+        results = (
+            a + b,
+            a * b,
+            a - b,
+            a < b,
+            a == b,
+            a == a,
+            torch.maximum(a, b),
+            small * 3,
+            small > 3,
+        )
         return [result.reveal().tolist() for result in results]
 
     pairs = list(zip(x, y, strict=True))
@@ -321,7 +351,9 @@ def test_integers_of_fewer_bits_wrap_around(
     """As PyTorch's do, with their ends, before they are compared and divided too."""
     ends = [torch.iinfo(dtype).min, torch.iinfo(dtype).max, 1]
     left = torch.cat([torch.tensor(x).to(dtype), torch.tensor(ends + ends, dtype=dtype)])
-    right = torch.cat([torch.tensor(y).to(dtype), torch.tensor([*ends, 1, 1, ends[0]], dtype=dtype)])
+    right = torch.cat(
+        [torch.tensor(y).to(dtype), torch.tensor([*ends, 1, 1, ends[0]], dtype=dtype)]
+    )
 
     def computed(a: Any, b: Any) -> list[Any]:
         results = [a + b, a * b, a - b, a + b < a, a - b == b, torch.maximum(a * 3, b), a * b > 3]
@@ -338,7 +370,9 @@ def test_integers_of_fewer_bits_wrap_around(
 
 @settings(at_the_limit, max_examples=2)
 @given(x=several(whole, 4), y=several(whole.filter(bool), 4), divisor=whole.filter(bool))
-def test_integers_are_divided_exactly(on_shares: OnShares, x: list[int], y: list[int], divisor: int) -> None:
+def test_integers_are_divided_exactly(
+    on_shares: OnShares, x: list[int], y: list[int], divisor: int
+) -> None:
     left, right = torch.tensor(x), torch.tensor(y)
 
     def program() -> Any:
@@ -346,14 +380,18 @@ def test_integers_are_divided_exactly(on_shares: OnShares, x: list[int], y: list
         return [result.reveal().tolist() for result in (a // b, a % b, a // divisor, a % divisor)]
 
     quotients, rests, by_public, left_over = on_shares(program)
-    for a, b, quotient, rest, one, over in zip(x, y, quotients, rests, by_public, left_over, strict=True):
+    for a, b, quotient, rest, one, over in zip(
+        x, y, quotients, rests, by_public, left_over, strict=True
+    ):
         assert (quotient, rest) == (wrapped(a // b), a % b), (a, b)
         assert (one, over) == (wrapped(a // divisor), a % divisor), (a, divisor)
 
 
 @at_the_limit
 @given(x=several(st.integers(1, 1000)), sign=st.sampled_from([1, -1]))
-def test_integers_meet_fractions_below_the_limit(on_shares: OnShares, x: list[int], sign: int) -> None:
+def test_integers_meet_fractions_below_the_limit(
+    on_shares: OnShares, x: list[int], sign: int
+) -> None:
     numbers = [sign * ((1 << 30) - each) for each in x]
 
     def program() -> Any:
@@ -367,7 +405,8 @@ def test_integers_meet_fractions_below_the_limit(on_shares: OnShares, x: list[in
     assert abs(float(mean) - sum(numbers) / len(numbers)) <= LIMIT * 2.0**-22
 
 
-# Comparisons -----------------------------------------------------------------------------------------------
+# Comparisons
+# ----------------------------------------------------------------------------
 
 
 @at_the_limit
@@ -376,7 +415,16 @@ def test_comparisons_of_all_fractions(on_shares: OnShares, x: list[float], y: li
     left, right = double(x), double(y)
 
     def compared(a: Any, b: Any) -> list[Any]:
-        results = (a < b, a >= b, a == b, a == a, torch.maximum(a, b), torch.relu(a), a.abs(), a.sort()[0])
+        results = (
+            a < b,
+            a >= b,
+            a == b,
+            a == a,
+            torch.maximum(a, b),
+            torch.relu(a),
+            a.abs(),
+            a.sort()[0],
+        )
         return [*results, a.amax(), b.clamp(-1.0, 1.0)]
 
     def program() -> Any:
@@ -389,7 +437,8 @@ def test_comparisons_of_all_fractions(on_shares: OnShares, x: list[float], y: li
 @at_the_limit
 @given(x=several(near(NARROW)), scale=st.sampled_from([8, 16, 24]))
 def test_comparisons_of_a_narrow_width(on_shares: OnShares, x: list[float], scale: int) -> None:
-    """Magnitudes and differences below 2^15, whatever the scale; and what is made of comparisons inside."""
+    """Magnitudes and differences below 2^15, whatever the scale; and what is made of comparisons
+    inside."""
     # As near to the limit as numbers of that scale are.
     numbers = double(x) if scale > 8 else (double(x) * 2.0**8).trunc() * 2.0**-8
     numbers = numbers - numbers.sign() * 2.0**-8
@@ -401,7 +450,9 @@ def test_comparisons_of_a_narrow_width(on_shares: OnShares, x: list[float], scal
 
     def program() -> Any:
         with tacit.comparison_width(32):
-            return [result.reveal() for result in compared(tacit.share(numbers, owner=0, scale=scale))]
+            return [
+                result.reveal() for result in compared(tacit.share(numbers, owner=0, scale=scale))
+            ]
 
     for found, plain in zip(on_shares(program), compared(numbers), strict=True):
         if plain.dtype == torch.bool:
@@ -443,17 +494,24 @@ def test_comparisons_at_both_ends_of_widths(
 def test_a_comparison_width_beyond_its_ends_is_refused() -> None:
     def program() -> None:
         for bits in (7, 65):
-            with pytest.raises(tacit.MisuseError, match="8 to 64 bits"), tacit.comparison_width(bits):
+            with (
+                pytest.raises(tacit.MisuseError, match="8 to 64 bits"),
+                tacit.comparison_width(bits),
+            ):
                 pass
 
     tacit.launch(program)
 
 
-# Elements --------------------------------------------------------------------------------------------------
+# Elements
+# ----------------------------------------------------------------------------
 
 
 def test_a_tensor_of_more_elements_than_the_limit_is_refused() -> None:
-    told = "at most 134217728 elements are shared at once", "party 0 refused tacit.share of its tensor"
+    told = (
+        "at most 134217728 elements are shared at once",
+        "party 0 refused tacit.share of its tensor",
+    )
 
     def program() -> None:
         with pytest.raises(tacit.MisuseError, match=told[tacit.session().party]):
@@ -465,7 +523,8 @@ def test_a_tensor_of_more_elements_than_the_limit_is_refused() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("protocol", ["plain", "additive"])
 def test_a_tensor_of_as_many_elements_as_the_limit(protocol: str) -> None:
-    """Shared, computed on without interaction, and given to its owner. Long, since shares take gigabytes."""
+    """Shared, computed on without interaction, and given to its owner. Long, since shares take
+    gigabytes."""
 
     def program() -> bool:
         numbers = torch.arange(1 << 27) if tacit.session().party == 0 else None
@@ -478,7 +537,8 @@ def test_a_tensor_of_as_many_elements_as_the_limit(protocol: str) -> None:
     assert all(tacit.launch(program, parties=2, protocol=protocol, source=source, timeout=600.0))
 
 
-# Weights that are trained ----------------------------------------------------------------------------------
+# Weights that are trained
+# ----------------------------------------------------------------------------------
 
 
 @at_the_limit

@@ -20,7 +20,8 @@ LINE = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (?P<level>[A-Z]+) (?P<name>tacit[\
 
 
 def whole_run(folder: str) -> torch.Tensor:
-    """A model and an input that hold the marked value, training, a checkpoint, and what is revealed."""
+    """A model and an input that hold the marked value, training, a checkpoint, and what is
+    revealed."""
     model = nn.Linear(1, 1)
     if tacit.session().party == 0:
         nn.init.constant_(model.weight, SECRET)
@@ -44,9 +45,13 @@ def test_a_whole_run_logs_no_secret(tmp_path: Path, caplog: pytest.LogCaptureFix
         "tacit.sessions",
     }
     assert {level for _, level in found} == {"DEBUG", "INFO"}
-    ends = [said for said in found["tacit.sessions", "INFO"] if "ended its session in order" in said]
+    ends = [
+        said for said in found["tacit.sessions", "INFO"] if "ended its session in order" in said
+    ]
     assert sorted(said[:7] for said in ends) == ["party 0", "party 1", "party 2"]
-    assert all(re.search(r": \d+\.\d{3} s, [1-9]\d* rounds, [1-9]\d* bytes sent", said) for said in ends)
+    assert all(
+        re.search(r": \d+\.\d{3} s, [1-9]\d* rounds, [1-9]\d* bytes sent", said) for said in ends
+    )
     assert "party 1 saved step 3" in " ".join(found["tacit.checkpoint.api", "INFO"])
     assert found["tacit.parties.launch", "INFO"] == [
         "launching 3 parties: replicated sharing, transport memory",
@@ -55,14 +60,17 @@ def test_a_whole_run_logs_no_secret(tmp_path: Path, caplog: pytest.LogCaptureFix
 
 
 def raises(where: str) -> None:
-    """A program whose error holds the marked value: its own error, or one of tacit's that quotes it."""
+    """A program whose error holds the marked value: its own error, or one of tacit's that quotes
+    it."""
     x = tacit.share(torch.tensor([SECRET]) if tacit.session().party == 1 else None, owner=1)
     if where == "program":
         raise ValueError(f"no {float(x.reveal())}")
     tacit.share(torch.tensor([SECRET * 1e30]) if tacit.session().party == 1 else None, owner=1)
 
 
-@pytest.mark.parametrize(("where", "kind"), [("program", ValueError), ("tacit", tacit.EncodingError)])
+@pytest.mark.parametrize(
+    ("where", "kind"), [("program", ValueError), ("tacit", tacit.EncodingError)]
+)
 def test_what_fails_is_logged_by_its_kind(
     where: str, kind: type[Exception], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -97,7 +105,9 @@ def test_a_command_shows_its_logs_where_they_are_asked_for(
     (tmp_path / "parties.toml").write_text(text)
     (tmp_path / "program.py").write_text(PROGRAM)
     started = [
-        Command("run", "--config", tmp_path / "parties.toml", "--party", party, tmp_path / "program.py")
+        Command(
+            "run", "--config", tmp_path / "parties.toml", "--party", party, tmp_path / "program.py"
+        )
         for party in range(3)
     ]
     for party, (code, _, errors) in enumerate(command.ended() for command in started):
@@ -117,10 +127,13 @@ def test_a_level_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("TACIT_LOG", "loud")
     assert Command("certificates", "--parties", 2, "--out", tmp_path / "made").ended()[::2] == (
         0,
-        "tacit: TACIT_LOG is 'loud', so nothing is logged: set it to debug, info, warning or error\n",
+        "tacit: TACIT_LOG is 'loud', so nothing is logged: set it to debug, info, warning or "
+        "error\n",
     )
 
 
 def test_nobody_hears_of_it_who_does_not_ask() -> None:
     """Else Python itself prints warnings of a logger without handlers."""
-    assert any(isinstance(handler, logging.NullHandler) for handler in logging.getLogger("tacit").handlers)
+    assert any(
+        isinstance(handler, logging.NullHandler) for handler in logging.getLogger("tacit").handlers
+    )

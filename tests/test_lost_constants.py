@@ -1,4 +1,5 @@
-"""Constants that rounding makes nothing of, or everything: a trial run names each, with what can be done."""
+"""Constants that rounding makes nothing of, or everything: a trial run names each, with what can be
+done."""
 
 import re
 import warnings
@@ -25,7 +26,10 @@ LOST: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a bound below 1": (lambda x: x.clamp(max=1 - 1e-7), "clamp.* 1 - 1e-07, which is 1"),
     "an eps": (lambda x: x / (x.abs().sum() + 1e-8), "add.* 1e-08, which is 0"),
     "of a difference": (lambda x: 1e-8 - x, "rsub.* 1e-08, which is 0"),
-    "in a module": (lambda x: nn.Sequential(Scaled())(x), "add.* in module '0'.* 1e-08, which is 0"),
+    "in a module": (
+        lambda x: nn.Sequential(Scaled())(x),
+        "add.* in module '0'.* 1e-08, which is 0",
+    ),
     "maximum": (lambda x: torch.maximum(x, torch.tensor(1e-7)), "maximum.* 1e-07, which is 0"),
     "where": (lambda x: torch.where(x > 0, x, 1e-9), "where.* 1e-09, which is 0"),
     "masked_fill": (lambda x: x.masked_fill(X > 0, 1e-9), "masked_fill.* 1e-09, which is 0"),
@@ -33,15 +37,23 @@ LOST: dict[str, tuple[Callable[[Any], Any], str]] = {
     "threshold": (lambda x: functional.threshold(x, 1e-9, 0.0), "threshold.* 1e-09, which is 0"),
     "a distance": (lambda x: functional.pairwise_distance(x[:1], x[1:]), "add.* 1e-06, which is 0"),
     "a factor": (lambda x: x * 1e-9, "mul.* a factor of 1e-09, by which all of it is 0"),
-    "a factor near 1": (lambda x: x * (1 - 1e-9), "mul.* a factor of 0.999999999, by which all of it stays"),
-    "written in place": (lambda x: (x * 1).mul_(1e-9), "mul.* a factor of 1e-09, by which all of it is 0"),
+    "a factor near 1": (
+        lambda x: x * (1 - 1e-9),
+        "mul.* a factor of 0.999999999, by which all of it stays",
+    ),
+    "written in place": (
+        lambda x: (x * 1).mul_(1e-9),
+        "mul.* a factor of 1e-09, by which all of it is 0",
+    ),
     "a divisor": (lambda x: x / 1e8, "div.* a divisor of 1e\\+08, by which all of it is 0"),
 }
 
 KEPT: dict[str, Callable[[Any], Any]] = {
     "usual numbers": lambda x: torch.where(x > 0.5, x * 0.25 + 1e-3, x.clamp(-1.0, 0.99)),
     "activations": lambda x: functional.gelu(x) + functional.silu(x) + functional.softplus(x),
-    "norms with an eps": lambda x: functional.normalize(x) + functional.layer_norm(x, (3,), eps=1e-9),
+    "norms with an eps": lambda x: (
+        functional.normalize(x) + functional.layer_norm(x, (3,), eps=1e-9)
+    ),
     "a norm by hand": lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-8),
     "a deviation and an eps": lambda x: (x - x.mean()) / (x.std() + 1e-8),
     "integers": lambda x: (x > 0).long() > 1e-9,
@@ -109,7 +121,9 @@ def test_a_probability_and_a_constant_that_is_lost_have_no_gradient_and_it_is_sa
         torch.log(torch.sigmoid(x) + constant).sum().backward()
         return x.grad.reveal()
 
-    with pytest.warns(tacit.PrecisionWarning, match=r"1e-08, which is 0 .* take the loss of its logits"):
+    with pytest.warns(
+        tacit.PrecisionWarning, match=r"1e-08, which is 0 .* take the loss of its logits"
+    ):
         assert tacit.launch(program, 1e-8)[0] == 0
 
     def remedied() -> torch.Tensor:

@@ -1,4 +1,5 @@
-"""Mistakes that everybody makes once: they work, or are refused with what works, which is followed here."""
+"""Mistakes that everybody makes once: they work, or are refused with what works, which is followed
+here."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -54,8 +55,28 @@ def test_arrays_meet_secret_tensors_as_public_ones(protocol: str) -> None:
 #: Functions of NumPy's of two operands that PyTorch has too, and of which dtype.
 FUNCTIONS: dict[str, tuple[torch.dtype, ...]] = {
     **dict.fromkeys(
-        ("add", "subtract", "multiply", "divide", "maximum", "minimum", "fmax", "fmin", "equal", "not_equal")
-        + ("greater", "greater_equal", "less", "less_equal", "remainder", "fmod", "floor_divide", "power")
+        (
+            "add",
+            "subtract",
+            "multiply",
+            "divide",
+            "maximum",
+            "minimum",
+            "fmax",
+            "fmin",
+            "equal",
+            "not_equal",
+        )
+        + (
+            "greater",
+            "greater_equal",
+            "less",
+            "less_equal",
+            "remainder",
+            "fmod",
+            "floor_divide",
+            "power",
+        )
         + ("hypot", "logaddexp", "logical_and", "logical_or", "logical_xor", "arctan2", "copysign"),
         (torch.float32, torch.int64),
     ),
@@ -84,11 +105,15 @@ def test_functions_of_numpy_meet_numbers_and_arrays_on_both_sides() -> None:
     def applied(function: Any, own: Any) -> list[Any]:
         number = True if own.dtype in (torch.bool, np.bool_) else 2
         others = [number, np.asarray(number)[()], np.full(3, number)]
-        return [function(own, other) for other in others] + [function(other, own) for other in others]
+        return [function(own, other) for other in others] + [
+            function(other, own) for other in others
+        ]
 
     def program() -> Any:
         both = {
-            (name, dtype): [each.reveal() for each in applied(getattr(np, name), share(values.to(dtype)))]
+            (name, dtype): [
+                each.reveal() for each in applied(getattr(np, name), share(values.to(dtype)))
+            ]
             for name, dtypes in FUNCTIONS.items()
             for dtype in dtypes
         }
@@ -96,22 +121,31 @@ def test_functions_of_numpy_meet_numbers_and_arrays_on_both_sides() -> None:
 
     both, of_one = tacit.launch(program, protocol="plain", parties=2)[0]
     for (name, dtype), found in both.items():
-        for one, other in zip(found, applied(getattr(np, name), values.to(dtype).numpy()), strict=True):
-            assert (one.double() - torch.as_tensor(other).double()).abs().max() < 2e-3, (name, dtype)
+        for one, other in zip(
+            found, applied(getattr(np, name), values.to(dtype).numpy()), strict=True
+        ):
+            assert (one.double() - torch.as_tensor(other).double()).abs().max() < 2e-3, (
+                name,
+                dtype,
+            )
     for name, found in of_one.items():
         wanted = torch.as_tensor(getattr(np, name)((values - 2.25).numpy()))
         assert (found - wanted).abs().max() < 2e-2, name
 
 
 def test_whatever_numpy_has_is_done_or_refused_in_our_words() -> None:
-    functions = [each for each in vars(np).values() if isinstance(each, np.ufunc) and each is not np.matmul]
+    functions = [
+        each for each in vars(np).values() if isinstance(each, np.ufunc) and each is not np.matmul
+    ]
     tensors = [torch.tensor([3.0, 1.0]), torch.tensor([3, 1]), torch.tensor([True, False])]
 
     def program() -> list[str]:
         said = []
         for own in map(share, tensors):
             for function in functions:
-                for operands in [[own]] if function.nin == 1 else [[own, 2], [2.0, own], [own, own]]:
+                for operands in (
+                    [[own]] if function.nin == 1 else [[own, 2], [2.0, own], [own, own]]
+                ):
                     try:
                         function(*operands)
                     except tacit.MisuseError as error:
@@ -167,7 +201,10 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         r"share\(\) takes .* not Linear; tacit\.share_module\(module",
     ),
     "a dict": (lambda: share({"a": X}), r"not dict; share its tensors one by one"),
-    "a list of tensors": (lambda: share([X, X]), r"not list; share its tensors one by one.* torch\.stack"),
+    "a list of tensors": (
+        lambda: share([X, X]),
+        r"not list; share its tensors one by one.* torch\.stack",
+    ),
     "a list of numbers": (lambda: share([1.0, 2.0]), r"not list; torch\.as_tensor makes one$"),
     "an array": (lambda: share(ARRAY), r"not ndarray; torch\.as_tensor makes one$"),
     "a data set": (
@@ -175,27 +212,45 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         r"not TensorDataset; share the tensors that it holds",
     ),
     "no module": (
-        lambda: tacit.share_module(nn.Linear(2, 2) if tacit.session().party == 1 else None, owner=1),
-        r"share_module\(None\): every party passes .* party 1's weights alone .*Net\(\), owner=1\), in every",
+        lambda: tacit.share_module(
+            nn.Linear(2, 2) if tacit.session().party == 1 else None, owner=1
+        ),
+        r"share_module\(None\): every party passes .* party 1's weights alone .*Net\(\), "
+        r"owner=1\), in every",
     ),
-    "a tensor as a module": (lambda: tacit.share_module(X, owner=0), r"not a tensor; tacit\.share\(tensor"),
-    "a class": (lambda: tacit.share_module(nn.Linear, owner=0), r"not the class Linear; make one: Linear\("),
+    "a tensor as a module": (
+        lambda: tacit.share_module(X, owner=0),
+        r"not a tensor; tacit\.share\(tensor",
+    ),
+    "a class": (
+        lambda: tacit.share_module(nn.Linear, owner=0),
+        r"not the class Linear; make one: Linear\(",
+    ),
     "weights": (
         lambda: tacit.share_module(nn.Linear(2, 2).state_dict(), owner=0),
         r"not a dict; load the weights .*load_state_dict",
     ),
-    "several modules": (lambda: tacit.share_module([nn.Linear(2, 2)], owner=0), r"not a list; .*ModuleList"),
+    "several modules": (
+        lambda: tacit.share_module([nn.Linear(2, 2)], owner=0),
+        r"not a list; .*ModuleList",
+    ),
     "parameters": (
         lambda: tacit.share_module(nn.Linear(2, 2).parameters(), owner=0),
         "not a generator; pass",
     ),
-    "a module that is not trainable": (untrained, r"^party \d: backward\(\) of .* trainable=True\)"),
+    "a module that is not trainable": (
+        untrained,
+        r"^party \d: backward\(\) of .* trainable=True\)",
+    ),
     "a step of one": (untrained_step, r"no parameter of this optimiser .* trainable=True\)"),
     "a list at a secret index": (
         lambda: [X, X * 2][share(torch.tensor(1))],
         r"of a list torch\.stack\(values\)\[i\]",
     ),
-    "data without gradients": (lambda: (share(X) * 2).sum().backward(), r"call requires_grad_\(\) on the"),
+    "data without gradients": (
+        lambda: (share(X) * 2).sum().backward(),
+        r"call requires_grad_\(\) on the",
+    ),
 }
 
 
@@ -220,7 +275,9 @@ def test_what_is_told_works() -> None:
         assert share(torch.stack([X, X])).reveal().shape == (2, 3)
         assert torch.equal(share(torch.as_tensor(ARRAY)).reveal(), torch.as_tensor(ARRAY))
         layer = tacit.share_module(nn.Linear(3, 2), owner=1)
-        weights = {name: torch.ones_like(weight.reveal()) for name, weight in layer.state_dict().items()}
+        weights = {
+            name: torch.ones_like(weight.reveal()) for name, weight in layer.state_dict().items()
+        }
         other = nn.Linear(3, 2)
         other.load_state_dict(weights)
         tacit.share_module(other, owner=0)
@@ -246,7 +303,9 @@ def test_what_requires_gradients_does_so_when_it_is_shared() -> None:
         assert weight.is_leaf
         assert not tacit.share(X if mine else None, owner=1).requires_grad
         # What was computed: gradients end there.
-        assert not tacit.share(X.clone().requires_grad_() * 2 if mine else None, owner=1).requires_grad
+        assert not tacit.share(
+            X.clone().requires_grad_() * 2 if mine else None, owner=1
+        ).requires_grad
 
     tacit.launch(program)
 

@@ -1,5 +1,5 @@
-"""Numbers in their whole range, for both families: factors, means, scales, normalisation, and what is
-reported of what leaves it. Limits as properties: test_limits.py."""
+"""Numbers in their whole range, for both families: factors, means, scales, normalisation, and what
+is reported of what leaves it. Limits as properties: test_limits.py."""
 
 import math
 import re
@@ -47,7 +47,9 @@ def double(values: Any) -> torch.Tensor:
 
 
 #: Values up to the limit, of both signs.
-EDGES = double([LIMIT - 1, -(LIMIT - 1), 1e8, -1e8, 2.0**25, 2.0**24 + 1, 1000.5, -1.0, UNIT, -UNIT, 0.0])
+EDGES = double(
+    [LIMIT - 1, -(LIMIT - 1), 1e8, -1e8, 2.0**25, 2.0**24 + 1, 1000.5, -1.0, UNIT, -UNIT, 0.0]
+)
 
 #: Factors and divisors of all sizes, with results below the limit for every edge.
 FACTORS = [0.5, -0.5, 0.999, 1 / 3, 0.1, 1e-3, 1e-6, 2.0**-20]
@@ -56,11 +58,15 @@ FACTORS = [0.5, -0.5, 0.999, 1 / 3, 0.1, 1e-3, 1e-6, 2.0**-20]
 def test_products_by_public_numbers(on_shares: OnShares) -> None:
     def program() -> list[Any]:
         x = tacit.share(EDGES, owner=0)
-        return [(x * factor).reveal() for factor in FACTORS] + [(x / (1 / f)).reveal() for f in FACTORS]
+        return [(x * factor).reveal() for factor in FACTORS] + [
+            (x / (1 / f)).reveal() for f in FACTORS
+        ]
 
     for factor, found in zip(FACTORS * 2, on_shares(program), strict=True):
         plain = EDGES * factor
-        assert ((found.double() - plain).abs() <= 1.001 * UNIT + plain.abs() * 2.0**-22).all(), factor
+        assert ((found.double() - plain).abs() <= 1.001 * UNIT + plain.abs() * 2.0**-22).all(), (
+            factor
+        )
 
 
 def test_numbers_divided_by_secrets(on_shares: OnShares) -> None:
@@ -71,13 +77,18 @@ def test_numbers_divided_by_secrets(on_shares: OnShares) -> None:
     def program() -> list[Any]:
         x = tacit.share(divisors, owner=0)
         y = tacit.share(divisors.abs().long() + 1, owner=1)
-        return [(number / x).reveal() for number in numbers] + [(number / y).reveal() for number in numbers]
+        return [(number / x).reveal() for number in numbers] + [
+            (number / y).reveal() for number in numbers
+        ]
 
     found = on_shares(program)
     wanted = [number / each for each in (divisors, divisors.abs().long() + 1) for number in numbers]
     for mine, plain in zip(found, wanted, strict=True):
         assert mine.dtype == plain.dtype
-        assert torch.allclose(mine.double(), plain.double(), rtol=2.0**-13, atol=2 * UNIT), (mine, plain)
+        assert torch.allclose(mine.double(), plain.double(), rtol=2.0**-13, atol=2 * UNIT), (
+            mine,
+            plain,
+        )
 
 
 def test_what_was_wrong_beyond_two_to_the_24(on_shares: OnShares) -> None:
@@ -94,7 +105,9 @@ def test_what_was_wrong_beyond_two_to_the_24(on_shares: OnShares) -> None:
             pay.var().reveal(),
             pay.mean().reveal(),
             linear(tacit.share(inputs, owner=0)).reveal(),
-            nn.functional.avg_pool1d(tacit.share(double([[[1e9, 1e9, 1e9, 1.0]]]), owner=0), 3, 1).reveal(),
+            nn.functional.avg_pool1d(
+                tacit.share(double([[[1e9, 1e9, 1e9, 1.0]]]), owner=0), 3, 1
+            ).reveal(),
         ]
 
     plain = [
@@ -175,16 +188,23 @@ def test_nothing_drifts() -> None:
 
     def program() -> list[float]:
         x = tacit.share(torch.full((n,), 1.0 + UNIT, dtype=torch.float64), owner=0)
-        by = [(x * 0.5) * 2, nn.functional.avg_pool1d((x * 4).reshape(1, 1, n), 4, 4) / 4, x / 3 * 3]
+        by = [
+            (x * 0.5) * 2,
+            nn.functional.avg_pool1d((x * 4).reshape(1, 1, n), 4, 4) / 4,
+            x / 3 * 3,
+        ]
         structured = (x - x + (1.0 + UNIT)) * 0.5 * 2
-        return [float((v.reveal().double() - (1.0 + UNIT)).mean()) / UNIT for v in (*by, structured)]
+        return [
+            float((v.reveal().double() - (1.0 + UNIT)).mean()) / UNIT for v in (*by, structured)
+        ]
 
     for name, setting in SETTINGS.items():
         for drift in tacit.launch(program, **setting)[0]:
             assert abs(drift) < 0.05, name
 
 
-# Scales --------------------------------------------------------------------------------------------
+# Scales
+# ----------------------------------------------------------------------------
 
 
 def test_results_return_to_the_sessions_scale(on_shares: OnShares) -> None:
@@ -194,16 +214,29 @@ def test_results_return_to_the_sessions_scale(on_shares: OnShares) -> None:
         fine, coarse = tacit.share(x, owner=0, scale=24), tacit.share(x, owner=1)
         products = (fine * fine, fine * coarse, fine @ coarse, fine * 0.3, coarse.square())
         assert {product._scale.bits for product in products} == {16}
-        assert ((fine + coarse)._scale.bits, (fine * 3)._scale.bits, (-fine)._scale.bits) == (24, 24, 24)
+        assert ((fine + coarse)._scale.bits, (fine * 3)._scale.bits, (-fine)._scale.bits) == (
+            24,
+            24,
+            24,
+        )
         with tacit.fraction_bits(20):
             shared = tacit.share(x, owner=0)
-            assert (shared._scale.bits, (shared * coarse)._scale.bits, (fine * fine)._scale.bits) == (
+            assert (
+                shared._scale.bits,
+                (shared * coarse)._scale.bits,
+                (fine * fine)._scale.bits,
+            ) == (
                 20,
                 20,
                 20,
             )
             finer = fine * fine
-        return [fine.reveal(), finer.reveal(), (fine > coarse - UNIT).reveal(), (fine + coarse).reveal()]
+        return [
+            fine.reveal(),
+            finer.reveal(),
+            (fine > coarse - UNIT).reveal(),
+            (fine + coarse).reveal(),
+        ]
 
     fine, finer, greater, total = on_shares(program)
     assert (fine - x).abs().max() <= 2.0**-25
@@ -221,7 +254,9 @@ def test_a_scale_that_cannot_be(scale: Any) -> None:
 def test_scales_that_differ_between_parties() -> None:
     with pytest.raises(tacit.MisuseError, match="with 16 fraction bits, party 0 with 20"):
         tacit.launch(
-            lambda: tacit.share(torch.ones(2), owner=0, scale=20 if tacit.session().party == 0 else None)
+            lambda: tacit.share(
+                torch.ones(2), owner=0, scale=20 if tacit.session().party == 0 else None
+            )
         )
 
 
@@ -254,8 +289,11 @@ def test_a_comparison_width_means_bits_before_the_point(on_shares: OnShares) -> 
         assert abs(float(greatest) - largest) < 0.01
 
 
-def test_a_comparison_width_means_the_same_at_every_scale_of_the_session(on_shares: OnShares) -> None:
-    """At its limit: 15 bits before the point, of 20 fraction bits too; integers have the bits themselves."""
+def test_a_comparison_width_means_the_same_at_every_scale_of_the_session(
+    on_shares: OnShares,
+) -> None:
+    """At its limit: 15 bits before the point, of 20 fraction bits too; integers have the bits
+    themselves."""
     below = 2.0**15 - 2.0**-7
     edges = double([below, -below, 2.0**-8, -(2.0**-8), 0.0])
     whole = torch.tensor([2**31 - 1, -(2**31 - 1), 1, -1, 0])
@@ -279,7 +317,12 @@ def test_counting_needs_no_width_of_the_users(on_shares: OnShares) -> None:
     def program() -> list[Any]:
         x = tacit.share(torch.ones(3, 1000, dtype=torch.bool), owner=0)
         with tacit.comparison_width(8):
-            return [x.any().reveal(), x.all(1).reveal(), (~x).any(1).reveal(), x[:, :0].any(1).reveal()]
+            return [
+                x.any().reveal(),
+                x.all(1).reveal(),
+                (~x).any(1).reveal(),
+                x[:, :0].any(1).reveal(),
+            ]
 
     everything, rows, none, empty = on_shares(program)
     assert everything
@@ -288,7 +331,8 @@ def test_counting_needs_no_width_of_the_users(on_shares: OnShares) -> None:
     assert not empty.any()
 
 
-# Normalisation -------------------------------------------------------------------------------------
+# Normalisation
+# -------------------------------------------------------------------------------------
 
 
 def normalisation() -> nn.BatchNorm1d:
@@ -326,7 +370,9 @@ VALUES = {
 #: What is done to a normalisation; `secret` shares a value, or leaves it plain.
 WRITES: dict[str, Callable[[nn.BatchNorm1d, Callable[[torch.Tensor], Any]], Any]] = {
     "weight": lambda norm, _: norm.weight.data.mul_(2.0),
-    "weight in place": lambda norm, secret: norm.weight.copy_(secret(torch.tensor([1.0, 2.0, 3.0, 4.0]))),
+    "weight in place": lambda norm, secret: norm.weight.copy_(
+        secret(torch.tensor([1.0, 2.0, 3.0, 4.0]))
+    ),
     "bias": lambda norm, _: norm.bias.add_(1.0),
     "mean": lambda norm, _: norm.running_mean.fill_(0.5),
     "variance": lambda norm, _: norm.running_var.mul_(4.0),
@@ -334,9 +380,13 @@ WRITES: dict[str, Callable[[nn.BatchNorm1d, Callable[[torch.Tensor], Any]], Any]
         secret(torch.tensor([0.01, 900.0, 1.0, 4e4]))
     ),
     "a new parameter": lambda norm, secret: setattr(
-        norm, "weight", nn.Parameter(secret(torch.tensor([3.0, 1.0, 2.0, 0.5])), requires_grad=False)
+        norm,
+        "weight",
+        nn.Parameter(secret(torch.tensor([3.0, 1.0, 2.0, 0.5])), requires_grad=False),
     ),
-    "data": lambda norm, secret: setattr(norm.weight, "data", secret(torch.tensor([3.0, 1.0, 2.0, 0.5]))),
+    "data": lambda norm, secret: setattr(
+        norm.weight, "data", secret(torch.tensor([3.0, 1.0, 2.0, 0.5]))
+    ),
     "state": lambda norm, secret: norm.load_state_dict(
         {name: secret(torch.tensor(VALUES[name])) for name in VALUES}, strict=False
     ),
@@ -368,7 +418,9 @@ def test_a_normalisation_follows_every_write(on_shares: OnShares, write: str) ->
     first, *then = on_shares(program)
     assert torch.allclose(first, before, atol=1e-3)
     for found in then:
-        assert torch.allclose(found.double(), after, rtol=2e-3, atol=2e-3), (found - after).abs().max()
+        assert torch.allclose(found.double(), after, rtol=2e-3, atol=2e-3), (
+            (found - after).abs().max()
+        )
 
 
 def test_a_copied_module_is_the_same_and_independent(on_shares: OnShares) -> None:
@@ -391,7 +443,8 @@ def test_a_copied_module_is_the_same_and_independent(on_shares: OnShares) -> Non
     assert torch.allclose(on_shares(program)[0], plain, atol=2e-3)
 
 
-# What the owner and the reference are told ---------------------------------------------------------
+# What the owner and the reference are told
+# ---------------------------------------------------------
 
 
 def test_the_owner_of_weights_that_are_too_small_is_warned() -> None:
@@ -403,7 +456,9 @@ def test_the_owner_of_weights_that_are_too_small_is_warned() -> None:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             tacit.share_module(model, owner=1)
-        return [str(warning.message) for warning in caught if warning.category is tacit.PrecisionWarning]
+        return [
+            str(warning.message) for warning in caught if warning.category is tacit.PrecisionWarning
+        ]
 
     # Threads share the list of warnings.
     none, found, also_none = tacit.launch(program, transport="tcp")
@@ -435,12 +490,19 @@ def test_weights_with_a_scale_of_their_own_keep_their_digits(on_shares: OnShares
 def test_weights_that_are_trained_have_the_bits_of_gradients(on_shares: OnShares) -> None:
     def model(trained: bool = True) -> nn.Module:
         linear = nn.Linear(2, 1)
-        linear.weight.data, linear.bias.data = torch.tensor([[1024.0, 2.0**-20]]), torch.tensor([0.25])
+        linear.weight.data, linear.bias.data = (
+            torch.tensor([[1024.0, 2.0**-20]]),
+            torch.tensor([0.25]),
+        )
         return linear.requires_grad_(trained)
 
     def program() -> Any:
         scales = []
-        for trained, trainable, scale in ((True, True, None), (True, False, None), (False, True, None)):
+        for trained, trainable, scale in (
+            (True, True, None),
+            (True, False, None),
+            (False, True, None),
+        ):
             secret = tacit.share_module(model(trained), owner=0, trainable=trainable, scale=scale)
             scales.append((secret.weight._scale.bits, secret.bias._scale.bits))
         for scale in (18, {"weight": 24}):
@@ -469,7 +531,9 @@ def test_weights_that_are_trained_have_the_bits_of_gradients(on_shares: OnShares
 
 
 def test_a_scale_for_a_weight_that_is_not_there() -> None:
-    with pytest.raises(tacit.MisuseError, match="scale names 'weigth', which the module does not have"):
+    with pytest.raises(
+        tacit.MisuseError, match="scale names 'weigth', which the module does not have"
+    ):
         tacit.launch(lambda: tacit.share_module(nn.Linear(2, 2), owner=0, scale={"weigth": 20}))
 
 
@@ -500,7 +564,10 @@ OVERFLOWS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a secret power": (lambda x: x ** (x * 0.0 + 2.5), "aten.pow.Tensor_Tensor"),
     "an angle": (lambda x: (x * 16).sin(), "aten.sin.default"),
     "a sum of many": (lambda x: ((x / 8).floor() * 2.0**15).expand(2**18, 2).sum(), "aten.sum"),
-    "a sum so far": (lambda x: ((x / 8).floor() * 2.0**15).expand(2**18, 2).cumsum(0), "aten.cumsum"),
+    "a sum so far": (
+        lambda x: ((x / 8).floor() * 2.0**15).expand(2**18, 2).cumsum(0),
+        "aten.cumsum",
+    ),
     "a dividend": (lambda x: (x.long() << 15) // (x + 1), "aten.floor_divide"),
     "a divisor": (lambda x: x // (x.long() << 15), "aten.floor_divide"),
     "a narrow comparison": (
@@ -529,7 +596,9 @@ def test_a_trial_run_shows_every_overflow(what: str) -> None:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             tacit.launch(program, double(values), protocol="plain", parties=2)
-        return [str(warning.message) for warning in caught if warning.category is tacit.RangeWarning]
+        return [
+            str(warning.message) for warning in caught if warning.category is tacit.RangeWarning
+        ]
 
     assert run([1.0, 2.0]) == []
     found = run([2.0**17, 2.0**17])
@@ -548,7 +617,10 @@ def test_outside_of_modules_each_line_is_named() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         tacit.launch(program, protocol="plain", parties=2)
-    places = [re.search(r"aten.mul.Tensor .*test_numbers.py:(\d+), has", str(one.message)) for one in caught]
+    places = [
+        re.search(r"aten.mul.Tensor .*test_numbers.py:(\d+), has", str(one.message))
+        for one in caught
+    ]
     first, second = (int(place[1]) for place in places if place)
     assert second == first + 1
 
@@ -566,7 +638,8 @@ def test_views_of_what_left_its_range_are_named_too() -> None:
     assert named == ["aten.add.Tensor", "aten.expand.default", "aten.t.default", "aten.select.int"]
 
 
-# Factors -------------------------------------------------------------------------------------------
+# Factors
+# ----------------------------------------------------------------------------
 
 
 def test_no_term_of_a_factor_leaves_the_range() -> None:
@@ -586,18 +659,25 @@ def test_no_term_of_a_factor_leaves_the_range() -> None:
 
 @pytest.mark.parametrize("of_operand", [0, 12, 16, 20, 26, 30])
 @pytest.mark.parametrize("of_result", [12, 16, 20, 26, 30])
-def test_each_term_of_a_factor_is_finer_than_the_one_before(of_operand: int, of_result: int) -> None:
-    # Such as a learning rate of a warm-up, 1e-6, by which a gradient of 30 fraction bits is multiplied.
+def test_each_term_of_a_factor_is_finer_than_the_one_before(
+    of_operand: int, of_result: int
+) -> None:
+    # Such as a learning rate of a warm-up, 1e-6, by which a gradient of 30 fraction bits is
+    # multiplied.
     generator = torch.Generator().manual_seed(of_operand + of_result)
     finest = fixed.RANGE - 1 - max(0, of_operand - of_result)
-    for value in (10.0 ** (torch.rand(200, generator=generator, dtype=torch.float64) * 15 - 13)).tolist():
+    for value in (
+        10.0 ** (torch.rand(200, generator=generator, dtype=torch.float64) * 15 - 13)
+    ).tolist():
         for values in (double(value), double([value, value / 3]), double([value, value * 1e-5])):
             for gain in (None, 8.0):
                 factor = fixed.factor(values, fixed.Scale(of_operand), fixed.Scale(of_result), gain)
                 bits = [term.bits for term in factor.terms]
                 assert bits == sorted(set(bits)), (value, bits)
                 kept = sum(term.words.double() * 2.0**-term.bits for term in factor.terms)
-                assert float((kept - values).abs().max()) <= max(value * 2.0**-19, 2.0**-finest), value
+                assert float((kept - values).abs().max()) <= max(value * 2.0**-19, 2.0**-finest), (
+                    value
+                )
 
 
 @pytest.mark.parametrize("rate", [1e-4, 1.3e-6, 2.7e-8, 3e-10])

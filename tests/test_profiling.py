@@ -43,7 +43,9 @@ def test_parties_are_profiled_one_after_another() -> None:
         found = []
         for party in range(3):
             with (
-                PROFILERS["torch.profiler"]() if party == tacit.session().party else nullcontext() as recorded
+                PROFILERS["torch.profiler"]()
+                if party == tacit.session().party
+                else nullcontext() as recorded
             ):
                 computed()
             found.append(recorded is not None and bool(recorded.key_averages()))

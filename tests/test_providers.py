@@ -1,5 +1,5 @@
-"""Protocols and sources of correlations are entries of one table each: nothing else lists them, or knows them
-by name."""
+"""Protocols and sources of correlations are entries of one table each: nothing else lists them, or
+knows them by name."""
 
 import ast
 import re
@@ -23,7 +23,12 @@ TABLE_OF = {"protocols": set(PROTOCOLS), "sources": set(SOURCES)}
 def test_what_there_is() -> None:
     assert list(PROTOCOLS) == ["replicated", "additive", "plain"]
     assert list(SOURCES) == ["ot", "he", "dealer", "file"]
-    assert (DEFAULT, CONSUMING, REFERENCE, QUICKEST) == ("replicated", "additive", "plain", "dealer")
+    assert (DEFAULT, CONSUMING, REFERENCE, QUICKEST) == (
+        "replicated",
+        "additive",
+        "plain",
+        "dealer",
+    )
     assert LIVE == ["ot", "he", "dealer"]
     assert [(each.protocol, each.parties, each.source) for each in SETTINGS] == [
         ("replicated", 3, None),
@@ -80,12 +85,19 @@ def test_no_crate_lists_them_or_compares_with_one(table: str) -> None:
     known = TABLE_OF[table]
     exact = "|".join(sorted(known))
     for path in sorted((ROOT / "crates").glob("*/src/**/*.rs")):
-        if path == TABLES or path.stem == "tests" or "tests" in path.parts or path.parts[-3] == "testkit":
+        if (
+            path == TABLES
+            or path.stem == "tests"
+            or "tests" in path.parts
+            or path.parts[-3] == "testkit"
+        ):
             continue
         code = re.sub(r"//.*", "", path.read_text()).split("#[cfg(test)]")[0]
         named = set(re.findall(rf'(?<!\\)"({exact})"', code))
         assert len(named) <= 1, f"{path} lists {sorted(named)}"
-        matched = re.findall(rf'(?:[!=]= *(?:Some\()?|=> *|\| *)"({exact})"|"({exact})" *(?:=>|\|)', code)
+        matched = re.findall(
+            rf'(?:[!=]= *(?:Some\()?|=> *|\| *)"({exact})"|"({exact})" *(?:=>|\|)', code
+        )
         # A word for what a source needs is no name of one.
         assert not matched or path.name == "providers.rs", f"{path} compares with {matched}"
 

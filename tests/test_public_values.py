@@ -1,4 +1,5 @@
-"""Public values that differ between the parties: no wrong value is returned, and the error says where."""
+"""Public values that differ between the parties: no wrong value is returned, and the error says
+where."""
 
 import copy
 from collections.abc import Callable
@@ -35,7 +36,10 @@ MISTAKES: dict[str, tuple[Callable[[Any, int], Any], str]] = {
     "what goes into a secret": (lambda x, me: torch.add(of(me), 1.0, out=x), "aten.add.out"),
     "a layer of one's own": (lambda x, me: _layer(me)(x), "aten.addmm.default in module 'Linear'"),
     # Of which fewer bits are dropped than of others.
-    "weights of many bits": (lambda x, me: _layer(me, 1.1)(x), "aten.addmm.default in module 'Linear'"),
+    "weights of many bits": (
+        lambda x, me: _layer(me, 1.1)(x),
+        "aten.addmm.default in module 'Linear'",
+    ),
 }
 
 
@@ -71,7 +75,14 @@ def test_the_length_of_what_is_compared_in_private_tells_nothing_of_numbers() ->
 
 def test_all_of_a_tensor_is_compared_however_it_lies() -> None:
     table = torch.arange(6.0).reshape(2, 3)
-    for value in (table, table.T, table[:, 1:], table[1:], torch.tensor(3.0), torch.tensor(3.0).expand(1)):
+    for value in (
+        table,
+        table.T,
+        table[:, 1:],
+        table[1:],
+        torch.tensor(3.0),
+        torch.tensor(3.0).expand(1),
+    ):
         assert bytes(_bytes(value)) == value.numpy().tobytes()
     assert not len(_bytes(torch.empty(0, 2)))
 

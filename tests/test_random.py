@@ -1,5 +1,5 @@
-"""Samples that no party knows: their distributions, what each party contributes, and what PyTorch draws for
-secret tensors. Every limit here is passed by chance with probability 10^-8."""
+"""Samples that no party knows: their distributions, what each party contributes, and what PyTorch
+draws for secret tensors. Every limit here is passed by chance with probability 10^-8."""
 
 import itertools
 import math
@@ -77,7 +77,9 @@ def test_no_more_is_drawn_without_replacement_than_there_is() -> None:
     def program() -> None:
         weights = tacit.share(torch.ones(3), owner=0)
         for count in (4, 0):
-            with pytest.raises(tacit.MisuseError, match=f"of 3 weights draws 1 to 3 .*, not {count}"):
+            with pytest.raises(
+                tacit.MisuseError, match=f"of 3 weights draws 1 to 3 .*, not {count}"
+            ):
                 weights.multinomial(count)
 
     tacit.launch(program, protocol="plain", parties=2)
@@ -105,19 +107,26 @@ def chi_square(found: torch.Tensor, values: list[float], probabilities: list[flo
     """Of what takes these values alone; infinite where it takes another."""
     counts = torch.stack([(found == value).sum() for value in values])
     expected = torch.tensor(probabilities) * found.numel()
-    return float(((counts - expected) ** 2 / expected).sum()) if counts.sum() == found.numel() else math.inf
+    return (
+        float(((counts - expected) ** 2 / expected).sum())
+        if counts.sum() == found.numel()
+        else math.inf
+    )
 
 
 @pytest.mark.parametrize("setting", ["replicated", "additive"])
 def test_one_party_that_draws_well_is_enough(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All others draw the same byte for ever: zero, or one of each party's own, of half the bits."""
+    """All others draw the same byte for ever: zero, or one of each party's
+    own, of half the bits."""
     size, options = SAMPLES // 10, SETTINGS[setting]
     ways = {name: way[0] for name, way in (CONTINUOUS | DISCRETE).items()}
     urandom, parties = sampling.os.urandom, options.get("parties", 3)
 
     def program() -> dict[str, torch.Tensor]:
         found = {name: draw(tacit.random, size).reveal() for name, draw in ways.items()}
-        return found | {"different": tacit.random.choice([1.0] * 200, 100, replacement=False).reveal()}
+        return found | {
+            "different": tacit.random.choice([1.0] * 200, 100, replacement=False).reveal()
+        }
 
     def drawn(honest: int | None, stuck: Callable[[int], int]) -> dict[str, torch.Tensor]:
         def draw(count: int) -> bytes:
@@ -179,8 +188,8 @@ def test_nothing_is_shown_while_samples_are_drawn() -> None:
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_orders_and_draws_without_replacement(setting: str) -> None:
-    """Every order of four is as likely as any other; of two drawn one after the other the second has the
-    probability that is left to it."""
+    """Every order of four is as likely as any other; of two drawn one after the other the second
+    has the probability that is left to it."""
     options, times = SETTINGS[setting], 1000
     rows = WEIGHTS.repeat(SAMPLES // 2, 1)
 
@@ -210,9 +219,13 @@ def test_columns_have_the_probabilities_of_their_weights() -> None:
         bits = sampling._table(weights)
         powers = 2 ** torch.arange(sampling.PRECISION)
         stays = (bits[..., : sampling.PRECISION] * powers).sum(-1) / 2.0**sampling.PRECISION
-        others = (bits[..., sampling.PRECISION :] * powers[: bits.shape[-1] - sampling.PRECISION]).sum(-1)
+        others = (
+            bits[..., sampling.PRECISION :] * powers[: bits.shape[-1] - sampling.PRECISION]
+        ).sum(-1)
         mass = stays.double().scatter_add(1, others, 1 - stays.double()) / weights.shape[1]
-        assert torch.allclose(mass, (weights / weights.sum(1, keepdim=True)).double(), rtol=0, atol=1e-7)
+        assert torch.allclose(
+            mass, (weights / weights.sum(1, keepdim=True)).double(), rtol=0, atol=1e-7
+        )
 
 
 def test_shapes_scales_and_arguments() -> None:
@@ -279,7 +292,8 @@ def test_parties_that_draw_differently_are_told() -> None:
         tacit.launch(program)
 
 
-# What PyTorch draws for secret tensors ----------------------------------------------------------------------
+# What PyTorch draws for secret tensors
+# ----------------------------------------------------------------------
 
 DRAWS: dict[str, tuple[Callable[[Any], Any], Callable[[torch.Tensor], torch.Tensor]]] = {
     "rand_like": (torch.rand_like, lambda x: x.clamp(0, 1)),
@@ -288,7 +302,10 @@ DRAWS: dict[str, tuple[Callable[[Any], Any], Callable[[torch.Tensor], torch.Tens
     "normal_": (lambda x: x.clone().normal_(1, 2), lambda x: gauss((x - 1) / 2)),
     "exponential_": (lambda x: x.clone().exponential_(2), lambda x: 1 - torch.exp(-2 * x)),
     "normal by the mean": (lambda x: torch.normal(x + 1, 2.0), lambda x: gauss((x - 1) / 2)),
-    "normal by both": (lambda x: torch.normal(torch.ones(100, 100), x + 2), lambda x: gauss((x - 1) / 2)),
+    "normal by both": (
+        lambda x: torch.normal(torch.ones(100, 100), x + 2),
+        lambda x: gauss((x - 1) / 2),
+    ),
     "init": (nn.init.xavier_uniform_, lambda x: (x / math.sqrt(6 / 200) / 2 + 0.5).clamp(0, 1)),
 }
 
@@ -300,7 +317,9 @@ def test_samples_like_a_secret_tensor(setting: str) -> None:
         found: list[Any] = [draw(x).reveal() for draw, _ in DRAWS.values()]
         with tacit.public_random():
             public = [draw(x) for draw, _ in DRAWS.values()]
-        found += [each.reveal() if isinstance(each, tacit.SecretTensor) else each for each in public]
+        found += [
+            each.reveal() if isinstance(each, tacit.SecretTensor) else each for each in public
+        ]
         return found
 
     for found in zip(*tacit.launch(program, **SETTINGS[setting]), strict=True):
@@ -370,9 +389,9 @@ def test_dropout(setting: str) -> None:
     # All or nothing.
     assert all(
         torch.equal(
-            tacit.launch(lambda p=p: torch.native_dropout(tacit.share(values, owner=0), p, True)[0].reveal())[
-                0
-            ],
+            tacit.launch(
+                lambda p=p: torch.native_dropout(tacit.share(values, owner=0), p, True)[0].reveal()
+            )[0],
             kept,
         )
         for p, kept in ((0.0, values), (1.0, 0 * values))

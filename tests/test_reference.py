@@ -1,4 +1,5 @@
-"""The reference among the pages of docs/: all that is public stands there once, and says what it takes."""
+"""The reference among the pages of docs/: all that is public stands there once, and says what it
+takes."""
 
 import importlib.util
 import inspect
@@ -19,7 +20,13 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGES = sorted((DOCS / "reference").glob("*.md"))
 
 #: Packages whose names are public.
-PUBLIC = ("tacit", "tacit.riscv", "tacit.federated", "tacit.federated.aggregators", "tacit.federated.flower")
+PUBLIC = (
+    "tacit",
+    "tacit.riscv",
+    "tacit.federated",
+    "tacit.federated.aggregators",
+    "tacit.federated.flower",
+)
 
 
 def entries() -> list[str]:
@@ -34,7 +41,9 @@ def public() -> set[str]:
     drawn = {
         f"tacit.random.{name}"
         for name, value in vars(tacit.random).items()
-        if inspect.isfunction(value) and value.__module__ == "tacit.random" and not name.startswith("_")
+        if inspect.isfunction(value)
+        and value.__module__ == "tacit.random"
+        and not name.startswith("_")
     }
     return listed | drawn
 

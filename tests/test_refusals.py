@@ -1,5 +1,5 @@
-"""What one party cannot do of what all do together: all raise the same, nobody is told a value, and the
-session goes on."""
+"""What one party cannot do of what all do together: all raise the same, nobody is told a value, and
+the session goes on."""
 
 import re
 from collections.abc import Callable
@@ -28,7 +28,8 @@ DIGITS = "1337"
 
 
 def everywhere(attempt: Callable[[int], Any], setting: dict[str, Any]) -> list[tuple[str, str]]:
-    """Tries that in every party, for party 1's sake in vain; then computes. Kind and text of each error."""
+    """Tries that in every party, for party 1's sake in vain; then computes. Kind and text of each
+    error."""
 
     def program() -> tuple[str, str]:
         party = tacit.session().party
@@ -70,10 +71,20 @@ BAD = {
     "large": (torch.tensor([1.337e12]), "EncodingError", r"1\.337e\+12", "a value is too large"),
     "None": (None, "MisuseError", "must pass a tensor", "it passed None"),
     "list": ([1337.0], "MisuseError", "not list", "it passed something else"),
-    "complex": (torch.ones(2, dtype=torch.complex64), "MisuseError", "complex64", "its shape, dtype"),
+    "complex": (
+        torch.ones(2, dtype=torch.complex64),
+        "MisuseError",
+        "complex64",
+        "its shape, dtype",
+    ),
     "sparse": (torch.eye(2).to_sparse(), "MisuseError", "to_dense", "its shape, dtype"),
     "meta": (torch.ones(2, device="meta"), "MisuseError", "no values", "its shape, dtype"),
-    "huge": (torch.empty(0).expand(1 << 20, 1 << 20, 0), "MisuseError", "at most", "its shape, dtype"),
+    "huge": (
+        torch.empty(0).expand(1 << 20, 1 << 20, 0),
+        "MisuseError",
+        "at most",
+        "its shape, dtype",
+    ),
 }
 
 
@@ -99,14 +110,18 @@ def test_what_is_secret_already_all_refuse() -> None:
 
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("value", [float("nan"), 1.337e12])
-def test_a_module_that_cannot_be_shared_stays_as_it_is(value: float, setting: dict[str, Any]) -> None:
+def test_a_module_that_cannot_be_shared_stays_as_it_is(
+    value: float, setting: dict[str, Any]
+) -> None:
     def attempt(party: int) -> None:
         module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
         if party == 1:
             module[0].weight.data[0, 1] = value
         with pytest.raises(tacit.EncodingError) as raised:
             tacit.share_module(module, owner=1)
-        assert all(type(each) is torch.nn.Parameter and each.requires_grad for each in module.parameters())
+        assert all(
+            type(each) is torch.nn.Parameter and each.requires_grad for each in module.parameters()
+        )
         # What the error asks for.
         module[0].weight.data[0, 1] = 1.0
         tacit.share_module(module, owner=1)
@@ -118,7 +133,12 @@ def test_a_module_that_cannot_be_shared_stays_as_it_is(value: float, setting: di
 
 
 INPUTS = {
-    "nan": (torch.tensor([[1337.0, float("nan"), 0.0]]), "EncodingError", "holds NaN", "a value is NaN"),
+    "nan": (
+        torch.tensor([[1337.0, float("nan"), 0.0]]),
+        "EncodingError",
+        "holds NaN",
+        "a value is NaN",
+    ),
     "interval": (torch.full((1, 3), 1337.0), "MisuseError", "outside of", "values are outside"),
     "shape": (torch.zeros(1, 4), "MisuseError", "has shape", "its shape, dtype"),
     "kind": (torch.zeros(1, 3, dtype=torch.int64), "MisuseError", "int64", "its shape, dtype"),

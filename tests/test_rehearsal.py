@@ -16,7 +16,8 @@ from tacit.operators.dispatch.hints import REWRITES
 from tacit.operators.dispatch.table import TABLE
 from tacit.rehearsal.check import Check
 
-# check ---------------------------------------------------------------------------------------------------
+# check
+# ----------------------------------------------------------------------------
 
 
 class Singular(nn.Module):
@@ -62,7 +63,9 @@ def test_check_finds_all_that_is_missing_in_one_run() -> None:
         file, line = gap.line.rsplit(":", 1)
         assert file.endswith("test_rehearsal.py")
         said = lines[int(line) - 1]
-        assert any(word in said for word in ("svdvals", "if x.sum()", "igamma_", "return x * x.max()"))
+        assert any(
+            word in said for word in ("svdvals", "if x.sum()", "igamma_", "return x * x.max()")
+        )
     remedies = {gap.what: gap.remedy for gap in found.gaps}
     assert "torch.where" in remedies["item()"]
     assert "before it is shared" in remedies["aten._linalg_svd.default"]
@@ -76,7 +79,9 @@ def test_what_takes_the_place_of_a_missing_operator_is_right() -> None:
     def program() -> Any:
         x = tacit.share(torch.full((3,), 2.0) if tacit.session().party == 2 else None, owner=2)
         x.igamma_(torch.ones(3))
-        assert torch.allclose(x.reveal(), torch.igamma(torch.full((3,), 2.0), torch.ones(3)), atol=1e-4)
+        assert torch.allclose(
+            x.reveal(), torch.igamma(torch.full((3,), 2.0), torch.ones(3)), atol=1e-4
+        )
         y = torch.special.bessel_j0(x) + 1
         assert isinstance(y, tacit.SecretTensor)
         raise ValueError(f"ended at {y.shape[0]}")
@@ -123,13 +128,19 @@ def test_check_of_what_does_not_fit() -> None:
         tacit.check(lambda: None, torch.ones(2))
 
 
-# compare -------------------------------------------------------------------------------------------------
+# compare
+# ----------------------------------------------------------------------------
 
 
 def network() -> nn.Module:
     torch.manual_seed(3)
     return nn.Sequential(
-        nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 5)
+        nn.Conv2d(1, 4, 3),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(36, 5),
     ).eval()
 
 
@@ -177,7 +188,10 @@ def test_no_overflow_escapes_compare() -> None:
     assert found.advised_scale <= 14
     assert found.advised_error is not None
     assert found.advised_error < 1e-3
-    assert tacit.compare(module, torch.tensor([1.0, 2.0**15.5]), scale=found.advised_scale).overflows == []
+    assert (
+        tacit.compare(module, torch.tensor([1.0, 2.0**15.5]), scale=found.advised_scale).overflows
+        == []
+    )
 
 
 def test_compare_advises_more_bits_where_they_are_missing() -> None:
@@ -218,7 +232,9 @@ class Masked(nn.Module):
 
 
 def test_what_is_infinite_or_no_number_on_plain_tensors_is_found_by_compare() -> None:
-    found = tacit.compare(nn.Sequential(Quotients(), nn.Identity()), torch.tensor([0.0, 0.0, 1.5, 3.0]))
+    found = tacit.compare(
+        nn.Sequential(Quotients(), nn.Identity()), torch.tensor([0.0, 0.0, 1.5, 3.0])
+    )
     assert not found.passed
     assert found.first_divergence is not None
     assert found.first_divergence.name == "0"
@@ -248,7 +264,8 @@ def test_infinities_that_secret_tensors_have_match(scale: int) -> None:
     assert not found.layers[-1].diverges
 
 
-# cost ----------------------------------------------------------------------------------------------------
+# cost
+# ----------------------------------------------------------------------------
 
 
 def classify() -> dict[str, Any]:
@@ -278,7 +295,9 @@ def classify() -> dict[str, Any]:
 def test_cost_is_what_the_meter_counts(
     protocol: str, parties: int, source: str | None, transport: str
 ) -> None:
-    real = tacit.launch(classify, protocol=protocol, parties=parties, source=source, transport=transport)
+    real = tacit.launch(
+        classify, protocol=protocol, parties=parties, source=source, transport=transport
+    )
     predicted = tacit.cost(classify, network="20,100", protocol=protocol, parties=parties)
     assert predicted.bytes_sent == [each["bytes_sent"] for each in real]
     assert predicted.payload_bytes == [each["payload_bytes"] for each in real]
@@ -306,7 +325,8 @@ class Around(nn.Module):
 
 
 def sent_by_hand(model: nn.Module, x: torch.Tensor, within: bool = False) -> tacit.Reading:
-    """What cost takes a module for, as a program of one's own; or called as a part of another module."""
+    """What cost takes a module for, as a program of one's own; or called as a part of another
+    module."""
     tacit.share_module(model, owner=0)
     model = Around(model) if within else model
     images = tacit.share(x if tacit.session().party == 1 else None, owner=1)
@@ -326,7 +346,8 @@ def sent_by_hand(model: nn.Module, x: torch.Tensor, within: bool = False) -> tac
 def test_cost_of_a_module_is_what_the_meter_counts(
     protocol: str, parties: int, source: str | None, transport: str
 ) -> None:
-    """Byte for byte with headers, in which names of steps travel; by a longer path names alone are longer."""
+    """Byte for byte with headers, in which names of steps travel; by a longer path names alone are
+    longer."""
     setting = {"protocol": protocol, "parties": parties, "source": source}
     x = torch.rand(2, 1, 8, 8)
     predicted = tacit.cost(network(), x, **setting)
@@ -358,7 +379,8 @@ def test_cost_of_correlations_is_counted_where_they_are_made() -> None:
         tacit.cost(network(), torch.rand(1, 1, 8, 8), network="far")
 
 
-# Parametrised weights ------------------------------------------------------------------------------------
+# Parametrised weights
+# ------------------------------------------------------------------------------------
 
 
 def parametrised() -> nn.Module:
@@ -400,7 +422,8 @@ def test_parametrised_modules_reach_every_party(transport: str) -> None:
         assert list(returned.state_dict()) == list(model.state_dict())
 
 
-# Commands ------------------------------------------------------------------------------------------------
+# Commands
+# ----------------------------------------------------------------------------
 
 MODEL = """
 import torch

@@ -1,5 +1,5 @@
-"""Where a library asks for what secret tensors do not have: its user is told the line of the program, and
-what to change. What a remedy says works."""
+"""Where a library asks for what secret tensors do not have: its user is told the line of the
+program, and what to change. What a remedy says works."""
 
 import io
 import pickle
@@ -81,13 +81,16 @@ def by_lines() -> None:
 
 
 def plateau() -> None:
-    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(torch.optim.SGD(nn.Linear(1, 1).parameters(), 1.0))
+    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(
+        torch.optim.SGD(nn.Linear(1, 1).parameters(), 1.0)
+    )
     scheduler.step(share(torch.tensor(1.0)))
 
 
 #: Of PyTorch's compiler, to the end of the message: it adds lines about itself.
 COMPILED = (
-    r"^tracing by torch\.compile or torch\.export is not supported .*\); call the module as it is, shared by "
+    r"^tracing by torch\.compile or torch\.export is not supported .*\); call the module as it is, "
+    r"shared by "
     r"tacit\.share_module.* tacit\.compile compiles a plain model.* Nothing was revealed\.$"
 )
 
@@ -124,8 +127,14 @@ ASKED: dict[str, tuple[Callable[[], Any], str]] = {
         r"take its log_prob\(\)",
     ),
     "plain parameters": (plain_parameters, "share_module.*trainable=True"),
-    "an average of plain parameters": (averaged, r"AveragedModel\(tacit\.share_module\(model, owner"),
-    "plain parameters, lists": (lambda: plain_parameters(foreach=True), "share_module.*trainable=True"),
+    "an average of plain parameters": (
+        averaged,
+        r"AveragedModel\(tacit\.share_module\(model, owner",
+    ),
+    "plain parameters, lists": (
+        lambda: plain_parameters(foreach=True),
+        "share_module.*trainable=True",
+    ),
     "a fused optimiser": (fused, "without fused=True"),
     "an optimiser that searches": (by_lines, "such as SGD or Adam"),
     "a scheduler by the loss": (plateau, r"scheduler\.step\(loss\.reveal\(\)\)"),
@@ -134,15 +143,21 @@ ASKED: dict[str, tuple[Callable[[], Any], str]] = {
         "leave max_norm out",
     ),
     "nested tensors": (
-        lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8, batch_first=True), 1).eval()(
-            share(torch.randn(2, 3, 4)), src_key_padding_mask=HIDDEN
-        ),
+        lambda: nn.TransformerEncoder(
+            nn.TransformerEncoderLayer(4, 2, 8, batch_first=True), 1
+        ).eval()(share(torch.randn(2, 3, 4)), src_key_padding_mask=HIDDEN),
         "enable_nested_tensor=False",
     ),
     "a compiled module": (lambda: torch.compile(nn.Linear(3, 2))(share(PLACES)), COMPILED),
     "a compiled module that is shared": (lambda: torch.compile(shared_layer())(PLACES), COMPILED),
-    "a compiled function": (lambda: torch.compile(torch.relu, backend="eager")(share(PLACES)), COMPILED),
-    "an exported module": (lambda: torch.export.export(nn.Linear(3, 2), (share(PLACES),)), COMPILED),
+    "a compiled function": (
+        lambda: torch.compile(torch.relu, backend="eager")(share(PLACES)),
+        COMPILED,
+    ),
+    "an exported module": (
+        lambda: torch.export.export(nn.Linear(3, 2), (share(PLACES),)),
+        COMPILED,
+    ),
     "an exported module that is shared": (
         lambda: torch.export.export(shared_layer(), (PLACES,)),
         COMPILED,
@@ -158,12 +173,18 @@ ASKED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: torch.add(share(PLACES), 1, out=share(torch.zeros(0))),
         "the form that returns a new tensor",
     ),
-    "division by zero": (lambda: share(PLACES) / 0, r"division by zero\?\); aten\.div\.Tensor in no module"),
+    "division by zero": (
+        lambda: share(PLACES) / 0,
+        r"division by zero\?\); aten\.div\.Tensor in no module",
+    ),
     "a distribution that looks at its parameters": (
         lambda: torch.distributions.Normal(share(PLACES), 1.0, validate_args=True),
         "validate_args=False",
     ),
-    "a difference of booleans": (lambda: share(HIDDEN) - share(HIDDEN), r"x \^ y says where they differ"),
+    "a difference of booleans": (
+        lambda: share(HIDDEN) - share(HIDDEN),
+        r"x \^ y says where they differ",
+    ),
     "the negative of a boolean": (lambda: -share(HIDDEN), "~x inverts it"),
     "an operator of numbers on booleans": (
         lambda: share(HIDDEN).clamp_max(torch.tensor(True)),
@@ -179,7 +200,10 @@ ASKED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "lists in a search of beams": (lambda: _generated(num_beams=2), "inputs_embeds=.*num_beams=1"),
     "where a text ends": (lambda: _generated(eos_token_id=1), "eos_token_id=None"),
-    "a mask of words": (lambda: _generated(attention_mask=share(torch.ones(1, 3))), "a mask that all know"),
+    "a mask of words": (
+        lambda: _generated(attention_mask=share(torch.ones(1, 3))),
+        "a mask that all know",
+    ),
 }
 
 
@@ -193,13 +217,15 @@ def _generated(**options: Any) -> Any:
     words = model.get_input_embeddings()(share(torch.tensor([[2, 3, 4]])))
     return model.generate(
         inputs_embeds=words,
-        **{"max_new_tokens": 2, "do_sample": False, "eos_token_id": None, "pad_token_id": None} | options,
+        **{"max_new_tokens": 2, "do_sample": False, "eos_token_id": None, "pad_token_id": None}
+        | options,
     )
 
 
 @pytest.mark.parametrize("name", ASKED)
 def test_what_a_library_asks_for_is_refused_with_its_remedy(name: str) -> None:
-    # Parties that are threads import what they find imported; side by side, transformers' lazy modules fail.
+    # Parties that are threads import what they find imported; side by side, transformers' lazy
+    # modules fail.
     for lazy in ("GPT2Config", "GPT2LMHeadModel"):
         getattr(import_module("transformers"), lazy)
     ask, said = ASKED[name]
@@ -245,7 +271,8 @@ def test_remedies_work() -> None:
         return [
             traced(share(PLACES + 1)).reveal() - torch.relu(PLACES * 2 + 3),
             attention(torch.where(share(HIDDEN), -100.0, 0.0)).reveal() - attention(HIDDEN),
-            nll.reveal() - functional.gaussian_nll_loss(PLACES, torch.ones(2, 3), torch.full((2, 3), 0.5)),
+            nll.reveal()
+            - functional.gaussian_nll_loss(PLACES, torch.ones(2, 3), torch.full((2, 3), 0.5)),
             softmax.log_prob(x).reveal() - expected,
             padded.reveal() - nn.utils.rnn.pad_sequence([PLACES, PLACES[:1]], batch_first=True),
             layer(PLACES).reveal() - (PLACES.sum(1, keepdim=True) + 1),
@@ -325,7 +352,9 @@ def test_what_was_traced_or_scripted_goes_to_parties_and_is_shared() -> None:
             plain = module(x).detach().reveal()
             tacit.share_module(module, owner=1, trainable=True)
             module(x).sum().backward()
-            found.append([plain, module(x).detach().reveal(), next(module.parameters()).grad.reveal()])
+            found.append(
+                [plain, module(x).detach().reveal(), next(module.parameters()).grad.reveal()]
+            )
         return [*found, [doubled(x).reveal()]]
 
     *found, (twice,) = tacit.launch(program)[0]
@@ -351,7 +380,10 @@ class Choosing(nn.Module):
 
 @pytest.mark.parametrize(
     ("module", "said"),
-    [(Spheric, "aten.special_airy_ai.default is not supported"), (Choosing, "item() would show the values")],
+    [
+        (Spheric, "aten.special_airy_ai.default is not supported"),
+        (Choosing, "item() would show the values"),
+    ],
 )
 def test_scripts_name_what_they_are_refused(module: type[nn.Module], said: str) -> None:
     """PyTorch's interpreter of scripts loses the message of what ends it."""
@@ -374,8 +406,13 @@ def test_scripts_name_what_they_are_refused(module: type[nn.Module], said: str) 
 
 def test_compilers_are_refused_in_processes_too() -> None:
     def program() -> None:
-        for compiled in (torch.compile(shared_layer()), torch.compile(nn.Linear(3, 2), backend="eager")):
-            with pytest.raises(tacit.UnsupportedOperatorError, match=r"tacit\.compile compiles a plain"):
+        for compiled in (
+            torch.compile(shared_layer()),
+            torch.compile(nn.Linear(3, 2), backend="eager"),
+        ):
+            with pytest.raises(
+                tacit.UnsupportedOperatorError, match=r"tacit\.compile compiles a plain"
+            ):
                 compiled(share(PLACES))
 
     tacit.launch(program, transport="tcp")
@@ -392,7 +429,11 @@ def test_modules_of_a_class_of_their_own_go_to_parties() -> None:
 
 def test_booleans_are_filled_with_numbers() -> None:
     def results(x: torch.Tensor, mask: torch.Tensor) -> list[torch.Tensor]:
-        return [x.masked_fill(mask, 10), x.masked_fill(mask, 0), x.masked_fill(~mask, torch.tensor(True))]
+        return [
+            x.masked_fill(mask, 10),
+            x.masked_fill(mask, 0),
+            x.masked_fill(~mask, torch.tensor(True)),
+        ]
 
     def program() -> list[torch.Tensor]:
         return [one.reveal() for one in results(share(HIDDEN), share(PLACES) > 0)]

@@ -41,7 +41,9 @@ def test_functions_of_c_on_what_one_party_has(setting: str) -> None:
         own = values if party == 1 else None
         text = np.frombuffer(b"a word", np.uint8) if party == 0 else None
         mean = arrays.call("mean", ["a", "len:a"], secret={"a": (1, own)}, result=0)
-        turned = arrays.call("reverse", ["t", 6], secret={"t": (0, text)}, result=None, output={"t": "all"})
+        turned = arrays.call(
+            "reverse", ["t", 6], secret={"t": (0, text)}, result=None, output={"t": "all"}
+        )
         least = arrays.call("greatest", ["p", "len:p"], public={"p": -values.astype(np.int64)})
         return [mean.result, turned.result, turned.outputs["t"].tobytes(), least.result]
 
@@ -66,7 +68,10 @@ def test_a_program_on_files(setting: str) -> None:
 
     told = tacit.launch(program, **SETTINGS[setting])
     for party, found in enumerate(told):
-        assert (found.result, found.printed) == (5, b"3 sums, 2 arguments: 5   |   5|0x1 reveal|   0|0x2\n")
+        assert (found.result, found.printed) == (
+            5,
+            b"3 sums, 2 arguments: 5   |   5|0x1 reveal|   0|0x2\n",
+        )
         # The low half of 35 and of nothing: 11 + 22 + 2 modulo 2^32.
         assert found.outputs["total"].tolist() == [35, 0]
         assert [tuple(each) for each in found.opened] == [("sums", 0, 3), ("total", "all", 2)]
@@ -80,12 +85,18 @@ def test_a_program_on_files(setting: str) -> None:
 def test_secret_tensors_go_in_and_come_out(setting: str) -> None:
     def program() -> Any:
         here, sums = tacit.session(), tacit.riscv.load(SUMS)
-        x = tacit.share(torch.tensor([1, -2, 3], dtype=torch.int32) if here.party == 0 else None, owner=0)
+        x = tacit.share(
+            torch.tensor([1, -2, 3], dtype=torch.int32) if here.party == 0 else None, owner=0
+        )
         y = np.array([10, 20, 30], np.int32)
-        found = sums.run(secret={"x": 2 * x}, public={"data/y": y}, output={"sums": None, "total": None})
+        found = sums.run(
+            secret={"x": 2 * x}, public={"data/y": y}, output={"sums": None, "total": None}
+        )
         assert found.opened == []
         # What comes out goes in again: as an array of a function, and into what PyTorch computes.
-        doubled = sums.run(secret={"x": found.outputs["sums"]}, public={"data/y": y}, output={"sums": None})
+        doubled = sums.run(
+            secret={"x": found.outputs["sums"]}, public={"data/y": y}, output={"sums": None}
+        )
         return (doubled.outputs["sums"] * 100 + found.outputs["total"]).reveal().tolist()
 
     for told in tacit.launch(program, **SETTINGS[setting]):
@@ -97,7 +108,9 @@ def test_parties_give_a_program_the_same_secret_tensor() -> None:
         x = tacit.share(torch.tensor([1, 2, 3], dtype=torch.int32), owner=0)
         given = x if tacit.session().party == 1 else x + x
         y = np.array([10, 20, 30], np.int32)
-        return tacit.riscv.load(SUMS).run(secret={"x": given}, public={"data/y": y}, output={"sums": "all"})
+        return tacit.riscv.load(SUMS).run(
+            secret={"x": given}, public={"data/y": y}, output={"sums": "all"}
+        )
 
     with pytest.raises(tacit.DesyncError, match="programs differ"):
         tacit.launch(program)
@@ -111,7 +124,9 @@ def test_secret_tensors_of_fractions_go_in_and_come_out(setting: str, bits: int)
     def program() -> Any:
         here, floats = tacit.session(), tacit.riscv.load(PROGRAMS / "arrays_of_floats.elf")
         with here.at_scale(fixed.scale_of(bits)):
-            x = tacit.share(torch.tensor(values, dtype=torch.float64) if here.party == 0 else None, owner=0)
+            x = tacit.share(
+                torch.tensor(values, dtype=torch.float64) if here.party == 0 else None, owner=0
+            )
         twice, array = 2 * x, ["x", "len:x"]
         mean = floats.call("mean", array, secret={"x": twice}, result=("all", "f64"))
         found = floats.call("scaled", array, secret={"x": twice}, result=None, output={"x": None})
@@ -158,13 +173,16 @@ def test_fractions_go_in_and_come_out(setting: str) -> None:
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_all_is_told_shared_and_opened_at_once(setting: str) -> None:
-    """Of arrays of two parties, and one that is public: a round in which all tell lengths, one to share where
-    that takes messages, one of products, and one that opens them."""
+    """Of arrays of two parties, and one that is public: a round in which all tell lengths, one to
+    share where that takes messages, one of products, and one that opens them."""
 
     def program() -> Any:
         here, figures = tacit.session(), tacit.riscv.load(PROGRAMS / "figures.elf")
         x, y = np.array([3, 2**40, 5], np.uint64), np.array([2**63, 2**40, 7], np.uint64)
-        secret = {"x": (0, x if here.party == 0 else None), "y": (1, y if here.party == 1 else None)}
+        secret = {
+            "x": (0, x if here.party == 0 else None),
+            "y": (1, y if here.party == 1 else None),
+        }
         told = []
         for _ in range(2):
             before = here.meter.total.rounds
@@ -190,14 +208,18 @@ def test_public_arrays_that_differ_are_told() -> None:
         values = np.array([1, 2 + (tacit.session().party == 1)], np.uint64)
         return tacit.riscv.load(ELF).call("mean", ["a", "len:a"], public={"a": values})
 
-    with pytest.raises(DesyncError, match="run different public files: that of this party has the hash"):
+    with pytest.raises(
+        DesyncError, match="run different public files: that of this party has the hash"
+    ):
         tacit.launch(program)
 
 
 def test_a_fraction_that_cannot_be_encoded() -> None:
     def program() -> Any:
         own = np.array([1.0, np.inf]) if tacit.session().party == 0 else None
-        tacit.riscv.load(PROGRAMS / "mean.elf").run(secret={"values": (0, own)}, output={"means": "all"})
+        tacit.riscv.load(PROGRAMS / "mean.elf").run(
+            secret={"values": (0, own)}, output={"means": "all"}
+        )
 
     with pytest.raises(MisuseError, match="values has a float that does not fit fixed point"):
         tacit.launch(program)
@@ -235,8 +257,11 @@ def test_lists_are_merged_as_in_the_clear_where_branches_are_opened() -> None:
         return found.outputs["common"], sum(each[2] for each in found.opened if each[1] == "all")
 
     for protocol in ("replicated", "additive"):
-        found = tacit.launch(program, protocol=protocol, parties=3 if protocol == "replicated" else 2)
-        # Six pairs of fronts: all are compared for equality, and the four that differ for which is less.
+        found = tacit.launch(
+            program, protocol=protocol, parties=3 if protocol == "replicated" else 2
+        )
+        # Six pairs of fronts: all are compared for equality, and the four that differ for which is
+        # less.
         assert (found[1][0].tolist(), found[1][1]) == ([3, 8], 6 + 4)
 
 
@@ -248,7 +273,8 @@ def test_what_is_refused_is_predicted(tmp_path: Path) -> None:
     (refused,) = json.loads(found.read_text())["refused"]
     assert "what is printed is secret" in refused
     assert refused in ended.stderr
-    # All lines at once, each with its reason: what is read at the fronts of both lists, and which is less.
+    # All lines at once, each with its reason: what is read at the fronts of both lists, and which
+    # is less.
     merge = [PROGRAMS / "psi_merge.elf", "--secret", "a=0:u64:5", "--secret", "b=1:u64:3"]
     ended = command("riscv", "cost", *merge, "--output", "common=1", "--json", found)
     assert ended.returncode == 1
@@ -256,7 +282,11 @@ def test_what_is_refused_is_predicted(tmp_path: Path) -> None:
     assert f"tacit: {len(refused)} lines are refused:\n" + "\n".join(refused) in ended.stderr
     line = r" in merge \(psi_merge.c:(\d+)\), called from main \(.*\): (memory|a loop)"
     own = [re.search(line, each) for each in refused]
-    assert [each.groups() for each in own if each] == [("21", "memory"), ("22", "memory"), ("20", "a loop")]
+    assert [each.groups() for each in own if each] == [
+        ("21", "memory"),
+        ("22", "memory"),
+        ("20", "a loop"),
+    ]
     # The end of the loop is how many are written, of which the runtime's part is said once.
     assert len(refused) == 4
     assert "called from memcpy" in refused[3]
@@ -267,11 +297,15 @@ def test_what_is_refused_is_predicted(tmp_path: Path) -> None:
     assert "--secret x=0:u32:-1: a length is 0 or more" in ended.stderr
     ended = command("riscv", "cost", SUMS, "--secret", "x=0:u32", "--output", "sums=all")
     assert ended.returncode == 1
-    assert "party 0 says where the values are: x=0:u32:PATH, or how many: x=0:u32:1000" in ended.stderr
+    assert (
+        "party 0 says where the values are: x=0:u32:PATH, or how many: x=0:u32:1000" in ended.stderr
+    )
 
 
 @pytest.mark.parametrize("found", COMPILERS[:2])
-def test_a_program_is_compiled_and_run(found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_is_compiled_and_run(
+    found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if shutil.which(found) is None:
         pytest.skip(f"{found} is not here")
     monkeypatch.setattr(compiler, "COMPILERS", (found,))
@@ -279,7 +313,8 @@ def test_a_program_is_compiled_and_run(found: str, tmp_path: Path, monkeypatch: 
     source.write_text(
         "#include <stdio.h>\n#include <stdlib.h>\n#include <tacit.h>\nint main(void) { "
         'long *x = calloc(1, sizeof *x); FILE *in = fopen("x", "rb"); '
-        'fread(x, sizeof *x, 1, in); printf("%ld %d\\n", (long)tacit_reveal(2 * *x), N); return 0; }'
+        'fread(x, sizeof *x, 1, in); printf("%ld %d\\n", (long)tacit_reveal(2 * *x), N); return 0; '
+        "}"
     )
     ended = command("riscv", "cc", source, "-o", tmp_path / "twice.elf", "-D", "N=7")
     assert ended.returncode == 0, ended.stderr
@@ -287,16 +322,19 @@ def test_a_program_is_compiled_and_run(found: str, tmp_path: Path, monkeypatch: 
     ended = command("riscv", "try", tmp_path / "twice.elf", "--secret", f"x=2:i64:{tmp_path}/x.txt")
     assert ended.returncode == 0, ended.stderr
     assert "-42 7\n" in ended.stdout
-    # One compiler writes down the path that it is given, another the name alone; the console wraps it.
+    # One compiler writes down the path that it is given, another the name alone; the console wraps
+    # it.
     assert "twice.c:4)(1value,toall)" in "".join(ended.stdout.split())
     # Of a switch on a secret all sides are carried out, also where each is a number.
     source.write_text(
         '#include <stdio.h>\nint main(void) { int x[9], y[9]; FILE *in = fopen("x", "rb"), '
         '*out = fopen("y", "wb"); fread(x, 4, 9, in);\nfor (int i = 0; i < 9; i++) {\n'
-        "switch (x[i]) { case 0: y[i] = 17; break; case 1: y[i] = x[0]; break; case 2: y[i] = 99; break; "
+        "switch (x[i]) { case 0: y[i] = 17; break; case 1: y[i] = x[0]; break; case 2: y[i] = 99; "
+        "break; "
         "case 3: y[i] = x[1] + 4; break; case 4: y[i] = 5; break; case 5: y[i] = 8; break; "
         "default: y[i] = x[8] * 2; }\n"
-        "switch (x[i]) { case 0: y[i] += 3; break; case 1: y[i] += 1; break; case 2: y[i] += 4; break; "
+        "switch (x[i]) { case 0: y[i] += 3; break; case 1: y[i] += 1; break; case 2: y[i] += 4; "
+        "break; "
         "case 3: y[i] += 1; break; case 4: y[i] += 5; break; case 5: y[i] += 9; break; "
         "default: y[i] += 2; }\n} fwrite(y, 4, 9, out); return fclose(out); }"
     )
@@ -324,7 +362,8 @@ def test_functions_that_nobody_calls_are_compiled_too(
     monkeypatch.setattr(compiler, "COMPILERS", (found,))
     monkeypatch.chdir(tmp_path)
     Path("total.c").write_text(
-        "long total(const long *a, long n) { long s = 0; for (long i = 0; i < n; i++) s += a[i]; return s; }"
+        "long total(const long *a, long n) { long s = 0; for (long i = 0; i < n; i++) s += a[i]; "
+        "return s; }"
     )
     Path("main.c").write_text("long twice(long x) { return 2 * x; } int main(void) { return 5; }")
     Path("a.txt").write_text("1 20 300")
@@ -348,13 +387,24 @@ def test_the_command_runs_programs_between_processes(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("1 2 3")
     np.save(tmp_path / "y.npy", np.array([10, 20, 30], np.uint32))
     (tmp_path / "x").write_bytes(np.array([1, 2, 3], np.uint32).tobytes())
-    said = ["--public", f"data/y={tmp_path}/x", "--output", "sums=2", "--output", "total=all", "--arg", "4"]
+    said = [
+        "--public",
+        f"data/y={tmp_path}/x",
+        "--output",
+        "sums=2",
+        "--output",
+        "total=all",
+        "--arg",
+        "4",
+    ]
 
     def party(number: int) -> Command:
         path = f":{tmp_path}/x.txt" if number == 1 else ""
         secret = ["--secret", f"x=1:u32{path}"]
         report = ["--json", tmp_path / f"{number}.json"]
-        return Command("riscv", "run", "--config", config, "--party", number, SUMS, *secret, *said, *report)
+        return Command(
+            "riscv", "run", "--config", config, "--party", number, SUMS, *secret, *said, *report
+        )
 
     parties = [party(number) for number in range(3)]
     for running in parties:
@@ -396,8 +446,14 @@ MISTAKES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
         lambda p, _: p.call("mean", ["a"], public={"a": [[0.5]]}),
         "a is of float64 in 2 dimensions",
     ),
-    "no party": (lambda p, a: p.call("mean", ["a"], secret={"a": (7, a)}), "owner 7 does not exist"),
-    "many arguments": (lambda p, _: p.call("mean", [1] * 9), "9 arguments: a function takes 8 in registers"),
+    "no party": (
+        lambda p, a: p.call("mean", ["a"], secret={"a": (7, a)}),
+        "owner 7 does not exist",
+    ),
+    "many arguments": (
+        lambda p, _: p.call("mean", [1] * 9),
+        "9 arguments: a function takes 8 in registers",
+    ),
     "nobody": (lambda p, _: p.call("mean", [1, 1], result="some"), "'some' learns nothing"),
 }
 
@@ -435,13 +491,16 @@ def test_parties_that_run_differently_are_told_both_hashes(what: str) -> None:
         if what == "programs" and party == 2:
             arrays = tacit.riscv.Program(other)
         limit = 1000 + (what == "options" and party == 2)
-        return arrays.call("mean", ["a", 3], secret={"a": (0, values if party == 0 else None)}, limit=limit)
+        return arrays.call(
+            "mean", ["a", 3], secret={"a": (0, values if party == 0 else None)}, limit=limit
+        )
 
     with pytest.raises(DesyncError, match=f"run different {what}") as error:
         tacit.launch(program)
     # Whichever party says it: the third one, or another of it.
     said = re.search(
-        "this party has the hash ([0-9a-f]{16}), that of party ([02]) ([0-9a-f]{16})", str(error.value)
+        "this party has the hash ([0-9a-f]{16}), that of party ([02]) ([0-9a-f]{16})",
+        str(error.value),
     )
     assert said
     if what == "programs":
@@ -460,7 +519,16 @@ def test_files_that_are_no_programs(tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("3 5 10\n")
-    called = ["--call", "mean", "--arg", "a", "--arg", "len:a", "--secret", f"a=1:u64:{tmp_path}/a.txt"]
+    called = [
+        "--call",
+        "mean",
+        "--arg",
+        "a",
+        "--arg",
+        "len:a",
+        "--secret",
+        f"a=1:u64:{tmp_path}/a.txt",
+    ]
     ended = command("riscv", "try", ELF, *called, "--json", tmp_path / "mean.json")
     assert ended.returncode == 0, ended.stderr
     assert "result: 6" in ended.stdout
@@ -490,7 +558,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize("mistake", WRONG)
-def test_options_that_cannot_be(mistake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_that_cannot_be(
+    mistake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a.txt").write_text("3 500")
     Path("text.txt").write_text("three")

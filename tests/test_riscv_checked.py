@@ -1,5 +1,5 @@
-"""The checked mode of the RISC-V machine: secret floats that leave their range have no result, and who was to
-learn it is told the line of the program, and nobody else is."""
+"""The checked mode of the RISC-V machine: secret floats that leave their range have no result, and
+who was to learn it is told the line of the program, and nobody else is."""
 
 from pathlib import Path
 from typing import Any
@@ -80,7 +80,9 @@ def test_what_is_kept_is_refused_when_it_is_opened(setting: str) -> None:
     def program() -> Any:
         with tacit.checked():
             arrays = {"x": x, "o": np.zeros(7)}
-            kept = called("summary", arrays, ["x", "len:x", "o"], {}, None, {"o": None}).outputs["o"]
+            kept = called("summary", arrays, ["x", "len:x", "o"], {}, None, {"o": None}).outputs[
+                "o"
+            ]
         # What was checked stays so.
         return failing(lambda: kept.reveal(to=0)), failing(squares, kept, None, 1)
 
@@ -128,7 +130,8 @@ def test_a_tensor_is_held_to_its_range() -> None:
         assert abs(found / (200_001.0**2 + 9) - 1) < 1e-6
 
 
-# What is made of several steps at once ---------------------------------------------------------------
+# What is made of several steps at once
+# ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("setting", ALL)
@@ -144,7 +147,9 @@ def test_products_within_products_of_integers_are_checked(setting: str) -> None:
         return (out.reveal() if kept else out).tolist()
 
     def program() -> Any:
-        return [failing(call, large, by, kept) for kept in (False, True)], call(large[1:], by[1:], False)
+        return [failing(call, large, by, kept) for kept in (False, True)], call(
+            large[1:], by[1:], False
+        )
 
     line = ("multiplied (figures_of_floats.c:98)",)
     for refused, right in tacit.launch(program, checked=True, **ALL[setting]):
@@ -158,7 +163,9 @@ def test_the_least_of_what_is_too_far_apart_is_refused(setting: str) -> None:
         scaled = tacit.share(torch.tensor(values, dtype=torch.float64), owner=0) * 65536.0
         values_as_said = scaled + scaled
         with tacit.checked():
-            return failing(lambda: called("least_of", {"x": values_as_said}, ["x", "len:x"], {}).result)
+            return failing(
+                lambda: called("least_of", {"x": values_as_said}, ["x", "len:x"], {}).result
+            )
 
     for apart in ([-(2.0**29), 2.0**29, 5, 6, 7], [2.0**29, 5, -(2.0**29), 6, 7]):
         for told in tacit.launch(program, apart, **ALL[setting]):
@@ -176,7 +183,9 @@ def test_the_least_of_what_is_too_far_apart_is_refused(setting: str) -> None:
         ("square_of_said", 2.0**46.5, (-1e15, 1e15)),
     ],
 )
-def test_wide_ranges_are_checked_at_both_ends(function: str, value: float, ends: tuple[Any, Any]) -> None:
+def test_wide_ranges_are_checked_at_both_ends(
+    function: str, value: float, ends: tuple[Any, Any]
+) -> None:
     is_float = function == "square_of_said"
 
     def given(value: float) -> Any:
@@ -187,7 +196,9 @@ def test_wide_ranges_are_checked_at_both_ends(function: str, value: float, ends:
         return scaled + scaled
 
     def call(x: Any) -> Any:
-        return called(function, {"x": x}, ["x", *ends], {}, ("all", "f64") if is_float else "all").result
+        return called(
+            function, {"x": x}, ["x", *ends], {}, ("all", "f64") if is_float else "all"
+        ).result
 
     def program() -> Any:
         beyond, within = given(value), given(2.0**40 if is_float else 7)
@@ -246,7 +257,18 @@ def test_between_processes(how: str, tmp_path: Path) -> None:
 
     def party(number: int) -> Command:
         secret = "x=0:f64" + ("" if number else f":{tmp_path}/x.npy")
-        own = ["riscv", "run", "--config", config, "--party", number, ELF, "--secret", secret, *said]
+        own = [
+            "riscv",
+            "run",
+            "--config",
+            config,
+            "--party",
+            number,
+            ELF,
+            "--secret",
+            secret,
+            *said,
+        ]
         return Command(*own)
 
     for number, running in enumerate([party(number) for number in range(3)]):

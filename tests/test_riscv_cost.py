@@ -24,7 +24,9 @@ class Case(NamedTuple):
     long: bool = False
 
 
-def whole(output: str, kind: str, *told: object, long: bool = False, **secret: tuple[int, str, int]) -> Case:
+def whole(
+    output: str, kind: str, *told: object, long: bool = False, **secret: tuple[int, str, int]
+) -> Case:
     """A program that writes a file, which party 1 learns."""
     arguments = [each for argument in told for each in ("--arg", argument)]
     return Case(secret, (*arguments, "--output", f"{output}=1:{kind}"), long)
@@ -44,17 +46,22 @@ CASES = {
     "sort": whole("sorted", "i32", values=(1, "i32", 9)),
     "search": whole("places", "u32", table=(0, "u32", 9), wanted=(1, "u32", 4)),
     "mean": whole("means", "f64", values=(1, "f64", 6)),
-    "net": whole("output", "i32", 6, 4, 3, input=(0, "i32", 6), first=(1, "i32", 28), second=(1, "i32", 15)),
+    "net": whole(
+        "output", "i32", 6, 4, 3, input=(0, "i32", 6), first=(1, "i32", 28), second=(1, "i32", 15)
+    ),
     "aes": whole("sealed", "u8", key=(0, "u8", 16), blocks=(1, "u8", 16), long=True),
     "ascon": whole("out", "u8", message=(0, "u8", 5), key=(1, "u8", 16), nonce=(1, "u8", 16)),
     "sha256": whole("digest", "u8", message=(0, "u8", 3), long=True),
     "sums": Case(
-        {"x": (0, "u32", 4)}, ("--public", f"data/y={SUMS}", "--output", "sums=all", "--output", "total=0")
+        {"x": (0, "u32", 4)},
+        ("--public", f"data/y={SUMS}", "--output", "sums=all", "--output", "total=0"),
     ),
     "arrays": function("mean", "0", "a", "len:a", a=(1, "u64", 7)),
     "arrays_of_floats": function("deviation", "0:f64", "x", "len:x", x=(1, "f64", 5)),
     "figures_of_floats": function("squares", "0:f64", "x", "len:x", x=(1, "f64", 5)),
-    "figures": function("products", "none", "x", "y", "x", "len:x", x=(1, "u64", 5), y=(0, "u64", 5)),
+    "figures": function(
+        "products", "none", "x", "y", "x", "len:x", x=(1, "u64", 5), y=(0, "u64", 5)
+    ),
 }
 
 
@@ -86,7 +93,9 @@ def measured() -> list[Any]:
     """All pairs; those that take long are marked."""
     return [
         pytest.param(
-            name, setting, marks=[pytest.mark.long] * (case.long or name not in QUICK.get(setting, ()))
+            name,
+            setting,
+            marks=[pytest.mark.long] * (case.long or name not in QUICK.get(setting, ())),
         )
         for name, case in CASES.items()
         for setting in SETTINGS
@@ -125,7 +134,10 @@ def told(name: str, folder: Path | None = None) -> list[object]:
     secret = [
         each
         for file, (owner, kind, count) in CASES[name].secret.items()
-        for each in ("--secret", f"{file}={owner}:{kind}:{folder / f'{file}.npy' if folder else count}")
+        for each in (
+            "--secret",
+            f"{file}={owner}:{kind}:{folder / f'{file}.npy' if folder else count}",
+        )
     ]
     return [PROGRAMS / f"{name}.elf", *CASES[name].options, *secret]
 
@@ -160,10 +172,28 @@ def test_what_is_predicted_is_what_is_metered_with_files_of_correlations(tmp_pat
         lines.append([str(each) for each in told(name, folder / name)])
     (folder / "lines.json").write_text(json.dumps(lines))
     (folder / "program.py").write_text(ALL_LINES)
-    record = ("run", "--config", "parties.toml", "--party", "{}", "--record", "demand-{}.txt", "program.py")
+    record = (
+        "run",
+        "--config",
+        "parties.toml",
+        "--party",
+        "{}",
+        "--record",
+        "demand-{}.txt",
+        "program.py",
+    )
     for code, _, errors in both(folder, *record):
         assert code == 0, errors
-    make = ("correlations", "make", "--config", "parties.toml", "--party", "{}", "--demand", "demand-{}.txt")
+    make = (
+        "correlations",
+        "make",
+        "--config",
+        "parties.toml",
+        "--party",
+        "{}",
+        "--demand",
+        "demand-{}.txt",
+    )
     for code, _, errors in both(folder, *make, "--runs", "1", "--out", "party-{}.correlations"):
         assert code == 0, errors
     found = both(folder, "run", "--config", "from-file.toml", "--party", "{}", "program.py")
@@ -178,7 +208,7 @@ def test_what_is_predicted_is_what_is_metered_with_files_of_correlations(tmp_pat
 
 
 def test_every_program_is_measured() -> None:
-    """But for those without secrets, one that goes on by what it opens, which zeros do not tell, and those
-    whose functions the tests of the machine call alone."""
+    """But for those without secrets, one that goes on by what it opens, which zeros do not tell,
+    and those whose functions the tests of the machine call alone."""
     others = {"choices", "floats", "psi_merge", "tables", "texts", "vectors"}
     assert set(CASES) | others == {path.stem for path in PROGRAMS.glob("*.elf")}

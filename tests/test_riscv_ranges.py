@@ -1,4 +1,5 @@
-"""Secret floats of compiled programs whose range all have said: what comes out at the scale of real data."""
+"""Secret floats of compiled programs whose range all have said: what comes out at the scale of real
+data."""
 
 import json
 from collections.abc import Mapping
@@ -64,7 +65,9 @@ def test_statistics_of_real_data(name: str, setting: str) -> None:
         squares = called("squares", {"x": x}, ["x", "len:x"], {"x": ends})
         arrays = {"x": x, "o": np.zeros(7)}
         told = called("summary", arrays, ["x", "len:x", "o"], {"x": ends}, None, {"o": "all"})
-        whole = called("whole_squares", {"x": x / size}, ["x", "len:x"], {"x": (-1, 1)}, ("all", "i64"))
+        whole = called(
+            "whole_squares", {"x": x / size}, ["x", "len:x"], {"x": (-1, 1)}, ("all", "i64")
+        )
         return squares.result, told.outputs["o"], whole.result
 
     squares, (mean, variance, deviation, least, most, above, whole), small = tacit.launch(
@@ -120,22 +123,16 @@ def test_what_has_no_room_names_its_line_and_the_remedy_works() -> None:
     def program() -> Any:
         arrays, arguments = {"x": x, "y": np.array([-3.25])}, ["x", "y", "len:x"]
         ends = {"x": (0.0, size)}
-        line = (
-            r"in beside \(figures_of_floats.c:62\): a secret float of a known range, of up to 2\^\d+ in mag"
-        )
+        line = r"in beside \(figures_of_floats.c:62\): a secret float of a known range, of up to 2\^\d+ in mag"
         with pytest.raises(StoppedError, match=line):
             called("beside", arrays, arguments, ends)
         said = called("beside", arrays, arguments, {**ends, "y": (-10.0, 10.0)}).result
         there = called("beside_said", arrays, arguments, ends).result
-        line = (
-            r"in share_of \(figures_of_floats.c:56\): .* is divided by one that may be 0 .*tacit_real_range"
-        )
+        line = r"in share_of \(figures_of_floats.c:56\): .* is divided by one that may be 0 .*tacit_real_range"
         with pytest.raises(StoppedError, match=line):
             called("share_of", {"x": x}, ["x", "len:x", 0.0], {"x": (-size, size)})
         share = called("share_of", {"x": x}, ["x", "len:x", 1e18], {"x": (-size, size)}).result
-        line = (
-            r"in whole_squares \(figures_of_floats.c:48\): a secret float of up to 2\^\d+ in magnitude is to"
-        )
+        line = r"in whole_squares \(figures_of_floats.c:48\): a secret float of up to 2\^\d+ in magnitude is to"
         with pytest.raises(StoppedError, match=line):
             called("whole_squares", {"x": x}, ["x", "len:x"], ends, ("all", "i64"))
         with pytest.raises(
@@ -157,14 +154,18 @@ def test_a_range_is_held_and_all_say_the_same() -> None:
         mine = tacit.session().party == 0
         with pytest.raises(
             MisuseError,
-            match="x has a value that is not from 0 to 3" if mine else "party 0 refused.*outside of",
+            match="x has a value that is not from 0 to 3"
+            if mine
+            else "party 0 refused.*outside of",
         ):
             called("squares", {"x": x}, ["x", "len:x"], {"x": (0, 3)})
         with pytest.raises(
             StoppedError, match="the range of x is from 3 to 0: say two numbers in their order"
         ):
             called("squares", {"x": x}, ["x", "len:x"], {"x": (3, 0)})
-        with pytest.raises(StoppedError, match="the range of y: no secret array is called that; there are x"):
+        with pytest.raises(
+            StoppedError, match="the range of y: no secret array is called that; there are x"
+        ):
             called("squares", {"x": x}, ["x", "len:x"], {"y": (0, 3)})
         # The session goes on.
         return called("squares", {"x": x}, ["x", "len:x"], {"x": (0, 4)}).result
@@ -192,9 +193,16 @@ def test_secret_tensors_of_a_range() -> None:
             called("squares", {"x": tensor}, ["x", "len:x"], large)
         arrays = {"x": x, "o": np.zeros(7)}
         told = called("summary", arrays, ["x", "len:x", "o"], {"x": (0, 4096)}, None, {"o": None})
-        with pytest.raises(StoppedError, match="it may be larger than secret tensors are: open it, or"):
+        with pytest.raises(
+            StoppedError, match="it may be larger than secret tensors are: open it, or"
+        ):
             called(
-                "summary", {**arrays, "x": x * 1e12}, ["x", "len:x", "o"], {"x": (0, 1e16)}, None, {"o": None}
+                "summary",
+                {**arrays, "x": x * 1e12},
+                ["x", "len:x", "o"],
+                {"x": (0, 1e16)},
+                None,
+                {"o": None},
             )
         return squares.result, told.outputs["o"].reveal().numpy()
 
@@ -210,7 +218,9 @@ def test_the_command_says_ranges(tmp_path: Path) -> None:
     ended = command(*told, "--range", "x=0..2e5", "--json", tmp_path / "found.json")
     assert ended.returncode == 0, ended.stderr
     expected = 6e4**2 + 150000.25**2 + 9e4**2
-    assert abs(json.loads((tmp_path / "found.json").read_text())["result"] - expected) < 4e10 * 2**-26
+    assert (
+        abs(json.loads((tmp_path / "found.json").read_text())["result"] - expected) < 4e10 * 2**-26
+    )
     for text, message in (
         ("x=0-5", "'0-5' is not of the form --range NAME=LEAST..MOST"),
         ("x=0..many", "'x=0..many' is not of the form --range NAME=LEAST..MOST, with two numbers"),

@@ -1,4 +1,5 @@
-"""What a user of the RISC-V machine does wrong: one message, at every party, without what is inside."""
+"""What a user of the RISC-V machine does wrong: one message, at every party, without what is
+inside."""
 
 import os
 import re
@@ -24,7 +25,8 @@ Said = Callable[[int], list[object]]
 
 
 def sums(*more: object, at: int | None = None, kind: str = "u32", path: str = "x.txt") -> Said:
-    """A program on files, with more options, and another type of the secret file, at one party or at all."""
+    """A program on files, with more options, and another type of the secret file, at one party or
+    at all."""
 
     def said(party: int) -> list[object]:
         is_other = at in (None, party)
@@ -41,7 +43,8 @@ def hashes(what: str) -> str:
 
 ELSEWHERE = "it cannot take part: its options or files are wrong; see its own output"
 
-#: What is said, and what each party is told: one pattern for all, or the owner's and that of the others.
+#: What is said, and what each party is told: one pattern for all, or the owner's and that of the
+#: others.
 REFUSED: dict[str, tuple[Said, str | tuple[str, str]]] = {
     # Whoever finds it first tells the others, who may be waiting for somebody else.
     "a secret is printed": (
@@ -51,15 +54,22 @@ REFUSED: dict[str, tuple[Said, str | tuple[str, str]]] = {
     ),
     "a secret is printed in digits": (
         sums("--arg", "digits"),
-        r" in \w+ \(.*\), called from .*printf .*, from main \(sums\.c:47\): what is printed is secret: ",
+        r" in \w+ \(.*\), called from .*printf .*, from main \(sums\.c:47\): what is printed is "
+        r"secret: ",
     ),
-    "no output": (sums("--output", "more=all"), "did not write the output more: write a file of this name"),
+    "no output": (
+        sums("--output", "more=all"),
+        "did not write the output more: write a file of this name",
+    ),
     "too few instructions": (
         sums("--limit", 100),
         r" in .*: the limit of 100 instructions is reached: .*\(--limit\)",
     ),
     "receiver": (sums("--output", "total=9"), "receiver 9 does not exist: the parties are 0 to 2"),
-    "function": (sums("--open-branch", "none"), "there is no function none in the program: keep it"),
+    "function": (
+        sums("--open-branch", "none"),
+        "there is no function none in the program: keep it",
+    ),
     "type at one": (sums(at=0, kind="u64"), hashes("options")),
     "public length at one": (sums("--public", "z=x.txt", at=2), hashes("options")),
     "public length at all but one": (sums("--public", "y2=y.bin", at=0), hashes("options")),
@@ -69,12 +79,16 @@ REFUSED: dict[str, tuple[Said, str | tuple[str, str]]] = {
     ),
     "archive": (
         sums(path="archive.npy"),
-        ("archive.npy has no integers: it is no array as numpy.save writes them; telling", ELSEWHERE),
+        (
+            "archive.npy has no integers: it is no array as numpy.save writes them; telling",
+            ELSEWHERE,
+        ),
     ),
     "beyond": (
         sums(kind="f64", path="beyond.txt"),
         (
-            "a value in beyond.txt is no number of fixed point: these are less than 2^30 in magnitude",
+            "a value in beyond.txt is no number of fixed point: these are less than 2^30 in "
+            "magnitude",
             ELSEWHERE,
         ),
     ),
@@ -96,7 +110,10 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     np.save("square.npy", np.ones((2, 2), np.uint32))
     np.save("objects.npy", np.array([1, "a"], object), allow_pickle=True)
     header = b"{'descr': '<u4', 'fortran_order': False, 'shape': "
-    for name, shape in (("huge.npy", b"(10000000000000000,), }"), ("brackets.npy", b"((((((((((1,")):
+    for name, shape in (
+        ("huge.npy", b"(10000000000000000,), }"),
+        ("brackets.npy", b"((((((((((1,"),
+    ):
         text = (header + shape).ljust(117) + b"\n"
         Path(name).write_bytes(b"\x93NUMPY\x01\0" + struct.pack("<H", len(text)) + text)
     return tmp_path
@@ -112,7 +129,9 @@ def test_every_party_is_told_once(mistake: str, files: Path) -> None:
     ]
     for number, party in enumerate(parties):
         code, output, errors = party.ended()
-        lines = [line for line in errors.splitlines() if not line.startswith(f"tacit: party {number}; ")]
+        lines = [
+            line for line in errors.splitlines() if not line.startswith(f"tacit: party {number}; ")
+        ]
         assert (code, output, len(lines)) == (1, "", 1), errors
         assert lines[0].startswith("tacit: ")
         wanted = expected if isinstance(expected, str) else re.escape(expected[number != 1])
@@ -129,7 +148,8 @@ ALONE = {
     "report": (
         ["--json", "none/report.json"],
         1,
-        "tacit: cannot write none/report.json: there is no such folder; telling the other parties ...",
+        "tacit: cannot write none/report.json: there is no such folder; telling the other parties "
+        "...",
     ),
 }
 
@@ -160,7 +180,11 @@ def test_what_is_wrong_with_options_of_one_party_all_hear(mistake: str, files: P
 
 
 def test_usage_that_says_no_party_is_told_here_alone() -> None:
-    for words in (["riscv", "run", "--party", "two"], ["riscv", "run"], ["run", "--config", "c", "--party"]):
+    for words in (
+        ["riscv", "run", "--party", "two"],
+        ["riscv", "run"],
+        ["run", "--config", "c", "--party"],
+    ):
         code, _, errors = Command(*words).ended()
         assert code == 2
         assert "telling" not in errors
@@ -173,7 +197,8 @@ def test_functions_without_main_are_named() -> None:
     assert "the program has no main: name a function by --call; it has tax, digits, beyond" in said
 
 
-#: How a party ends in the middle of long work: the signal, its code, its last line, and what the others say.
+#: How a party ends in the middle of long work: the signal, its code, its last line, and what the
+#: others say.
 ENDS = {
     "interrupted": (signal.SIGINT, 130, ["tacit: interrupted"], "it was interrupted"),
     "killed": (signal.SIGKILL, -signal.SIGKILL, [], "its connection ended without a goodbye"),
@@ -186,7 +211,10 @@ def test_long_work_ends_where_a_user_ends_it(end: str, tmp_path: Path) -> None:
     number, status, last, reason = ENDS[end]
     config = example(tmp_path)
     endless = [ELF, "--call", "fibonacci", "--arg", 90, "--limit", 1 << 62]
-    parties = [Command("riscv", "run", "--config", config, "--party", party, *endless) for party in range(3)]
+    parties = [
+        Command("riscv", "run", "--config", config, "--party", party, *endless)
+        for party in range(3)
+    ]
     for party in parties:
         party.warned()
     time.sleep(0.5)
@@ -197,7 +225,9 @@ def test_long_work_ends_where_a_user_ends_it(end: str, tmp_path: Path) -> None:
         code, _, errors = party.ended()
         (said,) = errors.splitlines()[1:]
         assert code == 1
-        assert re.match(rf'tacit: party 1 failed in step ".*": (as party \d reports, )?{reason}', said), said
+        assert re.match(
+            rf'tacit: party 1 failed in step ".*": (as party \d reports, )?{reason}', said
+        ), said
 
 
 def test_why_a_program_stops_is_told_as_it_is() -> None:
@@ -233,7 +263,10 @@ WRONG: dict[str, tuple[list[str], str]] = {
         ["--secret", "x=0:u32:archive.npy"],
         "archive.npy has no integers: it is no array as numpy.save",
     ),
-    "zip": (["--secret", "x=0:u32:zip.npy"], "zip.npy has no integers: it is no array as numpy.save writes"),
+    "zip": (
+        ["--secret", "x=0:u32:zip.npy"],
+        "zip.npy has no integers: it is no array as numpy.save writes",
+    ),
     "huge": (
         ["--secret", "x=0:u32:huge.npy"],
         "huge.npy has no integers: it is no array of numbers, or was cut",
@@ -242,10 +275,19 @@ WRONG: dict[str, tuple[list[str], str]] = {
         ["--secret", "x=0:u32:brackets.npy"],
         "brackets.npy has no integers: it is no array of numbers",
     ),
-    "objects": (["--public", "x=u32:objects.npy"], "objects.npy has no integers: it is no array of numbers"),
-    "square": (["--secret", "x=0:u32:square.npy"], "uint32 in 2 dimensions; save them as uint32, in one"),
+    "objects": (
+        ["--public", "x=u32:objects.npy"],
+        "objects.npy has no integers: it is no array of numbers",
+    ),
+    "square": (
+        ["--secret", "x=0:u32:square.npy"],
+        "uint32 in 2 dimensions; save them as uint32, in one",
+    ),
     "bytes": (["--secret", "x=0:u32:odd.bin"], "its 7 bytes are no multiple of 4, as u32 has"),
-    "not a number": (["--secret", "x=0:f32:nan.txt"], "a value in nan.txt is no number of fixed point"),
+    "not a number": (
+        ["--secret", "x=0:f32:nan.txt"],
+        "a value in nan.txt is no number of fixed point",
+    ),
     "twice": (["--output", "o=all", "--output", "o=0"], "--output o is there twice"),
     "result": (
         ["--result", "0"],
@@ -255,12 +297,18 @@ WRONG: dict[str, tuple[list[str], str]] = {
         ["--call", "mean", "--arg=-.5e3"],
         "--arg -.5e3: a float has its type behind it, as in 1.5:f64",
     ),
-    "half": (["--call", "mean", "--arg", "1.5:f16"], "--arg 1.5:f16: a float has its type behind it"),
+    "half": (
+        ["--call", "mean", "--arg", "1.5:f16"],
+        "--arg 1.5:f16: a float has its type behind it",
+    ),
     "both": (
         ["--secret", "x=0:u8:x.txt", "--public", "x=x.txt"],
         "x: an array is public or secret, and this is",
     ),
-    "folder": (["--json", "none/report.json"], "cannot write none/report.json: there is no such folder"),
+    "folder": (
+        ["--json", "none/report.json"],
+        "cannot write none/report.json: there is no such folder",
+    ),
     "no file": (["--json", "."], "cannot write .: it is a folder; give a file in it"),
 }
 
@@ -269,7 +317,9 @@ WRONG: dict[str, tuple[list[str], str]] = {
 @pytest.mark.parametrize("mistake", WRONG)
 def test_options_and_files_that_cannot_be(mistake: str) -> None:
     options, message = WRONG[mistake]
-    ended = command("riscv", "try", PROGRAMS / "sums.elf", "--parties", 2, "--source", "dealer", *options)
+    ended = command(
+        "riscv", "try", PROGRAMS / "sums.elf", "--parties", 2, "--source", "dealer", *options
+    )
     said: list[Any] = [line for line in ended.stderr.splitlines() if line]
     assert (ended.returncode, len(said)) == (1, 1), ended.stderr
     assert message in said[0]

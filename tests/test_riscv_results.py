@@ -83,7 +83,10 @@ def test_what_is_no_result_is_refused() -> None:
                 "all",
                 r"mean returned an address of the array x .* give the result's type, as in all:f64",
             ),
-            (("all", "f32"), "mean did not return an f32: give the type that the result has in the program"),
+            (
+                ("all", "f32"),
+                "mean did not return an f32: give the type that the result has in the program",
+            ),
             (("all", "f16"), "result: no type is called 'f16'; known are u8"),
         ):
             with pytest.raises(MisuseError, match=message):
@@ -125,7 +128,9 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     """Where the program goes on by what is none, and stops by that."""
     (tmp_path / "a.txt").write_text("1 5 7")
     secret = [each for name in "ab" for each in ("--secret", f"{name}=0:u64:{tmp_path}/a.txt")]
-    ended = command("riscv", "try", PROGRAMS / "psi.elf", *secret, "--output", "nothing=all", "--parties", 2)
+    ended = command(
+        "riscv", "try", PROGRAMS / "psi.elf", *secret, "--output", "nothing=all", "--parties", 2
+    )
     assert ended.returncode == 1
     assert "is outside the program's memory: check pointers for NULL" in ended.stderr
     assert "; files that it did not find: common" in ended.stderr

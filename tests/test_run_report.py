@@ -57,7 +57,9 @@ def reports(
     config, path = configured(folder, timeout), folder / "program.py"
     path.write_text(program)
     started = [
-        Command("run", "--config", config, "--party", party, "--json", folder / f"{party}.json", path)
+        Command(
+            "run", "--config", config, "--party", party, "--json", folder / f"{party}.json", path
+        )
         for party in parties
     ]
     codes = [command.ended()[0] for command in started]
@@ -81,7 +83,11 @@ def test_a_run_that_ended(end: str, tmp_path: Path) -> None:
         assert report["rounds"] >= 2
         assert 0 <= report["seconds_waiting"] <= report["seconds"]
     # What one sends, another receives.
-    assert sum(each["bytes_sent"] for each in found) == sum(each["bytes_received"] for each in found) > 0
+    assert (
+        sum(each["bytes_sent"] for each in found)
+        == sum(each["bytes_received"] for each in found)
+        > 0
+    )
 
 
 def test_a_program_that_raises(tmp_path: Path) -> None:

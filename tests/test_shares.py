@@ -58,7 +58,8 @@ def test_a_product_sees_what_was_written_to_its_operand() -> None:
 
 @pytest.mark.parametrize("n", range(1, 10))
 def test_a_tree_of_products_takes_every_factor_once_in_a_round_a_level(n: int) -> None:
-    """Words, numbers of the session's scale and of another, and powers of two by their places: one tree."""
+    """Words, numbers of the session's scale and of another, and powers of two by their places: one
+    tree."""
     factors = torch.arange(2, 2 + n)
     fractions = 1 + factors / 256.0
 
@@ -108,8 +109,8 @@ def test_bits_of_many_elements_are_words_a_few_at_a_time(monkeypatch: pytest.Mon
 
 
 def test_what_is_kept_is_not_forgotten_with_what_lay_there_before() -> None:
-    """Memory is used again. What the numbers before were made of may be freed later, at another time in each
-    party."""
+    """Memory is used again. What the numbers before were made of may be freed later, at another
+    time in each party."""
     storages = Storages(Mock(), Dependencies())
     before, numbers = torch.ones(4), torch.ones(3)
     address = before.untyped_storage()._cdata

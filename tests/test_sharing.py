@@ -59,7 +59,9 @@ def test_encoding_is_to_the_nearest() -> None:
     assert (found - plain).abs().max() <= 2**-17
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 2.0**30, -(2.0**30), 1e300])
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), -float("inf"), 2.0**30, -(2.0**30), 1e300]
+)
 def test_what_has_no_encoding_is_refused_with_the_limit(value: float) -> None:
     plain = torch.tensor([1.0, value], dtype=torch.float64)
     with pytest.raises(tacit.EncodingError, match=r"party 1: .*1\.07374e\+09"):
@@ -117,7 +119,8 @@ def test_parties_that_compute_on_different_shapes() -> None:
         (secret[: 5 + tacit.session().party] * secret[: 5 + tacit.session().party]).reveal()
 
     with pytest.raises(
-        tacit.DesyncError, match=r"multiply of 5.*multiply of [67]|multiply of [67].*multiply of [567]"
+        tacit.DesyncError,
+        match=r"multiply of 5.*multiply of [67]|multiply of [67].*multiply of [567]",
     ):
         everywhere(program)
 
@@ -126,7 +129,9 @@ def test_modules_that_differ_between_parties() -> None:
     def program() -> None:
         tacit.share_module(torch.nn.Linear(4, 2 + (tacit.session().party == 1)), owner=0)
 
-    with pytest.raises(tacit.MisuseError, match=r"party 1: the modules differ: .*weight of shape \(3, 4\)"):
+    with pytest.raises(
+        tacit.MisuseError, match=r"party 1: the modules differ: .*weight of shape \(3, 4\)"
+    ):
         everywhere(program)
 
 
@@ -157,7 +162,9 @@ def test_a_module_keeps_its_names_and_ties() -> None:
         assert module.second.weight is module.first.weight
         assert isinstance(module.first.weight, torch.nn.Parameter)
         secret = {
-            name for name, value in module.state_dict().items() if isinstance(value, tacit.SecretTensor)
+            name
+            for name, value in module.state_dict().items()
+            if isinstance(value, tacit.SecretTensor)
         }
         assert secret == set(names) - {"norm.num_batches_tracked"}
         with pytest.raises(tacit.MisuseError, match="shared already"):
@@ -194,7 +201,9 @@ def test_nothing_but_reveal_shows_values(how: str) -> None:
 def test_representations_show_no_share() -> None:
     def program() -> str:
         secret = tacit.share(torch.full((2, 3), 77.0), owner=0)
-        return f"{secret} {secret!r} {secret:>10} {copy.deepcopy(secret)} {[secret]} {tacit.session()}"
+        return (
+            f"{secret} {secret!r} {secret:>10} {copy.deepcopy(secret)} {[secret]} {tacit.session()}"
+        )
 
     for text in everywhere(program):
         assert "77" not in text
@@ -218,7 +227,8 @@ def test_an_unsupported_operator_names_itself_and_the_module() -> None:
         model(tacit.share(torch.ones(2), owner=0))
 
     with pytest.raises(
-        tacit.UnsupportedOperatorError, match=r"aten\.special_bessel_j0.*module '1\.0'.*Nothing was revealed"
+        tacit.UnsupportedOperatorError,
+        match=r"aten\.special_bessel_j0.*module '1\.0'.*Nothing was revealed",
     ):
         everywhere(program)
 
@@ -226,7 +236,9 @@ def test_an_unsupported_operator_names_itself_and_the_module() -> None:
 def test_tensors_of_two_sessions_do_not_meet() -> None:
     def program() -> None:
         mine = tacit.share(torch.ones(2), owner=0)
-        other = tacit.SecretTensor(mine._parts, mine._scale, tacit.Session(tacit.session().core), mine.dtype)
+        other = tacit.SecretTensor(
+            mine._parts, mine._scale, tacit.Session(tacit.session().core), mine.dtype
+        )
         _ = mine + other
 
     with pytest.raises(tacit.MisuseError, match="two sessions"):
@@ -272,7 +284,9 @@ def test_an_announcement_is_checked() -> None:
 
 def test_a_shape_that_cannot_be_is_the_owners_mistake() -> None:
     huge = torch.empty(0).expand(1 << 20, 1 << 20, 0)
-    with pytest.raises(tacit.MisuseError, match=r"party 0: a tensor of shape .* at most 134217728 elements"):
+    with pytest.raises(
+        tacit.MisuseError, match=r"party 0: a tensor of shape .* at most 134217728 elements"
+    ):
         everywhere(lambda: tacit.share(huge if tacit.session().party == 0 else None, owner=0))
 
 
@@ -319,7 +333,12 @@ def test_views_in_inference_mode_of_what_was_shared_before() -> None:
 
 def test_small_tensors_are_grouped_into_messages() -> None:
     sizes = [GROUP, 1, 0, GROUP - 1, 2 * GROUP, 3]
-    assert [sizes[group] for group in grouped(sizes)] == [[GROUP], [1, 0, GROUP - 1], [2 * GROUP], [3]]
+    assert [sizes[group] for group in grouped(sizes)] == [
+        [GROUP],
+        [1, 0, GROUP - 1],
+        [2 * GROUP],
+        [3],
+    ]
     assert list(grouped([])) == []
 
 
@@ -328,6 +347,7 @@ def test_sparse_tensors_are_refused(layout: torch.layout) -> None:
     with pytest.raises(tacit.MisuseError, match=r"party 0: a sparse tensor .* to_dense\(\)"):
         everywhere(
             lambda: tacit.share(
-                torch.eye(3).to_sparse(layout=layout) if tacit.session().party == 0 else None, owner=0
+                torch.eye(3).to_sparse(layout=layout) if tacit.session().party == 0 else None,
+                owner=0,
             )
         )

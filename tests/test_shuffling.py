@@ -1,4 +1,5 @@
-"""Secret permutations: what they do to all kinds of tensors, how they are routed, and if they are uniform."""
+"""Secret permutations: what they do to all kinds of tensors, how they are routed, and if they are
+uniform."""
 
 import itertools
 from typing import Any
@@ -48,7 +49,12 @@ def test_slices_stay_whole_and_together(setting: str) -> None:
     def program() -> list[Any]:
         x, y, z = (tacit.share(each, owner=0) for each in (rows, labels, marks))
         together = tacit.shuffle(x.transpose(0, 1), y, z)
-        alone = tacit.shuffle(x, dim=1), tacit.shuffle(z), tacit.shuffle(y[:1]), tacit.shuffle(y[:0])
+        alone = (
+            tacit.shuffle(x, dim=1),
+            tacit.shuffle(z),
+            tacit.shuffle(y[:1]),
+            tacit.shuffle(y[:0]),
+        )
         return [each.reveal() for each in (*together, *alone)]
 
     (x, y, z, alone, bits, one, none), *others = tacit.launch(program, **SETTINGS[setting])
@@ -63,8 +69,8 @@ def test_slices_stay_whole_and_together(setting: str) -> None:
 
 
 def statistic(order: torch.Tensor, before: torch.Tensor) -> float:
-    """Of how many elements go from each tenth before to each in this order: the margins are known, so
-    chi-square of 81 degrees of freedom."""
+    """Of how many elements go from each tenth before to each in this order: the margins are known,
+    so chi-square of 81 degrees of freedom."""
     tenths = 10
     part = order.numel() // tenths
     counts = torch.bincount(order // part * tenths + before // part, minlength=tenths**2)
@@ -89,11 +95,13 @@ def test_orders_are_uniform(setting: str) -> None:
 
 @pytest.mark.parametrize("setting", ["replicated", "additive"])
 def test_one_party_that_draws_well_is_enough(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So none of them knows the order, nor all but one together: to them it is as likely to be any, and
-    another one each time. All but one draw the same permutation for ever."""
+    """So none of them knows the order, nor all but one together: to them it is as likely to be any,
+    and another one each time. All but one draw the same permutation for ever."""
     size, options = 10_000, SETTINGS[setting]
     drawn = shuffling._drawn
-    same = [torch.randperm(size, generator=torch.Generator().manual_seed(party)) for party in range(3)]
+    same = [
+        torch.randperm(size, generator=torch.Generator().manual_seed(party)) for party in range(3)
+    ]
 
     def program() -> list[torch.Tensor]:
         x = tacit.share(torch.arange(size), owner=0)

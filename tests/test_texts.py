@@ -23,7 +23,8 @@ from tacit import _core
 from tacit.commands.correlations import to_bytes
 from tacit.federated.service.config import Federation
 
-#: Words of the inside: of Rust's and Python's debug output, and of the libraries that the text comes from.
+#: Words of the inside: of Rust's and Python's debug output, and of the libraries that the text
+#: comes from.
 INSIDE = (
     r"Os \{",
     r"\bkind: ",
@@ -101,7 +102,10 @@ def test_a_line_of_a_configuration_that_is_wrong(
 def test_files_of_a_configuration_that_are_not_there_or_another_s(tmp_path: Path) -> None:
     remedy = "check the path, and that the file is yours"
     text = refused(tmp_path / "none.toml")
-    assert text == f"setup: cannot read {tmp_path / 'none.toml'}: there is no such file or folder; {remedy}"
+    assert (
+        text
+        == f"setup: cannot read {tmp_path / 'none.toml'}: there is no such file or folder; {remedy}"
+    )
     assert "it is a folder" in refused(tmp_path)
     config = example(tmp_path)
     certificate, key = tmp_path / "party-1.pem", tmp_path / "party-0.key"
@@ -118,10 +122,16 @@ def test_files_of_a_configuration_that_are_not_there_or_another_s(tmp_path: Path
     kept = key.read_text()
     key.write_text((tmp_path / "party-1.key").read_text())
     text = refused(config)
-    assert "the private key of party 0 does not fit its certificate; use the two files that were made" in text
+    assert (
+        "the private key of party 0 does not fit its certificate; use the two files that were made"
+        in text
+    )
     key.write_text(kept)
     key.chmod(0o644)
-    assert f"can be read by other users of this machine (mode 644); run: chmod 600 {key}" in refused(config)
+    assert (
+        f"can be read by other users of this machine (mode 644); run: chmod 600 {key}"
+        in refused(config)
+    )
     key.chmod(0o600)
     assert "there is no party 7 in the file; its parties are 0 to 1" in refused(config, 7)
     assert 'step "connect"' in (text := refused(config))
@@ -131,8 +141,10 @@ def test_files_of_a_configuration_that_are_not_there_or_another_s(tmp_path: Path
 def test_a_dealer_who_is_not_in_the_configuration(tmp_path: Path) -> None:
     config = example(tmp_path)
     said = (
-        f"setup: {config}: the table [dealer] is missing, and correlations are to come from a dealer; add "
-        "it, with the dealer's address and certificate, to the file of every member, or choose another source"
+        f"setup: {config}: the table [dealer] is missing, and correlations are to come from a "
+        f"dealer; add "
+        "it, with the dealer's address and certificate, to the file of every member, or choose "
+        "another source"
     )
     # Named by an option, or by the file.
     assert refused(config, source="dealer") == said
@@ -181,7 +193,9 @@ def examined(config: Path, party: int = 0, wait: float = 2.0) -> dict[str, tuple
 
 def test_the_doctor_at_a_port_that_something_else_has(tmp_path: Path) -> None:
     config = example(tmp_path)
-    with answering(addresses(config)[1], lambda stream: stream.sendall(b"SSH-2.0-OpenSSH_9.6\r\n" * 9)):
+    with answering(
+        addresses(config)[1], lambda stream: stream.sendall(b"SSH-2.0-OpenSSH_9.6\r\n" * 9)
+    ):
         well, detail, remedy = examined(config)["party 1"]
     assert (well, remedy) == (False, "check the address")
     assert detail.startswith("what listens there does not speak TLS")
@@ -241,8 +255,8 @@ def test_the_doctor_where_another_certificate_is_in_use(tmp_path: Path) -> None:
 def greeting(
     folder: Path, address: str, version: bytes = b"2", ahead: int = 0, says: str = ""
 ) -> Iterator[None]:
-    """Party 1 as it greets whoever looks whether it is there: its version, by how many seconds its clock is
-    ahead, and its settings."""
+    """Party 1 as it greets whoever looks whether it is there: its version, by how many seconds its
+    clock is ahead, and its settings."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "party-1.pem", folder / "party-1.key")
 
@@ -272,13 +286,16 @@ def test_the_doctor_where_the_other_has_another_release(tmp_path: Path) -> None:
     with greeting(tmp_path, address, says="protocol additive, source ot, tacit 9.9.9"):
         well, detail, remedy = examined(config, wait=0.5)["party 1"]
     assert not well
-    assert detail.startswith('is there with "protocol additive, source ot, tacit 9.9.9", this party with "')
+    assert detail.startswith(
+        'is there with "protocol additive, source ot, tacit 9.9.9", this party with "'
+    )
     assert detail.endswith(f'tacit {tacit.__version__}"')
     assert remedy == "start all parties with the same settings and release"
 
 
 @pytest.mark.parametrize(
-    ("ahead", "said"), [(3600, "is 3600 s ahead of"), (-86_400, "is 86400 s behind"), (30, ""), (-30, "")]
+    ("ahead", "said"),
+    [(3600, "is 3600 s ahead of"), (-86_400, "is 86400 s behind"), (30, ""), (-30, "")],
 )
 def test_the_doctor_where_a_clock_is_off(tmp_path: Path, ahead: int, said: str) -> None:
     config = example(tmp_path)
@@ -334,7 +351,9 @@ def test_programs_that_differ_behind_values_that_do_are_told_each_remedy_once() 
         x = tacit.share(torch.ones(3), owner=0) + torch.full((3,), float(party))
         (x.relu() if party else x.sum()).reveal()
 
-    with pytest.raises(tacit.DesyncError, match="or what the parties take for public differs") as error:
+    with pytest.raises(
+        tacit.DesyncError, match="or what the parties take for public differs"
+    ) as error:
         tacit.launch(program)
     assert not said_twice(str(error.value))
 
@@ -342,11 +361,23 @@ def test_programs_that_differ_behind_values_that_do_are_told_each_remedy_once() 
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        (lambda: tacit.share(torch.ones(3), owner=7), "owner 7 does not exist: the parties are 0 to 2"),
-        (lambda: tacit.share([1.0], owner=0), "share() takes a torch.Tensor, not list; torch.as_tensor"),
+        (
+            lambda: tacit.share(torch.ones(3), owner=7),
+            "owner 7 does not exist: the parties are 0 to 2",
+        ),
+        (
+            lambda: tacit.share([1.0], owner=0),
+            "share() takes a torch.Tensor, not list; torch.as_tensor",
+        ),
         (lambda: tacit.share(torch.tensor([torch.nan]), owner=0), "NaN or infinite, which has no"),
-        (lambda: tacit.share(torch.ones(2), owner=0).tolist(), "call reveal() where they may be known"),
-        (lambda: torch.linalg.svd(tacit.share(torch.ones(2, 2), owner=0)), "is not supported on secret"),
+        (
+            lambda: tacit.share(torch.ones(2), owner=0).tolist(),
+            "call reveal() where they may be known",
+        ),
+        (
+            lambda: torch.linalg.svd(tacit.share(torch.ones(2, 2), owner=0)),
+            "is not supported on secret",
+        ),
     ],
 )
 def test_mistakes_of_a_program(program: Callable[[], Any], said: str) -> None:

@@ -70,7 +70,9 @@ def test_threads_that_take_turns_in_another_order_are_named() -> None:
             for work in (product, total) if party else (total, product):
                 pool.submit(work).result()
 
-    with pytest.raises(tacit.DesyncError, match="computes on secrets in several threads, whose order"):
+    with pytest.raises(
+        tacit.DesyncError, match="computes on secrets in several threads, whose order"
+    ):
         tacit.launch(program)
 
 

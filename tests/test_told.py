@@ -1,4 +1,5 @@
-"""What other parties read of an error that ends one of them: nothing that tacit has not marked for them."""
+"""What other parties read of an error that ends one of them: nothing that tacit has not marked for
+them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -88,7 +89,9 @@ def test_of_what_a_program_raises_the_type_alone_is_told(kind: type[BaseExceptio
 
 
 @pytest.mark.parametrize("kind", [MisuseError, OwnSetupError, OwnDeviationError])
-def test_no_other_party_reads_a_secret_of_a_program(kind: type[BaseException], tmp_path: Path) -> None:
+def test_no_other_party_reads_a_secret_of_a_program(
+    kind: type[BaseException], tmp_path: Path
+) -> None:
     text = heard(lambda: kind(SECRET), tmp_path)
     assert text.endswith(f": its program raised {kind.__name__}; see its own output")
     assert "4711" not in text
@@ -105,7 +108,10 @@ def test_what_tacit_says_is_told_as_tacit_said_it(tmp_path: Path) -> None:
 
 def test_what_is_told_may_be_other_words_than_the_error_s() -> None:
     assert told(setup_error("no file")) == ("no file", None)
-    assert told(tellable(DesyncError("this party differs"), "party 1 differs")) == ("party 1 differs", None)
+    assert told(tellable(DesyncError("this party differs"), "party 1 differs")) == (
+        "party 1 differs",
+        None,
+    )
     error = DeviationError.of(2, "announced what is no step")
     assert str(error) == "party 2 announced what is no step"
     assert told(error) == ("it announced what is no step", 2)

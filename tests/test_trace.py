@@ -61,7 +61,10 @@ def test_launch_reports_all_parties(transport: str, tmp_path: Path) -> None:
         assert list(rows) == [*expected, *outside, "reveal", "(outside modules)"]
         for measure in ("bytes_sent", "rounds"):
             assert sum(row[measure] for row in rows.values()) == root[measure]
-        totals = {"waiting_seconds": root["waiting_seconds"], "seconds": root["end"] - root["start"]}
+        totals = {
+            "waiting_seconds": root["waiting_seconds"],
+            "seconds": root["end"] - root["start"],
+        }
         for measure, total in totals.items():
             assert sum(row[measure] for row in rows.values()) == pytest.approx(total)
         assert rows["argmax, outside modules"]["rounds"] == named(root, "argmax")["rounds"] > 0

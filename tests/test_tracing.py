@@ -49,12 +49,15 @@ def components(x: SecretTensor) -> tuple[list[torch.Tensor], Any]:
 def together(parts: Any, how: Any) -> SecretTensor:
     """As PyTorch puts it together."""
     names, rest, shape, strides = how
-    made = SecretTensor.__tensor_unflatten__(dict(zip(names, parts, strict=True)), rest, shape, strides)
+    made = SecretTensor.__tensor_unflatten__(
+        dict(zip(names, parts, strict=True)), rest, shape, strides
+    )
     assert isinstance(made, SecretTensor)
     return made
 
 
-# Apart and together ----------------------------------------------------------------------------------------
+# Apart and together
+# ----------------------------------------------------------------------------------------
 
 
 def test_what_is_put_together_is_what_was_taken_apart() -> None:
@@ -80,7 +83,11 @@ def test_what_is_put_together_is_what_was_taken_apart() -> None:
             assert y.reveal().equal(x.reveal())
             assert (y + y).reveal().equal((x + x).reveal())
 
-    for setting in ({}, {"parties": 2, "protocol": "additive"}, {"parties": 2, "protocol": "plain"}):
+    for setting in (
+        {},
+        {"parties": 2, "protocol": "additive"},
+        {"parties": 2, "protocol": "plain"},
+    ):
         tacit.launch(run, **setting)
 
 
@@ -96,7 +103,9 @@ def test_what_are_no_components_is_refused() -> None:
             {names[0]: one, names[1]: other.to(torch.float32)},
             {},
         ):
-            with pytest.raises(MisuseError, match=r"no components of a secret tensor of shape \(2, 3\)"):
+            with pytest.raises(
+                MisuseError, match=r"no components of a secret tensor of shape \(2, 3\)"
+            ):
                 SecretTensor.__tensor_unflatten__(wrong, rest, shape, strides)
         with pytest.raises(MisuseError, match="no components"):
             SecretTensor.__tensor_unflatten__(
@@ -106,7 +115,8 @@ def test_what_are_no_components_is_refused() -> None:
     tacit.launch(run)
 
 
-# Operators -------------------------------------------------------------------------------------------------
+# Operators
+# ----------------------------------------------------------------------------
 
 GEOMETRY = Geometry(1, 1, 2, 3, (4, 4), (3, 3), (1, 1), (1, 1), (1, 1))
 
@@ -124,7 +134,12 @@ def examples() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
         return shares.share_bits(session, values if session.party == 0 else None, 0, shape)
 
     x, y, b = shared(2, 3), shared(2, 3), bits(2, 3)
-    left, right, images, weights = shared(1, 2, 3), shared(1, 3, 4), shared(1, 2, 4, 4), shared(3, 2, 3, 3)
+    left, right, images, weights = (
+        shared(1, 2, 3),
+        shared(1, 3, 4),
+        shared(1, 2, 4, 4),
+        shared(3, 2, 3, 3),
+    )
     terms = [Term(images, weights, GEOMETRY), Term(images, weights, GEOMETRY)]
     product = [Term(left, right, Matrices((1, 2, 3, 4)))]
     rectified, size = Comparison(32), (1, 3, 4, 4)
@@ -216,14 +231,18 @@ def test_nothing_enters_the_core_unseen() -> None:
     for function in entering:
         text = ast.unparse(function)
         is_operator = any(
-            ast.unparse(each).startswith(("operation(", "local(")) for each in function.decorator_list
+            ast.unparse(each).startswith(("operation(", "local("))
+            for each in function.decorator_list
         )
         calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
-        enters = [each for each in calls if ast.unparse(each.func).startswith(("session.core.", "open_"))]
+        enters = [
+            each for each in calls if ast.unparse(each.func).startswith(("session.core.", "open_"))
+        ]
         assert is_operator or "tracing.refuse(" in text or not enters, function.name
 
 
-# Tracing ---------------------------------------------------------------------------------------------------
+# Tracing
+# ----------------------------------------------------------------------------
 
 FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "arithmetic": lambda x: torch.relu(x * x - x) * 0.3 + 1.5,
@@ -268,7 +287,11 @@ def test_what_is_traced_gives_what_was_computed() -> None:
                 wrong.append(f"{name}: {graph.code}")
             for each in found:
                 far = (each.reveal().double() - wanted.double()).abs().max()
-                if not isinstance(each, SecretTensor) or each.dtype != wanted.dtype or float(far) > CLOSE:
+                if (
+                    not isinstance(each, SecretTensor)
+                    or each.dtype != wanted.dtype
+                    or float(far) > CLOSE
+                ):
                     wrong.append(f"{name}: {far} off")
         return wrong
 
@@ -303,7 +326,9 @@ def test_the_reference_is_traced_too(tmp_path: Path) -> None:
 
 
 def test_a_model_is_traced_with_its_weights() -> None:
-    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(8, 3)).eval()
+    net = nn.Sequential(
+        nn.Conv2d(1, 2, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(8, 3)
+    ).eval()
     images = torch.rand(2, 1, 6, 6)
 
     def run() -> torch.Tensor:
@@ -351,7 +376,10 @@ def test_what_cannot_be_traced_is_refused() -> None:
     def run() -> None:
         parts, how = components(tacit.share(X, owner=0))
         refused: list[tuple[Callable[..., Any], str]] = [
-            (lambda *parts: together(parts, how).reveal(), "revealing is not traced: hand secret tensors"),
+            (
+                lambda *parts: together(parts, how).reveal(),
+                "revealing is not traced: hand secret tensors",
+            ),
             (lambda *_: tacit.share(X, owner=0), "sharing is not traced"),
             (
                 lambda *parts: together(parts, how) * torch.rand(2, 3),
@@ -372,7 +400,8 @@ def test_what_cannot_be_traced_is_refused() -> None:
 
 
 def test_what_is_not_done_within_derivatives_is_refused_alike() -> None:
-    """In every party, not in the owner alone, which would end the others' programs by what they wait for."""
+    """In every party, not in the owner alone, which would end the others' programs by what they
+    wait for."""
 
     def run() -> None:
         x = tacit.share(X, owner=0)
@@ -382,7 +411,9 @@ def test_what_is_not_done_within_derivatives_is_refused_alike() -> None:
             (lambda: tacit.random.normal((2, 3)), "drawing is not done within torch"),
         ]
         for made, message in refused:
-            with pytest.raises(MisuseError, match=rf"{message}\.func\.grad: hand secret tensors to"):
+            with pytest.raises(
+                MisuseError, match=rf"{message}\.func\.grad: hand secret tensors to"
+            ):
                 torch.func.grad(lambda q, made=made: (q * made()).sum())(x)
         # Handed in, it works; and nothing is left of it.
         found = torch.func.grad(lambda q, other: (q * other).sum())(x, tacit.share(2 * X, owner=1))

@@ -10,7 +10,9 @@ import tacit
 from tacit.providers import REFERENCE
 
 #: Seconds since 1970, salaries in cents, and words of every size.
-TIMES = torch.randint(1_600_000_000, 1_700_000_000, (10_000,), generator=torch.Generator().manual_seed(0))
+TIMES = torch.randint(
+    1_600_000_000, 1_700_000_000, (10_000,), generator=torch.Generator().manual_seed(0)
+)
 CENTS = torch.randint(1_000_000, 9_000_000, (10_000,), generator=torch.Generator().manual_seed(1))
 LARGE = torch.tensor([3_000_000_000, -5_000_000_001, 7, 2**40 + 1, -(2**52), 2**61 + 12345, 0])
 DIVISORS = torch.tensor([700_001, -3_000_000_000, 2, 2**30 + 1, 2**50, 2**58 + 3, 5])
@@ -18,7 +20,10 @@ DIVISORS = torch.tensor([700_001, -3_000_000_000, 2, 2**30 + 1, 2**50, 2**58 + 3
 #: What programs write, and by how much it is off: relative, besides four units.
 QUOTIENTS: dict[str, tuple[Callable[..., Any], float]] = {
     "a mean of times": (lambda times, *_: times.double().mean(), 0.0),
-    "means of times by rows": (lambda times, *_: times.reshape(100, 100).mean(1, dtype=torch.float64), 0.0),
+    "means of times by rows": (
+        lambda times, *_: times.reshape(100, 100).mean(1, dtype=torch.float64),
+        0.0,
+    ),
     "a sum of cents by their number": (lambda _, cents, *__: cents.sum() / cents.numel(), 0.0),
     "a mean of cents": (lambda _, cents, *__: cents.double().mean(), 0.0),
     "a mean of those who earn more": (
@@ -27,7 +32,10 @@ QUOTIENTS: dict[str, tuple[Callable[..., Any], float]] = {
     ),
     "means so far": (lambda _, cents, *__: cents.cumsum(0) / torch.arange(1, 10_001), 0.0),
     "a weighted mean of cents": (lambda _, cents, *__: (cents @ cents) / cents.sum(), 2.0**-24),
-    "times scaled": (lambda times, *_: (times - times.min()) / (times.max() - times.min()), 2.0**-24),
+    "times scaled": (
+        lambda times, *_: (times - times.min()) / (times.max() - times.min()),
+        2.0**-24,
+    ),
     "words by words": (lambda _, __, large, divisors: large / divisors, 2.0**-24),
     "fractions by words": (lambda _, __, ___, divisors: 1e6 / divisors, 2.0**-24),
     "words by a public number": (lambda _, __, large, ___: large / 3e10, 0.0),
@@ -54,7 +62,11 @@ def test_integers_stay_exact_until_they_are_fractions(protocol: str) -> None:
 
 def test_a_rehearsal_tells_of_integers_that_are_no_fractions() -> None:
     """Those from 2^30 on meet functions of fractions, beyond 2^46 fractions themselves."""
-    for function, operator in ((torch.sqrt, "sqrt"), (torch.log, "log"), (lambda x: x + 2.0**-1, "add")):
+    for function, operator in (
+        (torch.sqrt, "sqrt"),
+        (torch.log, "log"),
+        (lambda x: x + 2.0**-1, "add"),
+    ):
 
         def program(function: Callable[..., Any] = function) -> None:
             function(tacit.share(LARGE, owner=0).abs())

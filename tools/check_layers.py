@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Rust crates, lowest first; those on one line may not use each other.
 CRATES = [["kernels"], ["lattice", "net", "ot"], ["mpc"], ["session"], ["riscv"], ["testkit", "py"]]
 
-#: Inside each crate: its modules, lowest first; those on one line may not use each other. Modules in folders
-#: need no list, as long as there is no circle among them.
+#: Inside each crate: its modules, lowest first; those on one line may not use each other. Modules
+#: in folders need no list, as long as there is no circle among them.
 INSIDE = {
     "kernels": [
         ["dispatch", "large_pages", "memory", "message", "parallel", "shared_slice", "third"],
@@ -104,8 +104,8 @@ INSIDE = {
     ],
 }
 
-#: Modules of python/tacit, lowest first; those on one line may not use each other. A name stands for a
-#: package too.
+#: Modules of python/tacit, lowest first; those on one line may not use each other. A name stands
+#: for a package too.
 MODULES = [
     ["_core", "buffers", "memory"],
     ["errors", "flags", "meter", "providers"],
@@ -272,7 +272,9 @@ def _member(target: str, prefix: str) -> str | None:
     """Which member of a package a module stands in, which may be the package's own."""
     if target == prefix:
         return "__init__"
-    return target.removeprefix(prefix + ".").split(".")[0] if target.startswith(prefix + ".") else None
+    return (
+        target.removeprefix(prefix + ".").split(".")[0] if target.startswith(prefix + ".") else None
+    )
 
 
 def packages(root: Path) -> list[str]:
@@ -285,7 +287,9 @@ def packages(root: Path) -> list[str]:
         for path in sorted(folder.rglob("*.py")):
             name = path.relative_to(folder).with_suffix("").parts[0]
             used = {_member(target, prefix) for target, _ in imported(path, source)}
-            graph.setdefault(name, set()).update(member for member in used if member not in (None, name))
+            graph.setdefault(name, set()).update(
+                member for member in used if member not in (None, name)
+            )
         if found := circle(graph):
             wrong.append(f"{folder}: a circle: {' uses '.join([*found, found[0]])}")
     return wrong

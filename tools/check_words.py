@@ -14,7 +14,8 @@ RETIRED = {
     r"\bhow manieth\b": "an index",
     r"\bwanted no more\b": "no longer needed",
     r"\bwork(s|ed)? out\b": "compute",
-    r"\b(Add|Subtract|Multiply|Divide|Remainder|Shift\w*|Rotate\w*)Half\b": "the ISA's AddW and so on",
+    r"\b(Add|Subtract|Multiply|Divide|Remainder|Shift\w*|Rotate\w*)Half\b": "the ISA's AddW and so "
+    "on",
     r"\b(Load|Add)Upper\b": "Lui or Auipc",
     r"\bnet::memory\b|\bnet::door\b|\b_core\.Door\b": "net::in_process, net::intake, _core.Intake",
     r"\bclients' door\b": "the clients' intake",
@@ -24,7 +25,14 @@ RETIRED = {
 }
 
 #: Files that are read.
-PATTERNS = ("python/**/*.py", "crates/**/*.rs", "tests/**/*.py", "tools/*.py", "docs/**/*.md", "*.md")
+PATTERNS = (
+    "python/**/*.py",
+    "crates/**/*.rs",
+    "tests/**/*.py",
+    "tools/*.py",
+    "docs/**/*.md",
+    "*.md",
+)
 
 
 def found(root: Path) -> Iterator[str]:

@@ -1,10 +1,10 @@
-"""Writes coefficients.py and shorter.py of python/tacit/operators/numerics/approximation: Chebyshev series of
-the functions that are approximated, each by Lawson's iteration close to the least largest error on its
-interval; and the shorter ones among which the compiler of models chooses.
+"""Writes coefficients.py and shorter.py of python/tacit/operators/numerics/approximation: Chebyshev
+series of the functions that are approximated, each by Lawson's iteration close to the least largest
+error on its interval; and the shorter ones among which the compiler of models chooses.
 
-The files are part of the project, since parties must hold the same numbers: fits on two machines may differ
-in the last digit. Run this by hand after a change; tests hold the functions to their declared errors.
-"""
+The files are part of the project, since parties must hold the same numbers: fits on two machines
+may differ in the last digit. Run this by hand after a change; tests hold the functions to their
+declared errors."""
 
 import math
 import textwrap
@@ -80,7 +80,9 @@ def of_square(
     def x(s: Values) -> Values:
         return cutoff * np.sqrt((s + 1) / 2)
 
-    return fit(lambda s: function(x(s)) / x(s) ** divisor, lambda s: x(s) ** divisor, degree, *effort)
+    return fit(
+        lambda s: function(x(s)) / x(s) ** divisor, lambda s: x(s) ** divisor, degree, *effort
+    )
 
 
 def even(function: Callable[[Values], Values], cutoff: float, degree: int, *effort: int) -> Values:
@@ -89,7 +91,9 @@ def even(function: Callable[[Values], Values], cutoff: float, degree: int, *effo
     return np.asarray(chebyshev.chebmul(factor, [cutoff**2 / 2, cutoff**2 / 2]), np.float64)
 
 
-def through_zero(function: Callable[[Values], Values], low: float, high: float, degree: int) -> Values:
+def through_zero(
+    function: Callable[[Values], Values], low: float, high: float, degree: int
+) -> Values:
     """A function of x in [low, high], exactly 0 at 0 as the function is."""
     x = between(low, high)
     # Points near 0 tell nothing of the quotient that is left; none is at 0.
@@ -98,8 +102,8 @@ def through_zero(function: Callable[[Values], Values], low: float, high: float, 
 
 
 def root_below_zero(degree: int) -> Values:
-    """p with p² ≈ e^x for x in [−16, 0], p = 0 at −16: by the error of the square, which counts the less the
-    smaller e^x is, down to 2^−21."""
+    """p with p² ≈ e^x for x in [−16, 0], p = 0 at −16: by the error of the square, which counts the
+    less the smaller e^x is, down to 2^−21."""
     x = between(-16.0, 0.0)
 
     def weight(s: Values) -> Values:
@@ -141,8 +145,14 @@ def series() -> dict[str, tuple[str, Values]]:
         "SIGMOID": ("σ(x) = 1/2 + x·q((x/7.5)²)", of_square(sigmoid, 7.5, 9, 1)),
         "TANH": ("tanh x = x·q((x/4)²)", of_square(np.tanh, 4.0, 12, 1)),
         "ERF": ("erf x = x·q((x/2.75)²)", of_square(erf, 2.75, 6, 1)),
-        "GELU": ("x·Φ(x) = x/2 + p((x/3.75)²)", even(lambda x: x * erf(x / math.sqrt(2)) / 2, 3.75, 6)),
-        "GELU_TANH": ("the same by tanh", even(lambda x: x * np.tanh(gelu_argument(x)) / 2, 3.75, 6)),
+        "GELU": (
+            "x·Φ(x) = x/2 + p((x/3.75)²)",
+            even(lambda x: x * erf(x / math.sqrt(2)) / 2, 3.75, 6),
+        ),
+        "GELU_TANH": (
+            "the same by tanh",
+            even(lambda x: x * np.tanh(gelu_argument(x)) / 2, 3.75, 6),
+        ),
         "SILU": ("x·σ(x) = x/2 + p((x/9.25)²)", even(lambda x: x * sigmoid(x), 9.25, 12)),
         "SOFTPLUS": (
             "ln(1 + e^x) = x/2 + q((x/10)²)",
@@ -154,7 +164,8 @@ def series() -> dict[str, tuple[str, Values]]:
     }
 
 
-# Shorter ones ---------------------------------------------------------------------------------------------
+# Shorter ones
+# ----------------------------------------------------------------------------
 
 #: Degrees beside which none takes less work and is better.
 DEGREES = (2, 4, 6, 8)
@@ -178,8 +189,8 @@ SHORTER_HEAD = '''"""Shorter series, among which the compiler chooses; written b
 
 # fmt: off
 
-#: By function: the degree, the cutoff, whether all numbers are known to be within it, the declared error, and
-#: the series.
+#: By function: the degree, the cutoff, whether all numbers are known to be within it, the declared
+#: error, and the series.
 SHORTER: dict[str, tuple[tuple[int, float, bool, float, tuple[float, ...]], ...]] = {
 '''
 
@@ -256,9 +267,11 @@ def of_sided(function: Sided) -> list[Row]:
     return [row for row in rows if row[3] < MOST]
 
 
-def of_normal(function: Callable[[Values], Values], low: float, high: float, degrees: list[int]) -> list[Row]:
-    """Those of a function of what is brought to one interval, by the relative error; of a logarithm, which is
-    0 at 1, by the absolute one."""
+def of_normal(
+    function: Callable[[Values], Values], low: float, high: float, degrees: list[int]
+) -> list[Row]:
+    """Those of a function of what is brought to one interval, by the relative error; of a
+    logarithm, which is 0 at 1, by the absolute one."""
     rows: list[Row] = []
     for degree in degrees:
         is_relative = function is not np.log

@@ -1,7 +1,7 @@
 """Which modules of a Rust crate use which: read from the text, without a compiler.
 
-Comments, literals and tests are left out. A path such as ``crate::a::b`` is followed from module to module,
-and through what a module re-exports, to the module where its last name is defined.
+Comments, literals and tests are left out. A path such as ``crate::a::b`` is followed from module to
+module, and through what a module re-exports, to the module where its last name is defined.
 """
 
 import re
@@ -22,7 +22,8 @@ _TOKEN = re.compile(r"::|[{},*]|\w+")
 
 
 def without_tests(text: str) -> tuple[str, set[str]]:
-    """The code of a file without comments, literals and test modules, and the test modules in other files."""
+    """The code of a file without comments, literals and test modules, and the test modules in other
+    files."""
     code = _ASIDE.sub(lambda outside_trace: "\n" * outside_trace.group().count("\n"), text)
     elsewhere = set()
     while test := _TEST.search(code):
@@ -39,7 +40,8 @@ def without_tests(text: str) -> tuple[str, set[str]]:
 
 
 def expanded(tree: str) -> list[tuple[Module, str]]:
-    """The paths of a use tree such as ``a::{b, c::d as e}``, each with the name that it is known by."""
+    """The paths of a use tree such as ``a::{b, c::d as e}``, each with the name that it is known
+    by."""
     found: list[tuple[Module, str]] = []
     tokens = _TOKEN.findall(tree)
     path: list[str] = []
@@ -123,14 +125,16 @@ class Crate:
         return {self._defined(path) for path in absolute if path is not None}
 
     def siblings(self) -> dict[Module, dict[str, set[str]]]:
-        """For each folder, which of its modules use which; what is below a module counts as the module's."""
+        """For each folder, which of its modules use which; what is below a module counts as the
+        module's."""
         graphs: dict[Module, dict[str, set[str]]] = {}
         for module in self.code:
             for at in range(len(module)):
                 graphs.setdefault(module[:at], {}).setdefault(module[at], set())
             for used in self.uses(module):
                 shared = next(
-                    (at for at, (a, b) in enumerate(zip(module, used, strict=False)) if a != b), None
+                    (at for at, (a, b) in enumerate(zip(module, used, strict=False)) if a != b),
+                    None,
                 )
                 if shared is not None:
                     graphs[module[:shared]][module[shared]].add(used[shared])

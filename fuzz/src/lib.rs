@@ -1,8 +1,8 @@
-//! Every decoder of bytes that others wrote, as a target of cargo-fuzz. `fuzz/README.md` says how to
-//! run them.
+//! Every decoder of bytes that others wrote, as a target of cargo-fuzz. `fuzz/README.md` says how
+//! to run them.
 //!
-//! A target takes any bytes and says whether its decoder took them. It must not panic, hang, or hold
-//! much memory, and what a decoder took must have the properties that its target asserts.
+//! A target takes any bytes and says whether its decoder took them. It must not panic, hang, or
+//! hold much memory, and what a decoder took must have the properties that its target asserts.
 
 mod edits;
 mod files;

@@ -7,7 +7,8 @@ use riscv::system::files::File;
 use riscv::system::{Answer, System};
 use riscv::{Machine, Program, Secret, Stop, Words};
 
-/// An ELF file. One that is a program runs on secret arguments, until a fault, an end, or the limit.
+/// An ELF file. One that is a program runs on secret arguments, until a fault, an end, or the
+/// limit.
 pub const PROGRAMS: Target = Target {
     name: "programs",
     takes: takes_program,

@@ -97,8 +97,8 @@ __all__ = [
 # Programs that show no logs hear nothing of these; see ``tacit.logs``.
 logging.getLogger("tacit").addHandler(logging.NullHandler())
 
-#: Where that lives which needs PyTorch. All of it is imported when the first is asked for (PEP 562), so that
-#: commands that need no PyTorch do not wait for it.
+#: Where that lives which needs PyTorch. All of it is imported when the first is asked for (PEP
+#: 562), so that commands that need no PyTorch do not wait for it.
 _HOMES = {
     "Meter": "tacit.meter",
     "Reading": "tacit.meter",
@@ -140,7 +140,9 @@ if not TYPE_CHECKING:  # which would take any name for one of ours
             return globals()[name]
         if name not in _HOMES:
             raise AttributeError(f"module 'tacit' has no attribute {name!r}")
-        globals().update({each: getattr(import_module(home), each) for each, home in _HOMES.items()})
+        globals().update(
+            {each: getattr(import_module(home), each) for each, home in _HOMES.items()}
+        )
         return globals()[name]
 
 

@@ -115,7 +115,11 @@ class Session:
     def trivial(self, values: Words, out: list[Words]) -> None: ...
     def trivial_bits(self, values: Bits, out: list[Bits]) -> None: ...
     def reveal(
-        self, x: list[Words], to: int | None = None, out: Words | None = None, flags: list[Flag] = []
+        self,
+        x: list[Words],
+        to: int | None = None,
+        out: Words | None = None,
+        flags: list[Flag] = [],
     ) -> list[str]: ...
     def reveal_bits(
         self, x: list[Bits], to: int | None = None, out: Bits | None = None, flags: list[Flag] = []
@@ -191,7 +195,12 @@ class Session:
     def affine(
         self,
         terms: list[
-            tuple[list[Words], list[Words], Convolution | tuple[tuple[int, int, int, int], bool], Names]
+            tuple[
+                list[Words],
+                list[Words],
+                Convolution | tuple[tuple[int, int, int, int], bool],
+                Names,
+            ]
         ],
         addends: list[tuple[list[Words], int]],
         out: list[Words],
@@ -212,7 +221,13 @@ class Session:
                 Flag,
                 list[
                     tuple[
-                        list[tuple[int, int, Convolution | tuple[tuple[int, int, int, int], bool] | None]],
+                        list[
+                            tuple[
+                                int,
+                                int,
+                                Convolution | tuple[tuple[int, int, int, int], bool] | None,
+                            ]
+                        ],
                         list[tuple[int, int]],
                         int,
                         int,
@@ -268,7 +283,9 @@ def refuse(config_path: str, party: int, reason: str, timeout: float) -> None: .
 def examine(
     config_path: str, party: int | None, dealer: bool, timeout: float, servers: bool = False
 ) -> list[tuple[str, bool, str, str]]: ...
-def deal_connected(config_path: str, timeout: float | None = None, threads: int | None = None) -> None: ...
+def deal_connected(
+    config_path: str, timeout: float | None = None, threads: int | None = None
+) -> None: ...
 def make_correlations(
     config_path: str,
     party: int,
@@ -326,8 +343,9 @@ class Given:
         range: tuple[float, float] | None,  # noqa: A002 (as the core calls it)
     ) -> None: ...
 
-#: The result or status, outputs (values, or shares, their fraction bits and flags), instructions, what was
-#: printed, what was opened, for what messages were waited, in seconds, and what left its range.
+#: The result or status, outputs (values, or shares, their fraction bits and flags), instructions,
+#: what was printed, what was opened, for what messages were waited, in seconds, and what left its
+#: range.
 Told = tuple[
     int | None,
     list[tuple[list[int] | None, list[list[int]] | None, int, list[Flag]]],

@@ -1,5 +1,5 @@
-"""Files that outlast whoever writes them: what is found later is the old one or the new one, whole. All files
-that tacit writes are written here, but for keys and correlations, which Rust writes."""
+"""Files that outlast whoever writes them: what is found later is the old one or the new one, whole.
+All files that tacit writes are written here, but for keys and correlations, which Rust writes."""
 
 import contextlib
 import errno
@@ -31,8 +31,8 @@ def write(
     *,
     is_private: bool = False,
 ) -> None:
-    """Writes a file so that it is on the disk, whole, when this returns. An earlier one of that name is
-    replaced by it, and stays as it is if that fails. A device or a pipe is written to.
+    """Writes a file so that it is on the disk, whole, when this returns. An earlier one of that
+    name is replaced by it, and stays as it is if that fails. A device or a pipe is written to.
 
     Args:
         path: of the file; where it is a link, of what that leads to.
@@ -77,8 +77,9 @@ def replace(path: Path, target: Path, what: str) -> None:
 
 
 def adopt(path: str | Path, kind: str) -> None:
-    """Gives a text file of an earlier release, which has none, a checksum: whoever does it has seen that the
-    file is right. One that has what is left of a checksum, or was cut, is of no earlier release, but damaged.
+    """Gives a text file of an earlier release, which has none, a checksum: whoever does it has seen
+    that the file is right. One that has what is left of a checksum, or was cut, is of no earlier
+    release, but damaged.
 
     Args:
         path: of the file.
@@ -96,7 +97,11 @@ def adopt(path: str | Path, kind: str) -> None:
     wrong = checksums.wrong(text.encode(), kind)
     if wrong is None:
         raise setup_error(f"{path} has a checksum already, which is right")
-    if wrong != checksums.MISSING or checksums.has_remains(text.encode(), kind) or not text.endswith("\n"):
+    if (
+        wrong != checksums.MISSING
+        or checksums.has_remains(text.encode(), kind)
+        or not text.endswith("\n")
+    ):
         raise setup_error(
             f"{path} was damaged, and gets no checksum for what it is now: put it back as it was"
         )
@@ -121,7 +126,8 @@ def make_lasting(folder: Path) -> None:
 
 
 def cannot_write(path: str | Path | None) -> str | None:
-    """What keeps a file, if it is wanted, from being written later, as far as that is known before."""
+    """What keeps a file, if it is wanted, from being written later, as far as
+    that is known before."""
     if path is None:
         return None
     target = Path(os.path.realpath(path))
@@ -131,17 +137,22 @@ def cannot_write(path: str | Path | None) -> str | None:
     if not folder.is_dir():
         return f"cannot write {path}: there is no such folder"
     if target.exists() and not os.access(target, os.W_OK):
-        return f"cannot write {path}: this user may not; give a file elsewhere, or change its rights"
+        return (
+            f"cannot write {path}: this user may not; give a file elsewhere, or change its rights"
+        )
     if (target.is_file() or not target.exists()) and not os.access(folder, os.W_OK | os.X_OK):
         return (
-            f"cannot write {path}: this user may not write in its folder {folder}, where a new file is made "
-            "before it takes an earlier one's place; give a file elsewhere, or change the folder's rights"
+            f"cannot write {path}: this user may not write in its folder {folder}, where a new "
+            f"file is made "
+            "before it takes an earlier one's place; give a file elsewhere, or change the folder's "
+            "rights"
         )
     return None
 
 
 def check_room(path: Path, size: int, what: str) -> None:
-    """Whether a disk has room for a file that is written beside another one, and takes its place, later.
+    """Whether a disk has room for a file that is written beside another one, and takes its place,
+    later.
 
     Raises:
         SetupError: it has not.
@@ -168,11 +179,15 @@ def _rights(target: Path, is_private: bool) -> int | None:
     return 0o600 if is_private else None
 
 
-def _made(beside: Path, content: bytes | str | Callable[[Path], object], rights: int | None) -> None:
+def _made(
+    beside: Path, content: bytes | str | Callable[[Path], object], rights: int | None
+) -> None:
     # Made anew, so that nobody else's rights are those of one that was left behind.
     beside.unlink(missing_ok=True)
     # Nobody else reads what is to be private even while it is written.
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if rights is None else 0o600)
+    descriptor = os.open(
+        beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if rights is None else 0o600
+    )
     with open(descriptor, "wb") as file:
         if callable(content):
             content(beside)
@@ -187,8 +202,13 @@ def _made(beside: Path, content: bytes | str | Callable[[Path], object], rights:
 
 
 def _reason(error: OSError | WritingError, target: Path) -> str:
-    """Why it was not written, where that is a disk's fault which one, and what became of the file before."""
-    there = "nothing was lost, the earlier file is as it was" if target.is_file() else "no part of it is left"
+    """Why it was not written, where that is a disk's fault which one, and what became of the file
+    before."""
+    there = (
+        "nothing was lost, the earlier file is as it was"
+        if target.is_file()
+        else "no part of it is left"
+    )
     if not isinstance(error, OSError):
         return f"{error}; {there}"
     reason = cause(error)

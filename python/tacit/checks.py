@@ -1,16 +1,16 @@
-"""The checked mode: what is computed on shares is checked, in secret, to be what the integers behind them
-give.
+"""The checked mode: what is computed on shares is checked, in secret, to be what the integers
+behind them give.
 
-Words hold numbers of −2^63 to 2^63. A sum or a product that needs more is another number, without a sign of
-it. In checked mode each operator leaves a *claim*: which products it made of what, and to how many bits
-numbers must be *held* for what it did with them (sums, shifts, comparisons of fewer bits, products by public
-numbers). A claim has a flag (``flags``), so that it travels with the operator's results. Claims are settled
-together, by ``_core.Session.settle``, when something is opened: until then nothing is sent for them. Where
-much waits, they are settled before.
+Words hold numbers of −2^63 to 2^63. A sum or a product that needs more is another number, without a
+sign of it. In checked mode each operator leaves a *claim*: which products it made of what, and to
+how many bits numbers must be *held* for what it did with them (sums, shifts, comparisons of fewer
+bits, products by public numbers). A claim has a flag (``flags``), so that it travels with the
+operator's results. Claims are settled together, by ``_core.Session.settle``, when something is
+opened: until then nothing is sent for them. Where much waits, they are settled before.
 
-What operators compute within proved bounds, such as the series of a function, makes no claims (``proved``):
-what goes in is held to the domain of the function instead. What is known to have few bits, by what made it,
-is not held again (``Claims.bound``).
+What operators compute within proved bounds, such as the series of a function, makes no claims
+(``proved``): what goes in is held to the domain of the function instead. What is known to have few
+bits, by what made it, is not held again (``Claims.bound``).
 """
 
 import math
@@ -32,12 +32,13 @@ from tacit.storage_cache import Geometry, Storages, geometry
 
 Parts = tuple[torch.Tensor, ...]
 
-#: Elements, and operators, that wait for their checks, at most, before an operator of the program begins.
+#: Elements, and operators, that wait for their checks, at most, before an operator of the program
+#: begins.
 MOST_WAITING = 1 << 25
 MOST_CLAIMS = 1024
 
-#: What is held to no fewer bits passes below 2^60: two numbers of that are added, or one is truncated,
-#: without a doubt.
+#: What is held to no fewer bits passes below 2^60: two numbers of that are added, or one is
+#: truncated, without a doubt.
 WORD = 60
 
 #: Magnitudes of what is truncated are below two to this.
@@ -127,15 +128,19 @@ class Claims:
         return found
 
     def _residues(self, tensor: torch.Tensor) -> _core.Residues | None:
-        """Where the residues of what lasts, such as a weight, are kept until it is written to or freed.
+        """Where the residues of what lasts, such as a weight, are kept until it is written to or
+        freed.
         Those of a whole storage alone: it may have many parts."""
-        if tensor.nbytes != tensor.untyped_storage().nbytes() or self._storages.name(tensor) is None:
+        if (
+            tensor.nbytes != tensor.untyped_storage().nbytes()
+            or self._storages.name(tensor) is None
+        ):
             return None
         found: _core.Residues | None = self._storages.derived(_core.Residues, [tensor])
         if found is None:
             found = _core.Residues()
-            # They depend on nothing that is multiplied by it now. Who multiplies by it depends on its flags
-            # anyway, and holds it again where they say nothing of its bits.
+            # They depend on nothing that is multiplied by it now. Who multiplies by it depends on
+            # its flags anyway, and holds it again where they say nothing of its bits.
             with self._dependencies.running(None):
                 self._storages.derive(_core.Residues, [tensor], found)
         return found
@@ -169,9 +174,9 @@ class Claims:
             self._waiting[place] = Waiting(copies, versions, self._waiting[place].residues)
 
     def settle(self) -> None:
-        """Finds out whether all claims hold: their flags say it from then on, in secret. Where that ends by
-        an error, what depends on them is never opened, and whoever would open it is told the error: it cannot
-        be tried again, since the others may have stopped at another step."""
+        """Finds out whether all claims hold: their flags say it from then on, in secret. Where that
+        ends by an error, what depends on them is never opened, and whoever would open it is told
+        the error: it cannot be tried again, since the others may have stopped at another step."""
         if not self._claims:
             return
         claims, waiting = self._claims, self._waiting
@@ -187,14 +192,21 @@ class Claims:
 
     def _settle(self, claims: Sequence[Claim], waiting: Sequence[Waiting]) -> None:
         for each in waiting:
-            assert each.versions == tuple(map(_version, each.parts)), "a tensor was written to unseen"
+            assert each.versions == tuple(map(_version, each.parts)), (
+                "a tensor was written to unseen"
+            )
         tensors = [(list(map(array, each.parts)), each.residues) for each in waiting]
         before = self._core.set_label("checks")
         try:
             self._core.settle(
                 tensors,
                 [
-                    (claim.flag, claim.products, list(claim.holds.items()), list(claim.exact.items()))
+                    (
+                        claim.flag,
+                        claim.products,
+                        list(claim.holds.items()),
+                        list(claim.exact.items()),
+                    )
                     for claim in claims
                 ],
             )
@@ -213,8 +225,8 @@ def is_on(session: Checked) -> bool:
 
 @contextmanager
 def proved(session: Checked) -> Iterator[None]:
-    """Within it nothing is claimed but widths that a user promised: whoever computes has proved that it stays
-    in range."""
+    """Within it nothing is claimed but widths that a user promised: whoever computes has proved
+    that it stays in range."""
     before, session.is_proved = session.is_proved, True
     try:
         yield
@@ -233,8 +245,8 @@ def off(session: Checked) -> Iterator[None]:
 
 
 def hold(session: Checked, parts: Parts, bits: float) -> None:
-    """Claims that numbers are no greater than what is done with them allows: magnitudes below 2^bits pass,
-    those from 3·2^bits on do not."""
+    """Claims that numbers are no greater than what is done with them allows: magnitudes below
+    2^bits pass, those from 3·2^bits on do not."""
     if is_on(session) and parts[0].numel():
         _hold(session, parts, bits)
 
@@ -246,8 +258,8 @@ def hold_promised(session: Checked, parts: Parts, width: int) -> None:
 
 
 def _hold_compared(session: Checked, parts: Parts, width: int, truncate: int) -> None:
-    """Claims that numbers were compared rightly in that width beside their truncation. A truncation may be
-    right by luck of what has no word before it, and then its sign is another one's."""
+    """Claims that numbers were compared rightly in that width beside their truncation. A truncation
+    may be right by luck of what has no word before it, and then its sign is another one's."""
     if isinstance(width, fixed.Promised):
         hold_promised(session, parts, width)
     if width + truncate > fixed.WORD:
@@ -320,9 +332,11 @@ def inherit(session: Checked, out: Parts, *given: Parts) -> None:
             session.claims.bounded(out, bits)
 
 
-def kept(session: Checked, shape: Sequence[int], *, has_truncated: bool = False) -> list[NDArray[np.int64]]:
-    """Where an operation that truncates leaves what its check needs: what it dropped, and, where it goes on
-    with it, what was truncated."""
+def kept(
+    session: Checked, shape: Sequence[int], *, has_truncated: bool = False
+) -> list[NDArray[np.int64]]:
+    """Where an operation that truncates leaves what its check needs: what it dropped, and, where it
+    goes on with it, what was truncated."""
     if not is_on(session):
         return []
     arrays = 1 + (session.core.parts if has_truncated else 0)
@@ -345,8 +359,10 @@ def claim_product(
 
     Args:
         terms: operands, and the shape of the map; none where it goes element by element.
-        addends: what was added before it was truncated, and how many elements in a row take the same number.
-        just: bits that results of what is not truncated are held to by comparisons, where there are few.
+        addends: what was added before it was truncated, and how many elements in a row take the
+            same number.
+        just: bits that results of what is not truncated are held to by comparisons, where there are
+            few.
         width: of the comparison of what was truncated, if that went on with it.
         dropped: what ``kept`` gave, filled.
     """
@@ -381,7 +397,9 @@ def check_available(session: Checked) -> None:
     """
     if not session.core.checks:
         raise MisuseError(
-            f"checked mode among {session.parties} parties of {session.protocol} sharing takes a dealer: "
-            'choose source = "dealer", protocol = "replicated", or two parties; or leave checked out and '
+            f"checked mode among {session.parties} parties of {session.protocol} sharing takes a "
+            f"dealer: "
+            'choose source = "dealer", protocol = "replicated", or two parties; or leave checked '
+            "out and "
             "rehearse the program with tacit.check"
         )

@@ -1,13 +1,14 @@
-"""A checksum over all of a file, in the file itself: whoever reads it knows that it is as it was written.
+"""A checksum over all of a file, in the file itself: whoever reads it knows that it is as it was
+written.
 
-It stands in a field of fixed length, ``tacit-KIND-blake3:`` and 64 hexadecimal digits, which is there once,
-wherever the file's format has room for a text: an entry of JSON or of a safetensors header, the comment of a
-zip archive, a line. All other bytes are hashed, in pieces of :data:`PIECE` bytes, and the hashes of the
-pieces before the field and after it are hashed again. Kinds differ in name, so that one file may hold
-another's text.
+It stands in a field of fixed length, ``tacit-KIND-blake3:`` and 64 hexadecimal digits, which is
+there once, wherever the file's format has room for a text: an entry of JSON or of a safetensors
+header, the comment of a zip archive, a line. All other bytes are hashed, in pieces of :data:`PIECE`
+bytes, and the hashes of the pieces before the field and after it are hashed again. Kinds differ in
+name, so that one file may hold another's text.
 
-It guards against accidents: bits that flip, files that are cut. Who can write a file can make its checksum.
-"""
+It guards against accidents: bits that flip, files that are cut. Who can write a file can make its
+checksum."""
 
 import mmap
 import re
@@ -65,7 +66,9 @@ def wrong(content: Content, kind: str) -> str | None:
     if not places:
         return MISSING
     place = places[0]
-    is_right = len(places) == 1 and content[place : place + DIGITS] == digits(content, place).encode()
+    is_right = (
+        len(places) == 1 and content[place : place + DIGITS] == digits(content, place).encode()
+    )
     return None if is_right else DAMAGED
 
 
@@ -91,7 +94,8 @@ def place_of(content: Content, kind: str) -> int:
     places = _places(content, kind)
     if len(places) != 1:
         raise MisuseError(
-            f"{len(places)} times {_head(kind)!r} in what is written; it is what tacit's own files say of "
+            f"{len(places)} times {_head(kind)!r} in what is written; it is what tacit's own files "
+            f"say of "
             "themselves: give whatever is called so another name"
         )
     return places[0]
@@ -104,8 +108,9 @@ def digits(content: Content, place: int) -> str:
 
 
 def has_remains(content: bytes, kind: str) -> bool:
-    """Whether something of a checksum is there, so that the file is not of a release that wrote none: its
-    name, what is behind that, or as many digits, of which no damage of a few bytes takes all."""
+    """Whether something of a checksum is there, so that the file is not of a release that wrote
+    none: its name, what is behind that, or as many digits, of which no damage of a few bytes takes
+    all."""
     head = _head(kind).encode()
     name, hashed = head.removesuffix(b"-blake3:"), b"-blake3:"
     digits = rb"(?<![0-9a-f])[0-9a-f]{%d}(?![0-9a-f])" % DIGITS

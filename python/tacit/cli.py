@@ -1,7 +1,7 @@
 """The command line: ``tacit demo``, ``bench``, ``run``, ``doctor`` and so on.
 
-What a command needs is imported where it runs: those that only make files or deal do not load PyTorch.
-"""
+What a command needs is imported where it runs: those that only make files or deal do not load
+PyTorch."""
 
 import signal
 import sys
@@ -24,10 +24,11 @@ USAGE = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command; 1 after an error of tacit's own, which is printed as one message; 130 or 143 after a
-    signal that asks it to end."""
-    # Before anything that may fail by it. Not in ``import tacit``: all that import it would wait for the
-    # look-up, and where the other package was installed last, ``tacit/__init__.py`` is the other one's.
+    """Runs a command; 1 after an error of tacit's own, which is printed as one message; 130 or 143
+    after a signal that asks it to end."""
+    # Before anything that may fail by it. Not in ``import tacit``: all that import it would wait
+    # for the look-up, and where the other package was installed last, ``tacit/__init__.py`` is the
+    # other one's.
     if (found := other()) is not None:
         print(f"tacit: {'; '.join(found)}", file=sys.stderr)
     try:
@@ -57,7 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Within it, a signal that asks this process to end does as an interrupt does: the others are told."""
+    """Within it, a signal that asks this process to end does as an interrupt does: the others are
+    told."""
     is_ours = threading.current_thread() is threading.main_thread()
     if not is_ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield

@@ -1,4 +1,5 @@
-"""Whether a session is possible: the versions here, and what the configuration, files and peers say."""
+"""Whether a session is possible: the versions here, and what the configuration, files and peers
+say."""
 
 import sys
 import tomllib
@@ -37,9 +38,13 @@ class Check:
 
 
 def examine(config: str, party: int | None, dealer: bool, wait: float) -> list[Check]:
-    """All checks; what is found at the peers within ``wait`` seconds, where it is said who examines."""
+    """All checks; what is found at the peers within ``wait`` seconds, where it is said who
+    examines."""
     found = _core.examine(config, party, dealer, wait)
-    return [*_versions(), *(Check(check, ok, detail, remedy or None) for check, ok, detail, remedy in found)]
+    return [
+        *_versions(),
+        *(Check(check, ok, detail, remedy or None) for check, ok, detail, remedy in found),
+    ]
 
 
 def is_federation(config: str) -> bool:
@@ -50,7 +55,9 @@ def is_federation(config: str) -> bool:
         return False
 
 
-def examine_federation(config: str, server: int | None, client: int | None, wait: float) -> list[Check]:
+def examine_federation(
+    config: str, server: int | None, client: int | None, wait: float
+) -> list[Check]:
     """The same of a federation, as one of its servers or clients, or as nobody.
 
     Raises:
@@ -59,17 +66,22 @@ def examine_federation(config: str, server: int | None, client: int | None, wait
     from tacit.federated.service.examining import examine
 
     found = examine(config, server, client, wait)
-    return [*_versions(), *(Check(check, ok, detail, remedy or None) for check, ok, detail, remedy in found)]
+    return [
+        *_versions(),
+        *(Check(check, ok, detail, remedy or None) for check, ok, detail, remedy in found),
+    ]
 
 
 def other() -> tuple[str, str] | None:
-    """What is wrong where another distribution is installed that has the same module, and what to do."""
+    """What is wrong where another distribution is installed that has the same module, and what to
+    do."""
     try:
         found = distribution(OTHER)
     except PackageNotFoundError:
         return None
     return (
-        f"the package {OTHER!r} {found.version} is installed beside {DISTRIBUTION!r}, and both have a module "
+        f"the package {OTHER!r} {found.version} is installed beside {DISTRIBUTION!r}, and both "
+        f"have a module "
         f"{OTHER!r}: each overwrites files of the other",
         f"remove both and install {DISTRIBUTION} anew: pip uninstall {OTHER} {DISTRIBUTION}, then "
         f"pip install {DISTRIBUTION}",
@@ -92,7 +104,8 @@ def _versions() -> list[Check]:
 def _installed(name: str) -> Check:
     """Whether a package is there as tacit needs it, without importing it."""
     needed = next(
-        (need for need in requires(DISTRIBUTION) or [] if need.startswith(f"{name}>=")), f"{name}>=0"
+        (need for need in requires(DISTRIBUTION) or [] if need.startswith(f"{name}>=")),
+        f"{name}>=0",
     )
     least = needed.removeprefix(f"{name}>=").split(";")[0].strip()
     try:
@@ -102,7 +115,10 @@ def _installed(name: str) -> Check:
     if _numbers(there) >= _numbers(least):
         return Check(name, True, there)
     return Check(
-        name, False, f"{there} is too old", f"install {least} or later: pip install '{name}>={least}'"
+        name,
+        False,
+        f"{there} is too old",
+        f"install {least} or later: pip install '{name}>={least}'",
     )
 
 

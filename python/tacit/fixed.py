@@ -1,23 +1,24 @@
 """Real numbers as fixed point in Z_2^64, and the one rule of scales.
 
-A number x of scale s is held as the word round(x·2^s) modulo 2^64. A :class:`Scale` travels with every
-secret tensor, and this module alone says which one a result has:
+A number x of scale s is held as the word round(x·2^s) modulo 2^64. A :class:`Scale` travels with
+every secret tensor, and this module alone says which one a result has:
 
-- *Sums*, choices and whatever only moves data keep the greatest scale among their operands: bringing a
-  number to a greater one is free.
-- *Products* have the sum of both scales, and what is truncated lands at the session's scale, whatever
-  the operands had.
-- *Gradients* are computed as if the session's scale had four bits more: they are small. Weights that are
-  trained have as many.
+- *Sums*, choices and whatever only moves data keep the greatest scale among their operands:
+  bringing a number to a greater one is free.
+- *Products* have the sum of both scales, and what is truncated lands at the session's scale,
+  whatever the operands had.
+- *Gradients* are computed as if the session's scale had four bits more: they are small. Weights
+  that are trained have as many.
 - *Integers* have scale 0. A product by them has the other's scale, and needs no truncation.
-- *Public numbers* have a scale by their kind, never by their values: integers and booleans 0, fractions the
-  session's. So results of public factors do too. The factors themselves get as many bits as the range leaves,
-  none if all are whole; where these are not enough they are split into several terms.
+- *Public numbers* have a scale by their kind, never by their values: integers and booleans 0,
+  fractions the session's. So results of public factors do too. The factors themselves get as many
+  bits as the range leaves, none if all are whole; where these are not enough they are split into
+  several terms.
 
 **Range.** Words stay below 2^62, where truncation has no wild errors. Numbers of scale s are below
-2^(46 − s), so at the default scale of 16 below 2^30: then the product of two at the session's scale,
-2·16 fraction bits and 30 bits before the point, is in range, and so is a public factor of 16 bits.
-"""
+2^(46 − s), so at the default scale of 16 below 2^30: then the product of two at the session's
+scale, 2·16 fraction bits and 30 bits before the point, is in range, and so is a public factor of 16
+bits."""
 
 import math
 from collections.abc import Sequence
@@ -57,8 +58,8 @@ AT_ONCE = 1 << 18
 #: Magnitudes of words stay below 2^RANGE, where truncation has no wild errors.
 RANGE = 62
 
-#: Magnitudes of products that are promised to be narrow stay below 2^NARROW before they are truncated, and as
-#: many bits less are left of their words as NARROW is less than RANGE.
+#: Magnitudes of products that are promised to be narrow stay below 2^NARROW before they are
+#: truncated, and as many bits less are left of their words as NARROW is less than RANGE.
 NARROW = 49
 ABOVE = RANGE - NARROW
 
@@ -68,32 +69,37 @@ ENCODED = 46
 #: Bits that a factor may have beside a word of any encoded number.
 ROOM = RANGE - ENCODED
 
-#: Fraction bits of two factors together at most: with more, products from 2^2 would leave the range.
+#: Fraction bits of two factors together at most: with more, products from 2^2 would leave the
+#: range.
 MOST_IN_PRODUCT = RANGE - 2
 
 #: Significant bits that public factors have, at the least: nearly as many as float32.
 SIGNIFICANT = 22
 
-#: The same of public operands of matrix products and convolutions, of which every result takes many.
+#: The same of public operands of matrix products and convolutions, of which every result takes
+#: many.
 SIGNIFICANT_IN_SUMS = 19
 
-#: Bits of a digit of a whole word, with its sign: words below 2^RANGE have two, as numbers below 2^31.
+#: Bits of a digit of a whole word, with its sign: words below 2^RANGE have two, as numbers below
+#: 2^31.
 DIGIT = 33
 
 #: Terms of a public factor at most.
 MOST_TERMS = 3
 
-#: The word that an infinite public number stands for where nothing is multiplied by it, as in a mask before a
+#: The word that an infinite public number stands for where nothing is multiplied by it, as in a
+#: mask before a
 #: softmax: 2^UNBOUNDED, beyond what data have, and a sum of several is in range.
 UNBOUNDED = 42
 
 #: Masks are made of numbers from this on too, where they are beyond what secrets may be.
 MASKING = 1e9
 
-#: Masks are made of the greatest finite number of a dtype too; any other one is too large to be encoded.
-INFINITE = tuple(torch.finfo(dtype).max for dtype in (torch.bfloat16, torch.float32, torch.float64)) + (
-    math.inf,
-)
+#: Masks are made of the greatest finite number of a dtype too; any other one is too large to be
+#: encoded.
+INFINITE = tuple(
+    torch.finfo(dtype).max for dtype in (torch.bfloat16, torch.float32, torch.float64)
+) + (math.inf,)
 
 #: Fraction bits that a scale may have: numbers below 2^6 are left.
 MOST_FRACTION_BITS = 40
@@ -122,7 +128,8 @@ class Scale(NamedTuple):
 #: Of integers and booleans.
 WHOLE = Scale(0)
 
-#: What factors are brought to that have more than ``MOST_IN_PRODUCT``: products are right below 2^14 then.
+#: What factors are brought to that have more than ``MOST_IN_PRODUCT``: products are right below
+#: 2^14 then.
 FEWER = Scale(24)
 
 #: Of fractions, where nobody says otherwise.
@@ -151,14 +158,14 @@ def of_dtype(session: Scale, dtype: torch.dtype) -> Scale:
 
 
 def of_gradients(session: Scale) -> Scale:
-    """The session's scale in a backward pass: gradients of the mean of a loss are small, and products of two
-    keep a range of 2^22."""
+    """The session's scale in a backward pass: gradients of the mean of a loss are small, and
+    products of two keep a range of 2^22."""
     return Scale(max(session.bits, min(session.bits + MORE_IN_GRADIENTS, (RANGE - 2) // 2)))
 
 
 def of_product(left: Scale, right: Scale, session: Scale) -> tuple[int, Scale]:
-    """The bits that a product drops, and its scale then: the session's; less if it has no more; and what a
-    number without fraction bits leaves as it is."""
+    """The bits that a product drops, and its scale then: the session's; less if it has no more; and
+    what a number without fraction bits leaves as it is."""
     total = left.bits + right.bits
     if total <= session.bits or not left.bits or not right.bits:
         return 0, Scale(total)
@@ -166,21 +173,23 @@ def of_product(left: Scale, right: Scale, session: Scale) -> tuple[int, Scale]:
 
 
 def of_products(factors: Sequence[tuple[Scale, Scale]], session: Scale) -> tuple[int, list[Scale]]:
-    """The bits that a sum of products drops to land at the session's scale, below 1 if they have no more; and
-    what left factors are brought to before, so that all products have the scale of the greatest."""
+    """The bits that a sum of products drops to land at the session's scale, below 1 if they have no
+    more; and what left factors are brought to before, so that all products have the scale of the
+    greatest."""
     total = max(left.bits + right.bits for left, right in factors)
     return total - session.bits, [Scale(total - right.bits) for _, right in factors]
 
 
 def of_square(scale: Scale, most: Scale) -> tuple[int, Scale]:
-    """The bits that a square drops, and its scale then: as many bits as it has, up to those of ``most``."""
+    """The bits that a square drops, and its scale then: as many bits as it has, up to those of
+    ``most``."""
     bits = min(most.bits, 2 * scale.bits)
     return 2 * scale.bits - bits, Scale(bits)
 
 
 def before_square(session: Scale) -> Scale:
-    """What numbers are brought to whose squares are in range wherever these are at the session's scale:
-    squares have twice the bits before they are truncated."""
+    """What numbers are brought to whose squares are in range wherever these are at the session's
+    scale: squares have twice the bits before they are truncated."""
     return Scale(min(session.bits, (RANGE - ENCODED + session.bits) // 2))
 
 
@@ -200,8 +209,8 @@ class Promised(int):
 
 
 def width(bits: int, scale: Scale) -> int:
-    """The width of a comparison of numbers of a scale, from that of numbers of the default scale: as many
-    bits before the point. Integers have the width itself."""
+    """The width of a comparison of numbers of a scale, from that of numbers of the default scale:
+    as many bits before the point. Integers have the width itself."""
     return bits if scale == WHOLE else min(WORD, max(2, bits + scale.bits - DEFAULT.bits))
 
 
@@ -210,7 +219,8 @@ LEAST_COMPARED = 4
 
 
 def width_beside(bits: int, most: float) -> int:
-    """The width of a comparison of numbers of the default scale and that width with others up to ``most``."""
+    """The width of a comparison of numbers of the default scale and that width with others up to
+    ``most``."""
     return min(WORD, max(bits, 1 + DEFAULT.bits + math.ceil(math.log2(most))) + 1)
 
 
@@ -221,7 +231,8 @@ AMONG_SECRETS = "scale the secrets down, or write inf where it stands for a mask
 
 @outside_trace
 def encode(values: torch.Tensor, scale: Scale, remedy: str = OF_DATA) -> torch.Tensor:
-    """Int64 words of a tensor of numbers, rounded to the nearest. What is too large is told with that remedy.
+    """Int64 words of a tensor of numbers, rounded to the nearest. What is too large is told with
+    that remedy.
 
     Raises:
         EncodingError: a value is NaN, infinite, or not smaller than the scale's limit.
@@ -249,20 +260,21 @@ def encode(values: torch.Tensor, scale: Scale, remedy: str = OF_DATA) -> torch.T
 
 
 def word(number: float, bits: int) -> int:
-    """The word of a constant with so many fraction bits, rounded as ``encode`` does. Algorithms have these at
-    bits of their own, which are no scale of any tensor."""
+    """The word of a constant with so many fraction bits, rounded as ``encode`` does. Algorithms
+    have these at bits of their own, which are no scale of any tensor."""
     return round(number * 2.0**bits)
 
 
 def unbounded(width: int) -> int:
-    """The bits of the word that an infinite number stands for, where comparisons have that width."""
+    """The bits of the word that an infinite number stands for, where
+    comparisons have that width."""
     return min(UNBOUNDED, width - 4)
 
 
 @outside_trace
 def bounded(values: torch.Tensor, scale: Scale, width: int) -> torch.Tensor:
-    """Numbers with each infinite one (or greatest of a dtype) replaced by one that is beyond what data of
-    that scale have, and is compared rightly with them at that width."""
+    """Numbers with each infinite one (or greatest of a dtype) replaced by one that is beyond what
+    data of that scale have, and is compared rightly with them at that width."""
     if not values.is_floating_point() or values.numel() == 0:
         return values
     lowest, highest = values.detach().aminmax()
@@ -275,15 +287,17 @@ def bounded(values: torch.Tensor, scale: Scale, width: int) -> torch.Tensor:
 
 
 def limit_beside(scale: Scale, own: Scale, width: int) -> float:
-    """What secrets of their own scale are below where they are compared at this one, at that width."""
+    """What secrets of their own scale are below where they are compared at
+    this one, at that width."""
     limit = (scale if own == WHOLE else own).limit if scale != WHOLE else 2.0 ** (WORD - 1)
     return limit if width >= WORD else min(limit, 2.0 ** (width - 1 - scale.bits))
 
 
 @outside_trace
 def placed(values: torch.Tensor, scale: Scale, own: Scale, width: int) -> torch.Tensor:
-    """Words of public numbers that stand among secrets, which are brought to this scale from their own. What
-    these may be, public ones may be; what is beyond it, if it is large, is infinite: a mask is made of it.
+    """Words of public numbers that stand among secrets, which are brought to this scale from their
+    own. What these may be, public ones may be; what is beyond it, if it is large, is infinite: a
+    mask is made of it.
 
     Raises:
         EncodingError: a value is NaN, or beyond the limit of secrets and less than ``MASKING``.
@@ -316,7 +330,8 @@ def _greatest(wide: torch.Tensor, otherwise: str) -> float:
 def _too_large(greatest: float, limit: float, scale: Scale, remedy: str) -> EncodingError:
     return EncodingError.of(
         "large",
-        f"a value of magnitude {greatest:g} is too large for fixed point with {scale.bits} fraction bits; "
+        f"a value of magnitude {greatest:g} is too large for fixed point with {scale.bits} "
+        f"fraction bits; "
         f"the largest magnitude allowed is below {limit:g}: {remedy}",
     )
 
@@ -369,12 +384,14 @@ def _factor_of_number(value: float, operand: Scale, result: Scale) -> Factor:
 
 
 @outside_trace
-def factor(values: torch.Tensor, operand: Scale, result: Scale, gain: float | None = None) -> Factor:
+def factor(
+    values: torch.Tensor, operand: Scale, result: Scale, gain: float | None = None
+) -> Factor:
     """Public factors of numbers of scale ``operand``, whose results have scale ``result``.
 
     Args:
-        gain: for sums of products, the sum of the factors' magnitudes that one result takes, divided by
-            the greatest of them.
+        gain: for sums of products, the sum of the factors' magnitudes that one result takes,
+            divided by the greatest of them.
 
     Raises:
         EncodingError: a value is NaN, infinite, or too large.
@@ -395,9 +412,9 @@ def factor(values: torch.Tensor, operand: Scale, result: Scale, gain: float | No
 
 @outside_trace
 def factor_of_digits(values: torch.Tensor, result: Scale, gain: float | None = None) -> Factor:
-    """Public factors of digits of whole words, whose results have scale ``result`` and are then off by less
-    than a unit for what is left out. Results are right below 2^(RANGE − 2 − the scale's bits), 2^44 by
-    default.
+    """Public factors of digits of whole words, whose results have scale ``result`` and are then off
+    by less than a unit for what is left out. Results are right below 2^(RANGE − 2 − the scale's
+    bits), 2^44 by default.
 
     Raises:
         EncodingError: a value is NaN, infinite, or too large.
@@ -426,14 +443,16 @@ def factor_of_digits(values: torch.Tensor, result: Scale, gain: float | None = N
 NO_FACTOR = "a public factor or divisor makes NaN or infinity (a division by zero?)"
 
 
-def _factor(wide: torch.Tensor, greatest: float, operand: Scale, result: Scale, gain: float | None) -> Factor:
+def _factor(
+    wide: torch.Tensor, greatest: float, operand: Scale, result: Scale, gain: float | None
+) -> Factor:
     if greatest >= WHOLE.limit:
         raise _too_large(greatest, WHOLE.limit, WHOLE, "scale the secrets down, or the factor")
     if bool((wide == wide.round()).all()):
         return Factor((Term(wide.to(torch.int64), 0),))
     growth, significant = (1.0, SIGNIFICANT) if gain is None else (gain, SIGNIFICANT_IN_SUMS)
-    # What the result's range allows; or, if that is more, what a word of any operand leaves. Sums keep a
-    # bit for what rounding the factors does to summands that cancel.
+    # What the result's range allows; or, if that is more, what a word of any operand leaves. Sums
+    # keep a bit for what rounding the factors does to summands that cancel.
     allowed = result.bits - operand.bits - (gain is not None)
     most = RANGE - 1 - max(0, operand.bits - result.bits)
     bits = max(1, min(ROOM + max(allowed, _room(greatest * growth)), most))

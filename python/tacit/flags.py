@@ -1,14 +1,15 @@
 """Which flags values depend on.
 
-A guarded comparison has a flag (``_core.Flag``): whether it kept its range, which is secret. All that is
-computed of its result depends on that flag, and an opening takes the flags of what it opens. They are kept
-here by storage, so that all views of a value have the same ones, whoever holds them.
+A guarded comparison has a flag (``_core.Flag``): whether it kept its range, which is secret. All
+that is computed of its result depends on that flag, and an opening takes the flags of what it
+opens. They are kept here by storage, so that all views of a value have the same ones, whoever holds
+them.
 
-An operator's results depend on the flags of its operands, and on those of the comparisons within it. What
-it writes to a part of a storage adds its flags to those of the whole; where it writes over all of a storage,
-they take the place of the others. What it keeps for later brings its flags to the operator that uses it. What
-is computed outside of operators, or goes through a tracer, is not followed: its flags count for all that is
-opened from then on.
+An operator's results depend on the flags of its operands, and on those of the comparisons within
+it. What it writes to a part of a storage adds its flags to those of the whole; where it writes over
+all of a storage, they take the place of the others. What it keeps for later brings its flags to the
+operator that uses it. What is computed outside of operators, or goes through a tracer, is not
+followed: its flags count for all that is opened from then on.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,8 +39,8 @@ Known = Optional["Joined | _core.Flag"]
 
 
 def union(known: Iterable[Known]) -> Known:
-    """All of these. What another one of them has is not named twice, so that what meets the same values again
-    and again does not grow."""
+    """All of these. What another one of them has is not named twice, so that what meets the same
+    values again and again does not grow."""
     each = {id(one): one for one in known if one is not None}
     inside = {id(part) for one in each.values() if isinstance(one, Joined) for part in one.of}
     several = tuple(one for at, one in each.items() if at not in inside)
@@ -47,8 +48,8 @@ def union(known: Iterable[Known]) -> Known:
 
 
 def each_of(known: Known) -> list[_core.Flag]:
-    """The flags, each once, in an order that is the same in all parties; but for those of which all parties
-    know that they hold."""
+    """The flags, each once, in an order that is the same in all parties; but for those of which all
+    parties know that they hold."""
     found: dict[int, _core.Flag] = {}
     seen: set[int] = set()
     stack: list[Joined | _core.Flag] = [] if known is None else [known]

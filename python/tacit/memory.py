@@ -1,5 +1,6 @@
-"""Memory that nobody uses, given back to the system. The C library keeps what was freed for what comes: after
-tensors that are much larger than later ones that is hundreds of megabytes, which lie idle from then on."""
+"""Memory that nobody uses, given back to the system. The C library keeps what was freed for what
+comes: after tensors that are much larger than later ones that is hundreds of megabytes, which lie
+idle from then on."""
 
 import ctypes
 from functools import cache

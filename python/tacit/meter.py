@@ -83,7 +83,8 @@ class Meter(Mapping[str, Reading]):
         lines = [f"{'label':<32} {'MB sent':>10} {'rounds':>8} {'waiting s':>10}"]
         rows = [*self.items(), ("total", self.total)]
         lines += [
-            f"{label or '(outside)':<32} {r.bytes_sent / 1e6:>10.3f} {r.rounds:>8} {r.waiting_seconds:>10.3f}"
+            f"{label or '(outside)':<32} {r.bytes_sent / 1e6:>10.3f} {r.rounds:>8} "
+            f"{r.waiting_seconds:>10.3f}"
             for label, r in rows
         ]
         return "\n".join(lines)

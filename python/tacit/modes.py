@@ -1,4 +1,5 @@
-"""Whether what is computed is taken down, as ``make_fx`` and AOTAutograd do, and what does not become part of
+"""Whether what is computed is taken down, as ``make_fx`` and AOTAutograd do, and what does not
+become part of
 it: what follows from shapes and from public numbers alone."""
 
 from collections.abc import Callable, Iterator
@@ -41,10 +42,13 @@ def is_differentiating() -> bool:
 
 
 def tracers() -> tuple[Any, ...]:
-    """What takes operators down, if anything does: what one of these has seen is none of another's."""
+    """What takes operators down, if anything does: what one of these has seen
+    is none of another's."""
     if not torch._C._len_torch_dispatch_stack():
         return ()
-    modes = (torch._C._get_dispatch_mode(key) for key in (_Mode.PROXY, _Mode.FUNCTIONAL, _Mode.FAKE))
+    modes = (
+        torch._C._get_dispatch_mode(key) for key in (_Mode.PROXY, _Mode.FUNCTIONAL, _Mode.FAKE)
+    )
     return tuple(mode for mode in modes if mode is not None)
 
 
@@ -72,7 +76,9 @@ def outside_trace(function: Callable[Given, Made]) -> Callable[Given, Made]:
     return called
 
 
-def call_outside_trace(function: Callable[Given, Made], *args: Given.args, **kwargs: Given.kwargs) -> Made:
+def call_outside_trace(
+    function: Callable[Given, Made], *args: Given.args, **kwargs: Given.kwargs
+) -> Made:
     """Calls it as ``outside_trace`` says."""
     if not is_tracing():
         return function(*args, **kwargs)
@@ -100,7 +106,8 @@ def _known(tensor: torch.Tensor) -> torch.Tensor:
         value = getattr(tensor, "constant", None)
     if value is None:
         raise MisuseError(
-            "while secret tensors are traced, public ones that meet them must be known: make them before, or "
+            "while secret tensors are traced, public ones that meet them must be known: make them "
+            "before, or "
             "share them"
         )
     known: torch.Tensor = value
@@ -109,7 +116,8 @@ def _known(tensor: torch.Tensor) -> torch.Tensor:
 
 @contextmanager
 def with_constants() -> Iterator[None]:
-    """Within it, public tensors with data may meet those without, and become constants of what is traced."""
+    """Within it, public tensors with data may meet those without, and become constants of what is
+    traced."""
     mode = torch._C._get_dispatch_mode(_Mode.FAKE) if is_tracing() else None
     if mode is None:
         yield

@@ -32,7 +32,9 @@ Module = TypeVar("Module", bound=torch.nn.Module)
 MUCH = 0.01
 
 #: What the owner can do about it.
-MORE_BITS = "give them more fraction bits, as in share_module(..., scale={name: 24}), or scale them up"
+MORE_BITS = (
+    "give them more fraction bits, as in share_module(..., scale={name: 24}), or scale them up"
+)
 
 
 @dataclass
@@ -55,48 +57,57 @@ def share_module(
     """Makes ``owner``'s weights secret, in place: parameters and floating-point buffers become
     ``SecretTensor``; the names in ``state_dict`` stay. Returns the module.
 
-    Parameters stay the objects that they are: an optimiser that was made before has the secret ones, and so
-    has another module that uses them. Their hooks and attributes stay, their gradients do not. Parameters
-    that are secret already, since another module uses them too, are left as they are.
+    Parameters stay the objects that they are: an optimiser that was made before has the secret
+    ones, and so has another module that uses them. Their hooks and attributes stay, their gradients
+    do not. Parameters that are secret already, since another module uses them too, are left as they
+    are.
 
-    Every party passes a module of the same architecture and dtypes; only the values of the owner count. The
-    other parties learn names and shapes. Where a weight cannot be shared, every party raises, the others
-    without any value; the module stays as it is, and the session goes on. Parameters do not require gradients
-    afterwards, unless they are trainable.
+    Every party passes a module of the same architecture and dtypes; only the values of the owner
+    count. The other parties learn names and shapes. Where a weight cannot be shared, every party
+    raises, the others without any value; the module stays as it is, and the session goes on.
+    Parameters do not require gradients afterwards, unless they are trainable.
 
     Args:
         module: an ordinary module.
         owner: the party whose weights they are.
-        scale: fraction bits of all weights, or of those that are named as in ``state_dict``, the same in
-            every party; those of the session if not given. Small weights want more: a product of a weight at
-            scale s with data at the session's 16 is right below 2^(46 − s).
-        trainable: whether parameters that required gradients still do. Those of two dimensions and more,
-            which data are multiplied by, then have four fraction bits more unless ``scale`` says how many:
-            as many as gradients. ``requires_grad_()`` afterwards makes all parameters trainable at the scale
-            that they have.
+        scale: fraction bits of all weights, or of those that are named as in ``state_dict``, the
+            same in every party; those of the session if not given. Small weights want more: a
+            product of a weight at scale s with data at the session's 16 is right below 2^(46 − s).
+        trainable: whether parameters that required gradients still do. Those of two dimensions and
+            more, which data are multiplied by, then have four fraction bits more unless ``scale``
+            says how many: as many as gradients. ``requires_grad_()`` afterwards makes all
+            parameters trainable at the scale that they have.
 
     Raises:
         EncodingError: a weight is NaN, infinite or too large; the message names it.
-        MisuseError: architectures or scales differ; the message names the first tensor that does. Or all
-            weights are secret already.
+        MisuseError: architectures or scales differ; the message names the first tensor that does.
+            Or all weights are secret already.
 
     Warns:
-        PrecisionWarning: in the owner alone, names weights that are so small that their encoding loses more
-            than a hundredth of them.
+        PrecisionWarning: in the owner alone, names weights that are so small that their encoding
+            loses more than a hundredth of them.
     """
     return share_weights_of(module, owner, scale, trainable=trainable, remedy=MORE_BITS)
 
 
 @module_paths.step("share_module")
 def share_weights_of(
-    module: Module, owner: int, scale: int | Mapping[str, int] | None, *, trainable: bool, remedy: str
+    module: Module,
+    owner: int,
+    scale: int | Mapping[str, int] | None,
+    *,
+    trainable: bool,
+    remedy: str,
 ) -> Module:
-    """As :func:`share_module`; what is to be done about weights that are too small is told in those words."""
+    """As :func:`share_module`; what is to be done about weights that are too small is told in those
+    words."""
     current = session()
     check_party(current, owner, "owner")
     _check_kind(module, owner)
     _check_values(module)
-    wanting = {id(parameter) for parameter in module.parameters() if parameter.requires_grad and trainable}
+    wanting = {
+        id(parameter) for parameter in module.parameters() if parameter.requires_grad and trainable
+    }
     tensors = {id(tensor): tensor for tensor in module.state_dict(keep_vars=True).values()}
     floating = [(name, tensor) for name, tensor in _floating(module) if id(tensor) in tensors]
     if not floating and is_secret(*tensors.values()):
@@ -138,22 +149,24 @@ def _scales(
     chosen = chosen or {}
     if unknown := sorted(set(chosen) - set(scales)):
         raise MisuseError(
-            f"scale names {unknown[0]!r}, which the module does not have; it has {', '.join(scales)}"
+            f"scale names {unknown[0]!r}, which the module does not have; it has "
+            f"{', '.join(scales)}"
         )
     return scales | {name: fixed.scale_of(bits) for name, bits in chosen.items()}
 
 
 def _by_kind(current: Session, tensor: torch.Tensor, is_trained: bool) -> Scale:
-    """The session's scale. Factors that are trained have the scale of gradients: what rounding changes in a
-    small weight decides in each layer which units of a ReLU are on, and an error in few of these is a great
-    one in the gradient; and steps are small. What is added, such as a bias, would bring its bits to all
-    results, and range is lost by that."""
+    """The session's scale. Factors that are trained have the scale of gradients: what rounding
+    changes in a small weight decides in each layer which units of a ReLU are on, and an error in
+    few of these is a great one in the gradient; and steps are small. What is added, such as a bias,
+    would bring its bits to all results, and range is lost by that."""
     return fixed.of_gradients(current.scale) if is_trained and tensor.dim() > 1 else current.scale
 
 
 def _check(entries: list[_Entry], count: int, remedy: str) -> None:
-    """Raises where a tensor cannot be encoded, before anything is sent; and tells the owner, whose process
-    this is, which of the first ``count`` are too small for their scale. Words are let go one tensor after
+    """Raises where a tensor cannot be encoded, before anything is sent; and tells the owner, whose
+    process this is, which of the first ``count`` are too small for their scale. Words are let go
+    one tensor after
     another: those of all are twice as large as the model."""
     small = []
     for at, entry in enumerate(entries):
@@ -165,7 +178,8 @@ def _check(entries: list[_Entry], count: int, remedy: str) -> None:
                 small.append(f"{entry.name} ({loss:.1%})")
     if small:
         warnings.warn(
-            f"some weights are so small that encoding them changes them noticeably: {', '.join(small)}; "
+            f"some weights are so small that encoding them changes them noticeably: "
+            f"{', '.join(small)}; "
             f"{remedy}",
             PrecisionWarning,
             stacklevel=8,
@@ -179,14 +193,18 @@ def _check_kind(module: Any, owner: int) -> None:
     if module is None:
         raise MisuseError(
             "share_module(None): every party passes a module of the same architecture, of which "
-            f"party {owner}'s weights alone count: tacit.share_module(Net(), owner={owner}), in every party"
+            f"party {owner}'s weights alone count: tacit.share_module(Net(), owner={owner}), in "
+            f"every party"
         )
     if isinstance(module, torch.Tensor):
         what, instead = "a tensor", "tacit.share(tensor, owner=...) shares a tensor"
     elif isinstance(module, type):
         what, instead = f"the class {module.__name__}", f"make one: {module.__name__}(...)"
     elif isinstance(module, list | tuple):
-        what, instead = f"a {type(module).__name__}", "torch.nn.ModuleList makes one of several modules"
+        what, instead = (
+            f"a {type(module).__name__}",
+            "torch.nn.ModuleList makes one of several modules",
+        )
     elif isinstance(module, Mapping):
         what, instead = (
             "a dict",
@@ -202,7 +220,8 @@ def _check_values(module: torch.nn.Module) -> None:
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
         if is_lazy(tensor):
             raise MisuseError(
-                f"{name} has no shape before the module's first call: call it with a plain example first"
+                f"{name} has no shape before the module's first call: call it with a plain example "
+                f"first"
             )
         if tensor.device.type == "meta":
             raise MisuseError(
@@ -217,9 +236,15 @@ def _floating(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
             yield name, tensor
 
 
-def _normalizations(module: torch.nn.Module) -> Iterator[tuple[str, _BatchNorm, torch.Tensor, torch.Tensor]]:
+def _normalizations(
+    module: torch.nn.Module,
+) -> Iterator[tuple[str, _BatchNorm, torch.Tensor, torch.Tensor]]:
     for name, part in module.named_modules():
-        if isinstance(part, _BatchNorm) and part.running_mean is not None and part.running_var is not None:
+        if (
+            isinstance(part, _BatchNorm)
+            and part.running_mean is not None
+            and part.running_var is not None
+        ):
             statistics = part.weight, part.bias, part.running_mean, part.running_var
             if not is_secret(*statistics):
                 yield name, part, *fold(*statistics, part.eps)
@@ -232,9 +257,14 @@ def _encoded(entry: _Entry) -> torch.Tensor:
         raise EncodingError.of(error.why, f"{entry.name}: {error}") from None
 
 
-def _compare(current: Session, owner: int, entries: list[_Entry], check: Callable[[], None]) -> None:
+def _compare(
+    current: Session, owner: int, entries: list[_Entry], check: Callable[[], None]
+) -> None:
     """Holds this party's architecture against the owner's, whose weights were checked."""
-    mine = [[each.name, list(each.value.shape), each.scale.bits, str(each.value.dtype)] for each in entries]
+    mine = [
+        [each.name, list(each.value.shape), each.scale.bits, str(each.value.dtype)]
+        for each in entries
+    ]
 
     def described() -> list[Any]:
         check()
@@ -260,8 +290,8 @@ def _described(entry: Any) -> str:
 
 
 def _share(current: Session, owner: int, entries: list[_Entry]) -> None:
-    """Shares all tensors, small ones together; each has a storage of its own then, so that a write to one
-    makes nothing of another forgotten."""
+    """Shares all tensors, small ones together; each has a storage of its own then, so that a write
+    to one makes nothing of another forgotten."""
     for group in grouped([entry.value.numel() for entry in entries]):
         _share_together(current, owner, entries[group])
         # Words, shares and messages of a group are larger than most of what is computed with them.
@@ -286,8 +316,9 @@ def _share_together(current: Session, owner: int, entries: list[_Entry]) -> None
 
 
 def _replace(module: torch.nn.Module, entries: dict[int, _Entry], wanting: set[int]) -> None:
-    """Puts the sharings where the plain tensors were; a tensor with two places keeps both. Parameters stay
-    the same objects. Buffers, which nobody trains, do not: a constant of the program may be one."""
+    """Puts the sharings where the plain tensors were; a tensor with two places keeps both.
+    Parameters stay the same objects. Buffers, which nobody trains, do not: a constant of the
+    program may be one."""
     secret: dict[int, torch.nn.Parameter] = {}
     for parameter in module.parameters():
         if (entry := entries.get(id(parameter))) is not None and entry.secret is not None:

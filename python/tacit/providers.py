@@ -1,4 +1,5 @@
-"""Protocols and sources of correlations, as the core lists them: nothing else has a list of its own."""
+"""Protocols and sources of correlations, as the core lists them: nothing else has a list of its
+own."""
 
 from typing import NamedTuple
 
@@ -62,7 +63,9 @@ REFERENCE = next(protocol.name for protocol in PROTOCOLS.values() if not protoco
 LIVE = [source.name for source in SOURCES.values() if source.is_live]
 
 #: The one that takes the least time and bytes.
-QUICKEST = next(source.name for source in SOURCES.values() if source.is_live and not source.transfers)
+QUICKEST = next(
+    source.name for source in SOURCES.values() if source.is_live and not source.transfers
+)
 
 
 def consumes(protocol: str) -> bool:
@@ -71,7 +74,8 @@ def consumes(protocol: str) -> bool:
 
 
 def rehearsed(protocol: str, source: str | None) -> str | None:
-    """The source in a rehearsal: what is sent online is the same for every one, and one takes least time."""
+    """The source in a rehearsal: what is sent online is the same for every one, and one takes least
+    time."""
     return source or QUICKEST if consumes(protocol) else source
 
 
@@ -81,7 +85,8 @@ def has_dealer(source: str | None) -> bool:
 
 
 def transfers_matrices(source: str | None) -> bool:
-    """Whether that source makes products of matrices by oblivious transfer, which takes gigabytes."""
+    """Whether that source makes products of matrices by oblivious transfer,
+    which takes gigabytes."""
     return source in SOURCES and SOURCES[source].transfers == "all"
 
 

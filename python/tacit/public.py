@@ -1,6 +1,6 @@
-"""Tensors like a secret one, such as ``torch.zeros_like(x)`` gives: public, and plain in all that they do,
-until a secret is written into them. Then they are secret, with all views of them, as the objects that they
-were."""
+"""Tensors like a secret one, such as ``torch.zeros_like(x)`` gives: public, and plain in all that
+they do, until a secret is written into them. Then they are secret, with all views of them, as the
+objects that they were."""
 
 import weakref
 from collections.abc import Callable
@@ -48,21 +48,23 @@ class Memory:
             )
         self.secret = secret
         for each in self._views:
-            # One that was given its own memory as its data is there twice, and has become secret by then.
+            # One that was given its own memory as its data is there twice, and has become secret by
+            # then.
             if isinstance(view := each(), PublicTensor):
                 view.settled()
         self._views = []
 
 
 class PublicTensor(torch.Tensor):
-    """A public tensor that secrets may be written into. It is no memory of PyTorch's itself: a plain tensor
-    beside it is, on which all is computed, until it becomes a ``SecretTensor``."""
+    """A public tensor that secrets may be written into. It is no memory of PyTorch's itself: a
+    plain tensor beside it is, on which all is computed, until it becomes a ``SecretTensor``."""
 
     #: The same elements, with their shape and strides.
     _plain: torch.Tensor
     _memory: Memory
 
-    #: Carries an ATen operator out, on tensors of these classes; the operators enter themselves here.
+    #: Carries an ATen operator out, on tensors of these classes; the operators enter themselves
+    #: here.
     dispatcher: ClassVar[Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], Any]]
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
@@ -80,8 +82,8 @@ class PublicTensor(torch.Tensor):
         return made
 
     def settled(self) -> torch.Tensor:
-        """This tensor, as the ``SecretTensor`` that it has become, if it has. Views do so when they are used,
-        if there was no Python object of them before."""
+        """This tensor, as the ``SecretTensor`` that it has become, if it has. Views do so when they
+        are used, if there was no Python object of them before."""
         secret = self._memory.secret
         if secret is None:
             return self
@@ -151,7 +153,11 @@ class PublicTensor(torch.Tensor):
 
 def _fill(tensor: Any, secret: SecretTensor, parts: Any) -> None:
     """Makes a tensor of the class of secret ones one that has these components."""
-    tensor._scale, tensor._session, tensor._unreduced = secret._scale, secret._session, secret._unreduced
+    tensor._scale, tensor._session, tensor._unreduced = (
+        secret._scale,
+        secret._session,
+        secret._unreduced,
+    )
     tensor._parts, tensor._later, tensor._number = parts, None, secret._number
 
 

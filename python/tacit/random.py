@@ -3,12 +3,12 @@
     noise = tacit.random.laplace(total.shape, scale=1 / epsilon)
     (total + noise).reveal()
 
-The parties draw them together: each contributes bits of its operating system's entropy, and they stay secret
-as what is shared does (``sampling`` has the argument; ``distributions`` how each is made and how far its
-tails reach). PyTorch's seeds do not count for them.
+The parties draw them together: each contributes bits of its operating system's entropy, and they
+stay secret as what is shared does (``sampling`` has the argument; ``distributions`` how each is
+made and how far its tails reach). PyTorch's seeds do not count for them.
 
-Fractions have the session's fraction bits and are rounded down to them. Arguments are public unless it says
-otherwise.
+Fractions have the session's fraction bits and are rounded down to them. Arguments are public unless
+it says otherwise.
 """
 
 import math
@@ -36,8 +36,8 @@ KEYS = Scale(24)
 def uniform(
     shape: Shape, low: float = 0.0, high: float = 1.0, *, dtype: torch.dtype | None = None
 ) -> SecretTensor:
-    """Uniform from ``low`` to before ``high``, in 2^16 steps at 16 fraction bits. Unless high − low is a
-    whole number rounding may reach ``high``.
+    """Uniform from ``low`` to before ``high``, in 2^16 steps at 16 fraction bits. Unless high − low
+    is a whole number rounding may reach ``high``.
 
     Args:
         shape: sizes of the result, or one size.
@@ -46,18 +46,22 @@ def uniform(
         dtype: a floating-point dtype; PyTorch's default if not given.
 
     Raises:
-        MisuseError: ``low`` is greater than ``high``, the shape is none, or the dtype has no fractions.
+        MisuseError: ``low`` is greater than ``high``, the shape is none, or the dtype has no
+            fractions.
     """
     current, sizes = _begun("uniform", shape, low, high)
     if not low <= high:
         raise MisuseError(f"uniform() from {low} to {high}: the first must not be greater")
-    return _moved(current, distributions.uniform(current, sizes, current.scale.bits), dtype, low, high - low)
+    return _moved(
+        current, distributions.uniform(current, sizes, current.scale.bits), dtype, low, high - low
+    )
 
 
 def normal(
     shape: Shape, mean: float = 0.0, std: float = 1.0, *, dtype: torch.dtype | None = None
 ) -> SecretTensor:
-    """Normal; the distribution function is right to 2^-15, up to six standard deviations from the mean.
+    """Normal; the distribution function is right to 2^-15, up to six standard deviations from the
+    mean.
 
     Args:
         shape: sizes of the result, or one size.
@@ -66,14 +70,19 @@ def normal(
         dtype: a floating-point dtype; PyTorch's default if not given.
 
     Raises:
-        MisuseError: ``std`` is negative or not finite, the shape is none, or the dtype has no fractions.
+        MisuseError: ``std`` is negative or not finite, the shape is none, or the dtype has no
+            fractions.
     """
     current, sizes = _begun("normal", shape, mean, std)
     _check_positive("normal", "std", std, zero=True)
-    return _moved(current, distributions.normal(current, sizes, current.scale.bits), dtype, mean, std)
+    return _moved(
+        current, distributions.normal(current, sizes, current.scale.bits), dtype, mean, std
+    )
 
 
-def exponential(shape: Shape, rate: float = 1.0, *, dtype: torch.dtype | None = None) -> SecretTensor:
+def exponential(
+    shape: Shape, rate: float = 1.0, *, dtype: torch.dtype | None = None
+) -> SecretTensor:
     """Exponential, of mean 1/rate, up to 32 times that.
 
     Args:
@@ -102,7 +111,8 @@ def laplace(
         dtype: a floating-point dtype; PyTorch's default if not given.
 
     Raises:
-        MisuseError: ``scale`` is negative or not finite, the shape is none, or the dtype has no fractions.
+        MisuseError: ``scale`` is negative or not finite, the shape is none, or the dtype has no
+            fractions.
     """
     current, sizes = _begun("laplace", shape, loc, scale)
     _check_positive("laplace", "scale", scale, zero=True)
@@ -124,22 +134,26 @@ def rademacher(shape: Shape, *, dtype: torch.dtype | None = None) -> SecretTenso
     words = sampling.number(current, sampling.bits(current, (1, *sizes)))
     dtype = dtype or torch.get_default_dtype()
     scale = fixed.of_dtype(current.scale, dtype)
-    ones = SecretTensor(tuple(word << scale.bits for word in words), scale, current, dtype).numbered()
+    ones = SecretTensor(
+        tuple(word << scale.bits for word in words), scale, current, dtype
+    ).numbered()
     return 2 * ones - 1
 
 
-def bernoulli(probability: float | torch.Tensor | SecretTensor, shape: Shape | None = None) -> SecretTensor:
-    """Secret booleans that are true with a probability: a public one to 2^-32, a secret one to its fraction
-    bits.
+def bernoulli(
+    probability: float | torch.Tensor | SecretTensor, shape: Shape | None = None
+) -> SecretTensor:
+    """Secret booleans that are true with a probability: a public one to 2^-32, a secret one to its
+    fraction bits.
 
     Args:
         probability: from 0 to 1: a number, or a tensor, public or secret.
-        shape: sizes of the result, to which public probabilities are broadcast; theirs if not given. Secret
-            probabilities have the shape of the result already.
+        shape: sizes of the result, to which public probabilities are broadcast; theirs if not
+            given. Secret probabilities have the shape of the result already.
 
     Raises:
-        MisuseError: a public probability is outside of 0 to 1, or does not broadcast to ``shape``; or a shape
-            is given beside secret probabilities.
+        MisuseError: a public probability is outside of 0 to 1, or does not broadcast to ``shape``;
+            or a shape is given beside secret probabilities.
     """
     if isinstance(probability, SecretTensor):
         if shape is not None:
@@ -155,25 +169,33 @@ def bernoulli(probability: float | torch.Tensor | SecretTensor, shape: Shape | N
     try:
         known = known.expand(sizes)
     except RuntimeError:
-        raise MisuseError(f"probabilities of shape {tuple(known.shape)} for samples of {sizes}") from None
-    return SecretTensor(sampling.happens(current, known, sizes), WHOLE, current, torch.bool).numbered()
+        raise MisuseError(
+            f"probabilities of shape {tuple(known.shape)} for samples of {sizes}"
+        ) from None
+    return SecretTensor(
+        sampling.happens(current, known, sizes), WHOLE, current, torch.bool
+    ).numbered()
 
 
 def choice(
-    weights: torch.Tensor | SecretTensor | Sequence[float], shape: Shape = (), *, replacement: bool = True
+    weights: torch.Tensor | SecretTensor | Sequence[float],
+    shape: Shape = (),
+    *,
+    replacement: bool = True,
 ) -> SecretTensor:
-    """Secret indices, each with a probability in proportion to its weight: to 2^-32 for public ones, to 2^-16
-    for secret ones.
+    """Secret indices, each with a probability in proportion to its weight: to 2^-32 for public
+    ones, to 2^-16 for secret ones.
 
     Args:
         weights: one row [n] of weights, none of them negative; public, or secret fractions.
-        shape: sizes of the result; without replacement a number: so many different indices, in the order in
-            which they were drawn.
-        replacement: whether an index may be drawn again. Without it weights are public, and differ by a
-            factor of at most 2^10.
+        shape: sizes of the result; without replacement a number: so many different indices, in the
+            order in which they were drawn.
+        replacement: whether an index may be drawn again. Without it weights are public, and differ
+            by a factor of at most 2^10.
 
     Raises:
-        MisuseError: the weights are no such row, or more different indices are asked for than have a weight.
+        MisuseError: the weights are no such row, or more different indices are asked for than have
+            a weight.
     """
     if isinstance(weights, SecretTensor):
         return _choice_by_secret(weights, shape, replacement)
@@ -185,21 +207,27 @@ def choice(
         or not bool((known >= 0).all())
         or not 0 < known.sum() < math.inf
     ):
-        raise MisuseError("choice() takes one row of weights, none of them negative, and not all zero")
+        raise MisuseError(
+            "choice() takes one row of weights, none of them negative, and not all zero"
+        )
     if not replacement:
         return _choice_of_different(current, known, sizes)
     found = distributions.indices(current, known, sizes)
     return SecretTensor(found, WHOLE, current, torch.int64).numbered()
 
 
-def _choice_of_different(current: Session, weights: torch.Tensor, sizes: tuple[int, ...]) -> SecretTensor:
-    """The indices that win a race of exponential clocks, of which each runs as fast as its weight says
-    (P. Efraimidis, P. Spirakis 2006)."""
+def _choice_of_different(
+    current: Session, weights: torch.Tensor, sizes: tuple[int, ...]
+) -> SecretTensor:
+    """The indices that win a race of exponential clocks, of which each runs as fast as its weight
+    says (P. Efraimidis, P. Spirakis 2006)."""
     candidates = weights.nonzero().squeeze(1)
     count, greatest = torch.Size(sizes).numel(), float(weights.max())
     least = float(weights[candidates].min())
     if len(sizes) > 1 or not 1 <= count <= candidates.numel():
-        raise MisuseError(f"choice() of {candidates.numel()} without replacement takes a number up to that")
+        raise MisuseError(
+            f"choice() of {candidates.numel()} without replacement takes a number up to that"
+        )
     if greatest > 2**10 * least:
         raise MisuseError(
             "choice() without replacement takes weights that differ by a factor of at most 2^10"
@@ -210,13 +238,17 @@ def _choice_of_different(current: Session, weights: torch.Tensor, sizes: tuple[i
     if candidates.numel() == weights.numel():
         return winners
     # From places among the candidates to places among all.
-    chosen: SecretTensor = (winners.unsqueeze(-1) == torch.arange(candidates.numel())).long() @ candidates
+    chosen: SecretTensor = (
+        winners.unsqueeze(-1) == torch.arange(candidates.numel())
+    ).long() @ candidates
     return chosen
 
 
 def _choice_by_secret(weights: SecretTensor, shape: Shape, replacement: bool) -> SecretTensor:
     if not replacement:
-        raise MisuseError("choice() by secret weights is with replacement; draw one after the other")
+        raise MisuseError(
+            "choice() by secret weights is with replacement; draw one after the other"
+        )
     if weights.dim() != 1 or not weights.numel() or not weights.dtype.is_floating_point:
         raise MisuseError("choice() takes one row of weights, of fractions")
     sizes = _begun("choice", shape, replacement)[1]
@@ -225,7 +257,8 @@ def _choice_by_secret(weights: SecretTensor, shape: Shape, replacement: bool) ->
 
 
 def permutation(n: int) -> SecretTensor:
-    """The numbers from 0 to before n in a secret order, int64 of shape [n]; rounds as ``tacit.shuffle``.
+    """The numbers from 0 to before n in a secret order, int64 of shape [n]; rounds as
+    ``tacit.shuffle``.
 
     Args:
         n: how many.

@@ -1,8 +1,8 @@
-"""What keeps one party from its part of what all do together, such as a NaN in what it shares: it is told in
-the very message that the others wait for. All raise then, and the session goes on.
+"""What keeps one party from its part of what all do together, such as a NaN in what it shares: it
+is told in the very message that the others wait for. All raise then, and the session goes on.
 
-The message says which of :data:`WHY` it is, and nothing of a value. Whoever refuses raises its own error,
-with all details.
+The message says which of :data:`WHY` it is, and nothing of a value. Whoever refuses raises its own
+error, with all details.
 """
 
 import json
@@ -55,7 +55,8 @@ def refuser(error: BaseException | None) -> int | None:
 
 
 class Task:
-    """What a party does alone before it tells the others: its error is kept until all know of it."""
+    """What a party does alone before it tells the others: its error is kept
+    until all know of it."""
 
     error: Exception | None = None
 
@@ -110,13 +111,15 @@ def told_by_all(current: Session, task: Task, what: str, own: Any = None) -> lis
     member = current.member
     read = [announcement(content, party, member) for party, content in enumerate(told)]
     refused = {party: refusal(each, party, member) for party, each in enumerate(read)}
-    settle(current, task, {party: each for party, each in refused.items() if each is not None}, what)
+    settle(
+        current, task, {party: each for party, each in refused.items() if each is not None}, what
+    )
     return read
 
 
 def settle(current: Session, task: Task, refused: dict[int, str], what: str) -> None:
-    """Goes on where nobody has refused; else raises, in every party, once all have heard of it: whoever
-    raises may end the session by that, before others have read why.
+    """Goes on where nobody has refused; else raises, in every party, once all have heard of it:
+    whoever raises may end the session by that, before others have read why.
 
     Raises:
         EncodingError: as of :func:`announced`.
@@ -132,7 +135,8 @@ def settle(current: Session, task: Task, refused: dict[int, str], what: str) -> 
     line = source_lines.line()
     kind = EncodingError if cause in OF_ENCODING else MisuseError
     error = kind(
-        f"{current.member} {party} refused {what}{f' ({line})' if line else ''}: {WHY[cause]}; its own "
+        f"{current.member} {party} refused {what}{f' ({line})' if line else ''}: {WHY[cause]}; its "
+        f"own "
         f"output says more. Nothing was done, in any {current.member}, and the session goes on"
     )
     error.refuser = party  # type: ignore[attr-defined]
@@ -148,7 +152,9 @@ def announcement(payload: bytes, owner: int, member: str = "party") -> Any:
     try:
         return json.loads(payload)
     except (ValueError, RecursionError):
-        raise DeviationError.of(owner, "announced what is not a description of a tensor", member) from None
+        raise DeviationError.of(
+            owner, "announced what is not a description of a tensor", member
+        ) from None
 
 
 def refusal(told: Any, party: int, member: str = "party") -> str | None:

@@ -17,7 +17,15 @@ import torch
 
 from tacit import _core, fixed
 from tacit.checks import Claims, check_available
-from tacit.errors import CHECKED, DesyncError, MisuseError, NoSessionError, advise, source_lines, told
+from tacit.errors import (
+    CHECKED,
+    DesyncError,
+    MisuseError,
+    NoSessionError,
+    advise,
+    source_lines,
+    told,
+)
 from tacit.flags import Dependencies
 from tacit.meter import Meter
 from tacit.providers import PROTOCOLS
@@ -27,7 +35,8 @@ _log = logging.getLogger(__name__)
 
 
 class RunningModules:
-    """The modules of a model under way in one party, outermost first, with the names in the outermost."""
+    """The modules of a model under way in one party, outermost first, with the names in the
+    outermost."""
 
     def __init__(self) -> None:
         self.names: dict[int, str] = {}
@@ -35,7 +44,8 @@ class RunningModules:
 
 
 class Rehearsal(Protocol):
-    """What a session does in the place of what a secret tensor refuses, to find all of it at once."""
+    """What a session does in the place of what a secret tensor refuses, to
+    find all of it at once."""
 
     def withheld(self, what: str, show: Callable[[torch.Tensor], Any], secret: torch.Tensor) -> Any:
         """What ``show`` gives of the plain tensor; ``what`` is for the record."""
@@ -71,21 +81,23 @@ class Session:
         self.width = 64
         #: Whether that is what a user promises, and not what follows from intervals.
         self.is_promised = True
-        #: Where what is rectified is guarded: at which width, and how many bits above it but for two may be
-        #: reached. All else is compared at the width above.
+        #: Where what is rectified is guarded: at which width, and how many bits above it but for
+        #: two may be reached. All else is compared at the width above.
         self.guard: tuple[int, int] | None = None
         #: Low bits of fractions at the session's scale that a ReLU's comparison does not look at.
         self.dropped = 0
         #: Products of layers with so many fraction bits, or fewer, are promised to be narrow: below
         #: 2^``fixed.NARROW`` as words, before they are truncated. Less of them is computed then.
         self.narrow = 0
-        #: Of functions that take another series than the usual one its key; see ``approximation.fits``.
+        #: Of functions that take another series than the usual one its key; see
+        #: ``approximation.fits``.
         self.fits: Mapping[str, str] = {}
         self.modules = RunningModules()
         #: Which flags of comparisons its values depend on.
         self.dependencies = Dependencies()
         self.storages = Storages(core, self.dependencies)
-        #: Whether what is computed is checked, and what is still to be settled of that; see ``checks``.
+        #: Whether what is computed is checked, and what is still to be settled of that; see
+        #: ``checks``.
         self.is_checked = core.is_checked
         #: Whether whoever computes has proved that it stays in range.
         self.is_proved = False
@@ -94,12 +106,15 @@ class Session:
         self.claims = Claims(core, self.dependencies, self.storages)
         #: Whether values can be looked at: under the reference alone.
         self.is_plain = not PROTOCOLS[core.protocol].is_secret
-        #: Numbers of secret tensors, in the order in which a program makes them: the same in all parties.
+        #: Numbers of secret tensors, in the order in which a program makes them: the same in all
+        #: parties.
         self.numbers = count(1)
-        #: The operator that is carried out, for reports; and what was reported of each in each module.
+        #: The operator that is carried out, for reports; and what was reported of each in each
+        #: module.
         self.operator = ""
         self.reported: dict[str, str] = {}
-        #: The thread that is in an operator, shares or reveals; which was so last, and whether several were.
+        #: The thread that is in an operator, shares or reveals; which was so last, and whether
+        #: several were.
         self.thread: int | None = None
         self.latest_thread = get_ident()
         self.has_changed_thread = False
@@ -107,12 +122,13 @@ class Session:
         self.lost: set[str] = set()
         #: What an operator was refused with last: PyTorch's interpreter of scripts loses it.
         self.refused = ""
-        #: Of what operators remember of their results, the latest, by kind; see ``operators.roots``.
+        #: Of what operators remember of their results, the latest, by kind; see
+        #: ``operators.roots``.
         self.remembered: defaultdict[Any, deque[tuple[Any, ref[Any]]]] = defaultdict(deque)
         #: Whether an optimiser's step is carried out, in which what is made like a secret is one.
         self.is_optimizing = False
-        #: Under the reference alone, where it is wanted: the bits that the largest value and the largest
-        #: product of each module leave of their range, by module and by which of the two.
+        #: Under the reference alone, where it is wanted: the bits that the largest value and the
+        #: largest product of each module leave of their range, by module and by which of the two.
         self.headroom: dict[tuple[str, str], float] | None = None
         #: Under the reference alone, where a program is tried out.
         self.rehearsal: Rehearsal | None = None
@@ -120,11 +136,12 @@ class Session:
         self.trace: Trace | None = None
 
     def enter(self) -> int | None:
-        """This thread begins what all parties do together; which one was in it before, for :meth:`leave`.
+        """This thread begins what all parties do together; which one was in it before, for
+        :meth:`leave`.
 
         Raises:
-            MisuseError: another one is in the middle of it. The session ends by that: in which order both
-                would go on is chance.
+            MisuseError: another one is in the middle of it. The session ends by that: in which
+                order both would go on is chance.
         """
         before, me = self.thread, get_ident()
         if before is not None and before != me:
@@ -166,8 +183,8 @@ class Session:
 
     @contextmanager
     def at_narrow(self, bits: int) -> Iterator[None]:
-        """Within it, products of layers with so many fraction bits, or fewer, are promised to be narrow; with
-        0 none is."""
+        """Within it, products of layers with so many fraction bits, or fewer, are promised to be
+        narrow; with 0 none is."""
         previous, self.narrow = self.narrow, bits
         try:
             yield
@@ -175,7 +192,8 @@ class Session:
             self.narrow = previous
 
     def is_narrow(self, dropped: int) -> bool:
-        """Whether that is promised of a product that drops so many bits to come to the session's scale."""
+        """Whether that is promised of a product that drops so many bits to come to the session's
+        scale."""
         return 0 < dropped <= self.narrow - self.scale.bits
 
     @contextmanager
@@ -189,8 +207,8 @@ class Session:
 
     @contextmanager
     def guarded(self, width: int, reach: int) -> Iterator[None]:
-        """Within it, what is rectified has that width, which a guard holds it against: if it fails, there is
-        no result, and whoever was to learn it is told."""
+        """Within it, what is rectified has that width, which a guard holds it against: if it fails,
+        there is no result, and whoever was to learn it is told."""
         previous, self.guard = self.guard, (width, reach)
         try:
             yield
@@ -199,7 +217,8 @@ class Session:
 
     @contextmanager
     def dropping(self, bits: int) -> Iterator[None]:
-        """Within it, a ReLU does not look at so many low bits of fractions at the session's scale."""
+        """Within it, a ReLU does not look at so many low bits of fractions at
+        the session's scale."""
         previous, self.dropped = self.dropped, bits
         try:
             yield
@@ -208,9 +227,9 @@ class Session:
 
     @contextmanager
     def beside(self) -> Iterator["Session"]:
-        """Within it, the current session is another object over the same links and lasting tensors, with
-        settings of its own that begin as these are now: for work side by side with other work. It has no
-        trace, in which spans of both would mix."""
+        """Within it, the current session is another object over the same links and lasting tensors,
+        with settings of its own that begin as these are now: for work side by side with other work.
+        It has no trace, in which spans of both would mix."""
         own = copy(self)
         own.modules = RunningModules()
         own.modules.names = self.modules.names
@@ -226,8 +245,8 @@ class Session:
             _current.reset(token)
 
     def told_by_all(self, own: bytes) -> list[bytes]:
-        """What each party tells all others, this one ``own``. One round; whoever finds fault with what one
-        has told knows by then that all have told."""
+        """What each party tells all others, this one ``own``. One round; whoever finds fault with
+        what one has told knows by then that all have told."""
         return self.core.gather(own)
 
     @property
@@ -237,14 +256,16 @@ class Session:
 
     @property
     def demand(self) -> str | None:
-        """What was asked of the source of correlations so far, where the session records it: the text that
-        ``tacit correlations make`` reads."""
+        """What was asked of the source of correlations so far, where the session records it: the
+        text that ``tacit correlations make`` reads."""
         return self.core.demand()
 
     def __deepcopy__(self, memo: Any) -> NoReturn:
         raise MisuseError(
-            "a session is not copied, as it holds keys and connections: leave it out of what is. Where "
-            "torch.compile asks for a copy, leave that out: secret tensors run without it, and tacit.compile "
+            "a session is not copied, as it holds keys and connections: leave it out of what is. "
+            "Where "
+            "torch.compile asks for a copy, leave that out: secret tensors run without it, and "
+            "tacit.compile "
             "compiles a model"
         )
 
@@ -254,14 +275,17 @@ class Session:
 
 #: What a program does, and is to do.
 TWO_THREADS = (
-    "computes on secrets in two threads of one party at once, so that the order of its steps is chance; call "
-    "operators, tacit.share and reveal from one thread, and leave to others what needs no secrets, such as "
+    "computes on secrets in two threads of one party at once, so that the order of its steps is "
+    "chance; call "
+    "operators, tacit.share and reveal from one thread, and leave to others what needs no secrets, "
+    "such as "
     "loading data"
 )
 
 #: What is said besides of programs that differ where a session went from thread to thread.
 CHANGED_THREAD = (
-    "; this {}'s program computes on secrets in several threads, whose order must be the same in all "
+    "; this {}'s program computes on secrets in several threads, whose order must be the same in "
+    "all "
     "{}: call operators, tacit.share and reveal from one thread"
 )
 
@@ -281,8 +305,8 @@ _opening = Lock()
 
 
 def while_open(begin: Callable[[], None], end: Callable[[], None]) -> None:
-    """Has this be done whenever a session opens in this process while there is none, and whenever there is
-    none any more."""
+    """Has this be done whenever a session opens in this process while there is none, and whenever
+    there is none any more."""
     with _opening:
         _around.append((begin, end))
         if _open:
@@ -322,21 +346,25 @@ def session() -> Session:
     current = _current.get()
     if current is None and _open:
         raise NoSessionError(
-            "no session in this thread, and one is open in another thread of this process: call operators, "
-            "tacit.share and reveal from the thread that opened it, in the same order in all parties"
+            "no session in this thread, and one is open in another thread of this process: call "
+            "operators, "
+            "tacit.share and reveal from the thread that opened it, in the same order in all "
+            "parties"
         )
     if current is None:
         raise NoSessionError(
-            "no session: run this inside tacit.launch(fn), `with tacit.connect(config, party):`, `tacit run`"
+            "no session: run this inside tacit.launch(fn), `with tacit.connect(config, party):`, "
+            "`tacit run`"
         )
     return current
 
 
 @contextmanager
 def running(core: _core.Session, patience: float | None = None) -> Iterator[Session]:
-    """Makes a session the current one. At an exception the other parties are told that this one ends,
-    and as much of the reason as ``told`` gives. Where this party's program has ended and the others' have not
-    for so many seconds, that is said on standard error; the wait goes on as long as they live."""
+    """Makes a session the current one. At an exception the other parties are told that this one
+    ends, and as much of the reason as ``told`` gives. Where this party's program has ended and the
+    others' have not for so many seconds, that is said on standard error; the wait goes on as long
+    as they live."""
     current = Session(core)
     token = _current.set(current)
     _opened(current)
@@ -359,7 +387,9 @@ def running(core: _core.Session, patience: float | None = None) -> Iterator[Sess
             _log_end(current, started)
         else:
             core.abort("its program ended with an exit code; see its own output")
-            _log.warning("party %d ended its session: its program ended with an exit code", core.party)
+            _log.warning(
+                "party %d ended its session: its program ended with an exit code", core.party
+            )
         raise
     except BaseException as error:
         advise(error)
@@ -414,7 +444,8 @@ def connect(
     record: bool = False,
     checked: bool | None = None,
 ) -> Iterator[Session]:
-    """Takes part as ``party`` in the session that a file such as ``examples/parties.toml`` describes.
+    """Takes part as ``party`` in the session that a file such as ``examples/parties.toml``
+    describes.
 
     Args:
         config: path of the file.
@@ -424,8 +455,8 @@ def connect(
         timeout: longest wait for one message in seconds, instead of the file's.
         threads: threads of this process's kernels, PyTorch's among them; all cores if not given.
         record: whether ``Session.demand`` keeps what is asked of the source of correlations.
-        checked: whether all is computed in checked mode, as within :func:`checked`, instead of what the
-            file says.
+        checked: whether all is computed in checked mode, as within :func:`checked`, instead of what
+            the file says.
 
     Raises:
         SetupError: file, address or certificates are wrong.
@@ -433,7 +464,9 @@ def connect(
     """
     if threads is not None:
         torch.set_num_threads(threads)
-    core = _core.Session.connect(str(config), party, protocol, timeout, threads, source, record, checked)
+    core = _core.Session.connect(
+        str(config), party, protocol, timeout, threads, source, record, checked
+    )
     with running(core, PATIENCE) as current:
         if current.is_checked:
             check_available(current)
@@ -443,15 +476,15 @@ def connect(
 
 @contextmanager
 def comparison_width(bits: int) -> Iterator[None]:
-    """Within it, comparisons (ReLU, maximum, ...) assume that values, and differences of what is compared,
-    need at most that many bits, and cost less.
+    """Within it, comparisons (ReLU, maximum, ...) assume that values, and differences of what is
+    compared, need at most that many bits, and cost less.
 
-    The bits are those of numbers with 16 fraction bits: with these and a sign, 32 bits leave 15 bits before
-    the point, and ``comparison_width(32)`` is right for \\|x\\| < 2^15. Fractions of another scale, be it a
-    tensor's or the session's, are compared with as many bits before the point, integers with ``bits`` bits.
-    Values that need more are compared wrongly, so choose it only where the range is known: under
-    ``protocol="plain"`` each operator that compares more is named. A public infinity, as masks have it,
-    counts as an eighth of the limit.
+    The bits are those of numbers with 16 fraction bits: with these and a sign, 32 bits leave 15
+    bits before the point, and ``comparison_width(32)`` is right for \\|x\\| < 2^15. Fractions of
+    another scale, be it a tensor's or the session's, are compared with as many bits before the
+    point, integers with ``bits`` bits. Values that need more are compared wrongly, so choose it
+    only where the range is known: under ``protocol="plain"`` each operator that compares more is
+    named. A public infinity, as masks have it, counts as an eighth of the limit.
 
     Args:
         bits: of numbers with 16 fraction bits, 8 to 64.
@@ -469,13 +502,15 @@ def comparison_width(bits: int) -> Iterator[None]:
 def checked() -> Iterator[None]:
     """Within it, what is computed is checked: no overflow goes unseen.
 
-    Every sum, product, truncation, comparison of fewer bits, fraction made of an integer and quotient is
-    checked, in secret, beside the computation. If one left its range there is no result: whoever was to learn
-    what depends on it is told which operators failed, with their modules and lines, and nobody else is.
+    Every sum, product, truncation, comparison of fewer bits, fraction made of an integer and
+    quotient is checked, in secret, beside the computation. If one left its range there is no
+    result: whoever was to learn what depends on it is told which operators failed, with their
+    modules and lines, and nobody else is.
 
-    Parties of replicated sharing can check, two of additive sharing, and more with a dealer. No value below
-    2^20 times one below 2^8 is refused; greater ones may be, where they are within two bits of what is wrong.
-    Messages for checks are sent right before something is revealed, or where much waits for them.
+    Parties of replicated sharing can check, two of additive sharing, and more with a dealer. No
+    value below 2^20 times one below 2^8 is refused; greater ones may be, where they are within two
+    bits of what is wrong. Messages for checks are sent right before something is revealed, or where
+    much waits for them.
 
     Raises:
         MisuseError: a session that has no checks.
@@ -492,11 +527,11 @@ def checked() -> Iterator[None]:
 
 @contextmanager
 def fraction_bits(bits: int) -> Iterator[None]:
-    """Within it, fractions are shared with that many fraction bits, and products return to as many: the
-    session's scale, which is 16 otherwise.
+    """Within it, fractions are shared with that many fraction bits, and products return to as many:
+    the session's scale, which is 16 otherwise.
 
-    More bits are more exact and leave less range: the product of two numbers at scale s is right below
-    2^(62 − 2s), so below 2^30 at 16 bits and below 2^22 at 20.
+    More bits are more exact and leave less range: the product of two numbers at scale s is right
+    below 2^(62 − 2s), so below 2^30 at 16 bits and below 2^22 at 20.
 
     Args:
         bits: fraction bits, 1 to 30.

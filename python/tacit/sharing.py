@@ -30,17 +30,18 @@ GROUP = 1 << 22
 
 @module_paths.step("share")
 def share(tensor: torch.Tensor | None, *, owner: int, scale: int | None = None) -> SecretTensor:
-    """Makes ``owner``'s tensor secret: every party gets a ``SecretTensor``, none but the owner knows more
-    than its shape and dtype. At most two rounds and 64 bits an element (1 for
-    booleans); with additive sharing nothing but the shape travels. Where the owner's tensor cannot be shared,
-    every party raises, the others without any value, and the session goes on.
+    """Makes ``owner``'s tensor secret: every party gets a ``SecretTensor``, none but the owner
+    knows more than its shape and dtype. At most two rounds and 64 bits an element (1 for
+    booleans); with additive sharing nothing but the shape travels. Where the owner's tensor cannot
+    be shared, every party raises, the others without any value, and the session goes on.
 
     Args:
-        tensor: the owner's plain tensor; ``None`` in the others. A tensor that another party passes is
-            not sent; its shape must be the same. What requires gradients there, does so in every party;
-            what was computed of such is shared without: gradients end at what is shared.
+        tensor: the owner's plain tensor; ``None`` in the others. A tensor that another party passes
+            is not sent; its shape must be the same. What requires gradients there, does so in every
+            party; what was computed of such is shared without: gradients end at what is shared.
         owner: the party whose data they are.
-        scale: fraction bits of fractions, the same in every party; those of the session if not given. More
+        scale: fraction bits of fractions, the same in every party; those of the session if not
+            given. More
             are more exact and leave less range: magnitudes stay below 2^(46 − scale).
 
     Returns:
@@ -59,7 +60,9 @@ def share(tensor: torch.Tensor | None, *, owner: int, scale: int | None = None) 
     def description() -> dict[str, Any]:
         nonlocal words
         if tensor is None:
-            raise refusals.misuse("nothing", f"party {owner} owns the data and must pass a tensor, not None")
+            raise refusals.misuse(
+                "nothing", f"party {owner} owns the data and must pass a tensor, not None"
+            )
         words = _words(tensor, fractions)
         dtype = str(tensor.dtype).removeprefix("torch.")
         # What somebody computed has gradients of its own, which do not go on.
@@ -77,7 +80,8 @@ def share(tensor: torch.Tensor | None, *, owner: int, scale: int | None = None) 
         raise MisuseError(SECRET_ALREADY)
     if tensor is not None and tensor.shape != shape:
         raise MisuseError(
-            f"this party's tensor has shape {tuple(tensor.shape)}, but party {owner} shares {tuple(shape)}; "
+            f"this party's tensor has shape {tuple(tensor.shape)}, but party {owner} shares "
+            f"{tuple(shape)}; "
             "pass None, or the same shape in every party"
         )
     if theirs != fractions.bits:
@@ -102,7 +106,8 @@ def share_as(
 
     Args:
         what: is not done if the owner refuses, as errors call it.
-        check: called in the owner alone: raises where its tensor has not that shape or kind of numbers.
+        check: called in the owner alone: raises where its tensor has not that shape or kind of
+            numbers.
 
     Raises:
         EncodingError: as of ``share``.
@@ -164,7 +169,8 @@ def _words(tensor: torch.Tensor, scale: Scale) -> torch.Tensor:
         )
     if tensor.dtype not in DTYPES.values():
         raise refusals.misuse(
-            "kind", f"tensors of dtype {tensor.dtype} cannot be shared; these can: {', '.join(DTYPES)}"
+            "kind",
+            f"tensors of dtype {tensor.dtype} cannot be shared; these can: {', '.join(DTYPES)}",
         )
     if tensor.layout != torch.strided:
         raise refusals.misuse(
@@ -177,7 +183,8 @@ def _words(tensor: torch.Tensor, scale: Scale) -> torch.Tensor:
     if not _is_small(tensor.shape):
         raise refusals.misuse(
             "kind",
-            f"a tensor of shape {tuple(tensor.shape)}; at most {MOST_ELEMENTS} elements are shared at once",
+            f"a tensor of shape {tuple(tensor.shape)}; at most {MOST_ELEMENTS} elements are shared "
+            f"at once",
         )
     tensor = tensor.detach().cpu()
     if tensor.dtype == torch.bool:
@@ -190,12 +197,18 @@ def _instead(value: Any) -> str:
     if isinstance(value, torch.nn.Module):
         return "tacit.share_module(module, owner=...) shares a module"
     several = (
-        value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+        value.values()
+        if isinstance(value, Mapping)
+        else value
+        if isinstance(value, list | tuple)
+        else ()
     )
     if any(isinstance(each, torch.Tensor) for each in several):
         return (
-            "share its tensors one by one, as many in every party: tacit.share(tensor, owner=...) each, "
-            "with None where they are another party's; torch.stack makes one of tensors of one shape"
+            "share its tensors one by one, as many in every party: tacit.share(tensor, owner=...) "
+            "each, "
+            "with None where they are another party's; torch.stack makes one of tensors of one "
+            "shape"
         )
     if isinstance(value, int | float | list | tuple | np.ndarray | np.generic):
         return "torch.as_tensor makes one"
@@ -203,7 +216,8 @@ def _instead(value: Any) -> str:
 
 
 def _is_small(sizes: Sequence[int]) -> bool:
-    """Whether a tensor of these sizes may be shared; an empty one's strides must be possible too."""
+    """Whether a tensor of these sizes may be shared; an empty one's strides
+    must be possible too."""
     return math.prod(max(size, 1) for size in sizes) <= MOST_ELEMENTS
 
 
@@ -221,7 +235,12 @@ def grouped(sizes: Sequence[int]) -> Iterator[slice]:
 
 def _announced(entries: Any, owner: int, member: str) -> tuple[torch.Size, torch.dtype, int, bool]:
     match entries:
-        case {"shape": [*sizes], "dtype": str(dtype), "scale": int(scale), "gradient": bool(is_wanted)} if (
+        case {
+            "shape": [*sizes],
+            "dtype": str(dtype),
+            "scale": int(scale),
+            "gradient": bool(is_wanted),
+        } if (
             dtype in DTYPES
             and is_wanted <= DTYPES[dtype].is_floating_point
             and len(sizes) <= MOST_DIMENSIONS
@@ -230,4 +249,6 @@ def _announced(entries: Any, owner: int, member: str) -> tuple[torch.Size, torch
             and 1 <= scale <= fixed.MOST_FRACTION_BITS
         ):
             return torch.Size(sizes), DTYPES[dtype], scale, is_wanted
-    raise DeviationError.of(owner, "announced a tensor that cannot be: wrong shape, dtype or scale", member)
+    raise DeviationError.of(
+        owner, "announced a tensor that cannot be: wrong shape, dtype or scale", member
+    )

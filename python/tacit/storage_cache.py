@@ -1,11 +1,11 @@
 """What is known of tensors that last, such as weights, for as long as nobody writes to them.
 
-A protocol that masks its operands masks those that are used again once, under a *name* for each view. And
-what an operator computed from several tensors, such as the factor of a normalisation, or beside a result,
-such as the bits of a ReLU for its gradient, can be kept (*derived*). Both stand for storages in one state:
-when one of these is written to, or freed, all that was known of it is forgotten. Operators that write say so
-(``written``): below autograd, where they run, PyTorch counts no versions.
-"""
+A protocol that masks its operands masks those that are used again once, under a *name* for each
+view. And what an operator computed from several tensors, such as the factor of a normalisation, or
+beside a result, such as the bits of a ReLU for its gradient, can be kept (*derived*). Both stand
+for storages in one state: when one of these is written to, or freed, all that was known of it is
+forgotten. Operators that write say so (``written``): below autograd, where they run, PyTorch counts
+no versions."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +17,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from tacit import _core
 from tacit.flags import Dependencies, Known
 
-#: Views of one storage that have names: a weight is used in few ways, and its rows one by one need none.
+#: Views of one storage that have names: a weight is used in few ways, and its rows one by one need
+#: none.
 MOST_VIEWS = 1024
 
 #: Offset, shape and strides of a view.
@@ -67,7 +68,8 @@ class Storages:
             return None
         strides = tensor.stride()
         if 0 in strides:
-            # Repeated along a dimension: as large as what it multiplies, and seldom twice of one size.
+            # Repeated along a dimension: as large as what it multiplies, and seldom twice of one
+            # size.
             return None
         lasting = self._lasting.get(tensor.untyped_storage()._cdata)
         if lasting is None or not lasting.is_named:
@@ -84,18 +86,25 @@ class Storages:
         return name
 
     def derived(self, kind: Any, tensors: Sequence[torch.Tensor]) -> Any:
-        """What was kept of that kind for these tensors in their present state; ``None`` if nothing."""
+        """What was kept of that kind for these tensors in their present state;
+        ``None`` if nothing."""
         return self._used((kind, *map(geometry, tensors)))
 
     def derive(
-        self, kind: Any, tensors: Sequence[torch.Tensor], value: Any, *, of: Sequence[torch.Tensor] = ()
+        self,
+        kind: Any,
+        tensors: Sequence[torch.Tensor],
+        value: Any,
+        *,
+        of: Sequence[torch.Tensor] = (),
     ) -> None:
-        """Keeps a value that follows from these tensors, until one of them is written to or freed, or one of
-        those that it is made of."""
+        """Keeps a value that follows from these tensors, until one of them is written to or freed,
+        or one of those that it is made of."""
         self._keep((kind, *map(geometry, tensors)), value, (*tensors, *of))
 
     def beside(self, kind: Any, tensor: torch.Tensor) -> Any:
-        """What was kept of that kind beside the storage that this is a view of; ``None`` if nothing."""
+        """What was kept of that kind beside the storage that this is a view of; ``None`` if
+        nothing."""
         return self._used((kind, tensor.untyped_storage()._cdata))
 
     def _used(self, key: Any) -> Any:
@@ -105,8 +114,11 @@ class Storages:
             self._dependencies.use_within(self._flags.get(key))
         return found
 
-    def keep_beside(self, kind: Any, tensor: torch.Tensor, value: Any, *, of: Sequence[torch.Tensor]) -> Any:
-        """Keeps a value that follows from all of a storage, as ``derive`` does; where, is given back."""
+    def keep_beside(
+        self, kind: Any, tensor: torch.Tensor, value: Any, *, of: Sequence[torch.Tensor]
+    ) -> Any:
+        """Keeps a value that follows from all of a storage, as ``derive`` does; where, is given
+        back."""
         key = kind, tensor.untyped_storage()._cdata
         self._keep(key, value, (tensor, *of))
         return key

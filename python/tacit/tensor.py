@@ -24,18 +24,19 @@ else:
 
 
 #: What can be done instead of showing values.
-INSTEAD = (
-    "call reveal() where they may be known, or stay with tensors: torch.where chooses by a secret condition"
-)
+INSTEAD = "call reveal() where they may be known, or stay with tensors: torch.where chooses by a secret condition"
 
 #: What is said where somebody wants the memory that a secret tensor lacks.
-NO_MEMORY = "a secret tensor has no memory of its own; clone() gives another one, and reveal() a plain one"
+NO_MEMORY = (
+    "a secret tensor has no memory of its own; clone() gives another one, and reveal() a plain one"
+)
 
-#: Has whoever reads or writes a storage be told so. Earlier builds of PyTorch without CUDA have it not: there
-#: writing alone is refused.
+#: Has whoever reads or writes a storage be told so. Earlier builds of PyTorch without CUDA have it
+#: not: there writing alone is refused.
 _CLOSE = getattr(torch._C, "_set_storage_data_ptr_access_error_msg", None)
 
-#: The attributes of a secret tensor that are its components, as many as its session's sharings have.
+#: The attributes of a secret tensor that are its components, as many as its session's sharings
+#: have.
 COMPONENTS = ("_first", "_second")
 
 
@@ -47,8 +48,9 @@ class Later(Protocol):
 
 
 class _LeftForLater:
-    """In the place of components until they are computed, when somebody first asks. They then hide it, and
-    all attributes are found as fast as without it, which a ``__getattr__`` would prevent."""
+    """In the place of components until they are computed, when somebody first asks. They then hide
+    it, and all attributes are found as fast as without it, which a ``__getattr__`` would
+    prevent."""
 
     def __get__(self, tensor: "SecretTensor", owner: type) -> Parts:
         if tensor._later is None:
@@ -69,9 +71,11 @@ class _LeftForLater:
 
 
 class _Flatten:
-    """A method that tracers find, and ``torch.nn.Module`` does not where its ``to()`` or ``double()`` puts
-    tensors in the place of others: of tensors that have the method it swaps the contents, which fails, or
-    breaks the next ``backward()``, where anything was computed of them. Of all others it assigns the data."""
+    """A method that tracers find, and ``torch.nn.Module`` does not where its ``to()`` or
+    ``double()`` puts
+    tensors in the place of others: of tensors that have the method it swaps the contents, which
+    fails, or breaks the next ``backward()``, where anything was computed of them. Of all others it
+    assigns the data."""
 
     def __init__(self, method: Callable[["SecretTensor"], Any]) -> None:
         self._method = method
@@ -87,13 +91,13 @@ class _Flatten:
 
 
 class SecretTensor(_Tensor):
-    """A secret-shared tensor. PyTorch's modules and functions work on it as on any other; ``reveal``
-    alone shows its values.
+    """A secret-shared tensor. PyTorch's modules and functions work on it as on any other;
+    ``reveal`` alone shows its values.
 
-    Outwardly it has dtype, shape and strides of what was shared. Inside, floating-point values are fixed
-    point of ``_scale`` in Z_2^64, integers have scale 0, and booleans are shared bit by bit. Integers of
-    less than 64 bits count modulo their dtype's 2^bits; words that may stand outside it are ``_unreduced``.
-    """
+    Outwardly it has dtype, shape and strides of what was shared. Inside, floating-point values are
+    fixed point of ``_scale`` in Z_2^64, integers have scale 0, and booleans are shared bit by bit.
+    Integers of less than 64 bits count modulo their dtype's 2^bits; words that may stand outside it
+    are ``_unreduced``."""
 
     if TYPE_CHECKING:
         _parts: Parts
@@ -107,11 +111,12 @@ class SecretTensor(_Tensor):
     #: What its values depend on, until they are computed.
     _flags: Known = None
 
-    #: Which of the session's secret tensors it is, for the comparison of programs: equal numbers are the same
-    #: tensors in all parties. What is made inside of operators has none.
+    #: Which of the session's secret tensors it is, for the comparison of programs: equal numbers
+    #: are the same tensors in all parties. What is made inside of operators has none.
     _number: int = 0
 
-    #: Carries an ATen operator out, on tensors of these classes; the operators enter themselves here.
+    #: Carries an ATen operator out, on tensors of these classes; the operators enter themselves
+    #: here.
     dispatcher: ClassVar[Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], Any]]
 
     # Below autograd and torch.nn nothing else needs to be intercepted.
@@ -129,10 +134,12 @@ class SecretTensor(_Tensor):
         shape: Sequence[int] = (),
         later: Later | None = None,
     ) -> "SecretTensor":
-        """Components of one shape and stride, of a sharing of that scale in that session, with the dtype
-        that it shows; without components a tensor of that shape whose values are computed later. Use
-        ``tacit.share``."""
-        assert dtype.is_floating_point or scale == fixed.WHOLE, "integers and booleans have no fraction bits"
+        """Components of one shape and stride, of a sharing of that scale in that session, with the
+        dtype that it shows; without components a tensor of that shape whose values are computed
+        later. Use ``tacit.share``."""
+        assert dtype.is_floating_point or scale == fixed.WHOLE, (
+            "integers and booleans have no fraction bits"
+        )
         # Booleans alone are shared as bits, and few operators of numbers have a meaning for them.
         if parts and (parts[0].dtype == torch.uint8) != (dtype == torch.bool):
             raise UnsupportedOperatorError.of(
@@ -140,8 +147,8 @@ class SecretTensor(_Tensor):
                 module_paths.current(),
                 "make integers of them, x.long(), or stay with &, |, ^ and ~",
             )
-        # A view made in inference mode of what was made outside shares its count of versions, which tensors
-        # of inference mode do not have.
+        # A view made in inference mode of what was made outside shares its count of versions, which
+        # tensors of inference mode do not have.
         if torch.is_inference_mode_enabled():
             with torch.inference_mode(False):
                 made = wrapped(cls, parts, dtype, shape)
@@ -187,7 +194,8 @@ class SecretTensor(_Tensor):
                 current.refused = str(error)
             raise
 
-    # For who traces: PyTorch takes it apart into components and the rest, and puts it together again.
+    # For who traces: PyTorch takes it apart into components and the rest, and puts it together
+    # again.
 
     @property
     def _first(self) -> torch.Tensor:
@@ -207,10 +215,17 @@ class SecretTensor(_Tensor):
             UntracedError: it is PyTorch's compiler, or its exporter, that asks.
         """
         if (remedy := hints.here(hints.FLATTENED)) is not None:
-            raise UntracedError.of("tracing by torch.compile or torch.export", module_paths.current(), remedy)
+            raise UntracedError.of(
+                "tracing by torch.compile or torch.export", module_paths.current(), remedy
+            )
         # What a graph makes of components is not followed.
         self._session.dependencies.carry_to_all(self.flags)
-        return list(COMPONENTS[: len(self._parts)]), (self._session, self._scale, self.dtype, self._unreduced)
+        return list(COMPONENTS[: len(self._parts)]), (
+            self._session,
+            self._scale,
+            self.dtype,
+            self._unreduced,
+        )
 
     @staticmethod
     def __tensor_unflatten__(
@@ -219,16 +234,19 @@ class SecretTensor(_Tensor):
         """The tensor of these components.
 
         Raises:
-            MisuseError: they are not as many as its session's sharings have, or not of one shape and of words
-                or bits.
+            MisuseError: they are not as many as its session's sharings have, or not of one shape
+                and of words or bits.
         """
         session, scale, dtype, unreduced = rest
         parts = tuple(components.get(name) for name in COMPONENTS[: session.core.parts])
         kind = torch.uint8 if dtype == torch.bool else torch.int64
         if len(components) != len(parts) or not all(
-            isinstance(part, torch.Tensor) and part.dtype == kind and part.shape == size for part in parts
+            isinstance(part, torch.Tensor) and part.dtype == kind and part.shape == size
+            for part in parts
         ):
-            shown = ", ".join(f"{name} {tuple(part.shape)} {part.dtype}" for name, part in components.items())
+            shown = ", ".join(
+                f"{name} {tuple(part.shape)} {part.dtype}" for name, part in components.items()
+            )
             raise MisuseError(
                 f"{shown} are no components of a secret tensor of shape {tuple(size)}: it has "
                 f"{session.core.parts} of it, {kind}"
@@ -243,8 +261,8 @@ class SecretTensor(_Tensor):
         *,
         unreduced: bool = False,
     ) -> "SecretTensor":
-        """Another tensor of the same session, by default of the same scale and dtype; outside of operators
-        it depends on what this one does."""
+        """Another tensor of the same session, by default of the same scale and dtype; outside of
+        operators it depends on what this one does."""
         made = SecretTensor(
             parts,
             self._scale if scale is None else scale,
@@ -255,10 +273,13 @@ class SecretTensor(_Tensor):
         return made if self._session.operator else made.depends(self.flags)
 
     def beside(self, session: Session) -> "SecretTensor":
-        """The same components in a session beside this tensor's, or in the one that this one's is beside."""
+        """The same components in a session beside this tensor's, or in the one that this one's is
+        beside."""
         if session is self._session:
             return self
-        beside = SecretTensor(self._parts, self._scale, session, self.dtype, unreduced=self._unreduced)
+        beside = SecretTensor(
+            self._parts, self._scale, session, self.dtype, unreduced=self._unreduced
+        )
         beside._number = self._number
         return beside
 
@@ -279,8 +300,8 @@ class SecretTensor(_Tensor):
 
         Raises:
             MisuseError: ``to`` is no party's number.
-            RangeError: where it would be learnt alone, if a guarded comparison that it depends on left its
-                range.
+            RangeError: where it would be learnt alone, if a guarded comparison that it depends on
+                left its range.
         """
         to = check_party(self._session, to, "receiver")
         self._session.core.note(f"reveal {self._number}".encode())
@@ -302,12 +323,17 @@ class SecretTensor(_Tensor):
 
     @data.setter
     def data(self, value: torch.Tensor) -> None:
-        if not isinstance(value, SecretTensor) and value.shape == self.shape and value.dtype == self.dtype:
+        if (
+            not isinstance(value, SecretTensor)
+            and value.shape == self.shape
+            and value.dtype == self.dtype
+        ):
             # Public numbers, as zeros like it are.
             value = self.detach().clone().copy_(value)
         if not isinstance(value, SecretTensor):
             raise MisuseError(
-                "a secret tensor's data are secret: assign a secret tensor, such as share() makes, or a "
+                "a secret tensor's data are secret: assign a secret tensor, such as share() makes, "
+                "or a "
                 "public one of the same shape and dtype"
             )
         if value._session is not self._session:
@@ -320,9 +346,7 @@ class SecretTensor(_Tensor):
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         shape, session = tuple(self.shape), self._session
-        return (
-            f"SecretTensor(shape={shape}, dtype={self.dtype}, {session.protocol}, {session.parties} parties)"
-        )
+        return f"SecretTensor(shape={shape}, dtype={self.dtype}, {session.protocol}, {session.parties} parties)"
 
     __str__ = __repr__
 
@@ -337,7 +361,8 @@ class SecretTensor(_Tensor):
         return copy
 
     def __copy__(self) -> "SecretTensor":
-        """Another one of the same components, as of plain tensors: what is written to one is in both."""
+        """Another one of the same components, as of plain tensors: what is written to one is in
+        both."""
         return self._copied(self._parts)
 
     def _copied(self, parts: Parts) -> "SecretTensor":
@@ -349,8 +374,8 @@ class SecretTensor(_Tensor):
         return copied.requires_grad_(self.requires_grad)  # type: ignore[return-value]
 
     def __rtruediv__(self, other: Any) -> Any:
-        """A number divided by this: a quotient, where it is beyond ±1. PyTorch multiplies its reciprocal
-        instead, and so also what that is off."""
+        """A number divided by this: a quotient, where it is beyond ±1. PyTorch multiplies its
+        reciprocal instead, and so also what that is off."""
         if isinstance(other, int | float) and abs(other) > 1:
             other = torch.scalar_tensor(other, dtype=torch.result_type(self, other))
         if isinstance(other, torch.Tensor):
@@ -359,7 +384,8 @@ class SecretTensor(_Tensor):
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         instead = hints.here(hints.PICKLED) or (
-            "tacit.save_checkpoint keeps each party's shares of a module, and reveal() gives a plain tensor"
+            "tacit.save_checkpoint keeps each party's shares of a module, and reveal() gives a "
+            "plain tensor"
         )
         raise MisuseError(f"a secret tensor lives in its session and is not pickled; {instead}")
 
@@ -371,9 +397,11 @@ class SecretTensor(_Tensor):
         """
         if not self.requires_grad:
             raise MisuseError(
-                "backward() of a result that has no gradients: nothing that it was computed of requires "
+                "backward() of a result that has no gradients: nothing that it was computed of "
+                "requires "
                 "them. Share the module with trainable=True, tacit.share_module(module, owner=..., "
-                "trainable=True), or call requires_grad_() on the tensor whose gradient is wanted; and "
+                "trainable=True), or call requires_grad_() on the tensor whose gradient is wanted; "
+                "and "
                 "compute outside of torch.no_grad()"
             )
         torch.Tensor.backward(self, *args, **kwargs)  # type: ignore[no-untyped-call]
@@ -448,20 +476,28 @@ class SecretTensor(_Tensor):
     def share_memory_(self) -> Any:
         """Refused: a session belongs to one process."""
         raise MisuseError(
-            "share_memory_(): a secret tensor belongs to the session of this process, and so does a module "
+            "share_memory_(): a secret tensor belongs to the session of this process, and so does "
+            "a module "
             "of them; share it in every process that takes part"
         )
 
 
 def wrapped(cls: Any, parts: Parts, dtype: torch.dtype, shape: Sequence[int]) -> Any:
-    """The outer tensor: strides and offset are those of the components, so that PyTorch itself knows what
-    can be viewed. It has no memory, and whoever would read or write there is told so, by whatever way."""
+    """The outer tensor: strides and offset are those of the components, so that PyTorch itself
+    knows what can be viewed. It has no memory, and whoever would read or write there is told so, by
+    whatever way."""
     part = parts[0] if parts else None
     if part is None or (part.is_contiguous() and not part.storage_offset()):
-        made = torch.Tensor._make_wrapper_subclass(cls, shape if part is None else part.shape, dtype=dtype)
+        made = torch.Tensor._make_wrapper_subclass(
+            cls, shape if part is None else part.shape, dtype=dtype
+        )
     else:
         made = torch.Tensor._make_wrapper_subclass(
-            cls, part.shape, strides=part.stride(), storage_offset=part.storage_offset(), dtype=dtype
+            cls,
+            part.shape,
+            strides=part.stride(),
+            storage_offset=part.storage_offset(),
+            dtype=dtype,
         )
     if _CLOSE is None:
         torch._C._set_throw_on_mutable_data_ptr(made)
@@ -496,5 +532,7 @@ def check_party(session: Session, party: int | None, what: str) -> int | None:
         MisuseError: there is no such party.
     """
     if party is not None and not (isinstance(party, int) and 0 <= party < session.parties):
-        raise MisuseError(f"{what} {party!r} does not exist: the parties are 0 to {session.parties - 1}")
+        raise MisuseError(
+            f"{what} {party!r} does not exist: the parties are 0 to {session.parties - 1}"
+        )
     return party

@@ -9,7 +9,8 @@ import torch
 
 from tacit.operators.numerics import approximation as secret
 
-#: What is off by less than this is not held against a relative error: the resolution of the default scale.
+#: What is off by less than this is not held against a relative error: the resolution of the default
+#: scale.
 ALLOWED = 2.0**-13
 
 #: Numbers far outside of every interval.
@@ -78,9 +79,24 @@ FUNCTIONS = [
         torch.cat([line(-20, 0), -FAR]),
         2**-13,
     ),
-    Function("2^x", "[−16, 29]", lambda x: secret.exp(x, base=2.0), torch.exp2, line(-16, 29), 2**-12, True),
+    Function(
+        "2^x",
+        "[−16, 29]",
+        lambda x: secret.exp(x, base=2.0),
+        torch.exp2,
+        line(-16, 29),
+        2**-12,
+        True,
+    ),
     Function("log", "[2^−16, 2^30)", secret.log, torch.log, powers(-16, 29), 2**-14),
-    Function("log2", "[2^−16, 2^30)", lambda x: secret.log(x, base=2.0), torch.log2, powers(-16, 29), 2**-14),
+    Function(
+        "log2",
+        "[2^−16, 2^30)",
+        lambda x: secret.log(x, base=2.0),
+        torch.log2,
+        powers(-16, 29),
+        2**-14,
+    ),
     Function(
         "reciprocal",
         "±[2^−16, 2^30)",
@@ -90,8 +106,18 @@ FUNCTIONS = [
         2**-13,
         relative=True,
     ),
-    Function("rsqrt", "[2^−16, 2^30)", secret.rsqrt, torch.rsqrt, powers(-16, 29), 2**-13, relative=True),
-    Function("sqrt", "[0, 2^30)", secret.sqrt, torch.sqrt, torch.cat([FAR, powers(-16, 29)]), 2**-13, True),
+    Function(
+        "rsqrt", "[2^−16, 2^30)", secret.rsqrt, torch.rsqrt, powers(-16, 29), 2**-13, relative=True
+    ),
+    Function(
+        "sqrt",
+        "[0, 2^30)",
+        secret.sqrt,
+        torch.sqrt,
+        torch.cat([FAR, powers(-16, 29)]),
+        2**-13,
+        True,
+    ),
     Function(
         "divide",
         "quotients below 2^30",
@@ -114,14 +140,17 @@ FUNCTIONS = [
         2**-10.7,
     ),
     Function("silu", "all", secret.silu, torch.nn.functional.silu, everywhere(9.25), 2**-10),
-    Function("softplus", "all", secret.softplus, torch.nn.functional.softplus, everywhere(10.0), 2**-13),
+    Function(
+        "softplus", "all", secret.softplus, torch.nn.functional.softplus, everywhere(10.0), 2**-13
+    ),
     Function("mish", "all", secret.mish, torch.nn.functional.mish, everywhere(12.5), 2**-13),
     Function("sin", "[−64, 64]", secret.sin, torch.sin, line(-64, 64), 2**-13),
     Function("cos", "[−64, 64]", secret.cos, torch.cos, line(-64, 64), 2**-13),
     Function("arctan", "all", secret.arctan, torch.arctan, everywhere(4.0), 2**-13),
 ]
 
-#: Quotients whose rounds are stated: the dtype of the dividend, and the divisor, secret if there is none.
+#: Quotients whose rounds are stated: the dtype of the dividend, and the divisor, secret if there is
+#: none.
 QUOTIENTS: dict[str, tuple[torch.dtype, int | None]] = {
     "int64 by a secret": (torch.int64, None),
     "int32 by a secret": (torch.int32, None),
@@ -137,7 +166,8 @@ QUOTIENTS: dict[str, tuple[torch.dtype, int | None]] = {
     "fractions by 1,000": (torch.float32, 1000),
 }
 
-#: Numbers whose costs are counted: a multiple of 192, so that bits are exactly those that are declared.
+#: Numbers whose costs are counted: a multiple of 192, so that bits are exactly those that are
+#: declared.
 DIVIDED = 4032
 
 #: exp(20.79...) is the largest that can be encoded.

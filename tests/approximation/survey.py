@@ -1,5 +1,5 @@
-"""A program: measures every approximation and writes docs/accuracy.md. Nothing is written if one is off by
-more than is declared of it."""
+"""A program: measures every approximation and writes docs/accuracy.md. Nothing is written if one is
+off by more than is declared of it."""
 
 import inspect
 import math
@@ -180,8 +180,8 @@ def divided() -> Readings:
 
 
 def costs(parties: list[Readings]) -> list[Cost]:
-    """Of all that was counted in all parties: rounds are by how much the longest chain of messages grew,
-    whoever it ends at."""
+    """Of all that was counted in all parties: rounds are by how much the longest chain of messages
+    grew, whoever it ends at."""
     found = []
     for readings in zip(*parties, strict=True):
         before, after = (max(each[at]["rounds"] for each in readings) for at in (0, 1))
@@ -206,7 +206,8 @@ def power(error: float) -> str:
 
 
 def sections(function: Callable[..., Any]) -> dict[str, str]:
-    """What a docstring says, by the words that its lines begin with: Method, Domain, Error, Cost."""
+    """What a docstring says, by the words that its lines begin with: Method,
+    Domain, Error, Cost."""
     text = inspect.cleandoc(function.__doc__ or "")
     found = re.findall(r"^(\w+): (.*?)(?=^\w+:|^$|\Z)", text, re.MULTILINE | re.DOTALL)
     return {name: " ".join(said.split()) for name, said in found}
@@ -214,10 +215,14 @@ def sections(function: Callable[..., Any]) -> dict[str, str]:
 
 def methods() -> str:
     """Of each function, as its docstring says it."""
-    said = (f"`{name}`: {sections(getattr(approximation, name))['Method']}" for name in approximation.__all__)
+    said = (
+        f"`{name}`: {sections(getattr(approximation, name))['Method']}"
+        for name in approximation.__all__
+    )
     said = (each.replace("``", "`") for each in said)
     return "".join(
-        textwrap.fill(each, 110, initial_indent="- ", subsequent_indent="  ") + "\n" for each in said
+        textwrap.fill(each, 110, initial_indent="- ", subsequent_indent="  ") + "\n"
+        for each in said
     )
 
 
@@ -230,7 +235,10 @@ def main() -> None:
     ):
         off = function.off(found)
         if off > function.error:
-            sys.exit(f"{function.name} is off by {off:g}, declared {function.error:g}: nothing is written")
+            sys.exit(
+                f"{function.name} is off by {off:g}, declared {function.error:g}: nothing is "
+                f"written"
+            )
         kind = " relative" if function.relative else ""
         rows.append(
             f"| {function.name} | {function.domain} | {power(function.error)}{kind} | {power(off)} "

@@ -1,4 +1,5 @@
-"""Approximations are as exact as is declared of them, and stay in range outside of their domains."""
+"""Approximations are as exact as is declared of them, and stay in range
+outside of their domains."""
 
 import re
 from collections.abc import Callable
@@ -25,7 +26,9 @@ NAMES = [function.name for function in FUNCTIONS]
 def on_the_reference() -> dict[str, torch.Tensor]:
     """What each function gives on its whole grid; nothing may leave its range."""
     grids = [function.grid for function in FUNCTIONS]
-    return dict(zip(NAMES, tacit.launch(survey.results, grids, parties=2, protocol="plain")[0], strict=True))
+    return dict(
+        zip(NAMES, tacit.launch(survey.results, grids, parties=2, protocol="plain")[0], strict=True)
+    )
 
 
 @pytest.mark.filterwarnings("error::tacit.RangeWarning")
@@ -43,7 +46,9 @@ def test_error_on_shares(setting: tuple[str, int, str | None]) -> None:
     protocol, parties, source = setting
     # Every hundredth point, always others than the rest.
     grids = [function.grid[at % 100 :: 100] for at, function in enumerate(FUNCTIONS)]
-    found = tacit.launch(survey.results, grids, parties=parties, protocol=protocol, source=source)[0]
+    found = tacit.launch(survey.results, grids, parties=parties, protocol=protocol, source=source)[
+        0
+    ]
     for function, grid, values in zip(FUNCTIONS, grids, found, strict=True):
         plain = function.exact(declared.encoded(grid))
         errors = (values.double() - plain).abs()
@@ -54,9 +59,13 @@ def test_error_on_shares(setting: tuple[str, int, str | None]) -> None:
 
 @pytest.mark.parametrize("key", list(FITS["exp_below_zero"]))
 @pytest.mark.parametrize(
-    "setting", [("replicated", 3, None), ("additive", 3, "dealer"), ("additive", 2, "dealer")], ids=str
+    "setting",
+    [("replicated", 3, None), ("additive", 3, "dealer"), ("additive", 2, "dealer")],
+    ids=str,
 )
-def test_exponentials_far_below_zero_are_exactly_zero(setting: tuple[str, int, str | None], key: str) -> None:
+def test_exponentials_far_below_zero_are_exactly_zero(
+    setting: tuple[str, int, str | None], key: str
+) -> None:
     """However often, at every scale: what a mask hides counts for nothing."""
     protocol, parties, source = setting
     x = torch.tensor([-16.0, -16.5, -100.0, -(2.0**29)]).repeat(2000)
@@ -97,7 +106,9 @@ def test_outside_of_their_domains_is_what_is_documented(setting: tuple[str, int]
     assert torch.allclose(found["log"][:2], torch.tensor(-11.0904), atol=1e-3)
     assert torch.equal(found["sqrt"][:2], torch.zeros(2))
     assert torch.allclose(found["rsqrt"][:2], torch.tensor(256.0), rtol=1e-3)
-    assert torch.allclose(found["quotient"], torch.tensor([-1000.0, 0.0, 1000.0]) * 2.0**16, rtol=1e-3)
+    assert torch.allclose(
+        found["quotient"], torch.tensor([-1000.0, 0.0, 1000.0]) * 2.0**16, rtol=1e-3
+    )
     assert torch.allclose(found["large"], torch.tensor([-(2.0**30), 0.0, 2.0**30]), rtol=1e-2)
 
 
@@ -143,7 +154,9 @@ def test_other_scales() -> None:
         torch.sin(x),
         torch.arctan(x),
     ]
-    for bits, found in zip(SCALES, tacit.launch(at_scales, x, parties=2, protocol="plain")[0], strict=True):
+    for bits, found in zip(
+        SCALES, tacit.launch(at_scales, x, parties=2, protocol="plain")[0], strict=True
+    ):
         for at, (mine, exact) in enumerate(zip(found, plain, strict=True)):
             tolerance = 2.0 ** -min(10, bits - 4)
             assert torch.allclose(mine, exact, rtol=2.0**-11, atol=tolerance), (bits, at)
@@ -167,7 +180,8 @@ def test_the_page_is_what_the_survey_writes_but_for_what_it_measures() -> None:
     assert rows == [*heads[0], *NAMES, *heads[1], *declared.QUOTIENTS]
     parts = survey.HEAD, survey.METHODS, survey.methods(), survey.QUOTIENTS, survey.FOOT
     said, written = (
-        [line for line in text.splitlines() if not line.startswith("| ")] for text in (PAGE, "".join(parts))
+        [line for line in text.splitlines() if not line.startswith("| ")]
+        for text in (PAGE, "".join(parts))
     )
     assert said == written
 
@@ -199,7 +213,9 @@ def test_rounds_and_bits_on_the_page_and_in_docstrings_are_what_the_meter_counts
     # Bits are as exact as rounds: there is nothing to be rounded.
     assert all(cost.bits == int(cost.bits) for cost in counted.values())
     cells = [
-        [cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.splitlines() if line[:1] == "|"
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in PAGE.splitlines()
+        if line[:1] == "|"
     ]
     stated = {name: (rounds, bits) for name, *_, rounds, bits in cells}
     for name, cost in counted.items():

@@ -65,7 +65,10 @@ def out_of_range() -> dict[str, Any]:
     secret, index = tacit.share(table, owner=0), tacit.share(torch.tensor([3, -1, -4, 1]), owner=1)
     losses = tacit.share(double([[-1.0, -2.0, -3.0], [-4.0, -5.0, -6.0]]), owner=0)
     none = [tacit.share(torch.tensor([1, number]), owner=1) for number in (3, -1)]
-    zeros, one = tacit.share(double([0.0, 0.0, 0.0]), owner=0), tacit.share(double([0.0, 2.0, 0.0]), owner=1)
+    zeros, one = (
+        tacit.share(double([0.0, 0.0, 0.0]), owner=0),
+        tacit.share(double([0.0, 2.0, 0.0]), owner=1),
+    )
     written = secret.clone()
     written[index] = values
     return {
@@ -87,7 +90,9 @@ def out_of_range() -> dict[str, Any]:
 
 
 #: Angles beyond those that the error is declared of.
-FAR = [sign * (base + 0.3) for base in (65.0, 1000.0, 2.0**12, 2.0**15, 2.0**17) for sign in (1, -1)]
+FAR = [
+    sign * (base + 0.3) for base in (65.0, 1000.0, 2.0**12, 2.0**15, 2.0**17) for sign in (1, -1)
+]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +104,10 @@ def test_what_is_said_of_other_numbers(setting: tuple[str, int, str | None]) -> 
     found = tacit.launch(program, parties=parties, protocol=protocol, source=source)[0]
 
     def near(name: str, values: list[float], *, off: float = 0.01, relative: float = 0.0) -> None:
-        assert torch.allclose(found[name], double(values), atol=off, rtol=relative), (name, found[name])
+        assert torch.allclose(found[name], double(values), atol=off, rtol=relative), (
+            name,
+            found[name],
+        )
 
     assert found["exp far below"].tolist() == [0.0, 0.0, 0.0]
     near("exp above", [2.0**29.98] * 3, relative=0.005)
@@ -164,7 +172,9 @@ CASES: list[tuple[Any, torch.Tensor]] = [
     [{}, {"protocol": "additive", "parties": 2, "source": "dealer"}],
     ids=["replicated", "additive"],
 )
-def test_gradients_of_roots_and_quotients_are_right_as_far_as_is_documented(setting: dict[str, Any]) -> None:
+def test_gradients_of_roots_and_quotients_are_right_as_far_as_is_documented(
+    setting: dict[str, Any],
+) -> None:
     """Cubes and squares of what is large where x is small, and squares of what is large."""
 
     def program() -> list[torch.Tensor]:

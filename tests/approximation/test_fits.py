@@ -1,5 +1,5 @@
-"""Series that a compiled program may choose are as exact as is declared of them where they hold, and cost no
-more than is declared beside the usual ones."""
+"""Series that a compiled program may choose are as exact as is declared of them where they hold,
+and cost no more than is declared beside the usual ones."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -55,10 +55,13 @@ def grid(function: str, fit: Fit) -> torch.Tensor:
 
 
 def off(function: str, x: torch.Tensor, found: torch.Tensor) -> float:
-    """The largest error, relative where results are above 1; of functions that are lines far away nowhere."""
+    """The largest error, relative where results are above 1; of functions that are lines far away
+    nowhere."""
     plain = FUNCTIONS[function][1](x)
     errors = (found.double() - plain).abs()
-    return float((errors if FITS[function][USUAL].cutoff else errors / plain.abs().clamp_min(1)).max())
+    return float(
+        (errors if FITS[function][USUAL].cutoff else errors / plain.abs().clamp_min(1)).max()
+    )
 
 
 def given(cases: list[tuple[str, str]], grids: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -75,7 +78,9 @@ def given(cases: list[tuple[str, str]], grids: list[torch.Tensor]) -> list[torch
 @pytest.fixture(scope="module")
 def on_the_reference() -> dict[tuple[str, str], torch.Tensor]:
     grids = [grid(function, FITS[function][key]) for function, key in ALL]
-    return dict(zip(ALL, tacit.launch(given, ALL, grids, parties=2, protocol="plain")[0], strict=True))
+    return dict(
+        zip(ALL, tacit.launch(given, ALL, grids, parties=2, protocol="plain")[0], strict=True)
+    )
 
 
 @pytest.mark.filterwarnings("error::tacit.RangeWarning")
@@ -91,7 +96,9 @@ def test_error_on_a_dense_grid(
 @pytest.mark.parametrize("setting", [("replicated", 3, None), ("additive", 2, "dealer")], ids=str)
 def test_error_on_shares(setting: tuple[str, int, str | None]) -> None:
     protocol, parties, source = setting
-    grids = [grid(function, FITS[function][key])[at % 80 :: 80] for at, (function, key) in enumerate(ALL)]
+    grids = [
+        grid(function, FITS[function][key])[at % 80 :: 80] for at, (function, key) in enumerate(ALL)
+    ]
     found = tacit.launch(given, ALL, grids, parties=parties, protocol=protocol, source=source)[0]
     for (function, key), x, values in zip(ALL, grids, found, strict=True):
         assert off(function, x, values) <= FITS[function][key].error, (function, key)
@@ -101,7 +108,10 @@ def test_error_on_shares(setting: tuple[str, int, str | None]) -> None:
 def test_other_scales_add_units(bits: int) -> None:
     """Of functions that are lines far away: of others the argument's own rounding is magnified."""
     cases = [(function, key) for function, key in ALL if FITS[function][key].cutoff]
-    grids = [(grid(function, FITS[function][key])[::20] * 2**10).trunc() / 2**10 for function, key in cases]
+    grids = [
+        (grid(function, FITS[function][key])[::20] * 2**10).trunc() / 2**10
+        for function, key in cases
+    ]
 
     def run() -> list[torch.Tensor]:
         with tacit.fraction_bits(bits):
@@ -109,13 +119,18 @@ def test_other_scales_add_units(bits: int) -> None:
 
     found = tacit.launch(run, parties=2, protocol="plain")[0]
     for (function, key), x, values in zip(cases, grids, found, strict=True):
-        assert off(function, x, values) <= FITS[function][key].error + 2 * 2.0**-bits, (function, key)
+        assert off(function, x, values) <= FITS[function][key].error + 2 * 2.0**-bits, (
+            function,
+            key,
+        )
 
 
 def test_without_knowledge_of_its_numbers_a_series_of_some_is_off() -> None:
     """So that the test of errors can fail: a series holds within its cutoff alone."""
     x = declared.line(2.5, 4.0, 51)
-    found = tacit.launch(given, [("gelu", "degree 4 within 2")], [x], parties=2, protocol="plain")[0]
+    found = tacit.launch(given, [("gelu", "degree 4 within 2")], [x], parties=2, protocol="plain")[
+        0
+    ]
     assert off("gelu", x, found[0]) > 2**-6
 
 
@@ -155,8 +170,8 @@ def test_what_is_declared_to_be_cheaper_is(setting: tuple[str, int, str | None])
 
 
 def test_declared_costs_are_near_the_meter() -> None:
-    """Beside the usual series, in replicated sharing: a comparison of positive numbers takes two rounds more
-    than that with a cutoff, or as many, and half of its bits."""
+    """Beside the usual series, in replicated sharing: a comparison of positive numbers takes two
+    rounds more than that with a cutoff, or as many, and half of its bits."""
     parts = tacit.launch(metered, ALL)
     for at, (function, key) in enumerate(ALL):
         usual = ALL.index((function, USUAL))
@@ -170,4 +185,6 @@ def test_declared_costs_are_near_the_meter() -> None:
 def test_series_of_all_functions_are_known_and_end() -> None:
     assert FUNCTIONS.keys() == FITS.keys()
     assert all(0 < fit.error <= 2**-6 for found in FITS.values() for fit in found.values())
-    assert all(math.isfinite(c) for found in FITS.values() for fit in found.values() for c in fit.series)
+    assert all(
+        math.isfinite(c) for found in FITS.values() for fit in found.values() for c in fit.series
+    )

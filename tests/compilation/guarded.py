@@ -9,13 +9,16 @@ import tacit
 from tacit.compilation.program import Program
 from tacit.compilation.weights import Weights
 
-#: Inputs of the layers below: sums of so many cannot be proved to be as small as those of calibration are.
+#: Inputs of the layers below: sums of so many cannot be proved to be as small as those of
+#: calibration are.
 MANY = 1024
 
 
 def layers() -> nn.Module:
     """Two layers with ReLUs, of which each sums up all of its inputs."""
-    module = nn.Sequential(nn.Linear(MANY, 2), nn.ReLU(), nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2))
+    module = nn.Sequential(
+        nn.Linear(MANY, 2), nn.ReLU(), nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2)
+    )
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.zero_() if parameter.dim() == 1 else parameter.fill_(1.0)

@@ -1,5 +1,6 @@
-"""Operators that programs may call, each by a program of one node with arguments of any kind: run with their
-names in a process of its own, which says on a line of its own which one it has come to."""
+"""Operators that programs may call, each by a program of one node with arguments of any kind: run
+with their names in a process of its own, which says on a line of its own which one it has come
+to."""
 
 import json
 import math
@@ -29,7 +30,24 @@ MOST_MEMORY, MOST_HELD = 8 << 30, 2 << 20
 #: Elements of what is carried out at most.
 SMALL = 1 << 16
 
-EDGES = (0, 1, 2, 3, -1, -2, 7, 64, 65, 1 << 14, 1 << 31, 1 << 40, -(1 << 40), 1 << 62, 2**63 - 1, -(2**63))
+EDGES = (
+    0,
+    1,
+    2,
+    3,
+    -1,
+    -2,
+    7,
+    64,
+    65,
+    1 << 14,
+    1 << 31,
+    1 << 40,
+    -(1 << 40),
+    1 << 62,
+    2**63 - 1,
+    -(2**63),
+)
 FRACTIONS = (0.0, 1.0, -1.0, 0.5, 1e-45, 1e30, 1e308, math.inf, -math.inf, 2.0**63)
 WORDS = (
     "",
@@ -46,7 +64,19 @@ WORDS = (
     "x" * 99,
 )
 DTYPES = ("float32", "float64", "float16", "int64", "int32", "uint8", "bool")
-SHAPES = ((), (0,), (1,), (2,), (4,), (2, 3), (4, 4), (2, 0, 3), (2, 3, 4), (1, 2, 6, 6), (1, 2, 4, 4, 4))
+SHAPES = (
+    (),
+    (0,),
+    (1,),
+    (2,),
+    (4,),
+    (2, 3),
+    (4, 4),
+    (2, 0, 3),
+    (2, 3, 4),
+    (1, 2, 6, 6),
+    (1, 2, 4, 4, 4),
+)
 
 Draw = random.Random
 
@@ -65,7 +95,9 @@ class Caller:
         if kind.startswith("Optional["):
             return None if self._draw.random() < 0.4 else self.any_of(kind[9:-1])
         if kind.startswith("List["):
-            return [self.any_of(kind[5:-1]) for _ in range(self._draw.choice((0, 1, 2, 2, 3, 4, 6)))]
+            return [
+                self.any_of(kind[5:-1]) for _ in range(self._draw.choice((0, 1, 2, 2, 3, 4, 6)))
+            ]
         return self._known.get(kind, lambda: self._anything(2))()
 
     @property
@@ -116,10 +148,13 @@ def drawn(name: str, draw: Draw) -> bytes:
             arguments.append(caller.any_of(str(each.real_type)))
     if not schema or draw.random() < 0.1:
         arguments = [*arguments, caller.any_of("int")][draw.choice((0, 0, 1)) :]
-    several = schema is not None and (len(schema.returns) != 1 or "List" in str(schema.returns[0].type))
+    several = schema is not None and (
+        len(schema.returns) != 1 or "List" in str(schema.returns[0].type)
+    )
     calls = [(name, arguments, named), *([(ITEM, [{"of": "n0"}, 0], {})] if several else [])]
     nodes = [
-        node(f"n{at}", operator, *taken, **by_names) for at, (operator, taken, by_names) in enumerate(calls)
+        node(f"n{at}", operator, *taken, **by_names)
+        for at, (operator, taken, by_names) in enumerate(calls)
     ]
     constants = {f"c{at}": value for at, value in enumerate(caller.constants)}
     return program(*nodes, shapes={"x": (1,)}, constants=constants)

@@ -30,8 +30,12 @@ def normalised(module: nn.Module, seed: int = 0) -> nn.Module:
             parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.3)
         for part in module.modules():
             if isinstance(part, nn.BatchNorm1d | nn.BatchNorm2d):
-                part.running_mean.copy_(torch.randn(part.running_mean.shape, generator=generator) * 0.2)
-                part.running_var.copy_(torch.rand(part.running_var.shape, generator=generator) + 0.5)
+                part.running_mean.copy_(
+                    torch.randn(part.running_mean.shape, generator=generator) * 0.2
+                )
+                part.running_var.copy_(
+                    torch.rand(part.running_var.shape, generator=generator) + 0.5
+                )
     return module.eval()
 
 
@@ -42,7 +46,10 @@ class Residual(nn.Module):
         super().__init__()
         self.first = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1, bias=False), nn.BatchNorm2d(4))
         self.second = nn.Sequential(
-            nn.Conv2d(4, 4, 3, padding=1, stride=2), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 6, 1)
+            nn.Conv2d(4, 4, 3, padding=1, stride=2),
+            nn.BatchNorm2d(4),
+            nn.ReLU(),
+            nn.Conv2d(4, 6, 1),
         )
         self.normalise = nn.BatchNorm2d(6)
         self.skip = nn.Sequential(nn.Conv2d(4, 6, 1, stride=2, bias=False), nn.BatchNorm2d(6))
@@ -72,7 +79,8 @@ HEADER = 32
 
 
 def spent(program: Program, weights: Weights, x: torch.Tensor, **setting: Any) -> list[int]:
-    """Bytes that each party sends in a run, but for the names of operations in the headers of messages."""
+    """Bytes that each party sends in a run, but for the names of operations in the headers of
+    messages."""
 
     def run() -> int:
         current = tacit.session()

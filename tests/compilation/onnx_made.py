@@ -34,7 +34,9 @@ def model(
 
 
 def relu(**others: Any) -> Any:
-    return model([helper.make_node("Relu", ["x"], ["y"], name="first")], {"x": [2, 3]}, ["y"], **others)
+    return model(
+        [helper.make_node("Relu", ["x"], ["y"], name="first")], {"x": [2, 3]}, ["y"], **others
+    )
 
 
 def load(made: Any, folder: Path, **others: Any) -> Any:

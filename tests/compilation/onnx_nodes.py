@@ -1,5 +1,5 @@
-"""ONNX's own tests of single nodes, run by the module that the importer makes of each. Inputs that tacit has
-to know while importing (shapes, axes, bounds) are made constants of the model first."""
+"""ONNX's own tests of single nodes, run by the module that the importer makes of each. Inputs that
+tacit has to know while importing (shapes, axes, bounds) are made constants of the model first."""
 
 import re
 import warnings
@@ -78,7 +78,9 @@ def read(
     renew(model)
     path = folder / "model.onnx"
     path.write_bytes(model.SerializeToString())
-    imported = importer.load(path, {each.name: np.shape(named[each.name]) for each in model.graph.input})
+    imported = importer.load(
+        path, {each.name: np.shape(named[each.name]) for each in model.graph.input}
+    )
     return imported, tuple(
         torch.from_numpy(np.array(named[name], copy=True, dtype=_numpy(dtype)))
         for name, dtype, _ in imported.inputs
@@ -101,8 +103,8 @@ def _array(value: Any) -> np.ndarray[Any, Any]:
 
 
 def renew(model: Any) -> None:
-    """Tests are of the version that made an operator; where it is the same in the oldest that is imported,
-    the model is of that version too."""
+    """Tests are of the version that made an operator; where it is the same in the oldest that is
+    imported, the model is of that version too."""
     from onnx import defs
 
     for each in model.opset_import:
@@ -116,7 +118,9 @@ def renew(model: Any) -> None:
             each.version = OLDEST if all(same) else each.version
 
 
-def compare(found: tuple[torch.Tensor, ...], expected: Any, relative: float, absolute: float) -> None:
+def compare(
+    found: tuple[torch.Tensor, ...], expected: Any, relative: float, absolute: float
+) -> None:
     """Shapes, kinds, and values within ONNX's own tolerance."""
     assert len(found) == len(expected)
     for have, want in zip(found, expected, strict=True):
@@ -130,7 +134,9 @@ def compare(found: tuple[torch.Tensor, ...], expected: Any, relative: float, abs
         else:
             # It is given in float32, and rounded here as the file has it.
             rounded = have.numpy().astype(want.dtype).astype(np.float32)
-            np.testing.assert_allclose(rounded, want.astype(np.float32), rtol=relative, atol=absolute)
+            np.testing.assert_allclose(
+                rounded, want.astype(np.float32), rtol=relative, atol=absolute
+            )
 
 
 def _numpy(dtype: torch.dtype) -> Any:
@@ -143,7 +149,8 @@ def plain_name(name: str) -> str:
 
 
 def failures(cases: list[Any], among: list[Any], folder: Path) -> dict[str, Exception]:
-    """What does not pass, with what it says; ``among`` are all tests, by which expanded ones are known."""
+    """What does not pass, with what it says; ``among`` are all tests, by which expanded ones are
+    known."""
     by_name = {case.name: case for case in among}
     found: dict[str, Exception] = {}
     for case in cases:

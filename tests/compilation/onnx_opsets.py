@@ -1,5 +1,5 @@
-"""ONNX's own tests of single nodes at every version of their operators that is imported, held against ONNX's
-reference evaluator, which knows them all."""
+"""ONNX's own tests of single nodes at every version of their operators that is imported, held
+against ONNX's reference evaluator, which knows them all."""
 
 import warnings
 from collections import Counter
@@ -13,9 +13,16 @@ import onnx_nodes
 from tacit.compilation.importers.onnx.reading import OLDEST
 from tacit.errors import TacitError
 
-#: What can become of a test at a version: it is as the evaluator has it; tacit says what it lacks; the
-#: operator was none, or another, at that version; the evaluator has no answer; or it is otherwise.
-RIGHT, REFUSED, NONE, UNKNOWN, OTHER = "right", "refused", "no such operator then", "not evaluated", "other"
+#: What can become of a test at a version: it is as the evaluator has it; tacit says what it lacks;
+#: the operator was none, or another, at that version; the evaluator has no answer; or it is
+#: otherwise.
+RIGHT, REFUSED, NONE, UNKNOWN, OTHER = (
+    "right",
+    "refused",
+    "no such operator then",
+    "not evaluated",
+    "other",
+)
 
 
 class Found(NamedTuple):
@@ -36,7 +43,8 @@ def newest() -> int:
 
 
 def versions(case: Any) -> list[int]:
-    """One of each version that an operator had since the oldest that is imported, and the newest."""
+    """One of each version that an operator had since the oldest that is
+    imported, and the newest."""
     from onnx import defs
 
     kind, found = onnx_nodes.operator(case), dict[int, int]()
@@ -116,7 +124,9 @@ if __name__ == "__main__":
     import tempfile
 
     with tempfile.TemporaryDirectory() as name:
-        everything = survey([each for each in onnx_nodes.cases() if "_expanded" not in each.name], Path(name))
+        everything = survey(
+            [each for each in onnx_nodes.cases() if "_expanded" not in each.name], Path(name)
+        )
     print(everything.counts, len(everything.right))
     for at, what in sorted(everything.others.items()):
         print(at, "|", " ".join(what.split())[:200])

@@ -60,7 +60,9 @@ def written(gaps: dict[str, list[str]]) -> str:
     """The list as a module."""
     text = HEAD
     for why, names in sorted(gaps.items()):
-        wrapped = textwrap.wrap(" ".join(names), 100, break_long_words=False, break_on_hyphens=False)
+        wrapped = textwrap.wrap(
+            " ".join(names), 100, break_long_words=False, break_on_hyphens=False
+        )
         body = "\n".join(f"        {line}" for line in wrapped)
         text += f'    "{why}": """\n{body}\n    """,\n'
     return text + "}\n"

@@ -15,7 +15,12 @@ from tacit.compilation.program import Program
 from tacit.fixed import Scale
 
 THREE: dict[str, Any] = {"parties": 3, "protocol": "replicated", "transport": "memory"}
-TWO: dict[str, Any] = {"parties": 2, "protocol": "additive", "source": "dealer", "transport": "memory"}
+TWO: dict[str, Any] = {
+    "parties": 2,
+    "protocol": "additive",
+    "source": "dealer",
+    "transport": "memory",
+}
 
 
 def changed(program: Program, **entries: Any) -> Program:

@@ -1,4 +1,5 @@
-"""Correlations of a compiled program, made ahead from its shapes: none lacks, and none is left over."""
+"""Correlations of a compiled program, made ahead from its shapes: none lacks, and none is left
+over."""
 
 import json
 from pathlib import Path
@@ -29,8 +30,8 @@ images = torch.load("images.pt")
 bound(bound.given(images if party == 1 else None, owner=1)).reveal(to=1)
 """
 
-#: Several runs; weights are written to before some of them, and some compare at another width. What is told
-#: is how often a run was rehearsed; with an argument, what that found is forgotten.
+#: Several runs; weights are written to before some of them, and some compare at another width. What
+#: is told is how often a run was rehearsed; with an argument, what that found is forgotten.
 AGAIN = """
 import sys, tacit, torch
 program, weights = tacit.load_program("model.tacit"), tacit.load_weights("model.weights")
@@ -103,7 +104,11 @@ def configured(folder: Path, parties: int, source: str, protocol: str = "additiv
     addresses = free_addresses(parties + dealer)
     lines = [f'protocol = "{protocol}"', "timeout = 60"]
     for party in range(parties):
-        lines += ["[[party]]", f'address = "{addresses[party]}"', f'certificate = "party-{party}.pem"']
+        lines += [
+            "[[party]]",
+            f'address = "{addresses[party]}"',
+            f'certificate = "party-{party}.pem"',
+        ]
         lines += [f'correlations = "party-{party}.correlations"']
     (folder / "from-file.toml").write_text('source = "file"\n' + "\n".join(lines))
     if dealer:
@@ -113,9 +118,13 @@ def configured(folder: Path, parties: int, source: str, protocol: str = "additiv
     return str(folder / "parties.toml")
 
 
-def all_of(folder: Path, parties: int, *arguments: str, dealer: bool = False) -> list[tuple[int, str, str]]:
+def all_of(
+    folder: Path, parties: int, *arguments: str, dealer: bool = False
+) -> list[tuple[int, str, str]]:
     """Exit code, output and errors of each party; ``{}`` in an argument is its number."""
-    words = [[argument.replace("{}", str(party)) for argument in arguments] for party in range(parties)]
+    words = [
+        [argument.replace("{}", str(party)) for argument in arguments] for party in range(parties)
+    ]
     words += [["dealer", "--config", "parties.toml"]] * dealer
     started = [Command(*each, folder=folder) for each in words]
     ended = [each.ended() for each in started]
@@ -123,11 +132,22 @@ def all_of(folder: Path, parties: int, *arguments: str, dealer: bool = False) ->
     return ended[:parties]
 
 
-MAKE = ("correlations", "make", "--config", "parties.toml", "--party", "{}", "--program", "model.tacit")
+MAKE = (
+    "correlations",
+    "make",
+    "--config",
+    "parties.toml",
+    "--party",
+    "{}",
+    "--program",
+    "model.tacit",
+)
 
 
 @pytest.mark.parametrize(("parties", "source"), [(2, "dealer"), (3, "ot")])
-def test_a_run_takes_all_that_was_made_and_nothing_else(tmp_path: Path, parties: int, source: str) -> None:
+def test_a_run_takes_all_that_was_made_and_nothing_else(
+    tmp_path: Path, parties: int, source: str
+) -> None:
     program = saved(tmp_path)
     config = configured(tmp_path, parties, source)
     dealt = source == "dealer"
@@ -144,9 +164,13 @@ def test_a_run_takes_all_that_was_made_and_nothing_else(tmp_path: Path, parties:
         assert recorded(tmp_path / f"used-{party}.txt") == made
 
     if parties == 2 and dealt:
-        part = {0: ("--weights", "model.weights"), 1: ("--input", "images.npy", "--output", "y.npy")}
+        part = {
+            0: ("--weights", "model.weights"),
+            1: ("--input", "images.npy", "--output", "y.npy"),
+        }
         both = [
-            Command(*run[:-1], str(party), "model.tacit", *part[party], folder=tmp_path) for party in part
+            Command(*run[:-1], str(party), "model.tacit", *part[party], folder=tmp_path)
+            for party in part
         ]
         assert [each.ended()[0] for each in both] == [0, 0]
         plain = network()(IMAGES).detach().numpy()
@@ -154,10 +178,21 @@ def test_a_run_takes_all_that_was_made_and_nothing_else(tmp_path: Path, parties:
 
 
 @pytest.mark.parametrize(("parties", "source"), [(2, "dealer"), (3, "ot")])
-def test_a_live_source_is_asked_for_what_the_program_takes(tmp_path: Path, parties: int, source: str) -> None:
+def test_a_live_source_is_asked_for_what_the_program_takes(
+    tmp_path: Path, parties: int, source: str
+) -> None:
     program = saved(tmp_path)
     config, dealt = configured(tmp_path, parties, source), source == "dealer"
-    run = ("run", "--config", "parties.toml", "--party", "{}", "--record", "asked-{}.txt", "program.py")
+    run = (
+        "run",
+        "--config",
+        "parties.toml",
+        "--party",
+        "{}",
+        "--record",
+        "asked-{}.txt",
+        "program.py",
+    )
     all_of(tmp_path, parties, *run, dealer=dealt)
 
     def known(receivers: int) -> list[str]:
@@ -172,7 +207,9 @@ def test_a_live_source_is_asked_for_what_the_program_takes(tmp_path: Path, parti
 
 
 @pytest.mark.parametrize(("parties", "source"), [(2, "dealer"), (3, "ot")])
-def test_a_program_that_comes_again_is_not_rehearsed_again(tmp_path: Path, parties: int, source: str) -> None:
+def test_a_program_that_comes_again_is_not_rehearsed_again(
+    tmp_path: Path, parties: int, source: str
+) -> None:
     saved(tmp_path)
     configured(tmp_path, parties, source)
     (tmp_path / "again.py").write_text(AGAIN)
@@ -180,7 +217,9 @@ def test_a_program_that_comes_again_is_not_rehearsed_again(tmp_path: Path, parti
     # The first run opens the masks of weights; so does the first one after they were written to.
     for arguments, rehearsals in [((), [1, 1, 0, 0, 1, 1, 0, 1, 0, 0]), (("anew",), [1] * 10)]:
         name = f"asked{len(arguments)}-{{}}.txt"
-        ended = all_of(tmp_path, parties, *run, name, "again.py", *arguments, dealer=source == "dealer")
+        ended = all_of(
+            tmp_path, parties, *run, name, "again.py", *arguments, dealer=source == "dealer"
+        )
         assert [json.loads(told) for _, told, _ in ended] == [rehearsals] * parties
     for party in range(parties):
         kept, anew = ((tmp_path / f"asked{at}-{party}.txt").read_text() for at in (0, 1))
@@ -194,7 +233,9 @@ def test_what_another_program_takes_is_expected_at_no_loss_but_of_time(source: s
 
     def run(mistaken: list[int]) -> list[list[torch.Tensor]]:
         party = tacit.session().party
-        bound = [program.share(weights if party == 0 else None, owner=0) for program, weights in both]
+        bound = [
+            program.share(weights if party == 0 else None, owner=0) for program, weights in both
+        ]
 
         def results() -> list[torch.Tensor]:
             images = IMAGES if party == 1 else None
@@ -209,13 +250,19 @@ def test_what_another_program_takes_is_expected_at_no_loss_but_of_time(source: s
             bound[0]._rehearsed, bound[1]._rehearsed = second, first
         return [*found, results(), results()]
 
-    options: dict[str, Any] = {"parties": 2, "protocol": "additive", "source": source, "timeout": 60}
+    options: dict[str, Any] = {
+        "parties": 2,
+        "protocol": "additive",
+        "source": source,
+        "timeout": 60,
+    }
     with torch.no_grad():
         plain = [network()(IMAGES), other(IMAGES)]
     for results in tacit.launch(run, [0, 1], **options)[0]:
         for result, expected in zip(results, plain, strict=True):
             torch.testing.assert_close(result, expected, rtol=0, atol=0.05)
-    # Parties never differ in it, as it follows from what all have; if they did, there would be no result.
+    # Parties never differ in it, as it follows from what all have; if they did, there would be no
+    # result.
     with pytest.raises(DesyncError, match="correlations: "):
         tacit.launch(run, [0], **options)
 
@@ -243,7 +290,9 @@ def test_each_receiver_looks_at_guards_for_itself(tmp_path: Path) -> None:
     config = configured(tmp_path, 2, "dealer")
 
     def jobs(receivers: int, source: str | None = None) -> int:
-        return len(demand(program, _core.Session.rehearsed(config, source=source), receivers).splitlines())
+        return len(
+            demand(program, _core.Session.rehearsed(config, source=source), receivers).splitlines()
+        )
 
     assert jobs(2) > jobs(1)
     # Without guards there is nothing to look at.
@@ -256,9 +305,16 @@ def test_what_cannot_be_made_is_refused(tmp_path: Path, capsys: pytest.CaptureFi
         (tmp_path / protocol).mkdir()
         configured(tmp_path / protocol, 2 + number, "", protocol)
     make = ["correlations", "make", "--party", "0", "--runs", "1", "--out", str(tmp_path / "made")]
-    model, recorded = ["--program", str(tmp_path / "model.tacit")], ["--demand", str(tmp_path / "images.pt")]
+    model, recorded = (
+        ["--program", str(tmp_path / "model.tacit")],
+        ["--demand", str(tmp_path / "images.pt")],
+    )
     for protocol, options, message in [
-        ("replicated", model, 'protocol "replicated" consumes no correlations, so none are made for it'),
+        (
+            "replicated",
+            model,
+            'protocol "replicated" consumes no correlations, so none are made for it',
+        ),
         ("additive", [*model, "--receivers", "3"], "--receivers 3: "),
         ("additive", [*model, "--streams", "0"], "streams are 1 to 64, not 0"),
         ("additive", [*model, "--examples", "100000000"], "cannot be 100000000 examples"),
@@ -266,7 +322,9 @@ def test_what_cannot_be_made_is_refused(tmp_path: Path, capsys: pytest.CaptureFi
         ("additive", [*recorded, "--examples", "2"], "--examples goes with --program"),
         ("additive", [*recorded, "--streams", "2"], "--streams goes with --program"),
     ]:
-        assert cli.main([*make, "--config", str(tmp_path / protocol / "parties.toml"), *options]) == 1
+        assert (
+            cli.main([*make, "--config", str(tmp_path / protocol / "parties.toml"), *options]) == 1
+        )
         told = capsys.readouterr().err
         assert message in told, told
     assert not (tmp_path / "made").exists()

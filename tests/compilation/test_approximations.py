@@ -1,5 +1,5 @@
-"""Functions of a program have the cheapest series within the error budget: results are as near the plain ones
-as is declared of the series, and what is not proved has the usual one."""
+"""Functions of a program have the cheapest series within the error budget: results are as near the
+plain ones as is declared of the series, and what is not proved has the usual one."""
 
 import json
 import random
@@ -56,12 +56,14 @@ class Drawn(nn.Module):
         return x
 
     def bound(self, x: torch.Tensor, errors: list[float], unit: float) -> float:
-        """What results are off by at most where activations are off by so much, and numbers are rounded to so
-        many units."""
+        """What results are off by at most where activations are off by so much, and numbers are
+        rounded to so many units."""
         off = 0.0
         for layer, (activation, slope), error in zip(self.layers, self.chosen, errors, strict=True):
             # Of each number its rounding and its weight's, and of the result its own.
-            rounding = unit * (2 + float(layer.weight.abs().sum(1).max()) + float(x.abs().sum(1).max()))
+            rounding = unit * (
+                2 + float(layer.weight.abs().sum(1).max()) + float(x.abs().sum(1).max())
+            )
             off = off * float(layer.weight.abs().sum(1).max()) + rounding
             off = off * (slope + FEATURES * unit) + error + 3 * unit
             x = activation(layer(x))
@@ -88,9 +90,12 @@ def keys(program: Program) -> list[str]:
 def test_a_program_is_as_near_as_declared_and_no_dearer(seed: int, budget: float | None) -> None:
     module = Drawn(seed).eval()
     x = torch.rand(8, FEATURES, generator=torch.Generator().manual_seed(seed)) * 2 - 1
-    # Promised intervals without calibrated scales: a quarter of their span beyond is within them too.
+    # Promised intervals without calibrated scales: a quarter of their span beyond is within them
+    # too.
     if (seed, budget) == TOO_MUCH:
-        with pytest.raises(MisuseError, match=r"squared error above .* or give a smaller error budget"):
+        with pytest.raises(
+            MisuseError, match=r"squared error above .* or give a smaller error budget"
+        ):
             tacit.compile(module, x, calibrate=x, error_budget=budget)
         return
     program, weights = tacit.compile(module, x, calibrate=x, error_budget=budget)
@@ -116,7 +121,8 @@ def test_a_program_is_as_near_as_declared_and_no_dearer(seed: int, budget: float
 
 
 def small() -> nn.Module:
-    """Its first activation is of numbers up to 1.25, and its second of what nothing is proved of."""
+    """Its first activation is of numbers up to 1.25, and its second of what
+    nothing is proved of."""
 
     class Small(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -170,7 +176,8 @@ def test_numbers_that_nobody_promised_anything_about_have_the_usual_series() -> 
     torch.testing.assert_close(found[near], small()(far)[near], rtol=0, atol=2.0**-5)
 
 
-#: Functions of numbers that are proved to be below 64, and not to be on one side or within a cutoff.
+#: Functions of numbers that are proved to be below 64, and not to be on one side or within a
+#: cutoff.
 WIDE: dict[str, Any] = {
     "sigmoid": lambda x: torch.sigmoid(20 * x),
     "tanh": lambda x: torch.tanh(20 * x),
@@ -198,7 +205,10 @@ def test_cutoffs_are_compared_with_as_many_bits_as_are_proved(function: str) -> 
     assert node.meta["width"] in (22, 23), node.meta
     uniform = tacit.compile(Wide().eval(), x, calibrate=x, widths="uniform")[0]
     assert functions(uniform)[0].meta["width"] is None
-    for setting in ({"parties": 3, "protocol": "replicated"}, {"parties": 2, "protocol": "additive"}):
+    for setting in (
+        {"parties": 3, "protocol": "replicated"},
+        {"parties": 2, "protocol": "additive"},
+    ):
         found = tried(program, weights, [x], transport="memory", **setting)
         assert found.compiled.rounds <= found.eager.rounds
         assert max(found.compiled.bytes_sent_per_party) < max(found.eager.bytes_sent_per_party)
@@ -221,7 +231,9 @@ def test_another_function_of_the_same_operator_has_its_own_series() -> None:
 
     program, _ = tacit.compile(Steep().eval(), INPUT, calibrate=INPUT, error_budget=2.0**-6)
     # That of 2x is not known to be where x is.
-    assert [bool(node.meta["fits"]) for node in program.graph.nodes if "softplus" in str(node.target)] == [
+    assert [
+        bool(node.meta["fits"]) for node in program.graph.nodes if "softplus" in str(node.target)
+    ] == [
         False,
         True,
     ]
@@ -284,7 +296,9 @@ def test_what_compares_nothing_has_no_width() -> None:
 
 def test_what_is_no_function_has_no_series() -> None:
     content = json.loads(compiled()[0].text)
-    next(node for node in content["nodes"] if "add" in node["operator"])["fits"] = {"gelu": "degree 4"}
+    next(node for node in content["nodes"] if "add" in node["operator"])["fits"] = {
+        "gelu": "degree 4"
+    }
     with pytest.raises(MisuseError, match="is no function"):
         Program.parsed(canonical(content), "the file")
 
@@ -293,7 +307,10 @@ def test_what_is_no_function_has_no_series() -> None:
 @given(
     st.recursive(
         st.one_of(
-            st.none(), st.integers(), st.text(max_size=8), st.sampled_from(["gelu", "degree 4", "usual"])
+            st.none(),
+            st.integers(),
+            st.text(max_size=8),
+            st.sampled_from(["gelu", "degree 4", "usual"]),
         ),
         lambda inner: st.one_of(
             st.lists(inner, max_size=3),

@@ -1,5 +1,5 @@
-"""Scales that calibration chooses: every output counts, by its own norm, and numbers more strictly than
-classes; no accuracy is lost."""
+"""Scales that calibration chooses: every output counts, by its own norm, and numbers more strictly
+than classes; no accuracy is lost."""
 
 from typing import Any
 
@@ -51,7 +51,9 @@ def test_a_trial_tells_of_the_worst_output() -> None:
     assert (found.compiled.argmax_agreement or 0.0) < 1.0
 
 
-@pytest.mark.parametrize("module", [nn.Linear(8, 1), nn.Sequential(nn.Linear(8, 6), nn.Unflatten(1, (2, 3)))])
+@pytest.mark.parametrize(
+    "module", [nn.Linear(8, 1), nn.Sequential(nn.Linear(8, 6), nn.Unflatten(1, (2, 3)))]
+)
 def test_numbers_that_are_no_classes_keep_a_thousandth(module: nn.Module) -> None:
     with torch.no_grad():
         for parameter in module.parameters():
@@ -99,7 +101,8 @@ def bits_of(program: Program) -> int:
 @pytest.mark.parametrize("outputs", [4, 1])
 @pytest.mark.filterwarnings("ignore::tacit.PrecisionWarning")
 def test_small_weights_get_more_bits_than_numbers(outputs: int) -> None:
-    # Numbers of more fraction bits leave the range here, and weights of as few as those are hardly any.
+    # Numbers of more fraction bits leave the range here, and weights of as few as those are hardly
+    # any.
     program, found = compiled(of_size(1e-5, outputs), X * 1e7)
     assert bits_of(program) > program.scale
     assert found.compiled.normalised_squared_error < 1e-3 < found.eager.normalised_squared_error
@@ -128,7 +131,10 @@ NUMBERS = nn.Unflatten(1, (2, 100))
 )
 @pytest.mark.parametrize(
     "setting",
-    [{"protocol": "replicated", "parties": 3}, {"protocol": "additive", "parties": 2, "source": "dealer"}],
+    [
+        {"protocol": "replicated", "parties": 3},
+        {"protocol": "additive", "parties": 2, "source": "dealer"},
+    ],
 )
 @pytest.mark.filterwarnings("ignore::tacit.PrecisionWarning")
 def test_what_is_sent_rises_for_better_results_alone(
@@ -138,7 +144,9 @@ def test_what_is_sent_rises_for_better_results_alone(
     program, weights = tacit.compile(module.eval(), x, calibrate=x)
     assert (bits_of(program) > DEFAULT.bits) == rises
     before = weights.as_it_was()
-    now, eager = (spent(*each, x, **setting) for each in ((program, weights), (weights.model, before)))
+    now, eager = (
+        spent(*each, x, **setting) for each in ((program, weights), (weights.model, before))
+    )
     if max(now) > max(eager):
         found = tried(program, weights, [x], transport="memory", **setting)
         assert found.compiled.normalised_squared_error <= found.eager.normalised_squared_error / 2
@@ -173,7 +181,11 @@ def test_a_sum_of_a_normalised_layer_and_another_one_has_a_scale() -> None:
 
         def __init__(self) -> None:
             super().__init__()
-            self.layer, self.norm, self.other = nn.Conv2d(4, 4, 1), nn.BatchNorm2d(4), nn.Conv2d(4, 4, 1)
+            self.layer, self.norm, self.other = (
+                nn.Conv2d(4, 4, 1),
+                nn.BatchNorm2d(4),
+                nn.Conv2d(4, 4, 1),
+            )
             with torch.no_grad():
                 self.norm.weight.fill_(0.1)
             self.eval()
@@ -185,5 +197,7 @@ def test_a_sum_of_a_normalised_layer_and_another_one_has_a_scale() -> None:
     images = torch.randn(4, 4, 4, 4)
     program, weights = tacit.compile(Branches(), images[:1], calibrate=images)
     assert [node for node in program.graph.nodes if node.target is torch.ops.tacit.affine.default]
-    found = tried(program, weights, [images[:1]], parties=3, protocol="replicated", transport="memory")
+    found = tried(
+        program, weights, [images[:1]], parties=3, protocol="replicated", transport="memory"
+    )
     assert found.compiled.normalised_squared_error < 2e-3

@@ -53,9 +53,15 @@ def test_a_program_is_inspected(folder: Path) -> None:
     found = json.loads((folder / "inspect.json").read_text())
     assert found["digest"] in ended.stdout
     name, bits = next(iter(found["weight_scales"].items()))
-    assert re.search(rf"^weights with {bits} fraction bits: .*\b{name}\b", ended.stdout, re.MULTILINE)
+    assert re.search(
+        rf"^weights with {bits} fraction bits: .*\b{name}\b", ended.stdout, re.MULTILINE
+    )
     assert found["costs"][0]["rounds"] > 0
-    assert {step["operator"] for step in found["steps"]} >= {"conv2d", "tacit.rectified_affine", "linear"}
+    assert {step["operator"] for step in found["steps"]} >= {
+        "conv2d",
+        "tacit.rectified_affine",
+        "linear",
+    }
 
 
 def test_a_tolerance_is_shown_by_layer(folder: Path) -> None:
@@ -101,10 +107,16 @@ def test_a_program_is_tried(folder: Path, images: str, setting: list[object]) ->
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        (np.zeros((2, 3, 8, 8), np.int64), "is int64, the program takes float32: convert it, and scale it"),
+        (
+            np.zeros((2, 3, 8, 8), np.int64),
+            "is int64, the program takes float32: convert it, and scale it",
+        ),
         (np.full((2, 3, 8, 8), np.inf, np.float32), "has numbers outside of"),
         (np.full((2, 3, 8, 8), np.nan, np.float32), "holds NaN, which has no fixed-point encoding"),
-        (np.zeros((0, 3, 8, 8), np.float32), "has shape (0, 3, 8, 8), the program was compiled for"),
+        (
+            np.zeros((0, 3, 8, 8), np.float32),
+            "has shape (0, 3, 8, 8), the program was compiled for",
+        ),
     ],
 )
 def test_inputs_that_a_trial_refuses(folder: Path, x: Any, message: str) -> None:
@@ -123,9 +135,12 @@ def configured(folder: Path) -> Path:
     """Keys of three parties, and where they meet."""
     config, ports = folder / "parties.toml", free_ports(3)
     if not (folder / "certificates").exists():
-        assert tacit("certificates", "--parties", 3, "--out", folder / "certificates").returncode == 0
+        assert (
+            tacit("certificates", "--parties", 3, "--out", folder / "certificates").returncode == 0
+        )
     parties = "".join(
-        f'\n[[party]]\naddress = "127.0.0.1:{port}"\ncertificate = "certificates/party-{party}.pem"\n'
+        f'\n[[party]]\naddress = "127.0.0.1:{port}"\ncertificate = '
+        f'"certificates/party-{party}.pem"\n'
         f'key = "certificates/party-{party}.key"\n'
         for party, port in enumerate(ports)
     )
@@ -137,7 +152,8 @@ def run(folder: Path, *parts: list[object]) -> list[tuple[int, str, str]]:
     """What became of the parties, each with its own options."""
     config = configured(folder)
     running = [
-        Command("run", "--config", config, "--party", party, *part) for party, part in enumerate(parts)
+        Command("run", "--config", config, "--party", party, *part)
+        for party, part in enumerate(parts)
     ]
     return [each.ended() for each in running]
 
@@ -174,21 +190,37 @@ def test_a_batch_runs_over_streams_that_all_parties_have(folder: Path) -> None:
     assert all(code == 1 for code, _, _ in ended)
     # Each party may be the first to say so, of itself and the other.
     for _, _, told in ended:
-        assert re.search(r"party [012] runs batches over [12] streams, party [012] over [12]: give all", told)
+        assert re.search(
+            r"party [012] runs batches over [12] streams, party [012] over [12]: give all", told
+        )
     np.save(folder / "odd.npy", images[:5])
-    uneven = [program, "--input", folder / "odd.npy", "--output", folder / "batch.npy", "--streams", 2]
+    uneven = [
+        program,
+        "--input",
+        folder / "odd.npy",
+        "--output",
+        folder / "batch.npy",
+        "--streams",
+        2,
+    ]
     ended = run(folder, owner, uneven, [program])
     assert "5 rows, which is no multiple of the 2" in ended[1][2]
     ended = run(folder, [*owner, "--streams", 0], receiver, [program])
     assert "streams are 1 to 64, not 0" in ended[0][2]
-    assert all(code == 1 and "its program, options or files are wrong" in told for code, _, told in ended[1:])
+    assert all(
+        code == 1 and "its program, options or files are wrong" in told
+        for code, _, told in ended[1:]
+    )
     assert not (folder / "batch.npy").exists()
 
 
 def test_nobody_who_has_the_weights_is_told_to_all(folder: Path) -> None:
     program = folder / "model.tacit"
     ended = run(
-        folder, [program], [program, "--input", folder / "x.npy", "--output", folder / "n.npy"], [program]
+        folder,
+        [program],
+        [program, "--input", folder / "x.npy", "--output", folder / "n.npy"],
+        [program],
     )
     assert all(code == 1 for code, _, _ in ended)
     for _, _, errors in ended:
@@ -211,7 +243,9 @@ def test_what_is_wrong_at_one_party_reaches_the_others(folder: Path) -> None:
         assert "its program, options or files are wrong" in ended[party][2]
 
 
-def test_weights_of_another_program_are_refused_with_both_hashes_and_all_are_told(folder: Path) -> None:
+def test_weights_of_another_program_are_refused_with_both_hashes_and_all_are_told(
+    folder: Path,
+) -> None:
     program, other = folder / "model.tacit", folder / "of_another.tacit"
     ended = tacit("compile", f"{folder}/model.py:build", "--widths", "uniform", "-o", other)
     assert ended.returncode == 0, ended.stderr
@@ -294,7 +328,12 @@ def test_a_model_of_onnx_is_compiled_and_tried(folder: Path) -> None:
         verbose=False,
     )
     ended = tacit(
-        "compile", folder / "model.onnx", "--calibrate", folder / "images.npy", "-o", folder / "onnx.tacit"
+        "compile",
+        folder / "model.onnx",
+        "--calibrate",
+        folder / "images.npy",
+        "-o",
+        folder / "onnx.tacit",
     )
     assert ended.returncode == 0, ended.stderr
     shown = tacit("inspect", folder / "onnx.tacit", "--no-cost")

@@ -49,7 +49,9 @@ def test_windows_that_are_as_many_as_elements_take_no_more_bits(setting: dict[st
     took(nn.ReLU(), nn.MaxPool2d(2, 1), **setting)
 
 
-@pytest.mark.parametrize("values", [[-1.0, -2.0, -3.0, -4.0], [0.0, 0.0, -1.0, 0.0], [3.0, -4.0, 3.0, 5.0]])
+@pytest.mark.parametrize(
+    "values", [[-1.0, -2.0, -3.0, -4.0], [0.0, 0.0, -1.0, 0.0], [3.0, -4.0, 3.0, 5.0]]
+)
 def test_signs_and_ties(values: list[float]) -> None:
     x = torch.tensor(values).reshape(1, 1, 2, 2).repeat(1, 1, 1, 4)
     took(nn.ReLU(), nn.MaxPool2d(2), x=x, **SETTINGS[0])

@@ -1,5 +1,5 @@
-"""Operators that PyTorch composes of others: where no program may call the whole it is taken apart, and gives
-what it gives on secret tensors."""
+"""Operators that PyTorch composes of others: where no program may call the whole it is taken apart,
+and gives what it gives on secret tensors."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,9 @@ VECTORS = torch.randn(4, 3, generator=torch.Generator().manual_seed(2))
 IMAGES = torch.randn(1, 2, 5, 5, generator=torch.Generator().manual_seed(3))
 
 #: Where an image is looked at: public.
-PLACES = functional.affine_grid(torch.tensor([[[1.0, 0.1, 0.0], [0.0, 1.0, 0.1]]]), (1, 2, 4, 4), False)
+PLACES = functional.affine_grid(
+    torch.tensor([[[1.0, 0.1, 0.0], [0.0, 1.0, 0.1]]]), (1, 2, 4, 4), False
+)
 
 
 #: Of a magnitude that sums of squares of many rows have.
@@ -49,7 +51,9 @@ CASES: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], torch.Tensor]] = 
     "grid_sample": (lambda x: functional.grid_sample(x, PLACES, align_corners=False), IMAGES),
     "affine_grid": (
         lambda x: functional.grid_sample(
-            x, functional.affine_grid(torch.eye(2, 3).unsqueeze(0), [1, 2, 4, 4], False), align_corners=False
+            x,
+            functional.affine_grid(torch.eye(2, 3).unsqueeze(0), [1, 2, 4, 4], False),
+            align_corners=False,
         ),
         IMAGES,
     ),
@@ -72,7 +76,9 @@ def test_a_composed_operator_gives_what_it_gives_on_secret_tensors(name: str) ->
     def eager() -> torch.Tensor | None:
         return function(tacit.share(x, owner=1)).reveal()
 
-    found, expected = (tacit.launch(each, parties=2, protocol=REFERENCE)[0] for each in (compiled, eager))
+    found, expected = (
+        tacit.launch(each, parties=2, protocol=REFERENCE)[0] for each in (compiled, eager)
+    )
     torch.testing.assert_close(found, expected, rtol=0, atol=2.0**-13)
     torch.testing.assert_close(found, function(x), rtol=1e-2, atol=1e-2)
 

@@ -1,4 +1,5 @@
-"""Flags of guarded comparisons: they travel with whatever is computed of a result, and stop nothing else."""
+"""Flags of guarded comparisons: they travel with whatever is computed of a result, and stop nothing
+else."""
 
 import copy
 import sys
@@ -60,7 +61,8 @@ def all_say(fn: Callable[..., Any], *args: Any, **setting: Any) -> Any:
     return told[0]
 
 
-# What depends on a flag ------------------------------------------------------------------------------
+# What depends on a flag
+# ------------------------------------------------------------------------------
 
 
 def _written(r: SecretTensor) -> SecretTensor:
@@ -165,7 +167,12 @@ def _derived(name: str, total: float) -> list[Any]:
     unrelated = tacit.share(torch.tensor([3.25]), owner=2)
     r = result(total)
     secret = DERIVED[name](r)
-    return [opened(secret), opened(secret), opened(unrelated), opened(tacit.share(torch.ones(1), owner=0))]
+    return [
+        opened(secret),
+        opened(secret),
+        opened(unrelated),
+        opened(tacit.share(torch.ones(1), owner=0)),
+    ]
 
 
 @pytest.mark.parametrize("name", sorted(DERIVED))
@@ -187,7 +194,9 @@ def _failing_after_a_write() -> Any:
     x = torch.cat([result(BAD), result(BAD) + 3.0])
     mean, variance = tacit.share(torch.zeros(2), owner=0), tacit.share(torch.ones(2), owner=0)
     with pytest.raises(EncodingError):
-        nn.functional.batch_norm(x, mean, variance, torch.full((2,), 1e30), torch.zeros(2), training=True)
+        nn.functional.batch_norm(
+            x, mean, variance, torch.full((2,), 1e30), torch.zeros(2), training=True
+        )
     return opened(mean)
 
 
@@ -195,7 +204,8 @@ def test_what_was_written_by_an_operator_that_failed_depends_on_it() -> None:
     assert all_say(_failing_after_a_write) == ("0",)
 
 
-# What is written over ---------------------------------------------------------------------------------
+# What is written over
+# ---------------------------------------------------------------------------------
 
 
 def _buffer() -> SecretTensor:
@@ -389,7 +399,8 @@ def test_what_is_kept_of_weights_depends_on_weights_alone() -> None:
     assert all_say(_kept_factors) == [(("0",), True)] * 2
 
 
-# Who is told -----------------------------------------------------------------------------------------
+# Who is told
+# -----------------------------------------------------------------------------------------
 
 
 def _to(total: float, order: tuple[int | None, ...]) -> list[Any]:
@@ -404,11 +415,15 @@ def test_the_receiver_alone_is_told_each_time(setting: dict[str, Any]) -> None:
     for party, told in enumerate(tacit.launch(_to, BAD, order, **setting)):
         for to, each in zip(order, told, strict=True):
             receives = to in (None, party)
-            assert each == ((("0",), [3.25], ("0",)) if receives else (None, None, None)), (party, to)
+            assert each == ((("0",), [3.25], ("0",)) if receives else (None, None, None)), (
+                party,
+                to,
+            )
 
 
 def _guesses(thresholds: list[Any], total: float) -> list[bool]:
-    """What party 0, which owns the model and has chosen its thresholds, learns of results of party 1's."""
+    """What party 0, which owns the model and has chosen its thresholds, learns of results of party
+    1's."""
     seen, party = [], tacit.session().party
     for program, weights in thresholds:
         bound = program.share(weights if party == 0 else None, owner=0)
@@ -420,7 +435,8 @@ def _guesses(thresholds: list[Any], total: float) -> list[bool]:
 
 def test_the_owner_of_a_model_learns_nothing_by_what_is_revealed_to_it_later() -> None:
     programs = [
-        tacit.compile(layers(), with_sum(0), calibrate=with_sum(total), margin=1.0) for total in (1, 15, 63)
+        tacit.compile(layers(), with_sum(0), calibrate=with_sum(total), margin=1.0)
+        for total in (1, 15, 63)
     ]
     for total in (2, 400):
         assert not any(map(any, tacit.launch(_guesses, programs, total)))
@@ -430,7 +446,14 @@ def _both() -> list[Any]:
     program, weights = COMPILED
     bound = program.share(weights, owner=0)
     bad, good = (bound(bound.given(with_sum(total), owner=1)) for total in (BAD, GOOD))
-    return [opened(good), opened(bad), opened(good), opened(good + bad), opened(bad), opened(good * 2)]
+    return [
+        opened(good),
+        opened(bad),
+        opened(good),
+        opened(good + bad),
+        opened(bad),
+        opened(good * 2),
+    ]
 
 
 def test_another_result_is_opened_before_and_after() -> None:
@@ -477,7 +500,8 @@ def test_streams_keep_their_flags() -> None:
     assert unrelated == [1.0]
 
 
-# Beyond a session's tensors --------------------------------------------------------------------------
+# Beyond a session's tensors
+# --------------------------------------------------------------------------
 
 
 def _machine(total: float, file: bytes, receiver: Any) -> list[Any]:
@@ -485,7 +509,9 @@ def _machine(total: float, file: bytes, receiver: Any) -> list[Any]:
     r = result(total)
     given = (r[0] * 4).long() + 7
     try:
-        outcome = program.call("greatest", ["given", "len:given"], secret={"given": given}, result=receiver)
+        outcome = program.call(
+            "greatest", ["given", "len:given"], secret={"given": given}, result=receiver
+        )
     except RangeError as error:
         return [error.layers]
     return [outcome.result]
@@ -583,7 +609,11 @@ def _machine_output(total: float, file: bytes) -> list[Any]:
     program = tacit.riscv.Program(file)
     given = (result(total)[0] * 4).long()
     outcome = program.call(
-        "greatest", ["given", "len:given"], secret={"given": given}, result=None, output={"given": None}
+        "greatest",
+        ["given", "len:given"],
+        secret={"given": given},
+        result=None,
+        output={"given": None},
     )
     return [opened(outcome.outputs["given"]), opened(tacit.share(torch.ones(1), owner=0))]
 
@@ -623,7 +653,9 @@ def _load(path: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("setting", FAMILIES, ids=lambda each: each["protocol"])
-def test_checkpoints_carry_flags_into_another_session(tmp_path: Path, setting: dict[str, Any]) -> None:
+def test_checkpoints_carry_flags_into_another_session(
+    tmp_path: Path, setting: dict[str, Any]
+) -> None:
     tacit.launch(_save, str(tmp_path / "bad"), BAD, **setting)
     for party, told in enumerate(tacit.launch(_load, str(tmp_path / "bad"), **setting)):
         assert told == [("0",), ("0",), ("0",) if party == 1 else None]
@@ -653,7 +685,9 @@ def _load_both(path: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("setting", FAMILIES, ids=lambda each: each["protocol"])
-def test_each_tensor_of_a_checkpoint_keeps_its_own_flags(tmp_path: Path, setting: dict[str, Any]) -> None:
+def test_each_tensor_of_a_checkpoint_keeps_its_own_flags(
+    tmp_path: Path, setting: dict[str, Any]
+) -> None:
     tacit.launch(_save_both, str(tmp_path), **setting)
     refused, right = ("0",), [[9.5, 4.25]]
     assert all_say(_load_both, str(tmp_path), **setting) == [refused, right, refused, [[2.0, 2.0]]]
@@ -721,7 +755,8 @@ def test_a_module_is_opened_to_its_end_whatever_its_receiver_is_told() -> None:
     assert tacit.launch(_module, GOOD) == [(False, [1.0]), (True, [1.0]), (False, [1.0])]
 
 
-# What it takes ---------------------------------------------------------------------------------------
+# What it takes
+# ---------------------------------------------------------------------------------------
 
 
 def _rounds(total: float) -> list[int]:
@@ -738,8 +773,8 @@ def _rounds(total: float) -> list[int]:
 
 
 def test_what_all_know_is_told_once() -> None:
-    # Tossing coins takes a round, looking at the flags 7, opening them one, and comparing what is public two
-    # at most. Flags that not all know take three more, each time.
+    # Tossing coins takes a round, looking at the flags 7, opening them one, and comparing what is
+    # public two at most. Flags that not all know take three more, each time.
     for rounds in tacit.launch(_rounds, GOOD):
         assert rounds[0] <= 1 + 7 + 1 + 1 + 2
         assert sum(rounds[1:]) <= 3 + 2

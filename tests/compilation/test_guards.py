@@ -1,5 +1,5 @@
-"""Guards: comparisons of fewer bits than are proved to be enough, and what becomes of numbers that need
-more."""
+"""Guards: comparisons of fewer bits than are proved to be enough, and what becomes of numbers that
+need more."""
 
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,8 @@ def guards(program: Program) -> list[Guard | None]:
     return [step.guard for step in inspect(program, []).steps if step.width]
 
 
-# Which widths ----------------------------------------------------------------------------------------------
+# Which widths
+# ----------------------------------------------------------------------------
 
 
 def test_a_guard_takes_the_place_of_a_dearer_proof() -> None:
@@ -65,7 +66,8 @@ def test_guards_that_save_less_than_their_rounds_are_left_out() -> None:
     images = torch.rand(2, 32, 64, 64, generator=torch.Generator().manual_seed(0))
     assert not any(guards(tacit.compile(many, images[:1])[0]))
     found = [
-        guards(tacit.compile(many, images[:1], calibrate=images, margin=each)[0]) for each in (None, 4.0)
+        guards(tacit.compile(many, images[:1], calibrate=images, margin=each)[0])
+        for each in (None, 4.0)
     ]
     assert found[0] == found[1]
     assert any(found[0])
@@ -138,7 +140,8 @@ def test_a_guard_passes_what_it_is_to_pass_and_is_as_small_as_can_be(
     unit = 4 * 2.0**-bits
     assert guard.passes > margin * seen
     assert guard.width == LEAST or guard.passes <= 2 * margin * (seen + unit) + 2 * unit
-    # All that can be reached by promise is seen, or all that a word has: none but itself is taken for zero.
+    # All that can be reached by promise is seen, or all that a word has: none but itself is taken
+    # for zero.
     weight, offset = (float(draft.weights[each.name]) for each in (node.args[1][0], node.args[2]))
     most = reached * abs(weight) + abs(offset)
     b = 2.0 ** (guard.width - 2 - 16)
@@ -164,7 +167,8 @@ def test_what_is_compared_otherwise_is_not_guarded() -> None:
     assert steps["argmax"].guard is None
 
 
-# In sessions -----------------------------------------------------------------------------------------------
+# In sessions
+# ----------------------------------------------------------------------------
 
 
 def run(x: torch.Tensor, to: int | None) -> Any:
@@ -284,7 +288,11 @@ def test_where_guards_hold_no_number_is_outside(total: int) -> None:
         current, outside = tacit.session(), []
         bound = program.share(weights, owner=0)
         (name,) = program.inputs
-        values = {name: bound.given(with_sum(total), owner=1), **bound._weights, **program.constants}
+        values = {
+            name: bound.given(with_sum(total), owner=1),
+            **bound._weights,
+            **program.constants,
+        }
 
         def seen(node: Any, value: Any) -> None:
             if isinstance(value, tacit.SecretTensor) and node.meta["interval"] is not None:
@@ -296,7 +304,12 @@ def test_where_guards_hold_no_number_is_outside(total: int) -> None:
         with current.at_scale(Scale(program.scale)), torch.no_grad():
             widths = _Widths(proved=True, guarded=True)
             try:
-                walk(program.graph, values, around=lambda node: _around(current, node, widths), seen=seen)
+                walk(
+                    program.graph,
+                    values,
+                    around=lambda node: _around(current, node, widths),
+                    seen=seen,
+                )
             except RangeError:
                 # From 32 on that may be, and from 96 on it must.
                 return ["guarded"]
@@ -307,7 +320,8 @@ def test_where_guards_hold_no_number_is_outside(total: int) -> None:
     assert found in ([], ["guarded"])
 
 
-# What is guarded -------------------------------------------------------------------------------------------
+# What is guarded
+# ----------------------------------------------------------------------------
 
 ACTIVATIONS: dict[str, Any] = {
     "abs": torch.abs,
@@ -321,7 +335,9 @@ ACTIVATIONS: dict[str, Any] = {
     "maximum": lambda x: torch.maximum(x, x.flip(1)),
     "minimum": lambda x: torch.minimum(x, x.flip(1)),
     "pooled": lambda x: torch.max_pool2d(x.reshape(1, 1, 2, 3), 2, 1),
-    "rectified and pooled": lambda x: torch.max_pool2d(torch.relu(x.reshape(1, 1, 2, 3)), (2, 3), 1),
+    "rectified and pooled": lambda x: torch.max_pool2d(
+        torch.relu(x.reshape(1, 1, 2, 3)), (2, 3), 1
+    ),
     "relu": lambda x: torch.relu(x.flip(1)),
     "relu6": nn.functional.relu6,
 }
@@ -367,7 +383,9 @@ def test_digits_keep_their_classes() -> None:
     program, weights = tacit.compile(
         model, held_out[:60], calibrate=images[:240], labels=labels[:240], margin=4.0
     )
-    found = tried(program, weights, [held_out[:60]], parties=3, protocol="replicated", transport="memory")
+    found = tried(
+        program, weights, [held_out[:60]], parties=3, protocol="replicated", transport="memory"
+    )
     with torch.no_grad():
         plain = model(held_out[:60]).argmax(1)
     assert float((plain == right[:60]).float().mean()) > 0.9
@@ -383,7 +401,9 @@ def test_deep_models_keep_their_classes() -> None:
             super().__init__()
             self.first = Residual().first
             self.blocks = nn.ModuleList(
-                nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 1))
+                nn.Sequential(
+                    nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 1)
+                )
                 for _ in range(6)
             )
             self.norms = nn.ModuleList(nn.BatchNorm2d(4) for _ in range(3))
@@ -393,13 +413,19 @@ def test_deep_models_keep_their_classes() -> None:
             x = torch.relu(self.first(x))
             for at, block in enumerate(self.blocks):
                 # Every other one with a normalisation before its ReLU.
-                x = torch.relu(block(x) + x) if at % 2 else block[3](torch.relu(self.norms[at // 2](x))) + x
+                x = (
+                    torch.relu(block(x) + x)
+                    if at % 2
+                    else block[3](torch.relu(self.norms[at // 2](x))) + x
+                )
             return self.classify(x.mean((2, 3), keepdim=True).flatten(1))
 
     images = torch.randn(6, 3, 8, 8, generator=torch.Generator().manual_seed(1))
     program, weights = tacit.compile(normalised(Deep()), images[:2], calibrate=images, margin=4.0)
     assert sum(guard is not None and guard.reach > 0 for guard in guards(program)) >= 3
-    found = tried(program, weights, [images[:2]], parties=3, protocol="replicated", transport="memory")
+    found = tried(
+        program, weights, [images[:2]], parties=3, protocol="replicated", transport="memory"
+    )
     assert found.compiled.normalised_squared_error < 1e-3
     assert found.compiled.argmax_agreement == 1.0
     assert found.compiled.rounds < found.eager.rounds

@@ -1,4 +1,5 @@
-"""One model is one program, byte for byte: under any Python, and whatever the order of hashes is."""
+"""One model is one program, byte for byte: under any Python, and whatever the
+order of hashes is."""
 
 import os
 import re
@@ -16,8 +17,8 @@ HERE = Path(__file__).parent
 EXACT = HERE / "exact.onnx"
 IMAGES = (torch.arange(600).reshape(6, 1, 10, 10) * 37 % 16) / 16
 
-#: Of the program of that file. It is another when passes, or the format, do something else; under another
-#: version of Python, or on another machine, it is the same.
+#: Of the program of that file. It is another when passes, or the format, do something else; under
+#: another version of Python, or on another machine, it is the same.
 HASH = "ec84d057ae2d9768ef7e71aef3986c83826fe0374e3ae7a53b49683a2ce1473d"
 
 #: With branches, normalisations, pooling and public constants.

@@ -1,5 +1,5 @@
-"""Programs of somebody who wants whoever loads them to fall: they end in errors of tacit, and take little
-time and memory."""
+"""Programs of somebody who wants whoever loads them to fall: they end in errors of tacit, and take
+little time and memory."""
 
 import json
 from importlib import import_module
@@ -26,7 +26,8 @@ def refused(text: bytes, message: str) -> None:
         Program.parsed(text, "the file")
 
 
-# Memory that is not the program's --------------------------------------------------------------------------
+# Memory that is not the program's
+# --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["_reshape_alias", "mkldnn_rnn_layer"])
@@ -49,7 +50,9 @@ def test_an_alias_of_secret_numbers_reads_none_beyond_them() -> None:
 
 
 @pytest.mark.parametrize(("first", "size", "offset"), [(0, 4, 4), (0, 8, 0), (50, 4, 0)])
-def test_of_a_public_input_no_more_is_seen_than_was_given(first: int, size: int, offset: int) -> None:
+def test_of_a_public_input_no_more_is_seen_than_was_given(
+    first: int, size: int, offset: int
+) -> None:
     """Strides go through memory, in which a part of a larger tensor is not alone."""
     nodes = (
         node("y", "aten.as_strided.default", X, [size], [1], offset),
@@ -71,10 +74,19 @@ def test_of_a_public_input_no_more_is_seen_than_was_given(first: int, size: int,
 @pytest.mark.parametrize("layers", [[2, 1], [1, 2]])
 def test_states_of_unlike_layers_are_refused(layers: list[int]) -> None:
     """PyTorch took the memory of a layer that there is not, and the process ended."""
-    shapes = {"x": (5, 1, 3), "h": (layers[0], 1, 4), "c": (layers[1], 1, 4), "w": (16, 3), "u": (16, 4)}
+    shapes = {
+        "x": (5, 1, 3),
+        "h": (layers[0], 1, 4),
+        "c": (layers[1], 1, 4),
+        "w": (16, 3),
+        "u": (16, 4),
+    }
     x, h, c, w, u = ({"of": name} for name in shapes)
     lstm = node("y", "aten.lstm.input", x, [h, c], [w, u], False, 1, 0.0, False, False, False)
-    refused(program(lstm, node("z", "item", {"of": "y"}, 0), shapes=shapes), "different numbers of layers")
+    refused(
+        program(lstm, node("z", "item", {"of": "y"}, 0), shapes=shapes),
+        "different numbers of layers",
+    )
 
 
 @pytest.mark.parametrize("short", ["weight", "bias", "running_mean", "running_var"])
@@ -91,11 +103,13 @@ def test_statistics_of_fewer_channels_are_refused(operator: str, short: str) -> 
     )
     Program.parsed(program(*nodes, shapes=shapes), "the file")
     refused(
-        program(*nodes, shapes={**shapes, short: (0,)}), f"{short} is not one number for each of 3 channels"
+        program(*nodes, shapes={**shapes, short: (0,)}),
+        f"{short} is not one number for each of 3 channels",
     )
 
 
-# Memory and time -------------------------------------------------------------------------------------------
+# Memory and time
+# ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("pieces", [(1 << 14) + 1, 1 << 62])
@@ -110,7 +124,9 @@ def test_lists_are_not_of_millions() -> None:
     refused(program(*cut), "y: an argument is a number, a list")
 
 
-def test_operators_give_a_bounded_number_of_tensors_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operators_give_a_bounded_number_of_tensors_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     cut = [node(f"n{at}", "aten.unbind.int", X) for at in range(8)]
     last = node("y", "aten.neg.default", X)
     Program.parsed(program(*cut, last), "the file")
@@ -154,7 +170,9 @@ def test_what_is_no_constant_is_bounded(more: bytes, monkeypatch: pytest.MonkeyP
 
 def test_data_of_constants_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     content = import_module("tacit.compilation.format")
-    text = program(node("y", "aten.add.Tensor", X, {"of": "c"}), constants={"c": torch.rand(10_000, 4)})
+    text = program(
+        node("y", "aten.add.Tensor", X, {"of": "c"}), constants={"c": torch.rand(10_000, 4)}
+    )
     monkeypatch.setattr(content, "MOST_BARE", 2000)
     assert Program.parsed(text, "the file").text == text
     # Of more constants than there can be, as many as there can.
@@ -166,7 +184,8 @@ def test_wide_characters_are_not_read() -> None:
     refused(BEGIN + b'"\xf0\x9f\x98\x80' + b"a" * 100 + b'"}', "is no compiled program")
 
 
-# Errors of others ------------------------------------------------------------------------------------------
+# Errors of others
+# ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["inputs", "nodes"])
@@ -178,7 +197,11 @@ def test_names_are_not_numbered_beyond_what_python_reads(kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("operator", "named"),
-    [("amax", {"self": X}), ("max_pool2d", {"self": X, "kernel_size": [2, 2]}), ("relu", {"self": X})],
+    [
+        ("amax", {"self": X}),
+        ("max_pool2d", {"self": X, "kernel_size": [2, 2]}),
+        ("relu", {"self": X}),
+    ],
 )
 def test_what_is_necessary_has_its_place(operator: str, named: dict[str, Any]) -> None:
     """What goes through a program looks for it there."""

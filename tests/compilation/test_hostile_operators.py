@@ -20,7 +20,13 @@ MOST_SECONDS = 240
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_no_operator_ends_the_process(batch: int) -> None:
     names = sorted(by_name())[batch::BATCHES]
-    command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("hostile_calls.py")), *names]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        str(Path(__file__).with_name("hostile_calls.py")),
+        *names,
+    ]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=MOST_SECONDS)
     *called, last = ended.stdout.splitlines()
     assert ended.returncode == 0, f"{last}: {ended.returncode}, {ended.stderr[-2000:]}"

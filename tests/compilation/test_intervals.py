@@ -1,4 +1,5 @@
-"""Intervals: proved, so nothing that a protocol computes lies outside of them; and the widths that follow."""
+"""Intervals: proved, so nothing that a protocol computes lies outside of them; and the widths that
+follow."""
 
 import math
 import warnings
@@ -80,9 +81,15 @@ def found_outside(draft: Draft, x: torch.Tensor) -> list[str]:
 @pytest.mark.parametrize("module", [Everything(), Residual()], ids=["everything", "residual"])
 def test_no_number_is_outside(module: nn.Module, bits: int) -> None:
     draft = at_scale(at_ends(of_module(normalised(module), (IMAGES,), {}), -2.0, 1.5), bits)
-    # As far as inputs may go, everywhere, and at the signs that make the first layer's sums greatest.
+    # As far as inputs may go, everywhere, and at the signs that make the first layer's sums
+    # greatest.
     ends = torch.where(torch.rand(IMAGES.shape) < 0.5, -2.0, 1.5)
-    for x in (ends, torch.full(IMAGES.shape, -2.0), torch.full(IMAGES.shape, 1.5), IMAGES.clamp(-2, 1.5)):
+    for x in (
+        ends,
+        torch.full(IMAGES.shape, -2.0),
+        torch.full(IMAGES.shape, 1.5),
+        IMAGES.clamp(-2, 1.5),
+    ):
         assert found_outside(draft, x) == []
 
 
@@ -126,12 +133,15 @@ RECTIFIED = of_module(Rectified().eval(), (torch.zeros(4),), {})
 
 @settings(max_examples=25, deadline=None)
 @given(st.floats(0.01, 1000.0), st.floats(0.0, 1.0), st.sampled_from([8, 12, 16, 20]))
-def test_a_width_is_right_at_its_end_and_as_small_as_can_be(high: float, part: float, bits: int) -> None:
+def test_a_width_is_right_at_its_end_and_as_small_as_can_be(
+    high: float, part: float, bits: int
+) -> None:
     low = -high * part
     draft = at_scale(at_ends(RECTIFIED.copy(), low, high), bits)
     assign_widths(draft)
     (width,) = [node.meta["width"] for node in draft.graph.nodes if node.name == "relu"]
-    # Four units at each end, for the rounding of what comes in, and as many for what it is compared with.
+    # Four units at each end, for the rounding of what comes in, and as many for what it is compared
+    # with.
     most = high + 8 * 2.0**-bits
     assert most < 2.0 ** (width - 17) or width == LEAST
     assert width == LEAST or 2.0 ** (width - 18) <= most * (1 + 1e-6)
@@ -143,7 +153,9 @@ def test_a_width_is_right_at_its_end_and_as_small_as_can_be(high: float, part: f
         return bound(bound.given(x, owner=1)).reveal()
 
     result = tacit.launch(run, parties=2, protocol=REFERENCE)[0]
-    torch.testing.assert_close(result.double(), torch.relu(x), rtol=0, atol=2.0**-bits + 1e-6 * high)
+    torch.testing.assert_close(
+        result.double(), torch.relu(x), rtol=0, atol=2.0**-bits + 1e-6 * high
+    )
 
 
 def test_a_public_bound_is_as_far_off_as_it_is_encoded() -> None:
@@ -172,7 +184,8 @@ def test_uniform_widths_tell_one_number() -> None:
     assert all(node.meta["interval"] is None for node in draft.graph.nodes)
 
 
-# What uses them -------------------------------------------------------------------------------------------
+# What uses them
+# ----------------------------------------------------------------------------
 
 
 def compiled() -> tuple[Program, Weights]:

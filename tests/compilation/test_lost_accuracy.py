@@ -1,5 +1,5 @@
-"""Networks that tell digits apart lose no accuracy when they are compiled, on images that no scale was chosen
-on; and what programs send is never more."""
+"""Networks that tell digits apart lose no accuracy when they are compiled, on images that no scale
+was chosen on; and what programs send is never more."""
 
 import functools
 from typing import Any
@@ -23,7 +23,8 @@ SETTINGS: list[dict[str, Any]] = [
 
 
 class Averaging(nn.Module):
-    """Convolutions with normalisation before and behind, a skip connection, and an average over the image."""
+    """Convolutions with normalisation before and behind, a skip connection, and an average over the
+    image."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +58,9 @@ def trained(make: type[nn.Module]) -> nn.Module:
 @pytest.mark.parametrize("make", [DigitNet, Averaging])
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("is_calibrated", [True, False])
-def test_digits_lose_no_accuracy(make: type[nn.Module], setting: dict[str, Any], is_calibrated: bool) -> None:
+def test_digits_lose_no_accuracy(
+    make: type[nn.Module], setting: dict[str, Any], is_calibrated: bool
+) -> None:
     module = trained(make)
     images, labels = for_training()
     tested, right = held_out()
@@ -75,7 +78,9 @@ def test_digits_lose_no_accuracy(make: type[nn.Module], setting: dict[str, Any],
 @pytest.mark.parametrize("make", [DigitNet, Averaging])
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("is_calibrated", [True, False])
-def test_digits_take_fewer_bytes(make: type[nn.Module], setting: dict[str, Any], is_calibrated: bool) -> None:
+def test_digits_take_fewer_bytes(
+    make: type[nn.Module], setting: dict[str, Any], is_calibrated: bool
+) -> None:
     images, labels = (each[:16] for each in for_training())
     named: dict[str, Any] = {"calibrate": images, "labels": labels} if is_calibrated else {}
     program, weights = tacit.compile(trained(make), images, **named)
@@ -86,7 +91,9 @@ def test_digits_take_fewer_bytes(make: type[nn.Module], setting: dict[str, Any],
     assert all(mine < its for mine, its in zip(compiled, eager, strict=True))
 
 
-def classes(program: Program, weights: Weights, x: torch.Tensor, setting: dict[str, Any]) -> torch.Tensor:
+def classes(
+    program: Program, weights: Weights, x: torch.Tensor, setting: dict[str, Any]
+) -> torch.Tensor:
     """What a program says that images are."""
 
     def run() -> torch.Tensor | None:
@@ -100,7 +107,8 @@ def classes(program: Program, weights: Weights, x: torch.Tensor, setting: dict[s
 
 @pytest.mark.parametrize("is_calibrated", [True, False])
 def test_a_layer_with_its_relu_sends_no_more_payload(is_calibrated: bool) -> None:
-    # Not even of so little, where the bytes beside it tell most: frames carry the name of their operation.
+    # Not even of so little, where the bytes beside it tell most: frames carry the name of their
+    # operation.
     module = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU()).eval()
     x = torch.rand(1, 1, 8, 8)
     program, weights = tacit.compile(module, x, calibrate=x if is_calibrated else None)

@@ -1,5 +1,5 @@
-"""One truncation for layers that stand behind one another: where that is proved to be right, and nowhere
-else, how exact it is, and that it is never dearer."""
+"""One truncation for layers that stand behind one another: where that is proved to be right, and
+nowhere else, how exact it is, and that it is never dearer."""
 
 import json
 import random
@@ -46,7 +46,8 @@ def cost(program: Program, setting: dict[str, Any]) -> tuple[int, int]:
     return max(each.rounds for each in found), max(each.bytes_sent for each in found)
 
 
-# Chains ---------------------------------------------------------------------------------------------------
+# Chains
+# ----------------------------------------------------------------------------
 
 
 CHAINS: dict[str, tuple[list[nn.Module], int]] = {
@@ -57,7 +58,10 @@ CHAINS: dict[str, tuple[list[nn.Module], int]] = {
     "normalised between": ([nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4), nn.Conv2d(4, 4, 3)], 1),
     "averages": ([nn.Conv2d(3, 4, 1), nn.AvgPool2d(2)], 1),
     "thirds": ([nn.Conv2d(3, 4, 1), nn.AvgPool2d(3)], 1),
-    "average of all": ([nn.Conv2d(3, 4, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 3)], 1),
+    "average of all": (
+        [nn.Conv2d(3, 4, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 3)],
+        1,
+    ),
 }
 
 
@@ -78,8 +82,8 @@ def test_a_chain_is_truncated_once(name: str, setting: dict[str, Any]) -> None:
         found, exact(program, weights.values, IMAGES[:2]), rtol=0, atol=units * 2.0**-program.scale
     )
     (rounds, sent), (before, more) = cost(program, setting), cost(without(program), setting)
-    # Each truncation has a round behind that of its product; between two parties what they compare of all
-    # steps at the end may take it, where no message is left that it rides on.
+    # Each truncation has a round behind that of its product; between two parties what they compare
+    # of all steps at the end may take it, where no message is left that it rides on.
     assert rounds == before - merged if setting is THREE else rounds <= before
     assert sent < more
 
@@ -93,7 +97,9 @@ def test_rounds_are_saved_between_two_parties_too() -> None:
 
 @pytest.mark.parametrize("setting", [THREE, TWO], ids=["replicated", "additive"])
 def test_a_relu_behind_a_chain_starts_beside_its_truncation(setting: dict[str, Any]) -> None:
-    module = normalised(nn.Sequential(nn.Flatten(), nn.Linear(108, 20), nn.Linear(20, 9), nn.ReLU()))
+    module = normalised(
+        nn.Sequential(nn.Flatten(), nn.Linear(108, 20), nn.Linear(20, 9), nn.ReLU())
+    )
     program, weights = tacit.compile(module, IMAGES[:2], calibrate=IMAGES)
     assert [step.operator for step in inspect(program, []).steps][-1] == "tacit.rectified_affine"
     assert len(kept(program)) == 1
@@ -106,7 +112,8 @@ def test_a_relu_behind_a_chain_starts_beside_its_truncation(setting: dict[str, A
     assert sent < more
 
 
-# Near misses ----------------------------------------------------------------------------------------------
+# Near misses
+# ----------------------------------------------------------------------------
 
 
 class Function(nn.Module):
@@ -131,7 +138,9 @@ class Function(nn.Module):
         pytest.param(lambda m, x: m.second(m.first(x)), 3, id="more elements behind it"),
         pytest.param(lambda m, x: m.second(m.first(x) ** 2), 4, id="no linear map between"),
         pytest.param(lambda m, x: m.first(x).amax(1), 4, id="a comparison behind it"),
-        pytest.param(lambda m, x: m.first(x) * torch.sigmoid(m.first.weight.sum()), 4, id="a secret factor"),
+        pytest.param(
+            lambda m, x: m.first(x) * torch.sigmoid(m.first.weight.sum()), 4, id="a secret factor"
+        ),
     ],
 )
 def test_others_are_truncated(function: Any, inner: int) -> None:
@@ -142,7 +151,8 @@ def test_others_are_truncated(function: Any, inner: int) -> None:
 
 
 def chain(greatest: float, factors: tuple[float, float], bits: int = 16) -> Draft:
-    """Two layers of one number, whose input has that magnitude at most, with so many fraction bits."""
+    """Two layers of one number, whose input has that magnitude at most, with
+    so many fraction bits."""
     module = nn.Sequential(*(nn.Linear(1, 1, bias=False) for _ in factors))
     with torch.no_grad():
         for layer, factor in zip(module, factors, strict=True):
@@ -229,7 +239,8 @@ def test_nothing_is_merged_without_a_proof() -> None:
     assert kept(tacit.compile(module, IMAGES[:2], calibrate=IMAGES, widths="uniform")[0]) == []
 
 
-# Random chains --------------------------------------------------------------------------------------------
+# Random chains
+# ----------------------------------------------------------------------------
 
 
 class Drawn(nn.Module):
@@ -242,7 +253,9 @@ class Drawn(nn.Module):
         self.skips = []
         for _ in range(6):
             following = drawn.choice([2, 3, 4, 6])
-            kind = drawn.choice([nn.Conv2d, nn.Conv2d, nn.Conv2d, nn.ReLU, nn.AvgPool2d, nn.BatchNorm2d])
+            kind = drawn.choice(
+                [nn.Conv2d, nn.Conv2d, nn.Conv2d, nn.ReLU, nn.AvgPool2d, nn.BatchNorm2d]
+            )
             if kind is nn.Conv2d:
                 size = drawn.choice([1, 3])
                 layers.append(nn.Conv2d(channels, following, size, padding=size // 2))
@@ -275,11 +288,16 @@ SEEDS = range(6)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_models_are_right_and_no_dearer(seed: int, setting: dict[str, Any]) -> None:
     module, program, weights = drawn(seed)
-    merged, apart = (run(each, weights.values, IMAGES[:2], setting) for each in (program, without(program)))
+    merged, apart = (
+        run(each, weights.values, IMAGES[:2], setting) for each in (program, without(program))
+    )
     with torch.no_grad():
         wanted = module(IMAGES[:2])
-    # Weights are rounded in both alike; what is truncated less often is no less exact, but for chance.
-    errors = [float((each - wanted).square().sum() / wanted.square().sum()) for each in (merged, apart)]
+    # Weights are rounded in both alike; what is truncated less often is no less exact, but for
+    # chance.
+    errors = [
+        float((each - wanted).square().sum() / wanted.square().sum()) for each in (merged, apart)
+    ]
     assert max(errors) < 2e-3, errors
     (rounds, sent), (before, more) = cost(program, setting), cost(without(program), setting)
     assert rounds <= before
@@ -291,7 +309,8 @@ def test_random_models_have_chains() -> None:
     assert sum(map(bool, found)) >= 3, found
 
 
-# What is told ---------------------------------------------------------------------------------------------
+# What is told
+# ----------------------------------------------------------------------------
 
 
 def test_it_is_shown_and_told() -> None:

@@ -1,5 +1,5 @@
-"""Products by their lowest bits alone: where they are proved to be narrow, and nowhere else, and that results
-are right up to the limit."""
+"""Products by their lowest bits alone: where they are proved to be narrow, and nowhere else, and
+that results are right up to the limit."""
 
 import json
 import random
@@ -39,7 +39,9 @@ IMAGES = torch.randn(4, 8, 6, 6, generator=torch.Generator().manual_seed(5))
 def narrow(program: Program) -> list[bool]:
     """Whether each layer's products are."""
     layers = ("linear", "conv2d", "tacit.affine", "tacit.rectified_affine")
-    return [step.narrow is not None for step in inspect(program, []).steps if step.operator in layers]
+    return [
+        step.narrow is not None for step in inspect(program, []).steps if step.operator in layers
+    ]
 
 
 def without(program: Program) -> Program:
@@ -53,7 +55,8 @@ def cost(program: Program, setting: dict[str, Any]) -> tuple[int, int]:
     return max(each.rounds for each in found), sum(each.bytes_sent for each in found)
 
 
-# The limit ------------------------------------------------------------------------------------------------
+# The limit
+# ----------------------------------------------------------------------------
 
 #: Products that a result is a sum of, and results that an output has, where narrow products pay.
 DEEP, ROWS = narrow_products.LEAST, narrow_products.LEAST_ROWS
@@ -68,7 +71,8 @@ def layer(
     offset: float = 0.0,
     bits: int = 16,
 ) -> Draft:
-    """A linear layer whose sums have that magnitude at most, with so many fraction bits; then others."""
+    """A linear layer whose sums have that magnitude at most, with so many fraction bits; then
+    others."""
     linear = nn.Linear(deep, outputs)
     with torch.no_grad():
         linear.weight.fill_(1.0)
@@ -106,7 +110,12 @@ LIMIT = 2.0**17
     ],
 )
 def test_up_to_the_limit(
-    greatest: float, offset: float, bits: int, is_narrow: bool, rectified: bool, setting: dict[str, Any]
+    greatest: float,
+    offset: float,
+    bits: int,
+    is_narrow: bool,
+    rectified: bool,
+    setting: dict[str, Any],
 ) -> None:
     behind = [nn.ReLU()] if rectified else []
     draft = layer(greatest, *behind, offset=offset, bits=bits)
@@ -131,10 +140,16 @@ def test_more_would_be_wrong() -> None:
     assert (found.abs() - 7.9 * LIMIT).abs().max() > LIMIT
     # The reference says so.
     with pytest.warns(tacit.RangeWarning, match="as a word, where less than 2.49 is right"):
-        run(Program.of(draft), of_draft(draft), x, {"parties": 2, "protocol": "plain", "transport": "memory"})
+        run(
+            Program.of(draft),
+            of_draft(draft),
+            x,
+            {"parties": 2, "protocol": "plain", "transport": "memory"},
+        )
 
 
-# Near misses ----------------------------------------------------------------------------------------------
+# Near misses
+# ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -174,7 +189,9 @@ def test_what_nobody_promised_is_whole() -> None:
 
     for setting in SETTINGS:
         secret, public = tacit.launch(shown, **setting)[0]
-        torch.testing.assert_close(secret.abs(), torch.full((ROWS, 8), 2.0**22), rtol=0, atol=2.0**-15)
+        torch.testing.assert_close(
+            secret.abs(), torch.full((ROWS, 8), 2.0**22), rtol=0, atol=2.0**-15
+        )
         torch.testing.assert_close(public.abs(), torch.full((ROWS, 8), 1.0), rtol=0, atol=2.0**-15)
 
 
@@ -218,7 +235,9 @@ def test_what_has_more_fraction_bits_than_was_thought_is_whole(factor: float) ->
     x = torch.ones(ROWS, 64)
     program, weights = tacit.compile(Rooted(factor).eval(), x)
     wanted = torch.full((ROWS, 8), 64 * factor)
-    torch.testing.assert_close(run(program, weights.values, x, THREE), wanted, rtol=2.0**-14, atol=0)
+    torch.testing.assert_close(
+        run(program, weights.values, x, THREE), wanted, rtol=2.0**-14, atol=0
+    )
     # Nor is it so where somebody has said it.
     content = json.loads(program.text)
     (node,) = (each for each in content["nodes"] if each["operator"] == "aten.linear.default")
@@ -232,7 +251,10 @@ def test_a_layer_of_inverse_roots_is_truncated() -> None:
     module = normalised(nn.Sequential(Rooted(1.0), nn.Linear(8, 8)))
     x = torch.rand(ROWS, 64) + 1
     program, _ = tacit.compile(module, x, calibrate=x)
-    assert [step.scale for step in inspect(program, []).steps if step.operator == "linear"] == [None, None]
+    assert [step.scale for step in inspect(program, []).steps if step.operator == "linear"] == [
+        None,
+        None,
+    ]
 
 
 class Cancelled(nn.Module):
@@ -252,7 +274,9 @@ class Cancelled(nn.Module):
 
 def test_a_sum_that_is_narrow_has_terms_that_are_not() -> None:
     constant = 3 * 2.0**26
-    x = constant + 32 * torch.randint(0, 4096, (ROWS, 64), generator=torch.Generator().manual_seed(1))
+    x = constant + 32 * torch.randint(
+        0, 4096, (ROWS, 64), generator=torch.Generator().manual_seed(1)
+    )
     program, weights = tacit.compile(Cancelled(constant).eval(), x, calibrate=x)
     wanted = (x - constant).sum(1, keepdim=True).expand(-1, 8)
     content = json.loads(program.text)
@@ -266,7 +290,8 @@ def test_a_sum_that_is_narrow_has_terms_that_are_not() -> None:
         torch.testing.assert_close(found, wanted, rtol=0.001, atol=1024)
 
 
-# Guards ---------------------------------------------------------------------------------------------------
+# Guards
+# ----------------------------------------------------------------------------
 
 
 FACTOR = 2.0**20
@@ -293,7 +318,11 @@ def test_a_guard_that_fails_leaves_no_result(setting: dict[str, Any]) -> None:
     assert steps[0].guard.reach
     # Without that guard the sums of the second layer could be too large.
     bits = program.scale + program.weights["p_2_weight"].bits
-    assert 64 * FACTOR * steps[0].guard.most * 2.0**bits < 2.0**fixed.NARROW < 64 * FACTOR * 1536 * 2.0**bits
+    assert (
+        64 * FACTOR * steps[0].guard.most * 2.0**bits
+        < 2.0**fixed.NARROW
+        < 64 * FACTOR * 1536 * 2.0**bits
+    )
 
     def shown(x: torch.Tensor) -> Any:
         bound = program.share(weights if tacit.session().party == 0 else None, owner=0)
@@ -311,7 +340,8 @@ def test_a_guard_that_fails_leaves_no_result(setting: dict[str, Any]) -> None:
     assert isinstance(failed, RangeError)
 
 
-# Cost -----------------------------------------------------------------------------------------------------
+# Cost
+# ----------------------------------------------------------------------------
 
 
 def test_a_result_takes_thirteen_bits_more_and_no_round() -> None:
@@ -325,7 +355,8 @@ def test_a_result_takes_thirteen_bits_more_and_no_round() -> None:
     assert cost(program, TWO) == cost(without(program), TWO)
 
 
-# Random models --------------------------------------------------------------------------------------------
+# Random models
+# ----------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -336,7 +367,8 @@ def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def drawn(seed: int) -> nn.Module:
-    """Layers of all kinds, one behind another, with and without ReLUs, some of which are added up."""
+    """Layers of all kinds, one behind another, with and without ReLUs, some of
+    which are added up."""
     generator = random.Random(seed)
 
     class Drawn(nn.Module):
@@ -378,16 +410,21 @@ def compiled(seed: int) -> tuple[Program, Weights]:
 def test_models_are_as_right_as_with_whole_products(seed: int, setting: dict[str, Any]) -> None:
     program, weights = compiled(seed)
     assert sum(narrow(program)) >= 3
-    found, whole = (run(each, weights.values, IMAGES[:2], setting) for each in (program, without(program)))
+    found, whole = (
+        run(each, weights.values, IMAGES[:2], setting) for each in (program, without(program))
+    )
     with torch.no_grad():
         wanted = drawn(seed)(IMAGES[:2])
     # Weights are rounded in both alike.
-    errors = [float((each - wanted).square().sum() / wanted.square().sum()) for each in (found, whole)]
+    errors = [
+        float((each - wanted).square().sum() / wanted.square().sum()) for each in (found, whole)
+    ]
     assert max(errors) < 2e-3, errors
     torch.testing.assert_close(found, whole, rtol=0.01, atol=64 * 2.0**-program.scale)
 
 
-# What is told ---------------------------------------------------------------------------------------------
+# What is told
+# ----------------------------------------------------------------------------
 
 
 def test_it_is_shown() -> None:

@@ -1,4 +1,5 @@
-"""Normalisation before a ReLU: each channel keeps its side of zero, and which one its owner alone knows."""
+"""Normalisation before a ReLU: each channel keeps its side of zero, and which one its owner alone
+knows."""
 
 import json
 from pathlib import Path
@@ -30,7 +31,8 @@ SETTINGS: list[dict[str, Any]] = [
 
 
 class Dense(nn.Module):
-    """A layer of a dense block: what is normalised is used beside, so no layer before can take it."""
+    """A layer of a dense block: what is normalised is used beside, so no layer
+    before can take it."""
 
     def __init__(self, factors: list[float]) -> None:
         super().__init__()
@@ -55,12 +57,20 @@ MIXED = [1.7, -2.9, 1.4, -1.3]
 
 
 def sides(program: Program) -> list[Any]:
-    return [node for node in program.graph.nodes if node.target is torch.ops.tacit.one_sided.default]
+    return [
+        node for node in program.graph.nodes if node.target is torch.ops.tacit.one_sided.default
+    ]
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda each: f"{each['protocol']} {each.get('source', '')}")
-@pytest.mark.parametrize("settings", [{}, {"calibrate": IMAGES, "margin": 1.0}], ids=["proved", "guarded"])
-def test_channels_of_both_signs_are_right(setting: dict[str, Any], settings: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "setting", SETTINGS, ids=lambda each: f"{each['protocol']} {each.get('source', '')}"
+)
+@pytest.mark.parametrize(
+    "settings", [{}, {"calibrate": IMAGES, "margin": 1.0}], ids=["proved", "guarded"]
+)
+def test_channels_of_both_signs_are_right(
+    setting: dict[str, Any], settings: dict[str, Any]
+) -> None:
     module = Dense(MIXED)
     program, weights = tacit.compile(module, IMAGES[:2], **settings)
     (node,) = sides(program)
@@ -123,7 +133,10 @@ def test_a_tolerance_is_of_the_numbers_of_the_model() -> None:
 
 
 def test_programs_do_not_tell_which_side_channels_keep() -> None:
-    told = {tacit.compile(Dense(factors), IMAGES[:1])[0].text for factors in (MIXED, [3.0] * 4, [-3.0] * 4)}
+    told = {
+        tacit.compile(Dense(factors), IMAGES[:1])[0].text
+        for factors in (MIXED, [3.0] * 4, [-3.0] * 4)
+    }
     assert len(told) == 1
 
 
@@ -146,10 +159,14 @@ def test_no_more_is_sent_than_by_a_relu() -> None:
             assert one_sided == relu
 
 
-EDGES = torch.tensor([0.0, 2.0**-16, -(2.0**-16), 1.0, -1.0, 2.0**20, -(2.0**20), 2.0**29, -(2.0**29)])
+EDGES = torch.tensor(
+    [0.0, 2.0**-16, -(2.0**-16), 1.0, -1.0, 2.0**20, -(2.0**20), 2.0**29, -(2.0**29)]
+)
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda each: f"{each['protocol']} {each.get('source', '')}")
+@pytest.mark.parametrize(
+    "setting", SETTINGS, ids=lambda each: f"{each['protocol']} {each.get('source', '')}"
+)
 def test_edges_and_random_numbers(setting: dict[str, Any]) -> None:
     random = torch.randn(2000, generator=torch.Generator().manual_seed(5)) * 2.0**12
     x = torch.cat([EDGES, random]).to(torch.float64)
@@ -175,12 +192,16 @@ def test_public_numbers_and_public_sides() -> None:
         secret, sides = tacit.share(x, owner=0), tacit.share(which, owner=1)
         assert one_sided(secret, ~which).reveal().tolist() == [0.0, 0.0]
         assert one_sided(x, sides).reveal().tolist() == [-1.5, 2.5]
-        assert one_sided(secret.reshape(2, 1).expand(2, 2), sides).reveal().tolist() == [[-1.5, 0], [0, 2.5]]
+        assert one_sided(secret.reshape(2, 1).expand(2, 2), sides).reveal().tolist() == [
+            [-1.5, 0],
+            [0, 2.5],
+        ]
 
     tacit.launch(run)
 
 
-# Files -----------------------------------------------------------------------------------------------------
+# Files
+# ----------------------------------------------------------------------------
 
 
 def test_booleans_are_written_and_read(tmp_path: Path) -> None:
@@ -196,7 +217,9 @@ def test_numbers_in_the_place_of_booleans_are_refused() -> None:
     program, weights = tacit.compile(Dense(MIXED), IMAGES[:1])
     for name, value in weights.values.items():
         other = value.float() if value.dtype == torch.bool else value != 0
-        changed = Weights({**weights.values, name: other}, program.digest, weights.model, weights.of_model)
+        changed = Weights(
+            {**weights.values, name: other}, program.digest, weights.model, weights.of_model
+        )
         with pytest.raises(MisuseError, match=f"the weight {name} holds what no weight is"):
             changed.check(program)
 

@@ -1,5 +1,5 @@
-"""Nothing that a file of ONNX holds does harm: what it asks for is bounded, and what it names stays inside of
-its folder."""
+"""Nothing that a file of ONNX holds does harm: what it asks for is bounded, and what it names stays
+inside of its folder."""
 
 import random
 from pathlib import Path
@@ -25,7 +25,10 @@ def test_size(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def outside(folder: Path, location: str, **entries: Any) -> Any:
     made = model(
-        [helper.make_node("Add", ["x", "w"], ["y"])], {"x": [4]}, ["y"], {"w": np.ones(4, np.float32)}
+        [helper.make_node("Add", ["x", "w"], ["y"])],
+        {"x": [4]},
+        ["y"],
+        {"w": np.ones(4, np.float32)},
     )
     tensor = made.graph.initializer[0]
     tensor.ClearField("raw_data")
@@ -54,7 +57,10 @@ def test_weights_beside_the_model(tmp_path: Path) -> None:
 
 def test_tensors_hold_what_they_declare(tmp_path: Path) -> None:
     made = model(
-        [helper.make_node("Add", ["x", "w"], ["y"])], {"x": [4]}, ["y"], {"w": np.ones(4, np.float32)}
+        [helper.make_node("Add", ["x", "w"], ["y"])],
+        {"x": [4]},
+        ["y"],
+        {"w": np.ones(4, np.float32)},
     )
     for dims, told in (
         ([5], "holds 16 of 20 in raw_data"),
@@ -76,7 +82,11 @@ def test_tensors_hold_what_they_declare(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_computed_of_constants_is_bounded(node: Any, tmp_path: Path) -> None:
-    nodes = [node, helper.make_node("ReduceSum", ["big"], ["s"]), helper.make_node("Add", ["x", "s"], ["y"])]
+    nodes = [
+        node,
+        helper.make_node("ReduceSum", ["big"], ["s"]),
+        helper.make_node("Add", ["x", "s"], ["y"]),
+    ]
     held = {
         "n": np.int64([1 << 20, 1 << 20]),
         "one": np.float32(1),
@@ -91,7 +101,10 @@ def test_functions_that_grow_are_counted(tmp_path: Path) -> None:
     """Sixty lines that ask for 2^60 operators."""
     imports = [helper.make_opsetid("", 20), helper.make_opsetid("own", 1)]
     made = model(
-        [helper.make_node("f0", ["x"], ["y"], domain="own")], {"x": [2]}, ["y"], opset_imports=imports[1:]
+        [helper.make_node("f0", ["x"], ["y"], domain="own")],
+        {"x": [2]},
+        ["y"],
+        opset_imports=imports[1:],
     )
     for at in range(60):
         inner = "Relu" if at == 59 else f"f{at + 1}"
@@ -111,7 +124,9 @@ def test_functions_that_grow_are_counted(tmp_path: Path) -> None:
 
 
 def test_names_are_quoted(tmp_path: Path) -> None:
-    made = model([helper.make_node("Unique", ["x"], ["y"], name="\x1b[2J\n" + "n" * 500)], {"x": [2]}, ["y"])
+    made = model(
+        [helper.make_node("Unique", ["x"], ["y"], name="\x1b[2J\n" + "n" * 500)], {"x": [2]}, ["y"]
+    )
     told = refused(made, tmp_path, UnsupportedOperatorError)
     assert "\x1b" not in told
     assert len(told) < 400
@@ -164,8 +179,13 @@ def test_mutated_files(tmp_path: Path) -> None:
     assert 100 < refusals < 300
 
 
-def test_the_bound_of_constants_is_what_refuses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    nodes = [helper.make_node("Expand", ["one", "n"], ["big"]), helper.make_node("Add", ["x", "big"], ["y"])]
+def test_the_bound_of_constants_is_what_refuses(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    nodes = [
+        helper.make_node("Expand", ["one", "n"], ["big"]),
+        helper.make_node("Add", ["x", "big"], ["y"]),
+    ]
     made = model(nodes, {"x": [100]}, ["y"], {"n": np.int64([100]), "one": np.float32([1])})
     assert load(made, tmp_path).inputs
     monkeypatch.setattr(graph, "MOST_FOLDED", 99)
@@ -189,7 +209,10 @@ def test_real_weights_of_all_types(kind: str, raw: bool, tmp_path: Path) -> None
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64", "bool"])
 def test_whole_numbers_of_all_types(dtype: str, tmp_path: Path) -> None:
     values = np.array([1, 0, 3, 1]).astype(dtype)
-    nodes = [helper.make_node("Cast", ["w"], ["c"], to=REAL), helper.make_node("Add", ["x", "c"], ["y"])]
+    nodes = [
+        helper.make_node("Cast", ["w"], ["c"], to=REAL),
+        helper.make_node("Add", ["x", "c"], ["y"]),
+    ]
     made = model(nodes, {"x": [4]}, ["y"], {"w": values})
     found = load(made, tmp_path).module(torch.zeros(4))
     assert torch.equal(found, torch.from_numpy(values.astype(np.float32)))

@@ -25,7 +25,13 @@ def read(module: nn.Module, inputs: tuple[Any, ...], folder: Path, opset: int = 
     """Through a file."""
     path = folder / "model.onnx"
     torch.onnx.export(
-        module.eval(), inputs, str(path), dynamo=True, opset_version=opset, verbose=False, external_data=False
+        module.eval(),
+        inputs,
+        str(path),
+        dynamo=True,
+        opset_version=opset,
+        verbose=False,
+        external_data=False,
     )
     return importer.load(path)
 
@@ -106,15 +112,21 @@ def test_numbers_are_kept_secret_by_name(tmp_path: Path) -> None:
     same(model, (x,), tmp_path)
     told: list[str] = []
     for secret in ([], ["temperature"]):
-        program, weights = tacit.compile(tmp_path / "model.onnx", secret=secret, progress=told.append)
+        program, weights = tacit.compile(
+            tmp_path / "model.onnx", secret=secret, progress=told.append
+        )
         # Its owner's alone, or in the file that all have.
         numbers = [float(each) for each in weights.values.values() if each.numel() == 1]
         assert (pytest.approx(2.6) in numbers) == bool(secret)
         assert (str(model.temperature.item()) in program.text.decode()) != bool(secret)
-        shown = next(line for line in told if line.startswith("numbers of the file that become public"))
+        shown = next(
+            line for line in told if line.startswith("numbers of the file that become public")
+        )
         assert ("temperature" in shown) != bool(secret)
         told.clear()
-    with pytest.raises(MisuseError, match=r"no number named 'heat' that could be secret; .*temperature"):
+    with pytest.raises(
+        MisuseError, match=r"no number named 'heat' that could be secret; .*temperature"
+    ):
         tacit.compile(tmp_path / "model.onnx", secret=["heat"])
     with pytest.raises(MisuseError, match="what is a parameter of a module is secret anyway"):
         tacit.compile(model, x, secret=["temperature"])
@@ -123,7 +135,11 @@ def test_numbers_are_kept_secret_by_name(tmp_path: Path) -> None:
 def test_bert_layer(tmp_path: Path) -> None:
     torch.manual_seed(0)
     settings = transformers.BertConfig(
-        hidden_size=32, num_attention_heads=4, intermediate_size=64, num_hidden_layers=1, vocab_size=50
+        hidden_size=32,
+        num_attention_heads=4,
+        intermediate_size=64,
+        num_hidden_layers=1,
+        vocab_size=50,
     )
     model = transformers.BertModel(settings, add_pooling_layer=True).eval()
 
@@ -153,7 +169,9 @@ class Mixed(nn.Module):
         x = nn.functional.hardswish(self.instance(self.norm(self.up(x))))
         x = nn.functional.pad(x, (1, 2, 1, 0), mode="reflect")
         x = nn.functional.interpolate(x, size=(7, 9), mode="bilinear")
-        x = nn.functional.avg_pool2d(x, 3, stride=2, padding=1, ceil_mode=True, count_include_pad=False)
+        x = nn.functional.avg_pool2d(
+            x, 3, stride=2, padding=1, ceil_mode=True, count_include_pad=False
+        )
         x, _ = self.memory(x.flatten(2).transpose(1, 2))
         x, _ = self.gated(x.transpose(0, 1))
         return self.final(x).amax(0) - x.mean(0)
@@ -188,7 +206,11 @@ def test_torchvision(name: str, tmp_path: Path) -> None:
 def bert() -> nn.Module:
     """Two layers, of embeddings that are given."""
     settings = transformers.BertConfig(
-        hidden_size=32, num_attention_heads=4, intermediate_size=64, num_hidden_layers=2, vocab_size=50
+        hidden_size=32,
+        num_attention_heads=4,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        vocab_size=50,
     )
     model = transformers.BertModel(settings, add_pooling_layer=True)
 
@@ -228,7 +250,8 @@ def test_programs_are_alike_by_export_and_by_onnx(name: str, tmp_path: Path) -> 
     """As many rounds, about as many bytes, and results that are equally near."""
     model, x = network(name)
     read(model, (x,), tmp_path)
-    # At the usual scale: one that is chosen for a few inputs tells their classes, not their numbers.
+    # At the usual scale: one that is chosen for a few inputs tells their classes, not their
+    # numbers.
     exported, imported = tacit.compile(model, x), tacit.compile(tmp_path / "model.onnx", x)
 
     def run() -> list[tuple[torch.Tensor, int, int]]:
@@ -254,7 +277,17 @@ def test_programs_are_alike_by_export_and_by_onnx(name: str, tmp_path: Path) -> 
 
 def test_steps_have_the_names_of_the_files_nodes(tmp_path: Path) -> None:
     # Names may be missing, equal, those of attributes, or hold anything.
-    names = ["/block/Relu", "", "twice", "twice", "forward", "a.b", "\x1b[2J\n", "x" * 100_000, "ö/ü"]
+    names = [
+        "/block/Relu",
+        "",
+        "twice",
+        "twice",
+        "forward",
+        "a.b",
+        "\x1b[2J\n",
+        "x" * 100_000,
+        "ö/ü",
+    ]
     nodes = [
         helper.make_node("Relu" if at % 2 else "Neg", [f"v{at}"], [f"v{at + 1}"], name=name)
         for at, name in enumerate(names)
@@ -271,7 +304,9 @@ def test_steps_have_the_names_of_the_files_nodes(tmp_path: Path) -> None:
     assert len(set(told)) == len(names)
 
 
-@pytest.mark.parametrize("name", ["class", "lambda", "None", "self", "forward", "__class__", "1", "w\n", "ä"])
+@pytest.mark.parametrize(
+    "name", ["class", "lambda", "None", "self", "forward", "__class__", "1", "w\n", "ä"]
+)
 def test_names_that_python_keeps_for_itself_are_names(name: str, tmp_path: Path) -> None:
     # What is traced is written as Python.
     nodes = [

@@ -15,8 +15,9 @@ from tacit.compilation.importers import onnx as importer
 from tacit.compilation.importers.onnx.table import OPERATORS
 from tacit.errors import TacitError
 
-#: The version of ONNX that the list was made with, and how many of its tests pass of those that are about an
-#: operator, and of those that are about what an operator can be made of; and how many operators that makes.
+#: The version of ONNX that the list was made with, and how many of its tests pass of those that are
+#: about an operator, and of those that are about what an operator can be made of; and how many
+#: operators that makes.
 VERSION, PASSING, KINDS = "1.23.2", {False: 1050, True: 376}, 160
 
 
@@ -122,11 +123,15 @@ def test_operators_are_traced(cases: list[Any], listed: set[str], tmp_path: Path
             continue
         seen.add(kind)
         given = onnx_nodes.arrays(case.data_sets[0][0])
-        imported, inputs = onnx_nodes.read(case, given, onnx_nodes.known_names(case.model), tmp_path)
+        imported, inputs = onnx_nodes.read(
+            case, given, onnx_nodes.known_names(case.model), tmp_path
+        )
         traced = torch.export.export(imported.module, inputs).module()(*inputs)
         traced = tuple(traced) if isinstance(traced, (list, tuple)) else (traced,)
         found = imported.module(*inputs)
         found = found if isinstance(found, tuple) else (found,)
         for have, want in zip(traced, found, strict=True):
-            torch.testing.assert_close(have, want, rtol=1e-6, atol=1e-6, equal_nan=True, msg=case.name)
+            torch.testing.assert_close(
+                have, want, rtol=1e-6, atol=1e-6, equal_nan=True, msg=case.name
+            )
     assert len(seen) >= KINDS

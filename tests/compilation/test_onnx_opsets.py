@@ -1,5 +1,5 @@
-"""Every version of ONNX's operators from the oldest that is imported to the newest, against ONNX's reference
-evaluator."""
+"""Every version of ONNX's operators from the oldest that is imported to the newest, against ONNX's
+reference evaluator."""
 
 import re
 from pathlib import Path
@@ -10,8 +10,9 @@ import pytest
 from onnx_opsets import NONE, OTHER, REFUSED, RIGHT, UNKNOWN
 from test_onnx_nodes import VERSION
 
-#: How often each of these came of ONNX's tests of single nodes at all versions of their operators, with that
-#: version of ONNX, whose newest operators are of opset 28; and of how many operators one is right at least.
+#: How often each of these came of ONNX's tests of single nodes at all versions of their operators,
+#: with that version of ONNX, whose newest operators are of opset 28; and of how many operators one
+#: is right at least.
 COUNTS = {RIGHT: 3025, REFUSED: 964, NONE: 565, UNKNOWN: 80, OTHER: 32}
 KINDS = 163
 
@@ -21,7 +22,8 @@ EXPLAINED = {
     r"top_k_same_values": ("Which of equals comes first is left open by PyTorch's topk.", 9),
     r"dft_inverse": ("Rounding errors near 0 that the evaluator has.", 3),
     r"batchnorm_(example|epsilon) at 13": (
-        "Before opset 14 five results say that a normalisation trains; the evaluator takes one that has a "
+        "Before opset 14 five results say that a normalisation trains; the evaluator takes one "
+        "that has a "
         "momentum, as all have, to train.",
         2,
     ),

@@ -36,12 +36,15 @@ def test_all_that_is_missing_is_told_at_once(tmp_path: Path) -> None:
     told = refused(made, tmp_path, UnsupportedOperatorError)
     assert told.splitlines()[0] == "FILE cannot be imported:"
     assert sorted(told.splitlines()[1:]) == [
-        "  Gelu 'fused': operators of 'com.microsoft' are not imported; export without that runtime's own "
+        "  Gelu 'fused': operators of 'com.microsoft' are not imported; export without that "
+        "runtime's own "
         "optimisations, to ONNX's operators alone",
-        "  NonZero 'where': the shape of its result depends on data; export a model in which all shapes are "
+        "  NonZero 'where': the shape of its result depends on data; export a model in which all "
+        "shapes are "
         "fixed",
         "  Resize 'resize': its coordinates new are not known; use half_pixel",
-        "  Unique 'unique': this operator is not imported; replace it in the model, or leave it to the "
+        "  Unique 'unique': this operator is not imported; replace it in the model, or leave it to "
+        "the "
         "receiver",
     ]
 
@@ -90,7 +93,9 @@ def test_shapes_are_static_or_given(tmp_path: Path) -> None:
     assert "input 'x': its shape is (batch, 3), and only static shapes are imported" in told
     assert "shapes={'x': (1, ...)}" in told
     assert load(made, tmp_path, shapes={"x": (5, 3)}).inputs == [("x", torch.float32, (5, 3))]
-    assert "has shape (batch, 3), which (5, 4) does not fit" in refused(made, tmp_path, shapes={"x": (5, 4)})
+    assert "has shape (batch, 3), which (5, 4) does not fit" in refused(
+        made, tmp_path, shapes={"x": (5, 4)}
+    )
     assert "which (5,) does not fit" in refused(made, tmp_path, shapes={"x": (5,)})
     assert "has no input 'z'; it has 'x'" in refused(made, tmp_path, shapes={"z": (5,)})
     assert "must be whole numbers" in refused(made, tmp_path, shapes={"x": (-1, 3)})
@@ -149,7 +154,9 @@ def test_graphs_that_are_not_sound(tmp_path: Path) -> None:
 
 
 def test_two_tensors_of_a_name(tmp_path: Path) -> None:
-    made = model([helper.make_node("Add", ["x", "w"], ["y"])], {"x": [2]}, ["y"], {"w": np.float32([1, 2])})
+    made = model(
+        [helper.make_node("Add", ["x", "w"], ["y"])], {"x": [2]}, ["y"], {"w": np.float32([1, 2])}
+    )
     made.graph.initializer.append(made.graph.initializer[0])
     assert "two tensors named 'w'" in refused(made, tmp_path)
 

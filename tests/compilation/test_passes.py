@@ -1,4 +1,5 @@
-"""Passes: what they promise of the graph, that numbers stay what they were, what they must leave alone."""
+"""Passes: what they promise of the graph, that numbers stay what they were, what they must leave
+alone."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -64,7 +65,9 @@ def of(
     (name,) = draft.examples
     with torch.no_grad():
         torch.testing.assert_close(plain(draft, {name: x})[0], module(x), rtol=1e-4, atol=1e-5)
-    return Counter(str(node.target).split(".")[1] for node in draft.graph.nodes if is_call(node)), draft
+    return Counter(
+        str(node.target).split(".")[1] for node in draft.graph.nodes if is_call(node)
+    ), draft
 
 
 def test_all_passes_keep_what_a_model_gives() -> None:
@@ -123,12 +126,16 @@ def test_layers_of_unlike_digits_stay_apart_where_more_might_leave_no_range() ->
 
 
 def test_equal_work_is_done_once() -> None:
-    left, _ = improved(lambda m, x: torch.relu(m.conv(x)) + torch.relu(m.conv(x)), common_subexpressions)
+    left, _ = improved(
+        lambda m, x: torch.relu(m.conv(x)) + torch.relu(m.conv(x)), common_subexpressions
+    )
     assert left == {"conv2d": 1, "relu": 1, "add": 1}
 
 
 def test_unlike_numbers_are_not_equal_work() -> None:
-    left, _ = improved(lambda _, x: torch.clamp(x, 0.0, 1.0) + torch.clamp(x, -0.0, 1), common_subexpressions)
+    left, _ = improved(
+        lambda _, x: torch.clamp(x, 0.0, 1.0) + torch.clamp(x, -0.0, 1), common_subexpressions
+    )
     assert left["clamp"] == 2
 
 
@@ -160,7 +167,8 @@ def test_a_normalisation_before_a_relu_goes_into_the_layer_after_it(padding: int
     module.third = nn.Conv2d(4, 4, 1 + 2 * padding, padding=padding)
     normalised(module)
     with torch.no_grad():
-        # All that is left of the second is its offset, which is greater than zero only where no padding is.
+        # All that is left of the second is its offset, which is greater than zero only where no
+        # padding is.
         module.norm.weight.copy_(torch.tensor([-0.7, 0.0, 0.4, 0.9]))
         module.norm.bias[1] = -0.5 if padding else 0.5
     left, draft = of(module, IMAGES, normalise, fold_normalisation)
@@ -259,7 +267,10 @@ def test_averages_over_other_places_stay(pool: nn.Module, size: int) -> None:
     ("layer", "shape"),
     [
         (nn.ConvTranspose2d(3, 4, 3, stride=2, bias=False), (2, 3, 5, 5)),
-        (nn.ConvTranspose2d(6, 4, 3, groups=2, padding=1, output_padding=1, stride=2), (2, 6, 5, 5)),
+        (
+            nn.ConvTranspose2d(6, 4, 3, groups=2, padding=1, output_padding=1, stride=2),
+            (2, 6, 5, 5),
+        ),
         (nn.ConvTranspose1d(3, 4, 3), (2, 3, 5)),
         (nn.ConvTranspose3d(3, 4, 2), (2, 3, 3, 3, 3)),
     ],
@@ -289,7 +300,9 @@ def test_an_average_stays_where_more_digits_might_leave_no_range(
 
 
 @pytest.mark.parametrize(("size", "has_room"), [(2.0**10, True), (2.0**20, False)])
-def test_calibration_data_with_a_distance_are_enough_for_more_digits(size: float, has_room: bool) -> None:
+def test_calibration_data_with_a_distance_are_enough_for_more_digits(
+    size: float, has_room: bool
+) -> None:
     draft = of_module(normalised(AVERAGED), (torch.ones(1, 3, 32, 32),), {})
     draft.calibration = [{name: torch.full((1, 3, 32, 32), size) for name in draft.examples}]
     improve(draft, (normalise, fold_normalisation))
@@ -334,12 +347,16 @@ def test_an_average_that_something_else_uses_stays() -> None:
 
 @pytest.mark.parametrize("kernel", [2, 3, (1, 2)])
 def test_relu_becomes_a_candidate_of_the_pooling(kernel: int | tuple[int, int]) -> None:
-    left, _ = improved(lambda m, x: torch.max_pool2d(torch.relu(m.conv(x)), kernel, 2), switch_relu_maxpool)
+    left, _ = improved(
+        lambda m, x: torch.max_pool2d(torch.relu(m.conv(x)), kernel, 2), switch_relu_maxpool
+    )
     assert left == {"conv2d": 1, "rectified_max_pool2d": 1}
 
 
 def test_monotone_activations_move_behind_the_pooling() -> None:
-    left, draft = improved(lambda m, x: torch.max_pool2d(torch.tanh(m.conv(x)), 2), switch_relu_maxpool)
+    left, draft = improved(
+        lambda m, x: torch.max_pool2d(torch.tanh(m.conv(x)), 2), switch_relu_maxpool
+    )
     assert left["tanh"] == 1
     order = [str(node.target) for node in draft.graph.nodes if is_call(node)]
     assert order.index("aten.max_pool2d.default") < order.index("aten.tanh.default")
@@ -375,7 +392,9 @@ def test_sums_of_convolutions_are_one() -> None:
     [
         pytest.param(lambda m, x: m.conv(x) + torch.relu(m.other(x)), id="not two layers"),
         pytest.param(lambda m, x: torch.add(m.conv(x), m.other(x), alpha=2), id="weighted"),
-        pytest.param(lambda m, x: (m.conv(x) + m.other(x)) * torch.relu(m.conv(x)), id="used twice"),
+        pytest.param(
+            lambda m, x: (m.conv(x) + m.other(x)) * torch.relu(m.conv(x)), id="used twice"
+        ),
     ],
 )
 def test_other_sums_stay(function: Callable[[Function, torch.Tensor], torch.Tensor]) -> None:
@@ -397,7 +416,9 @@ class Attending(nn.Module):
         self.is_shared, self.scale = is_shared, scale
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        query, key = (of(x).unflatten(-1, (2, 4)).transpose(-2, -3) for of in (self.query, self.key))
+        query, key = (
+            of(x).unflatten(-1, (2, 4)).transpose(-2, -3) for of in (self.query, self.key)
+        )
         found = nn.functional.scaled_dot_product_attention(query, key, key, scale=self.scale)
         return found + query if self.is_shared else found
 
@@ -426,7 +447,8 @@ def test_a_factor_of_zero_divides_nothing() -> None:
 
 
 class Channels(nn.Module):
-    """A layer, of whose result each channel is multiplied and then shifted, as TensorFlow normalises."""
+    """A layer, of whose result each channel is multiplied and then shifted, as TensorFlow
+    normalises."""
 
     def __init__(self, layer: nn.Module, shape: tuple[int, ...]) -> None:
         super().__init__()
@@ -498,7 +520,9 @@ def test_a_sum_with_a_factor_of_its_own_stays() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return torch.add(self.layer(x), self.offset, alpha=2)
 
-    after, _ = of(normalised(Times(nn.Linear(3, 4), (4,))), torch.randn(2, 3), normalise, whole_layers)
+    after, _ = of(
+        normalised(Times(nn.Linear(3, 4), (4,))), torch.randn(2, 3), normalise, whole_layers
+    )
     assert after["add"] == 1
 
 
@@ -609,7 +633,9 @@ def test_relu_becomes_a_candidate_of_the_pooling_past_a_frame_of_zeros(
 def test_another_frame_keeps_relu_before_the_pooling(
     function: Callable[[torch.Tensor], torch.Tensor],
 ) -> None:
-    left, _ = improved(lambda m, x: nn.functional.max_pool2d(function(m.conv(x)), 3, 2), switch_relu_maxpool)
+    left, _ = improved(
+        lambda m, x: nn.functional.max_pool2d(function(m.conv(x)), 3, 2), switch_relu_maxpool
+    )
     assert (left["rectified_max_pool2d"], left["max_pool2d"]) == (0, 1)
 
 
@@ -761,29 +787,46 @@ def test_a_layer_that_something_else_uses_keeps_its_activation_to_itself() -> No
     assert (left["conv2d"], left["relu"]) == (1, 2)
 
 
-# What lies otherwise than usual -------------------------------------------------------------------------
+# What lies otherwise than usual
+# -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("module", "shape"),
     [
         pytest.param(
-            nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5)), (2, 5, 4), id="channels before features"
-        ),
-        pytest.param(nn.Sequential(nn.Linear(4, 7), nn.BatchNorm1d(5)), (2, 5, 4), id="other channels"),
-        pytest.param(
-            nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(0), nn.Linear(3, 2)), (3, 4, 4), id="no batch"
-        ),
-        pytest.param(nn.Sequential(nn.ELU(-1.0), nn.MaxPool2d(2)), (2, 3, 8, 8), id="decreasing ELU"),
-        pytest.param(nn.Sequential(nn.ELU(0.5), nn.MaxPool2d(2)), (2, 3, 8, 8), id="increasing ELU"),
-        pytest.param(
-            nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4, affine=False)), (2, 3, 8, 8), id="no weights"
+            nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5)),
+            (2, 5, 4),
+            id="channels before features",
         ),
         pytest.param(
-            nn.Sequential(nn.ConvTranspose2d(3, 4, 3), nn.BatchNorm2d(4)), (2, 3, 8, 8), id="transposed"
+            nn.Sequential(nn.Linear(4, 7), nn.BatchNorm1d(5)), (2, 5, 4), id="other channels"
         ),
         pytest.param(
-            nn.Sequential(nn.Conv2d(3, 6, 3, groups=3), nn.BatchNorm2d(6)), (2, 3, 8, 8), id="groups"
+            nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(0), nn.Linear(3, 2)),
+            (3, 4, 4),
+            id="no batch",
+        ),
+        pytest.param(
+            nn.Sequential(nn.ELU(-1.0), nn.MaxPool2d(2)), (2, 3, 8, 8), id="decreasing ELU"
+        ),
+        pytest.param(
+            nn.Sequential(nn.ELU(0.5), nn.MaxPool2d(2)), (2, 3, 8, 8), id="increasing ELU"
+        ),
+        pytest.param(
+            nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4, affine=False)),
+            (2, 3, 8, 8),
+            id="no weights",
+        ),
+        pytest.param(
+            nn.Sequential(nn.ConvTranspose2d(3, 4, 3), nn.BatchNorm2d(4)),
+            (2, 3, 8, 8),
+            id="transposed",
+        ),
+        pytest.param(
+            nn.Sequential(nn.Conv2d(3, 6, 3, groups=3), nn.BatchNorm2d(6)),
+            (2, 3, 8, 8),
+            id="groups",
         ),
     ],
 )
@@ -815,7 +858,11 @@ def test_a_mean_of_other_dimensions_is_none_of_places() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.linear(x.mean((2, 3), keepdim=True).flatten(1))
 
-    of(normalised(Mean()), torch.randn(1, 2, 4, 4, 4, generator=torch.Generator().manual_seed(3)), *PASSES)
+    of(
+        normalised(Mean()),
+        torch.randn(1, 2, 4, 4, 4, generator=torch.Generator().manual_seed(3)),
+        *PASSES,
+    )
 
 
 def test_activations_of_integers_stay_integers() -> None:
@@ -825,7 +872,10 @@ def test_activations_of_integers_stay_integers() -> None:
 
     draft = of_module(Two().eval(), (torch.randn(3), torch.arange(3)), {})
     improve(draft)
-    assert [node.meta["value"].dtype for node in outputs(draft.graph)] == [torch.float32, torch.int64]
+    assert [node.meta["value"].dtype for node in outputs(draft.graph)] == [
+        torch.float32,
+        torch.int64,
+    ]
 
 
 # As many as take nothing from the range: 2^7 is less than 255.
@@ -836,7 +886,8 @@ def test_weights_that_become_small_keep_their_digits(slope: float, expected: int
     assert bits == expected
 
 
-# What is refused ------------------------------------------------------------------------------------------
+# What is refused
+# ----------------------------------------------------------------------------
 
 
 def test_a_model_in_training_is_refused() -> None:
@@ -855,20 +906,27 @@ def test_decisions_by_values_are_refused(capfd: pytest.CaptureFixture[str]) -> N
 
 def test_dynamic_shapes_are_refused() -> None:
     rows = torch.export.Dim("rows", min=2, max=16)
-    exported = torch.export.export(nn.Linear(2, 2).eval(), (torch.ones(4, 2),), dynamic_shapes=({0: rows},))
+    exported = torch.export.export(
+        nn.Linear(2, 2).eval(), (torch.ones(4, 2),), dynamic_shapes=({0: rows},)
+    )
     with pytest.raises(MisuseError, match="exported with dynamic shapes"):
         of_exported(exported)
 
 
 @pytest.mark.parametrize(
     ("function", "operator"),
-    [(lambda _, x: x[x > 0] * 2, "index.Tensor"), (lambda _, x: x + torch.unique(x).sum(), "_unique2")],
+    [
+        (lambda _, x: x[x > 0] * 2, "index.Tensor"),
+        (lambda _, x: x + torch.unique(x).sum(), "_unique2"),
+    ],
 )
 def test_shapes_that_follow_from_values_are_refused(
     function: Callable[..., torch.Tensor], operator: str
 ) -> None:
     module = nn.Sequential(nn.Identity(), Function(function)).eval()
-    message = rf"^in 1 the shape of what aten\.{operator}\S* gives follows from values.*by torch\.where"
+    message = (
+        rf"^in 1 the shape of what aten\.{operator}\S* gives follows from values.*by torch\.where"
+    )
     with pytest.raises(MisuseError, match=message):
         of_module(module, (IMAGES,), {})
 

@@ -1,4 +1,5 @@
-"""Programs hold no more at once than their models: neither what goes side by side, nor what is made one."""
+"""Programs hold no more at once than their models: neither what goes side by side, nor what is made
+one."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -62,10 +63,16 @@ def test_what_is_held_while_each_step_is_carried_out() -> None:
 
 
 def _together(graph: fx.Graph, found: list[Stage]) -> list[int]:
-    """What each stage holds at once: all that was made before and is still to be used, and its lanes."""
-    sizes = {node: node.meta["value"].shape[0] for node in graph.nodes if node.op == "call_function"}
+    """What each stage holds at once: all that was made before and is still to be used, and its
+    lanes."""
+    sizes = {
+        node: node.meta["value"].shape[0] for node in graph.nodes if node.op == "call_function"
+    }
     order = {node: at for at, stage in enumerate(found) for lane in stage for node in lane}
-    last = {node: max((order.get(user, len(found)) for user in node.users), default=-1) for node in sizes}
+    last = {
+        node: max((order.get(user, len(found)) for user in node.users), default=-1)
+        for node in sizes
+    }
     totals = []
     for at, stage in enumerate(found):
         before = sum(sizes[node] for node in sizes if order[node] < at <= last[node])
@@ -77,7 +84,9 @@ def _together(graph: fx.Graph, found: list[Stage]) -> list[int]:
                 takes = WORK * sizes[node] if node.target is aten.relu.default else 0
                 greatest = max(greatest, takes + sum(sizes[each] for each in alive))
                 later = set(lane[place + 1 :])
-                alive = {each for each in alive if last[each] > at or not later.isdisjoint(each.users)}
+                alive = {
+                    each for each in alive if last[each] > at or not later.isdisjoint(each.users)
+                }
             before += greatest
         totals.append(before)
     return totals
@@ -132,8 +141,8 @@ def _grown(program: Program, weights: Weights, x: torch.Tensor, is_eager: bool) 
 
 
 def _living(program: Program, weights: Weights, x: torch.Tensor, is_eager: bool) -> int:
-    """What a run takes at its most, in the middle of five: how much of what a source makes ahead is there at
-    once is a matter of time."""
+    """What a run takes at its most, in the middle of five: how much of what a source makes ahead is
+    there at once is a matter of time."""
     run = _ready(program, weights, x, is_eager)
     before, highest = _memory("VmRSS"), []
     for _ in range(5):
@@ -144,7 +153,9 @@ def _living(program: Program, weights: Weights, x: torch.Tensor, is_eager: bool)
     return int(median(highest)) - before
 
 
-def _ready(program: Program, weights: Weights, x: torch.Tensor, is_eager: bool) -> Callable[[], Any]:
+def _ready(
+    program: Program, weights: Weights, x: torch.Tensor, is_eager: bool
+) -> Callable[[], Any]:
     current = tacit.session()
     bound = program.share(weights if current.party == 0 else None, owner=0)
     if is_eager:
@@ -198,7 +209,8 @@ def test_parties_take_no_more_memory(setting: dict[str, Any]) -> None:
 def test_no_more_lives_of_real_networks(
     name: str, setting: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Every block of some size goes back to the system at once, so that what lives is seen, and not what the C
+    # Every block of some size goes back to the system at once, so that what lives is seen, and not
+    # what the C
     # library keeps for later: that differs from run to run by more than is looked for.
     for limit in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"):
         monkeypatch.setenv(limit, "65536")

@@ -71,7 +71,10 @@ def test_compiling_again_gives_the_same_program() -> None:
 
 def test_the_hash_is_that_of_the_file() -> None:
     # BLAKE3 of nothing, from its specification.
-    assert tacit._core.blake3(b"") == "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262"
+    assert (
+        tacit._core.blake3(b"")
+        == "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262"
+    )
     assert COMPILED[0].digest == tacit._core.blake3(COMPILED[0].text)
 
 
@@ -97,7 +100,10 @@ def rectified(content: Any) -> Any:
         (lambda c: c["nodes"][0].update(operator="aten.relu_.default"), "which no program may"),
         (lambda c: c["nodes"][0].update(operator="prims.mul.default"), "which no program may"),
         (lambda c: c["nodes"][0].update(operator="aten.rand.default"), "which no program may"),
-        (lambda c: c["nodes"][0].update(arguments=[{"of": "later"}]), "takes 'later', which no earlier node"),
+        (
+            lambda c: c["nodes"][0].update(arguments=[{"of": "later"}]),
+            "takes 'later', which no earlier node",
+        ),
         (
             lambda c: c["nodes"][0].update(arguments=[{"of": c["nodes"][0]["name"]}]),
             f"in a circle or out of order; {DAMAGED}",
@@ -144,7 +150,10 @@ def rectified(content: Any) -> Any:
         (lambda c: rectified(c)["arguments"][4].pop(), "7 numbers"),
         (lambda c: rectified(c)["arguments"].__setitem__(4, [2**40] * 7), "rectified_affine"),
         (lambda c: rectified(c)["arguments"][0].pop(), "rectified_affine"),
-        (lambda c: rectified(c)["arguments"].__setitem__(3, rectified(c)["arguments"][0]), "summands"),
+        (
+            lambda c: rectified(c)["arguments"].__setitem__(3, rectified(c)["arguments"][0]),
+            "summands",
+        ),
         (lambda c: c["nodes"][1].update(name=c["nodes"][0]["name"]), "a name of its own"),
         (lambda c: c["nodes"][0].update(name="a b"), "a name of its own"),
         (
@@ -156,10 +165,19 @@ def rectified(content: Any) -> Any:
         (lambda c: c["inputs"][0].update(interval=[1, 0]), "low and a high"),
         (lambda c: c["inputs"][0].update(interval=[0, 10**400]), "low and a high"),
         (lambda c: c["nodes"][0]["named"].update(device="cpu"), "which no program does"),
-        (lambda c: c["nodes"][0].update(operator="aten.empty_like.default"), "which no program may"),
-        (lambda c: c["nodes"][0].update(arguments=[*c["nodes"][0]["arguments"][:3], [0, 0]]), "conv2d"),
+        (
+            lambda c: c["nodes"][0].update(operator="aten.empty_like.default"),
+            "which no program may",
+        ),
+        (
+            lambda c: c["nodes"][0].update(arguments=[*c["nodes"][0]["arguments"][:3], [0, 0]]),
+            "conv2d",
+        ),
         (lambda c: c["weights"][0].update(scale=41), "fraction bits"),
-        (lambda c: next(w for w in c["weights"] if "folded" in w["name"]).update(shape=[3, 3]), "conv2d"),
+        (
+            lambda c: next(w for w in c["weights"] if "folded" in w["name"]).update(shape=[3, 3]),
+            "conv2d",
+        ),
         (lambda c: c.update(outputs=["nobody"]), "no node"),
         (lambda c: c.update(outputs=[]), "it has no outputs"),
         (
@@ -174,7 +192,16 @@ def test_what_cannot_be_is_refused(change: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["one\nBLAKE3: 0", "\x1b[2J", "\u202eright to left", "half \ud800", "two  spaces", " ", "a" * 501]
+    "name",
+    [
+        "one\nBLAKE3: 0",
+        "\x1b[2J",
+        "\u202eright to left",
+        "half \ud800",
+        "two  spaces",
+        " ",
+        "a" * 501,
+    ],
 )
 @pytest.mark.parametrize("kind", ["nodes", "inputs"])
 def test_what_would_be_shown_as_something_else_is_refused(kind: str, name: str) -> None:
@@ -192,7 +219,11 @@ def test_names_of_a_model_are_written_as_they_can_be_shown() -> None:
     module.add_module("long" * 200, nn.Linear(2, 2))
     module.add_module("größe 2", nn.Linear(2, 2))
     program, _ = tacit.compile(module.eval(), torch.ones(1, 2))
-    assert [step.layer for step in inspect(program, []).steps] == ["one two", "long" * 125, "größe 2"]
+    assert [step.layer for step in inspect(program, []).steps] == [
+        "one two",
+        "long" * 125,
+        "größe 2",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -215,13 +246,17 @@ def test_a_model_of_too_many_operators_is_refused_where_it_is_compiled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(import_module("tacit.compilation.program"), "MOST_NODES", 9)
-    with pytest.raises(MisuseError, match=r"operators, a program 9 at most: compile parts of the model"):
+    with pytest.raises(
+        MisuseError, match=r"operators, a program 9 at most: compile parts of the model"
+    ):
         tacit.compile(normalised(Residual()), IMAGES)
 
 
 def test_a_file_that_is_too_large_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_module("tacit.compilation.format"), "MOST_BYTES", 100)
-    with pytest.raises(MisuseError, match=r"larger than the 100 bytes .* compile parts of the model"):
+    with pytest.raises(
+        MisuseError, match=r"larger than the 100 bytes .* compile parts of the model"
+    ):
         Program.parsed(COMPILED[0].text, "the file")
 
 
@@ -254,7 +289,9 @@ def test_nothing_is_cut_into_millions_of_pieces() -> None:
 
 
 @pytest.mark.parametrize("number", [-1, 6, 47, 1 << 40])
-@pytest.mark.parametrize("operator", ["aten.softmax.int", "aten.sum.default", "aten._to_copy.default"])
+@pytest.mark.parametrize(
+    "operator", ["aten.softmax.int", "aten.sum.default", "aten._to_copy.default"]
+)
 def test_a_number_is_no_dtype(operator: str, number: int) -> None:
     """PyTorch takes one, and for some of them the process ends."""
 
@@ -276,7 +313,9 @@ def test_a_number_is_no_dtype(operator: str, number: int) -> None:
 def test_no_list_is_made_of_dimensions_that_there_are_not(dims: int) -> None:
     def change(content: Any) -> None:
         arguments = [{"of": content["inputs"][0]["name"]}, dims, None, 1e-5]
-        content["nodes"][0].update(operator="tacit.rms_norm.default", arguments=arguments, width=None)
+        content["nodes"][0].update(
+            operator="tacit.rms_norm.default", arguments=arguments, width=None
+        )
 
     with pytest.raises(MisuseError, match=rf"rms_norm\.default: the last {dims} dimensions of 4"):
         Program.parsed(changed(change), "the file")
@@ -349,7 +388,10 @@ def test_weights_of_another_program_are_refused(tmp_path: Path) -> None:
     with pytest.raises(MisuseError, match="belong to another program"):
         COMPILED[1].check(other)
     named_alike = Weights(
-        {**weights.values, "p_classify_bias": torch.zeros(3)}, other.digest, weights.model, weights.of_model
+        {**weights.values, "p_classify_bias": torch.zeros(3)},
+        other.digest,
+        weights.model,
+        weights.of_model,
     )
     with pytest.raises(MisuseError, match=r"p_classify_bias has shape \(3,\), not \(5,\)"):
         named_alike.check(other)

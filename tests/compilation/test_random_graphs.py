@@ -1,5 +1,5 @@
-"""Models drawn at random: a program gives what the plain model gives, and is never dearer than the model is
-that is shared as it stands."""
+"""Models drawn at random: a program gives what the plain model gives, and is never dearer than the
+model is that is shared as it stands."""
 
 import random
 from typing import Any
@@ -31,7 +31,9 @@ class Drawn(nn.Module):
             self.layers.append(layer)
             wanted = 2 if isinstance(layer, Sum) else 1
             # The latest most often, so that things stand behind one another.
-            self._sources.append([max(0, at - drawn.choice([0, 0, 0, 1, 2, 3])) for _ in range(wanted)])
+            self._sources.append(
+                [max(0, at - drawn.choice([0, 0, 0, 1, 2, 3])) for _ in range(wanted)]
+            )
         self.classify = nn.Linear(CHANNELS, 3)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -74,14 +76,20 @@ def test_a_program_is_right_and_no_dearer(seed: int, is_calibrated: bool) -> Non
     setting = (3, "replicated", None) if seed % 4 else (2, "additive", "dealer")
     parties, protocol, source = setting
     found = tried(
-        program, weights, [images[:2]], parties=parties, protocol=protocol, source=source, transport="memory"
+        program,
+        weights,
+        [images[:2]],
+        parties=parties,
+        protocol=protocol,
+        source=source,
+        transport="memory",
     )
     # With calibration what scales are held to; without it they are the usual ones.
     assert found.compiled.normalised_squared_error < (2e-3 if is_calibrated else 1e-5), program
     assert found.compiled.rounds <= found.eager.rounds + ROUNDS_OF_GUARDS * is_calibrated
     if max(found.compiled.bytes_sent_per_party) > max(found.eager.bytes_sent_per_party):
-        # Frames carry the name of their operation, which is longer where a layer and its ReLU are one: all
-        # else is compared, payload and the rest of the headers.
+        # Frames carry the name of their operation, which is longer where a layer and its ReLU are
+        # one: all else is compared, payload and the rest of the headers.
         before = weights.as_it_was()
         setup = {"protocol": protocol, "parties": parties, "source": source}
         assert max(spent(program, weights, images[:2], **setup)) <= max(

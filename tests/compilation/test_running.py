@@ -1,4 +1,5 @@
-"""Programs in sessions: all protocols give what the model gives, parties hold one program, at less cost."""
+"""Programs in sessions: all protocols give what the model gives, parties hold one program, at less
+cost."""
 
 import pytest
 import torch
@@ -26,21 +27,33 @@ SETTINGS = [
 def test_a_program_gives_what_its_model_gives(
     protocol: str, parties: int, source: str | None, widths: str
 ) -> None:
-    program, weights = tacit.compile(normalised(Residual()), IMAGES, calibrate=IMAGES, widths=widths)
+    program, weights = tacit.compile(
+        normalised(Residual()), IMAGES, calibrate=IMAGES, widths=widths
+    )
     found = tried(
-        program, weights, [IMAGES], parties=parties, protocol=protocol, source=source, transport="memory"
+        program,
+        weights,
+        [IMAGES],
+        parties=parties,
+        protocol=protocol,
+        source=source,
+        transport="memory",
     )
     assert found.compiled.normalised_squared_error < 1e-3
     assert found.eager.normalised_squared_error < 1e-4
     assert found.compiled.argmax_agreement == 1.0
     if protocol != REFERENCE:
         assert found.compiled.rounds < found.eager.rounds
-        assert max(found.compiled.bytes_sent_per_party) < 0.7 * max(found.eager.bytes_sent_per_party)
+        assert max(found.compiled.bytes_sent_per_party) < 0.7 * max(
+            found.eager.bytes_sent_per_party
+        )
 
 
 def test_eager_is_what_a_shared_module_costs() -> None:
     program, weights = tacit.compile(normalised(Residual()), IMAGES)
-    found = tried(program, weights, [IMAGES], parties=3, protocol="replicated", transport="memory").eager
+    found = tried(
+        program, weights, [IMAGES], parties=3, protocol="replicated", transport="memory"
+    ).eager
 
     def eager() -> tuple[int, int]:
         current = tacit.session()
@@ -95,7 +108,9 @@ def test_several_inputs_and_results() -> None:
             super().__init__()
             self.linear = nn.Linear(4, 3)
 
-        def forward(self, left: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        def forward(
+            self, left: torch.Tensor, right: torch.Tensor
+        ) -> tuple[torch.Tensor, torch.Tensor]:
             return self.linear(left) * right, torch.maximum(left.sum(), right.sum())
 
     module = normalised(Both())
@@ -133,7 +148,9 @@ def test_parties_that_are_threads_may_each_compile() -> None:
     def run() -> torch.Tensor:
         program, weights = tacit.compile(module, IMAGES, calibrate=IMAGES)
         owns = tacit.session().party == 0
-        return program.share(weights if owns else None, owner=0)(tacit.share(IMAGES, owner=1)).reveal()
+        return program.share(weights if owns else None, owner=0)(
+            tacit.share(IMAGES, owner=1)
+        ).reveal()
 
     torch.testing.assert_close(tacit.launch(run)[2], module(IMAGES).detach(), rtol=0, atol=0.02)
 
@@ -169,7 +186,11 @@ def test_inputs_of_other_shapes_are_refused() -> None:
         (IMAGES, torch.tensor([0, 5]), "no classes of the model, which has 5"),
         ({"y": IMAGES}, None, "calibration data of y; the model takes x"),
         ("images.npy", None, "are tensors"),
-        (torch.zeros(2, 3, 8, 8, dtype=torch.uint8), None, r"torch\.uint8, the model takes torch\.float32"),
+        (
+            torch.zeros(2, 3, 8, 8, dtype=torch.uint8),
+            None,
+            r"torch\.uint8, the model takes torch\.float32",
+        ),
         (None, torch.zeros(2, dtype=torch.int64), "labels belong to calibration data"),
     ],
 )
@@ -210,7 +231,9 @@ def test_without_calibration_it_is_told_that_nothing_shows_the_range() -> None:
     assert found.in_range == {"steps": 1, "below": 2.0**30}
     assert "range: 1 of 2 steps are shown to give numbers below 1.07374e+09" in str(found)
     said.clear()
-    program, _ = tacit.compile(module, torch.ones(1, 4), calibrate=torch.rand(4, 4), progress=said.append)
+    program, _ = tacit.compile(
+        module, torch.ones(1, 4), calibrate=torch.rand(4, 4), progress=said.append
+    )
     assert not any("nothing has shown" in each for each in said)
     found = inspect(program, [])
     assert found.in_range["steps"] == len(found.steps)
@@ -256,13 +279,18 @@ def test_of_a_program_that_was_calibrated_the_remedy_is_another(widths: str) -> 
     def shared() -> None:
         program.share(weights if tacit.session().party == 0 else None, owner=0)
 
-    with pytest.warns(tacit.PrecisionWarning, match=r"p_small_weight \(.*; on its calibration data") as told:
+    with pytest.warns(
+        tacit.PrecisionWarning, match=r"p_small_weight \(.*; on its calibration data"
+    ) as told:
         tacit.launch(shared)
     assert len(told) == 1
-    # Beside the program it is tried as it was, with the usual 16 bits, which nobody can do anything about.
+    # Beside the program it is tried as it was, with the usual 16 bits, which nobody can do anything
+    # about.
     with pytest.warns(tacit.PrecisionWarning) as told:
         tried(program, weights, [data[:1]], parties=2, protocol=REFERENCE, transport="memory")
     said = [str(each.message) for each in told]
     assert sum("on its calibration data" in each for each in said) == 1
     assert sum("in the model as it runs without compilation" in each for each in said) == 1
-    assert not any("compile the model with calibration data, on which scales" in each for each in said)
+    assert not any(
+        "compile the model with calibration data, on which scales" in each for each in said
+    )

@@ -1,5 +1,5 @@
-"""Layers that a model uses several times: no pass gives one of them a copy of the weights that would cost
-more than it saves, as additive sharing opens each weight once, masked."""
+"""Layers that a model uses several times: no pass gives one of them a copy of the weights that
+would cost more than it saves, as additive sharing opens each weight once, masked."""
 
 from typing import Any
 
@@ -33,7 +33,9 @@ class Normalised(Twice):
 
 class Rectified(Twice):
     def forward(self, x: torch.Tensor) -> Any:
-        return [self.layer(torch.relu(norm(y))) for norm, y in zip(self.before, (x, x * x), strict=True)]
+        return [
+            self.layer(torch.relu(norm(y))) for norm, y in zip(self.before, (x, x * x), strict=True)
+        ]
 
 
 class Multiplied(Twice):
@@ -79,9 +81,13 @@ def test_a_layer_that_is_used_twice_is_no_dearer(kind: type[Twice], is_calibrate
     with torch.no_grad():
         for norm in module.before:  # type: ignore[union-attr]
             norm.weight.copy_(torch.tensor([2.5, -3.0, 2.2, -2.1]))
-    program, weights = tacit.compile(module, images[:1], calibrate=images if is_calibrated else None)
+    program, weights = tacit.compile(
+        module, images[:1], calibrate=images if is_calibrated else None
+    )
     before = weights.as_it_was()
-    assert max(payload(program, weights, images[:1])) <= max(payload(weights.model, before, images[:1]))
+    assert max(payload(program, weights, images[:1])) <= max(
+        payload(weights.model, before, images[:1])
+    )
 
 
 @pytest.mark.parametrize("kind", [Normalised, Rectified])

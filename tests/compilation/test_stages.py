@@ -1,5 +1,5 @@
-"""Steps that do not use one another go side by side: which they are, that they give the same for the same
-bytes, and that rounds are those of the longest."""
+"""Steps that do not use one another go side by side: which they are, that they give the same for
+the same bytes, and that rounds are those of the longest."""
 
 import random
 from typing import Any
@@ -32,10 +32,16 @@ class Inception(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.one = nn.Sequential(nn.Conv2d(3, 4, 1), nn.ReLU())
-        self.three = nn.Sequential(nn.Conv2d(3, 2, 1), nn.ReLU(), nn.Conv2d(2, 4, 3, padding=1), nn.ReLU())
-        self.five = nn.Sequential(nn.Conv2d(3, 2, 1), nn.ReLU(), nn.Conv2d(2, 4, 5, padding=2), nn.ReLU())
+        self.three = nn.Sequential(
+            nn.Conv2d(3, 2, 1), nn.ReLU(), nn.Conv2d(2, 4, 3, padding=1), nn.ReLU()
+        )
+        self.five = nn.Sequential(
+            nn.Conv2d(3, 2, 1), nn.ReLU(), nn.Conv2d(2, 4, 5, padding=2), nn.ReLU()
+        )
         self.pool = nn.Sequential(nn.MaxPool2d(3, 1, 1), nn.Conv2d(3, 4, 1), nn.ReLU())
-        self.narrow = nn.Sequential(nn.Conv2d(16, 4, 3, padding=1, stride=2), nn.BatchNorm2d(4), nn.ReLU())
+        self.narrow = nn.Sequential(
+            nn.Conv2d(16, 4, 3, padding=1, stride=2), nn.BatchNorm2d(4), nn.ReLU()
+        )
         self.skip = nn.Sequential(nn.Conv2d(16, 4, 1, stride=2), nn.Sigmoid())
         self.classify = nn.Linear(4 * 16, 3)
 
@@ -50,7 +56,8 @@ COMPILED = tacit.compile(MODULE, IMAGES[:1], calibrate=IMAGES, margin=4.0)
 
 
 def classified(program: Program, weights: Weights, x: torch.Tensor, count: int) -> tuple[Any, ...]:
-    """What the program gives, what a second run took but for sharing and revealing, and what was made."""
+    """What the program gives, what a second run took but for sharing and revealing, and what was
+    made."""
     bound = program.share(weights if tacit.session().party == 0 else None, owner=0, streams=count)
     meter = tacit.session().meter
     for _ in range(2):
@@ -58,7 +65,8 @@ def classified(program: Program, weights: Weights, x: torch.Tensor, count: int) 
         before = meter.total
         result = bound(given)
         spent = meter.total - before
-    # Before something is revealed: what that takes is ordered as it goes, and may still be on its way.
+    # Before something is revealed: what that takes is ordered as it goes, and may still be on its
+    # way.
     made = meter.correlations
     return result.reveal(), spent, made
 
@@ -68,7 +76,12 @@ def classified(program: Program, weights: Weights, x: torch.Tensor, count: int) 
 def test_the_same_for_the_same_bytes_in_fewer_rounds(
     protocol: str, parties: int, source: str | None, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    setting: dict[str, Any] = {"parties": parties, "protocol": protocol, "source": source, "timeout": 60}
+    setting: dict[str, Any] = {
+        "parties": parties,
+        "protocol": protocol,
+        "source": source,
+        "timeout": 60,
+    }
     given = (*COMPILED, IMAGES[:count], count)
     beside = tacit.launch(classified, *given, **setting)
     monkeypatch.setattr(streams, "side_by_side", streams.by_turns)
@@ -90,7 +103,8 @@ def test_branches_take_the_rounds_of_the_longest() -> None:
     assert _rounds(found) < 0.75 * sum(map(rounds_of, COMPILED[0].graph.nodes))
 
 
-# Which steps are side by side ------------------------------------------------------------------------------
+# Which steps are side by side
+# ------------------------------------------------------------------------------
 
 
 def _rounds(found: list[Stage]) -> int:
@@ -103,7 +117,9 @@ def drawn(seed: int) -> fx.Graph:
     graph = fx.Graph()
     nodes = [graph.placeholder("x"), graph.placeholder("y")]
     for _ in range(choose.randrange(1, 60)):
-        target = choose.choice([aten.relu.default, aten.mul.Tensor, aten.add.Tensor, aten.neg.default])
+        target = choose.choice(
+            [aten.relu.default, aten.mul.Tensor, aten.add.Tensor, aten.neg.default]
+        )
         count = 2 if target in (aten.mul.Tensor, aten.add.Tensor) else 1
         sources = [nodes[-1 - min(choose.randrange(6), len(nodes) - 1)] for _ in range(count)]
         nodes.append(graph.call_function(target, tuple(sources)))
@@ -131,7 +147,9 @@ def test_each_step_is_once_and_behind_all_that_it_uses(seed: int) -> None:
     assert done == {node for node in graph.nodes if node.op != "output"}
     assert _rounds(found) <= sum(map(rounds_of, graph.nodes))
     names = [[[node.name for node in lane] for lane in stage] for stage in found]
-    assert names == [[[node.name for node in lane] for lane in stage] for stage in stages(drawn(seed))]
+    assert names == [
+        [[node.name for node in lane] for lane in stage] for stage in stages(drawn(seed))
+    ]
 
 
 def test_short_steps_go_beside_a_long_one() -> None:
@@ -151,12 +169,15 @@ def test_a_chain_is_one_lane_in_its_own_order() -> None:
     graph = fx.Graph()
     node = graph.placeholder("x")
     for _ in range(3 * MOST_LEVELS):
-        node = graph.call_function(aten.neg.default, (graph.call_function(aten.relu.default, (node,)),))
+        node = graph.call_function(
+            aten.neg.default, (graph.call_function(aten.relu.default, (node,)),)
+        )
     graph.output((node,))
     assert stages(graph) == [[[node for node in graph.nodes if node.op == "call_function"]]]
 
 
-# Where they are not -----------------------------------------------------------------------------------------
+# Where they are not
+# -----------------------------------------------------------------------------------------
 
 
 def test_under_the_reference_one_goes_after_another() -> None:

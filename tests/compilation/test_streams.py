@@ -1,4 +1,5 @@
-"""Batches over streams: what one example after another gives, of the same bytes, in fewer rounds."""
+"""Batches over streams: what one example after another gives, of the same
+bytes, in fewer rounds."""
 
 import os
 import signal
@@ -58,7 +59,9 @@ def test_streams_give_the_same_for_the_same_bytes_in_fewer_rounds(
     alone, together, all_together = (
         tacit.launch(classified, streams, **setting) for streams in (1, STREAMS, COUNT + 2)
     )
-    (result, first), (of_streams, less), (_, least) = (found[0] for found in (alone, together, all_together))
+    (result, first), (of_streams, less), (_, least) = (
+        found[0] for found in (alone, together, all_together)
+    )
     with torch.no_grad():
         plain = normalised(Residual())(IMAGES)
     for found in (result, of_streams):
@@ -68,19 +71,22 @@ def test_streams_give_the_same_for_the_same_bytes_in_fewer_rounds(
     for one, several in zip(alone, together, strict=True):
         assert one[1].payload_bytes == several[1].payload_bytes
         assert (one[1].bytes_sent, one[1].frames) == (several[1].bytes_sent, several[1].frames)
-    # As many as the longest chain: of 5 examples, of 3 side by side and then 2, of all side by side.
+    # As many as the longest chain: of 5 examples, of 3 side by side and then 2, of all side by
+    # side.
     per_example = first.rounds / COUNT
     if parties == 2:
         assert (less.rounds, least.rounds) == (2 * per_example, per_example)
     else:
-        # Between few numbers of three parties some messages wait for no other one; in turns all of them do.
+        # Between few numbers of three parties some messages wait for no other one; in turns all of
+        # them do.
         assert less.rounds <= 2 * least.rounds
         assert least.rounds < 1.2 * per_example
 
 
 def test_under_the_reference_it_is_the_same_bit_for_bit() -> None:
     alone, together = (
-        tacit.launch(classified, streams, parties=2, protocol=REFERENCE)[0][0] for streams in (1, STREAMS)
+        tacit.launch(classified, streams, parties=2, protocol=REFERENCE)[0][0]
+        for streams in (1, STREAMS)
     )
     assert torch.equal(alone, together)
 
@@ -117,7 +123,9 @@ def test_a_trial_of_a_batch_runs_both_programs_over_streams() -> None:
         assert together.eager.rounds < 0.7 * alone.eager.rounds
 
 
-def test_what_pytorch_imports_late_is_not_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_pytorch_imports_late_is_not_timed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # As PyTorch joins the examples of a batch, it would.
     (tmp_path / "imported_late.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
@@ -141,7 +149,9 @@ def test_plain_inputs_and_several_results_are_taken_apart_and_put_together() -> 
             super().__init__()
             self.linear = nn.Linear(4, 3)
 
-        def forward(self, left: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        def forward(
+            self, left: torch.Tensor, right: torch.Tensor
+        ) -> tuple[torch.Tensor, torch.Tensor]:
             return self.linear(left) * right, right * 2
 
     module = normalised(Both())
@@ -187,7 +197,8 @@ def test_a_guard_that_fails_in_one_example_leaves_no_result_of_any() -> None:
             tacit.launch(run, large, streams)
 
 
-# What cannot be -------------------------------------------------------------------------------------------
+# What cannot be
+# ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("streams", [0, -1, 65, 10**9, "4", True, 2.0])
@@ -246,7 +257,8 @@ def test_parties_with_other_streams_are_told_before_anything_is_shared() -> None
         tacit.launch(run)
 
 
-# What ends a session --------------------------------------------------------------------------------------
+# What ends a session
+# --------------------------------------------------------------------------------------
 
 
 def test_what_one_stream_raises_ends_all_in_every_party() -> None:

@@ -1,5 +1,6 @@
-"""Models of TensorFlow, without it: what is recognised, what is said where the process that converts is not
-what it should be, and what tf2onnx made of models is what TensorFlow said of them."""
+"""Models of TensorFlow, without it: what is recognised, what is said where the process that
+converts is not what it should be, and what tf2onnx made of models is what TensorFlow said of
+them."""
 
 import sys
 import zipfile
@@ -48,7 +49,10 @@ def test_formats_are_recognised(tmp_path: Path) -> None:
     found = importer.format_of
     assert found(saved(tmp_path)) is importer.Format.SAVED_MODEL
     assert found(written(tmp_path / "graph.pb", GRAPH)) is importer.Format.FROZEN
-    assert found(archive(tmp_path / "m.keras", "config.json", "metadata.json")) is importer.Format.KERAS
+    assert (
+        found(archive(tmp_path / "m.keras", "config.json", "metadata.json"))
+        is importer.Format.KERAS
+    )
     assert found(tmp_path / "model.onnx") is None
     assert found(tmp_path / "nothing") is None
 
@@ -59,11 +63,23 @@ def test_formats_are_recognised(tmp_path: Path) -> None:
         (lambda at: at, MisuseError, "is a folder without saved_model.pb"),
         (lambda at: at / "model.pb", SetupError, "there is no file"),
         (lambda at: at / "model.keras", SetupError, "there is no file"),
-        (lambda at: saved(at) / "saved_model.pb", MisuseError, "is a part of a SavedModel: give the folder"),
+        (
+            lambda at: saved(at) / "saved_model.pb",
+            MisuseError,
+            "is a part of a SavedModel: give the folder",
+        ),
         (lambda at: written(at / "model.pb", b"\x08\x09"), MisuseError, "is no frozen graph"),
         (lambda at: written(at / "model.pb", b""), MisuseError, "is no frozen graph"),
-        (lambda at: written(at / "m.keras", b"\x89HDF\r\n"), MisuseError, "is not what Keras 3 writes"),
-        (lambda at: archive(at / "m.keras", "other"), MisuseError, "holds no model of Keras (config.json)"),
+        (
+            lambda at: written(at / "m.keras", b"\x89HDF\r\n"),
+            MisuseError,
+            "is not what Keras 3 writes",
+        ),
+        (
+            lambda at: archive(at / "m.keras", "other"),
+            MisuseError,
+            "holds no model of Keras (config.json)",
+        ),
     ],
 )
 def test_what_is_named_so_and_is_something_else(
@@ -76,13 +92,14 @@ def test_what_is_named_so_and_is_something_else(
     assert str(path) in str(caught.value)
 
 
-# The process that converts --------------------------------------------------------------------------------
+# The process that converts
+# --------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """Compiles a SavedModel where the process that converts does this instead, which fails: what is said,
-    with MODEL for the model's path. The process knows the folder as ``folder``."""
+    """Compiles a SavedModel where the process that converts does this instead, which fails: what is
+    said, with MODEL for the model's path. The process knows the folder as ``folder``."""
 
     def told(program: str, kind: type[TacitError] = SetupError, **others: object) -> str:
         path, stand_in = saved(tmp_path), tmp_path / "python"
@@ -90,7 +107,8 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., s
             f"#!{sys.executable}\nimport json, os, pathlib, sys, time\n"
             f"folder = pathlib.Path(sys.argv[5])\n"
             f"def result(kind, text=''):\n"
-            f"    (folder / 'result.json').write_text(json.dumps(dict(kind=kind, text=text)))\n{program}\n"
+            f"    (folder / 'result.json').write_text(json.dumps(dict(kind=kind, "
+            f"text=text)))\n{program}\n"
         )
         stand_in.chmod(0o700)
         monkeypatch.setattr(conversion, "INTERPRETER", str(stand_in))
@@ -102,7 +120,8 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., s
 
 
 ELSEWHERE = (
-    "convert it where TensorFlow is (python -m tf2onnx.convert --saved-model MODEL --opset 17 --output "
+    "convert it where TensorFlow is (python -m tf2onnx.convert --saved-model MODEL --opset 17 "
+    "--output "
     "model.onnx) and compile model.onnx"
 )
 
@@ -114,19 +133,25 @@ def test_it_is_not_installed(stand_in: Callable[..., str]) -> None:
     )
 
 
-def test_the_worker_itself_says_what_is_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_worker_itself_says_what_is_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With an interpreter that has no libraries at all."""
     bare = tmp_path / "python"
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
     bare.chmod(0o700)
     monkeypatch.setattr(conversion, "INTERPRETER", str(bare))
-    with pytest.raises(SetupError, match="tensorflow and tf2onnx cannot be found here: pip install"):
+    with pytest.raises(
+        SetupError, match="tensorflow and tf2onnx cannot be found here: pip install"
+    ):
         tacit.compile(saved(tmp_path))
 
 
 def test_it_takes_too_long(stand_in: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversion, "LONGEST", 0.5)
-    assert stand_in("time.sleep(60)") == f"MODEL was not converted to ONNX within 0.5 s: {ELSEWHERE}"
+    assert (
+        stand_in("time.sleep(60)") == f"MODEL was not converted to ONNX within 0.5 s: {ELSEWHERE}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,22 +170,29 @@ def test_it_takes_too_long(stand_in: Callable[..., str], monkeypatch: pytest.Mon
 )
 def test_it_leaves_no_result(program: str, how: str, stand_in: Callable[..., str]) -> None:
     assert stand_in(program) == (
-        f"MODEL was not converted to ONNX: the process of TensorFlow {how} and left no result; it may lack "
+        f"MODEL was not converted to ONNX: the process of TensorFlow {how} and left no result; it "
+        f"may lack "
         f"memory. Otherwise {ELSEWHERE}"
     )
 
 
 def test_it_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversion, "INTERPRETER", str(tmp_path / "none"))
-    with pytest.raises(SetupError, match=r"cannot start .*/none to convert .*/saved: there is no such file"):
+    with pytest.raises(
+        SetupError, match=r"cannot start .*/none to convert .*/saved: there is no such file"
+    ):
         tacit.compile(saved(tmp_path))
 
 
 def test_where_it_fails(stand_in: Callable[..., str]) -> None:
     told = stand_in(
-        "result('failed', f'OSError: {folder}/saved and /usr/lib/python3/site.py\\nFile layer/conv')"
+        "result('failed', f'OSError: {folder}/saved and /usr/lib/python3/site.py\\nFile "
+        "layer/conv')"
     )
-    assert told == "TensorFlow does not convert MODEL to ONNX: OSError: .../saved and ... File layer/conv"
+    assert (
+        told
+        == "TensorFlow does not convert MODEL to ONNX: OSError: .../saved and ... File layer/conv"
+    )
 
 
 def test_what_it_refuses(stand_in: Callable[..., str]) -> None:
@@ -179,7 +211,9 @@ def test_what_it_converts_is_not_there(stand_in: Callable[..., str]) -> None:
     assert stand_in("result('converted')").startswith("TensorFlow does not convert MODEL to ONNX")
 
 
-def test_all_that_has_no_counterpart_is_told_at_once(stand_in: Callable[..., str], tmp_path: Path) -> None:
+def test_all_that_has_no_counterpart_is_told_at_once(
+    stand_in: Callable[..., str], tmp_path: Path
+) -> None:
     nodes = [
         helper.make_node(
             "Betainc", ["x"], ["a"], name="layer/Betainc", domain="ai.onnx.converters.tensorflow"
@@ -187,22 +221,28 @@ def test_all_that_has_no_counterpart_is_told_at_once(stand_in: Callable[..., str
         helper.make_node("NonZero", ["a"], ["y"], name="layer/Where"),
     ]
     made = model(
-        nodes, {"x": [2, 3]}, ["y"], opset_imports=[helper.make_opsetid("ai.onnx.converters.tensorflow", 1)]
+        nodes,
+        {"x": [2, 3]},
+        ["y"],
+        opset_imports=[helper.make_opsetid("ai.onnx.converters.tensorflow", 1)],
     )
     (tmp_path / "given.onnx").write_bytes(made.SerializeToString())
     told = stand_in(
-        f"(folder / 'model.onnx').write_bytes(open({str(tmp_path / 'given.onnx')!r}, 'rb').read()); "
+        f"(folder / 'model.onnx').write_bytes(open({str(tmp_path / 'given.onnx')!r}, "
+        f"'rb').read()); "
         "result('converted')",
         UnsupportedOperatorError,
     )
     assert told.splitlines()[:2] == [
         "MODEL cannot be imported:",
-        "  Betainc 'layer/Betainc': this operator of TensorFlow has none of ONNX for it; replace it in the "
+        "  Betainc 'layer/Betainc': this operator of TensorFlow has none of ONNX for it; replace "
+        "it in the "
         "model, or leave it to the receiver",
     ]
 
 
-# What tf2onnx made ----------------------------------------------------------------------------------------
+# What tf2onnx made
+# ----------------------------------------------------------------------------------------
 
 NAMES = sorted(path.stem for path in HERE.glob("*.onnx"))
 
@@ -222,7 +262,8 @@ def test_there_are_some() -> None:
 
 
 def test_open_shapes_are_those_of_data() -> None:
-    """Of the example, of one row of calibration data, or as they are given; else they are refused by name."""
+    """Of the example, of one row of calibration data, or as they are given; else they are refused
+    by name."""
     path, (features,) = HERE / "dense.onnx", recorded("dense")[0]
 
     def shape(*example: object, **others: object) -> tuple[int, ...]:
@@ -233,7 +274,9 @@ def test_open_shapes_are_those_of_data() -> None:
     assert shape(calibrate=features) == shape(calibrate={"features": features}) == (1, 20)
     assert shape(features[:2], calibrate=features) == (2, 20)
     assert shape(calibrate=features, shapes={"features": (3, 20)}) == (3, 20)
-    with pytest.raises(UnsupportedOperatorError, match=r"input 'features': its shape is \(unk__6, 20\)"):
+    with pytest.raises(
+        UnsupportedOperatorError, match=r"input 'features': its shape is \(unk__6, 20\)"
+    ):
         tacit.compile(path)
     with pytest.raises(UnsupportedOperatorError, match="only static shapes are imported; give it"):
         tacit.compile(path, calibrate=features[:, :4])
@@ -255,17 +298,25 @@ def test_what_tensorflow_said_is_computed_in_secret(name: str) -> None:
         assert error < 1e-4
 
 
-def outputs(program: Program, weights: Weights, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+def outputs(
+    program: Program, weights: Weights, given: Sequence[torch.Tensor]
+) -> list[torch.Tensor]:
     """What the owner of the inputs learns of a session."""
 
     def run() -> list[torch.Tensor]:
         bound = program.share(weights if tacit.session().party == 0 else None, owner=0)
         names = list(program.inputs)
         values = [
-            bound.given(each if tacit.session().party == 1 else None, owner=1, name=program.inputs[name].name)
+            bound.given(
+                each if tacit.session().party == 1 else None,
+                owner=1,
+                name=program.inputs[name].name,
+            )
             for name, each in zip(names, given, strict=True)
         ]
         results = bound(*values)
-        return [each.reveal() for each in (results if isinstance(results, tuple | list) else (results,))]
+        return [
+            each.reveal() for each in (results if isinstance(results, tuple | list) else (results,))
+        ]
 
     return tacit.launch(run)[1]

@@ -40,7 +40,9 @@ PATHS = {
 
 def with_tensorflow(program: str, *arguments: object) -> None:
     """Runs a program in a process of its own, as PyTorch is in this one."""
-    subprocess.run([sys.executable, "-c", program, *map(str, arguments)], check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)], check=True, capture_output=True
+    )
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +57,9 @@ def test_a_saved_model_is_compiled_and_tried(name: str, models: Path) -> None:
     with np.load(models / f"{name}.npz", allow_pickle=False) as file:
         arrays = {key: file[key] for key in sorted(file.files)}
     given = [value for key, value in arrays.items() if key.startswith("input")]
-    expected = [torch.from_numpy(value) for key, value in arrays.items() if key.startswith("output")]
+    expected = [
+        torch.from_numpy(value) for key, value in arrays.items() if key.startswith("output")
+    ]
     files = [models / f"{name}-{at}.npy" for at in range(len(given))]
     for file, value in zip(files, given, strict=True):
         np.save(file, value)
@@ -125,8 +129,12 @@ def test_a_file_of_keras_that_is_not_enough(made: str, said: str, tmp_path: Path
 
 
 def test_layers_of_ones_own_are_traced_into_a_saved_model(tmp_path: Path) -> None:
-    with_tensorflow(KERAS + 'keras.Model(x, Own()(x)).export(sys.argv[1] + "/s", verbose=False)', tmp_path)
-    with pytest.raises(UnsupportedOperatorError, match=r"input 'x': its shape is \(\?, 4\), and only"):
+    with_tensorflow(
+        KERAS + 'keras.Model(x, Own()(x)).export(sys.argv[1] + "/s", verbose=False)', tmp_path
+    )
+    with pytest.raises(
+        UnsupportedOperatorError, match=r"input 'x': its shape is \(\?, 4\), and only"
+    ):
         tacit.compile(tmp_path / "s")
     program, weights = tacit.compile(tmp_path / "s", shapes={"x": (1, 4)})
     assert [each.name for each in program.inputs.values()] == ["x"]
@@ -150,8 +158,12 @@ tf.io.write_graph(graph, sys.argv[1], "m.pb", as_text=False)
     with_tensorflow(GRAPH + made, tmp_path)
     told = refused(tmp_path / "m.pb", tmp_path)
     assert "MODEL cannot be imported:" in told
-    assert "Betainc 'Betainc': this operator of TensorFlow has none of ONNX for it; replace it" in told
-    assert "Lgamma 'Lgamma': this operator of TensorFlow has none of ONNX for it; replace it" in told
+    assert (
+        "Betainc 'Betainc': this operator of TensorFlow has none of ONNX for it; replace it" in told
+    )
+    assert (
+        "Lgamma 'Lgamma': this operator of TensorFlow has none of ONNX for it; replace it" in told
+    )
 
 
 def test_a_graph_with_variables_is_not_frozen(tmp_path: Path) -> None:
@@ -160,7 +172,9 @@ def test_a_graph_with_variables_is_not_frozen(tmp_path: Path) -> None:
 tf.io.write_graph(graph, sys.argv[1], "m.pb", as_text=False)
 """
     with_tensorflow(GRAPH + made, tmp_path)
-    assert "MODEL cannot be compiled: it holds variables, such as w" in refused(tmp_path / "m.pb", tmp_path)
+    assert "MODEL cannot be compiled: it holds variables, such as w" in refused(
+        tmp_path / "m.pb", tmp_path
+    )
 
 
 def test_what_holds_something_else(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""A tolerance: ReLUs that do not look at their low bits, how far they err, and that nothing else does."""
+"""A tolerance: ReLUs that do not look at their low bits, how far they err, and that nothing else
+does."""
 
 import json
 import math
@@ -61,7 +62,8 @@ class Scaled(nn.Module):
         return torch.relu(self.linear(x))
 
 
-# The bound -------------------------------------------------------------------------------------------------
+# The bound
+# ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("setting", "greatest"), [(THREE, 6), (TWO, 6), (THREE_ADDITIVE, 5)])
@@ -107,7 +109,11 @@ def test_each_relu_of_a_model_keeps_its_bound(seed: int) -> None:
     calibrate = images if seed % 2 else None
     compiled = {
         tolerance: tacit.compile(
-            module, images[:2], calibrate=calibrate, margin=4.0 if seed % 2 else None, tolerance=tolerance
+            module,
+            images[:2],
+            calibrate=calibrate,
+            margin=4.0 if seed % 2 else None,
+            tolerance=tolerance,
         )
         for tolerance in (None, 2.0**-6)
     }
@@ -140,7 +146,9 @@ def test_each_relu_of_a_model_keeps_its_bound(seed: int) -> None:
     for name, error, most in tacit.launch(look, **(THREE if seed % 3 else TWO))[0]:
         # Beside that what rounding adds to the sums of a layer.
         assert error < most + 4 * 2.0**-program.scale, name
-    before, after = ([_cost(each[0], setting) for setting in (THREE, TWO)] for each in compiled.values())
+    before, after = (
+        [_cost(each[0], setting) for setting in (THREE, TWO)] for each in compiled.values()
+    )
     for (rounds, sent), (fewer_rounds, less) in zip(before, after, strict=True):
         assert fewer_rounds <= rounds
         assert less <= sent
@@ -153,7 +161,8 @@ def _cost(program: Program, setting: dict[str, Any]) -> tuple[int, int]:
     return found[0].rounds, max(each.bytes_sent for each in found)
 
 
-# What it drops ---------------------------------------------------------------------------------------------
+# What it drops
+# ----------------------------------------------------------------------------
 
 
 class Comparing(nn.Module):
@@ -217,7 +226,9 @@ def test_it_is_shown(tolerance: float) -> None:
     assert found.as_json()["steps"][0]["dropped"] == 8
     assert "without the lowest 8 bits: below 0.00390625 it may become zero" in str(found)
     assert math.nextafter(2.0**-8, 0) < 2.0**-8
-    less, _ = tacit.compile(Rectified().eval(), torch.zeros(2, 3), tolerance=math.nextafter(2.0**-8, 0))
+    less, _ = tacit.compile(
+        Rectified().eval(), torch.zeros(2, 3), tolerance=math.nextafter(2.0**-8, 0)
+    )
     assert dropped(less) == {"relu": 7}
 
 
@@ -228,7 +239,9 @@ def test_what_is_no_tolerance_is_refused(tolerance: float) -> None:
 
 
 def test_a_tolerance_that_drops_no_bit_is_refused() -> None:
-    with pytest.raises(MisuseError, match=r"a tolerance of 3e-05 drops no bit: .* one takes 3.05176e-05"):
+    with pytest.raises(
+        MisuseError, match=r"a tolerance of 3e-05 drops no bit: .* one takes 3.05176e-05"
+    ):
         tacit.compile(Rectified().eval(), torch.zeros(2, 3), tolerance=3e-5)
 
 
@@ -244,13 +257,15 @@ def test_a_proved_width_holds_what_is_lost_too(most: float) -> None:
     assert given.interval is not None
     assert max(map(abs, given.interval)) * 2.0**program.scale <= 2.0 ** (width - 1) - 2.0**bits
     assert 0 < bits <= width - 4
-    assert max(map(abs, given.interval)) * 2.0**program.scale > 2.0 ** (width - 1) - 2.0 ** (bits + 2) or (
-        bits == width - 4
-    )
+    assert max(map(abs, given.interval)) * 2.0**program.scale > 2.0 ** (width - 1) - 2.0 ** (
+        bits + 2
+    ) or (bits == width - 4)
 
 
 def test_uniform_widths_drop_as_many_bits_everywhere() -> None:
-    module = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2)).eval()
+    module = nn.Sequential(
+        nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2)
+    ).eval()
     with torch.no_grad():
         module[2].weight.mul_(40.0)
     x = torch.randn(20, 4, generator=torch.Generator().manual_seed(3))
@@ -263,7 +278,8 @@ def test_uniform_widths_drop_as_many_bits_everywhere() -> None:
     assert min(found["uniform"]) > 0
 
 
-# What it saves ---------------------------------------------------------------------------------------------
+# What it saves
+# ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("setting", [THREE, TWO, THREE_ADDITIVE])
@@ -288,7 +304,8 @@ def test_what_is_sent_falls_as_declared(setting: dict[str, Any]) -> None:
         )
 
 
-#: Bits of a ReLU over all links, by the bits that are dropped of 64; three additive parties drop one less.
+#: Bits of a ReLU over all links, by the bits that are dropped of 64; three additive parties drop
+#: one less.
 DECLARED = {
     (3, "replicated"): {0: 629, 16: 529, 44: 357},
     (2, "additive"): {0: 340, 16: 284, 44: 188},

@@ -1,4 +1,5 @@
-"""Nothing that trains is compiled, or loaded: a program draws no numbers, and gives the same twice."""
+"""Nothing that trains is compiled, or loaded: a program draws no numbers, and
+gives the same twice."""
 
 import copy
 import json
@@ -76,7 +77,9 @@ class Recurrent(nn.Module):
         (Recurrent(nn.GRU), "gru", 6, True),
     ],
 )
-def test_a_program_that_says_so_is_refused(module: nn.Module, operator: str, at: int, value: Any) -> None:
+def test_a_program_that_says_so_is_refused(
+    module: nn.Module, operator: str, at: int, value: Any
+) -> None:
     program, _ = tacit.compile(module.eval(), X)
     content = copy.deepcopy(json.loads(program.text))
     (node,) = [each for each in content["nodes"] if f"aten.{operator}." in each["operator"]]

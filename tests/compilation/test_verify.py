@@ -64,7 +64,14 @@ def test_what_does_not_fit_is_seen(change: Callable[[Draft], Any], message: str)
 
 
 @pytest.mark.parametrize(
-    "name", ["assign_scales", "choose_approximations", "assign_widths", "merge_truncations", "drop_low_bits"]
+    "name",
+    [
+        "assign_scales",
+        "choose_approximations",
+        "assign_widths",
+        "merge_truncations",
+        "drop_low_bits",
+    ],
 )
 def test_it_runs_after_each_pass(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     own = getattr(compiler, name)

@@ -1,4 +1,5 @@
-"""Flower for the tests: its simulation, in threads of this process, and every message that passes."""
+"""Flower for the tests: its simulation, in threads of this process, and every
+message that passes."""
 
 import os
 import sys
@@ -42,14 +43,20 @@ def model() -> ArrayRecord:
 
 
 def trained(client: int, number: int, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """What a client makes of an array: a step towards a place of its own, which depends on where it is."""
-    place = np.sin(np.arange(values.size, dtype=np.float64) + 5 * client + number).reshape(values.shape)
+    """What a client makes of an array: a step towards a place of its own, which depends on where it
+    is."""
+    place = np.sin(np.arange(values.size, dtype=np.float64) + 5 * client + number).reshape(
+        values.shape
+    )
     return (values + 0.2 * (place - 0.1 * values)).astype(values.dtype)
 
 
 def train(msg: Message, ctxt: Context) -> Message:
     """A client's training, as anybody writes it for Flower."""
-    client, number = int(ctxt.node_config["partition-id"]), int(msg.content["config"]["server-round"])
+    client, number = (
+        int(ctxt.node_config["partition-id"]),
+        int(msg.content["config"]["server-round"]),
+    )
     before = {name: each.numpy() for name, each in msg.content["arrays"].items()}
     after = {
         name: values if name == "steps" else trained(client, number, values)
@@ -69,7 +76,9 @@ def train(msg: Message, ctxt: Context) -> Message:
 
 def evaluate(msg: Message, ctxt: Context) -> Message:
     client = int(ctxt.node_config["partition-id"])
-    metrics = MetricRecord({"accuracy": client / 10, "secret": 321.0, "num-examples": COUNTS[client]})
+    metrics = MetricRecord(
+        {"accuracy": client / 10, "secret": 321.0, "num-examples": COUNTS[client]}
+    )
     return Message(RecordDict({"metrics": metrics}), reply_to=msg)
 
 
@@ -120,7 +129,9 @@ def recorded() -> Iterator[list[Message]]:
         yield messages
 
 
-def simulated(app: ClientApp, main: Callable[[Grid], Any], backend: str = "threads") -> list[Message]:
+def simulated(
+    app: ClientApp, main: Callable[[Grid], Any], backend: str = "threads"
+) -> list[Message]:
     """Flower's simulation of so many nodes as there are counts, and its messages."""
     server = ServerApp()
 
@@ -152,8 +163,8 @@ LONGEST = 64
 
 
 def foreign(messages: list[Message], models: list[ArrayRecord]) -> list[str]:
-    """What in the messages could hold an update: arrays that are no model which Flower's server had, lists,
-    texts and bytes that are longer than a receipt."""
+    """What in the messages could hold an update: arrays that are no model which Flower's server
+    had, lists, texts and bytes that are longer than a receipt."""
     known = {each.data for arrays in models for each in arrays.values()}
     found = []
     for message in messages:

@@ -47,7 +47,9 @@ def closed_form(sigma: float, delta: float) -> float:
     return float(optimize.brentq(excess, 0, 500))
 
 
-@pytest.mark.parametrize(("sigma", "rounds"), [(0.5, 1), (1.0, 1), (1.0, 20), (4.0, 100), (20.0, 3)])
+@pytest.mark.parametrize(
+    ("sigma", "rounds"), [(0.5, 1), (1.0, 1), (1.0, 20), (4.0, 100), (20.0, 3)]
+)
 def test_rounds_of_gaussians_have_the_closed_form(sigma: float, rounds: int) -> None:
     exact = closed_form(sigma / math.sqrt(rounds), DELTA)
     found = epsilon(sigma, 1.0, rounds, DELTA)
@@ -66,8 +68,8 @@ def test_sampled_rounds_have_dp_accountings_own_figure() -> None:
 
 
 def sampled_closed_form(sigma: float, sampling: float, delta: float) -> float:
-    """The ε of one round with a Poisson sample: where the privacy loss of the mixture is beyond ε, both for a
-    client that comes and one that leaves."""
+    """The ε of one round with a Poisson sample: where the privacy loss of the mixture is beyond ε,
+    both for a client that comes and one that leaves."""
 
     def place(ratio: float) -> float:
         """Where the mixture has that many times the density of the Gaussian without the client."""
@@ -88,7 +90,9 @@ def sampled_closed_form(sigma: float, sampling: float, delta: float) -> float:
         x = place(math.exp(-found))
         return without(x) - math.exp(found) * mixture(x) - delta
 
-    return max(float(optimize.brentq(excess, 1e-9, 50)) for excess in (leaves, comes) if excess(1e-9) > 0)
+    return max(
+        float(optimize.brentq(excess, 1e-9, 50)) for excess in (leaves, comes) if excess(1e-9) > 0
+    )
 
 
 @pytest.mark.parametrize(("sigma", "sampling"), [(0.7, 0.1), (1.5, 0.5), (3.0, 0.9)])
@@ -100,12 +104,16 @@ def test_a_sampled_round_has_the_closed_form(sigma: float, sampling: float) -> N
 
 
 def test_what_is_told_is_no_less_than_the_closed_form_and_little_more() -> None:
-    """Of Gaussians, whatever the noise, rounds and δ: from an ε near 0 to one that hides nothing."""
+    """Of Gaussians, whatever the noise, rounds and δ: from an ε near 0 to one
+    that hides nothing."""
     rnd = random.Random(7)
     for _ in range(60):
         sigma, delta = 10 ** rnd.uniform(-4, 3), 10 ** rnd.uniform(-10, -1)
         rounds = int(10 ** rnd.uniform(0, 6))
-        exact, found = gaussian(sigma / math.sqrt(rounds), delta), epsilon(sigma, 1.0, rounds, delta)
+        exact, found = (
+            gaussian(sigma / math.sqrt(rounds), delta),
+            epsilon(sigma, 1.0, rounds, delta),
+        )
         most = exact * 1.005 + GRID if found <= GREATEST else exact * 1.05
         assert exact * (1 - 1e-9) <= found <= most
 
@@ -116,7 +124,11 @@ def gaussian(sigma: float, delta: float) -> float:
     def excess(found: float) -> float:
         first = float(special.log_ndtr(1 / (2 * sigma) - found * sigma))
         second = found + float(special.log_ndtr(-1 / (2 * sigma) - found * sigma))
-        return first + math.log(-math.expm1(second - first)) - math.log(delta) if second < first else -1e9
+        return (
+            first + math.log(-math.expm1(second - first)) - math.log(delta)
+            if second < first
+            else -1e9
+        )
 
     most = 1.0
     while excess(most) > 0:
@@ -142,8 +154,12 @@ def test_rounds_of_samples_are_told_as_by_a_finer_grid(
     assert reference * (1 - 1e-6) <= found <= reference * 1.005 + 5 * GRID
 
 
-@pytest.mark.parametrize(("sigma", "sampling", "rounds"), [(4.0, 1.0, 3), (2.0, 0.25, 4), (1.0, 1.0, 2)])
-def test_what_noise_is_off_by_is_a_part_of_delta(sigma: float, sampling: float, rounds: int) -> None:
+@pytest.mark.parametrize(
+    ("sigma", "sampling", "rounds"), [(4.0, 1.0, 3), (2.0, 0.25, 4), (1.0, 1.0, 2)]
+)
+def test_what_noise_is_off_by_is_a_part_of_delta(
+    sigma: float, sampling: float, rounds: int
+) -> None:
     """The least ε, but for a little: what is left of δ has that one."""
     off = OFF["joint"]
     found = epsilon(sigma, sampling, rounds, DELTA, off)
@@ -158,8 +174,8 @@ def test_what_noise_is_off_by_is_a_part_of_delta(sigma: float, sampling: float, 
 
 
 def test_an_account_of_other_noise_is_refused(tmp_path: Path) -> None:
-    """By whichever part of it; the remedy is one. One that does not know what joint noise is off by goes
-    on."""
+    """By whichever part of it; the remedy is one. One that does not know what joint noise is off by
+    goes on."""
     for how in ("pairs", "joint"):
         settings = Settings(noise=how, sigma=2.0, divisor=8.0, sampling=0.5)
         right = mechanism_of(settings, DELTA)
@@ -192,7 +208,8 @@ class CrashError(Exception):
 def test_what_is_revealed_is_spent_before(
     result_to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever ends a server at the reveal, the file that it would start again from has the round."""
+    """Whatever ends a server at the reveal, the file that it would start again
+    from has the round."""
     settings = Settings(noise="pairs", sigma=2.0, divisor=2.0, bound="clip", result_to=result_to)
     mechanism = mechanism_of(settings, DELTA)
 
@@ -217,8 +234,8 @@ def test_what_is_revealed_is_spent_before(
 
 @pytest.mark.parametrize(("sigma", "rounds"), [(1.0, 1), (2.0, 30), (10.0, 5)])
 def test_renyis_divergence_gives_no_less(sigma: float, rounds: int) -> None:
-    """By its closed form, k·α/2σ² at the order α (Mironov 2017, corollary 3; the conversion of Canonne,
-    Kamath, Steinke 2020, proposition 12), and dp-accounting's of the same."""
+    """By its closed form, k·α/2σ² at the order α (Mironov 2017, corollary 3; the conversion of
+    Canonne, Kamath, Steinke 2020, proposition 12), and dp-accounting's of the same."""
     from dp_accounting import GaussianDpEvent, rdp
 
     orders = np.array(ORDERS, float)
@@ -227,7 +244,9 @@ def test_renyis_divergence_gives_no_less(sigma: float, rounds: int) -> None:
     least = max(0.0, float(converted.min()))
     theirs = rdp.RdpAccountant(ORDERS).compose(GaussianDpEvent(sigma), rounds).get_epsilon(DELTA)
     assert theirs == pytest.approx(least, rel=1e-9)
-    assert closed_form(sigma / math.sqrt(rounds), DELTA) <= epsilon(sigma, 1.0, rounds, DELTA) <= least
+    assert (
+        closed_form(sigma / math.sqrt(rounds), DELTA) <= epsilon(sigma, 1.0, rounds, DELTA) <= least
+    )
 
 
 def test_a_server_sees_more_than_those_who_see_models() -> None:
@@ -259,10 +278,14 @@ def test_mechanisms_that_cannot_be() -> None:
             Mechanism.of(wrong)
     for wrong in [*none, 1e-7, 1.5]:
         if wrong is not True:
-            with pytest.raises(MisuseError, match=r"sampling = .* cannot be accounted: from 1e-06 to 1; it"):
+            with pytest.raises(
+                MisuseError, match=r"sampling = .* cannot be accounted: from 1e-06 to 1; it"
+            ):
                 Mechanism.of(1.0, sampling=wrong)
     for wrong in [*none, 1e-11, 1.0]:
-        with pytest.raises(MisuseError, match=r"δ = .* cannot be accounted: from 1e-10 to 0\.9999999999; it"):
+        with pytest.raises(
+            MisuseError, match=r"δ = .* cannot be accounted: from 1e-10 to 0\.9999999999; it"
+        ):
             Mechanism.of(1.0, delta=wrong)
     for rounds in (-1, 1_000_001, 10**400):
         with pytest.raises(MisuseError, match=r"of 1000000 rounds and no more .* add up both"):
@@ -273,7 +296,9 @@ def test_an_epsilon_that_hides_nothing_is_told() -> None:
     """The closed form of Rényi's bound, with less noise than privacy losses can be composed for."""
     for sigma, sampling in ((1e-4, 1.0), (1e-4, 0.5), (1e-3, 1.0), (0.02, 0.5), (1e-3, 1e-6)):
         found = epsilon(sigma, sampling, 1, DELTA)
-        assert 1000 < found < 1.1 * (1 / (2 * sigma**2) + math.sqrt(2 * math.log(1 / DELTA)) / sigma)
+        assert (
+            1000 < found < 1.1 * (1 / (2 * sigma**2) + math.sqrt(2 * math.log(1 / DELTA)) / sigma)
+        )
     assert epsilon(2.0, 1.0, 100_000, DELTA) > 12_500
     # On both sides of where the way to account changes, what is told is nearly the same.
     below, above = (epsilon(sigma, 1.0, 1, DELTA) for sigma in (0.0250, 0.0242))
@@ -282,8 +307,8 @@ def test_an_epsilon_that_hides_nothing_is_told() -> None:
 
 @pytest.mark.parametrize("trials", [12, pytest.param(100, marks=pytest.mark.long)])
 def test_what_can_be_accounted_is(trials: int) -> None:
-    """Whatever noise, sampling, rounds and δ: a finite ε that is no more for more noise, or one of tacit's
-    errors."""
+    """Whatever noise, sampling, rounds and δ: a finite ε that is no more for more noise, or one of
+    tacit's errors."""
     rnd = random.Random(trials)
     for _ in range(trials):
         noise, delta = 10 ** rnd.uniform(-4.2, 6.2), 10 ** rnd.uniform(-10.2, 0.0)
@@ -386,11 +411,14 @@ def test_a_crash_leaves_the_old_account_or_the_new_one(
 
 
 def test_noise_is_a_rounded_gaussian() -> None:
-    """Chi-square of small integers, Kolmogorov and Smirnov's test of large ones, each on 10^6 samples."""
+    """Chi-square of small integers, Kolmogorov and Smirnov's test of large ones, each on 10^6
+    samples."""
     count = 1_000_000
     small = rounded_gaussian(count, 1.3)
     edges = torch.arange(-5, 6) - 0.5
-    expected = torch.special.ndtr(edges.double() / 1.3).diff(prepend=torch.zeros(1), append=torch.ones(1))
+    expected = torch.special.ndtr(edges.double() / 1.3).diff(
+        prepend=torch.zeros(1), append=torch.ones(1)
+    )
     observed = torch.bincount((small.clamp(-6, 5) + 6), minlength=12)
     assert stats.chisquare(observed, expected * count).pvalue > 1e-6
     large = rounded_gaussian(count, 2.0**30).double() * 2.0**-30
@@ -399,8 +427,8 @@ def test_noise_is_a_rounded_gaussian() -> None:
 
 
 def test_servers_noise_is_a_gaussian_and_independent() -> None:
-    """What the keys of three servers give: chi-square of small integers, Kolmogorov and Smirnov's test of
-    large ones, covariances between coordinates and between rounds, each on 10^6 samples."""
+    """What the keys of three servers give: chi-square of small integers, Kolmogorov and Smirnov's
+    test of large ones, covariances between coordinates and between rounds, each on 10^6 samples."""
     count, small, large = 1_000_000, 1.5, 2.0**20
 
     def program() -> list[torch.Tensor]:
@@ -439,7 +467,8 @@ def test_what_noise_may_be() -> None:
 
 
 def test_an_audit_of_noise_stays_below_epsilon() -> None:
-    """Whoever sees a result, and knows everything but whether one client was there, guesses by the noise
+    """Whoever sees a result, and knows everything but whether one client was there, guesses by the
+    noise
     along its vector: what it wins is less than ε allows (Clopper and Pearson's bounds at 10^-6)."""
     sigma, trials, scale = 1.0, 200_000, 2.0**22
     deviation = sigma * scale
@@ -457,17 +486,21 @@ def test_an_audit_of_noise_stays_below_epsilon() -> None:
     assert best > epsilon(2 * sigma, 1.0, 1, DELTA)
 
 
-#: The clients whose membership is guessed in a round, and the chance that a guess's bounds are wrong.
+#: The clients whose membership is guessed in a round, and the chance that a guess's bounds are
+#: wrong.
 CANARIES, ALPHA = 1024, 0.01
 
 
 def audited(scores: np.ndarray[Any, Any], present: np.ndarray[Any, Any]) -> float:
-    """The ε that whoever guesses by these scores proves to be spent: hits are at most e^ε times the false
-    alarms, and δ (Clopper and Pearson's bounds, for all thresholds together)."""
+    """The ε that whoever guesses by these scores proves to be spent: hits are at most e^ε times the
+    false alarms, and δ (Clopper and Pearson's bounds, for all thresholds together)."""
     thresholds, best = np.linspace(-2, 4, 25), 0.0
     bound, trials, others = ALPHA / (2 * len(thresholds)), int(present.sum()), int((~present).sum())
     for threshold in thresholds:
-        hits, false = int((scores[present] > threshold).sum()), int((scores[~present] > threshold).sum())
+        hits, false = (
+            int((scores[present] > threshold).sum()),
+            int((scores[~present] > threshold).sum()),
+        )
         low = stats.beta.ppf(bound, hits, trials - hits + 1) if hits else 0.0
         high = stats.beta.ppf(1 - bound, false + 1, others - false) if false < others else 1.0
         best = max(best, math.log(max(low - DELTA, 1e-12) / high))
@@ -475,10 +508,11 @@ def audited(scores: np.ndarray[Any, Any], present: np.ndarray[Any, Any]) -> floa
 
 
 def test_an_audit_by_membership_stays_below_epsilon(tmp_path: Path) -> None:
-    """Clients send vectors of the whole bound, each in a direction of its own, or nothing. Whoever sees the
-    result, and whoever is a server and knows two parts of the noise besides, guesses which of them did: what
-    it wins is less than the account says. So many clients in one round are so many audits of one client each,
-    since the noise of each direction is independent. A tenth of the noise would not pass."""
+    """Clients send vectors of the whole bound, each in a direction of its own, or nothing. Whoever
+    sees the result, and whoever is a server and knows two parts of the noise besides, guesses which
+    of them did: what it wins is less than the account says. So many clients in one round are so
+    many audits of one client each, since the noise of each direction is independent. A tenth of the
+    noise would not pass."""
     present = torch.rand(CANARIES, generator=torch.Generator().manual_seed(4)) < 0.5
     vectors, sigma = torch.diag(present.double()), 2.0
 
@@ -491,9 +525,12 @@ def test_an_audit_by_membership_stays_below_epsilon(tmp_path: Path) -> None:
         settings = Settings(norm=1.0, noise="pairs", sigma=sigma, divisor=1.0)
         round_ = Round.of(settings, account)
         steps = [
-            replace(step, deviation=deviation) if isinstance(step, Noise) else step for step in round_.steps
+            replace(step, deviation=deviation) if isinstance(step, Noise) else step
+            for step in round_.steps
         ]
-        outcome = replace(round_, steps=steps).secret(Submitted(list(range(CANARIES)), rows, weights))
+        outcome = replace(round_, steps=steps).secret(
+            Submitted(list(range(CANARIES)), rows, weights)
+        )
         assert outcome.vector is not None
         assert not outcome.refused
         ((before, after),) = watched.noise

@@ -12,8 +12,8 @@ from tacit.errors import MisuseError
 from tacit.federated.aggregators import AGGREGATORS, Quotient, aggregator, geometric_median
 from tacit.federated.validation import VECTOR_BITS
 
-#: How far a secret result may be from its reference, in bounds; those with roots of small norms may be
-#: farther.
+#: How far a secret result may be from its reference, in bounds; those with roots of small norms may
+#: be farther.
 UNITS = 2.0**-18
 CLOSE = {"fltrust": 2.0**-10, "norm-clipping": 2.0**-10, "geometric-median": 2.0**-15}
 
@@ -50,9 +50,13 @@ def in_secret(cases: Sequence[torch.Tensor], names: Sequence[str]) -> list[dict[
 
 def check(name: str, x: torch.Tensor, found: torch.Tensor) -> None:
     """Against the reference, and Krum's against its definition, too: equal ones by number."""
-    torch.testing.assert_close(found, combined(name, x), rtol=0, atol=CLOSE.get(name, UNITS), msg=name)
+    torch.testing.assert_close(
+        found, combined(name, x), rtol=0, atol=CLOSE.get(name, UNITS), msg=name
+    )
     if name in CHOSEN:
-        torch.testing.assert_close(found, defined_krum(x, *CHOSEN[name](len(x))), rtol=0, atol=UNITS)
+        torch.testing.assert_close(
+            found, defined_krum(x, *CHOSEN[name](len(x))), rtol=0, atol=UNITS
+        )
 
 
 #: How many may attack, and how many vectors count, of so many.
@@ -63,7 +67,8 @@ CHOSEN: dict[str, Callable[[int], tuple[int, int]]] = {
 
 
 def defined_krum(x: torch.Tensor, attackers: int, chosen: int) -> torch.Tensor:
-    """In whole numbers of any size: the mean of the vectors of least sums, the first of equal ones."""
+    """In whole numbers of any size: the mean of the vectors of least sums, the
+    first of equal ones."""
     words = [[round(value) for value in row] for row in (x * 2**VECTOR_BITS).tolist()]
     away = [[sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) for y in words] for x in words]
     nearest = max(1, len(x) - attackers - 2)
@@ -96,7 +101,9 @@ NAMES = list(AGGREGATORS)
 @pytest.mark.parametrize("protocol", ["plain", "replicated"])
 def test_a_secret_result_is_the_reference(protocol: str) -> None:
     cases = edges()
-    for x, found in zip(cases, tacit.launch(in_secret, cases, NAMES, protocol=protocol)[0], strict=True):
+    for x, found in zip(
+        cases, tacit.launch(in_secret, cases, NAMES, protocol=protocol)[0], strict=True
+    ):
         for name in NAMES:
             check(name, x, found[name])
 
@@ -111,7 +118,9 @@ def test_one_client_is_its_own_result(protocol: str) -> None:
 
 def test_additive_sharing_has_the_same() -> None:
     x = vectors(5, 4, 2)
-    found = tacit.launch(in_secret, [x], NAMES, parties=2, protocol="additive", source="dealer")[0][0]
+    found = tacit.launch(in_secret, [x], NAMES, parties=2, protocol="additive", source="dealer")[0][
+        0
+    ]
     for name in NAMES:
         check(name, x, found[name])
 
@@ -120,14 +129,18 @@ def test_many_columns_are_many_cases_of_coordinates() -> None:
     """Ties too: elements are few different ones."""
     cases = [(vectors(clients, 700, clients) * 16).round() / 16 for clients in (1, 2, 3, 7, 8, 12)]
     names = ["fedavg", "median", "trimmed-mean"]
-    for x, found in zip(cases, tacit.launch(in_secret, cases, names, protocol="replicated")[0], strict=True):
+    for x, found in zip(
+        cases, tacit.launch(in_secret, cases, names, protocol="replicated")[0], strict=True
+    ):
         expected = {
             "fedavg": x.mean(0).numpy(),
             "median": np.median(x.numpy(), 0),
             "trimmed-mean": _trimmed(x.numpy(), 0.25),
         }
         for name in names:
-            np.testing.assert_allclose(found[name].numpy(), expected[name], rtol=0, atol=UNITS, err_msg=name)
+            np.testing.assert_allclose(
+                found[name].numpy(), expected[name], rtol=0, atol=UNITS, err_msg=name
+            )
 
 
 def _trimmed(x: Any, part: float) -> Any:
@@ -162,7 +175,8 @@ def test_far_vectors_do_not_move_robust_results() -> None:
 
 
 def late(scale: float, attackers_scale: float) -> torch.Tensor:
-    """Updates of norms about ``scale``, of 12 clients who agree but for noise and of four that attack."""
+    """Updates of norms about ``scale``, of 12 clients who agree but for noise and of four that
+    attack."""
     generator = torch.Generator().manual_seed(7)
     direction = torch.randn(100, generator=generator, dtype=torch.float64)
     direction = direction / direction.norm()
@@ -171,16 +185,28 @@ def late(scale: float, attackers_scale: float) -> torch.Tensor:
     return torch.cat([scale * (direction + 0.5 * noise), attackers])
 
 
-#: Norms from near the bound to thirty units, and by how much attackers are longer; up to the bound at last.
-LATE = [(1e-4, 1), *((scale, factor) for scale in (0.3, 1e-3, 1e-5) for factor in (3, 0.999 / scale))]
+#: Norms from near the bound to thirty units, and by how much attackers are longer; up to the bound
+#: at last.
+LATE = [
+    (1e-4, 1),
+    *((scale, factor) for scale in (0.3, 1e-3, 1e-5) for factor in (3, 0.999 / scale)),
+]
 
-#: How far results are from the mean of the honest ones, as a part of its norm, where nothing is rounded:
-#: Krum has the noise of one client's vector, and the shortened attackers turn a fourth of the mean.
-MOVED = {"fltrust": 0.15, "krum": 0.55, "multi-krum": 0.05, "geometric-median": 0.2, "norm-clipping": 0.6}
+#: How far results are from the mean of the honest ones, as a part of its norm, where nothing is
+#: rounded: Krum has the noise of one client's vector, and the shortened attackers turn a fourth of
+#: the mean.
+MOVED = {
+    "fltrust": 0.15,
+    "krum": 0.55,
+    "multi-krum": 0.05,
+    "geometric-median": 0.2,
+    "norm-clipping": 0.6,
+}
 
 
 def test_results_are_as_robust_for_short_updates() -> None:
-    """However far the norms are below the bound: what is left of a result is its rounding to units."""
+    """However far the norms are below the bound: what is left of a result is
+    its rounding to units."""
     unit = 2.0**-VECTOR_BITS
     cases = [late(scale, scale * factor) for scale, factor in LATE]
     found = tacit.launch(in_secret, cases, list(MOVED), protocol="replicated")[0]
@@ -194,17 +220,23 @@ def test_results_are_as_robust_for_short_updates() -> None:
 
 
 def near_half() -> list[torch.Tensor]:
-    """As many attackers as there can be, at one point: opposite, elsewhere, and beside the others."""
+    """As many attackers as there can be, at one point: opposite, elsewhere,
+    and beside the others."""
     cases = []
     for count in (3, 9, 20, 33, 63, 64):
         attackers = (count - 1) // 2
-        for seed, (spread, how) in enumerate([(0.1, "opposite"), (0.01, "elsewhere"), (0.1, "beside")]):
+        for seed, (spread, how) in enumerate(
+            [(0.1, "opposite"), (0.01, "elsewhere"), (0.1, "beside")]
+        ):
             generator = torch.Generator().manual_seed(seed)
             direction, other = (
                 torch.nn.functional.normalize(row, dim=0)
                 for row in torch.randn(2, 10, generator=generator, dtype=torch.float64)
             )
-            noise = torch.randn(count - attackers, 10, generator=generator, dtype=torch.float64) / 10**0.5
+            noise = (
+                torch.randn(count - attackers, 10, generator=generator, dtype=torch.float64)
+                / 10**0.5
+            )
             honest = 0.3 * direction + spread * noise
             point = {
                 "opposite": -0.999 * direction,
@@ -243,9 +275,13 @@ def test_the_geometric_median_is_converged() -> None:
 
 
 def test_equal_sums_of_krum_are_the_lowest_numbers() -> None:
-    """One other counts with three and four clients, so that the closest two tie, whichever these are."""
+    """One other counts with three and four clients, so that the closest two tie, whichever these
+    are."""
     generator = torch.Generator().manual_seed(5)
-    cases = [torch.randn(3 + at % 2, 10, generator=generator, dtype=torch.float64) * 0.2 for at in range(12)]
+    cases = [
+        torch.randn(3 + at % 2, 10, generator=generator, dtype=torch.float64) * 0.2
+        for at in range(12)
+    ]
     cases.append(cases[0][:1].repeat(7, 1))
     found = tacit.launch(in_secret, cases, ["krum", "multi-krum"], protocol="replicated")[0]
     for x, results in zip(cases, found, strict=True):
@@ -281,8 +317,8 @@ def test_an_aggregator_of_ones_own(tmp_path: Any) -> None:
 
 
 def drawn(seed: int) -> torch.Tensor:
-    """Two clients to 64, few as often as many; vectors of up to 12 elements, of which some are equal, zero,
-    or take few values, so that there are ties."""
+    """Two clients to 64, few as often as many; vectors of up to 12 elements, of which some are
+    equal, zero, or take few values, so that there are ties."""
     generator = torch.Generator().manual_seed(seed)
     size, parameters = (float(part) for part in torch.rand(2, generator=generator))
     x = vectors(1 + int(64**size), 1 + int(12 * parameters), seed)
@@ -299,7 +335,9 @@ def drawn(seed: int) -> torch.Tensor:
 
 def check_all(cases: Sequence[torch.Tensor], protocol: str) -> None:
     """Every aggregator on every case."""
-    for x, found in zip(cases, tacit.launch(in_secret, cases, NAMES, protocol=protocol)[0], strict=True):
+    for x, found in zip(
+        cases, tacit.launch(in_secret, cases, NAMES, protocol=protocol)[0], strict=True
+    ):
         for name in NAMES:
             check(name, x, found[name])
 

@@ -1,4 +1,5 @@
-"""``federation.toml``: no federation, or one whose rounds can never work, is refused when it is read."""
+"""``federation.toml``: no federation, or one whose rounds can never work, is refused when it is
+read."""
 
 import re
 from pathlib import Path
@@ -21,14 +22,26 @@ def test_a_configuration_is_checked(tmp_path: Path) -> None:
         ('name = "test"', "", r"the file lacks 'name'"),
         ("count = 2", "count = 0", r"\[clients\]: count = 0; a federation has 1 to 4096"),
         ("count = 2", 'count = "2"', r"\[clients\]: count = '2' is not a whole number"),
-        ("seconds = 60.0", "seconds = -1", r"\[round\]: seconds = -1; it is a number of seconds above 0"),
+        (
+            "seconds = 60.0",
+            "seconds = -1",
+            r"\[round\]: seconds = -1; it is a number of seconds above 0",
+        ),
         (
             "seconds = 60.0",
             "minimum_clients = 1",
             r"\[round\]: minimum_clients = 1 without noise: a round of",
         ),
-        ("seconds = 60.0", "reveals_single = 1", r"\[round\]: reveals_single = 1 is not true or false"),
-        ("seconds = 60.0", "divisor = 2.0", r"\[round\]: a divisor is of a sum with noise, and there is no"),
+        (
+            "seconds = 60.0",
+            "reveals_single = 1",
+            r"\[round\]: reveals_single = 1 is not true or false",
+        ),
+        (
+            "seconds = 60.0",
+            "divisor = 2.0",
+            r"\[round\]: a divisor is of a sum with noise, and there is no",
+        ),
         ("seconds = 60.0", "[privacy]\ndelta = 1e-6", r"\[privacy\] without noise in \[round\]"),
         (
             "seconds = 60.0",
@@ -40,7 +53,8 @@ def test_a_configuration_is_checked(tmp_path: Path) -> None:
         (
             "\naddress = ",
             '\nlisten = "0.0.0.0"\naddress = ',
-            r"\[\[server\]\] 0: listen = '0\.0\.0\.0'; it is a host and a port, as \"alice.example:7400\"",
+            r"\[\[server\]\] 0: listen = '0\.0\.0\.0'; it is a host and a port, as "
+            r"\"alice.example:7400\"",
         ),
         (
             "\nclients = ",
@@ -100,7 +114,10 @@ NOISE = 'noise = "pairs"\nsigma = 1.0\ndivisor = 2.0\n'
             "attackers = 0.5: it is a part of the clients, from 0 to less than a half",
         ),
         ('aggregator = "krum"\nattackers = -0.1', "attackers = -0.1: it is a part of the clients"),
-        ('aggregator = "trimmed-mean"\ntrimmed = nan', "trimmed = nan: it is a part of the clients"),
+        (
+            'aggregator = "trimmed-mean"\ntrimmed = nan',
+            "trimmed = nan: it is a part of the clients",
+        ),
         (
             'aggregator = "multi-krum"\nchosen = 0',
             "chosen = 0: it is how many vectors count, 1 or more",
@@ -110,7 +127,10 @@ NOISE = 'noise = "pairs"\nsigma = 1.0\ndivisor = 2.0\n'
             "chosen = 3, and 2 clients hand in vectors that count: take 2 at most",
         ),
         ('aggregator = "multi-krum"\nchosen = 1.5', "chosen = 1.5 is not a whole number"),
-        ('aggregator = "geometric-median"\nsteps = 0', "steps = 0: the iteration takes 1 to 1000 steps"),
+        (
+            'aggregator = "geometric-median"\nsteps = 0',
+            "steps = 0: the iteration takes 1 to 1000 steps",
+        ),
         (
             'aggregator = "fltrust"\nroot = 1\ncoordinator = 1',
             "a root hands in a vector, which the coordinator",
@@ -121,23 +141,32 @@ NOISE = 'noise = "pairs"\nsigma = 1.0\ndivisor = 2.0\n'
         ),
         (
             "minimum_clients = 3\ncoordinator = 2",
-            "minimum_clients = 3, and a round needs 3: 2 of 3 clients hand in vectors that count besides the "
+            "minimum_clients = 3, and a round needs 3: 2 of 3 clients hand in vectors that count "
+            "besides the "
             "coordinator, so every round would come to nothing",
         ),
         (
             'aggregator = "fltrust"\nroot = 1\ncoordinator = 0',
-            "minimum_clients = 2, and a round needs 2: 1 of 3 clients hand in vectors that count besides the "
+            "minimum_clients = 2, and a round needs 2: 1 of 3 clients hand in vectors that count "
+            "besides the "
             "coordinator and the root",
         ),
-        ("minimum_clients = -1\nreveals_single = true", "minimum_clients = -1: it is a count of clients"),
+        (
+            "minimum_clients = -1\nreveals_single = true",
+            "minimum_clients = -1: it is a count of clients",
+        ),
         (
             'bound = "none"\nchecked = true',
-            "checked = true is for vectors whose norms are validated: without that a client that lies",
+            "checked = true is for vectors whose norms are validated: without that a client that "
+            "lies",
         ),
         ("checked = 1", "checked = 1 is not true or false"),
         ("word_bits = 16", "word_bits = 16: numbers travel in 64 or 32 bits"),
         ('noise = "gauss"\nsigma = 1.0', "noise = 'gauss': known are pairs, joint"),
-        ('noise = "pairs"\nsigma = 1.0', "noise without a divisor: give what the sum is divided by"),
+        (
+            'noise = "pairs"\nsigma = 1.0',
+            "noise without a divisor: give what the sum is divided by",
+        ),
         (NOISE.replace("2.0", "-2.0"), "divisor = -2.0: it is a finite number above 0"),
         (NOISE.replace("1.0", "nan"), "sigma = nan: it is a finite number above 0"),
         (
@@ -145,12 +174,21 @@ NOISE = 'noise = "pairs"\nsigma = 1.0\ndivisor = 2.0\n'
             'sigma = 64: noise = "pairs" is drawn of standard deviations from 2.38e-07',
         ),
         (NOISE.replace("1.0", "5e-5"), "sigma = 5e-05 cannot be accounted: from 0.0001 to"),
-        ("sampling = 0.5", "sampling = 0.5: chance alone hides nobody; it goes with noise and a divisor"),
+        (
+            "sampling = 0.5",
+            "sampling = 0.5: chance alone hides nobody; it goes with noise and a divisor",
+        ),
         (NOISE + "sampling = 0.0", "sampling = 0.0 cannot be accounted: from 1e-06 to 1;"),
         (NOISE + "sampling = 1.5", "sampling = 1.5 cannot be accounted: from 1e-06 to 1;"),
         (NOISE + 'bound = "none"', "noise hides a client whose norm is validated"),
-        (NOISE + 'aggregator = "median"', "median with noise: by how much one client changes its result"),
-        (NOISE + 'aggregator = "mine.py:combine"', "mine.py:combine with noise: by how much one client"),
+        (
+            NOISE + 'aggregator = "median"',
+            "median with noise: by how much one client changes its result",
+        ),
+        (
+            NOISE + 'aggregator = "mine.py:combine"',
+            "mine.py:combine with noise: by how much one client",
+        ),
     ],
 )
 def test_rounds_that_can_never_work_are_refused_when_the_file_is_read(
@@ -186,7 +224,9 @@ def test_accounts_that_cannot_be_are_refused_when_the_file_is_read(
 
 
 def test_the_example_of_a_configuration_is_one() -> None:
-    federation = Federation.read(Path(__file__).resolve().parents[2] / "examples" / "federation.toml")
+    federation = Federation.read(
+        Path(__file__).resolve().parents[2] / "examples" / "federation.toml"
+    )
     assert (federation.clients, federation.settings.norm, federation.servers[1].listen) == (
         16,
         3.0,

@@ -1,4 +1,5 @@
-"""Data of folders: small files as CIFAR and UCI HAR have them, made here; and PPPFL's tables on them."""
+"""Data of folders: small files as CIFAR and UCI HAR have them, made here; and PPPFL's tables on
+them."""
 
 import pickle
 from dataclasses import replace
@@ -48,11 +49,15 @@ def write_cifar(folder: Path, each: int = 6) -> None:
         labels = [(number + place) % 10 for place in range(each)]
         write(f"cifar-10-batches-py/data_batch_{number}", {"data": images(), "labels": labels})
     write("cifar-10-batches-py/test_batch", {"data": images(), "labels": list(range(each))})
-    write("cifar-10-batches-py/batches.meta", {"label_names": [f"class {label}" for label in range(10)]})
+    write(
+        "cifar-10-batches-py/batches.meta",
+        {"label_names": [f"class {label}" for label in range(10)]},
+    )
     for part in ("train", "test"):
         fine = [(17 * place) % 100 for place in range(each)]
         write(
-            f"cifar-100-python/{part}", {"data": images(), "fine_labels": fine, "coarse_labels": [0] * each}
+            f"cifar-100-python/{part}",
+            {"data": images(), "fine_labels": fine, "coarse_labels": [0] * each},
         )
     write("cifar-100-python/meta", {"fine_label_names": [f"class {label}" for label in range(100)]})
 
@@ -109,18 +114,28 @@ def test_har_is_read(tmp_path: Path) -> None:
 
 
 def test_folders_that_hold_something_else(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match=r"there are no data in .*: it holds one of cifar-10-batches-py"):
+    with pytest.raises(
+        SetupError, match=r"there are no data in .*: it holds one of cifar-10-batches-py"
+    ):
         found(tmp_path)
     with pytest.raises(SetupError, match=r"there is no folder .*UCI HAR Dataset"):
         split("uci-har", tmp_path)
-    with pytest.raises(MisuseError, match="no data in folders are called 'digits'; known are cifar-10"):
+    with pytest.raises(
+        MisuseError, match="no data in folders are called 'digits'; known are cifar-10"
+    ):
         split("digits", tmp_path)
     write_har(tmp_path)
     within = tmp_path / "UCI HAR Dataset" / "test"
-    for name, text in (("y_test.txt", "1\n2\n"), ("y_test.txt", "7\n" * 12), ("X_test.txt", "1 2\n" * 12)):
+    for name, text in (
+        ("y_test.txt", "1\n2\n"),
+        ("y_test.txt", "7\n" * 12),
+        ("X_test.txt", "1 2\n" * 12),
+    ):
         before = (within / name).read_text()
         (within / name).write_text(text)
-        with pytest.raises(SetupError, match=r"test is not that of UCI HAR: 12 examples of (2|561) measures"):
+        with pytest.raises(
+            SetupError, match=r"test is not that of UCI HAR: 12 examples of (2|561) measures"
+        ):
             split("uci-har", tmp_path)
         (within / name).write_text(before)
     (within / "X_test.txt").write_text("no numbers\n")
@@ -190,10 +205,13 @@ def test_pppfls_tables_on_small_data(tmp_path: Path, monkeypatch: pytest.MonkeyP
     secret, plain, apart = (text.split("<td>")[place].split("<")[0] for place in (2, 3, 4))
     assert float(secret.strip("%")) > 50
     assert float(apart) <= 100 / 12 + 0.01
-    assert abs(float(secret.strip("%")) - float(plain.strip("%"))) == pytest.approx(float(apart), abs=0.02)
+    assert abs(float(secret.strip("%")) - float(plain.strip("%"))) == pytest.approx(
+        float(apart), abs=0.02
+    )
     row = in_the_clear(pppfl.federation(pppfl.Case("uci-har", ""), tmp_path, 1, "cpu", 0))[0][-1]
     learned = {
-        case: both.Learned([[replace(row, among_five=0.75)]], [[row]]) for case in pppfl.cases("cifar-100")
+        case: both.Learned([[replace(row, among_five=0.75)]], [[row]])
+        for case in pppfl.cases("cifar-100")
     }
     networks, *_ = pppfl._tables("cifar-100", learned)
     assert [each[0] for each in networks.rows] == list(pppfl.PAPER["cifar-100"])

@@ -1,4 +1,5 @@
-"""Servers that wait for one another: who is never ready is named, and a machine that slept is not."""
+"""Servers that wait for one another: who is never ready is named, and a
+machine that slept is not."""
 
 import time
 from collections.abc import Callable
@@ -45,11 +46,14 @@ def test_a_server_that_is_never_ready_is_named_to_the_clients(tmp_path: Path) ->
     client.submit(client.join(LONG).model)
     with pytest.raises((RefusedError, PeerError)):
         client.result(LONG)
-    assert any("server 2 was not ready after the deadline" in str(error) for error in servers.failed())
+    assert any(
+        "server 2 was not ready after the deadline" in str(error) for error in servers.failed()
+    )
 
 
 class Slept:
-    """An intake that says it is not ready just before its machine, and all others, sleep for an hour."""
+    """An intake that says it is not ready just before its machine, and all others, sleep for an
+    hour."""
 
     def __init__(self, inner: _core.Intake, sleep: Callable[[], None]) -> None:
         self._inner = inner
@@ -66,7 +70,9 @@ class Slept:
         return False
 
 
-def test_machines_that_slept_are_nobodys_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machines_that_slept_are_nobodys_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The deadline is over when they wake up, and nobody said so before."""
     slept = {"seconds": 0.0}
     clock = SimpleNamespace(
@@ -75,7 +81,9 @@ def test_machines_that_slept_are_nobodys_fault(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(tacit.federated.service.server, "time", clock)
 
     def work(server: tacit.federated.service.server.Server) -> Report:
-        server._intake = cast(_core.Intake, Slept(server._intake, lambda: slept.update(seconds=3600.0)))
+        server._intake = cast(
+            _core.Intake, Slept(server._intake, lambda: slept.update(seconds=3600.0))
+        )
         return server.round(torch.zeros(3))
 
     config = written(tmp_path, 3, seconds=2.0)

@@ -1,4 +1,5 @@
-"""A server that changes what it computes with: no server goes on from it, no honest one is blamed alone."""
+"""A server that changes what it computes with: no server goes on from it, no honest one is blamed
+alone."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +26,8 @@ START, CLIENTS = torch.arange(4.0), 2
 
 
 class Adds(Step):
-    """In its round of the number 2·w + c, server w adds to its component c of what ``of`` takes of it."""
+    """In its round of the number 2·w + c, server w adds to its component c of what ``of`` takes of
+    it."""
 
     def __init__(self, of: Callable[[Held], SecretTensor]) -> None:
         self._of, self._calls = of, [0] * 3
@@ -57,7 +59,8 @@ def combined(held: Held) -> SecretTensor:
 
 
 def test_nobody_goes_on_from_results_that_are_not_one(tmp_path: Path) -> None:
-    """Whichever server adds to whichever of its shares before the reveal; then a round in which none does."""
+    """Whichever server adds to whichever of its shares before the reveal; then a round in which
+    none does."""
     config, count = written(tmp_path, CLIENTS, rules="norm = 4.0"), 7
 
     def rounds(server: Server) -> list[Report]:
@@ -82,7 +85,8 @@ def test_nobody_goes_on_from_results_that_are_not_one(tmp_path: Path) -> None:
         one, other = (each for each in range(3) if each != server)
         for report in reports[:-1]:
             assert report.failure == (
-                f"the servers came to different results: server {one} or server {other} deviates, and which "
+                f"the servers came to different results: server {one} or server {other} deviates, "
+                f"and which "
                 "of these cannot be told. No server goes on from what it came to"
             )
             assert torch.equal(report.model, START)
@@ -98,8 +102,8 @@ def test_nobody_goes_on_from_results_that_are_not_one(tmp_path: Path) -> None:
 def test_of_unlike_lists_of_who_is_refused_nothing_is_revealed_and_no_client_hears_a_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One server is shown that another client is too long: as many rows are left to it, of other clients. The
-    two others, whose lists are one, may open what both hold."""
+    """One server is shown that another client is too long: as many rows are left to it, of other
+    clients. The two others, whose lists are one, may open what both hold."""
     config = written(tmp_path, 3, rules="norm = 4.0")
     within, revealed = validation.within_bound, []
 

@@ -14,7 +14,8 @@ from tacit.doctor import examine_federation
 from tacit.federated.service.config import Federation
 from tacit.federated.service.examining import Found, examine
 
-#: Certificates of kinds that links are not made with, for a hundred years: of Ed25519, and of an authority.
+#: Certificates of kinds that links are not made with, for a hundred years: of Ed25519, and of an
+#: authority.
 ED25519 = (
     "MIIBSTCB/KADAgECAhR4807M6aPb6HaYD88OGxUE+p+Q2TAFBgMrZXAwDDEKMAgGA1UEAwwBeDAgFw0yNjExMjcwMTUyNTJa"
     "GA8yMTI1MDYyMTAxNTI1MlowDDEKMAgGA1UEAwwBeDAqMAUGAytlcAMhAKzKUSqMRb4wPCu+LNnj0EASRB1skwbV7l/J1WrN"
@@ -31,7 +32,8 @@ AUTHORITY = (
     "FejRQcGji9Hz12hUaGXHWjFray7u/vcfTVwqDKXn"
 )
 
-#: Of no authority, and of Ed25519: links are made with it, and it signs nothing that clients hand in.
+#: Of no authority, and of Ed25519: links are made with it, and it signs nothing that clients hand
+#: in.
 NOT_A_CLIENTS = (
     "MIIBJTCB2KADAgECAhQod0Bns6+lOPPUXNMCFbY3+pLrpDAFBgMrZXAwDDEKMAgGA1UEAwwBeDAgFw0yNjExMjcwNTMxMjFa"
     "GA8yMTI1MDYyMTA1MzEyMVowDDEKMAgGA1UEAwwBeDAqMAUGAytlcAMhAEOrus3yfvhr1oKb0TJCU9WD69LUv206xDeitEGF"
@@ -57,9 +59,17 @@ def test_a_federation_that_can_be(tmp_path: Path) -> None:
     expected = [f"{what} of {name}" for name in names for what in ("certificate", "key")]
     assert list(found) == ["configuration", *expected]
     assert all(each.ok and not each.remedy for each in found.values())
-    assert found["configuration"].detail.startswith("test: 2 clients, fedavg; 60 s for what clients hand in")
+    assert found["configuration"].detail.startswith(
+        "test: 2 clients, fedavg; 60 s for what clients hand in"
+    )
     as_server = {each.check: each for each in examine(str(config), 1, None, 0.1)}
-    more = ["latest round", "address of server 0", "address of server 1", "address of server 2", "listening"]
+    more = [
+        "latest round",
+        "address of server 0",
+        "address of server 1",
+        "address of server 2",
+        "listening",
+    ]
     assert list(as_server)[len(found) :] == [*more, "server 0", "server 2", "listening for clients"]
     assert all(each.ok for each in as_server.values())
     assert "nobody listens at" in as_server["server 2"].detail
@@ -71,7 +81,9 @@ def test_a_federation_that_can_be(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [ED25519, AUTHORITY])
-def test_certificates_of_kinds_that_are_refused_are_named_by_file(tmp_path: Path, content: str) -> None:
+def test_certificates_of_kinds_that_are_refused_are_named_by_file(
+    tmp_path: Path, content: str
+) -> None:
     config = written(tmp_path, 2)
     for name in ("server-2", "client-1"):
         (tmp_path / f"{name}.pem").write_text(pem(content))
@@ -86,7 +98,9 @@ def test_certificates_of_kinds_that_are_refused_are_named_by_file(tmp_path: Path
     # A server and a client that read it refuse at once, by the same words.
     federation = Federation.read(str(config))
     for read in (federation.certificates_of_servers, federation.certificates_of_clients):
-        with pytest.raises(tacit.SetupError, match=r"(server-2|client-1)\.pem, .* is damaged, or of a kind"):
+        with pytest.raises(
+            tacit.SetupError, match=r"(server-2|client-1)\.pem, .* is damaged, or of a kind"
+        ):
             read()
 
 
@@ -96,9 +110,7 @@ def test_a_key_that_cannot_sign_is_a_server_s_at_most(tmp_path: Path) -> None:
     (tmp_path / "server-2.pem").write_text(pem(NOT_A_CLIENTS))
     federation.certificates_of_servers()
     (tmp_path / "client-1.pem").write_text(pem(NOT_A_CLIENTS))
-    said = (
-        r"client-1\.pem, the certificate of client 1, has a key that cannot sign what clients hand in; have "
-    )
+    said = r"client-1\.pem, the certificate of client 1, has a key that cannot sign what clients hand in; have "
     with pytest.raises(
         tacit.SetupError, match=said + "one made by `tacit federated certificates`: ECDSA P-256"
     ):

@@ -1,4 +1,5 @@
-"""Certificates that are not valid any more: whose, since when and what to do, at all who meet them."""
+"""Certificates that are not valid any more: whose, since when and what to do,
+at all who meet them."""
 
 import datetime
 from pathlib import Path
@@ -18,7 +19,8 @@ REMEDY = "make a new one and give it to all servers"
 
 
 def expired(path: Path) -> str:
-    """Puts a certificate that expired an hour ago, with its key, in the place of that one; when it did."""
+    """Puts a certificate that expired an hour ago, with its key, in the place of that one; when it
+    did."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "tacit")])
     end = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)
@@ -27,7 +29,9 @@ def expired(path: Path) -> str:
     names = x509.SubjectAlternativeName([x509.DNSName("tacit")])
     certificate = builder.add_extension(names, critical=False).sign(key, hashes.SHA256())
     path.with_suffix(".pem").write_bytes(certificate.public_bytes(Encoding.PEM))
-    path.with_suffix(".key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    path.with_suffix(".key").write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    )
     return f"{end:%Y-%m-%d %H:%M} UTC"
 
 

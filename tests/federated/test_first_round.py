@@ -1,4 +1,5 @@
-"""A server's first round is like all others: what PyTorch imports late is there before clients are asked."""
+"""A server's first round is like all others: what PyTorch imports late is there before clients are
+asked."""
 
 import json
 import os
@@ -8,8 +9,9 @@ from pathlib import Path
 
 from worlds import written
 
-#: Three servers and two clients in threads of an interpreter of their own, whose first secret tensors are
-#: those of the round. It prints what the servers imported from when they could be reached.
+#: Three servers and two clients in threads of an interpreter of their own, whose first secret
+#: tensors are those of the round. It prints what the servers imported from when they could be
+#: reached.
 PROGRAM = """
 import json, sys, threading
 import torch
@@ -43,9 +45,15 @@ def test_the_first_round_imports_nothing(tmp_path: Path) -> None:
     config = written(tmp_path, 2, rules='aggregator = "geometric-median"\nbound = "clip"\n')
     here = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parent)])}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, config], env=here, capture_output=True, text=True, check=False
+        [sys.executable, "-c", PROGRAM, config],
+        env=here,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     imported = json.loads(done.stdout)
-    assert [name for name in imported if name.partition(".")[0] in ("torch", "sympy", "numpy")] == []
+    assert [
+        name for name in imported if name.partition(".")[0] in ("torch", "sympy", "numpy")
+    ] == []
     assert len(imported) < 10, imported

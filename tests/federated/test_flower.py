@@ -1,4 +1,5 @@
-"""Flower's rounds through a federation: the same models, and no update in any of Flower's messages."""
+"""Flower's rounds through a federation: the same models, and no update in any
+of Flower's messages."""
 
 import importlib
 import sys
@@ -52,13 +53,17 @@ RULES = f"norm = 8.0\ngreatest_weight = 100\nminimum_clients = 3\ncoordinator = 
 
 
 def strategy(name: str) -> Strategy:
-    return STRATEGIES[name](min_train_nodes=NODES, min_evaluate_nodes=NODES, min_available_nodes=NODES)
+    return STRATEGIES[name](
+        min_train_nodes=NODES, min_evaluate_nodes=NODES, min_available_nodes=NODES
+    )
 
 
 class Learned:
     """What Flower came to with each strategy, one after the other."""
 
-    def __init__(self, mods: list[Any], wrapped: Any = lambda inner: inner, backend: str = "threads") -> None:
+    def __init__(
+        self, mods: list[Any], wrapped: Any = lambda inner: inner, backend: str = "threads"
+    ) -> None:
         self.models: list[ArrayRecord] = []
         self.results: dict[str, Result] = {}
         self._wrapped = wrapped
@@ -92,15 +97,20 @@ def same(found: ArrayRecord, reference: ArrayRecord) -> None:
 
 
 @pytest.mark.parametrize("result_to", ["all", "clients"])
-def test_flowers_strategies_come_to_the_same(result_to: str, plain: Learned, tmp_path: Path) -> None:
+def test_flowers_strategies_come_to_the_same(
+    result_to: str, plain: Learned, tmp_path: Path
+) -> None:
     config = written(tmp_path, NODES + 1, rules=f'{RULES}result_to = "{result_to}"')
     servers = Servers(
-        config, lambda server: [server.round(torch.zeros(SIZE)) for _ in range(ROUNDS * len(STRATEGIES))]
+        config,
+        lambda server: [server.round(torch.zeros(SIZE)) for _ in range(ROUNDS * len(STRATEGIES))],
     )
     mod = partial(secure_mod, federation=config, metrics=["loss"])
     learned = Learned([mod], lambda inner: SecureAggregation(inner, config))
     for reports in servers.ended():
-        assert all(report.accepted == list(range(NODES)) and not report.refused for report in reports)
+        assert all(
+            report.accepted == list(range(NODES)) and not report.refused for report in reports
+        )
         # Nor is the coordinator late, who hands in nothing.
         assert not any(report.late for report in reports)
         assert all(bool(report.model.any()) == (result_to == "all") for report in reports)
@@ -111,13 +121,17 @@ def test_flowers_strategies_come_to_the_same(result_to: str, plain: Learned, tmp
         ] * ROUNDS
         assert all(dict(each) == {} for each in result.evaluate_metrics_clientapp.values())
     assert flowers.foreign(learned.messages, learned.models) == []
-    replies = [message.content for message in learned.messages if message.metadata.reply_to_message_id]
+    replies = [
+        message.content for message in learned.messages if message.metadata.reply_to_message_id
+    ]
     assert len(replies) == 2 * NODES * ROUNDS * len(STRATEGIES)
     for content in replies:
         assert not content.array_records
         assert [set(record) for record in content.metric_records.values()] in ([{"loss"}], [set()])
     # Without the mod the same look finds the updates.
-    assert len(flowers.foreign(plain.messages, plain.models)) >= 2 * NODES * ROUNDS * len(STRATEGIES)
+    assert len(flowers.foreign(plain.messages, plain.models)) >= 2 * NODES * ROUNDS * len(
+        STRATEGIES
+    )
 
 
 def test_a_round_that_comes_to_nothing_leaves_the_model(
@@ -145,7 +159,9 @@ def test_a_round_that_comes_to_nothing_leaves_the_model(
     assert (first.accepted, second.accepted) == ([], [0, 1, 2])
     assert (first.late, second.late) == ([0], [])
     assert first.failure is not None
-    assert first.failure.startswith("the vectors of 2 clients are whole at all servers, and 3 are needed")
+    assert first.failure.startswith(
+        "the vectors of 2 clients are whole at all servers, and 3 are needed"
+    )
     assert "round 1 came to nothing: " in caplog.text
     for name, start in flowers.START.items():
         made = [flowers.trained(client, 2, start) for client in range(NODES)]
@@ -158,8 +174,8 @@ def test_a_round_that_comes_to_nothing_leaves_the_model(
 
 
 def test_a_round_ends_when_all_who_were_asked_have_handed_in_or_failed(tmp_path: Path) -> None:
-    """Two of three are asked, in the first round; in the second one of all three fails, and in the third two.
-    Nothing waits as long as until the deadline."""
+    """Two of three are asked, in the first round; in the second one of all three fails, and in the
+    third two. Nothing waits as long as until the deadline."""
     rules = f"norm = 8.0\ngreatest_weight = 100\nminimum_clients = 2\ncoordinator = {NODES}\n"
     config = written(tmp_path, NODES + 1, seconds=2 * LONG, rules=rules)
     servers = Servers(config, lambda server: [server.round(torch.zeros(SIZE)) for _ in range(3)])
@@ -188,8 +204,10 @@ def test_a_round_ends_when_all_who_were_asked_have_handed_in_or_failed(tmp_path:
         assert second.accepted == [1, 2]
         assert (first.failure, second.failure, third.accepted) == (None, None, [])
         assert third.failure == (
-            "the vectors of 1 client are whole at all servers, and 2 are needed; the coordinator says that "
-            "nobody else comes: it has to ask more clients, and the logs of those who failed say why"
+            "the vectors of 1 client are whole at all servers, and 2 are needed; the coordinator "
+            "says that "
+            "nobody else comes: it has to ask more clients, and the logs of those who failed say "
+            "why"
         )
         assert (first.late, second.late, third.late) == ([], [0], [0, 1])
 
@@ -218,13 +236,19 @@ def test_a_node_whose_vector_was_refused_hears_of_it_with_the_next_message(
         inner = FedAvg(min_train_nodes=NODES, min_available_nodes=NODES, fraction_evaluate=0.0)
         SecureAggregation(inner, config, timeout=LONG).start(grid, flowers.model(), 2)
 
-    messages = flowers.simulated(flowers.client_app([partial(secure_mod, federation=config)]), learn)
+    messages = flowers.simulated(
+        flowers.client_app([partial(secure_mod, federation=config)]), learn
+    )
     for first, second in servers.ended():
         assert (first.accepted, second.accepted) == ([0, 2], [0, 1, 2])
     said = [record.message for record in caplog.records if record.message.startswith("round ")]
     assert len(said) == 1
-    assert said[0].startswith("round 1: what this client handed in was refused and does not count: ")
-    assert not any("refused" in str(message.content) for message in messages if message.has_content())
+    assert said[0].startswith(
+        "round 1: what this client handed in was refused and does not count: "
+    )
+    assert not any(
+        "refused" in str(message.content) for message in messages if message.has_content()
+    )
 
 
 def context(**node: Any) -> Context:
@@ -260,7 +284,11 @@ def test_a_reply_has_the_metrics_that_are_named_and_nothing_else() -> None:
     [
         ({}, {}, "a node needs tacit-federation"),
         ({"partition-id": 0}, {"round": None}, "Flower's server has no SecureAggregation"),
-        ({"partition-id": 0}, {"round": 5}, "Flower's server is at round 5, and the servers are at round 1"),
+        (
+            {"partition-id": 0},
+            {"round": 5},
+            "Flower's server is at round 5, and the servers are at round 1",
+        ),
         ({"tacit-client": 7, "partition-id": 0}, {}, "client 7 does not exist"),
         ({"partition-id": 0}, {"reply": {"arrays": ArrayRecord()}}, "other names or shapes"),
         ({"partition-id": 0}, {"reply": {}}, "a reply with 0 records of arrays"),
@@ -282,7 +310,9 @@ def test_what_goes_wrong_is_in_a_clients_own_log(
         return Message(RecordDict(change.get("reply", usual)), reply_to=msg)
 
     path = {"federation": opened} if node else {}
-    with pytest.raises(TacitError, match="this client has handed in nothing; its own log says why") as raised:
+    with pytest.raises(
+        TacitError, match="this client has handed in nothing; its own log says why"
+    ) as raised:
         secure_mod(
             asked(MessageType.TRAIN, round_=change.get("round", 1)),
             context(**node),
@@ -302,20 +332,28 @@ def test_a_count_that_counts_for_less_is_in_a_clients_own_log(
 
     def take_part(number: int) -> Message:
         def answer(msg: Message, _: Context) -> Message:
-            records = {"arrays": flowers.model(), "metrics": MetricRecord({"num-examples": [3, 1][number]})}
+            records = {
+                "arrays": flowers.model(),
+                "metrics": MetricRecord({"num-examples": [3, 1][number]}),
+            }
             return Message(RecordDict(records), reply_to=msg)
 
         node = context(**{"partition-id": number})
         return secure_mod(asked(MessageType.TRAIN, round_=1), node, answer, federation=config)
 
-    with pytest.warns(UserWarning, match="a weight of 3 counts as 2"), ThreadPoolExecutor(2) as pool:
+    with (
+        pytest.warns(UserWarning, match="a weight of 3 counts as 2"),
+        ThreadPoolExecutor(2) as pool,
+    ):
         assert all("tacit" in reply.content for reply in pool.map(take_part, range(2)))
     said = [record.message for record in caplog.records if record.name == "flwr"]
     assert said == ["num-examples: a weight of 3 counts as 2, the rounds' greatest_weight"]
     servers.ended()
 
 
-def test_what_an_app_raises_or_replies_stays_with_it(opened: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_an_app_raises_or_replies_stays_with_it(
+    opened: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     def broken(msg: Message, _: Context) -> Message:
         raise ValueError(f"a row of data: {msg.metadata.message_type}")
 
@@ -335,7 +373,10 @@ def test_what_an_app_raises_or_replies_stays_with_it(opened: Path, caplog: pytes
     ):
         with pytest.raises(TacitError) as raised:
             secure_mod(
-                asked(MessageType.TRAIN, round_=1), context(**{"partition-id": 0}), app, federation=opened
+                asked(MessageType.TRAIN, round_=1),
+                context(**{"partition-id": 0}),
+                app,
+                federation=opened,
             )
         assert str(raised.value) == "this client has handed in nothing; its own log says why"
         assert reason in caplog.text
@@ -369,7 +410,8 @@ def test_a_model_of_another_size_is_refused_before_anybody_is_asked(opened: Path
     outer = SecureAggregation(Asking(), opened, timeout=LONG)
     larger = ArrayRecord({**flowers.model(), "more": Array(np.zeros(2, np.float32))})
     with pytest.raises(
-        MisuseError, match=f"a model of {SIZE + 2} floating-point values; the servers' rounds are for {SIZE}"
+        MisuseError,
+        match=f"a model of {SIZE + 2} floating-point values; the servers' rounds are for {SIZE}",
     ):
         outer.configure_train(1, larger, ConfigRecord(), grid)
     # Nothing has begun that could be aggregated.
@@ -405,7 +447,9 @@ def test_the_coordinator_hands_in_nothing(opened: Path) -> None:
         coordinator.submit(torch.zeros(SIZE))
     other = Client(opened, 1)
     other.join(LONG)
-    with pytest.raises(MisuseError, match="client 1 is not the coordinator, who alone ends a round"):
+    with pytest.raises(
+        MisuseError, match="client 1 is not the coordinator, who alone ends a round"
+    ):
         other.close(LONG)
 
 
@@ -421,12 +465,16 @@ def test_what_a_coordinator_cannot_be(opened: Path, tmp_path: Path) -> None:
     other.write_text(opened.read_text().replace("coordinator = 2\n", ""))
     with pytest.raises(MisuseError, match="has no coordinator: under"):
         SecureAggregation(FedAvg(), other)
-    with pytest.raises(MisuseError, match="a root hands in a vector, which the coordinator does not"):
+    with pytest.raises(
+        MisuseError, match="a root hands in a vector, which the coordinator does not"
+    ):
         Round.of(Settings(aggregator="fltrust", root=1, coordinator=1))
 
 
 def test_without_flower_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "tacit.federated.flower")
     monkeypatch.setitem(sys.modules, "flwr.app", None)
-    with pytest.raises(SetupError, match=r"Flower needs flwr: pip install 'tacit-mpc\[federated\]'"):
+    with pytest.raises(
+        SetupError, match=r"Flower needs flwr: pip install 'tacit-mpc\[federated\]'"
+    ):
         importlib.import_module("tacit.federated.flower")

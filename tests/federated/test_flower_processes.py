@@ -1,5 +1,5 @@
-"""A SuperLink with SuperNodes, which run the example, and Flower's simulation on ray: no update in any byte
-that a node sends to Flower."""
+"""A SuperLink with SuperNodes, which run the example, and Flower's simulation on ray: no update in
+any byte that a node sends to Flower."""
 
 import os
 import re
@@ -114,9 +114,7 @@ def ran(app: Path, folder: Path, config: Path) -> tuple[dict[str, torch.Tensor],
     """What a SuperLink with two SuperNodes came to, and all that the nodes sent to it."""
     (port,) = free_ports(1)
     (folder / "flwr").mkdir(parents=True)
-    connection = (
-        f'[superlink]\ndefault = "here"\n[superlink.here]\naddress = "127.0.0.1:{port}"\ninsecure = true\n'
-    )
+    connection = f'[superlink]\ndefault = "here"\n[superlink.here]\naddress = "127.0.0.1:{port}"\ninsecure = true\n'
     (folder / "flwr" / "config.toml").write_text(connection)
     wire, out = Wire(port), folder / "learned.pt"
     with ExitStack() as running:
@@ -129,13 +127,20 @@ def ran(app: Path, folder: Path, config: Path) -> tuple[dict[str, torch.Tensor],
             assert time.monotonic() < until, said(folder)
             time.sleep(0.2)
         for node in range(NODES):
-            own = (
-                f'tacit-federation="{config}" tacit-client={node} partition-id={node} num-partitions={NODES}'
+            own = f'tacit-federation="{config}" tacit-client={node} partition-id={node} num-partitions={NODES}'
+            to = (
+                "--superlink",
+                f"127.0.0.1:{wire.port}",
+                "--port",
+                *free_ports(1),
+                "--node-config",
+                own,
             )
-            to = ("--superlink", f"127.0.0.1:{wire.port}", "--port", *free_ports(1), "--node-config", own)
             running.enter_context(started("flower-supernode", "--insecure", *to))
         settings = f'federation="{config}" rounds={ROUNDS} out="{out}"'
-        running.enter_context(started("flwr", "run", app, "here", "--stream", "--run-config", settings))
+        running.enter_context(
+            started("flwr", "run", app, "here", "--stream", "--run-config", settings)
+        )
         while not out.exists():
             assert time.monotonic() < until, said(folder)
             time.sleep(0.2)
@@ -151,7 +156,9 @@ ARRAY = b"\x93NUMPY"
 @pytest.mark.long  # Flower starts a process for each message: a minute for each of two runs.
 def test_a_superlink_and_its_supernodes_see_no_update(tmp_path: Path) -> None:
     config = written(tmp_path, NODES + 1, seconds=PATIENCE, rules=RULES)
-    servers = Servers(config, lambda server: [server.round(torch.zeros(SIZE)) for _ in range(ROUNDS)])
+    servers = Servers(
+        config, lambda server: [server.round(torch.zeros(SIZE)) for _ in range(ROUNDS)]
+    )
     secret, up = ran(APP, tmp_path / "secret", config)
     for reports in servers.ended():
         assert all(report.accepted == list(range(NODES)) for report in reports)
@@ -171,7 +178,9 @@ def without_tacit(folder: Path) -> Path:
     shutil.copytree(APP, folder)
     for path in (folder / "digits").glob("*.py"):
         lines = path.read_text().splitlines(keepends=True)
-        kept = [line for line in lines if not line.endswith("# tacit\n") or line.startswith("app =")]
+        kept = [
+            line for line in lines if not line.endswith("# tacit\n") or line.startswith("app =")
+        ]
         text = re.sub(r"ClientApp\(.*\)  # tacit", "ClientApp()", "".join(kept))
         assert "tacit" not in text
         path.write_text(text)
@@ -201,9 +210,13 @@ def test_flowers_simulation_on_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def usual() -> FedAvg:
         return FedAvg(min_train_nodes=nodes, fraction_evaluate=0.0, min_available_nodes=nodes)
 
-    servers = Servers(config, lambda server: [server.round(torch.zeros(size)) for _ in range(ROUNDS)])
+    servers = Servers(
+        config, lambda server: [server.round(torch.zeros(size)) for _ in range(ROUNDS)]
+    )
     app = flowers.client_app([partial(secure_mod, federation=config)])
-    messages = flowers.simulated(app, lambda grid: learn(grid, SecureAggregation(usual(), config)), "ray")
+    messages = flowers.simulated(
+        app, lambda grid: learn(grid, SecureAggregation(usual(), config)), "ray"
+    )
     servers.ended()
     flowers.simulated(flowers.client_app([]), lambda grid: learn(grid, usual()))
     for name in flowers.START:

@@ -19,7 +19,14 @@ from commands import tacit as command
 from ports import free_addresses
 from tacit import _core, buffers, checksums, fixed
 from tacit.commands.federated_serve import _line
-from tacit.errors import DesyncError, EncodingError, MisuseError, PeerError, RefusedError, SetupError
+from tacit.errors import (
+    DesyncError,
+    EncodingError,
+    MisuseError,
+    PeerError,
+    RefusedError,
+    SetupError,
+)
 from tacit.federated import Client
 from tacit.federated.privacy.account import Epsilons, Mechanism, epsilons
 from tacit.federated.privacy.joint import MOST_VALUES
@@ -47,7 +54,9 @@ def test_the_mean_of_three_clients_comes_back_to_them(tmp_path: Path) -> None:
             models += [task.model, client.result(LONG)]
         return models
 
-    def two(server: tacit.federated.service.server.Server) -> list[tacit.federated.service.server.Report]:
+    def two(
+        server: tacit.federated.service.server.Server,
+    ) -> list[tacit.federated.service.server.Report]:
         first = server.round(start)
         return [first, server.round(first.model)]
 
@@ -78,12 +87,20 @@ def test_who_breaks_the_rules_is_refused_by_reason_and_the_round_goes_on(tmp_pat
         clients[0].submit(start)
     tasks = [client.join(LONG) for client in clients]
     wrong: Any
-    for wrong in (torch.tensor([0.0, torch.nan, 0.0]), {"a": torch.zeros(2), "b": torch.tensor([torch.inf])}):
+    for wrong in (
+        torch.tensor([0.0, torch.nan, 0.0]),
+        {"a": torch.zeros(2), "b": torch.tensor([torch.inf])},
+    ):
         with pytest.raises(EncodingError, match="which is no finite number"):
             clients[0].submit(wrong)
     with pytest.raises(MisuseError, match="a state of 4 values; the model of this round has 3"):
         clients[0].submit(torch.zeros(4))
-    for wrong in (torch.zeros(3, dtype=torch.int64), [0.0] * 3, {"a": 1}, torch.zeros(3).to_sparse()):
+    for wrong in (
+        torch.zeros(3, dtype=torch.int64),
+        [0.0] * 3,
+        {"a": 1},
+        torch.zeros(3).to_sparse(),
+    ):
         with pytest.raises(MisuseError, match=r"floating-point numbers are|of type|to_dense"):
             clients[0].submit(wrong)
     for wrong in ("4", 1j, None, [1.0]):
@@ -130,8 +147,8 @@ def test_servers_that_are_not_to_know_the_model_do_not(tmp_path: Path) -> None:
 
 
 def test_what_only_clients_know_outlasts_a_restart_of_the_servers(tmp_path: Path) -> None:
-    """Servers that are started again with the model of the beginning do not begin anew: clients go on with
-    what they have, one that has it from another client too."""
+    """Servers that are started again with the model of the beginning do not begin anew: clients go
+    on with what they have, one that has it from another client too."""
     config = written(tmp_path, 2, rules='norm = 4.0\nresult_to = "clients"')
     start, updates = torch.arange(5.0), torch.tensor([0.25, 0.5])
     clients = [Client(config, number) for number in range(2)]
@@ -168,7 +185,8 @@ def test_what_only_clients_know_outlasts_a_restart_of_the_servers(tmp_path: Path
     failed = Servers(config, lambda server: server.round(start)).failed()
     for error in failed:
         assert re.match(
-            "server 1 (has|failed .* it has) not seen round 3, whose result clients have", str(error)
+            "server 1 (has|failed .* it has) not seen round 3, whose result clients have",
+            str(error),
         )
 
 
@@ -189,7 +207,9 @@ def test_a_client_holds_servers_to_its_own_configuration(tmp_path: Path) -> None
     servers = Servers(config, lambda server: server.round(torch.zeros(3)))
     other = tmp_path / "other.toml"
     other.write_text(config.read_text().replace("norm = 1.0", "norm = 2.0"))
-    with pytest.raises(PeerError, match=r"rounds have norm = 1\.0, this client's configuration 2\.0"):
+    with pytest.raises(
+        PeerError, match=r"rounds have norm = 1\.0, this client's configuration 2\.0"
+    ):
         Client(other, 0).join(LONG)
     other.write_text(config.read_text().replace('name = "test"', 'name = "another"'))
     with pytest.raises(RefusedError, match="this server is of another federation"):
@@ -223,7 +243,9 @@ def test_who_reaches_two_servers_only_does_not_count(tmp_path: Path) -> None:
     # From here on the client does not find the third server.
     elsewhere = tmp_path / "elsewhere.toml"
     closed = free_addresses(1)[0]
-    elsewhere.write_text(config.read_text().replace(Federation.read(config).servers[2].clients, closed))
+    elsewhere.write_text(
+        config.read_text().replace(Federation.read(config).servers[2].clients, closed)
+    )
     lost = Client(elsewhere, 1)
     lost._task = half._task
     with pytest.raises(
@@ -311,7 +333,9 @@ def nothing_and_then_something(
         ),
     ],
 )
-def test_who_is_refused_spoils_one_round_and_not_the_next(tmp_path: Path, rules: str, reason: str) -> None:
+def test_who_is_refused_spoils_one_round_and_not_the_next(
+    tmp_path: Path, rules: str, reason: str
+) -> None:
     config = written(tmp_path, 3, rules=f"norm = 1.0\n{rules}")
     for first, second in nothing_and_then_something(config, beyond_the_bound, reason):
         assert first.failure == reason
@@ -323,7 +347,9 @@ def test_who_is_refused_spoils_one_round_and_not_the_next(tmp_path: Path, rules:
 
 
 @pytest.mark.parametrize("how", ["pairs", "joint"])
-def test_rounds_with_noise_tell_clients_no_counts_and_servers_what_is_spent(how: str, tmp_path: Path) -> None:
+def test_rounds_with_noise_tell_clients_no_counts_and_servers_what_is_spent(
+    how: str, tmp_path: Path
+) -> None:
     # With less joint noise nothing of δ is left beside what it is off by, and its ε is infinite.
     sigma = 0.5 if how == "joint" else 0.0005
     noise = f'noise = "{how}"\nsigma = {sigma}\ndivisor = 3.0\n[privacy]\nbudget = 1e9'
@@ -345,7 +371,9 @@ def test_rounds_with_noise_tell_clients_no_counts_and_servers_what_is_spent(how:
 def test_joint_noise_is_for_no_larger_model(tmp_path: Path) -> None:
     config = written(tmp_path, 2, rules='noise = "joint"\nsigma = 1.0\ndivisor = 2.0')
     failed = Servers(config, lambda server: server.round(torch.zeros(MOST_VALUES + 1))).failed()
-    assert any("at most 1,000,000 values, and the model has 1,000,001" in str(error) for error in failed)
+    assert any(
+        "at most 1,000,000 values, and the model has 1,000,001" in str(error) for error in failed
+    )
     assert not (tmp_path / "server-0.round").exists()
 
 
@@ -377,9 +405,12 @@ def test_servers_refuse_the_round_that_would_overspend(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after"), [("seconds = 60.0", "seconds = 50.0"), ("client-{number}", "{number}/client")]
+    ("before", "after"),
+    [("seconds = 60.0", "seconds = 50.0"), ("client-{number}", "{number}/client")],
 )
-def test_servers_of_unlike_configurations_do_not_begin(tmp_path: Path, before: str, after: str) -> None:
+def test_servers_of_unlike_configurations_do_not_begin(
+    tmp_path: Path, before: str, after: str
+) -> None:
     config = written(tmp_path, 2)
     config.write_text(
         config.read_text().replace("count = 2", 'count = 2\ncertificate = "client-{number}.pem"')
@@ -396,7 +427,8 @@ def test_servers_of_unlike_configurations_do_not_begin(tmp_path: Path, before: s
 
 
 class AnotherList:
-    """An intake, or what came in there, of a server that takes another client for one that is not whole."""
+    """An intake, or what came in there, of a server that takes another client for one that is not
+    whole."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -412,7 +444,8 @@ class AnotherList:
 
 
 def test_servers_of_unlike_lists_of_clients_stop(tmp_path: Path) -> None:
-    """Only a sum is computed, whose size says nothing of how many it is of. No client is told of it."""
+    """Only a sum is computed, whose size says nothing of how many it is of. No client is told of
+    it."""
     config = written(tmp_path, 3, rules='bound = "none"')
     config.write_text(config.read_text().replace("timeout = 20", "timeout = 4"))
 
@@ -444,7 +477,8 @@ def nobody_is_told(servers: Servers, clients: list[Client]) -> None:
 
 
 def test_servers_that_differ_in_the_last_step_tell_clients_nothing(tmp_path: Path) -> None:
-    """One has a step more, after all that others send it: they would not hear of it in this round."""
+    """One has a step more, after all that others send it: they would not hear
+    of it in this round."""
     config = written(tmp_path, 3, rules='bound = "none"')
     config.write_text(config.read_text().replace("timeout = 20", "timeout = 4"))
 
@@ -477,7 +511,8 @@ def test_servers_and_clients_as_processes(tmp_path: Path) -> None:
     # The model lies beside the configuration.
     serve = ["federated", "serve", "--config", config, "--threads", 1]
     servers = [
-        Command(*serve, "--server", at, "--out", tmp_path / f"{at}.pt", "--rounds", 1) for at in range(3)
+        Command(*serve, "--server", at, "--out", tmp_path / f"{at}.pt", "--rounds", 1)
+        for at in range(3)
     ]
 
     def learn(number: int) -> torch.Tensor:
@@ -508,7 +543,10 @@ def test_where_servers_find_the_model_to_begin_from(tmp_path: Path) -> None:
     assert Federation.read(config).model == tmp_path / "parameters.pt"
     for words, message in (
         ((), f"cannot read {tmp_path / 'parameters.pt'}: there is no such file or folder"),
-        (("--model", tmp_path / "other.pt"), f"cannot read {tmp_path / 'other.pt'}: there is no such file"),
+        (
+            ("--model", tmp_path / "other.pt"),
+            f"cannot read {tmp_path / 'other.pt'}: there is no such file",
+        ),
         (("--out", tmp_path / "out.pt"), "no server learns the model that --out would write"),
     ):
         refused = command(*serve, *words)
@@ -517,7 +555,9 @@ def test_where_servers_find_the_model_to_begin_from(tmp_path: Path) -> None:
     config.write_text(config.read_text().replace('model = "parameters.pt"', ""))
     refused = command(*serve)
     assert refused.returncode == 1
-    assert "no model to begin from: give --model FILE, or model =" in " ".join(refused.stderr.split())
+    assert "no model to begin from: give --model FILE, or model =" in " ".join(
+        refused.stderr.split()
+    )
     assert not (tmp_path / "out.pt").exists()
     torch.save(torch.zeros(2), tmp_path / "start.pt")
     assert Federation.read(config).model == tmp_path / "start.pt"
@@ -531,8 +571,14 @@ def test_certificates_are_made_by_a_command(tmp_path: Path) -> None:
     for wrong, message in (
         (["--servers", 2], "a federation has 3 servers, not 2"),
         (["--server", 3], "the servers are 0 to 2, not 3"),
-        (["--server", 1, "--servers", 3], "--server is for this one alone, --servers for all: give one"),
-        (["--client", 1, "--clients", 3], "--client is for this one alone, --clients for all: give one"),
+        (
+            ["--server", 1, "--servers", 3],
+            "--server is for this one alone, --servers for all: give one",
+        ),
+        (
+            ["--client", 1, "--clients", 3],
+            "--client is for this one alone, --clients for all: give one",
+        ),
         ([], "say for whom"),
     ):
         refused = command("federated", "certificates", *wrong, "--out", tmp_path)

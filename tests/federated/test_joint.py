@@ -1,4 +1,5 @@
-"""Noise that the servers draw together: its tables and their sum by exact arithmetic, and samples."""
+"""Noise that the servers draw together: its tables and their sum by exact
+arithmetic, and samples."""
 
 import math
 from decimal import Decimal
@@ -13,7 +14,15 @@ from scipy import stats
 import tacit
 from tacit.errors import MisuseError
 from tacit.federated.privacy.account import Mechanism, epsilon, epsilons
-from tacit.federated.privacy.joint import GREATEST, MOST_VALUES, PRECISION, USUAL, check_values, joint, tables
+from tacit.federated.privacy.joint import (
+    GREATEST,
+    MOST_VALUES,
+    PRECISION,
+    USUAL,
+    check_values,
+    joint,
+    tables,
+)
 from tacit.federated.privacy.noise import parts
 from tacit.randomness.sampling import _columns
 
@@ -37,7 +46,9 @@ def test_digits_have_the_variance(variance: int) -> None:
     for weights, expected in zip(found, [USUAL] * (len(found) - 1) + [last], strict=True):
         assert len(weights) == 128
         gaussian = np.exp(-(places**2) / (2 * float(expected)))
-        assert np.allclose(probabilities(weights), gaussian / gaussian.sum(), rtol=1e-13, atol=1e-45)
+        assert np.allclose(
+            probabilities(weights), gaussian / gaussian.sum(), rtol=1e-13, atol=1e-45
+        )
 
 
 def test_walkers_table_has_its_probabilities_but_for_a_unit() -> None:
@@ -56,7 +67,8 @@ def test_walkers_table_has_its_probabilities_but_for_a_unit() -> None:
 
 @pytest.mark.parametrize("variance", [185, 200, 500, 3052, 9000])
 def test_digits_add_up_to_a_discrete_gaussian(variance: int) -> None:
-    """Exactly, but for what double precision leaves: here the last digit is as narrow as it ever is."""
+    """Exactly, but for what double precision leaves: here the last digit is as narrow as it ever
+    is."""
     chances = np.ones(1)
     for weights in reversed(tables(variance)):
         spread = np.zeros(4 * (len(chances) - 1) + 1)
@@ -84,7 +96,8 @@ def samples(count: int, words: list[float], **options: Any) -> list[NDArray[Any]
 
 
 def check_samples(count: int, **options: Any) -> None:
-    """Chi-square of small integers, Kolmogorov and Smirnov's test of large ones, and correlations."""
+    """Chi-square of small integers, Kolmogorov and Smirnov's test of large
+    ones, and correlations."""
     small, *large = samples(count, [4.0, 15.0, 2.0**22, 2.0**22], **options)[0:4]
     for drawn, words in ((small, 4.0), (large[0], 15.0)):
         edges = np.arange(-12, 13) * (words / 4)
@@ -97,7 +110,9 @@ def check_samples(count: int, **options: Any) -> None:
         assert stats.chisquare(observed, expected / expected.sum() * count).pvalue > 1e-6
     wide = [drawn / 2.0**22 for drawn in large[1:]]
     # As many are drawn again as of so many words, but for what is drawn four times.
-    again = count**2 / (4 * math.sqrt(math.pi) * 2.0**22) - count**3 / (12 * math.sqrt(3) * math.pi * 2.0**44)
+    again = count**2 / (4 * math.sqrt(math.pi) * 2.0**22) - count**3 / (
+        12 * math.sqrt(3) * math.pi * 2.0**44
+    )
     for drawn in wide:
         assert stats.kstest(drawn, "norm").pvalue > 1e-6
         assert abs(count - len(np.unique(drawn)) - again) < 6 * math.sqrt(again) + 3
@@ -143,7 +158,9 @@ def test_what_joint_noise_may_be() -> None:
         with pytest.raises(MisuseError, match="joint noise of standard deviation"):
             tacit.launch(program, words, protocol="plain")
     check_values(MOST_VALUES)
-    with pytest.raises(MisuseError, match=r"at most 1,000,000 values, and the model has 1,000,001; noise ="):
+    with pytest.raises(
+        MisuseError, match=r"at most 1,000,000 values, and the model has 1,000,001; noise ="
+    ):
         check_values(MOST_VALUES + 1)
 
 

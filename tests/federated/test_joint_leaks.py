@@ -1,5 +1,5 @@
-"""What a server sees of noise that is drawn jointly: components that say nothing, and the noisy result. With
-the mutations that must be noticed."""
+"""What a server sees of noise that is drawn jointly: components that say nothing, and the noisy
+result. With the mutations that must be noticed."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -79,7 +79,9 @@ def views(folder: Path) -> list[View]:
         session.core = drawing  # type: ignore[assignment]
         watched = watch(components=False)
         settings = Settings(noise="joint", sigma=SIGMA, divisor=2.0)
-        round_ = Round.of(settings, Account(folder / str(session.party), mechanism_of(settings, 1e-5)))
+        round_ = Round.of(
+            settings, Account(folder / str(session.party), mechanism_of(settings, 1e-5))
+        )
         outcome = round_.secret(Submitted([3, 5], vectors, weights))
         assert outcome.vector is not None
         noise = outcome.vector.double().numpy() * 2.0 / SIGMA
@@ -89,8 +91,8 @@ def views(folder: Path) -> list[View]:
 
 
 def hides(view: View) -> bool:
-    """Whether noise is a Gaussian of the whole deviation that has nothing to do with any bit that the server
-    drew."""
+    """Whether noise is a Gaussian of the whole deviation that has nothing to do with any bit that
+    the server drew."""
     if stats.kstest(view.noise, "norm").pvalue < 1e-6:
         return False
     bits = (view.own - 0.5) * 2
@@ -102,9 +104,14 @@ def hides(view: View) -> bool:
 
 
 def shows_no_more(view: View) -> bool:
-    """Whether all that is shown is what servers draw of the coin, a bit of each client, and the result."""
+    """Whether all that is shown is what servers draw of the coin, a bit of each client, and the
+    result."""
     kinds = [type(each) for each in view.shown] == [bytes, np.ndarray, np.ndarray]
-    return kinds and [len(view.shown[0]), *(each.size for each in view.shown[1:])] == [3 * COIN, 2, SIZE]
+    return kinds and [len(view.shown[0]), *(each.size for each in view.shown[1:])] == [
+        3 * COIN,
+        2,
+        SIZE,
+    ]
 
 
 def test_joint_noise_hides_from_every_server_and_nothing_else_is_shown(tmp_path: Path) -> None:
@@ -120,8 +127,8 @@ def test_joint_noise_hides_from_every_server_and_nothing_else_is_shown(tmp_path:
 def test_noise_that_a_server_chooses_is_noticed(
     what: int, chooses: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A mutation: signs, or columns of magnitudes, are of one server's bits alone, not of the XOR of all
-    servers'. By that server's view."""
+    """A mutation: signs, or columns of magnitudes, are of one server's bits alone, not of the XOR
+    of all servers'. By that server's view."""
     usual: Bits = sampling.bits
 
     def mutated(session: Session, shape: tuple[int, ...]) -> Parts:
@@ -131,12 +138,15 @@ def test_noise_that_a_server_chooses_is_noticed(
         return shares.share_bits(session, own, chooses, shape)
 
     monkeypatch.setattr(sampling, "bits", mutated)
-    assert [not hides(view) for view in views(tmp_path)] == [server == chooses for server in range(3)]
+    assert [not hides(view) for view in views(tmp_path)] == [
+        server == chooses for server in range(3)
+    ]
 
 
 def says(mutated: bool = False) -> list[str | None]:
-    """Of each server, what components say that it holds on the way, of as many values as are looked at
-    together. A component of zeros is the one that nobody needs of bits that one party hands in."""
+    """Of each server, what components say that it holds on the way, of as many values as are looked
+    at together. A component of zeros is the one that nobody needs of bits that one party hands
+    in."""
 
     def program() -> str | None:
         total = tacit.share(torch.zeros(CLIENTS), owner=0)

@@ -14,7 +14,14 @@ import tacit
 from tacit.errors import MisuseError, PeerError
 from tacit.federated import Client
 from tacit.federated.rounds.settings import Settings
-from tacit.federated.rounds.states import MOST_TENSORS, State, change_of, in_a_row, in_form, layout_of
+from tacit.federated.rounds.states import (
+    MOST_TENSORS,
+    State,
+    change_of,
+    in_a_row,
+    in_form,
+    layout_of,
+)
 from tacit.federated.service.terms import Terms
 
 
@@ -39,26 +46,42 @@ def reshaped() -> dict[str, torch.Tensor]:
 SIZE = len(in_a_row(model()))
 
 WRONG = [
-    (renamed(), "third.weight of shape [3, 3], tensor 2 of the state, has another name, shape or place"),
-    (reordered(), "second.weight of shape [3, 3], tensor 0 of the state, has another name, shape or place"),
-    (reshaped(), "first.bias of shape [1, 3], tensor 1 of the state, has another name, shape or place"),
-    ({"first.weight": torch.zeros(3, 3)}, "a state of 1 tensors; the model of this round has 3: hand in the"),
+    (
+        renamed(),
+        "third.weight of shape [3, 3], tensor 2 of the state, has another name, shape or place",
+    ),
+    (
+        reordered(),
+        "second.weight of shape [3, 3], tensor 0 of the state, has another name, shape or place",
+    ),
+    (
+        reshaped(),
+        "first.bias of shape [1, 3], tensor 1 of the state, has another name, shape or place",
+    ),
+    (
+        {"first.weight": torch.zeros(3, 3)},
+        "a state of 1 tensors; the model of this round has 3: hand in the",
+    ),
     (
         {**model().state_dict(), "last": torch.zeros(1)},
-        "last of shape [1], tensor 3 of the state, has another name, shape or place in the model of this",
+        "last of shape [1], tensor 3 of the state, has another name, shape or place in the model "
+        "of this",
     ),
 ]
 
 
 @pytest.mark.parametrize(("state", "message"), WRONG)
-def test_a_state_of_another_model_is_refused_by_its_first_parameter(state: State, message: str) -> None:
+def test_a_state_of_another_model_is_refused_by_its_first_parameter(
+    state: State, message: str
+) -> None:
     layout = layout_of(model())
     with pytest.raises(MisuseError, match=re.escape(message)):
         change_of(state, torch.zeros(SIZE), layout)
 
 
 def test_what_is_of_the_same_model_is_taken() -> None:
-    """A module and its state, in whatever precision; a row, which has no names; all, if servers have one."""
+    """A module and its state, in whatever precision; a row, which has no names; all, if servers
+    have one."""
     layout, start = layout_of(model().state_dict()), torch.zeros(SIZE)
     for state in (model(), model().state_dict(), model().double(), torch.zeros(SIZE)):
         assert len(change_of(state, start, layout)) == SIZE
@@ -67,7 +90,9 @@ def test_what_is_of_the_same_model_is_taken() -> None:
     counting = nn.BatchNorm1d(2).state_dict()
     assert layout_of(counting) == layout_of({name: counting[name] for name in list(counting)[:4]})
     many = {str(number): torch.zeros(1) for number in range(MOST_TENSORS + 1)}
-    with pytest.raises(MisuseError, match="a model of 4097 tensors; at most 4096 are told by name: give all"):
+    with pytest.raises(
+        MisuseError, match="a model of 4097 tensors; at most 4096 are told by name: give all"
+    ):
         layout_of(many)
 
 
@@ -78,7 +103,8 @@ def test_a_row_takes_the_form_of_a_state() -> None:
     assert isinstance(made, dict)
     assert list(made) == list(state)
     assert all(
-        (made[name].shape, made[name].dtype) == (state[name].shape, state[name].dtype) for name in state
+        (made[name].shape, made[name].dtype) == (state[name].shape, state[name].dtype)
+        for name in state
     )
     assert torch.equal(in_a_row(made).float(), row)
     assert in_form(row, row) is row
@@ -98,7 +124,9 @@ def test_clients_hear_of_the_models_names_in_every_round(tmp_path: Path) -> None
     config = written(tmp_path, 2, rules="norm = 4.0")
     start = model()
 
-    def two(server: tacit.federated.service.server.Server) -> list[tacit.federated.service.server.Report]:
+    def two(
+        server: tacit.federated.service.server.Server,
+    ) -> list[tacit.federated.service.server.Report]:
         first = server.round(start)
         return [first, server.round(first.model)]
 
@@ -108,7 +136,9 @@ def test_clients_hear_of_the_models_names_in_every_round(tmp_path: Path) -> None
         client = Client(config, number)
         for _ in range(2):
             task = client.join(LONG)
-            with pytest.raises(MisuseError, match=r"third\.weight of shape \[3, 3\], tensor 2 of the state"):
+            with pytest.raises(
+                MisuseError, match=r"third\.weight of shape \[3, 3\], tensor 2 of the state"
+            ):
                 client.submit(renamed())
             trained = model()
             nn.utils.vector_to_parameters(task.model + 0.25, trained.parameters())

@@ -1,7 +1,9 @@
-"""What a server sees of a round: its components, and what is shown. With the mutations that must be noticed.
+"""What a server sees of a round: its components, and what is shown. With the mutations that must be
+noticed.
 
-What travels between the servers in each operation is the subject of crates/mpc/tests/leaks, and of a client's
-pieces of crates/mpc/tests/submissions.rs; here is what the steps of a round make of the operations."""
+What travels between the servers in each operation is the subject of crates/mpc/tests/leaks, and of
+a client's pieces of crates/mpc/tests/submissions.rs; here is what the steps of a round make of the
+operations."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -24,8 +26,13 @@ from tacit.federated.validation import COIN, UNIT, VECTOR_BITS
 from tacit.fixed import Scale
 from tacit.tensor import SecretTensor
 
-#: What all clients send: vectors within the bound in two ways, and far beyond it; with their weight.
-SHORT, OTHER, LONG = [0, UNIT // 4, -5, 77], [UNIT // 5, -1, 0, UNIT // 7], [1 << 40, -(1 << 63), 3, 9]
+#: What all clients send: vectors within the bound in two ways, and far beyond it; with their
+#: weight.
+SHORT, OTHER, LONG = (
+    [0, UNIT // 4, -5, 77],
+    [UNIT // 5, -1, 0, UNIT // 7],
+    [1 << 40, -(1 << 63), 3, 9],
+)
 WEIGHT = UNIT // 2 + 7
 
 Work = Callable[[SecretTensor, SecretTensor], Any]
@@ -37,8 +44,13 @@ Pieces = list[torch.Tensor]
 def split(words: Any, muted: int | None = None, *, clients: int = CLIENTS) -> Pieces:
     """Two pieces that are random, unless one is muted, and the rest; of so many clients."""
     plain = torch.as_tensor(words).expand(clients, *torch.as_tensor(words).shape)
-    drawn = [torch.frombuffer(bytearray(os.urandom(8 * plain.numel())), dtype=torch.int64) for _ in range(2)]
-    pieces = [torch.zeros_like(plain) if at == muted else drawn[at].view(plain.shape) for at in range(2)]
+    drawn = [
+        torch.frombuffer(bytearray(os.urandom(8 * plain.numel())), dtype=torch.int64)
+        for _ in range(2)
+    ]
+    pieces = [
+        torch.zeros_like(plain) if at == muted else drawn[at].view(plain.shape) for at in range(2)
+    ]
     return [*pieces, plain - pieces[0] - pieces[1]]
 
 
@@ -52,7 +64,8 @@ def held(pieces: Pieces) -> SecretTensor:
 def views_of(
     vectors: Sequence[Any], work: Work, *, muted: int | None = None
 ) -> list[list[tuple[str | None, list[Any]]]]:
-    """Of each server, for each vector that all clients send: what its components say, and what is shown."""
+    """Of each server, for each vector that all clients send: what its components say, and what is
+    shown."""
     sent = [(split(words, muted), split(WEIGHT, muted)) for words in vectors]
 
     def program() -> list[tuple[str | None, list[Any]]]:
@@ -83,7 +96,9 @@ def verdicts(found: Sequence[tuple[str | None, list[Any]]]) -> list[set[int]]:
     coins = [shown[0] for _, shown in found]
     assert {(type(coin), len(coin)) for coin in coins} == {(bytes, 3 * COIN)}
     assert len(set(coins)) == len(coins)
-    return [set(np.concatenate([part.ravel() for part in shown[1:]]).tolist()) for _, shown in found]
+    return [
+        set(np.concatenate([part.ravel() for part in shown[1:]]).tolist()) for _, shown in found
+    ]
 
 
 def bits_shown(found: Sequence[tuple[str | None, list[Any]]]) -> list[int]:
@@ -152,8 +167,8 @@ class Sparing:
 
 
 def noisy(folder: Path, lacking: int | None = None) -> list[tuple[Array, Array, list[Any]]]:
-    """Of a round with noise on zeros, at each server: the noise that it knows and the one that it lacks, in
-    deviations of one part, and all that is shown to it."""
+    """Of a round with noise on zeros, at each server: the noise that it knows and the one that it
+    lacks, in deviations of one part, and all that is shown to it."""
     size, sigma = 20_000, 1.5
     sent = [split(words, clients=2) for words in (torch.zeros(size, dtype=torch.int64), UNIT)]
 
@@ -175,8 +190,8 @@ def noisy(folder: Path, lacking: int | None = None) -> list[tuple[Array, Array, 
 
 
 def hides(known: Array, unknown: Array) -> bool:
-    """Whether what a server lacks is a Gaussian of the whole deviation that has nothing to do with what it
-    knows."""
+    """Whether what a server lacks is a Gaussian of the whole deviation that has nothing to do with
+    what it knows."""
     is_gaussian = stats.kstest(unknown, "norm").pvalue > 1e-6
     return bool(is_gaussian and abs(np.corrcoef(known, unknown)[0, 1]) < 5 / len(unknown) ** 0.5)
 

@@ -81,8 +81,16 @@ def test_a_server_that_announces_what_neither_other_has_is_named_itself(tmp_path
     latest = Latest(tmp_path / "server-0.round")
     for who in range(3):
         for usual, other, said in (
-            (b"5 0 2", b"5 0 9", "announced an account of 9 rounds, which neither of the others has"),
-            (b"5 0 2", b"5 0 4", "announced an account of 4 rounds, which neither of the others has"),
+            (
+                b"5 0 2",
+                b"5 0 9",
+                "announced an account of 9 rounds, which neither of the others has",
+            ),
+            (
+                b"5 0 2",
+                b"5 0 4",
+                "announced an account of 4 rounds, which neither of the others has",
+            ),
             (
                 b"5 3 0",
                 b"9 7 0",

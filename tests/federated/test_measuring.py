@@ -15,11 +15,16 @@ def test_what_is_delayed_comes_as_it_was_sent() -> None:
     host, (near, far) = "127.0.0.1", free_ports(2)
     Delay(f"{host}:{near}", f"{host}:{far}", 0.01)
     sent = os.urandom(3_000_000)
-    with socket.create_connection((host, near)) as calling, socket.create_server((host, far)) as listening:
+    with (
+        socket.create_connection((host, near)) as calling,
+        socket.create_server((host, far)) as listening,
+    ):
         answering, _ = listening.accept()
         with answering:
             for source, sink in ((calling, answering), (answering, calling)):
-                writing = threading.Thread(target=lambda end=source: (end.sendall(sent), end.shutdown(1)))
+                writing = threading.Thread(
+                    target=lambda end=source: (end.sendall(sent), end.shutdown(1))
+                )
                 writing.start()
                 found = b"".join(iter(lambda end=sink: end.recv(1 << 20), b""))
                 writing.join()

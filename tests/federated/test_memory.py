@@ -89,7 +89,9 @@ def test_validated_rounds_of_clients_lie_where_the_last_one_did(tmp_path: Path) 
     rounds, clients, parameters = 4, 2, 5 * LEAST
     config = written(tmp_path, clients, rules='norm = 4.0\nbound = "refuse"')
     start = torch.zeros(parameters)
-    updates = torch.randn(rounds, clients, parameters, generator=torch.Generator().manual_seed(1)) / 50
+    updates = (
+        torch.randn(rounds, clients, parameters, generator=torch.Generator().manual_seed(1)) / 50
+    )
 
     def learn(number: int) -> None:
         client = Client(config, number)

@@ -1,4 +1,5 @@
-"""Servers that end at any moment, and start again by one command line, with the model that all three have."""
+"""Servers that end at any moment, and start again by one command line, with the model that all
+three have."""
 
 import itertools
 import re
@@ -17,14 +18,21 @@ from commands import tacit as command
 from ports import free_addresses
 from tacit.errors import PeerError, SetupError, TacitError
 from tacit.federated import Client
-from tacit.federated.service.model_store import Kept, Models, agreed, announcement, is_first, to_bytes
+from tacit.federated.service.model_store import (
+    Kept,
+    Models,
+    agreed,
+    announcement,
+    is_first,
+    to_bytes,
+)
 from tacit.federated.service.server import Server
 from tacit.sessions import Session
 
 START = {"w": torch.zeros(3), "steps": torch.tensor(7)}
 
-#: When a server may end in the second round: before the model is beside the file, when it is, and when it has
-#: taken the file's place.
+#: When a server may end in the second round: before the model is beside the file, when it is, and
+#: when it has taken the file's place.
 MOMENTS = ("before", "pending", "settled")
 
 
@@ -54,7 +62,10 @@ def begun(every: list[Models]) -> list[Kept]:
 @pytest.mark.parametrize("moments", list(itertools.product(MOMENTS, repeat=3)))
 def test_there_is_always_a_model_that_all_have(tmp_path: Path, moments: tuple[str, ...]) -> None:
     """None settles before all have the model beside their file."""
-    every = [ended_in_the_second_round(tmp_path / f"{at}.pt", moment) for at, moment in enumerate(moments)]
+    every = [
+        ended_in_the_second_round(tmp_path / f"{at}.pt", moment)
+        for at, moment in enumerate(moments)
+    ]
     if "before" in moments and "settled" in moments:
         with pytest.raises(SetupError, match="the servers hold different models"):
             begun(every)
@@ -74,7 +85,9 @@ def test_there_is_always_a_model_that_all_have(tmp_path: Path, moments: tuple[st
 
 
 @pytest.mark.parametrize("moments", list(itertools.product(MOMENTS[:2], repeat=3)))
-def test_a_first_round_that_not_all_have_is_begun_again(tmp_path: Path, moments: tuple[str, ...]) -> None:
+def test_a_first_round_that_not_all_have_is_begun_again(
+    tmp_path: Path, moments: tuple[str, ...]
+) -> None:
     kept, every = [], []
     for at, moment in enumerate(moments):
         models = Models(tmp_path / f"{at}.pt")
@@ -115,15 +128,21 @@ def test_servers_of_different_models_are_told_so_and_what_to_do(tmp_path: Path) 
     every[1].settle()
     every[1] = Models(tmp_path / "1.pt")
     said = (
-        r"the servers hold different models: server 0 that of round 2, after 2 rounds \(BLAKE3 \w{12}\); "
+        r"the servers hold different models: server 0 that of round 2, after 2 rounds \(BLAKE3 "
+        r"\w{12}\); "
         r"server 1 that of round 1, after 1 round \(BLAKE3 \w{12}\); server 2 that of round 2, .*: "
-        "copy the file that --out names at server 0, or one backup of it, over those of all three, and start"
+        "copy the file that --out names at server 0, or one backup of it, over those of all three, "
+        "and start"
     )
     with pytest.raises(SetupError, match=said):
         begun(every)
     # The remedy is one.
     shutil.copy(tmp_path / "0.pt", tmp_path / "1.pt")
-    assert [each.ended for each in begun([Models(tmp_path / f"{at}.pt") for at in range(3)])] == [2, 2, 2]
+    assert [each.ended for each in begun([Models(tmp_path / f"{at}.pt") for at in range(3)])] == [
+        2,
+        2,
+        2,
+    ]
 
 
 def test_servers_that_begin_from_different_models_are_told_so() -> None:
@@ -144,7 +163,8 @@ def test_servers_that_begin_from_different_models_are_told_so() -> None:
 def test_where_one_tells_the_others_unlike_things_none_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Server 1 tells server 0 alone that it lacks the latest model: they would go on from different ones."""
+    """Server 1 tells server 0 alone that it lacks the latest model: they would go on from different
+    ones."""
     kept = [Kept.of(torch.ones(3), 2, 2), Kept.of(torch.zeros(3), 1, 1)]
     told_by_all = Session.told_by_all
 
@@ -214,7 +234,9 @@ class Run:
         self.config.write_text(text)
         self.clients = [Client(self.config, number) for number in range(2)]
 
-    def servers(self, rounds: int, disturb: Callable[[Server, Models], None] = lambda *_: None) -> Servers:
+    def servers(
+        self, rounds: int, disturb: Callable[[Server, Models], None] = lambda *_: None
+    ) -> Servers:
         def work(server: Server) -> Any:
             models = Models(self.folder / f"{server.number}.pt", federation=server.federation.name)
             kept = [*models.kept, *([Kept.of(START)] if is_first(models, server.ended) else [])]
@@ -274,7 +296,16 @@ def test_a_server_that_cannot_write_ends_the_round_and_nothing_is_lost(tmp_path:
     assert not [*tmp_path.glob("*.next"), *tmp_path.glob("*.new")]
     # The command does nothing then, and needs none of the others for that.
     before = (tmp_path / "0.pt").read_bytes()
-    serve = ("federated", "serve", "--config", run.config, "--server", 0, "--out", tmp_path / "0.pt")
+    serve = (
+        "federated",
+        "serve",
+        "--config",
+        run.config,
+        "--server",
+        0,
+        "--out",
+        tmp_path / "0.pt",
+    )
     ended = command(*serve, "--rounds", 2)
     assert ended.returncode == 0, ended
     assert "nothing is left to do: 2 rounds of this federation ended" in ended.stdout
@@ -289,7 +320,10 @@ def test_models_that_are_gone_are_not_begun_anew_in_silence(tmp_path: Path) -> N
     ended = command(*serve, "--out", tmp_path / "0.pt")
     assert ended.returncode == 1
     assert "says that 2 rounds of this federation ended, and" in ended.stderr
-    assert "0.pt, which has their model, is not there: put it back, or copy another server's" in ended.stderr
+    assert (
+        "0.pt, which has their model, is not there: put it back, or copy another server's"
+        in ended.stderr
+    )
     assert "without --out no server has kept their model; to begin anew" in command(*serve).stderr
     # Which is said before, too; a single round is done again.
     for server, rounds, warns in ((1, 2, True), (2, 1, False)):
@@ -311,14 +345,25 @@ def test_models_that_are_gone_are_not_begun_anew_in_silence(tmp_path: Path) -> N
 def test_where_no_server_keeps_the_model_the_last_round_of_a_killed_one_is_done_again(
     tmp_path: Path, rules: str
 ) -> None:
-    """Two have seen its end; the third was killed before it wrote that, and nobody waits for it in vain."""
+    """Two have seen its end; the third was killed before it wrote that, and nobody waits for it in
+    vain."""
     config = written(tmp_path, 2, rules=rules)
     torch.save(torch.zeros(3), tmp_path / "start.pt")
     for server, ended in enumerate((1, 1, 0)):
         write_known(tmp_path, server, 1, 0, 0, ended)
 
     def serve() -> list[Command]:
-        words = ("federated", "serve", "--config", config, "--rounds", 1, "--threads", 1, "--server")
+        words = (
+            "federated",
+            "serve",
+            "--config",
+            config,
+            "--rounds",
+            1,
+            "--threads",
+            1,
+            "--server",
+        )
         return [Command(*words, server) for server in range(3)]
 
     def learn(number: int) -> list[int]:
@@ -338,22 +383,29 @@ def test_where_no_server_keeps_the_model_the_last_round_of_a_killed_one_is_done_
         assert (code, "nothing is left to do: 1 round of" in output) == (0, True), errors
     # Each by itself, too.
     ended = command("federated", "serve", "--config", config, "--rounds", 1, "--server", 1)
-    assert (ended.returncode, "nothing is left to do: 1 round of" in ended.stdout) == (0, True), ended
+    assert (ended.returncode, "nothing is left to do: 1 round of" in ended.stdout) == (0, True), (
+        ended
+    )
 
 
 def test_a_disk_that_is_full_before_a_round_costs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else servers that are started again and again would spend a budget on rounds that cannot be kept."""
+    """Else servers that are started again and again would spend a budget on rounds that cannot be
+    kept."""
     run, usage = Run(tmp_path, "norm = 4.0"), shutil.disk_usage
-    monkeypatch.setattr("tacit.atomic_write.shutil.disk_usage", lambda path: usage(path)._replace(free=11))
+    monkeypatch.setattr(
+        "tacit.atomic_write.shutil.disk_usage", lambda path: usage(path)._replace(free=11)
+    )
     for error in run.servers(1).failed():
         assert "cannot write the model of the next round to " in str(error)
         assert "11 bytes are free); no part of it is left: make room on that disk" in str(error)
     # No client was asked: no round has a number.
     assert not list(tmp_path.glob("*.round"))
     # There is room for three numbers.
-    monkeypatch.setattr("tacit.atomic_write.shutil.disk_usage", lambda path: usage(path)._replace(free=12))
+    monkeypatch.setattr(
+        "tacit.atomic_write.shutil.disk_usage", lambda path: usage(path)._replace(free=12)
+    )
     run.move()
     servers = run.servers(1)
     assert run.learn(1.0) == [1, 1, 1]

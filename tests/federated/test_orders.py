@@ -1,4 +1,5 @@
-"""What comes before what in a round: the account before the result, all servers before any client."""
+"""What comes before what in a round: the account before the result, all
+servers before any client."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

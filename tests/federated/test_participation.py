@@ -56,7 +56,8 @@ def test_who_is_not_drawn_sends_zeros_that_pass() -> None:
 def test_those_who_are_drawn_count_and_nobody_is_told_who(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All hand in as much, all are accepted, receipts are alike; the sum is of those who were drawn."""
+    """All hand in as much, all are accepted, receipts are alike; the sum is of those who were
+    drawn."""
     config = written(tmp_path, 3, rules=RULES)
     monkeypatch.setattr("tacit.federated.service.client.is_drawn", lambda _: False)
     drawn = {1: [0, 2], 2: []}

@@ -10,7 +10,8 @@ from tacit.federated.simulation.plots import covering, lines
 ROUNDS = list(range(1, 11))
 ACCURACY = [20.0, 40.0, 55.0, 63.0, 70.0, 74.0, 78.0, 81.0, 83.0, 84.5]
 
-#: Pixels that a line has at the least, points aside; and how far right the axes end, where the legend begins.
+#: Pixels that a line has at the least, points aside; and how far right the axes end, where the
+#: legend begins.
 SEEN, AXES = 1000, 820
 
 

@@ -36,7 +36,9 @@ def unknown(config: Path) -> Client:
 def without_the_third_server(config: Path, client: Client) -> Client:
     """The same client where it does not find that one any more."""
     path = config.with_name("lost.toml")
-    path.write_text(config.read_text().replace(Federation.read(config).servers[2].clients, "127.0.0.1:9"))
+    path.write_text(
+        config.read_text().replace(Federation.read(config).servers[2].clients, "127.0.0.1:9")
+    )
     lost = Client(path, client.number)
     lost._task = client._task
     return lost
@@ -50,12 +52,14 @@ def test_eight_clients_drop_out_and_come_late_at_every_step(tmp_path: Path) -> N
         clients = {number: Client(servers.config, number) for number in range(8)}
         # One stays away, all others join; one is not known.
         present = [0, 1, 2, 3, 5, 6, 7]
-        tasks = dict(zip(present, pool.map(lambda at: clients[at].join(LONG), present), strict=True))
+        tasks = dict(
+            zip(present, pool.map(lambda at: clients[at].join(LONG), present), strict=True)
+        )
         assert all(torch.equal(task.model, start) for task in tasks.values())
         with pytest.raises(PeerError, match="it refused this client's certificate"):
             unknown(servers.config).join(LONG)
-        # Three hand in all, of whom one goes offline then; one does not keep to the bound; one reaches two
-        # servers; one says nothing more; and one is late.
+        # Three hand in all, of whom one goes offline then; one does not keep to the bound; one
+        # reaches two servers; one says nothing more; and one is late.
         for number in range(3):
             clients[number].submit(start + updates[0, number])
         clients[2] = Client(servers.config, 2)
@@ -108,7 +112,10 @@ class Commands:
             "--threads",
             1,
         ]
-        self.all = [Command(*words, "--server", at, "--out", config.with_name(f"{at}.pt")) for at in range(3)]
+        self.all = [
+            Command(*words, "--server", at, "--out", config.with_name(f"{at}.pt"))
+            for at in range(3)
+        ]
 
     def end(self, disturbed: int, how: Callable[[Command], None]) -> None:
         """Disturbs one; the others end and name it."""
@@ -173,7 +180,9 @@ def test_servers_begin_again_where_one_died_or_stalled(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.new"))
 
 
-def test_who_waits_while_all_servers_start_again_hears_of_it_and_misses_no_round(tmp_path: Path) -> None:
+def test_who_waits_while_all_servers_start_again_hears_of_it_and_misses_no_round(
+    tmp_path: Path,
+) -> None:
     """Though none of them could tell that it ended, and nobody else has what the round came to."""
     config = written(tmp_path, 2, seconds=LONG, rules="norm = 4.0")
     torch.save(torch.zeros(4), tmp_path / "start.pt")
@@ -187,7 +196,9 @@ def test_who_waits_while_all_servers_start_again_hears_of_it_and_misses_no_round
             server.kill()
         servers = Commands(config, 1, tmp_path / "start.pt")
         # Before the next round is over, for which it would come too late.
-        with pytest.raises(RefusedError, match=r"have started again since this round; .* join that one"):
+        with pytest.raises(
+            RefusedError, match=r"have started again since this round; .* join that one"
+        ):
             waiting.result(LONG)
     for client in clients:
         task = client.join(LONG)

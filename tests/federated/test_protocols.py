@@ -1,4 +1,5 @@
-"""Under which protocol servers compute is a setting; what a protocol can do is what the core says of it."""
+"""Under which protocol servers compute is a setting; what a protocol can do is what the core says
+of it."""
 
 import re
 from dataclasses import replace

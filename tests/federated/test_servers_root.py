@@ -116,7 +116,8 @@ def test_a_servers_root_is_validated_as_clients_vectors_are(tmp_path: Path) -> N
         list(pool.map(learn, range(3)))
     for report in servers.ended():
         assert report.failure == said
-        # No client is to blame: that the round came to nothing is all they are told, if they ask in time.
+        # No client is to blame: that the round came to nothing is all they are told, if they ask in
+        # time.
         assert {reason for _, reason, _ in report.refused} <= {said}
         assert torch.equal(report.model, START)
 
@@ -129,7 +130,11 @@ def test_a_servers_root_is_validated_as_clients_vectors_are(tmp_path: Path) -> N
             MisuseError,
             r"server 1 is the root of this federation: give round\(model, root=\.\.\.\) what it",
         ),
-        ({1: ROOT, 2: ROOT}, MisuseError, "server 2 is not the root of this federation, which is 'server-1'"),
+        (
+            {1: ROOT, 2: ROOT},
+            MisuseError,
+            "server 2 is not the root of this federation, which is 'server-1'",
+        ),
         ({1: ROOT[:2]}, MisuseError, "a state of 2 values; the model of this round has 6"),
         ({1: ROOT / 0}, EncodingError, "which is no finite number"),
     ],
@@ -149,7 +154,11 @@ def test_a_root_that_cannot_be_is_refused_before_clients_are_asked(
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        ("server-1", "server-3", "root = 'server-3': the number of a client, or one of server-0, server-1"),
+        (
+            "server-1",
+            "server-3",
+            "root = 'server-3': the number of a client, or one of server-0, server-1",
+        ),
         ('"server-1"', "1.5", "root = 1.5 is not a whole number or a text"),
         ("fltrust", "fedavg", "root = 'server-1': fedavg takes no root"),
         (
@@ -162,7 +171,11 @@ def test_a_root_that_cannot_be_is_refused_before_clients_are_asked(
             "coordinator = 0\nnorm",
             "root = 'server-1': that server learns from the model of each round",
         ),
-        ("norm", "minimum_clients = 4\nnorm", "3 of 3 clients hand in vectors that count, so every round"),
+        (
+            "norm",
+            "minimum_clients = 4\nnorm",
+            "3 of 3 clients hand in vectors that count, so every round",
+        ),
     ],
 )
 def test_what_a_servers_root_cannot_be(before: str, after: str, said: str, tmp_path: Path) -> None:
@@ -177,4 +190,6 @@ def test_serving_alone_trains_no_root(tmp_path: Path) -> None:
     config = written(tmp_path, 3, rules=RULES)
     refused = command("federated", "serve", "--config", config, "--server", 1)
     assert refused.returncode == 1
-    assert "server 1 is the root, which trains: it needs a program" in " ".join(refused.stderr.split())
+    assert "server 1 is the root, which trains: it needs a program" in " ".join(
+        refused.stderr.split()
+    )

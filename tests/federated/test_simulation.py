@@ -54,7 +54,8 @@ def test_partitions_use_every_example_once(how: str, clients: int) -> None:
         # Of fewer clients than labels each has several that are its own.
         of_label = labels % clients if clients < 10 else labels
         own = [
-            float((of_label[places] == client % 10).double().mean()) for client, places in enumerate(parts)
+            float((of_label[places] == client % 10).double().mean())
+            for client, places in enumerate(parts)
         ]
         skew = float(how.partition(":")[2])
         # Others are any, its own among them.
@@ -64,10 +65,14 @@ def test_partitions_use_every_example_once(how: str, clients: int) -> None:
 
 
 def test_what_is_not_known_by_name() -> None:
-    with pytest.raises(MisuseError, match="no data are called 'cifar'; known are digits, cancer, mnist1d"):
+    with pytest.raises(
+        MisuseError, match="no data are called 'cifar'; known are digits, cancer, mnist1d"
+    ):
         data.dataset("cifar")
     labels, generator = torch.arange(3), torch.Generator()
-    with pytest.raises(MisuseError, match="no partition is called 'even'; known are skew, shards, dirichlet"):
+    with pytest.raises(
+        MisuseError, match="no partition is called 'even'; known are skew, shards, dirichlet"
+    ):
         partition("even", labels, 2, generator)
     with pytest.raises(MisuseError, match=r"4 clients for 3 examples: .* have 1 to 3 clients"):
         partition("skew:0.5", labels, 4, generator)
@@ -89,7 +94,9 @@ def test_attacks_are_what_they_are_called() -> None:
     # Against the mean, and no farther from any honest vector than these from each other.
     assert sent["min-max"].mean() < honest.mean()
     assert sent["little-is-enough"].mean() < honest.mean()
-    assert torch.cdist(sent["min-max"], honest).max() <= torch.cdist(honest, honest).max() * (1 + 1e-5)
+    assert torch.cdist(sent["min-max"], honest).max() <= torch.cdist(honest, honest).max() * (
+        1 + 1e-5
+    )
     assert bool((sent["fang"] <= honest.amin(0)).all())
     inputs, labels = torch.zeros(6, 8), torch.arange(6)
     assert torch.equal(Attack("label-flip", 0.2).data(inputs, labels, 6)[1], labels.flip(0))
@@ -137,7 +144,8 @@ def combine(vectors, weights):
 
 
 def test_learning_in_secret_is_learning_in_the_clear(tmp_path: Path) -> None:
-    """In threads, for what processes do is the demonstration's test; one federation after the other."""
+    """In threads, for what processes do is the demonstration's test; one federation after the
+    other."""
     (tmp_path / "mine.py").write_text(MINE)
     with contextlib.chdir(tmp_path):
         tried = [
@@ -165,7 +173,10 @@ def test_noise_hides_and_is_accounted(tmp_path: Path) -> None:
 
 def test_experiments_write_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     console = Console(quiet=True)
-    whole, last_layer = ("digits", "skew:0.9", 4, "fedavg"), ("digits-last-layer", "skew:0.9", 16, "fedavg")
+    whole, last_layer = (
+        ("digits", "skew:0.9", 4, "fedavg"),
+        ("digits-last-layer", "skew:0.9", 16, "fedavg"),
+    )
     monkeypatch.setattr(accuracy, "CASES", (whole, last_layer))
     monkeypatch.setattr(attacks, "KINDS", ("backdoor", "fang"))
     monkeypatch.setattr(privacy, "SIGMAS", (2.0,))
@@ -177,7 +188,12 @@ def test_experiments_write_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     pages = [
         accuracy.run(console, tmp_path / "accuracy", rounds=2, seeds=1),
         attacks.run(
-            console, tmp_path / "attacks", rounds=1, seeds=2, fractions=(0.0, 0.4), names=("median",)
+            console,
+            tmp_path / "attacks",
+            rounds=1,
+            seeds=2,
+            fractions=(0.0, 0.4),
+            names=("median",),
         ),
         privacy.run(console, tmp_path / "privacy", rounds=1, seeds=2),
         cost.run(
@@ -206,7 +222,9 @@ def test_experiments_write_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert f"which by itself is right of {before:.1%}" in pages[2].read_text()
 
 
-def test_what_was_found_outlasts_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_found_outlasts_an_interrupt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fails(self: Clients, number: int, parameters: torch.Tensor) -> dict[int, torch.Tensor]:
         if number == 2:
             raise KeyboardInterrupt
@@ -215,7 +233,9 @@ def test_what_was_found_outlasts_an_interrupt(tmp_path: Path, monkeypatch: pytes
     updates = Clients.updates
     monkeypatch.setattr(Clients, "updates", fails)
     with pytest.raises(KeyboardInterrupt):
-        attacks.run(Console(quiet=True), tmp_path, rounds=3, seeds=1, names=("trimmed-mean",), trimmed=0.4)
+        attacks.run(
+            Console(quiet=True), tmp_path, rounds=3, seeds=1, names=("trimmed-mean",), trimmed=0.4
+        )
     rows = [json.loads(line) for line in (tmp_path / NAME).read_text().splitlines()]
     assert [(row["aggregator"], row["number"], row["seed"]) for row in rows] == [
         ("trimmed-mean", 0, 0),
@@ -231,7 +251,9 @@ def test_what_is_not_a_number_is_null(tmp_path: Path) -> None:
     assert (tmp_path / NAME).read_text() == '{"accuracy": null, "name": "ε"}\n'
     (tmp_path / NAME).unlink()
     (tmp_path / NAME).mkdir()
-    with pytest.raises(SetupError, match=re.escape(f"cannot write {tmp_path / NAME}: it is a folder")):
+    with pytest.raises(
+        SetupError, match=re.escape(f"cannot write {tmp_path / NAME}: it is a folder")
+    ):
         Journal.begun(tmp_path)
 
 

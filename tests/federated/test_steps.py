@@ -74,9 +74,13 @@ def test_a_mean_is_of_what_clients_weigh(bound: str, tmp_path: Path) -> None:
     assert weights.tolist() == [0.25, 0.5, 1.0, 1.0]
     secret, plain = both(settings, vectors, weights.double(), tmp_path)
     expected = (updates() * weights.unsqueeze(1)).sum(0) / weights.sum()
-    torch.testing.assert_close(plain.vector, expected, rtol=0, atol=2e-3 if bound == "clip" else 1e-6)
+    torch.testing.assert_close(
+        plain.vector, expected, rtol=0, atol=2e-3 if bound == "clip" else 1e-6
+    )
     # Factors that shorten are off by as much as a root: 2^-13 of the bound.
-    torch.testing.assert_close(secret.vector, plain.vector, rtol=0, atol=5e-4 if bound == "clip" else 1e-5)
+    torch.testing.assert_close(
+        secret.vector, plain.vector, rtol=0, atol=5e-4 if bound == "clip" else 1e-5
+    )
     assert secret.accepted == plain.accepted == CLIENTS
     assert secret.refused == {}
 
@@ -90,23 +94,33 @@ def test_who_does_not_keep_to_the_bound(bound: str, aggregator: str, tmp_path: P
     vectors[1] *= 5
     vectors[2, 3] = 2.0**20
     secret, plain = both(settings, vectors, torch.ones(4, dtype=torch.float64), tmp_path)
-    assert secret.refused == plain.refused == ({5: "norm", 8: "norm"} if bound == "refuse" else {8: "norm"})
+    assert (
+        secret.refused
+        == plain.refused
+        == ({5: "norm", 8: "norm"} if bound == "refuse" else {8: "norm"})
+    )
     assert secret.accepted == plain.accepted == ((3, 9) if bound == "refuse" else (3, 5, 9))
     torch.testing.assert_close(secret.vector, plain.vector, rtol=0, atol=2e-3)
 
 
 @pytest.mark.parametrize("bound", ["refuse", "clip"])
 def test_a_small_weight_moves_little(bound: str, tmp_path: Path) -> None:
-    """Three clients of small weights; a fourth one claims none and sends a vector of the whole bound. It is
-    refused, or counts like a client of full weight."""
+    """Three clients of small weights; a fourth one claims none and sends a vector of the whole
+    bound. It is refused, or counts like a client of full weight."""
     settings = Settings(norm=2.0, bound=bound, greatest_weight=100.0)
-    sent = [Round.of(settings).client(x, count) for x, count in zip(updates(), (1, 2, 4, 100), strict=True)]
+    sent = [
+        Round.of(settings).client(x, count)
+        for x, count in zip(updates(), (1, 2, 4, 100), strict=True)
+    ]
     vectors = torch.stack([each.vector for each in sent])
     weights = torch.tensor([*(each.weight for each in sent[:3]), 0.0], dtype=torch.float64)
     secret, plain = both(settings, vectors, weights, tmp_path)
     assert secret.refused == plain.refused == ({9: "norm"} if bound == "refuse" else {})
-    # Factors are off by 2^-12 of the bound, and weights that add up to 0.07 of one say how much that is.
-    torch.testing.assert_close(secret.vector, plain.vector, rtol=0, atol=1e-3 if bound == "clip" else 1e-4)
+    # Factors are off by 2^-12 of the bound, and weights that add up to 0.07 of one say how much
+    # that is.
+    torch.testing.assert_close(
+        secret.vector, plain.vector, rtol=0, atol=1e-3 if bound == "clip" else 1e-4
+    )
     for outcome in (secret, plain):
         assert outcome.vector is not None
         assert float(outcome.vector.norm()) < 2.0
@@ -116,7 +130,10 @@ def test_honest_clients_of_any_weight_pass(tmp_path: Path) -> None:
     """At the bound, rounded as they are sent."""
     settings = Settings(norm=2.0, greatest_weight=1e6)
     x = 10 * torch.randn(4, 3000, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
-    sent = [Round.of(settings).client(row, count) for row, count in zip(x, (1e-3, 1, 4e3, 1e6), strict=True)]
+    sent = [
+        Round.of(settings).client(row, count)
+        for row, count in zip(x, (1e-3, 1, 4e3, 1e6), strict=True)
+    ]
     vectors = torch.stack([each.vector for each in sent])
     weights = torch.tensor([each.weight for each in sent], dtype=torch.float64)
     secret, plain = both(settings, vectors, weights, tmp_path)
@@ -129,20 +146,25 @@ def test_a_root_takes_no_part_itself(tmp_path: Path) -> None:
     secret, plain = both(settings, vectors, torch.ones(4, dtype=torch.float64), tmp_path)
     assert secret.accepted == plain.accepted == (3, 8, 9)
     torch.testing.assert_close(secret.vector, plain.vector, rtol=0, atol=1e-3)
-    with pytest.raises(RoundError, match="the vector of 4, who is trusted, does not count in this round"):
+    with pytest.raises(
+        RoundError, match="the vector of 4, who is trusted, does not count in this round"
+    ):
         Round.of(replace(settings, root=4)).plain(CLIENTS, vectors, torch.ones(4))
     for minimum, refused in ((4, ()), (1, (0, 2, 3))):
         rules = replace(settings, minimum_clients=minimum, reveals_single=True)
         sent = vectors.clone()
         sent[list(refused)] = 2.0
         left = 3 - len(refused)
-        with pytest.raises(RoundError, match=f"the vectors of {left} clients count, and a round") as failed:
+        with pytest.raises(
+            RoundError, match=f"the vectors of {left} clients count, and a round"
+        ) as failed:
             Round.of(rules).plain(CLIENTS, sent, torch.ones(4))
         assert failed.value.refused == {CLIENTS[row]: "norm" for row in refused}
 
 
 def ordered_by_distance() -> torch.Tensor:
-    """Ten clients, of whom each is farther from the others than the one before; one coordinate counts."""
+    """Ten clients, of whom each is farther from the others than the one before; one coordinate
+    counts."""
     x = torch.zeros(10, 3, dtype=torch.float64)
     x[:, 0] = torch.tensor([0.0, 0.01, 0.03, 0.06, 0.1, 0.16, 0.25, 0.38, 0.6, 0.9])
     return x
@@ -151,10 +173,12 @@ def ordered_by_distance() -> torch.Tensor:
 @pytest.mark.parametrize(
     ("settings", "counting"),
     [
-        # Of ten, f attack and n - f count, or as many as are named; so many are dropped at each end.
+        # Of ten, f attack and n - f count, or as many as are named; so many are dropped at each
+        # end.
         (Settings(aggregator="multi-krum"), slice(0, 8)),
         (Settings(aggregator="multi-krum", attackers=0.4), slice(0, 6)),
-        # In the middle of the others: by the definition, 0.0507, 0.0547 and 0.0724 are the least sums.
+        # In the middle of the others: by the definition, 0.0507, 0.0547 and 0.0724 are the least
+        # sums.
         (Settings(aggregator="multi-krum", chosen=3), slice(2, 5)),
         (Settings(aggregator="multi-krum", attackers=0.1, chosen=9), slice(0, 9)),
         (Settings(aggregator="trimmed-mean", trimmed=0.4), slice(4, 6)),
@@ -181,7 +205,9 @@ def test_an_aggregator_does_what_its_settings_say(settings: Settings, counting: 
 def test_steps_are_those_that_are_set() -> None:
     x = torch.randn(10, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64) / 10
     found = [
-        Round.of(Settings(aggregator="geometric-median", steps=steps)).plain(range(10), x, torch.ones(10))
+        Round.of(Settings(aggregator="geometric-median", steps=steps)).plain(
+            range(10), x, torch.ones(10)
+        )
         for steps in (1, 16, None)
     ]
     assert found[0].vector is not None
@@ -236,8 +262,11 @@ def test_servers_need_not_see_the_result() -> None:
     torch.testing.assert_close(found, vectors.sum(0) / weights.sum(), rtol=0, atol=1e-5)
 
 
-def test_a_server_that_was_shown_other_bits_goes_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of as many clients, so that steps and sizes are the same: before a round more, and not at its end."""
+def test_a_server_that_was_shown_other_bits_goes_no_further(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of as many clients, so that steps and sizes are the same: before a round more, and not at its
+    end."""
     within_bound, vectors, weights = validation.within_bound, updates() / 4, torch.ones(4)
     at: dict[int, int] = {}
 
@@ -276,7 +305,8 @@ def test_what_a_client_cannot_send() -> None:
         (-math.inf, "value 2 of the update is -inf, which is no finite number"),
         (
             1e9,
-            r"value 2 of the update is 1e\+09; with a bound of 0.5, magnitudes below 8.38861e\+06 are sent",
+            r"value 2 of the update is 1e\+09; with a bound of 0.5, magnitudes below 8.38861e\+06 "
+            r"are sent",
         ),
     ]:
         vector = torch.zeros(4)
@@ -296,7 +326,10 @@ def test_a_round_whose_clients_are_all_refused_comes_to_nothing(least: int, tmp_
         for name in AGGREGATORS
         if not AGGREGATORS[name].needs_root
     ]
-    long, weights = torch.full((4, 12), 5.0, dtype=torch.float64), torch.ones(4, dtype=torch.float64)
+    long, weights = (
+        torch.full((4, 12), 5.0, dtype=torch.float64),
+        torch.ones(4, dtype=torch.float64),
+    )
 
     def program() -> list[str]:
         found = []
@@ -324,14 +357,21 @@ NO_RESULTS = [
         "vectors.mean()",
         r"mine.py:combine returned a tensor of shape \[\]; a tensor of shape \[12\] is wanted",
     ),
-    ("vectors.mean(0)[:1]", r"returned a tensor of shape \[1\]; a tensor of shape \[12\] is wanted"),
-    ("torch.cat([vectors.mean(0), weights[:1]])", r"returned a tensor of shape \[13\]; a tensor of shape"),
+    (
+        "vectors.mean(0)[:1]",
+        r"returned a tensor of shape \[1\]; a tensor of shape \[12\] is wanted",
+    ),
+    (
+        "torch.cat([vectors.mean(0), weights[:1]])",
+        r"returned a tensor of shape \[13\]; a tensor of shape",
+    ),
     ("None", r"mine.py:combine returned a NoneType; a tensor of shape \[12\] is wanted"),
 ]
 
 
 def test_an_aggregator_that_returns_something_else_is_refused(tmp_path: Path) -> None:
-    """What is one value longer would be taken for a quotient, and a single value for all of them."""
+    """What is one value longer would be taken for a quotient, and a single
+    value for all of them."""
     vectors, weights = updates() / 4, torch.ones(4, dtype=torch.float64)
     results = [*NO_RESULTS, ("torch.zeros(12)", "mine.py:combine returned what is not secret")]
     rounds = []
@@ -393,8 +433,14 @@ def test_too_few_clients_end_a_round() -> None:
             Settings(bound="none", noise="pairs", sigma=1.0, divisor=1.0),
             "noise hides a client whose norm is validated",
         ),
-        (Settings(noise="pairs", sigma=1.0), "noise without a divisor: give what the sum is divided by"),
-        (Settings(noise="pairs", sigma=1.0, divisor=2.0), "noise goes with an account of what is spent"),
+        (
+            Settings(noise="pairs", sigma=1.0),
+            "noise without a divisor: give what the sum is divided by",
+        ),
+        (
+            Settings(noise="pairs", sigma=1.0, divisor=2.0),
+            "noise goes with an account of what is spent",
+        ),
     ],
 )
 def test_settings_that_do_not_go_together(settings: Settings, message: str) -> None:
@@ -424,7 +470,9 @@ def test_a_step_of_ones_own() -> None:
     expected = usual.plain(CLIENTS, vectors, weights).vector
     assert expected is not None
     torch.testing.assert_close(own.plain(CLIENTS, vectors, weights).vector, expected / 2)
-    found = tacit.launch(lambda: own.secret(submitted(vectors, weights)).vector, protocol="plain")[0]
+    found = tacit.launch(lambda: own.secret(submitted(vectors, weights)).vector, protocol="plain")[
+        0
+    ]
     torch.testing.assert_close(found, expected / 2, rtol=0, atol=1e-5)
     assert isinstance(usual.steps[1], Clip)
 
@@ -436,7 +484,8 @@ def test_what_leaves_its_range_is_no_result_in_checked_mode(to: str) -> None:
     class Grow(Step):
         def secret(self, held: Held) -> Held:
             return replace(
-                held, vectors=held.vectors * (held.vectors.abs() * 2.0**18) * (held.vectors * 2.0**18)
+                held,
+                vectors=held.vectors * (held.vectors.abs() * 2.0**18) * (held.vectors * 2.0**18),
             )
 
     def program(checked: bool) -> str:

@@ -153,7 +153,9 @@ def test_long_vectors_are_shortened() -> None:
 def test_projections_are_products_with_the_coins_weights() -> None:
     coin = bytes(range(16))
     weights = weights_of(coin, 1040)
-    words = torch.randint(-(2**63), 2**63 - 1, (3, 1040), generator=torch.Generator().manual_seed(1))
+    words = torch.randint(
+        -(2**63), 2**63 - 1, (3, 1040), generator=torch.Generator().manual_seed(1)
+    )
     words[1], words[2] = 2**63 - 1, -(2**63)
     expected = (words.unsqueeze(2) * weights).sum(1)
     assert torch.equal(ring_projections((words,), coin)[0], expected)
@@ -168,7 +170,9 @@ def test_projections_are_products_with_the_coins_weights() -> None:
 
 def inside(rows: torch.Tensor, trials: int) -> torch.Tensor:
     """Which products with the weights of so many coins are small, [trials, rows, K]."""
-    products = [ring_projections((rows,), trial.to_bytes(16, "little"))[0] for trial in range(trials)]
+    products = [
+        ring_projections((rows,), trial.to_bytes(16, "little"))[0] for trial in range(trials)
+    ]
     return torch.stack([(each >= -WIDEST) & (each <= WIDEST) for each in products])
 
 
@@ -176,15 +180,22 @@ def test_every_projection_lets_half_of_what_it_is_to_stop_pass_at_most() -> None
     """The argument's two cases, one projection at a time and several, over many coins."""
     several = torch.zeros(SIZE, dtype=torch.int64)
     several[:32] = -(1 << 63)
-    huge = [single(-(1 << 63)), single(2 * WIDEST + 1), single(1 << 62) + single(1 << 62, 1), several]
-    # Of norms just above 9T, and more, in words that are all small, or few that are as large as they may be.
+    huge = [
+        single(-(1 << 63)),
+        single(2 * WIDEST + 1),
+        single(1 << 62) + single(1 << 62, 1),
+        several,
+    ]
+    # Of norms just above 9T, and more, in words that are all small, or few that are as large as
+    # they may be.
     spread = torch.full((SIZE,), math.ceil(9 * WIDEST / SIZE**0.5))
     few = torch.zeros(SIZE, dtype=torch.int64)
     few[:21] = 2 * WIDEST
     rows, trials = torch.stack([*huge, spread, 2 * spread, few]), 200
     assert bool((rows.double().norm(dim=1)[4:] >= 9 * WIDEST).all())
     passed = inside(rows, trials).transpose(0, 1).reshape(len(rows), -1).double()
-    # 8,000 projections: half, and five standard deviations; what is spread falls short of it by far.
+    # 8,000 projections: half, and five standard deviations; what is spread falls short of it by
+    # far.
     within = 5 * 0.5 / passed.shape[1] ** 0.5
     assert float(passed.mean(1).max()) < 0.5 + within
     assert float(passed.mean(1)[0]) > 0.5 - within
@@ -219,8 +230,8 @@ def test_norms_of_a_million_words() -> None:
 
 
 def known_to_pass(coin: bytes) -> torch.Tensor:
-    """A vector whose products with the weights of a coin are all 0: words 2^63, at places where an even
-    number of weights of every row are not 0."""
+    """A vector whose products with the weights of a coin are all 0: words 2^63, at places where an
+    even number of weights of every row are not 0."""
     odd = (weights_of(coin, 64) != 0).numpy()
     # One unknown for each place; what is left of 40 rows by elimination modulo 2.
     rows, pivots = odd.T.copy(), []
@@ -251,7 +262,9 @@ def test_who_knew_the_coin_could_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     assert everywhere(program)[0].tolist() == [True]
 
 
-def test_who_knows_what_a_server_draws_is_refused_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_knows_what_a_server_draws_is_refused_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A client for which a server has drawn its part of the coin in advance."""
     known, urandom = bytes(range(16)), os.urandom
     words = known_to_pass(known)
@@ -291,7 +304,10 @@ def test_vectors_that_come_multiplied_are_as_short_as_their_weights() -> None:
         (honest(0.1), -quarter, False),
         (honest(0.1), -(1 << 63) + UNIT, False),
     ]
-    words, weights = torch.stack([case[0] for case in cases]), torch.tensor([case[1] for case in cases])
+    words, weights = (
+        torch.stack([case[0] for case in cases]),
+        torch.tensor([case[1] for case in cases]),
+    )
 
     def program() -> list[torch.Tensor]:
         vectors, own = shared(words), shared(weights)
@@ -310,16 +326,16 @@ def test_vectors_that_come_multiplied_are_as_short_as_their_weights() -> None:
     assert counted.tolist() == lengths
 
 
-#: By how many words a product may be longer than its weight, by its number of parameters: half the root of
-#: that number, and two, as docs/internals/security.md says. Written out, since the code's own slack would be
-#: held to itself.
+#: By how many words a product may be longer than its weight, by its number of parameters: half the
+#: root of that number, and two, as docs/internals/security.md says. Written out, since the code's
+#: own slack would be held to itself.
 SLACK = {1: 2, 3: 2, 4: 3, 100: 7, SIZE: 37, 100_000: 160}
 
 
 @pytest.mark.parametrize("parameters", SLACK)
 def test_the_slack_is_what_is_written(parameters: int) -> None:
-    """To a word, whatever the weight, in secret and in the reference: a product of weight 0 moves the sum by
-    no more than that."""
+    """To a word, whatever the weight, in secret and in the reference: a product of weight 0 moves
+    the sum by no more than that."""
     weights = torch.tensor([0, 1, UNIT // 4, UNIT - SLACK[parameters] - 1]).repeat_interleave(4)
     lengths = SLACK[parameters] + torch.tensor([0, 1, 0, 1]).repeat(4)
     words = torch.zeros(len(weights), parameters, dtype=torch.int64)
@@ -337,7 +353,8 @@ def test_the_slack_is_what_is_written(parameters: int) -> None:
 
 @pytest.mark.parametrize("parameters", [1, 3, SIZE])
 def test_what_an_honest_client_rounds_is_within_the_slack(parameters: int) -> None:
-    """At its worst: every element of the product is rounded up by half a word, and the weight down."""
+    """At its worst: every element of the product is rounded up by half a word,
+    and the weight down."""
     step, rows, weights = Clip(1.0, 1.0), [], []
     for examples in (1e-7, 0.0009765, 0.25, 1 / 3, 0.7, 1.0):
         for halves in (0.5, 0.499, 0.0):

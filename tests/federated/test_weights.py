@@ -1,5 +1,5 @@
-"""What clients say that they weigh: none is ignored, none is cut without being told, and no round is of
-nothing."""
+"""What clients say that they weigh: none is ignored, none is cut without being told, and no round
+is of nothing."""
 
 import re
 import warnings
@@ -55,8 +55,10 @@ def together(work: Callable[[int], object], clients: int = 2) -> list[object]:
 def test_a_count_is_not_ignored_where_nobody_said_what_counts_in_full(aggregator: str) -> None:
     round_ = Round.of(Settings(aggregator=aggregator, norm=2.0))
     said = (
-        "an update of weight 60, and the rounds have no greatest_weight: in the file of all, under [round], "
-        "greatest_weight = the examples of a client that count at most; or leave the weight out, so that all "
+        "an update of weight 60, and the rounds have no greatest_weight: in the file of all, under "
+        "[round], "
+        "greatest_weight = the examples of a client that count at most; or leave the weight out, "
+        "so that all "
         "weigh the same"
     )
     with pytest.raises(MisuseError, match=re.escape(said)):
@@ -94,17 +96,22 @@ def test_a_weight_that_counts_for_less_is_told(tmp_path: Path) -> None:
         assert receipt.weight == [40, 20][number]
         return client.result(LONG)
 
-    with pytest.warns(UserWarning, match="a weight of 60 counts as 40, the rounds' greatest_weight") as told:
+    with pytest.warns(
+        UserWarning, match="a weight of 60 counts as 40, the rounds' greatest_weight"
+    ) as told:
         learned = together(learn)
     (warning,) = told
     assert Path(warning.filename) == Path(__file__)
     for model in learned:
-        torch.testing.assert_close(model, START + (2 * UPDATES[0] + UPDATES[1]) / 3, rtol=0, atol=1e-5)
+        torch.testing.assert_close(
+            model, START + (2 * UPDATES[0] + UPDATES[1]) / 3, rtol=0, atol=1e-5
+        )
     servers.ended()
 
 
 def test_an_update_that_counts_for_less_is_told_to_its_client_alone(tmp_path: Path) -> None:
-    """One is shortened, one is so long that the squares of its values are no doubles, and one does not keep
+    """One is shortened, one is so long that the squares of its values are no doubles, and one does
+    not keep
     to the bound: each is told so, and it is what happened."""
     config = written(tmp_path, 4, rules="norm = 4.0\nminimum_clients = 3")
     servers = Servers(config, lambda server: server.round(START))
@@ -129,16 +136,22 @@ def test_an_update_that_counts_for_less_is_told_to_its_client_alone(tmp_path: Pa
         found = list(pool.map(learn, range(4)))
     told = sorted(str(each.message) for each in caught if each.category is SubmissionWarning)
     assert told == [
-        "an update of norm 1000 is longer than the rounds' bound of 4: it was multiplied by 0.004, and "
+        "an update of norm 1000 is longer than the rounds' bound of 4: it was multiplied by 0.004, "
+        "and "
         "counts as one of that norm",
-        "an update of norm 1e+200 is longer than the rounds' bound of 4: it was multiplied by 4e-200, and "
+        "an update of norm 1e+200 is longer than the rounds' bound of 4: it was multiplied by "
+        "4e-200, and "
         "counts as one of that norm",
-        "round 1: what this client handed in was refused and does not count: its norm is above the bound, or "
-        "above the part of it that its weight allows, or its weight is not from 0 to 1 (or a server "
+        "round 1: what this client handed in was refused and does not count: its norm is above the "
+        "bound, or "
+        "above the part of it that its weight allows, or its weight is not from 0 to 1 (or a "
+        "server "
         "deviates)",
     ]
     receipts = [client.receipt for _, client in found]
-    assert [each and each.shortened for each in receipts] == pytest.approx([0.004, 4e-200, 1, 1], rel=1e-6)
+    assert [each and each.shortened for each in receipts] == pytest.approx(
+        [0.004, 4e-200, 1, 1], rel=1e-6
+    )
     assert [bool(each and each.refused) for each in receipts] == [False, False, False, True]
     expected = START + 4 * (ways[0] + ways[1]).float() / 3
     for model, _ in found:
@@ -180,7 +193,9 @@ def test_a_round_of_no_weight_comes_to_nothing_and_the_next_one_goes_on(
     """Where no weight is looked at, a client can make them add up to nothing, or to less."""
     config = written(tmp_path, 2, rules=f'norm = 4.0\nbound = "none"\nresult_to = "{result_to}"')
 
-    def two(server: tacit.federated.service.server.Server) -> list[tacit.federated.service.server.Report]:
+    def two(
+        server: tacit.federated.service.server.Server,
+    ) -> list[tacit.federated.service.server.Report]:
         first = server.round(START)
         return [first, server.round(first.model)]
 

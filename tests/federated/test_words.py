@@ -49,7 +49,9 @@ def test_what_is_no_finite_number_is_named(value: float) -> None:
     linear = torch.nn.Linear(3, 2)
     state = {name: tensor.clone() for name, tensor in linear.state_dict().items()}
     state["bias"][1] = value
-    with pytest.raises(EncodingError, match=f"value 1 of bias is {value}, which is no finite number"):
+    with pytest.raises(
+        EncodingError, match=f"value 1 of bias is {value}, which is no finite number"
+    ):
         change_of(state, torch.zeros(8)).measured()
     start = torch.zeros(8)
     start[2] = value
@@ -105,7 +107,9 @@ def test_the_limit_of_a_number_is_where_it_is_said(bits: int, clients: int) -> N
 def test_32_bits_are_for_sums_that_fit(tmp_path: Path) -> None:
     narrow = Settings(bound="none", word_bits=32)
     Round.of(narrow, clients=MOST)
-    with pytest.raises(MisuseError, match=r"word_bits = 32 with 512 clients: .* it does of 511 at most"):
+    with pytest.raises(
+        MisuseError, match=r"word_bits = 32 with 512 clients: .* it does of 511 at most"
+    ):
         Round.of(narrow, clients=MOST + 1)
     assert width.limit(32, MOST) > 1 >= width.limit(32, MOST + 1)
     for wrong in (
@@ -113,7 +117,9 @@ def test_32_bits_are_for_sums_that_fit(tmp_path: Path) -> None:
         replace(narrow, bound="clip"),
         Settings(aggregator="median", word_bits=32),
     ):
-        with pytest.raises(MisuseError, match="word_bits = 32 is for a sum whose vectors are not validated"):
+        with pytest.raises(
+            MisuseError, match="word_bits = 32 is for a sum whose vectors are not validated"
+        ):
             Round.of(wrong, clients=4)
     with pytest.raises(MisuseError, match="word_bits = 16: numbers travel in 64 or 32 bits"):
         Round.of(replace(narrow, word_bits=16), clients=4)
@@ -169,7 +175,8 @@ def test_sums_in_32_bits_are_those_in_64(tmp_path: Path, result_to: str, size: i
         for model, sent in learned:
             torch.testing.assert_close(model.double(), expected.double(), rtol=1e-6, atol=1e-6)
             up[bits] = sent
-    # Half the bytes, but for what does not grow with the vector: a word more or less, and TLS's records.
+    # Half the bytes, but for what does not grow with the vector: a word more or less, and TLS's
+    # records.
     assert abs((up[64] - up[32]) - 4 * (size + 1)) <= 8 + 0.01 * up[32]
 
 
@@ -184,7 +191,12 @@ class Counting(torch.nn.Module):
 def test_a_state_is_of_floating_point_tensors_alone() -> None:
     start = torch.zeros(8)
     row, halves = torch.arange(8.0), torch.arange(8.0).half()
-    for state in (row, row.double(), halves, {"a": row[:3], "b": halves[3:], "steps": torch.tensor(7)}):
+    for state in (
+        row,
+        row.double(),
+        halves,
+        {"a": row[:3], "b": halves[3:], "steps": torch.tensor(7)},
+    ):
         assert torch.equal(change_of(state, start).values(), row.double())
     assert len(change_of(Counting().state_dict(), start)) == 8
     assert len(change_of(Counting(), torch.zeros(4))) == 4
@@ -199,14 +211,23 @@ def test_a_state_is_of_floating_point_tensors_alone() -> None:
             torch.zeros(8, dtype=torch.complex64),
             "the vector is of torch.complex64; floating-point numbers are",
         ),
-        (torch.zeros(8, dtype=torch.bool), "the vector is of torch.bool; floating-point numbers are learned"),
+        (
+            torch.zeros(8, dtype=torch.bool),
+            "the vector is of torch.bool; floating-point numbers are learned",
+        ),
         (
             torch.zeros(8, dtype=torch.int64),
             "the vector is of torch.int64; floating-point numbers are learned",
         ),
         (torch.tensor(3), "the vector is of torch.int64; floating-point numbers are learned"),
-        (torch.zeros(8).to_sparse(), "the vector is of layout torch.sparse_coo; give it as to_dense() makes"),
-        (torch.eye(8).to_sparse_csr(), "the vector is of layout torch.sparse_csr; give it as to_dense()"),
+        (
+            torch.zeros(8).to_sparse(),
+            "the vector is of layout torch.sparse_coo; give it as to_dense() makes",
+        ),
+        (
+            torch.eye(8).to_sparse_csr(),
+            "the vector is of layout torch.sparse_csr; give it as to_dense()",
+        ),
         (torch.zeros(8, device="meta"), "the vector lies on meta; give it as cpu() makes it"),
         ([0.0] * 8, "a state of type list; it is a tensor, a module or its state_dict()"),
         (None, "a state of type NoneType; it is a tensor, a module or its state_dict()"),
@@ -221,7 +242,10 @@ def test_a_state_is_of_floating_point_tensors_alone() -> None:
             {"a": torch.zeros(8), "b": torch.zeros((), dtype=torch.complex64)},
             "b is of torch.complex64; float",
         ),
-        ({"a": torch.zeros(8), "b": torch.ones(2).bool()}, "b is of torch.bool; floating-point numbers are"),
+        (
+            {"a": torch.zeros(8), "b": torch.ones(2).bool()},
+            "b is of torch.bool; floating-point numbers are",
+        ),
     ],
 )
 def test_a_state_that_is_none_is_refused_by_name(state: State, message: str) -> None:

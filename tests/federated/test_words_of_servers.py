@@ -78,7 +78,11 @@ def test_a_federation_opens_its_session_so(tmp_path: Path) -> None:
             raise ValueError("a secret of server 1")
         server.round(torch.zeros(4))
 
-    failed = [error for error in Servers(written(tmp_path, 2), work).failed() if isinstance(error, PeerError)]
+    failed = [
+        error
+        for error in Servers(written(tmp_path, 2), work).failed()
+        if isinstance(error, PeerError)
+    ]
     assert failed
     for error in failed:
         assert str(error).startswith("server 1 failed in step ")

@@ -13,13 +13,15 @@ Array = np.ndarray[Any, Any]
 #: Clients who send the same: one bit of a lane each. A prime, by which their dimension is known.
 CLIENTS = 67
 
-#: Most often that the rarer bit of a lane may be missing, and the most standard deviations of a word's ones.
+#: Most often that the rarer bit of a lane may be missing, and the most standard deviations of a
+#: word's ones.
 RARE, DEVIATIONS = 3, 8.0
 
 #: Operations that show what they give, and those of public values.
 SHOWN, PUBLIC = ("reveal", "reveal_bits"), ("trivial", "trivial_bits")
 
-#: The arguments of each operation of a core, read once: Python 3.11 cannot read them in several threads.
+#: The arguments of each operation of a core, read once: Python 3.11 cannot read them in several
+#: threads.
 PLACES = {
     name: list(inspect.signature(method).parameters)[1:]
     for name, method in inspect.getmembers(_core.Session, inspect.ismethoddescriptor)
@@ -28,8 +30,8 @@ PLACES = {
 
 
 class Watched:
-    """A session's core that keeps what its operations give to this party: components, which have to be
-    uniform, and what is shown to it."""
+    """A session's core that keeps what its operations give to this party: components, which have to
+    be uniform, and what is shown to it."""
 
     def __init__(self, core: Any, *, components: bool) -> None:
         self._core = core
@@ -85,7 +87,8 @@ class Watched:
 
 
 def watch(*, components: bool = True) -> Watched:
-    """Has the session of this party watched from here on; components are kept of so many clients only."""
+    """Has the session of this party watched from here on; components are kept of so many clients
+    only."""
     session = tacit.session()
     watched = Watched(session.core, components=components)
     session.core = watched  # type: ignore[assignment]
@@ -93,8 +96,8 @@ def watch(*, components: bool = True) -> Watched:
 
 
 def says_something(pieces: list[Array]) -> str | None:
-    """The first sign that components are not uniform: a bit that hardly changes, a word of too many or too
-    few ones, two bits that always agree or never. By chance once in a billion times."""
+    """The first sign that components are not uniform: a bit that hardly changes, a word of too many
+    or too few ones, two bits that always agree or never. By chance once in a billion times."""
     lanes = np.concatenate(pieces, axis=1)
     ones = lanes.sum(0, dtype=np.int64)
     if bool((np.minimum(ones, CLIENTS - ones) < RARE).any()):

@@ -17,7 +17,9 @@ from tacit.federated.service.server import Report, Server
 LONG = 60.0
 
 
-def written(folder: Path, clients: int, *, seconds: float = LONG, rules: str = "", rest: str = "") -> Path:
+def written(
+    folder: Path, clients: int, *, seconds: float = LONG, rules: str = "", rest: str = ""
+) -> Path:
     """The files of a federation on this machine, at ports that are free."""
     _core.write_certificates([f"server-{number}" for number in range(3)], str(folder))
     _core.write_certificates([f"client-{number}" for number in range(clients)], str(folder))
@@ -30,7 +32,9 @@ def written(folder: Path, clients: int, *, seconds: float = LONG, rules: str = "
     path = folder / "federation.toml"
     head = f'name = "test"\ntimeout = 20\n{rest}\n'
     clients_table = f"[clients]\ncount = {clients}\n"
-    path.write_text("\n".join([head, *tables, clients_table, f"[round]\nseconds = {seconds}\n{rules}"]))
+    path.write_text(
+        "\n".join([head, *tables, clients_table, f"[round]\nseconds = {seconds}\n{rules}"])
+    )
     return path
 
 
@@ -55,8 +59,8 @@ def beyond_the_bound(client: Client) -> None:
 
 
 class Servers:
-    """Three servers in threads, each doing the same, and what each returned or raised. The last one may have
-    another configuration."""
+    """Three servers in threads, each doing the same, and what each returned or raised. The last one
+    may have another configuration."""
 
     def __init__(
         self,
@@ -70,7 +74,8 @@ class Servers:
         self.found: list[Any] = [None] * 3
         configs = [config, config, last or config]
         self._threads = [
-            threading.Thread(target=self._run, args=(own, at, work)) for at, own in enumerate(configs)
+            threading.Thread(target=self._run, args=(own, at, work))
+            for at, own in enumerate(configs)
         ]
         for thread in self._threads:
             thread.start()

@@ -1,4 +1,5 @@
-"""Architectures that people use, unmodified, from small configurations with random weights, by replicated
+"""Architectures that people use, unmodified, from small configurations with random weights, by
+replicated
 sharing: torchvision's, timm's, Hugging Face's, and some that are written here."""
 
 from collections.abc import Callable
@@ -41,7 +42,9 @@ class UNet(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.down = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU())
-        self.below = nn.Sequential(nn.MaxPool2d(2), nn.Conv2d(8, 16, 3, padding=1), nn.InstanceNorm2d(16))
+        self.below = nn.Sequential(
+            nn.MaxPool2d(2), nn.Conv2d(8, 16, 3, padding=1), nn.InstanceNorm2d(16)
+        )
         self.up = nn.ConvTranspose2d(16, 8, 2, stride=2)
         self.last = nn.Conv2d(16 + 8, 4, 3, padding=1)
 
@@ -49,7 +52,9 @@ class UNet(nn.Module):
         """Four classes for each pixel."""
         side = self.down(x)
         below = torch.nn.functional.silu(self.below(side))
-        wide = torch.nn.functional.interpolate(below, scale_factor=2.0, mode="bilinear", align_corners=False)
+        wide = torch.nn.functional.interpolate(
+            below, scale_factor=2.0, mode="bilinear", align_corners=False
+        )
         return self.last(torch.cat([side, self.up(below), wide[:, :8]], 1))
 
 
@@ -97,7 +102,9 @@ def _timm(name: str, size: int = 64, **options: Any) -> Callable[[], tuple[nn.Mo
     return lambda: (timm.create_model(name, **options), {"x": _image(size)})
 
 
-def _text(model: str, configuration: str, **options: Any) -> Callable[[], tuple[nn.Module, Arguments]]:
+def _text(
+    model: str, configuration: str, **options: Any
+) -> Callable[[], tuple[nn.Module, Arguments]]:
     def build() -> tuple[nn.Module, Arguments]:
         made = getattr(transformers, configuration)(**options)
         return getattr(transformers, model)(made), {"input_ids": torch.randint(0, 50, (2, 9))}
@@ -127,7 +134,9 @@ def _wav2vec2() -> tuple[nn.Module, Arguments]:
 QUICK: dict[str, Callable[[], tuple[nn.Module, Arguments]]] = {
     "BERT": _bert,
     "Llama": _text("LlamaForCausalLM", "LlamaConfig", **SMALL, num_key_value_heads=2),
-    "T5": _text("T5EncoderModel", "T5Config", vocab_size=99, d_model=32, d_kv=8, d_ff=37, num_layers=2),
+    "T5": _text(
+        "T5EncoderModel", "T5Config", vocab_size=99, d_model=32, d_kv=8, d_ff=37, num_layers=2
+    ),
     "Wav2Vec2": _wav2vec2,
     "U-Net": lambda: (UNet(), {"x": _image(16)}),
     "Wav2Letter": lambda: (Wav2Letter(), {"x": torch.randn(1, 1, 2000)}),
@@ -137,7 +146,13 @@ QUICK: dict[str, Callable[[], tuple[nn.Module, Arguments]]] = {
 LONG: dict[str, Callable[[], tuple[nn.Module, Arguments]]] = {
     "GRU tagger": lambda: (Tagger(nn.GRU), {"x": torch.randint(0, 50, (2, 6))}),
     "DistilBERT": _text(
-        "DistilBertModel", "DistilBertConfig", vocab_size=99, dim=32, n_layers=2, n_heads=4, hidden_dim=37
+        "DistilBertModel",
+        "DistilBertConfig",
+        vocab_size=99,
+        dim=32,
+        n_layers=2,
+        n_heads=4,
+        hidden_dim=37,
     ),
     "GPT-2": _text("GPT2LMHeadModel", "GPT2Config", vocab_size=99, n_embd=32, n_layer=2, n_head=4),
     "ViT": _vit,
@@ -166,7 +181,8 @@ LONG: dict[str, Callable[[], tuple[nn.Module, Arguments]]] = {
 
 
 def made(name: str) -> tuple[nn.Module, Arguments]:
-    """The same in every party: statistics of images, as training leaves them, and no layer of zeros."""
+    """The same in every party: statistics of images, as training leaves them, and no layer of
+    zeros."""
     torch.manual_seed(0)
     model, arguments = {**QUICK, **LONG}[name]()
     for part in model.modules():
@@ -215,7 +231,9 @@ def check(name: str, **setting: Any) -> None:
     assert top(secret).equal(top(plain))
 
 
-@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in LONG)])
+@pytest.mark.parametrize(
+    "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in LONG)]
+)
 def test_architecture(name: str) -> None:
     check(name)
 
@@ -230,12 +248,19 @@ def test_architecture_by_additive_sharing(name: str) -> None:
 def writer() -> tuple[nn.Module, torch.Tensor]:
     """A small GPT-2 whose words differ, and how two texts begin."""
     torch.manual_seed(0)
-    form = transformers.GPT2Config(vocab_size=99, n_embd=32, n_layer=2, n_head=4, initializer_range=0.5)
+    form = transformers.GPT2Config(
+        vocab_size=99, n_embd=32, n_layer=2, n_head=4, initializer_range=0.5
+    )
     return transformers.GPT2LMHeadModel(form).eval(), torch.randint(0, 50, (2, 9))
 
 
 #: A text that ends by what is in it would show that, and so none does.
-WRITING = {"max_new_tokens": 8, "eos_token_id": None, "pad_token_id": None, "return_dict_in_generate": True}
+WRITING = {
+    "max_new_tokens": 8,
+    "eos_token_id": None,
+    "pad_token_id": None,
+    "return_dict_in_generate": True,
+}
 
 
 def test_gpt2_generates_words_that_nobody_sees() -> None:

@@ -1,4 +1,5 @@
-"""The large models of `tacit bench`: their results against plain ones, at the bound of CrypTen's paper."""
+"""The large models of `tacit bench`: their results against plain ones, at the bound of CrypTen's
+paper."""
 
 from collections.abc import Callable
 from typing import Any

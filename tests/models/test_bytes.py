@@ -1,5 +1,6 @@
-"""What models and functions send stays below what was set for them. Bytes follow from shapes alone, so they
-are the same on every machine; they are those of the party that sends most, once everything is shared."""
+"""What models and functions send stays below what was set for them. Bytes follow from shapes alone,
+so they are the same on every machine; they are those of the party that sends most, once everything
+is shared."""
 
 from collections.abc import Callable
 

@@ -1,5 +1,5 @@
-"""Libraries that know nothing of secret tensors run unmodified: layers of graphs, metrics, and gradients of
-each sample."""
+"""Libraries that know nothing of secret tensors run unmodified: layers of graphs, metrics, and
+gradients of each sample."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -64,7 +64,9 @@ def test_layers_of_graphs_have_outputs_and_gradients(name: str) -> None:
         secret = tacit.share_module(deepcopy(model), owner=0, trainable=True)
         return [each.reveal() for each in trained(secret, tacit.share(nodes, owner=1))]
 
-    for found, wanted in zip(tacit.launch(program)[0], trained(deepcopy(model), nodes), strict=True):
+    for found, wanted in zip(
+        tacit.launch(program)[0], trained(deepcopy(model), nodes), strict=True
+    ):
         assert (found - wanted).abs().max() < 1e-3
 
 

@@ -26,7 +26,9 @@ def outputs(module: Any, x: Any) -> list[Any]:
     x = x.detach().requires_grad_()
     packed = pack_padded_sequence(x, LENGTHS, batch_first=True, enforce_sorted=False)
     made, state = module(packed)
-    padded, lengths = pad_packed_sequence(made, batch_first=True, padding_value=-1.5, total_length=5)
+    padded, lengths = pad_packed_sequence(
+        made, batch_first=True, padding_value=-1.5, total_length=5
+    )
     assert torch.equal(lengths, LENGTHS)
     padded.square().sum().backward()
     last = state[0] if isinstance(state, tuple) else state
@@ -64,7 +66,9 @@ def test_secret_lengths_are_refused() -> None:
     def program() -> None:
         lengths = tacit.share(LENGTHS, owner=0)
         with pytest.raises(tacit.UnsupportedOperatorError, match=r"secret lengths.*torch.gather"):
-            pack_padded_sequence(tacit.share(X, owner=0), lengths, batch_first=True, enforce_sorted=False)
+            pack_padded_sequence(
+                tacit.share(X, owner=0), lengths, batch_first=True, enforce_sorted=False
+            )
 
     tacit.launch(program, protocol="plain", parties=2)
 

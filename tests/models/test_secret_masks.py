@@ -13,7 +13,12 @@ MASK = torch.tensor([[1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 1, 1]])
 
 def model() -> torch.nn.Module:
     torch.manual_seed(0)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    sizes = {
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+    }
     return transformers.BertModel(transformers.BertConfig(vocab_size=12, **sizes)).eval()
 
 
@@ -66,7 +71,9 @@ def test_a_check_knows_the_remedy() -> None:
 
 def test_a_condition_of_the_program_itself_says_where_it_is() -> None:
     def program() -> None:
-        with pytest.raises(tacit.MisuseError, match=r"\(in .*test_secret_masks\.py:\d+\); call reveal\(\)"):
+        with pytest.raises(
+            tacit.MisuseError, match=r"\(in .*test_secret_masks\.py:\d+\); call reveal\(\)"
+        ):
             bool(tacit.share(MASK, owner=0).all())
 
     tacit.launch(program, protocol="plain", parties=2)

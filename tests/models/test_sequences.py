@@ -26,7 +26,10 @@ PADDED = torch.tensor([[False, False, False, True], [False, False, False, False]
 
 CASES: dict[str, Callable[[], Case]] = {
     "LSTM": lambda: (nn.LSTM(5, 7, 2, bidirectional=True, batch_first=True), (_drawn(2, 4, 5),)),
-    "LSTM of a state": lambda: (nn.LSTM(5, 7), (_drawn(4, 2, 5), (_drawn(1, 2, 7), _drawn(1, 2, 7)))),
+    "LSTM of a state": lambda: (
+        nn.LSTM(5, 7),
+        (_drawn(4, 2, 5), (_drawn(1, 2, 7), _drawn(1, 2, 7))),
+    ),
     "LSTM that projects": lambda: (nn.LSTM(5, 7, proj_size=3, bias=False), (_drawn(4, 2, 5),)),
     "GRU": lambda: (nn.GRU(5, 7, bidirectional=True), (_drawn(4, 2, 5),)),
     "GRU of a state": lambda: (nn.GRU(5, 7), (_drawn(4, 2, 5), _drawn(1, 2, 7))),
@@ -51,7 +54,9 @@ def made(name: str) -> Case:
 
 def leaves(result: Any) -> list[torch.Tensor]:
     """All tensors of a result."""
-    return [leaf for leaf in torch.utils._pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+    return [
+        leaf for leaf in torch.utils._pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)
+    ]
 
 
 def shared(args: Any) -> Any:
@@ -91,7 +96,9 @@ def test_layers_for_sequences_on_shares(name: str) -> None:
     def trained(module: nn.Module, args: Any) -> list[torch.Tensor]:
         result = leaves(module.train(name == "LSTM")(*args))
         # What is normalised has a constant sum of squares.
-        (result[0] * torch.arange(result[0].numel()).reshape(result[0].shape).cos()).sum().backward()
+        (
+            result[0] * torch.arange(result[0].numel()).reshape(result[0].shape).cos()
+        ).sum().backward()
         return [result[0].detach(), *(parameter.grad for parameter in module.parameters())]
 
     def program() -> list[Any]:

@@ -11,7 +11,10 @@ import tacit
 MODELS = ["resnet18", "alexnet", "vgg11", "squeezenet1_0", "mobilenet_v2"]
 
 #: Those that are tried by additive sharing each time, by source of correlations.
-QUICK = {"dealer": ["resnet18", "squeezenet1_0", "mobilenet_v2"], "he": ["resnet18", "squeezenet1_0"]}
+QUICK = {
+    "dealer": ["resnet18", "squeezenet1_0", "mobilenet_v2"],
+    "he": ["resnet18", "squeezenet1_0"],
+}
 
 #: Squared error over squared norm.
 LARGEST_ERROR = 1e-4
@@ -31,7 +34,8 @@ def build(name: str) -> torch.nn.Module:
 
 
 def classify(model: torch.nn.Module, image: torch.Tensor) -> torch.Tensor | None:
-    """What every party runs: the weights are party 0's, the image party 1's, and so is the result."""
+    """What every party runs: the weights are party 0's, the image party 1's,
+    and so is the result."""
     party = tacit.session().party
     if party != 0:
         for tensor in model.state_dict().values():

@@ -1,8 +1,8 @@
-"""Training loops of libraries that know nothing of secret tensors run unmodified. Where a library needs to
-know a number itself, its refusal says what to change, and that works.
+"""Training loops of libraries that know nothing of secret tensors run unmodified. Where a library
+needs to know a number itself, its refusal says what to change, and that works.
 
-The libraries are imported inside of tests: they take long, and put functions of their own in the place of
-PyTorch's.
+The libraries are imported inside of tests: they take long, and put functions of their own in the
+place of PyTorch's.
 """
 
 import logging
@@ -31,7 +31,8 @@ Loop = Callable[[nn.Module, Any, Any], Any]
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """Without what libraries say of processors, loggers and errors, and what they put in PyTorch's place."""
+    """Without what libraries say of processors, loggers and errors, and what they put in PyTorch's
+    place."""
     logging.disable(logging.ERROR)
     with warnings.catch_warnings(), put_back():
         warnings.simplefilter("ignore")
@@ -50,7 +51,9 @@ def shared(loop: Loop) -> Any:
     def program() -> Any:
         model = tacit.share_module(fresh(), owner=0, trainable=True)
         made = loop(model, tacit.share(X, owner=1), tacit.share(Y, owner=1))
-        return [each.reveal() if isinstance(each, tacit.SecretTensor) else each for each in made or []]
+        return [
+            each.reveal() if isinstance(each, tacit.SecretTensor) else each for each in made or []
+        ]
 
     return tacit.launch(program)[0]
 
@@ -73,10 +76,13 @@ def known(value: Any) -> Any:
     return value.reveal() if isinstance(value, tacit.SecretTensor) else value
 
 
-# The loops ------------------------------------------------------------------------------------------
+# The loops
+# ----------------------------------------------------------------------------
 
 
-def lightning_trainer(model: nn.Module, log: Callable[[Any], Any] = lambda loss: loss, **options: Any) -> Any:
+def lightning_trainer(
+    model: nn.Module, log: Callable[[Any], Any] = lambda loss: loss, **options: Any
+) -> Any:
     """A Trainer, and a module of Lightning's that holds the model."""
     import pytorch_lightning
 
@@ -175,13 +181,17 @@ def net(model: nn.Module, kind: str = "NeuralNet", *, knows: bool = True) -> Any
 
 def skorch(model: nn.Module, x: Any, y: Any) -> Any:
     fitted = net(model).fit(x, y)
-    return [*parameters(fitted.module_), torch.tensor(fitted.history[:, "train_loss"]), fitted.forward(x)]
+    return [
+        *parameters(fitted.module_),
+        torch.tensor(fitted.history[:, "train_loss"]),
+        fitted.forward(x),
+    ]
 
 
 @cache
 def settings() -> Any:
-    """Of a Trainer. Choosing a device resets what accelerate keeps for all threads of a process, so that is
-    done once, before any party begins."""
+    """Of a Trainer. Choosing a device resets what accelerate keeps for all threads of a process, so
+    that is done once, before any party begins."""
     from transformers import TrainingArguments
 
     made = TrainingArguments(
@@ -232,7 +242,11 @@ def timm(model: nn.Module, x: Any, y: Any) -> Any:
     schedule, epochs = create_scheduler_v2(
         steps, sched="cosine", num_epochs=3, warmup_epochs=1, warmup_lr=1e-6
     )
-    average, criterion, losses = ModelEmaV3(model, decay=0.8), LabelSmoothingCrossEntropy(0.1), AverageMeter()
+    average, criterion, losses = (
+        ModelEmaV3(model, decay=0.8),
+        LabelSmoothingCrossEntropy(0.1),
+        AverageMeter(),
+    )
     for epoch in range(epochs):
         for rows, classes in batches(x, y):
             loss = criterion(model(rows), classes)
@@ -268,7 +282,8 @@ def test_a_loop_trains_as_on_plain_tensors(name: str) -> None:
         assert (one - other).abs().max() < 5e-4
 
 
-# What needs to know a number -------------------------------------------------------------------------
+# What needs to know a number
+# -------------------------------------------------------------------------
 
 
 def results(log: Callable[[Any], Any]) -> Loop:
@@ -301,7 +316,9 @@ def kept(**options: Any) -> Loop:
     def loop(model: nn.Module, x: Any, y: Any) -> Any:
         trainer, module = lightning_trainer(model, **options)
         trainer.fit(module, batches(x, y))
-        tacit.save_checkpoint(f"{options['default_root_dir']}/{tacit.session().party}", module, step=2)
+        tacit.save_checkpoint(
+            f"{options['default_root_dir']}/{tacit.session().party}", module, step=2
+        )
         return [trainer.current_epoch]
 
     return loop
@@ -311,7 +328,9 @@ def trained(**options: Any) -> Loop:
     def loop(model: nn.Module, x: Any, y: Any) -> Any:
         from ignite.engine import create_supervised_trainer
 
-        trainer = create_supervised_trainer(model, optimizer(model), functional.cross_entropy, **options)
+        trainer = create_supervised_trainer(
+            model, optimizer(model), functional.cross_entropy, **options
+        )
         return [trainer.run(batches(x, y)).epoch]
 
     return loop
@@ -357,7 +376,11 @@ REFUSED: dict[str, tuple[Loop, str, Loop]] = {
     "stopping": (stopped(lambda loss: loss), "self.log(name, value.reveal())", stopped(known)),
     "outputs": (trained(), "y_pred, loss: loss.detach(), which stays secret", trained(**SECRET)),
     "metrics": (measured(), "tuple(each.reveal() for each in output)", measured(**REVEALED)),
-    "scores": (judged(lambda loss: -loss), "engine.state.output.reveal()", judged(lambda loss: -known(loss))),
+    "scores": (
+        judged(lambda loss: -loss),
+        "engine.state.output.reveal()",
+        judged(lambda loss: -known(loss)),
+    ),
     "classes": (
         fitted("NeuralNetClassifier", knows=True),
         "fit a skorch.NeuralNet, and predict by net.forward(x)",

@@ -1,5 +1,5 @@
-"""Models of several libraries and tutorials write what they compute into tensors that they make: step by
-step, by index, and as running sums. They run unmodified."""
+"""Models of several libraries and tutorials write what they compute into tensors that they make:
+step by step, by index, and as running sums. They run unmodified."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -86,7 +86,9 @@ def gradients(model: nn.Module, loss: Any) -> list[Any]:
     return [parameter.grad for parameter in model.parameters()]
 
 
-def check(model: nn.Module, loss_of: Callable[[nn.Module, Callable[[torch.Tensor], Any]], Any]) -> None:
+def check(
+    model: nn.Module, loss_of: Callable[[nn.Module, Callable[[torch.Tensor], Any]], Any]
+) -> None:
     """Holds a secret model's gradients of a loss against the plain model's."""
     plain = deepcopy(model)
     expected = gradients(plain, loss_of(plain, lambda data: data))
@@ -112,7 +114,9 @@ def test_encoder_and_decoder() -> None:
     x, targets = torch.randn(3, 2, 3), torch.randn(2, 2, 3)
     check(
         Translator(),
-        lambda model, share: functional.mse_loss(model(share(x), share(targets)), torch.ones(2, 2, 3)),
+        lambda model, share: functional.mse_loss(
+            model(share(x), share(targets)), torch.ones(2, 2, 3)
+        ),
     )
 
 

@@ -25,8 +25,9 @@ LARGEST_VALUE = 9.0
 #: What fixed point tells apart.
 UNIT = 2.0**-16
 
-#: Tried with inputs of this magnitude: quotients of quotients, each a unit off, times sums of squares that
-#: are hundreds; and weights of attention, each a unit off, times products of four matrices.
+#: Tried with inputs of this magnitude: quotients of quotients, each a unit off, times sums of
+#: squares that are hundreds; and weights of attention, each a unit off, times products of four
+#: matrices.
 SMALLER = {
     "nn.functional.cosine_embedding_loss": 3.0,
     "nn.functional.multi_head_attention_forward": 3.0,
@@ -48,7 +49,8 @@ def operators() -> list[tuple[str, str]]:
 
 
 def samples(name: str, variant: str) -> list[Sample]:
-    """Calls with the input alone secret, then with all fractions secret; no gradient is wanted of others."""
+    """Calls with the input alone secret, then with all fractions secret; no gradient is wanted of
+    others."""
     torch.manual_seed(7)
     found: list[Sample] = []
     empty: list[Sample] = []
@@ -86,8 +88,8 @@ def _has_gradient(sample: Sample) -> bool:
 def _renewed(
     value: Any, sample: Sample, secretly: bool, leaves: list[torch.Tensor] | None, shift: float
 ) -> Any:
-    """The same arguments with tensors of their own; of fractions, secret ones or not, those that want a
-    gradient are leaves, if there is a list for them, shifted by so much."""
+    """The same arguments with tensors of their own; of fractions, secret ones or not, those that
+    want a gradient are leaves, if there is a list for them, shifted by so much."""
 
     def renew(leaf: Any) -> Any:
         if not (isinstance(leaf, torch.Tensor) and leaf.is_floating_point()):
@@ -108,7 +110,8 @@ def _renewed(
 
 
 def _encodable(leaf: torch.Tensor, largest: float) -> torch.Tensor:
-    """The nearest numbers that fixed point has: near a pole a gradient tells them from what is between. Of
+    """The nearest numbers that fixed point has: near a pole a gradient tells them from what is
+    between. Of
     the magnitudes of most samples: the squares of some are beyond all that fixed point holds."""
     values = leaf.detach().double()
     if leaf.requires_grad and values.numel() and float(values.abs().max()) > largest:
@@ -117,7 +120,8 @@ def _encodable(leaf: torch.Tensor, largest: float) -> torch.Tensor:
 
 
 def _gradients(sample: Sample, secretly: bool, shift: float = 0.0) -> list[torch.Tensor]:
-    """Of all inputs that are secret, or would be; weighted by fixed random numbers at each output."""
+    """Of all inputs that are secret, or would be; weighted by fixed random
+    numbers at each output."""
     operator = harness.find(sample.name, sample.variant)
     leaves: list[torch.Tensor] = []
     first = _renewed(sample.input, sample, secretly, leaves, shift)
@@ -131,10 +135,12 @@ def _gradients(sample: Sample, secretly: bool, shift: float = 0.0) -> list[torch
         torch.randn(output.shape, generator=generator, dtype=output.dtype) for output in outputs
     ]
     if secretly:
-        # As in training, where what is added up in the end was computed of secrets: plain weights would make
-        # the gradients of all that is linear plain.
+        # As in training, where what is added up in the end was computed of secrets: plain weights
+        # would make the gradients of all that is linear plain.
         weights = [tacit.share(weight, owner=0) for weight in weights]
-    return list(torch.autograd.grad(outputs, leaves, weights, allow_unused=True, materialize_grads=True))
+    return list(
+        torch.autograd.grad(outputs, leaves, weights, allow_unused=True, materialize_grads=True)
+    )
 
 
 def expected(sample: Sample) -> tuple[list[torch.Tensor], bool]:
@@ -145,9 +151,9 @@ def expected(sample: Sample) -> tuple[list[torch.Tensor], bool]:
 
 
 def difference(sample: Sample, found: list[Any]) -> str | None:
-    """What is wrong with gradients, if anything. Where a plain one is not finite they are undefined; and they
-    may be off by as much as plain ones change within two units of the inputs. Of operators that draw numbers
-    only shapes and dtypes count."""
+    """What is wrong with gradients, if anything. Where a plain one is not finite they are
+    undefined; and they may be off by as much as plain ones change within two units of the inputs.
+    Of operators that draw numbers only shapes and dtypes count."""
     plain, drawn = expected(sample)
     if drawn:
         return harness.difference(found, plain, values=False)
@@ -188,7 +194,9 @@ class Verdict:
         self.wrong: list[str] = []
 
 
-def verdict(key: str, protocol: str = "plain", parties: int = 2, source: str | None = None) -> Verdict:
+def verdict(
+    key: str, protocol: str = "plain", parties: int = 2, source: str | None = None
+) -> Verdict:
     """Runs an operator's samples, and holds their gradients against the plain ones."""
     made = Verdict()
     name, _, variant = key.partition("/")
@@ -198,7 +206,9 @@ def verdict(key: str, protocol: str = "plain", parties: int = 2, source: str | N
         made.is_empty = not all_samples
         if made.is_empty:
             return made
-        outcomes = tacit.launch(attempt, all_samples, parties=parties, protocol=protocol, source=source)[0]
+        outcomes = tacit.launch(
+            attempt, all_samples, parties=parties, protocol=protocol, source=source
+        )[0]
         for sample, found in zip(all_samples, outcomes, strict=True):
             place = f"sample {sample.at}, all secret: {sample.all_secret}"
             if isinstance(found, tacit.MisuseError):

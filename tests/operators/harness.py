@@ -31,7 +31,8 @@ LARGEST_RESULT = {"tan": 2.0**5}
 
 @dataclass(frozen=True)
 class Sample:
-    """One call of an operator: its input is secret, and with ``all_secret`` its other tensors too."""
+    """One call of an operator: its input is secret, and with ``all_secret``
+    its other tensors too."""
 
     name: str
     variant: str
@@ -58,7 +59,9 @@ def samples(name: str, variant: str) -> list[Sample]:
     found: list[Sample] = []
     empty: list[Sample] = []
     for at, sample in enumerate(find(name, variant).sample_inputs("cpu", torch.float32)):
-        leaves = [leaf for leaf in pytree.tree_leaves(sample.input) if isinstance(leaf, torch.Tensor)]
+        leaves = [
+            leaf for leaf in pytree.tree_leaves(sample.input) if isinstance(leaf, torch.Tensor)
+        ]
         others = [
             leaf
             for leaf in pytree.tree_leaves((sample.args, sample.kwargs))
@@ -81,14 +84,15 @@ Kind = TypeVar("Kind")
 
 
 def with_few(empty: list[Kind], found: list[Kind], most: int) -> list[Kind]:
-    """Samples of which few have no elements: by such alone an operator that does nothing right would pass."""
+    """Samples of which few have no elements: by such alone an operator that does nothing right
+    would pass."""
     few = empty[: max(2, most - len(found))]
     return [*found[: most - len(few)], *few]
 
 
 def _round(leaf: torch.Tensor) -> None:
-    """Fractions become such as every scale can encode: what is tried is the operator, not the rounding of
-    what goes in, which some magnify."""
+    """Fractions become such as every scale can encode: what is tried is the operator, not the
+    rounding of what goes in, which some magnify."""
     if leaf.dtype in (torch.float32, torch.float64) and leaf.layout == torch.strided:
         # All of the memory: views may have elements twice.
         memory = torch.empty(0, dtype=leaf.dtype).set_(leaf.untyped_storage())
@@ -100,7 +104,8 @@ def _shared(value: Any, also_integers: bool, scales: Iterator[int | None]) -> An
         if isinstance(leaf, torch.Tensor) and (also_integers or leaf.is_floating_point()):
             # Sparse ones cannot be shared: it is the operator that is tried.
             leaf = leaf if leaf.layout == torch.strided else leaf.to_dense()
-            # What cannot be encoded is refused in the owner alone: all look, so that none waits for it.
+            # What cannot be encoded is refused in the owner alone: all look, so that none waits for
+            # it.
             tacit.fixed.encode(leaf, tacit.fixed.of_dtype(tacit.fixed.DEFAULT, leaf.dtype))
             return tacit.share(leaf, owner=0, scale=next(scales))
         return leaf
@@ -116,7 +121,8 @@ def call(sample: Sample, scales: Iterator[int | None]) -> list[Any]:
         args, kwargs = _shared(args, False, scales), _shared(kwargs, False, scales)
     result = find(sample.name, sample.variant).op(first, *args, **kwargs)
     return [
-        leaf.reveal() if isinstance(leaf, tacit.SecretTensor) else leaf for leaf in pytree.tree_leaves(result)
+        leaf.reveal() if isinstance(leaf, tacit.SecretTensor) else leaf
+        for leaf in pytree.tree_leaves(result)
     ]
 
 
@@ -155,18 +161,21 @@ def expected(sample: Sample) -> tuple[list[Any], bool]:
             find(sample.name, sample.variant).op(sample.input, *sample.args, **sample.kwargs)
         )
     # Some write into their input, which the next call would do again.
-    return [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves], draws.happened
+    return [
+        leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves
+    ], draws.happened
 
 
 def wrong(sample: Sample, found: list[Any], values: bool = True) -> str | None:
-    """What is wrong with what a sample gave, if anything; without ``values`` only shapes and dtypes count,
-    and so where the operator draws numbers."""
+    """What is wrong with what a sample gave, if anything; without ``values`` only shapes and dtypes
+    count, and so where the operator draws numbers."""
     plain, drawn = expected(sample)
     return difference(found, plain, values and not drawn, LARGEST_RESULT.get(sample.name, math.inf))
 
 
 def _in_domain(mine: torch.Tensor, theirs: torch.Tensor, largest: float) -> torch.Tensor:
-    """What is expected, with any number in the place of infinities and NaN, which there are none of, and of
+    """What is expected, with any number in the place of infinities and NaN, which there are none
+    of, and of
     what is too large: the operators say what they give there."""
     return torch.where((theirs <= largest) & (theirs >= -largest) & theirs.isfinite(), theirs, mine)
 
@@ -189,6 +198,8 @@ def difference(
         if theirs.is_complex():
             mine, theirs = torch.view_as_real(mine), torch.view_as_real(theirs)
         theirs = _in_domain(mine, theirs, largest)
-        if values and not torch.allclose(mine.double(), theirs.double(), RELATIVE, ABSOLUTE, equal_nan=True):
+        if values and not torch.allclose(
+            mine.double(), theirs.double(), RELATIVE, ABSOLUTE, equal_nan=True
+        ):
             return f"off by {(mine.double() - theirs.double()).abs().max():.2g}"
     return None

@@ -1,8 +1,8 @@
 """Operators in checked mode on numbers of all magnitudes: what is shown is right, or nothing is.
 
-``python tests/operators/overflows.py CASES [SEED] [PROTOCOL]`` tries that many cases and says how many were
-refused; the tests try a few. A case is *missed* where something is shown that is neither right nor near.
-"""
+``python tests/operators/overflows.py CASES [SEED] [PROTOCOL]`` tries that many cases and says how
+many were refused; the tests try a few. A case is *missed* where something is shown that is neither
+right nor near."""
 
 import random
 import sys
@@ -90,10 +90,16 @@ FRACTIONS: dict[str, Two] = {
     "max": lambda x, y: (x + y).max(1).values,
     "abs": lambda x, y: (x - y).abs(),
     "mse": lambda x, y: functional.mse_loss(x, y),
-    "scatter add": lambda x, y: x.scatter_add(1, torch.zeros(3, 40, dtype=torch.long), y.repeat(1, 10)),
+    "scatter add": lambda x, y: x.scatter_add(
+        1, torch.zeros(3, 40, dtype=torch.long), y.repeat(1, 10)
+    ),
     "index add": lambda x, y: x.index_add(0, torch.zeros(60, dtype=torch.long), y.repeat(20, 1)),
-    "index put": lambda x, y: x.index_put((torch.zeros(60).long(),), y.repeat(20, 1), accumulate=True),
-    "scatter reduce": lambda x, y: x.scatter_reduce(1, torch.zeros(3, 40).long(), y.repeat(1, 10), "sum"),
+    "index put": lambda x, y: x.index_put(
+        (torch.zeros(60).long(),), y.repeat(20, 1), accumulate=True
+    ),
+    "scatter reduce": lambda x, y: x.scatter_reduce(
+        1, torch.zeros(3, 40).long(), y.repeat(1, 10), "sum"
+    ),
     "adaptive pool": lambda x, y: functional.adaptive_avg_pool2d(torch.stack([x, y]), (2, 3)),
     "pool": lambda x, y: functional.avg_pool1d(torch.cat([x, y], 1), 3),
     "embedding": _gradient(lambda x, y: functional.embedding(torch.zeros(40).long(), x) * y[0]),
@@ -159,7 +165,9 @@ def drawn(name: str, numbers: random.Random) -> Case:
 
     words = [[number() for _ in range(12)] for _ in range(2)]
     if name in FRACTIONS:
-        x, y = (torch.tensor([round(each * 2**16) / 2**16 for each in word]).double() for word in words)
+        x, y = (
+            torch.tensor([round(each * 2**16) / 2**16 for each in word]).double() for word in words
+        )
     else:
         # A quotient by 0 is no overflow.
         x, y = (torch.tensor([int(each) or 1 for each in word]) for word in words)
@@ -190,7 +198,9 @@ def judged(case: Case, shown: torch.Tensor | None) -> str:
     return "right" if bool(((shown - exact).abs() <= NEAR * (1 + most)).all()) else "missed"
 
 
-def tried(count: int, seed: int, setting: dict[str, Any]) -> tuple[Counter[tuple[str, str]], list[Case]]:
+def tried(
+    count: int, seed: int, setting: dict[str, Any]
+) -> tuple[Counter[tuple[str, str]], list[Case]]:
     """How many of so many cases were right, refused and missed, by name; and which were missed."""
     numbers, told, missed = random.Random(seed), Counter[tuple[str, str]](), []
     names = [*FRACTIONS, *INTEGERS]
@@ -211,9 +221,13 @@ def tried(count: int, seed: int, setting: dict[str, Any]) -> tuple[Counter[tuple
 if __name__ == "__main__":
     total, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1
     protocol = sys.argv[3] if len(sys.argv) > 3 else "replicated"
-    told, missed = tried(total, seed, {"protocol": protocol, "parties": 3 if protocol == "replicated" else 2})
+    told, missed = tried(
+        total, seed, {"protocol": protocol, "parties": 3 if protocol == "replicated" else 2}
+    )
     for name in [*FRACTIONS, *INTEGERS]:
-        print(f"{name:22}", *(f"{told[name, how]:6} {how}" for how in ("right", "refused", "missed")))
+        print(
+            f"{name:22}", *(f"{told[name, how]:6} {how}" for how in ("right", "refused", "missed"))
+        )
     for case in missed[:20]:
         print(case, case.exact)
     print(

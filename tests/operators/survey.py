@@ -1,6 +1,6 @@
-"""A program: runs PyTorch's operator database on the reference and writes what came out, which are the list
-of what works (python/tacit/commands/operator_coverage.json) and the page made of it (docs/operators.md).
-Nothing is written if anything is wrong."""
+"""A program: runs PyTorch's operator database on the reference and writes what came out, which are
+the list of what works (python/tacit/commands/operator_coverage.json) and the page made of it
+(docs/operators.md). Nothing is written if anything is wrong."""
 
 import argparse
 import re
@@ -68,7 +68,9 @@ def survey(keys: list[str]) -> tuple[dict[str, Verdict], list[str]]:
 def main() -> int:
     """1 if anything is wrong, which is printed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="OPERATOR", help="as the database has it: name/variant")
+    parser.add_argument(
+        "names", nargs="*", metavar="OPERATOR", help="as the database has it: name/variant"
+    )
     chosen = parser.parse_args().names
     everything = [f"{name}/{variant}" if variant else name for name, variant in harness.operators()]
     keys = [key for key in everything if key not in gaps.NO_INPUT | gaps.ELSEWHERE]

@@ -1,6 +1,6 @@
-"""A program: runs the gradients of PyTorch's operator database on the reference, and writes what came out:
-python/tacit/commands/gradient_coverage.json, and with it the page docs/operators.md. Nothing is written if
-anything is wrong."""
+"""A program: runs the gradients of PyTorch's operator database on the reference, and writes what
+came out: python/tacit/commands/gradient_coverage.json, and with it the page docs/operators.md.
+Nothing is written if anything is wrong."""
 
 import re
 import sys

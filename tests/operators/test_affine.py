@@ -40,7 +40,9 @@ def shared(given: list[Any], scales: list[int]) -> list[Any]:
     """The same of secrets; weights have these fraction bits."""
     x, weight, bias, addends, geometry = given
     secret = [tacit.share(each, owner=0) for each in x]
-    weights = [tacit.share(each, owner=1, scale=bits) for each, bits in zip(weight, scales, strict=True)]
+    weights = [
+        tacit.share(each, owner=1, scale=bits) for each, bits in zip(weight, scales, strict=True)
+    ]
     more = [tacit.share(each, owner=0) for each in addends]
     return [secret, weights, None if bias is None else tacit.share(bias, owner=1), more, geometry]
 
@@ -105,8 +107,14 @@ def test_what_is_public_or_has_more_digits_is_left_to_other_operators(
     ("change", "message"),
     [
         (lambda given: given[4].pop(), "7 numbers"),
-        (lambda given: given[1].__setitem__(0, randn(6, 4, seed=1)), "of convolutions of images, or of"),
-        (lambda given: given[0].__setitem__(1, randn(4, 3, seed=1)), "of convolutions of images, or of"),
+        (
+            lambda given: given[1].__setitem__(0, randn(6, 4, seed=1)),
+            "of convolutions of images, or of",
+        ),
+        (
+            lambda given: given[0].__setitem__(1, randn(4, 3, seed=1)),
+            "of convolutions of images, or of",
+        ),
         (lambda given: given[3].__setitem__(0, randn(1, 6, 4, 3, seed=1)), "summands of shapes"),
         (lambda given: (given[0].clear(), given[1].clear()), "of convolutions of images, or of"),
     ],

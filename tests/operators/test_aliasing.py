@@ -1,5 +1,6 @@
-"""What shares memory with what is PyTorch's schemas' word; writes are seen where they should be, and nowhere
-else. Integers of few bits wrap around. What would need the memory that a secret tensor lacks is refused."""
+"""What shares memory with what is PyTorch's schemas' word; writes are seen where they should be,
+and nowhere else. Integers of few bits wrap around. What would need the memory that a secret tensor
+lacks is refused."""
 
 from collections.abc import Callable
 from copy import copy, deepcopy
@@ -93,7 +94,15 @@ def steps_that_view(x: Any) -> list[Any]:
     view = x.view(4, 2).view(8).view(2, 2, 2)
     view[0, 1, 1] = 7.0
     x.view(-1)[4:].mul_(-1.0)
-    return [*found, x, view, x.is_contiguous(), x.t().is_contiguous(), x.t().stride(), x[1:].storage_offset()]
+    return [
+        *found,
+        x,
+        view,
+        x.is_contiguous(),
+        x.t().is_contiguous(),
+        x.t().stride(),
+        x[1:].storage_offset(),
+    ]
 
 
 def test_what_can_be_viewed_is_as_in_pytorch() -> None:
@@ -240,9 +249,13 @@ def test_what_reads_a_storage_is_refused_in_words() -> None:
                 found[name] = str(error)
         return found, (x + 1).reveal()
 
-    found, after = tacit.launch(program, parties=2, protocol="additive", source="dealer", transport="tcp")[0]
+    found, after = tacit.launch(
+        program, parties=2, protocol="additive", source="dealer", transport="tcp"
+    )[0]
     refused = "has no memory of its own", "a secret tensor as the data of a plain one"
-    assert {name: said for name, said in found.items() if not any(why in said for why in refused)} == {}
+    assert {
+        name: said for name, said in found.items() if not any(why in said for why in refused)
+    } == {}
     assert torch.allclose(after, torch.arange(4.0) + 1, atol=1e-4)
 
 
@@ -253,7 +266,10 @@ def test_a_shallow_copy_shares_its_memory_and_a_deep_one_does_not() -> None:
         shallow.add_(1.0)
         assert isinstance(weight, nn.Parameter)
         assert not shallow.requires_grad
-        assert [make(x.clone().requires_grad_()).requires_grad for make in (copy, deepcopy)] == [True, True]
+        assert [make(x.clone().requires_grad_()).requires_grad for make in (copy, deepcopy)] == [
+            True,
+            True,
+        ]
         weight.data.mul_(2.0)
         return [shown(value) for value in (x, shallow, deep, parameter.detach(), weight.detach())]
 
@@ -268,7 +284,9 @@ def test_what_would_leave_its_process_or_be_copied_with_its_session_is_refused()
         x = tacit.share(torch.arange(4.0), owner=0)
         with pytest.raises(tacit.MisuseError, match=r"is not pickled; tacit\.save_checkpoint"):
             torch.multiprocessing.get_context("fork").SimpleQueue().put(x)
-        with pytest.raises(tacit.MisuseError, match=r"torch\.compile asks for a copy, leave that out"):
+        with pytest.raises(
+            tacit.MisuseError, match=r"torch\.compile asks for a copy, leave that out"
+        ):
             deepcopy(tacit.session())
 
     everywhere(program)

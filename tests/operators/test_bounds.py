@@ -1,4 +1,5 @@
-"""Masks and bounds that are written as large public numbers, and their gradients, against PyTorch."""
+"""Masks and bounds that are written as large public numbers, and their
+gradients, against PyTorch."""
 
 import math
 import warnings
@@ -31,7 +32,9 @@ FUNCTIONS: dict[str, Function] = {
     "clamp": lambda x, b: x.clamp(-b, b),
     "clamp, one bound": lambda x, b: x.clamp(min=-b) + x.clamp(max=b),
     "clamp, a side": lambda x, b: x.clamp(0.5, b),
-    "clamp by tensors": lambda x, b: x.clamp(torch.tensor([-b, 0.5, -b, 0.0]), torch.tensor([b, b, 2.0, b])),
+    "clamp by tensors": lambda x, b: x.clamp(
+        torch.tensor([-b, 0.5, -b, 0.0]), torch.tensor([b, b, 2.0, b])
+    ),
     "hardtanh": lambda x, b: functional.hardtanh(x, -1.0, b),
     "hardtanh, below": lambda x, b: functional.hardtanh(x, -b, 2.0),
     "hardshrink": lambda x, b: functional.hardshrink(x, b) + x,
@@ -43,7 +46,9 @@ FUNCTIONS: dict[str, Function] = {
     "masked, softmax": lambda x, b: x.clamp(-5, 5).masked_fill(MASK, -b).softmax(-1),
     "masked, greatest": lambda x, b: x.masked_fill(MASK, -b).max(-1).values,
     "masked, least": lambda x, b: x.masked_fill(MASK, b).amin(-1),
-    "chosen, softmax": lambda x, b: torch.where(MASK, -b * torch.ones(2, 4), x.clamp(-5, 5)).softmax(-1),
+    "chosen, softmax": lambda x, b: torch.where(
+        MASK, -b * torch.ones(2, 4), x.clamp(-5, 5)
+    ).softmax(-1),
     "chosen in secret": lambda x, b: torch.where(x > 0, x, -b).amax(-1),
     "index_fill": lambda x, b: x.index_fill(1, torch.tensor([0, 2]), -b).amax(-1),
     "scatter": lambda x, b: x.clamp(-5, 5).scatter(1, torch.tensor([[0], [2]]), -b).softmax(-1),
@@ -100,7 +105,21 @@ def test_in_secret() -> None:
 
 
 #: Numbers that integers and fractions are compared with, alone and in a tensor with others.
-NUMBERS = [1.7e9, -1e9, 1e12, -1e30, 1e19, -1e19, math.inf, -math.inf, 2.0, 0.5, 10**12, -(10**18), 2**63 - 1]
+NUMBERS = [
+    1.7e9,
+    -1e9,
+    1e12,
+    -1e30,
+    1e19,
+    -1e19,
+    math.inf,
+    -math.inf,
+    2.0,
+    0.5,
+    10**12,
+    -(10**18),
+    2**63 - 1,
+]
 FRACTIONS = torch.tensor([1.0, -2.0, 0.5, 1e6, 5e8])
 INTEGERS = torch.tensor([0, 1_700_000_001, 2**62, -(2**63), 2**63 - 1])
 COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
@@ -108,12 +127,24 @@ COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
 
 def holds(name: str, x: torch.Tensor, other: torch.Tensor) -> list[bool]:
     """By Python's numbers, which are compared exactly."""
-    named = {"lt": "__lt__", "le": "__le__", "gt": "__gt__", "ge": "__ge__", "eq": "__eq__", "ne": "__ne__"}
+    named = {
+        "lt": "__lt__",
+        "le": "__le__",
+        "gt": "__gt__",
+        "ge": "__ge__",
+        "eq": "__eq__",
+        "ne": "__ne__",
+    }
     pairs = zip(x.tolist(), other.tolist(), strict=True)
     found = []
     for one, another in pairs:
         both = (one, another) if isinstance(one, int) == isinstance(another, int) else None
-        if both is None and isinstance(another, float) and math.isfinite(another) and another == int(another):
+        if (
+            both is None
+            and isinstance(another, float)
+            and math.isfinite(another)
+            and another == int(another)
+        ):
             both = (one, int(another))
         one, another = both or (float(one), another)
         found.append(bool(getattr(one, named[name])(another)))
@@ -128,7 +159,10 @@ def comparisons() -> None:
             several = torch.tensor([number, 0, number, number, 2], dtype=kind)
             for name in COMPARISONS:
                 alone = getattr(torch, name)(secret, number).reveal()
-                assert alone.tolist() == holds(name, x, torch.full((5,), number, dtype=kind)), (name, number)
+                assert alone.tolist() == holds(name, x, torch.full((5,), number, dtype=kind)), (
+                    name,
+                    number,
+                )
                 beside = getattr(torch, name)(secret, several).reveal()
                 assert beside.tolist() == holds(name, x, several), (name, number)
                 turned = getattr(torch, name)(several, secret).reveal()

@@ -146,7 +146,9 @@ def test_a_quotient_of_integers_has_the_default_dtype_of_the_moment() -> None:
         torch.set_default_dtype(torch.float32)
 
 
-def test_few_calls_are_remembered_and_those_that_are_not_are_right(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_calls_are_remembered_and_those_that_are_not_are_right(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(call_cache, "MOST", 4)
     call_cache._known.clear()
 

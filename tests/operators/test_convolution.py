@@ -1,4 +1,5 @@
-"""Convolutions in one to three dimensions, transposed or not, and their gradients, whoever knows what."""
+"""Convolutions in one to three dimensions, transposed or not, and their gradients, whoever knows
+what."""
 
 from typing import Any
 
@@ -19,7 +20,9 @@ SETTINGS = [
 ]
 
 
-def operands(dims: int, groups: int, transposed: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def operands(
+    dims: int, groups: int, transposed: bool
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(3)
     x = torch.randn(2, 2 * groups, *(7, 6, 5)[:dims], generator=generator)
     # Of the input 2 channels a group, of the output 3.
@@ -60,7 +63,9 @@ def test_convolutions_and_their_gradients(transposed: bool) -> None:
     whose = ["xwb", "xw"]
     for setting in SETTINGS:
         found = tacit.launch(
-            lambda setting=setting: [with_gradients(secret, transposed, setting) for secret in whose],
+            lambda setting=setting: [
+                with_gradients(secret, transposed, setting) for secret in whose
+            ],
             protocol="plain",
         )[0]
         for one in found:
@@ -85,10 +90,15 @@ def test_integers_are_convolved_exactly() -> None:
         shared = tacit.share(x, owner=0)
         return [
             functional.conv_transpose3d(shared, weight, stride=2).reveal(),
-            functional.conv3d(shared, tacit.share(weight.transpose(0, 1).contiguous(), owner=1)).reveal(),
+            functional.conv3d(
+                shared, tacit.share(weight.transpose(0, 1).contiguous(), owner=1)
+            ).reveal(),
         ]
 
-    plain = [functional.conv_transpose3d(x, weight, stride=2), functional.conv3d(x, weight.transpose(0, 1))]
+    plain = [
+        functional.conv_transpose3d(x, weight, stride=2),
+        functional.conv3d(x, weight.transpose(0, 1)),
+    ]
     for mine, theirs in zip(tacit.launch(program)[0], plain, strict=True):
         assert torch.equal(mine, theirs)
 

@@ -1,5 +1,5 @@
-"""Every operator of PyTorch's own database: it works as it does on plain tensors, or stands in the list
-of gaps and says so."""
+"""Every operator of PyTorch's own database: it works as it does on plain tensors, or stands in the
+list of gaps and says so."""
 
 import warnings
 from argparse import Namespace
@@ -17,7 +17,8 @@ from tacit.commands import coverage, operators
 
 OPERATORS = [f"{name}/{variant}" if variant else name for name, variant in harness.operators()]
 
-#: Families that CrypTen-like libraries get wrong most often, on shares too and not only on the reference.
+#: Families that CrypTen-like libraries get wrong most often, on shares too and not only on the
+#: reference.
 ON_SHARES = [
     "abs",
     "add",
@@ -78,8 +79,8 @@ SCALES = (20, 13, 24)
 
 
 def attempt_at_scales(samples: list[harness.Sample]) -> list[Any]:
-    """In a party: what samples give at scales that differ from each other and from the session's. The
-    operators themselves hold each result to the scale that their rules foretell."""
+    """In a party: what samples give at scales that differ from each other and from the session's.
+    The operators themselves hold each result to the scale that their rules foretell."""
     with tacit.fraction_bits(18):
         return harness.attempt(samples, SCALES)
 
@@ -100,9 +101,13 @@ def check(
     assert samples, "the database has no usable samples"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        outcomes = tacit.launch(attempt, samples, parties=parties, protocol=protocol, source=source)[0]
+        outcomes = tacit.launch(
+            attempt, samples, parties=parties, protocol=protocol, source=source
+        )[0]
         wrong = [
-            None if isinstance(found, Exception) else harness.wrong(sample, found, key not in gaps.UNDEFINED)
+            None
+            if isinstance(found, Exception)
+            else harness.wrong(sample, found, key not in gaps.UNDEFINED)
             for sample, found in zip(samples, outcomes, strict=True)
         ]
     for sample, what in zip(samples, wrong, strict=True):
@@ -166,7 +171,9 @@ def test_the_lists_name_operators_that_exist() -> None:
     # A release of PyTorch may lack some; the one in the lock file has them all.
     lists = gaps.NO_INPUT | gaps.ELSEWHERE | set(ON_SHARES)
     lists |= set(coverage.operator_coverage().names)
-    assert lists <= set(OPERATORS), f"with PyTorch {torch.__version__}: {sorted(lists - set(OPERATORS))}"
+    assert lists <= set(OPERATORS), (
+        f"with PyTorch {torch.__version__}: {sorted(lists - set(OPERATORS))}"
+    )
     assert set(OPERATORS) <= lists, "tests/operators/survey.py finds out of which kind they are"
 
 
@@ -180,7 +187,9 @@ def test_the_lists_are_as_the_surveys_write_them() -> None:
 
 def test_the_page_of_operators_is_what_the_lists_say(capsys: pytest.CaptureFixture[str]) -> None:
     root = Path(__file__).resolve().parents[2]
-    assert (root / "docs" / "operators.md").read_text() == operators.page(), "run tests/operators/survey.py"
+    assert (root / "docs" / "operators.md").read_text() == operators.page(), (
+        "run tests/operators/survey.py"
+    )
     operators.run(Namespace(word="softm", write=None))
     shown = capsys.readouterr().out
     assert "softmin" in shown

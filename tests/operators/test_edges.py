@@ -1,4 +1,5 @@
-"""The largest and the smallest numbers, ties, no elements, no dimensions, rows of which nothing is seen."""
+"""The largest and the smallest numbers, ties, no elements, no dimensions, rows of which nothing is
+seen."""
 
 import math
 from collections.abc import Callable
@@ -11,7 +12,9 @@ from torch.nn import functional
 import tacit
 
 LARGE = 2.0**29
-ENDS = torch.tensor([LARGE, -LARGE, 0.0, 2.0**-16, -(2.0**-16), 1.0, -1.0, LARGE - 1], dtype=torch.float64)
+ENDS = torch.tensor(
+    [LARGE, -LARGE, 0.0, 2.0**-16, -(2.0**-16), 1.0, -1.0, LARGE - 1], dtype=torch.float64
+)
 HALVES = torch.tensor([0.5, 1.5, 2.5, -0.5, -1.5, LARGE - 0.5, 0.5 - LARGE], dtype=torch.float64)
 TABLE = torch.arange(12.0).reshape(3, 4) - 5
 IMAGE = TABLE.reshape(1, 1, 3, 4)
@@ -68,7 +71,10 @@ CALLS: dict[str, tuple[torch.Tensor, Callable[[Any], Any]]] = {
         TABLE[None],
         lambda x: functional.scaled_dot_product_attention(x, x, x, SEEN),
     ),
-    "no keys": (TABLE[None], lambda x: functional.scaled_dot_product_attention(x, x[:, :0], x[:, :0])),
+    "no keys": (
+        TABLE[None],
+        lambda x: functional.scaled_dot_product_attention(x, x[:, :0], x[:, :0]),
+    ),
     "no queries": (TABLE[None], lambda x: functional.scaled_dot_product_attention(x[:, :0], x, x)),
     "powers": (TABLE + 0.5, lambda x: x ** torch.tensor([2.0, -1.0, 0.0, 3.0])),
     "squares": (TABLE, lambda x: x ** torch.tensor(2.0)),
@@ -119,7 +125,9 @@ def test_edges(everywhere: Callable[..., Any]) -> None:
 def test_what_is_written_everywhere_has_the_kind_of_its_target() -> None:
     def program() -> Any:
         fine = tacit.share(torch.tensor(0.75), owner=0, scale=20)
-        with pytest.raises(tacit.MisuseError, match="fractions are not written into secret integers"):
+        with pytest.raises(
+            tacit.MisuseError, match="fractions are not written into secret integers"
+        ):
             torch.fill(torch.zeros(2, dtype=torch.int64), fine)
         return torch.fill(torch.zeros(2), fine).reveal()
 
@@ -135,7 +143,9 @@ def test_what_is_refused() -> None:
             x.bool() ** x.bool()
         with pytest.raises(tacit.UnsupportedOperatorError, match="a negative power of integers"):
             x.long() ** -1
-        with pytest.raises(tacit.UnsupportedOperatorError, match="a window that lies in the padding"):
+        with pytest.raises(
+            tacit.UnsupportedOperatorError, match="a window that lies in the padding"
+        ):
             functional.max_pool2d(x, 2, 1, 1, 4)
 
     tacit.launch(program, protocol="plain", parties=2)
@@ -166,7 +176,8 @@ def test_the_last_of_several_is_written_whatever_threads_do(protocol: str) -> No
         assert all(torch.equal(each, wanted) for each in found)
 
 
-#: What has one element, and a stride of 0: PyTorch makes such of the gradient that `backward()` begins with.
+#: What has one element, and a stride of 0: PyTorch makes such of the gradient that `backward()`
+#: begins with.
 ONE = torch.tensor(1.5).expand(1)
 
 
@@ -186,8 +197,12 @@ def test_a_public_element_that_stands_for_many(everywhere: Callable[..., Any]) -
         assert torch.allclose(mine, plain, atol=1e-3)
 
 
-BASES = torch.tensor([-2.0, -2.0, -3.0, 2.0, -1.5, 0.0, -2.0, 0.0, 2.0, -7.0, -0.5], dtype=torch.float64)
-EXPONENTS = torch.tensor([3.0, 2.0, -1.0, 3.0, 4.0, 2.0, 0.0, 0.0, -0.5, 5.0, -3.0], dtype=torch.float64)
+BASES = torch.tensor(
+    [-2.0, -2.0, -3.0, 2.0, -1.5, 0.0, -2.0, 0.0, 2.0, -7.0, -0.5], dtype=torch.float64
+)
+EXPONENTS = torch.tensor(
+    [3.0, 2.0, -1.0, 3.0, 4.0, 2.0, 0.0, 0.0, -0.5, 5.0, -3.0], dtype=torch.float64
+)
 WHOLE = EXPONENTS.long()
 
 
@@ -199,7 +214,9 @@ def test_powers_of_all_signs_by_secret_exponents(everywhere: Callable[..., Any])
         return [*(each.detach() for each in found), x.grad]
 
     def program() -> list[Any]:
-        operands = (tacit.share(value, owner=at % 2) for at, value in enumerate((BASES, EXPONENTS, WHOLE)))
+        operands = (
+            tacit.share(value, owner=at % 2) for at, value in enumerate((BASES, EXPONENTS, WHOLE))
+        )
         return [each.reveal() for each in powers(*operands)]
 
     for mine, plain in zip(everywhere(program), powers(BASES, EXPONENTS, WHOLE), strict=True):

@@ -1,5 +1,5 @@
-"""The gradient of every operator in PyTorch's database: it is that of plain tensors, or the operator stands
-in the list of gaps and says so."""
+"""The gradient of every operator in PyTorch's database: it is that of plain tensors, or the
+operator stands in the list of gaps and says so."""
 
 import gradients
 import pytest
@@ -45,7 +45,9 @@ def check(key: str, protocol: str, parties: int, source: str | None = None) -> N
     if refused is None:
         assert not verdict.refusals, verdict.refusals[0]
     else:
-        assert any(refused in refusal for refusal in verdict.refusals), "survey_gradients.py writes the lists"
+        assert any(refused in refusal for refusal in verdict.refusals), (
+            "survey_gradients.py writes the lists"
+        )
 
 
 @pytest.mark.parametrize("key", gradients.KEYS)

@@ -1,4 +1,5 @@
-"""How many values lie where: boundaries, histograms, counts, membership; values on edges, and outside."""
+"""How many values lie where: boundaries, histograms, counts, membership; values on edges, and
+outside."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +20,11 @@ WEIGHTS = torch.randint(1, 9, (30,), generator=generator) / 4
 #: Of a tensor and another, all secret or one of them: what they give.
 COUNTS: dict[str, tuple[torch.Tensor, torch.Tensor, Callable[[Any, Any], Any]]] = {
     "bucketize": (X, EDGES, lambda x, y: torch.bucketize(x, y)),
-    "bucketize to the right": (X, EDGES, lambda x, y: torch.bucketize(x, y, right=True, out_int32=True)),
+    "bucketize to the right": (
+        X,
+        EDGES,
+        lambda x, y: torch.bucketize(x, y, right=True, out_int32=True),
+    ),
     "searchsorted": (X, EDGES, lambda x, y: torch.searchsorted(y, x)),
     "searchsorted by row": (X, ROWS, lambda x, y: torch.searchsorted(y, x, side="right")),
     "searchsorted of integers": (WHOLE, WHOLE.sort().values, lambda x, y: torch.searchsorted(y, x)),
@@ -79,7 +84,9 @@ def test_counts(everywhere: Callable[..., Any]) -> None:
     for (name, wanted), ways in zip(plain.items(), everywhere(program), strict=True):
         for mine in ways:
             assert (mine.dtype, mine.shape) == (wanted.dtype, wanted.shape), name
-            assert torch.allclose(mine, wanted, rtol=0, atol=0 if "edges" not in name else 2**-14), name
+            assert torch.allclose(
+                mine, wanted, rtol=0, atol=0 if "edges" not in name else 2**-14
+            ), name
 
 
 def test_numbers_without_a_bin_are_not_counted() -> None:

@@ -29,9 +29,15 @@ def program() -> list[Any]:
         (x + LEAST + ADDITIVE)[0].amax(),
         x.masked_fill(secret_mask, INFINITE)[0].amin(),
     ]
-    masked = [x.masked_fill(MASK, -INFINITE), x + ADDITIVE, torch.where(secret_mask, -INFINITE, x), x + LEAST]
+    masked = [
+        x.masked_fill(MASK, -INFINITE),
+        x + ADDITIVE,
+        torch.where(secret_mask, -INFINITE, x),
+        x + LEAST,
+    ]
     return [
-        tensor.reveal() if isinstance(tensor, tacit.SecretTensor) else tensor for tensor in exact + masked
+        tensor.reveal() if isinstance(tensor, tacit.SecretTensor) else tensor
+        for tensor in exact + masked
     ]
 
 
@@ -41,7 +47,9 @@ def narrow() -> list[Any]:
 
 
 @pytest.mark.parametrize("run", [program, narrow])
-@pytest.mark.parametrize("setting", [{}, {"parties": 2, "protocol": "additive", "source": "dealer"}])
+@pytest.mark.parametrize(
+    "setting", [{}, {"parties": 2, "protocol": "additive", "source": "dealer"}]
+)
 def test_infinities_are_beyond_all_numbers(run: Any, setting: dict[str, Any]) -> None:
     exact = [
         X < INFINITE,

@@ -63,14 +63,22 @@ ALONE: dict[str, tuple[torch.Tensor, Call]] = {
     "by a negative number": (NUMBERS, lambda x: torch.div(x, -7, rounding_mode="trunc")),
     "by few": (
         WORDS[:-2],
-        lambda x: torch.stack([torch.div(x, by, rounding_mode="floor") for by in (1, 2, 3, -3, 4, 5)]),
+        lambda x: torch.stack(
+            [torch.div(x, by, rounding_mode="floor") for by in (1, 2, 3, -3, 4, 5)]
+        ),
     ),
     "rest of few": (WORDS[:-2], lambda x: torch.stack([x % by for by in (1, -1, 2, 3, 4)])),
-    "all words": (WORDS, lambda x: torch.stack([x // 7, x // -7, x % 10, x % -(2**61), x // HIGHEST])),
+    "all words": (
+        WORDS,
+        lambda x: torch.stack([x // 7, x // -7, x % 10, x % -(2**61), x // HIGHEST]),
+    ),
     "all words towards zero": (WORDS, lambda x: torch.div(x, -3, rounding_mode="trunc")),
     "all words, rest": (WORDS, lambda x: torch.stack([torch.fmod(x, 10), torch.fmod(x, LOWEST)])),
     "by several": (WORDS, lambda x: x // OTHERS.clamp(min=1)),
-    "small by several": (SMALL, lambda x: x // torch.tensor([3, -1, 5, -128, 127], dtype=torch.int8)),
+    "small by several": (
+        SMALL,
+        lambda x: x // torch.tensor([3, -1, 5, -128, 127], dtype=torch.int8),
+    ),
     "by a large number": (WORDS[:-2], lambda x: torch.div(x, 2**55, rounding_mode="floor")),
     "of large numbers": (WORDS[:-2], lambda x: torch.remainder(x, 10)),
     "fmod": (NUMBERS, lambda x: torch.fmod(x, -6)),
@@ -83,7 +91,10 @@ ALONE: dict[str, tuple[torch.Tensor, Call]] = {
     "char": (FRACTIONS[:-2], lambda x: x.to(torch.int8)),
     "fractions by a fraction": (FRACTIONS, lambda x: torch.div(x, 0.75, rounding_mode="floor")),
     "remainder of fractions": (FRACTIONS, lambda x: x % -2.5),
-    "lists": (WORDS, lambda x: torch.cat(torch._foreach_add(torch._foreach_mul([x, x], [x, x]), [2, 3]))),
+    "lists": (
+        WORDS,
+        lambda x: torch.cat(torch._foreach_add(torch._foreach_mul([x, x], [x, x]), [2, 3])),
+    ),
     "integers as fractions": (NUMBERS, lambda x: x.double() + 0),
 }
 
@@ -97,11 +108,19 @@ BETWEEN: dict[str, tuple[torch.Tensor, torch.Tensor, Call]] = {
     "logical or": (WORDS, OTHERS, torch.logical_or),
     "left": (WORDS, torch.tensor([0, 1, 63, 3, 40, 5, 8, 1, 62]), torch.bitwise_left_shift),
     "right": (WORDS, torch.tensor([0, 1, 63, 3, 40, 5, 8, 1, 62]), torch.bitwise_right_shift),
-    "right, no sign": (UNSIGNED, torch.tensor([0, 1, 3, 7, 5], dtype=torch.uint8), torch.bitwise_right_shift),
+    "right, no sign": (
+        UNSIGNED,
+        torch.tensor([0, 1, 3, 7, 5], dtype=torch.uint8),
+        torch.bitwise_right_shift,
+    ),
     "floor": (NUMBERS, DIVISORS, torch.floor_divide),
     "towards zero": (NUMBERS, DIVISORS, lambda x, y: torch.div(x, y, rounding_mode="trunc")),
     "floor of all words": (DIVIDED, DIVIDING, torch.floor_divide),
-    "all words towards zero": (DIVIDED, DIVIDING, lambda x, y: torch.div(x, y, rounding_mode="trunc")),
+    "all words towards zero": (
+        DIVIDED,
+        DIVIDING,
+        lambda x, y: torch.div(x, y, rounding_mode="trunc"),
+    ),
     "remainder of all words": (DIVIDED, DIVIDING, torch.remainder),
     "remainder": (NUMBERS, DIVISORS, torch.remainder),
     "fmod": (NUMBERS, DIVISORS, torch.fmod),
@@ -115,7 +134,10 @@ FEW, SMALL_BASES = torch.tensor([3, 5, -3, 1, 0], dtype=torch.int8), SMALL[[1, 3
 ALONE |= {
     "power of two": (EXPONENTS, lambda n: 2**n),
     "power of a negative number": (EXPONENTS, lambda n: (-3) ** n),
-    "powers of one, minus one and zero": (EXPONENTS, lambda n: torch.stack([1**n, (-1) ** n, 0**n])),
+    "powers of one, minus one and zero": (
+        EXPONENTS,
+        lambda n: torch.stack([1**n, (-1) ** n, 0**n]),
+    ),
     "powers of several": (EXPONENTS, lambda n: BASES**n),
     "small powers of several": (FEW, lambda n: SMALL_BASES**n),
     "powers of small ones": (UNSIGNED, lambda n: 3**n),
@@ -159,10 +181,15 @@ BETWEEN |= {
 def test_integers_and_rounding_are_exact(everywhere: Callable[..., Any]) -> None:
     def program() -> list[torch.Tensor]:
         found = [call(tacit.share(x, owner=0)) for x, call in ALONE.values()]
-        found += [call(tacit.share(x, owner=0), tacit.share(y, owner=1)) for x, y, call in BETWEEN.values()]
+        found += [
+            call(tacit.share(x, owner=0), tacit.share(y, owner=1))
+            for x, y, call in BETWEEN.values()
+        ]
         return [value.reveal() for value in found]
 
-    plain = [call(x) for x, call in ALONE.values()] + [call(x, y) for x, y, call in BETWEEN.values()]
+    plain = [call(x) for x, call in ALONE.values()] + [
+        call(x, y) for x, y, call in BETWEEN.values()
+    ]
     names = [*ALONE, *BETWEEN]
     for name, mine, theirs in zip(names, everywhere(program), plain, strict=True):
         assert mine.dtype == theirs.dtype, name
@@ -199,7 +226,9 @@ def test_powers_of_integers_cost_what_is_declared() -> None:
     assert found == POWERS
 
 
-def test_true_quotients_of_integers_up_to_the_limit_of_fractions(everywhere: Callable[..., Any]) -> None:
+def test_true_quotients_of_integers_up_to_the_limit_of_fractions(
+    everywhere: Callable[..., Any],
+) -> None:
     words = torch.tensor([2**30 - 1, 1 - 2**30, 3, 0])
 
     def program() -> tuple[torch.Tensor, torch.Tensor]:
@@ -213,7 +242,10 @@ def test_true_quotients_of_integers_up_to_the_limit_of_fractions(everywhere: Cal
 
 def test_domains() -> None:
     def program() -> list[torch.Tensor]:
-        x, zero = tacit.share(torch.tensor([7, -7]), owner=0), tacit.share(torch.tensor([0, 0]), owner=1)
+        x, zero = (
+            tacit.share(torch.tensor([7, -7]), owner=0),
+            tacit.share(torch.tensor([0, 0]), owner=1),
+        )
         for divide in (lambda: x // 0, lambda: x % torch.tensor([0, 3])):
             with pytest.raises(tacit.UnsupportedOperatorError, match="division by zero"):
                 divide()
@@ -245,7 +277,9 @@ ORDER: dict[str, Call] = {
     "max": lambda x: torch.stack([*x.max(0), *x.min(0), x.max(), x.min(), x.amax(), x.amin()]),
     "argmax": lambda x: torch.stack([x.flip(0).argmax(), x.argmin()]),
     "sort": lambda x: torch.cat([*x.roll(4).sort(), *x.roll(3).sort(descending=True), *x.topk(2)]),
-    "sort, equal ones": lambda x: torch.cat(torch.stack([x[0], x[8], x[0], x[8]]).sort(stable=True)),
+    "sort, equal ones": lambda x: torch.cat(
+        torch.stack([x[0], x[8], x[0], x[8]]).sort(stable=True)
+    ),
     "cummax": lambda x: torch.cat([*x.roll(4).cummax(0), *x.roll(4).cummin(0)]),
     "mode": lambda x: torch.cat([x, x[:1]]).mode().values,
     "one of": lambda x: torch.isin(x, torch.tensor([LOWEST, 1])),
@@ -259,12 +293,20 @@ def test_all_words_are_in_order(everywhere: Callable[..., Any]) -> None:
         found = [call(x) for call in ORDER.values()]
         left, right = x.unsqueeze(1), y.unsqueeze(0)
         found += [left < right, left >= right, left == right]
-        found += [torch.maximum(left, right), torch.minimum(left, right), torch.clamp(left, right, y[4])]
+        found += [
+            torch.maximum(left, right),
+            torch.minimum(left, right),
+            torch.clamp(left, right, y[4]),
+        ]
         return [value.reveal() for value in found]
 
     left, right = ENDS.unsqueeze(1), ENDS.unsqueeze(0)
     plain = [call(ENDS) for call in ORDER.values()] + [left < right, left >= right, left == right]
-    plain += [torch.maximum(left, right), torch.minimum(left, right), torch.clamp(left, right, ENDS[4])]
+    plain += [
+        torch.maximum(left, right),
+        torch.minimum(left, right),
+        torch.clamp(left, right, ENDS[4]),
+    ]
     names = [*ORDER, "less", "not less", "equal", "maximum", "minimum", "between secrets"]
     for name, mine, theirs in zip(names, everywhere(program), plain, strict=True):
         assert torch.equal(mine, theirs), (name, mine, theirs)
@@ -273,7 +315,10 @@ def test_all_words_are_in_order(everywhere: Callable[..., Any]) -> None:
 def test_small_integers_are_compared_by_as_many_bits(everywhere: Callable[..., Any]) -> None:
     def program() -> list[torch.Tensor]:
         small, unsigned = tacit.share(SMALL, owner=0), tacit.share(UNSIGNED, owner=1)
-        wide, bits = tacit.share(ENDS[[0, 3, 4, 5, 8]], owner=0), tacit.share(UNSIGNED > 100, owner=1)
+        wide, bits = (
+            tacit.share(ENDS[[0, 3, 4, 5, 8]], owner=0),
+            tacit.share(UNSIGNED > 100, owner=1),
+        )
         found = [
             small < unsigned,
             small < wide,
@@ -281,7 +326,10 @@ def test_small_integers_are_compared_by_as_many_bits(everywhere: Callable[..., A
             bits < small,
             bits > 0,
         ]
-        return [value.reveal() for value in [*found, unsigned.max() == 255, small.sort(descending=True)[0]]]
+        return [
+            value.reveal()
+            for value in [*found, unsigned.max() == 255, small.sort(descending=True)[0]]
+        ]
 
     wide, bits = ENDS[[0, 3, 4, 5, 8]], UNSIGNED > 100
     plain = [UNSIGNED > SMALL, wide > SMALL, wide < UNSIGNED, bits < SMALL, bits > 0]

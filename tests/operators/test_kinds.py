@@ -1,5 +1,5 @@
-"""Integers, booleans, public operands, writing in place, precision: what the database of operators does
-not ask."""
+"""Integers, booleans, public operands, writing in place, precision: what the database of operators
+does not ask."""
 
 import itertools
 from collections.abc import Callable
@@ -49,7 +49,13 @@ def shown(value: Any) -> Any:
 FLOATS = torch.tensor([-3.5, -1.0, -0.25, 0.0, 0.5, 2.0, 7.75])
 INTEGERS = torch.tensor([-7, -1, 0, 1, 2, 3, 1_000_000])
 BOOLEANS = torch.tensor([True, False, True, True, False, False, True])
-OPERANDS = {"floats": FLOATS, "integers": INTEGERS, "booleans": BOOLEANS, "number": 1.5, "whole number": -3}
+OPERANDS = {
+    "floats": FLOATS,
+    "integers": INTEGERS,
+    "booleans": BOOLEANS,
+    "number": 1.5,
+    "whole number": -3,
+}
 BINARY = {
     "+": lambda x, y: x + y,
     "*": lambda x, y: x * y,
@@ -96,7 +102,18 @@ def test_subtraction_negation_and_powers(on_shares: OnShares) -> None:
         x, n = tacit.share(FLOATS, owner=0), tacit.share(INTEGERS, owner=1)
         return [
             shown(v)
-            for v in (x - n, 1 - x, -n, x - 0.5, x**3, n**2, x.square(), x / 7, n / 4, x / FLOATS.exp())
+            for v in (
+                x - n,
+                1 - x,
+                -n,
+                x - 0.5,
+                x**3,
+                n**2,
+                x.square(),
+                x / 7,
+                n / 4,
+                x / FLOATS.exp(),
+            )
         ]
 
     plain = [
@@ -123,7 +140,18 @@ def test_boolean_logic(on_shares: OnShares) -> None:
         a, b = tacit.share(BOOLEANS, owner=0), tacit.share(other, owner=1)
         return [
             shown(v)
-            for v in (a & b, a | b, a ^ b, ~a, a & other, other | a, a.sum(), a.any(), a.all(), a.float())
+            for v in (
+                a & b,
+                a | b,
+                a ^ b,
+                ~a,
+                a & other,
+                other | a,
+                a.sum(),
+                a.any(),
+                a.all(),
+                a.float(),
+            )
         ]
 
     plain = [
@@ -146,13 +174,24 @@ def test_boolean_logic(on_shares: OnShares) -> None:
 def test_comparisons_are_exact_at_the_edges(on_shares: OnShares) -> None:
     unit, large = 2.0**-16, 2.0**29
     x = torch.tensor([0.0, unit, -unit, large, -large, large, -large, 1.0], dtype=torch.float64)
-    y = torch.tensor([0.0, 0.0, 0.0, -large, large, large - unit, -large, 1.0 + unit], dtype=torch.float64)
+    y = torch.tensor(
+        [0.0, 0.0, 0.0, -large, large, large - unit, -large, 1.0 + unit], dtype=torch.float64
+    )
 
     def program() -> list[Any]:
         a, b = tacit.share(x, owner=0), tacit.share(y, owner=1)
         return [
             shown(v)
-            for v in (a < b, a <= b, a > b, a >= b, a == b, a != b, torch.maximum(a, b), torch.minimum(a, b))
+            for v in (
+                a < b,
+                a <= b,
+                a > b,
+                a >= b,
+                a == b,
+                a != b,
+                torch.maximum(a, b),
+                torch.minimum(a, b),
+            )
         ]
 
     plain = [x < y, x <= y, x > y, x >= y, x == y, x != y, torch.maximum(x, y), torch.minimum(x, y)]
@@ -161,12 +200,15 @@ def test_comparisons_are_exact_at_the_edges(on_shares: OnShares) -> None:
 
 
 def test_the_first_of_equals_wins(on_shares: OnShares) -> None:
-    x = torch.tensor([[1.0, 3.0, 3.0, 2.0, 3.0], [0.0, 0.0, 0.0, 0.0, 0.0], [5.0, 1.0, 1.0, 5.0, 1.0]])
+    x = torch.tensor(
+        [[1.0, 3.0, 3.0, 2.0, 3.0], [0.0, 0.0, 0.0, 0.0, 0.0], [5.0, 1.0, 1.0, 5.0, 1.0]]
+    )
 
     def program() -> list[Any]:
         secret = tacit.share(x, owner=0)
         return [
-            shown(v) for v in (secret.argmax(1), secret.argmin(1), secret.argmax(0), secret.max(1).indices)
+            shown(v)
+            for v in (secret.argmax(1), secret.argmin(1), secret.argmax(0), secret.max(1).indices)
         ]
 
     plain = [x.argmax(1), x.argmin(1), x.argmax(0), x.max(1).indices]
@@ -189,7 +231,13 @@ def test_nothing_is_sent_where_nothing_is_needed() -> None:
             x.sum(0),
             torch.cat([x, x]),
         )
-        _ = (x[1:, ::2], x.reshape(3, 8), nn.functional.pad(x, (1, 1)), torch.stack([n, n]), x.flip(0))
+        _ = (
+            x[1:, ::2],
+            x.reshape(3, 8),
+            nn.functional.pad(x, (1, 1)),
+            torch.stack([n, n]),
+            x.flip(0),
+        )
         _ = (
             torch.where(torch.ones(6, dtype=torch.bool), x, 0.0),
             n.cumsum(0),
@@ -250,7 +298,9 @@ def test_what_a_refused_target_held_is_not_compared(write: Callable[..., Any]) -
 
 
 @pytest.mark.parametrize("variance", [1e-6, 1e-3, 1.0, 1e4])
-def test_the_inverse_standard_deviation_costs_no_accuracy(on_shares: OnShares, variance: float) -> None:
+def test_the_inverse_standard_deviation_costs_no_accuracy(
+    on_shares: OnShares, variance: float
+) -> None:
     torch.manual_seed(0)
     norm = nn.BatchNorm2d(5).eval()
     norm.running_var.fill_(variance).mul_(torch.rand(5) + 0.5)
@@ -347,7 +397,9 @@ def test_any_chain_of_moves(names: list[str]) -> None:
         return x
 
     start = torch.arange(24.0).reshape(2, 3, 4)
-    (found, _) = tacit.launch(lambda: shown(chain(tacit.share(start, owner=0))), parties=2, protocol="plain")
+    (found, _) = tacit.launch(
+        lambda: shown(chain(tacit.share(start, owner=0))), parties=2, protocol="plain"
+    )
     assert torch.equal(found, chain(start))
 
 
@@ -355,8 +407,18 @@ def test_complex_numbers_and_sparse_tensors_are_refused_by_name() -> None:
     """The real part alone would be taken of the former."""
     units = torch.eye(3, dtype=torch.complex64)
     calls: list[Callable[[Any], Any]] = [
-        *(lambda x: x * 1j, lambda x: 1j - x, lambda x: x == 1j, lambda x: x / units, lambda x: x @ units),
-        *(lambda x: x.clone().add_(1j), lambda x: x.clone().fill_(1j), lambda x: torch.where(x > 0, x, 1j)),
+        *(
+            lambda x: x * 1j,
+            lambda x: 1j - x,
+            lambda x: x == 1j,
+            lambda x: x / units,
+            lambda x: x @ units,
+        ),
+        *(
+            lambda x: x.clone().add_(1j),
+            lambda x: x.clone().fill_(1j),
+            lambda x: torch.where(x > 0, x, 1j),
+        ),
     ]
 
     def program() -> None:

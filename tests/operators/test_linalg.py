@@ -13,7 +13,9 @@ import tacit
 def matrices(count: int, size: int, condition: float) -> torch.Tensor:
     """With singular values from 3 down to 3 / condition."""
     generator = torch.Generator().manual_seed(size)
-    turned, other = (torch.linalg.qr(torch.randn(count, size, size, generator=generator))[0] for _ in "ab")
+    turned, other = (
+        torch.linalg.qr(torch.randn(count, size, size, generator=generator))[0] for _ in "ab"
+    )
     return turned * torch.linspace(3.0, 3.0 / condition, size) @ other
 
 
@@ -53,7 +55,11 @@ def differentiated(a: Any, positive: Any, right: Any) -> list[Any]:
     """Gradients of sums of inverse, solution and factor."""
     inputs = [x.detach().clone().requires_grad_() for x in (a, positive, right)]
     x, definite, y = inputs
-    total = torch.linalg.inv(x).sum() + torch.linalg.solve(x, y).sum() + torch.linalg.cholesky(definite).sum()
+    total = (
+        torch.linalg.inv(x).sum()
+        + torch.linalg.solve(x, y).sum()
+        + torch.linalg.cholesky(definite).sum()
+    )
     return list(torch.autograd.grad(total, inputs))
 
 
@@ -61,18 +67,30 @@ def differentiated(a: Any, positive: Any, right: Any) -> list[Any]:
 def test_as_on_plain_matrices(protocol: str) -> None:
     def program() -> list[torch.Tensor]:
         a, positive, right = (tacit.share(x, owner=0) for x in (A, POSITIVE, RIGHT))
-        found = [*solved(a, positive, right), torch.linalg.solve(a, RIGHT), torch.linalg.solve(A, right)]
+        found = [
+            *solved(a, positive, right),
+            torch.linalg.solve(a, RIGHT),
+            torch.linalg.solve(A, right),
+        ]
         found += [*others(tacit.share(TALL, owner=0), tacit.share(WITHOUT_PIVOT, owner=1))]
         return [value.reveal() for value in (*found, *differentiated(a, positive, right))]
 
-    plain = [*solved(A, POSITIVE, RIGHT), *[torch.linalg.solve(A, RIGHT)] * 2, *others(TALL, WITHOUT_PIVOT)]
+    plain = [
+        *solved(A, POSITIVE, RIGHT),
+        *[torch.linalg.solve(A, RIGHT)] * 2,
+        *others(TALL, WITHOUT_PIVOT),
+    ]
     plain += differentiated(A, POSITIVE, RIGHT)
     more = {"parties": 2, "source": "dealer"} if protocol == "additive" else {}
     results = tacit.launch(program, protocol=protocol, **more)[0]
     for at, (mine, theirs) in enumerate(zip(results, plain, strict=True)):
         assert mine.shape == theirs.shape
         # What half a unit in each element of a matrix does at the condition number 30.
-        assert (mine - theirs).abs().max() < 1e-3 * max(1.0, float(theirs.abs().max())), (at, mine, theirs)
+        assert (mine - theirs).abs().max() < 1e-3 * max(1.0, float(theirs.abs().max())), (
+            at,
+            mine,
+            theirs,
+        )
 
 
 def encoded(x: torch.Tensor) -> torch.Tensor:
@@ -89,7 +107,8 @@ def conditioned(size: int, condition: float, seed: int = 0) -> torch.Tensor:
 
 
 def off(mine: torch.Tensor, theirs: torch.Tensor, relative: float, dims: Any = None) -> float:
-    """How far it is from what is declared, which is 1: so much of the greatest number, and two units."""
+    """How far it is from what is declared, which is 1: so much of the greatest number, and two
+    units."""
     greatest = theirs.abs().amax(dims, keepdim=True) if dims else theirs.abs().max()
     return float(((mine.double() - theirs).abs() / (greatest * relative + 2.0**-15)).max())
 
@@ -126,8 +145,14 @@ def check_systems(protocol: str, size: int, condition: float, scale: float, **mo
         results = tacit.launch(program, protocol=protocol, **more)[0]
     expected = systems(a, positive, right, det=det)
     declared = [(2**-17, None)] * 4 + [(2**-17, (-2,))] * 3 + [(2**-16, None)] * (1 + det)
-    for at, (mine, theirs, (relative, dims)) in enumerate(zip(results, expected, declared, strict=True)):
-        assert off(mine, theirs, relative, dims) < (4 if theirs.dim() == 0 else 1), (at, mine, theirs)
+    for at, (mine, theirs, (relative, dims)) in enumerate(
+        zip(results, expected, declared, strict=True)
+    ):
+        assert off(mine, theirs, relative, dims) < (4 if theirs.dim() == 0 else 1), (
+            at,
+            mine,
+            theirs,
+        )
 
 
 @pytest.mark.parametrize("scale", [1e-2, 1.0, 1e4, 1e8])
@@ -158,16 +183,22 @@ WIDE, PEOPLE, EVEN = (1e-3, 1.0, 1e3, 1e6), (2e4, 40.0, 1.0, 1.0), (1.0,) * 4
         (PEOPLE, WIDE[1:] + (1.0,)),
     ],
 )
-def test_rows_and_columns_of_unlike_magnitudes(rows: tuple[float, ...], columns: tuple[float, ...]) -> None:
+def test_rows_and_columns_of_unlike_magnitudes(
+    rows: tuple[float, ...], columns: tuple[float, ...]
+) -> None:
     base = torch.eye(4) + 0.3 * torch.rand(4, 4, generator=torch.Generator().manual_seed(3))
     a = torch.tensor(rows)[:, None] * base * torch.tensor(columns)
     a = encoded(a * min(1.0, 5e8 / float(a.max())))
-    solution = torch.tensor([[1.0, -2.0, 3.0, 0.5]]).mT / torch.tensor(columns)[:, None] * min(columns)
+    solution = (
+        torch.tensor([[1.0, -2.0, 3.0, 0.5]]).mT / torch.tensor(columns)[:, None] * min(columns)
+    )
     right = encoded(a @ solution.double())
 
     def program() -> list[torch.Tensor]:
         shared = [tacit.share(x, owner=0) for x in (a, right)]
-        return [value.reveal() for value in (torch.linalg.solve(*shared), torch.linalg.inv(shared[0]))]
+        return [
+            value.reveal() for value in (torch.linalg.solve(*shared), torch.linalg.inv(shared[0]))
+        ]
 
     solved, inverse = tacit.launch(program, protocol="plain")[0]
     sizes = a.norm(dim=0)[:, None]

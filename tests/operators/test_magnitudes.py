@@ -1,4 +1,5 @@
-"""Normalisations of rows of every magnitude, small and large ones side by side: results and gradients."""
+"""Normalisations of rows of every magnitude, small and large ones side by side: results and
+gradients."""
 
 from collections.abc import Callable
 from typing import Any
@@ -77,7 +78,8 @@ def test_rows_of_every_magnitude_are_as_exact_as_others(setting: str) -> None:
 
 
 def test_single_units_and_the_end_of_the_domain() -> None:
-    """Rows of one unit, without an ε, and those that reach the limit of RMS norms and of deviations."""
+    """Rows of one unit, without an ε, and those that reach the limit of RMS norms and of
+    deviations."""
     units = torch.zeros(3, 16, dtype=torch.float64)
     units[0, 3], units[1, :4], units[2] = 64, 16, 16
     units = units * 2.0**-16
@@ -126,14 +128,16 @@ def test_gradients_of_root_mean_squares_have_gradients() -> None:
 
     def second(x: torch.Tensor, weight: torch.Tensor) -> list[torch.Tensor]:
         x, weight = x.requires_grad_(), weight.requires_grad_()
-        first = torch.autograd.grad(functional.rms_norm(x, (8,), weight).pow(2).sum(), x, create_graph=True)[
-            0
-        ]
+        first = torch.autograd.grad(
+            functional.rms_norm(x, (8,), weight).pow(2).sum(), x, create_graph=True
+        )[0]
         return list(torch.autograd.grad(first.square().sum(), [x, weight]))
 
     def program() -> Any:
         mine = second(tacit.share(x.clone(), owner=0), tacit.share(weight.clone(), owner=0))
         return [one.reveal() for one in mine]
 
-    for found, plain in zip(tacit.launch(program)[0], second(x.clone(), weight.clone()), strict=True):
+    for found, plain in zip(
+        tacit.launch(program)[0], second(x.clone(), weight.clone()), strict=True
+    ):
         assert (found - plain).norm() <= 0.01 * plain.norm()

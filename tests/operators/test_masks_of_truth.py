@@ -1,5 +1,5 @@
-"""Secret masks of truth where PyTorch's own modules take masks: results, weights and gradients as of plain
-ones, and nothing told of which places are masked."""
+"""Secret masks of truth where PyTorch's own modules take masks: results, weights and gradients as
+of plain ones, and nothing told of which places are masked."""
 
 from collections.abc import Callable
 from typing import Any
@@ -65,7 +65,8 @@ def test_secret_masks_hide_what_plain_ones_hide(setting: str) -> None:
         # Layers that are made begin alike in all parties.
         with tacit.public_random():
             return [
-                [one.reveal() for one in results(form, tacit.share(X, owner=0), secret)] for form in forms
+                [one.reveal() for one in results(form, tacit.share(X, owner=0), secret)]
+                for form in forms
             ]
 
     for found, form in zip(tacit.launch(program, **SETTINGS[setting])[0], forms, strict=True):
@@ -78,7 +79,11 @@ def test_zeros_like_a_mask_are_public_unless_they_are_fractions() -> None:
 
     def program() -> list[bool]:
         mask = tacit.share(PADDING, owner=0)
-        made = torch.zeros_like(mask), torch.zeros_like(mask, dtype=torch.int64), torch.zeros_like(mask * 1.5)
+        made = (
+            torch.zeros_like(mask),
+            torch.zeros_like(mask, dtype=torch.int64),
+            torch.zeros_like(mask * 1.5),
+        )
         kinds = [isinstance(one, tacit.SecretTensor) for one in made]
         filled = torch.zeros_like(mask, dtype=torch.float32).masked_fill_(mask, 2.0)
         assert filled.reveal().tolist() == (PADDING * 2.0).tolist()

@@ -8,7 +8,9 @@ import torch
 import tacit
 
 
-@pytest.mark.parametrize("setting", [("plain", 2, None), ("replicated", 3, None), ("additive", 2, "dealer")])
+@pytest.mark.parametrize(
+    "setting", [("plain", 2, None), ("replicated", 3, None), ("additive", 2, "dealer")]
+)
 def test_euclidean_norms_in_all_of_their_domain(setting: tuple[str, int, str | None]) -> None:
     protocol, parties, source = setting
     generator = torch.Generator().manual_seed(5)
@@ -46,17 +48,23 @@ def test_euclidean_norms_in_all_of_their_domain(setting: tuple[str, int, str | N
 
     with warnings.catch_warnings():
         warnings.simplefilter("error", tacit.RangeWarning)
-        *all_found, zero = tacit.launch(program, protocol=protocol, parties=parties, source=source)[0]
+        *all_found, zero = tacit.launch(program, protocol=protocol, parties=parties, source=source)[
+            0
+        ]
     for found in all_found:
         wanted = values[: len(found)].norm(dim=1)
-        assert bool(((found - wanted).abs() < 2.0**-13 * wanted + 2 * 2.0**-16).all()), found / wanted
+        assert bool(((found - wanted).abs() < 2.0**-13 * wanted + 2 * 2.0**-16).all()), (
+            found / wanted
+        )
     assert zero == 0
 
 
 @pytest.mark.parametrize("protocol", ["replicated", "plain"])
 def test_deviations_whose_variances_are_out_of_range(protocol: str) -> None:
     salaries = torch.tensor([[1e5, 2e5, 1.5e5], [-5e8, 5e8, 1e8]], dtype=torch.float64)
-    found = tacit.launch(lambda: tacit.share(salaries, owner=0).std(1).reveal(), protocol=protocol)[0]
+    found = tacit.launch(lambda: tacit.share(salaries, owner=0).std(1).reveal(), protocol=protocol)[
+        0
+    ]
     torch.testing.assert_close(found, salaries.std(1), rtol=2.0**-13, atol=0)
 
 
@@ -70,12 +78,16 @@ def test_a_trial_run_names_norms_beyond_their_domain() -> None:
 ORDERS = (1 / 16, 0.5, 1.5, 3, 4, 16, -1 / 16, -0.5, -1, -3.5, -16)
 
 
-@pytest.mark.parametrize("setting", [("plain", 2, None), ("replicated", 3, None), ("additive", 2, "dealer")])
+@pytest.mark.parametrize(
+    "setting", [("plain", 2, None), ("replicated", 3, None), ("additive", 2, "dealer")]
+)
 def test_norms_of_other_orders(setting: tuple[str, int, str | None]) -> None:
     protocol, parties, source = setting
     generator = torch.Generator().manual_seed(6)
     values = torch.randn(5, 8, generator=generator, dtype=torch.float64)
-    values = values * torch.tensor([2.0**-6, 1.0, 2.0**12, 1.0, 0.0], dtype=torch.float64).unsqueeze(1)
+    values = values * torch.tensor(
+        [2.0**-6, 1.0, 2.0**12, 1.0, 0.0], dtype=torch.float64
+    ).unsqueeze(1)
     values[3, ::2] = 0.0
     values = (values * 2.0**16).round() / 2.0**16
 
@@ -98,7 +110,9 @@ def test_norms_of_other_orders(setting: tuple[str, int, str | None]) -> None:
 def test_what_norms_refuse() -> None:
     def program() -> None:
         x = tacit.share(torch.ones(3), owner=0).requires_grad_()
-        with pytest.raises(tacit.UnsupportedOperatorError, match="the gradient of the norm of order 3"):
+        with pytest.raises(
+            tacit.UnsupportedOperatorError, match="the gradient of the norm of order 3"
+        ):
             x.norm(3)
         for order in (0.05, 17, -100):
             with pytest.raises(tacit.UnsupportedOperatorError, match=f"the norm of order {order}"):

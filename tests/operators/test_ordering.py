@@ -32,7 +32,9 @@ def sorts(x: Any) -> list[Any]:
     return [found for dim, down in ways for found in x.sort(stable=True, dim=dim, descending=down)]
 
 
-def checked(everywhere: Callable[..., Any], fn: Callable[[Any], list[Any]], x: torch.Tensor) -> None:
+def checked(
+    everywhere: Callable[..., Any], fn: Callable[[Any], list[Any]], x: torch.Tensor
+) -> None:
     """Exactly what PyTorch gives."""
     found = everywhere(lambda: [each.reveal() for each in fn(tacit.share(x, owner=0))])
     for mine, plain in zip(found, fn(x), strict=True):
@@ -42,7 +44,9 @@ def checked(everywhere: Callable[..., Any], fn: Callable[[Any], list[Any]], x: t
 
 def test_sorting(everywhere: Callable[..., Any]) -> None:
     def program() -> list[Any]:
-        return [[found.reveal() for found in sorts(tacit.share(x, owner=0))] for x in INPUTS.values()]
+        return [
+            [found.reveal() for found in sorts(tacit.share(x, owner=0))] for x in INPUTS.values()
+        ]
 
     for name, found in zip(INPUTS, everywhere(program), strict=True):
         for mine, plain in zip(found, sorts(INPUTS[name]), strict=True):
@@ -104,7 +108,9 @@ def test_words_with_no_room_for_an_index() -> None:
     # Fractions have room for as many as 2^15.
     x = torch.randint(-50, 50, (2**15 + 1,), generator=generator) / 4
     found = tacit.launch(
-        lambda: [each.reveal() for each in tacit.share(x, owner=0).sort()], parties=2, protocol="plain"
+        lambda: [each.reveal() for each in tacit.share(x, owner=0).sort()],
+        parties=2,
+        protocol="plain",
     )[0]
     for mine, plain in zip(found, x.sort(stable=True), strict=True):
         assert torch.equal(mine, plain)
@@ -113,7 +119,9 @@ def test_words_with_no_room_for_an_index() -> None:
 def test_a_width_of_comparison() -> None:
     def program() -> Any:
         with tacit.comparison_width(32):
-            return [each.reveal() for each in tacit.share(INPUTS["int64"].clamp(-9, 9), owner=0).sort()]
+            return [
+                each.reveal() for each in tacit.share(INPUTS["int64"].clamp(-9, 9), owner=0).sort()
+            ]
 
     for mine, plain in zip(
         tacit.launch(program)[0], INPUTS["int64"].clamp(-9, 9).sort(stable=True), strict=True
@@ -122,7 +130,8 @@ def test_a_width_of_comparison() -> None:
 
 
 def test_a_network_sorts_whatever_it_is_given() -> None:
-    # All zeros and ones, which is enough (Knuth, volume 3, 5.3.4, theorem Z), and for some places of them.
+    # All zeros and ones, which is enough (Knuth, volume 3, 5.3.4, theorem Z), and for some places
+    # of them.
     for size in range(2, 12):
         x = torch.tensor(list(itertools.product((0, 1), repeat=size))).T.contiguous()
         middle = size // 2

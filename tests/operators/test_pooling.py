@@ -14,7 +14,9 @@ from tacit.operators import max_pooling
 from tacit.operators.numerics.max_tree import Windows
 
 #: Where the first of equal elements must win.
-IMAGES = torch.tensor([-2.0, 1.0, 1.0, 0.5, 1.0, -1.0]).repeat(40)[: 2 * 2 * 6 * 7].reshape(2, 2, 6, 7)
+IMAGES = (
+    torch.tensor([-2.0, 1.0, 1.0, 0.5, 1.0, -1.0]).repeat(40)[: 2 * 2 * 6 * 7].reshape(2, 2, 6, 7)
+)
 IMAGES = IMAGES + 0.25 * (torch.arange(IMAGES.numel()) % 11 == 0).reshape(IMAGES.shape)
 VOLUMES = torch.randn(2, 2, 5, 6, 4, generator=torch.Generator().manual_seed(1))
 SAMPLES = torch.rand(2, 2, 2, generator=torch.Generator().manual_seed(2))
@@ -22,7 +24,10 @@ SAMPLES = torch.rand(2, 2, 2, generator=torch.Generator().manual_seed(2))
 MAXIMA: dict[str, tuple[torch.Tensor, Callable[[Any], Any]]] = {
     "1d": (IMAGES[0], lambda x: functional.max_pool1d(x, 3, 2, 1, return_indices=True)),
     "2d": (IMAGES, lambda x: functional.max_pool2d(x, 3, (2, 1), 1, return_indices=True)),
-    "one image": (IMAGES[0], lambda x: functional.max_pool2d(x, 2, dilation=2, return_indices=True)),
+    "one image": (
+        IMAGES[0],
+        lambda x: functional.max_pool2d(x, 2, dilation=2, return_indices=True),
+    ),
     "3d": (VOLUMES, lambda x: functional.max_pool3d(x, 2, ceil_mode=True, return_indices=True)),
     "adaptive": (IMAGES, lambda x: functional.adaptive_max_pool2d(x, (4, 3), return_indices=True)),
     "adaptive 3d": (VOLUMES, lambda x: functional.adaptive_max_pool3d(x, 3, return_indices=True)),
@@ -49,7 +54,8 @@ def shown(value: Any) -> Any:
 
 
 def with_gradient(pool: Callable[[Any], Any], x: Any) -> list[torch.Tensor]:
-    """Values, indices if there are any, and the gradient, which must not touch the indices that are shown."""
+    """Values, indices if there are any, and the gradient, which must not touch the indices that are
+    shown."""
     x.requires_grad_()
     found = pool(x)
     found = list(found) if isinstance(found, tuple) else [found]
@@ -114,7 +120,9 @@ def test_unpooling_by_secret_indices(everywhere: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("size", [8, 9, 2])
-def test_unpooling_in_one_dimension_by_secret_indices(size: int, everywhere: Callable[..., Any]) -> None:
+def test_unpooling_in_one_dimension_by_secret_indices(
+    size: int, everywhere: Callable[..., Any]
+) -> None:
     """PyTorch pools it as a row, and unpools it as a column."""
     x, weight = torch.randn(2, 3, size), torch.arange(float(size))
 

@@ -1,5 +1,5 @@
-"""What is remembered of a root is so of that root alone: other views of it, other numbers divided by it, what
-is done to it and to its gradient give what PyTorch gives."""
+"""What is remembered of a root is so of that root alone: other views of it, other numbers divided
+by it, what is done to it and to its gradient give what PyTorch gives."""
 
 from collections.abc import Callable
 from typing import Any
@@ -53,8 +53,12 @@ def _check(forms: dict[str, Form], setting: dict[str, Any], most: float) -> None
 QUOTIENTS: dict[str, Form] = {
     "large root": lambda x, y: (y * 2.0**19) / (x * 2.0**19).norm(dim=-1, keepdim=True),
     "larger root": lambda x, y: (y * 2.0**25) / (x * 2.0**25).norm(dim=-1, keepdim=True),
-    "large root and factor": lambda x, y: (y * 2.0**19) / ((x * 2.0**19).norm(dim=-1, keepdim=True) * 0.3),
-    "large root and more": lambda x, y: (y * 2.0**19) / ((x * 2.0**19).norm(dim=-1, keepdim=True) + 1e-6),
+    "large root and factor": lambda x, y: (
+        (y * 2.0**19) / ((x * 2.0**19).norm(dim=-1, keepdim=True) * 0.3)
+    ),
+    "large root and more": lambda x, y: (
+        (y * 2.0**19) / ((x * 2.0**19).norm(dim=-1, keepdim=True) + 1e-6)
+    ),
     "large quotient": lambda x, y: (y * 2.0**12) / _root((x * 64).long().double() * 2.0**-16),
     "much more than the root": lambda x, y: 100 * y / (_root(x * 2.0**-13) + 100.0),
     "much more than no root": lambda x, y: 10 * y / ((x * 0).std(-1, keepdim=True) + 10.0),
@@ -72,7 +76,9 @@ def test_others_are_divided_by_roots_of_every_size(setting: str) -> None:
 CHANGED: dict[str, Form] = {
     "negative root, clamped": lambda x, y: y / (_root(x) * -1.0).clamp(min=-0.5),
     "negative inverse root, clamped": lambda x, y: y * (_mean(x).rsqrt() * -1.0).clamp(min=-0.5),
-    "no root, clamped": lambda x, y: y / ((x * 0).norm(dim=-1, keepdim=True) * 1000).clamp(min=0.125),
+    "no root, clamped": lambda x, y: (
+        y / ((x * 0).norm(dim=-1, keepdim=True) * 1000).clamp(min=0.125)
+    ),
     "of truths": lambda x, _: _root((x > 0).double()),
     "of whole numbers": lambda x, y: y / (x * 8).long().double().norm(dim=-1, keepdim=True),
     "far too small": lambda x, _: _root(x) * 1e-200 * 1e-200,
@@ -115,8 +121,8 @@ def test_gradients_by_several_views_of_one_root(setting: str) -> None:
 
 
 def _hooked(hook: Callable[[torch.Tensor], Any], at: str = "mean") -> Form:
-    """What a hook finds that looks at the gradient of the mean, or of the squares, or the gradient that it
-    gives."""
+    """What a hook finds that looks at the gradient of the mean, or of the squares, or the gradient
+    that it gives."""
 
     def found(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         leaf, seen = x.requires_grad_(), []
@@ -179,7 +185,8 @@ def test_what_is_remembered_does_not_hang_on_when_numbers_are_freed() -> None:
         mean = x.pow(2)[:, 1:].mean(-1)
         kept = [x] if tacit.session().party == 0 else []
         del x
-        # Each time something is remembered, what was freed is forgotten, and what that alone held freed.
+        # Each time something is remembered, what was freed is forgotten, and what that alone held
+        # freed.
         for _ in range(3):
             tacit.share(Y, owner=0).pow(2)
         assert len(kept) < 2

@@ -1,5 +1,6 @@
-"""Root mean squares that models write themselves: as exact for rows of every magnitude as PyTorch's own
-normalisations are, with their gradients, and only for as long as what they are of is what it was."""
+"""Root mean squares that models write themselves: as exact for rows of every magnitude as PyTorch's
+own normalisations are, with their gradients, and only for as long as what they are of is what it
+was."""
 
 from collections.abc import Callable
 from typing import Any
@@ -47,7 +48,9 @@ SPELLINGS: dict[str, Form] = {
     "sum and root": lambda x: x / ((x * x).sum(-1, keepdim=True).sqrt() * x.shape[-1] ** -0.5),
     "norm": lambda x: x / torch.linalg.vector_norm(x, dim=-1, keepdim=True),
     "unit vectors": lambda x: nn.functional.normalize(x, dim=-1),
-    "norm and factor": lambda x: x / (x.norm(2, dim=-1, keepdim=True) * x.shape[-1] ** -0.5).clamp(min=1e-8),
+    "norm and factor": lambda x: (
+        x / (x.norm(2, dim=-1, keepdim=True) * x.shape[-1] ** -0.5).clamp(min=1e-8)
+    ),
     "norm and more": lambda x: x / (x.norm(2, dim=-1, keepdim=True) * x.shape[-1] ** -0.5 + 1e-5),
     "root and more": lambda x: x / ((x * x).mean(-1, keepdim=True).sqrt() + 1e-6),
     "deviation": lambda x: x / (x.std(-1, keepdim=True) + 1e-6),
@@ -57,12 +60,14 @@ SPELLINGS: dict[str, Form] = {
     "first dimension": lambda x: (x.T / torch.sqrt(x.T.pow(2).mean(0, keepdim=True) + EPS)).T,
     "repeated": lambda x: x / torch.sqrt(x.pow(2).mean(-1, keepdim=True) + EPS).expand_as(x),
     "ε in a tensor": lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + torch.tensor(EPS)),
-    "ε in a parameter": lambda x: x * torch.rsqrt(torch.tensor([[EPS]]).double() + x.pow(2).mean(-1, True)),
+    "ε in a parameter": lambda x: (
+        x * torch.rsqrt(torch.tensor([[EPS]]).double() + x.pow(2).mean(-1, True))
+    ),
 }
 
 
-#: Errors of inverse roots that are multiplied with units of 2^−24, and are 2^−14 for the largest rows; means
-#: have units of 2^−16, and the smallest rows 16 of them.
+#: Errors of inverse roots that are multiplied with units of 2^−24, and are 2^−14 for the largest
+#: rows; means have units of 2^−16, and the smallest rows 16 of them.
 ROUGHER = {
     "sum and root": 2.0**-10,
     "norm and factor": 2.0**-10,
@@ -80,7 +85,9 @@ def _with_gradient(form: Form, x: torch.Tensor, gradient: torch.Tensor) -> list[
     return [result.detach(), leaf.grad]
 
 
-def _check(mine: list[torch.Tensor], plain: list[torch.Tensor], name: str, finest: float = 2.0**-12) -> None:
+def _check(
+    mine: list[torch.Tensor], plain: list[torch.Tensor], name: str, finest: float = 2.0**-12
+) -> None:
     (result, gradient), (expected, exact) = mine, plain
     assert ((result - expected).abs() <= finest * expected.abs() + 2.0**-14).all(), name
     # A gradient has units of 2^−20, and some steps.
@@ -98,7 +105,9 @@ def test_every_spelling_is_as_exact_for_rows_of_every_magnitude(setting: str) ->
         }
 
     for name, mine in tacit.launch(program, **SETTINGS[setting])[0].items():
-        _check(mine, _with_gradient(SPELLINGS[name], X, GRADIENT), name, ROUGHER.get(name, 2.0**-12))
+        _check(
+            mine, _with_gradient(SPELLINGS[name], X, GRADIENT), name, ROUGHER.get(name, 2.0**-12)
+        )
 
 
 def _module(kind: Any, size: int) -> nn.Module:
@@ -136,11 +145,15 @@ def test_modules_of_hugging_face_as_they_are(kind: Any, setting: str) -> None:
 
 
 def test_numbers_of_another_dtype_are_not_those_that_were_squared() -> None:
-    """Of doubles the modules square a copy in single precision, and T5's multiplies the original."""
+    """Of doubles the modules square a copy in single precision, and T5's
+    multiplies the original."""
 
     def program() -> list[torch.Tensor]:
         x = tacit.share(X, owner=0)
-        found = [tacit.share_module(_module(kind, SIZE), owner=0)(x) for kind in (LlamaRMSNorm, T5LayerNorm)]
+        found = [
+            tacit.share_module(_module(kind, SIZE), owner=0)(x)
+            for kind in (LlamaRMSNorm, T5LayerNorm)
+        ]
         return [one.reveal() for one in found]
 
     for kind, mine in zip((LlamaRMSNorm, T5LayerNorm), tacit.launch(program)[0], strict=True):
@@ -152,7 +165,9 @@ def test_numbers_of_another_dtype_are_not_those_that_were_squared() -> None:
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_cosines_of_vectors_of_every_magnitude(setting: str) -> None:
     def cosines(x: torch.Tensor) -> list[torch.Tensor]:
-        return _with_gradient(lambda x: nn.functional.cosine_similarity(x, x.roll(1, -1), dim=-1), x, weights)
+        return _with_gradient(
+            lambda x: nn.functional.cosine_similarity(x, x.roll(1, -1), dim=-1), x, weights
+        )
 
     weights = _drawn(len(MAGNITUDES), seed=6)
 
@@ -171,8 +186,18 @@ def test_roots_and_means_themselves() -> None:
     def program() -> list[torch.Tensor]:
         x = tacit.share(X, owner=0)
         mean = x.pow(2).mean(-1)
-        alone = (mean * 1.0, torch.rsqrt(mean), mean.sqrt(), (x * x).sum(-1).sqrt(), mean, x.var(-1).sqrt())
-        return [one.reveal() for one in (*alone, mean.log(), (x.pow(2).mean(-1, keepdim=True) + 0.5).sqrt())]
+        alone = (
+            mean * 1.0,
+            torch.rsqrt(mean),
+            mean.sqrt(),
+            (x * x).sum(-1).sqrt(),
+            mean,
+            x.var(-1).sqrt(),
+        )
+        return [
+            one.reveal()
+            for one in (*alone, mean.log(), (x.pow(2).mean(-1, keepdim=True) + 0.5).sqrt())
+        ]
 
     first, inverse, root, norm, mean, deviation, logarithm, moved = tacit.launch(program)[0]
     plain = X.square().mean(-1)
@@ -197,7 +222,9 @@ WRITES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     ),
     "the mean": lambda x: _written(x, lambda x, _, mean: mean.add_(x[:, :1].abs())),
     "a view of the mean": lambda x: _written(x, lambda _, __, mean: (mean[1:].fill_(3.0), mean)[1]),
-    "the mean, by another": lambda x: _written(x, lambda x, _, mean: mean.copy_(x[:, :1].abs() + 1.0)),
+    "the mean, by another": lambda x: _written(
+        x, lambda x, _, mean: mean.copy_(x[:, :1].abs() + 1.0)
+    ),
 }
 
 
@@ -287,7 +314,9 @@ def test_gradients_have_gradients() -> None:
     names = ("rsqrt of a mean", "quotient", "power")
 
     def program() -> list[torch.Tensor]:
-        return [second(SPELLINGS[name], tacit.share(rows.clone(), owner=0)).reveal() for name in names]
+        return [
+            second(SPELLINGS[name], tacit.share(rows.clone(), owner=0)).reveal() for name in names
+        ]
 
     for name, mine in zip(names, tacit.launch(program)[0], strict=True):
         plain = second(SPELLINGS[name], rows.clone())
@@ -304,9 +333,13 @@ def test_what_is_traced_is_as_exact(mode: str) -> None:
         for name in names:
             made: list[Any] = []
 
-            def traced(*parts: torch.Tensor, form: Form = SPELLINGS[name], made: Any = made) -> list[Any]:
+            def traced(
+                *parts: torch.Tensor, form: Form = SPELLINGS[name], made: Any = made
+            ) -> list[Any]:
                 held = dict(zip(attributes, parts, strict=True))
-                result = form(tacit.SecretTensor.__tensor_unflatten__(held, rest, x.shape, x.stride()))
+                result = form(
+                    tacit.SecretTensor.__tensor_unflatten__(held, rest, x.shape, x.stride())
+                )
                 how = result.__tensor_flatten__()
                 made.append((how, result.shape, result.stride()))
                 return [getattr(result, each) for each in how[0]]
@@ -315,7 +348,9 @@ def test_what_is_traced_is_as_exact(mode: str) -> None:
             graph = make_fx(traced, tracing_mode=mode)(*parts)
             (own, how), shape, stride = made[0]
             parts = dict(zip(own, graph(*parts), strict=True))
-            found.append(tacit.SecretTensor.__tensor_unflatten__(parts, how, shape, stride).reveal())
+            found.append(
+                tacit.SecretTensor.__tensor_unflatten__(parts, how, shape, stride).reveal()
+            )
         return found
 
     for name, mine in zip(names, tacit.launch(program, transport="tcp")[0], strict=True):

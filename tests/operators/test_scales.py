@@ -1,5 +1,5 @@
-"""Which scale comes out of an operator: by the kinds of its arguments and the session's scale, not by values;
-and that what comes out is right whatever scales went in."""
+"""Which scale comes out of an operator: by the kinds of its arguments and the session's scale, not
+by values; and that what comes out is right whatever scales went in."""
 
 from collections.abc import Callable
 from typing import Any
@@ -134,7 +134,16 @@ def test_the_same_call_under_another_scale_of_the_session_is_another() -> None:
         found = []
         for bits in (16, 20, 12, 16, 20):
             with tacit.fraction_bits(bits):
-                results = (x * x, x * 0.3, x / 3, x.mean(), x.square(), x + 0.5, counts + 0.5, counts / 2)
+                results = (
+                    x * x,
+                    x * 0.3,
+                    x / 3,
+                    x.mean(),
+                    x.square(),
+                    x + 0.5,
+                    counts + 0.5,
+                    counts / 2,
+                )
                 found.append(tuple(result._scale.bits for result in results))
         return found
 
@@ -160,7 +169,16 @@ def test_integers_and_booleans_are_whole() -> None:
             fine.argmax(),
         )
         assert all(result._scale == WHOLE for result in whole)
-        mixed = (x.float(), x.float() * 3, x * 0.5, x * 2.0, x / 2, x.float().mean(), x * fine, x + fine)
+        mixed = (
+            x.float(),
+            x.float() * 3,
+            x * 0.5,
+            x * 2.0,
+            x / 2,
+            x.float().mean(),
+            x * fine,
+            x + fine,
+        )
         return [result._scale.bits for result in mixed]
 
     # Fractions that were integers have no fraction bits until they need them.
@@ -182,7 +200,9 @@ def test_a_normalisation_has_the_sessions_scale_whatever_was_kept() -> None:
         return [result.reveal() for result in results]
 
     with torch.no_grad():
-        plain = [nn.BatchNorm1d(2).eval()(x) for x in (X, X, X, torch.tensor([[1.0, 2.0], [3.0, 4.0]]))]
+        plain = [
+            nn.BatchNorm1d(2).eval()(x) for x in (X, X, X, torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        ]
     for found, wanted in zip(tacit.launch(program)[0], plain, strict=True):
         assert torch.allclose(found, wanted, atol=2.0**-9)
 
@@ -207,12 +227,16 @@ def test_a_value_does_not_tell_in_the_scale() -> None:
 
     def program() -> list[set[int]]:
         x = [tacit.share(X, owner=0, scale=scale) for scale in KEPT]
-        return [{(x * factor)._scale.bits for factor in (0.0, 1.0, 0.5, 0.375, 1 / 3, -7.0)} for x in x]
+        return [
+            {(x * factor)._scale.bits for factor in (0.0, 1.0, 0.5, 0.375, 1 / 3, -7.0)} for x in x
+        ]
 
     assert tacit.launch(program, protocol="plain", parties=2)[0] == [{SESSION}] * 3
 
 
-def test_a_result_of_another_scale_than_foretold_is_brought_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_of_another_scale_than_foretold_is_brought_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from tacit.operators.dispatch import call_cache, table
 
     entry = table.TABLE[torch.ops.aten.neg.default]
@@ -237,7 +261,8 @@ def test_a_result_of_another_scale_than_foretold_is_brought_to_it(monkeypatch: p
 #: Numbers that all scales hold, up to where e^x and its kin still have their digits.
 NUMBERS = torch.tensor([-7.5, -3.25, -1.5, -0.25, 0.0, 0.5, 1.75, 2.5, 5.0])
 
-#: What compares, approximates or averages, of a tensor at another scale and of one at the session's.
+#: What compares, approximates or averages, of a tensor at another scale and of one at the
+#: session's.
 FUNCTIONS: dict[str, Call] = {
     "average of many": lambda x, _: functional.avg_pool1d(x.repeat(20).reshape(1, 1, -1), 150, 1),
     "celu": lambda x, _: functional.celu(x),
@@ -274,7 +299,9 @@ def test_functions_are_as_exact_at_every_scale() -> None:
         shared = [tacit.share(NUMBERS, owner=0, scale=scale) for scale in (8, SESSION, 20, 24)]
         return [[call(x, y).reveal() for x in shared] for call in FUNCTIONS.values()]
 
-    for name, outcomes in zip(FUNCTIONS, tacit.launch(program, protocol="plain", parties=2)[0], strict=True):
+    for name, outcomes in zip(
+        FUNCTIONS, tacit.launch(program, protocol="plain", parties=2)[0], strict=True
+    ):
         plain = FUNCTIONS[name](NUMBERS.double(), NUMBERS.flip(0).double())
         for found in outcomes:
             off = (found.double() - plain).abs() / (1 + plain.abs())
@@ -312,7 +339,9 @@ def test_rules() -> None:
     "setting", [("plain", 2, None), ("replicated", 3, None), ("additive", 2, "dealer")], ids=str
 )
 @pytest.mark.filterwarnings("error::tacit.RangeWarning")
-def test_factors_of_more_bits_than_a_product_has_room_for(setting: tuple[str, int, str | None]) -> None:
+def test_factors_of_more_bits_than_a_product_has_room_for(
+    setting: tuple[str, int, str | None],
+) -> None:
     """They are brought to fewer first, in every kind of product, up to the limit of their scale."""
     protocol, parties, source = setting
     generator = torch.Generator().manual_seed(3)
@@ -325,8 +354,12 @@ def test_factors_of_more_bits_than_a_product_has_room_for(setting: tuple[str, in
         "vectors": lambda a, b: torch.dot(a[0], b[0]),
         "matrix by vector": lambda a, b: a @ b[0],
         "linear": lambda a, b: functional.linear(a, b),
-        "convolution": lambda a, b: functional.conv2d(a[None, None], b[None, None, :2, :2], padding=1),
-        "transposed": lambda a, b: functional.conv_transpose2d(a[None, None], b[None, None, :2, :2]),
+        "convolution": lambda a, b: functional.conv2d(
+            a[None, None], b[None, None, :2, :2], padding=1
+        ),
+        "transposed": lambda a, b: functional.conv_transpose2d(
+            a[None, None], b[None, None, :2, :2]
+        ),
     }
     scales = [(40, 40), (21, 40), (31, 30), (40, 20)]
 
@@ -340,7 +373,9 @@ def test_factors_of_more_bits_than_a_product_has_room_for(setting: tuple[str, in
         return found
 
     for (first, second), found in zip(
-        scales, tacit.launch(program, parties=parties, protocol=protocol, source=source)[0], strict=True
+        scales,
+        tacit.launch(program, parties=parties, protocol=protocol, source=source)[0],
+        strict=True,
     ):
         small = 64.0 if first + second <= 60 else 1.0
         for name, values in zip(products, found, strict=True):

@@ -21,7 +21,9 @@ def grouped(x: Any, values: Any) -> list[Any]:
         for own in (True, False):
             found.append(x.scatter_reduce(0, INDEX, values, reduce, include_self=own))
             if reduce != "sum":
-                found.append(x.index_reduce(1, torch.tensor([2, 0, 2]), 2 * x, reduce, include_self=own))
+                found.append(
+                    x.index_reduce(1, torch.tensor([2, 0, 2]), 2 * x, reduce, include_self=own)
+                )
     found += [
         x.scatter(1, INDEX[:4, :2] % 3, values, reduce="multiply"),
         x.clone().index_add_(0, INDEX[1], x[:3]),
@@ -50,7 +52,9 @@ def multiplied(x: Any, integers: Any) -> list[Any]:
 
 def integers_grouped(x: Any, values: Any) -> list[Any]:
     index = torch.tensor([[0, 1, 1], [0, 0, 1]])
-    return [x.scatter_reduce(0, index, values, reduce) for reduce in ("sum", "prod", "amax", "amin")]
+    return [
+        x.scatter_reduce(0, index, values, reduce) for reduce in ("sum", "prod", "amax", "amin")
+    ]
 
 
 def strided(x: Any) -> list[Any]:
@@ -77,7 +81,12 @@ def test_as_on_plain_tensors(protocol: str) -> None:
         return [v.reveal() if isinstance(v, tacit.SecretTensor) else v for v in found]
 
     more = {"parties": 2, "source": "dealer"} if protocol == "additive" else {}
-    plain = [*grouped(X, VALUES) * 2, *grouped(X, VALUES)[:-5], *strided(X), *multiplied(X, INTEGERS)]
+    plain = [
+        *grouped(X, VALUES) * 2,
+        *grouped(X, VALUES)[:-5],
+        *strided(X),
+        *multiplied(X, INTEGERS),
+    ]
     plain += [*distant(X, VALUES), *integers_grouped(INTEGERS, INTEGERS) * 2]
     for at, (mine, theirs) in enumerate(
         zip(tacit.launch(program, protocol=protocol, **more)[0], plain, strict=True)
@@ -105,5 +114,7 @@ def test_the_gradient_of_products_so_far_may_meet_zeros() -> None:
         x.cumprod(0).sum().backward()
         return x.grad
 
-    found = tacit.launch(lambda: gradient(tacit.share(x, owner=0)).reveal(), protocol="plain", parties=2)[0]
+    found = tacit.launch(
+        lambda: gradient(tacit.share(x, owner=0)).reveal(), protocol="plain", parties=2
+    )[0]
     assert torch.allclose(found, gradient(x.clone()), atol=1e-3)

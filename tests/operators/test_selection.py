@@ -1,4 +1,5 @@
-"""Secret indices: reading, adding, writing, in every operator that has an index; out of range; gradients."""
+"""Secret indices: reading, adding, writing, in every operator that has an index; out of range;
+gradients."""
 
 from collections.abc import Callable
 from typing import Any
@@ -55,26 +56,61 @@ CASES: dict[str, Case] = {
     "index_select by a number": (X, below(4), X, lambda x, i, _: x.index_select(0, i)),
     "take of a number": (X[0, 0, 0], below(1), X, lambda x, i, _: x.take(i)),
     "take by a number": (X, below(9), X, lambda x, i, _: x.take(i)),
-    "index_add to a number": (X[0, 0, 0], below(1, 1), X[0, 0, 1], lambda x, i, v: x.index_add(0, i, v)),
-    "index_copy into a number": (X[0, 0, 0], below(1, 1), X[0, 0, 1], lambda x, i, v: x.index_copy(0, i, v)),
+    "index_add to a number": (
+        X[0, 0, 0],
+        below(1, 1),
+        X[0, 0, 1],
+        lambda x, i, v: x.index_add(0, i, v),
+    ),
+    "index_copy into a number": (
+        X[0, 0, 0],
+        below(1, 1),
+        X[0, 0, 1],
+        lambda x, i, v: x.index_copy(0, i, v),
+    ),
     "index_add": (X, below(5, 6), drawn(4, 6, 3), lambda x, i, v: x.index_add(1, i, v)),
-    "index_add of a part": (X, below(5, 6), drawn(4, 6, 3), lambda x, i, v: x.index_add(1, i, v, alpha=-2)),
+    "index_add of a part": (
+        X,
+        below(5, 6),
+        drawn(4, 6, 3),
+        lambda x, i, v: x.index_add(1, i, v, alpha=-2),
+    ),
     "index_copy": (X, UNIQUE, drawn(4, 3, 3), lambda x, i, v: x.index_copy(1, i, v)),
     "index_fill": (X, UNIQUE, X, lambda x, i, _: x.index_fill(1, i, -2)),
     "index_fill_": (X, UNIQUE, X, lambda x, i, _: x.clone().index_fill_(1, i, 0.5)),
     "scatter_add": (X, below(5, 3, 6, 2), drawn(4, 7, 3), lambda x, i, v: x.scatter_add(1, i, v)),
-    "scatter": (X, UNIQUE.expand(2, 3).T.unsqueeze(0), drawn(4, 5, 3), lambda x, i, v: x.scatter(1, i, v)),
+    "scatter": (
+        X,
+        UNIQUE.expand(2, 3).T.unsqueeze(0),
+        drawn(4, 5, 3),
+        lambda x, i, v: x.scatter(1, i, v),
+    ),
     "scatter of a number": (X, below(5, 3, 6, 2), X, lambda x, i, _: x.scatter(1, i, -2.5)),
     "scatter_ of a number": (X, below(5, 3, 1, 2), X, lambda x, i, _: x.clone().scatter_(1, i, 1)),
-    "scatter into booleans": (X > 0, UNIQUE.reshape(1, 3, 1), X < 0, lambda x, i, v: x.scatter(1, i, v)),
+    "scatter into booleans": (
+        X > 0,
+        UNIQUE.reshape(1, 3, 1),
+        X < 0,
+        lambda x, i, v: x.scatter(1, i, v),
+    ),
     "index_put": (
         X,
         UNIQUE,
         drawn(4, 3, 1),
         lambda x, i, v: x.index_put([torch.arange(4)[:, None], i], v),
     ),
-    "index_put in place": (X, UNIQUE - 5, drawn(3, 3), lambda x, i, v: _assigned(x.transpose(0, 1), i, v)),
-    "index_put adding": (X, below(4, 6), drawn(3), lambda x, i, v: x.index_put([i], v, accumulate=True)),
+    "index_put in place": (
+        X,
+        UNIQUE - 5,
+        drawn(3, 3),
+        lambda x, i, v: _assigned(x.transpose(0, 1), i, v),
+    ),
+    "index_put adding": (
+        X,
+        below(4, 6),
+        drawn(3),
+        lambda x, i, v: x.index_put([i], v, accumulate=True),
+    ),
     "put": (X, UNIQUE, drawn(3), lambda x, i, v: x.put(i, v)),
     "adding integers": (
         X.to(torch.uint8),
@@ -121,7 +157,8 @@ MEETING: dict[str, Case] = {
     )
     for reduce in REDUCTIONS
     for own in (True, False)
-    if not (reduce == "sum" and which == "index_reduce") and not (reduce == "mean" and x.dtype == torch.int64)
+    if not (reduce == "sum" and which == "index_reduce")
+    and not (reduce == "mean" and x.dtype == torch.int64)
 }
 
 
@@ -174,8 +211,12 @@ def test_gradients_of_values_that_meet_at_secret_places(reduce: str, own: bool) 
         return [shown(secret.grad), shown(v.grad)]
 
     plain = [each.clone().requires_grad_() for each in (x, values)]
-    (plain[0].scatter_reduce(1, index, plain[1], reduce, include_self=own) * weights).sum().backward()
-    for found, each in zip(tacit.launch(program, protocol="plain", parties=2)[0], plain, strict=True):
+    (
+        plain[0].scatter_reduce(1, index, plain[1], reduce, include_self=own) * weights
+    ).sum().backward()
+    for found, each in zip(
+        tacit.launch(program, protocol="plain", parties=2)[0], plain, strict=True
+    ):
         assert torch.allclose(found, each.grad, atol=2.0**-8), (found, each.grad)
 
 
@@ -216,7 +257,12 @@ def test_out_of_range_reads_zeros_and_writes_nothing(everywhere: Callable[..., A
     def program() -> list[Any]:
         i, x = tacit.share(outside, owner=0), tacit.share(WIDE[:5, 0], owner=0)
         ones = torch.ones(7)
-        found = [one_hot(i, 5), x.index_select(0, i), x.gather(0, i), nn.functional.embedding(i, WIDE[:5])]
+        found = [
+            one_hot(i, 5),
+            x.index_select(0, i),
+            x.gather(0, i),
+            nn.functional.embedding(i, WIDE[:5]),
+        ]
         found += [x[i], x.scatter(0, i, 9 * ones), x.index_add(0, i, ones)]
         return [each.reveal() for each in found]
 
@@ -335,7 +381,10 @@ def test_bags(everywhere: Callable[..., Any]) -> None:
 def test_what_is_no_index_is_refused() -> None:
     def program() -> None:
         x, marks = tacit.share(X, owner=0), tacit.share(X[:, 0, 0] > 0, owner=0)
-        for wrong in (lambda: x[marks], lambda: x[tacit.share(torch.arange(4), owner=0), X[0, :, 0] > 0]):
+        for wrong in (
+            lambda: x[marks],
+            lambda: x[tacit.share(torch.arange(4), owner=0), X[0, :, 0] > 0],
+        ):
             with pytest.raises(tacit.MisuseError):
                 wrong()
 

@@ -30,7 +30,9 @@ READ: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
-def write(index: Callable[[Any, Any], Any], value: Callable[[Any], Any]) -> Callable[[Any, Any, Any], Any]:
+def write(
+    index: Callable[[Any, Any], Any], value: Callable[[Any], Any]
+) -> Callable[[Any, Any, Any], Any]:
     def written(x: Any, i: Any, j: Any) -> Any:
         out = x.clone()
         out[index(i, j)] = value(x)
@@ -68,7 +70,10 @@ def test_a_single_secret_number_is_an_index(is_secret: bool) -> None:
     programs |= {("written", name): each for name, each in WRITTEN.items()}
 
     def program() -> Any:
-        i, j = tacit.share(torch.tensor(1), owner=0), tacit.share(torch.tensor(2, dtype=torch.int32), owner=1)
+        i, j = (
+            tacit.share(torch.tensor(1), owner=0),
+            tacit.share(torch.tensor(2, dtype=torch.int32), owner=1),
+        )
         x = tacit.share(X, owner=0) if is_secret else X
         found = {}
         for name, each in programs.items():

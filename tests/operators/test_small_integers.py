@@ -1,5 +1,5 @@
-"""Integers at the ends of their dtypes, and beyond them, where PyTorch's wrap around: what comes out, what it
-is as an integer of 64 bits, and how it compares."""
+"""Integers at the ends of their dtypes, and beyond them, where PyTorch's wrap around: what comes
+out, what it is as an integer of 64 bits, and how it compares."""
 
 from collections.abc import Callable
 from typing import Any
@@ -56,7 +56,8 @@ def shown(value: Any) -> list[torch.Tensor]:
     """Itself, as integers of 64 bits, and whether it is positive."""
     wide = value if value.dtype.is_floating_point else value.to(torch.int64)
     return [
-        each.reveal() if isinstance(each, tacit.SecretTensor) else each for each in (value, wide, value > 0)
+        each.reveal() if isinstance(each, tacit.SecretTensor) else each
+        for each in (value, wide, value > 0)
     ]
 
 
@@ -97,7 +98,9 @@ OF_BOOLEANS: dict[str, Callable[[Any], Any]] = {
     "outer": lambda x: torch.outer(x[0], TRUTHS[1]),
     "added at indices": lambda x: x[0].scatter_reduce(0, AT_ONE[:4], x[1], "sum"),
     "multiplied at indices": lambda x: x[0].scatter_reduce(0, AT_ONE[:4], x[1], "prod"),
-    "least at indices": lambda x: x[0].scatter_reduce(0, AT_ONE[:4], x[1], "amin", include_self=False),
+    "least at indices": lambda x: x[0].scatter_reduce(
+        0, AT_ONE[:4], x[1], "amin", include_self=False
+    ),
 }
 
 

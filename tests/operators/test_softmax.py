@@ -60,14 +60,20 @@ def safe_softmax(x: Any) -> Any:
 
 def test_what_is_masked_out_has_no_share() -> None:
     x = drawn(3, 6)
-    mask = torch.tensor([[0, 1, 0, 0, 1, 1], [0, 0, 0, 0, 0, 1], [1, 1, 1, 1, 1, 1]], dtype=torch.bool)
+    mask = torch.tensor(
+        [[0, 1, 0, 0, 1, 1], [0, 0, 0, 0, 0, 1], [1, 1, 1, 1, 1, 1]], dtype=torch.bool
+    )
     additive = torch.zeros(3, 6).masked_fill(mask, torch.finfo(torch.float32).min)
 
     def program() -> list[Any]:
         secret, secret_mask = tacit.share(x, owner=0), tacit.share(mask, owner=1)
         with tacit.comparison_width(32):
             narrow = secret.masked_fill(mask, -math.inf).softmax(-1)
-        masked = [secret.masked_fill(mask, -math.inf), secret + additive, secret + additive + additive]
+        masked = [
+            secret.masked_fill(mask, -math.inf),
+            secret + additive,
+            secret + additive + additive,
+        ]
         masked.append(secret.masked_fill(secret_mask, -math.inf))
         safe = safe_softmax(masked[0])
         return [tensor.reveal() for tensor in (narrow, *(one.softmax(-1) for one in masked), safe)]
@@ -78,7 +84,9 @@ def test_what_is_masked_out_has_no_share() -> None:
         assert (mine[:2] - plain[:2]).abs().max() <= LARGEST
         assert (mine[:2][mask[:2]] == 0).all()
     # Where nothing is left, what was replaced is all the same, and what was lowered is as it was.
-    for mine, expected in zip(found, [1 / 6, 1 / 6, x[2].softmax(-1), x[2].softmax(-1), 1 / 6], strict=True):
+    for mine, expected in zip(
+        found, [1 / 6, 1 / 6, x[2].softmax(-1), x[2].softmax(-1), 1 / 6], strict=True
+    ):
         assert (mine[2] - expected).abs().max() <= LARGEST
     assert (safe[2] == 0).all()
     assert (safe[:2] - plain[:2]).abs().max() <= LARGEST
@@ -155,7 +163,11 @@ def test_normalisation_of_rows(setting: dict[str, Any]) -> None:
         before = tacit.session().meter.total.rounds
         first = norm(mine)
         rounds = tacit.session().meter.total.rounds - before
-        found = [first, groups(tacit.share(images, owner=0)), tacit.share_module(norm, owner=1)(mine)]
+        found = [
+            first,
+            groups(tacit.share(images, owner=0)),
+            tacit.share_module(norm, owner=1)(mine),
+        ]
         return [one.reveal() for one in found], rounds
 
     with torch.no_grad():

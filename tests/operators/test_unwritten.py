@@ -1,5 +1,5 @@
-"""Tensors like a secret one are public until a secret is written into them, and secret from then on: the same
-objects, with all views of them, whose gradients are PyTorch's."""
+"""Tensors like a secret one are public until a secret is written into them, and secret from then
+on: the same objects, with all views of them, whose gradients are PyTorch's."""
 
 import io
 from collections.abc import Callable
@@ -78,12 +78,16 @@ WRITES: dict[str, Callable[[Any], Any]] = {
     "index_copy_": lambda x: x.new_ones(4, 3).index_copy_(0, torch.tensor([3, 1]), x),
     "index_put_": lambda x: torch.zeros_like(x).index_put_((torch.tensor([1]),), x[0]),
     "copy_": lambda x: torch.full_like(x, 2.0).copy_(x),
-    "a mask": lambda x: torch.full_like(x, 2.0).masked_fill_(torch.tensor([True, False, True]), x[0, 0]),
+    "a mask": lambda x: torch.full_like(x, 2.0).masked_fill_(
+        torch.tensor([True, False, True]), x[0, 0]
+    ),
     "add_ with alpha": lambda x: torch.ones_like(x).add_(x, alpha=2),
     "addmm_": lambda x: x.new_ones(2, 2).addmm_(x, x.t()),
     "where on the left": lambda x: torch.where(x > 0, x, torch.zeros_like(x)),
     "infinities that are replaced": lambda x: torch.full_like(x, -torch.inf).copy_(x),
-    "fill_diagonal_ of what was written": lambda x: x.new_zeros(3, 3).add_(x[0]).fill_diagonal_(0.0),
+    "fill_diagonal_ of what was written": lambda x: (
+        x.new_zeros(3, 3).add_(x[0]).fill_diagonal_(0.0)
+    ),
 }
 
 
@@ -115,7 +119,9 @@ def test_lists_and_outs_take_secrets_as_well(program: Callable[[Any], Any]) -> N
 KINDS: dict[str, Callable[[Any], Any]] = {
     "booleans": lambda x: torch.zeros_like(x, dtype=torch.bool).logical_or_(x > 0),
     "integers": lambda x: torch.zeros_like(x, dtype=torch.int64).add_((x > 0).long()),
-    "a mask at secret places": lambda x: torch.zeros_like(x).scatter_(1, x.argmax(1, keepdim=True), 1.0),
+    "a mask at secret places": lambda x: torch.zeros_like(x).scatter_(
+        1, x.argmax(1, keepdim=True), 1.0
+    ),
     "a secret row": lambda x: torch.zeros_like(x).index_put_((x.sum(1).argmax(),), torch.ones(3)),
     "by a secret mask": lambda x: torch.zeros_like(x).masked_fill_(x > 0, 5.0),
 }
@@ -250,12 +256,15 @@ def test_what_python_writes_into_a_plain_tensor_makes_it_secret() -> None:
     assert (gradient - plain.grad).abs().max() < 1e-2
 
 
-#: Plain targets that are not made secret, since others would not see it, or gradients would be lost.
+#: Plain targets that are not made secret, since others would not see it, or gradients would be
+#: lost.
 REFUSED: dict[str, Callable[[Any], Any]] = {
     "a view": lambda x: torch.zeros(2, 3)[0].__setitem__(0, x[0, 0]),
     "what has a view": lambda x: (lambda whole, _row: whole.__setitem__(0, x[0]))(*_with_a_view()),
     "an array's": lambda x: torch.from_numpy(np.zeros((2, 3), np.float32)).__setitem__(0, x[0]),
-    "a parameter": lambda x: (lambda layer: layer.weight.data.__setitem__(0, x[0]))(nn.Linear(3, 2)),
+    "a parameter": lambda x: (lambda layer: layer.weight.data.__setitem__(0, x[0]))(
+        nn.Linear(3, 2)
+    ),
     "by a method": lambda x: torch.zeros(2, 3).add_(x),
     "by another": lambda x: torch.zeros(1, 3).scatter_add_(0, ROWS, x),
     "by copying": lambda x: torch.zeros(2, 3).copy_(x),

@@ -1,5 +1,5 @@
-"""Operators under a comparison width: right wherever what they are given is within it, and named by a trial
-run wherever anything that they compare is not."""
+"""Operators under a comparison width: right wherever what they are given is within it, and named by
+a trial run wherever anything that they compare is not."""
 
 import warnings
 from collections.abc import Callable
@@ -32,8 +32,8 @@ WORKING = sorted(
 
 
 class Watched:
-    """The core of a session, with what it is asked to compare looked at by itself: which operators compare at
-    all, and which compare words that need more bits than they say."""
+    """The core of a session, with what it is asked to compare looked at by itself: which operators
+    compare at all, and which compare words that need more bits than they say."""
 
     def __init__(self, session: tacit.Session) -> None:
         self._session, self._core = session, session.core
@@ -66,8 +66,8 @@ class Watched:
 
 
 def tried(samples: list[harness.Sample]) -> list[tuple[Any, set[str], set[str], set[str]]]:
-    """In a party: what samples give under a narrow width; which operators compared, which beyond it, and
-    which of them were reported."""
+    """In a party: what samples give under a narrow width; which operators compared, which beyond
+    it, and which of them were reported."""
     session, found = tacit.session(), []
     for sample in samples:
         session.core = watched = Watched(session)
@@ -90,23 +90,29 @@ def test_a_trial_run_names_every_operator_that_compares_beyond_its_width() -> No
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             outcomes = tacit.launch(tried, samples, protocol="plain", parties=2)[0]
-            for sample, (outcome, compares, beyond, reported) in zip(samples, outcomes, strict=True):
-                assert beyond <= reported, f"{key}, sample {sample.at}: {beyond - reported} is not named"
+            for sample, (outcome, compares, beyond, reported) in zip(
+                samples, outcomes, strict=True
+            ):
+                assert beyond <= reported, (
+                    f"{key}, sample {sample.at}: {beyond - reported} is not named"
+                )
                 if compares:
                     comparing.add(key)
                 if beyond:
                     named.add(key)
                 elif not isinstance(outcome, Exception) and not _has_infinities(sample):
                     wrong = harness.wrong(sample, outcome)
-                    assert wrong is None, f"{key}, sample {sample.at}: {wrong}, and nothing is named"
+                    assert wrong is None, (
+                        f"{key}, sample {sample.at}: {wrong}, and nothing is named"
+                    )
     # Of those that PyTorch's database has, in these samples.
     assert len(comparing) >= 180, len(comparing)
     assert len(named) >= 130, len(named)
 
 
-#: What is wrong by right with numbers so large, and not named: what docs/accuracy.md says of the first;
-#: PyTorch's own product of a reciprocal, where `number / x` is a quotient; where single precision is what
-#: rounds.
+#: What is wrong by right with numbers so large, and not named: what docs/accuracy.md says of the
+#: first; PyTorch's own product of a reciprocal, where `number / x` is a quotient; where single
+#: precision is what rounds.
 BY_RIGHT = {"cos", "sin", "tan", "__rdiv__", "nn.functional.hinge_embedding_loss"}
 
 
@@ -114,7 +120,10 @@ def grown(sample: harness.Sample, factor: float) -> harness.Sample:
     """The same call, with all fractions that many times as large."""
 
     def grow(leaf: Any) -> Any:
-        is_fraction = isinstance(leaf, torch.Tensor) and leaf.dtype in (torch.float32, torch.float64)
+        is_fraction = isinstance(leaf, torch.Tensor) and leaf.dtype in (
+            torch.float32,
+            torch.float64,
+        )
         return leaf * factor if is_fraction and leaf.layout == torch.strided else leaf
 
     grow_all = partial(pytree.tree_map, grow)
@@ -147,7 +156,9 @@ def test_whatever_is_wrong_of_large_numbers_is_named(width: int, bits: int) -> N
                 except RuntimeError:
                     # PyTorch itself takes no such numbers, as for probabilities.
                     continue
-            assert wrong is None or named, f"{key}, sample {sample.at}: {wrong}, and nothing is named"
+            assert wrong is None or named, (
+                f"{key}, sample {sample.at}: {wrong}, and nothing is named"
+            )
             counts["named" if wrong else "right"] += 1
     # Of those that PyTorch's database has, in these samples.
     assert counts["named"] >= 50, counts
@@ -162,11 +173,14 @@ def _has_infinities(sample: harness.Sample) -> bool:
     )
 
 
-# Right within the width ------------------------------------------------------------------------------------
+# Right within the width
+# ------------------------------------------------------------------------------------
 
 #: The largest magnitude that is compared under a width of 32 bits, and numbers up to it.
 LIMIT = 2.0**15
-EDGES = torch.tensor([LIMIT - 2.0**-8, -(LIMIT - 2.0**-8), LIMIT - 8, -(LIMIT - 8), 9.5, -9.5, 0.25, 0.0])
+EDGES = torch.tensor(
+    [LIMIT - 2.0**-8, -(LIMIT - 2.0**-8), LIMIT - 8, -(LIMIT - 8), 9.5, -9.5, 0.25, 0.0]
+)
 
 #: Functions that compare with numbers of their own, at the limit.
 AT_THE_LIMIT: dict[str, Callable[[Any], Any]] = {
@@ -203,7 +217,9 @@ AT_THE_LIMIT: dict[str, Callable[[Any], Any]] = {
     "an inverse power": lambda x: (x / 2**10 + 2).abs() ** -2,
     "softmax": lambda x: torch.softmax(x / 2, 0),
     "cross entropy": lambda x: functional.cross_entropy((x / 2).reshape(1, -1), torch.tensor([0])),
-    "binary cross entropy": lambda x: functional.binary_cross_entropy_with_logits(x, x * 0 + 0.5) / 8,
+    "binary cross entropy": lambda x: (
+        functional.binary_cross_entropy_with_logits(x, x * 0 + 0.5) / 8
+    ),
 }
 
 
@@ -218,7 +234,11 @@ def test_functions_are_right_wherever_their_argument_is_within_the_width() -> No
         outcomes = tacit.launch(program, protocol="plain", parties=2)[0]
     for (name, call), found in zip(AT_THE_LIMIT.items(), outcomes, strict=True):
         plain = call(EDGES.double())
-        assert torch.allclose(found.double(), plain, rtol=2.0**-9, atol=2.0**-7), (name, found, plain)
+        assert torch.allclose(found.double(), plain, rtol=2.0**-9, atol=2.0**-7), (
+            name,
+            found,
+            plain,
+        )
 
 
 def test_gradients_are_right_wherever_their_argument_is_within_the_width() -> None:

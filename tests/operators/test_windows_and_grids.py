@@ -1,5 +1,5 @@
-"""Windows that overlap, grids, and zeros that PyTorch itself writes into: results and gradients as of plain
-tensors, with gradients that are secret where they come in."""
+"""Windows that overlap, grids, and zeros that PyTorch itself writes into: results and gradients as
+of plain tensors, with gradients that are secret where they come in."""
 
 from collections.abc import Callable
 from typing import Any
@@ -43,7 +43,8 @@ WAYS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
 
 
 def differentiated(compute: Callable[..., Any], inputs: list[Any]) -> list[Any]:
-    """The result, and gradients of the sum of its squares: what comes in is secret where inputs are."""
+    """The result, and gradients of the sum of its squares: what comes in is secret where inputs
+    are."""
     leaves = [x.detach().requires_grad_() for x in inputs]
     result = compute(*leaves)
     return [result.detach(), *torch.autograd.grad(result.square().sum(), leaves)]
@@ -76,7 +77,9 @@ def test_public_parts_stay_public() -> None:
         return [images.grad.reveal(), theta.grad.reveal()]
 
     _, *plain = differentiated(turned, [IMAGES, TURNED])
-    for mine, theirs in zip(tacit.launch(program, protocol="plain", parties=2)[0], plain, strict=True):
+    for mine, theirs in zip(
+        tacit.launch(program, protocol="plain", parties=2)[0], plain, strict=True
+    ):
         assert torch.allclose(mine, theirs, rtol=5e-3, atol=5e-3)
 
 

@@ -33,9 +33,13 @@ def relative_errors(
     found = tacit.launch(program, **setting)[0]
     assert found.keys() == expected.keys()
     norm = torch.stack([each.norm() for name, each in expected.items() if name != "loss"]).norm()
-    total = torch.stack([(found[n] - expected[n]).norm() for n in expected if n != "loss"]).norm() / norm
+    total = (
+        torch.stack([(found[n] - expected[n]).norm() for n in expected if n != "loss"]).norm()
+        / norm
+    )
     errors = {
-        n: float((found[n] - expected[n]).norm() / expected[n].norm().clamp(min=1e-6)) for n in expected
+        n: float((found[n] - expected[n]).norm() / expected[n].norm().clamp(min=1e-6))
+        for n in expected
     }
     return errors | {"all gradients": float(total)}
 

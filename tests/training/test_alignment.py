@@ -51,7 +51,9 @@ def test_targets_in_a_row_another_blank_and_no_batch() -> None:
         x = x.log_softmax(2)
         return [
             functional.ctc_loss(x, secret(row), [6, 4, 5], sizes, blank=4, reduction="sum"),
-            functional.ctc_loss(x[:, 0], secret(row[:2]), torch.tensor(5), torch.tensor(2), blank=4),
+            functional.ctc_loss(
+                x[:, 0], secret(row[:2]), torch.tensor(5), torch.tensor(2), blank=4
+            ),
         ]
 
     def program() -> Any:
@@ -70,7 +72,9 @@ def test_what_fits_no_input(setting: str) -> None:
     twice = torch.tensor([[1, 1, 3], [4, 0, 0], [2, 2, 0]])
 
     def loss(x: torch.Tensor, targets: torch.Tensor, **how: Any) -> torch.Tensor:
-        return functional.ctc_loss(x.log_softmax(2), targets, steps, labels, reduction="none", **how)
+        return functional.ctc_loss(
+            x.log_softmax(2), targets, steps, labels, reduction="none", **how
+        )
 
     def program() -> Any:
         x = tacit.share(LOGITS, owner=0)
@@ -78,11 +82,16 @@ def test_what_fits_no_input(setting: str) -> None:
             loss(x, twice)
         for fitting in (twice, torch.tensor([[1, 1, 3], [4, 0, 0], [2, 3, 0]])):
             # Two labels fit two steps if they differ, which nobody knows.
-            with pytest.raises(tacit.UnsupportedOperatorError, match="for n labels an input of 2n - 1 steps"):
+            with pytest.raises(
+                tacit.UnsupportedOperatorError, match="for n labels an input of 2n - 1 steps"
+            ):
                 loss(x, tacit.share(fitting, owner=0))
         with pytest.raises(tacit.UnsupportedOperatorError, match="ctc_loss by secret lengths"):
             functional.ctc_loss(x, twice, tacit.share(STEPS, owner=0), LABELS)
-        found = loss(x, twice, zero_infinity=True), loss(x, tacit.share(twice, owner=0), zero_infinity=True)
+        found = (
+            loss(x, twice, zero_infinity=True),
+            loss(x, tacit.share(twice, owner=0), zero_infinity=True),
+        )
         return [one.reveal() for one in found]
 
     plain = loss(LOGITS, twice, zero_infinity=True)
@@ -97,7 +106,9 @@ def test_no_gradient_comes_from_what_fits_no_input() -> None:
 
     def gradient(x: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         x = x[:, 1:].clone().requires_grad_()
-        functional.ctc_loss(x.log_softmax(2), targets, [6, 2], [3, 2], zero_infinity=True).backward()
+        functional.ctc_loss(
+            x.log_softmax(2), targets, [6, 2], [3, 2], zero_infinity=True
+        ).backward()
         assert x.grad is not None
         return x.grad
 
@@ -111,7 +122,8 @@ def test_no_gradient_comes_from_what_fits_no_input() -> None:
 
 @pytest.mark.parametrize("how", [{}, {"zero_infinity": True}])
 def test_a_trial_and_a_comparison_name_losses_too_large(how: dict[str, bool]) -> None:
-    """Between those that are right and those of what fits no input, which are none to be told of."""
+    """Between those that are right and those of what fits no input, which are
+    none to be told of."""
 
     class Loss(nn.Module):
         def forward(self, x: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
@@ -120,12 +132,19 @@ def test_a_trial_and_a_comparison_name_losses_too_large(how: dict[str, bool]) ->
     x, targets = torch.full((6, 1, 5), -1500.0), torch.tensor([[1, 2, 3]])
     report = str(tacit.compare(Loss(), (x, targets)))
     assert "a loss of 8" in report
-    assert "where it is 0 from 8192 on" in report if how else "where it is wrong from 8192 on" in report
+    assert (
+        "where it is 0 from 8192 on" in report
+        if how
+        else "where it is wrong from 8192 on" in report
+    )
 
 
 def test_what_fits_no_input_and_is_0_warns_of_nothing(recwarn: pytest.WarningsRecorder) -> None:
     def program() -> None:
-        x, targets = tacit.share(LOGITS, owner=0), tacit.share(torch.tensor([[1], [2], [2]]), owner=0)
+        x, targets = (
+            tacit.share(LOGITS, owner=0),
+            tacit.share(torch.tensor([[1], [2], [2]]), owner=0),
+        )
         functional.ctc_loss(x, targets.expand(3, 4), [6, 6, 6], [4, 4, 4], zero_infinity=True)
 
     tacit.launch(program, protocol="plain", parties=2)

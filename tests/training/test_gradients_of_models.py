@@ -67,12 +67,24 @@ def test_gradients_of_a_step_by_additive_sharing(name: str) -> None:
 def alexnet() -> Any:
     """For images of CIFAR-10's shape, as in Falcon (Wagh and others 2020)."""
     model = nn.Sequential(
-        *(nn.Conv2d(3, 96, 11, stride=4, padding=9), nn.MaxPool2d(3, 2), nn.ReLU(), nn.BatchNorm2d(96)),
+        *(
+            nn.Conv2d(3, 96, 11, stride=4, padding=9),
+            nn.MaxPool2d(3, 2),
+            nn.ReLU(),
+            nn.BatchNorm2d(96),
+        ),
         *(nn.Conv2d(96, 256, 5, padding=1), nn.MaxPool2d(2, 1), nn.ReLU(), nn.BatchNorm2d(256)),
         *(nn.Conv2d(256, 384, 3, padding=1), nn.ReLU()),
         *(nn.Conv2d(384, 384, 3, padding=1), nn.ReLU()),
         *(nn.Conv2d(384, 256, 3, padding=1), nn.ReLU()),
-        *(nn.Flatten(), nn.LazyLinear(256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10)),
+        *(
+            nn.Flatten(),
+            nn.LazyLinear(256),
+            nn.ReLU(),
+            nn.Linear(256, 256),
+            nn.ReLU(),
+            nn.Linear(256, 10),
+        ),
     )
     x = torch.randn(4, 3, 32, 32)
     with torch.no_grad():
@@ -99,8 +111,9 @@ LARGE = {"AlexNet": alexnet, "VGG-16": vgg16}
 @pytest.mark.parametrize(("protocol", "parties"), [("plain", 2), ("replicated", 3)])
 @pytest.mark.parametrize("name", LARGE)
 def test_gradients_of_a_step_of_large_models(name: str, protocol: str, parties: int) -> None:
-    """Of VGG-16 the weights' bits decide: by those of data, noise of a unit in sixteen layers would change so
-    often what a ReLU lets through and a pooling takes that gradients were more than 2% off."""
+    """Of VGG-16 the weights' bits decide: by those of data, noise of a unit in sixteen layers would
+    change so often what a ReLU lets through and a pooling takes that gradients were more than 2%
+    off."""
     torch.manual_seed(11)
     errors = relative_errors(*LARGE[name](), protocol=protocol, parties=parties)
     assert errors["all gradients"] < 0.02, errors

@@ -1,4 +1,5 @@
-"""One step of training of layers for sequences, a class for every place: gradients against plain ones."""
+"""One step of training of layers for sequences, a class for every place: gradients against plain
+ones."""
 
 from collections.abc import Callable
 from typing import Any
@@ -42,7 +43,12 @@ class Encoded(nn.Module):
 
 
 def tagger(recurrent: type[nn.RNNBase]) -> Step:
-    return Tagger(recurrent), torch.randint(0, 20, (3, 6)), targets(3, 6), nn.functional.cross_entropy
+    return (
+        Tagger(recurrent),
+        torch.randint(0, 20, (3, 6)),
+        targets(3, 6),
+        nn.functional.cross_entropy,
+    )
 
 
 def encoder(**form: Any) -> Step:

@@ -1,4 +1,5 @@
-"""Layers that do something else in training: batch normalisation with secret statistics, and dropout."""
+"""Layers that do something else in training: batch normalisation with secret statistics, and
+dropout."""
 
 import copy
 from collections.abc import Callable
@@ -18,7 +19,10 @@ NORMS: dict[str, tuple[Callable[[], nn.Module], torch.Tensor]] = {
     "3d": (lambda: nn.BatchNorm3d(2, eps=1e-2), torch.randn(2, 2, 3, 3, 3) * 20),
     "average of all": (lambda: nn.BatchNorm1d(5, momentum=None), torch.randn(8, 5)),
     "without parameters": (lambda: nn.BatchNorm1d(5, affine=False), torch.randn(8, 5)),
-    "without statistics": (lambda: nn.BatchNorm2d(3, track_running_stats=False), torch.randn(4, 3, 5, 5)),
+    "without statistics": (
+        lambda: nn.BatchNorm2d(3, track_running_stats=False),
+        torch.randn(4, 3, 5, 5),
+    ),
     "instance": (
         lambda: nn.InstanceNorm2d(3, affine=True, track_running_stats=True),
         torch.randn(4, 3, 5, 5),
@@ -51,8 +55,13 @@ def made(name: str) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
 def secretly_trained(name: str) -> dict[str, Any]:
     """In a party."""
     norm, x, weights = made(name)
-    found = trained(tacit.share_module(norm, owner=0, trainable=True), tacit.share(x, owner=1), weights)
-    return {n: each.reveal() if isinstance(each, tacit.SecretTensor) else each for n, each in found.items()}
+    found = trained(
+        tacit.share_module(norm, owner=0, trainable=True), tacit.share(x, owner=1), weights
+    )
+    return {
+        n: each.reveal() if isinstance(each, tacit.SecretTensor) else each
+        for n, each in found.items()
+    }
 
 
 @pytest.mark.parametrize("name", NORMS)
@@ -93,7 +102,9 @@ def test_dropout_by_a_mask_that_nobody_knows_or_all() -> None:
         result.sum().backward()
         spent = (tacit.session().meter.total - before).payload_bytes
         assert layer.eval()(secret) is secret
-        gradient = secret.grad.reveal() if isinstance(secret.grad, tacit.SecretTensor) else secret.grad
+        gradient = (
+            secret.grad.reveal() if isinstance(secret.grad, tacit.SecretTensor) else secret.grad
+        )
         return result.detach().reveal(), gradient, spent
 
     costs = []
@@ -116,12 +127,16 @@ def test_a_model_that_is_copied_trains_on() -> None:
         other = copy.deepcopy(model)
         other(tacit.share(torch.ones(1, 2), owner=0)).sum().backward()
         torch.optim.SGD(other.parameters(), lr=1.0).step()
-        return bool((model.weight.detach().reveal() - other.weight.detach().reveal() - 1).abs().max() < 1e-3)
+        return bool(
+            (model.weight.detach().reveal() - other.weight.detach().reveal() - 1).abs().max() < 1e-3
+        )
 
     assert all(tacit.launch(program))
 
 
-@pytest.mark.parametrize("setting", [{}, {"parties": 2, "protocol": "additive", "source": "dealer"}])
+@pytest.mark.parametrize(
+    "setting", [{}, {"parties": 2, "protocol": "additive", "source": "dealer"}]
+)
 def test_the_gradient_of_relu_compares_nothing_again(setting: dict[str, Any]) -> None:
     x = torch.tensor([[-1.5, 0.0, 2.0**-16, 3.25] * 100])
     weights = torch.arange(400.0).reshape(1, 400) + 1
@@ -154,7 +169,9 @@ def test_what_a_relu_keeps_goes_with_its_result() -> None:
         tacit.share_module(layer, owner=0, trainable=True)
         kept = tacit.session().storages._derived
         for _ in range(3):
-            torch.relu(layer(torch.relu(layer(tacit.share(torch.ones(2, 3), owner=1))))).sum().backward()
+            torch.relu(
+                layer(torch.relu(layer(tacit.share(torch.ones(2, 3), owner=1))))
+            ).sum().backward()
             counts.append(len(kept))
         with torch.no_grad():
             torch.relu(layer(tacit.share(torch.ones(2, 3), owner=1)))
@@ -166,7 +183,9 @@ def test_what_a_relu_keeps_goes_with_its_result() -> None:
 
 
 @pytest.mark.parametrize("dim", [0, 1])
-@pytest.mark.parametrize(("protocol", "parties", "source"), [("plain", 2, None), ("replicated", 3, None)])
+@pytest.mark.parametrize(
+    ("protocol", "parties", "source"), [("plain", 2, None), ("replicated", 3, None)]
+)
 def test_weights_that_are_normalised_are_trained(
     protocol: str, parties: int, source: str | None, dim: int
 ) -> None:

@@ -175,7 +175,12 @@ def test_the_mean_of_many_losses_has_gradients_to_a_unit() -> None:
         gradient = torch.autograd.grad(loss, logarithms)[0]
         spent = meter.total - between
         compared = between - before
-        return loss.detach().reveal(), gradient.reveal(), spent.payload_bytes, compared.payload_bytes
+        return (
+            loss.detach().reveal(),
+            gradient.reveal(),
+            spent.payload_bytes,
+            compared.payload_bytes,
+        )
 
     plain = x.requires_grad_().log_softmax(1)
     loss = functional.nll_loss(plain, y)

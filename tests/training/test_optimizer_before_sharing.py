@@ -51,7 +51,8 @@ MAKES: dict[str, Make] = {
 
 
 def trained(make: Make, when: str, protocol: str | None = None) -> list[torch.Tensor]:
-    """Parameters after some steps of optimisers that were made before or after sharing, or of plain ones."""
+    """Parameters after some steps of optimisers that were made before or after sharing, or of plain
+    ones."""
 
     def program() -> list[torch.Tensor]:
         module = model()
@@ -105,7 +106,9 @@ def test_objects_hooks_and_attributes_stay() -> None:
         weight = module.first.weight
         reference, ids = weakref.ref(weight), [id(each) for each in module.parameters()]
         weight.mine = "an attribute"
-        handle = weight.register_hook(lambda gradient: seen.append(f"hook {type(gradient).__name__}"))
+        handle = weight.register_hook(
+            lambda gradient: seen.append(f"hook {type(gradient).__name__}")
+        )
         weight.register_hook(lambda gradient: gradient * 0)
         weight.register_post_accumulate_grad_hook(
             lambda parameter: seen.append(
@@ -216,7 +219,8 @@ def test_parts_that_share_a_weight() -> None:
 
 
 def _continued(ratio: float) -> list[list[torch.Tensor]]:
-    """Steps with momentum on public data, and one on secret data; party 1's public data are others."""
+    """Steps with momentum on public data, and one on secret data; party 1's
+    public data are others."""
 
     def program() -> list[torch.Tensor]:
         module, x = model(), X * (ratio if tacit.session().party else 1.0)

@@ -19,13 +19,17 @@ SHAPES = [(4, 3), (5,), ()]
 WEIGHTS = [torch.randn(shape) for shape in SHAPES]
 
 #: Gradients of some steps, of magnitudes from a few units of fixed point to beyond one.
-GRADIENTS = [[torch.randn(shape) * 10.0**-exponent for shape in SHAPES] for exponent in (0, 1, 1, 2, 3)]
+GRADIENTS = [
+    [torch.randn(shape) * 10.0**-exponent for shape in SHAPES] for exponent in (0, 1, 1, 2, 3)
+]
 
 Make = Callable[[list[torch.Tensor]], torch.optim.Optimizer]
 
 OPTIMIZERS: dict[str, Make] = {
     "SGD": lambda p: torch.optim.SGD(p, lr=0.1),
-    "SGD, momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01, dampening=0.2),
+    "SGD, momentum": lambda p: torch.optim.SGD(
+        p, lr=0.1, momentum=0.9, weight_decay=0.01, dampening=0.2
+    ),
     "SGD, Nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
     "Adam": lambda p: torch.optim.Adam(p, lr=0.01),
     "Adam, a rate that is a tensor": lambda p: torch.optim.Adam(p, lr=torch.tensor(0.01)),
@@ -33,7 +37,9 @@ OPTIMIZERS: dict[str, Make] = {
     "Adam, amsgrad": lambda p: torch.optim.Adam(p, lr=0.01, amsgrad=True, betas=(0.8, 0.99)),
     "AdamW": lambda p: torch.optim.AdamW(p, lr=0.01),
     "RMSprop": lambda p: torch.optim.RMSprop(p, lr=0.01),
-    "RMSprop, centred": lambda p: torch.optim.RMSprop(p, lr=0.001, centered=True, momentum=0.5, eps=1e-3),
+    "RMSprop, centred": lambda p: torch.optim.RMSprop(
+        p, lr=0.001, centered=True, momentum=0.5, eps=1e-3
+    ),
     "Adadelta": lambda p: torch.optim.Adadelta(p, lr=10.0),
     "Adadelta, a greater eps": lambda p: torch.optim.Adadelta(p, eps=1e-3),
     "Adamax": lambda p: torch.optim.Adamax(p, lr=0.01),
@@ -66,7 +72,9 @@ def stepped(
 
 
 def changes(after: list[torch.Tensor]) -> torch.Tensor:
-    return torch.cat([(each - before).reshape(-1) for each, before in zip(after, WEIGHTS, strict=True)])
+    return torch.cat(
+        [(each - before).reshape(-1) for each, before in zip(after, WEIGHTS, strict=True)]
+    )
 
 
 def check(found: list[torch.Tensor], make: Make, gradients: Any = GRADIENTS) -> None:
@@ -91,9 +99,9 @@ def test_small_gradients_move_rmsprop_as_far() -> None:
         torch.tensor(-1.0),
     ]
     gradients = [[each * 2.0**-16 for each in units]]
-    found = tacit.launch(stepped, OPTIMIZERS["RMSprop"], True, None, gradients, protocol="plain", parties=2)[
-        0
-    ]
+    found = tacit.launch(
+        stepped, OPTIMIZERS["RMSprop"], True, None, gradients, protocol="plain", parties=2
+    )[0]
     plain = stepped(lambda p: torch.optim.RMSprop(p, lr=0.01, eps=2.0**-20), False, None, gradients)
     off = (changes(found) - changes(plain)).abs() / changes(plain).abs().clamp(min=2.0**-12)
     single = torch.cat([each.reshape(-1) for each in units]).abs() == 1
@@ -150,7 +158,9 @@ def test_steps_on_shares(protocol: str, parties: int, source: str | None) -> Non
 def test_a_step_of_many_tensors_takes_the_rounds_of_one() -> None:
     def program(count: int) -> int:
         scales = [(20, 16)[at % 2] for at in range(count)]
-        parameters = [tacit.share(torch.ones(3), owner=0, scale=bits).requires_grad_() for bits in scales]
+        parameters = [
+            tacit.share(torch.ones(3), owner=0, scale=bits).requires_grad_() for bits in scales
+        ]
         optimizer = torch.optim.Adam(parameters)
         for parameter in parameters:
             parameter.grad = tacit.share(torch.ones(3), owner=1)
@@ -166,12 +176,15 @@ def test_a_step_of_many_tensors_takes_the_rounds_of_one() -> None:
 
 @pytest.mark.parametrize("name", ["Adam", "RMSprop", "Adagrad"])
 def test_gradients_at_the_limit_and_beyond_it(name: str) -> None:
-    """Elements beyond the limit count as the limit, for as many steps as averages take to reach it."""
+    """Elements beyond the limit count as the limit, for as many steps as
+    averages take to reach it."""
     limit = optimizer_scope.LIMIT
     many = 60 if name == "RMSprop" else 12
     beyond = [[torch.full(shape, 1000.0) for shape in SHAPES]] * many
     at = [[torch.full(shape, limit) for shape in SHAPES]] * many
-    found = tacit.launch(stepped, OPTIMIZERS[name], True, None, beyond, protocol="plain", parties=2)[0]
+    found = tacit.launch(
+        stepped, OPTIMIZERS[name], True, None, beyond, protocol="plain", parties=2
+    )[0]
     check(found, OPTIMIZERS[name], at)
 
 
@@ -207,7 +220,9 @@ def test_a_trial_run_shows_gradients_and_sums_that_reach_their_limit(name: str) 
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             tacit.launch(program, protocol="plain", parties=2)
-        return [str(warning.message) for warning in caught if warning.category is tacit.RangeWarning]
+        return [
+            str(warning.message) for warning in caught if warning.category is tacit.RangeWarning
+        ]
 
     assert run(optimizer_scope.LIMIT, 0.0) == []
     (found,) = run(7.0, 0.0)
@@ -216,17 +231,19 @@ def test_a_trial_run_shows_gradients_and_sums_that_reach_their_limit(name: str) 
     if name == "Adagrad":
         (found,) = run(2.0, optimizer_scope.MOST_SUM - 5)
         assert (
-            f"a sum of squares of magnitude {optimizer_scope.MOST_SUM + 3:g}, which counts as 8192" in found
+            f"a sum of squares of magnitude {optimizer_scope.MOST_SUM + 3:g}, which counts as 8192"
+            in found
         )
 
 
 def test_gradients_of_a_unit_do_not_leap() -> None:
-    """Where squares are below a unit, a step is no longer than the rate, though never far from it above."""
+    """Where squares are below a unit, a step is no longer than the rate, though never far from it
+    above."""
     for units in (1, 2, 8, 64):
         gradients = [[torch.full(shape, units * 2.0**-16) for shape in SHAPES]] * 3
-        found = tacit.launch(stepped, OPTIMIZERS["Adam"], True, None, gradients, protocol="plain", parties=2)[
-            0
-        ]
+        found = tacit.launch(
+            stepped, OPTIMIZERS["Adam"], True, None, gradients, protocol="plain", parties=2
+        )[0]
         steps = changes(found) / -0.03
         assert float(steps.max()) < 1.2
         assert float(steps.mean()) > 0.2
@@ -277,13 +294,17 @@ def test_rprop_takes_long_steps_by_gradients_of_all_magnitudes(foreach: bool) ->
 
     plain = moved(torch.clone)
     assert float(plain.abs().max()) > 100
-    assert torch.allclose(tacit.launch(program, protocol="plain", parties=2)[0], plain, rtol=1e-3, atol=1e-3)
+    assert torch.allclose(
+        tacit.launch(program, protocol="plain", parties=2)[0], plain, rtol=1e-3, atol=1e-3
+    )
 
 
 def test_zero_gradients_move_nothing() -> None:
     gradients = [[torch.zeros(shape) for shape in SHAPES]] * 2
     for name in ("Adam", "RMSprop", "Adagrad"):
-        found = tacit.launch(stepped, OPTIMIZERS[name], True, None, gradients, protocol="plain", parties=2)[0]
+        found = tacit.launch(
+            stepped, OPTIMIZERS[name], True, None, gradients, protocol="plain", parties=2
+        )[0]
         assert float(changes(found).abs().max()) < 2.0**-15
 
 
@@ -330,7 +351,10 @@ def test_schedules_and_closures() -> None:
 
     def program() -> list[torch.Tensor]:
         secret = tacit.share_module(copy.deepcopy(model), owner=0, trainable=True)
-        return [loss.reveal() for loss in trained(secret, tacit.share(x, owner=1), tacit.share(y, owner=2))]
+        return [
+            loss.reveal()
+            for loss in trained(secret, tacit.share(x, owner=1), tacit.share(y, owner=2))
+        ]
 
     found = tacit.launch(program)[0]
     for mine, plain in zip(found, trained(copy.deepcopy(model), x, y), strict=True):
@@ -343,11 +367,15 @@ def test_clipping(largest: float) -> None:
 
     def clipped(parameters: list[torch.Tensor], which: str) -> Any:
         if which.startswith("norm"):
-            return torch.nn.utils.clip_grad_norm_(parameters, largest, foreach=which == "norm of a list")
+            return torch.nn.utils.clip_grad_norm_(
+                parameters, largest, foreach=which == "norm of a list"
+            )
         return torch.nn.utils.clip_grad_value_(parameters, largest)
 
     def program(which: str) -> tuple[Any, list[torch.Tensor]]:
-        parameters = [tacit.share(torch.zeros(each.shape), owner=0).requires_grad_() for each in gradients]
+        parameters = [
+            tacit.share(torch.zeros(each.shape), owner=0).requires_grad_() for each in gradients
+        ]
         for parameter, gradient in zip(parameters, gradients, strict=True):
             parameter.grad = tacit.share(gradient, owner=1)
         norm = clipped(parameters, which)
@@ -367,8 +395,8 @@ def test_clipping(largest: float) -> None:
 
 @pytest.mark.parametrize(("protocol", "parties"), [("replicated", 3), ("additive", 2)])
 def test_exploding_gradients_are_clipped_as_exactly_as_others(protocol: str, parties: int) -> None:
-    """Where the factor is less than a unit of 2^−16, too; what is short enough, or has no limit, stays. A
-    norm of norms is off by five units of 2^−16 at most, as each root is by two."""
+    """Where the factor is less than a unit of 2^−16, too; what is short enough, or has no limit,
+    stays. A norm of norms is off by five units of 2^−16 at most, as each root is by two."""
     direction = torch.linspace(-1, 1, 24) / torch.linspace(-1, 1, 24).norm()
     cases = [
         (length, largest, foreach)
@@ -387,7 +415,9 @@ def test_exploding_gradients_are_clipped_as_exactly_as_others(protocol: str, par
 
     def program() -> list[torch.Tensor]:
         share = functools.partial(tacit.share, owner=0, scale=20)
-        return [torch.cat([each.reveal().flatten() for each in clipped(share, *case)]) for case in cases]
+        return [
+            torch.cat([each.reveal().flatten() for each in clipped(share, *case)]) for case in cases
+        ]
 
     source = "dealer" if protocol == "additive" else None
     found = tacit.launch(program, protocol=protocol, parties=parties, source=source)[0]

@@ -1,4 +1,5 @@
-"""Losses of probabilities that a sigmoid or a softmax gave, near 0 and 1 too: by their arguments."""
+"""Losses of probabilities that a sigmoid or a softmax gave, near 0 and 1 too:
+by their arguments."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,9 @@ from torch.nn import functional
 
 import tacit
 
-LOGITS = torch.tensor([[-30.0, -12.0, -8.0], [-2.0, 0.5, 7.75], [9.0, 14.0, 25.0]], dtype=torch.float64)
+LOGITS = torch.tensor(
+    [[-30.0, -12.0, -8.0], [-2.0, 0.5, 7.75], [9.0, 14.0, 25.0]], dtype=torch.float64
+)
 LABELS = torch.tensor([[1.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0]], dtype=torch.float64)
 CLASSES = torch.tensor([0, 2, 1])
 MODEST = torch.tensor([[-2.0, 0.5, 1.5]], dtype=torch.float64)
@@ -27,7 +30,9 @@ LOSSES: dict[str, tuple[Loss, Loss]] = {
         lambda x, y: functional.binary_cross_entropy(
             torch.sigmoid(x.unsqueeze(1)).squeeze(1), y, LABELS + 0.5, reduction="sum"
         ),
-        lambda x, y: functional.binary_cross_entropy_with_logits(x, y, LABELS + 0.5, reduction="sum"),
+        lambda x, y: functional.binary_cross_entropy_with_logits(
+            x, y, LABELS + 0.5, reduction="sum"
+        ),
     ),
     "bce of another shape": (
         lambda x, y: functional.binary_cross_entropy(torch.sigmoid(x).view(-1), y.flatten()),
@@ -101,7 +106,9 @@ def test_logarithms_of_any_view_and_without_gradients() -> None:
     def program() -> list[list[torch.Tensor]]:
         found = []
         for function in (torch.sigmoid, lambda x: x.softmax(1)):
-            found.append([each.reveal() for each in views(function(tacit.share(LOGITS, owner=0)), torch.log)])
+            found.append(
+                [each.reveal() for each in views(function(tacit.share(LOGITS, owner=0)), torch.log)]
+            )
             transposed = function(tacit.share(LOGITS.T.contiguous(), owner=0).T)
             found.append([each.reveal() for each in views(transposed, torch.log)])
         with torch.inference_mode():
@@ -196,9 +203,11 @@ def test_nothing_is_divided_on_the_way_back() -> None:
     assert max(tacit.launch(program)[0]) < 20
 
 
-# Between bounds ---------------------------------------------------------------------------------------------
+# Between bounds
+# ----------------------------------------------------------------------------
 
-#: Logits of which some are beyond those of 1e-7, whose probability 16 bits do not tell from 0 and 1.
+#: Logits of which some are beyond those of 1e-7, whose probability 16 bits do not tell from 0 and
+#: 1.
 WIDE = torch.tensor([-20.0, -15.0, -12.0, -9.0, -5.0, -1.0, 0.0, 5.0, 12.0, 15.0, 18.0])
 TRUE = torch.tensor([1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
 
@@ -248,7 +257,8 @@ def _bounded_in_secret(names: list[str]) -> list[list[torch.Tensor]]:
 
 @pytest.mark.parametrize("setting", [{"protocol": "plain", "parties": 2}, {}])
 def test_bounds_below_the_resolution(setting: dict[str, Any]) -> None:
-    """PyTorch's losses and gradients in float64: for logits of ±12 too, and nothing beyond ±16.1."""
+    """PyTorch's losses and gradients in float64: for logits of ±12 too, and
+    nothing beyond ±16.1."""
     for name, found in zip(
         BOUNDED, tacit.launch(_bounded_in_secret, list(BOUNDED), **setting)[0], strict=True
     ):

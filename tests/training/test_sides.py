@@ -40,10 +40,12 @@ def gradient_error(model: nn.Module, plain: nn.Module, names: list[str]) -> floa
     """The greatest error of a gradient."""
     mine, theirs = dict(model.named_parameters()), dict(plain.named_parameters())
     revealed = [
-        grad.reveal() if isinstance(grad := mine[name].grad, tacit.SecretTensor) else grad for name in names
+        grad.reveal() if isinstance(grad := mine[name].grad, tacit.SecretTensor) else grad
+        for name in names
     ]
     return max(
-        float((found - theirs[name].grad).abs().max()) for found, name in zip(revealed, names, strict=True)
+        float((found - theirs[name].grad).abs().max())
+        for found, name in zip(revealed, names, strict=True)
     )
 
 
@@ -65,7 +67,8 @@ def test_public_sides_cost_no_communication(protocol: str, parties: int) -> None
         found: dict[str, Any] = {}
         x, y = tacit.share(INPUTS, owner=1), tacit.share(TARGETS, owner=1)
 
-        # Private weights under public data whose first layer is public: it is computed in the clear.
+        # Private weights under public data whose first layer is public: it is computed in the
+        # clear.
         model = Net()
         model.first.requires_grad_(False)
         tacit.share_module(model.second, owner=0, trainable=True)
@@ -82,14 +85,17 @@ def test_public_sides_cost_no_communication(protocol: str, parties: int) -> None
         found["whole public data"] = traffic(lambda: (weight * whole).sum().backward())
         found["whole gradient"] = weight.grad
 
-        # Fine-tuning: nothing flows back into a frozen secret part, and no gradient of it is computed.
+        # Fine-tuning: nothing flows back into a frozen secret part, and no gradient of it is
+        # computed.
         tuned = tacit.share_module(Net(), owner=0)
         tuned.second.requires_grad_(True)
         features = tuned.first(x)
         assert not features.requires_grad
         loss = (tuned.second(features) - y).square().mean()
         found["back through the last layer"] = traffic(loss.backward)
-        found["error of tuning"] = gradient_error(tuned, plain_net(), ["second.weight", "second.bias"])
+        found["error of tuning"] = gradient_error(
+            tuned, plain_net(), ["second.weight", "second.bias"]
+        )
         assert tuned.first.weight.grad is None
 
         everything = tacit.share_module(Net(), owner=0, trainable=True)
@@ -106,12 +112,15 @@ def test_public_sides_cost_no_communication(protocol: str, parties: int) -> None
             public.bias.zero_()
         found["public whole weights"] = traffic(lambda: public(x))
 
-        # By fractions the results are truncated, however many weights there are: nothing is sent for these.
+        # By fractions the results are truncated, however many weights there are: nothing is sent
+        # for these.
         for inputs in (5, 500):
             layer, wide = nn.Linear(inputs, 4), x.repeat(1, inputs // 5)
             with torch.no_grad():
                 layer.weight.copy_(torch.arange(4 * inputs).reshape(4, inputs) % 7 / 8 - 0.375)
-            found[f"public fractions, {inputs}"] = traffic(lambda layer=layer, wide=wide: layer(wide))
+            found[f"public fractions, {inputs}"] = traffic(
+                lambda layer=layer, wide=wide: layer(wide)
+            )
         results = x[:, :4].clone()
         found["a truncation of as many"] = traffic(lambda: results * 0.375)
         return found
@@ -127,7 +136,9 @@ def test_public_sides_cost_no_communication(protocol: str, parties: int) -> None
         assert found["public first layer of public data"] == (0, 0)
         assert found["whole public data"] == (0, 0)
         assert not isinstance(found["whole gradient"], tacit.SecretTensor)
-        assert torch.equal(found["whole gradient"], (torch.arange(12).reshape(3, 4) - 5).sum(0).float())
+        assert torch.equal(
+            found["whole gradient"], (torch.arange(12).reshape(3, 4) - 5).sum(0).float()
+        )
         assert found["public whole weights"] == (0, 0)
         truncated = found["a truncation of as many"][1]
         assert truncated > 0

@@ -31,7 +31,8 @@ SOURCES = "/usr/src/gcc-12/gcc-*.tar.xz"
 #: Of these sources, what is taken.
 TORTURE = "gcc/testsuite/gcc.c-torture/execute/"
 
-#: Seconds: of a compiler, of the machine, and of the processor's for a random program that is one to compare.
+#: Seconds: of a compiler, of the machine, and of the processor's for a random program that is one
+#: to compare.
 COMPILES = 120
 RUNS = 600
 RANDOM_RUNS = 1
@@ -46,7 +47,8 @@ class Result:
 
     suite: str
     name: str
-    #: "passed", "failed", "stopped" before its end, "uncompiled", or "left" out: not one to compare.
+    #: "passed", "failed", "stopped" before its end, "uncompiled", or "left" out: not one to
+    #: compare.
     how: str
     #: In words, of one line.
     why: str = ""
@@ -77,25 +79,36 @@ def main() -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="tools/riscv/official.sh", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="tools/riscv/official.sh", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--plain", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument(
-        "--only", default="torture,csmith,isa,signatures", help="some suites, or as 'csmith clang' one of two"
+        "--only",
+        default="torture,csmith,isa,signatures",
+        help="some suites, or as 'csmith clang' one of two",
     )
     parser.add_argument("--gcc", default="riscv64-linux-gnu-gcc", help="which is used")
     parser.add_argument("--clang", default="clang-19", help="which is used, for random programs")
-    parser.add_argument("--qemu", default="qemu-riscv64", help="whose results random programs must have")
+    parser.add_argument(
+        "--qemu", default="qemu-riscv64", help="whose results random programs must have"
+    )
     parser.add_argument("--csmith", default="csmith", help="what makes random programs")
     parser.add_argument("--headers", default="/usr/include/csmith", help="what these include")
     parser.add_argument("--first", type=int, default=1, help="the first seed of random programs")
     parser.add_argument("--count", type=int, default=500, help="random programs")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs at once")
-    parser.add_argument("--torture", type=Path, help="a folder gcc.c-torture/execute (that of gcc-12-source)")
-    parser.add_argument("--isa", type=Path, help="a folder of programs rv64*-p-* of riscv-tests, built")
+    parser.add_argument(
+        "--torture", type=Path, help="a folder gcc.c-torture/execute (that of gcc-12-source)"
+    )
+    parser.add_argument(
+        "--isa", type=Path, help="a folder of programs rv64*-p-* of riscv-tests, built"
+    )
     parser.add_argument(
         "--signatures",
         type=Path,
-        help="a folder of programs NAME.elf of riscv-arch-test, built, and NAME.reference_output beside them",
+        help="a folder of programs NAME.elf of riscv-arch-test, built, and NAME.reference_output "
+        "beside them",
     )
     parser.add_argument("--log", type=Path, help="a file for a line for each program")
     return parser.parse_args()
@@ -152,7 +165,9 @@ def ran(jobs: Iterable[Callable[[], Result]], at_once: int, log: Path | None) ->
 
 def show(suite: str, results: list[Result], excepted: dict[tuple[str, str], str]) -> None:
     """A line of the table."""
-    said = collections.Counter("excepted" if is_excepted(each, excepted) else each.how for each in results)
+    said = collections.Counter(
+        "excepted" if is_excepted(each, excepted) else each.how for each in results
+    )
     ends = ", ".join(f"{number} {how}" for how, number in sorted(said.items()))
     print(f"{suite}: {ends}", flush=True)
 
@@ -190,16 +205,30 @@ def ready(found: str, folder: Path, options: tuple[str, ...]) -> Compiler:
         objects.append(source.with_suffix(".o"))
         # The runtime is as it is, whatever programs want.
         subprocess.run(
-            [*compiler.command, "-O2", "-c", str(source), "-o", str(objects[-1])], check=True, cwd=folder
+            [*compiler.command, "-O2", "-c", str(source), "-o", str(objects[-1])],
+            check=True,
+            cwd=folder,
         )
     return dataclasses.replace(compiler, runtime=objects)
 
 
-def made(compiler: Compiler, source: Path, program: Path, options: Iterable[str] = ()) -> str | None:
+def made(
+    compiler: Compiler, source: Path, program: Path, options: Iterable[str] = ()
+) -> str | None:
     """Compiles; why not, where it does not."""
-    command = [*compiler.command, *options, source, *compiler.runtime, *compiler.libraries, "-o", program]
+    command = [
+        *compiler.command,
+        *options,
+        source,
+        *compiler.runtime,
+        *compiler.libraries,
+        "-o",
+        program,
+    ]
     try:
-        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=COMPILES)
+        done = subprocess.run(
+            list(map(str, command)), capture_output=True, text=True, timeout=COMPILES
+        )
     except subprocess.TimeoutExpired:
         return "takes long to compile"
     if done.returncode == 0:
@@ -250,7 +279,9 @@ def torture(
         program.unlink()
         return Result(suite, name, how, said)
 
-    return (job(one, source) for source in sorted([*sources.glob("*.c"), *sources.glob("ieee/*.c")]))
+    return (
+        job(one, source) for source in sorted([*sources.glob("*.c"), *sources.glob("ieee/*.c")])
+    )
 
 
 def random(
@@ -264,10 +295,16 @@ def random(
         place.mkdir()
         source, program = place / "random.c", place / "random.elf"
         with source.open("w") as file:
-            subprocess.run([parsed.csmith, "--seed", name, "--no-argc"], stdout=file, cwd=place, check=True)
+            subprocess.run(
+                [parsed.csmith, "--seed", name, "--no-argc"], stdout=file, cwd=place, check=True
+            )
         try:
             why = made(compiler, source, program)
-            return Result(suite, name, "uncompiled", why) if why else compared(suite, name, tools, program)
+            return (
+                Result(suite, name, "uncompiled", why)
+                if why
+                else compared(suite, name, tools, program)
+            )
         finally:
             shutil.rmtree(place)
 
@@ -277,7 +314,9 @@ def random(
 def compared(suite: str, name: str, tools: Tools, program: Path) -> Result:
     """Against what another machine prints, in a second of a processor's time."""
     limited = f'ulimit -t {RANDOM_RUNS}; exec "$0" "$1"'
-    other = subprocess.run(["sh", "-c", limited, tools.qemu, str(program)], capture_output=True, text=True)
+    other = subprocess.run(
+        ["sh", "-c", limited, tools.qemu, str(program)], capture_output=True, text=True
+    )
     if other.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
         return Result(suite, name, "left", "runs for long")
     if other.returncode != 0:
@@ -304,7 +343,9 @@ def signed(tools: Tools, program: Path) -> Result:
     if left == expected:
         return Result(suite, name, "passed")
     pairs = zip(left, expected, strict=False)
-    at = next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(left), len(expected)))
+    at = next(
+        (at for at, (one, other) in enumerate(pairs) if one != other), min(len(left), len(expected))
+    )
     return Result(suite, name, "failed", f"word {at} of {len(expected)}, {len(left)} are there")
 
 

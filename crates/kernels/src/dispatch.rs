@@ -1,6 +1,7 @@
 //! Which kernels run: found once from the processor, or forced by `TACIT_KERNELS`.
 //!
-//! Inner kernels take a [`Backend`] as an argument, so that tests compare all of them in one process.
+//! Inner kernels take a [`Backend`] as an argument, so that tests compare all of them in one
+//! process.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -15,8 +16,8 @@ pub enum Backend {
     Portable,
     /// x86-64 with AVX2 and AES instructions.
     Avx2,
-    /// x86-64 with AVX-512 F, DQ, BW and VL besides; vector AES, tiles of bytes (AMX) and multiply-adds of 52 bits
-    /// (IFMA) are used where they are there too.
+    /// x86-64 with AVX-512 F, DQ, BW and VL besides; vector AES, tiles of bytes (AMX) and
+    /// multiply-adds of 52 bits (IFMA) are used where they are there too.
     Avx512,
 }
 
@@ -68,8 +69,8 @@ impl Backend {
         self
     }
 
-    /// Calls `work`. What is inlined into it is compiled for this backend's instructions; `work` itself is,
-    /// if it is a closure with `#[inline(always)]`.
+    /// Calls `work`. What is inlined into it is compiled for this backend's instructions; `work`
+    /// itself is, if it is a closure with `#[inline(always)]`.
     ///
     /// # Panics
     /// If the machine lacks the backend.
@@ -109,8 +110,8 @@ impl fmt::Display for Backend {
 /// The backend of this process.
 ///
 /// # Panics
-/// With [`KernelError`]'s text if `TACIT_KERNELS` asks for what is not there; [`try_backend`] returns
-/// it instead.
+/// With [`KernelError`]'s text if `TACIT_KERNELS` asks for what is not there; [`try_backend`]
+/// returns it instead.
 #[must_use]
 pub fn backend() -> Backend {
     match try_backend() {

@@ -1,13 +1,15 @@
-//! An allocator that has large blocks lie in large pages, where the operating system has them for who asks (Linux,
-//! "madvise").
+//! An allocator that has large blocks lie in large pages, where the operating system has them for
+//! who asks (Linux, "madvise").
 //!
-//! A block of many megabytes goes back to the system when it is freed, so every page of the next one is mapped and
-//! cleared when something is first written there. With pages of 4 KiB that takes longer than to write them; one of 2 MiB
-//! takes the time to clear it. A page becomes memory when something is written there, as always: what is reserved and
-//! not used stays address space, but for less than 2 MiB around each byte that is written.
+//! A block of many megabytes goes back to the system when it is freed, so every page of the next
+//! one is mapped and cleared when something is first written there. With pages of 4 KiB that takes
+//! longer than to write them; one of 2 MiB takes the time to clear it. A page becomes memory when
+//! something is written there, as always: what is reserved and not used stays address space, but
+//! for less than 2 MiB around each byte that is written.
 //!
-//! Blocks are the system's: it gives them out, moves them and takes them back, and what is advised ends with the mapping.
-//! A process forked from this one has the same advice. Where the system has no large pages nothing is other than without.
+//! Blocks are the system's: it gives them out, moves them and takes them back, and what is advised
+//! ends with the mapping. A process forked from this one has the same advice. Where the system has
+//! no large pages nothing is other than without.
 //!
 //! ```text
 //! #[global_allocator]
@@ -60,11 +62,13 @@ fn advise(block: *mut u8, bytes: usize) {
     let Ok(page) = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }) else {
         return;
     };
-    // All pages that the block lies in, so that a mapping of its own stays one, which `mremap` can move.
+    // All pages that the block lies in, so that a mapping of its own stays one, which `mremap` can
+    // move.
     let before = block.addr() % page;
     let begin = block.wrapping_sub(before);
-    // SAFETY: these pages are mapped, since a byte of the block lies in each, and the system only notes the advice:
-    // no byte changes, of the block or of what lies beside it in the first and last page.
+    // SAFETY: these pages are mapped, since a byte of the block lies in each, and the system only
+    // notes the advice: no byte changes, of the block or of what lies beside it in the first and
+    // last page.
     unsafe {
         libc::madvise(begin.cast(), before + bytes, libc::MADV_HUGEPAGE);
     }

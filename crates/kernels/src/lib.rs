@@ -14,9 +14,10 @@
 //! - [`parallel`]: slices processed block by block on the current thread pool.
 //!
 //! Nothing here knows a protocol, and no kernel branches on, or indexes by, the words it is given:
-//! time depends on lengths alone. This is the only crate with `unsafe` (intrinsics, assembly for tiles of bytes and
-//! the system call that asks for them, writes by several threads to disjoint parts of one slice, and allocators,
-//! one of them for tests); every kernel has a portable twin that tests compare it with, bit for bit.
+//! time depends on lengths alone. This is the only crate with `unsafe` (intrinsics, assembly for
+//! tiles of bytes and the system call that asks for them, writes by several threads to disjoint
+//! parts of one slice, and allocators, one of them for tests); every kernel has a portable twin
+//! that tests compare it with, bit for bit.
 
 pub mod aes;
 pub mod convolution;

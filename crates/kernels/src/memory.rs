@@ -1,5 +1,6 @@
-//! An allocator that looks into memory as it is given back, and counts what is held: how a test shows that secrets
-//! were wiped, and that memory is bounded. Only under the feature `memory`, which tests alone switch on.
+//! An allocator that looks into memory as it is given back, and counts what is held: how a test
+//! shows that secrets were wiped, and that memory is bounded. Only under the feature `memory`,
+//! which tests alone switch on.
 //!
 //! ```text
 //! #[global_allocator]
@@ -24,7 +25,8 @@ static FOUND: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static HIGHEST: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator, watched. It gives zeros, so that what lies in a block is what its owner wrote.
+/// The system's allocator, watched. It gives zeros, so that what lies in a block is what its owner
+/// wrote.
 pub struct Watched;
 
 // SAFETY: all is left to the system's allocator; a block is read before it is given back.
@@ -74,7 +76,8 @@ unsafe fn look(block: *mut u8, layout: Layout) {
     }
 }
 
-/// How often each of these secrets, at most 16, lies in memory that any thread gives back during `work`.
+/// How often each of these secrets, at most 16, lies in memory that any thread gives back during
+/// `work`.
 ///
 /// # Panics
 /// If there are more, or one is zero, which is everywhere.

@@ -9,8 +9,8 @@ use std::ops::Range;
 /// Words of a block worth handing to another thread: 128 KiB, tens of microseconds of work.
 pub const GRAIN: usize = 1 << 14;
 
-/// Pieces that work which costs more in pieces is divided into at most: two a thread even out threads that are held up;
-/// one thread gains nothing.
+/// Pieces that work which costs more in pieces is divided into at most: two a thread even out
+/// threads that are held up; one thread gains nothing.
 pub(crate) fn most_pieces() -> usize {
     match rayon::current_num_threads() {
         1 => 1,
@@ -18,8 +18,8 @@ pub(crate) fn most_pieces() -> usize {
     }
 }
 
-/// Whether there is but one thread to compute: work that is handed to it would wait for it to wake, and find none of
-/// its operands in its caches.
+/// Whether there is but one thread to compute: work that is handed to it would wait for it to wake,
+/// and find none of its operands in its caches.
 #[must_use]
 pub fn is_alone() -> bool {
     rayon::current_num_threads() == 1
@@ -76,11 +76,12 @@ pub struct Rates<const O: usize, const I: usize> {
     pub inputs: [usize; I],
 }
 
-/// The same with slices that may be packed, so that 64 elements take fewer words. What is left of n after
-/// whole blocks belongs to the last one, whatever words it takes.
+/// The same with slices that may be packed, so that 64 elements take fewer words. What is left of n
+/// after whole blocks belongs to the last one, whatever words it takes.
 ///
 /// # Panics
-/// If `block` is 0, or no multiple of 64 where something is packed; or a slice is shorter than its elements.
+/// If `block` is 0, or no multiple of 64 where something is packed; or a slice is shorter than its
+/// elements.
 pub fn map_packed<T: Send, U: Sync, const O: usize, const I: usize>(
     n: usize,
     block: usize,

@@ -1,13 +1,14 @@
 //! Products of rows of words with random weights -1, 0 and 1, modulo 2^64.
 //!
-//! A weight is the difference of two random bits: 0 with probability ½, 1 and -1 with ¼. So a product is a difference
-//! of two sums over subsets, and the sums over all 16 subsets of four words, made once, serve every product (V.
-//! Arlazarov, E. Dinic, M. Kronrod and I. Faradžev 1970): an addition and a subtraction for four words. Rows lie side
-//! by side in the tables, [`LANES`] at a time, so that every addition is one of vectors. They are brought there by squares
-//! of eight rows and eight words, which are transposed in registers.
+//! A weight is the difference of two random bits: 0 with probability ½, 1 and -1 with ¼. So a
+//! product is a difference of two sums over subsets, and the sums over all 16 subsets of four
+//! words, made once, serve every product (V. Arlazarov, E. Dinic, M. Kronrod and I. Faradžev 1970):
+//! an addition and a subtraction for four words. Rows lie side by side in the tables, [`LANES`] at
+//! a time, so that every addition is one of vectors. They are brought there by squares of eight
+//! rows and eight words, which are transposed in registers.
 //!
-//! The random bits say where a table is read; they are public, as all that expands them has the same coin. The words
-//! do not.
+//! The random bits say where a table is read; they are public, as all that expands them has the
+//! same coin. The words do not.
 
 use crate::dispatch::{Backend, backend};
 use crate::parallel;
@@ -23,8 +24,8 @@ const LANES: usize = 16;
 /// Words of a row whose subsets have a table.
 const SUBSET: usize = 4;
 
-/// Words of a row whose weights are drawn together: the two bits of each are a bit of the lower and one of the upper
-/// half of a word of the stream.
+/// Words of a row whose weights are drawn together: the two bits of each are a bit of the lower and
+/// one of the upper half of a word of the stream.
 const TOGETHER: usize = 32;
 
 /// Words of a row that a thread takes at least.
@@ -45,8 +46,8 @@ type Lanes = [u64; LANES];
 /// The tables of [`TOGETHER`] words: 16 kB.
 type Tables = [[Lanes; 1 << SUBSET]; TOGETHER / SUBSET];
 
-/// Writes the products of each row with [`PROJECTIONS`] rows of weights, one row's after another's. The weights are
-/// drawn from the stream.
+/// Writes the products of each row with [`PROJECTIONS`] rows of weights, one row's after another's.
+/// The weights are drawn from the stream.
 ///
 /// # Panics
 /// If rows have unlike lengths, or `out` another one than theirs.
@@ -112,8 +113,8 @@ fn products(
     sums
 }
 
-/// The words of each row from there on, to be added up together. Those from the end on, and of rows that are not there,
-/// are zero.
+/// The words of each row from there on, to be added up together. Those from the end on, and of rows
+/// that are not there, are zero.
 #[inline(always)]
 fn gather<'a>(
     rows: &[&'a [u64]],
@@ -190,7 +191,8 @@ fn turn([a, b, c, d, e, f, g, h]: [Line; SQUARE]) -> [Line; SQUARE] {
     [a, b, c, d, e, f, g, h]
 }
 
-/// Of each two runs of so many words, the second one of the first line and the first one of the second change places.
+/// Of each two runs of so many words, the second one of the first line and the first one of the
+/// second change places.
 #[inline(always)]
 fn exchange<const WIDTH: usize>(first: Line, second: Line) -> [Line; 2] {
     let upper = |i: usize| i & WIDTH != 0;
@@ -212,8 +214,8 @@ fn exchange<const WIDTH: usize>(first: Line, second: Line) -> [Line; 2] {
     ]
 }
 
-/// Has the processor fetch the line of a row's word that will be needed. Rows are read side by side, a few lines of
-/// each at a time, which is too little for it to see that they go on.
+/// Has the processor fetch the line of a row's word that will be needed. Rows are read side by
+/// side, a few lines of each at a time, which is too little for it to see that they go on.
 #[inline(always)]
 fn ahead(row: &[u64], at: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -5,20 +5,23 @@
 //!
 //! xy = ½(2x0 + x1)(2y0 + y1) + ½(x1 + 2x2)(y1 + 2y2) − (x2 − x0)(y2 − y0).
 //!
-//! Neither half is a whole number; both are halves of numbers that are as odd as x1y1 is. So the first party rounds
-//! down, the second one up, and their sum is exact. That holds mod 2^64 if the products are known mod 2^65; and of
-//! sums of products, if both round the same sums: those of each run of 256 along the depth, from its beginning.
-//! Threads, and the division of results into blocks, may differ between the parties.
+//! Neither half is a whole number; both are halves of numbers that are as odd as x1y1 is. So the
+//! first party rounds down, the second one up, and their sum is exact. That holds mod 2^64 if the
+//! products are known mod 2^65; and of sums of products, if both round the same sums: those of each
+//! run of 256 along the depth, from its beginning. Threads, and the division of results into
+//! blocks, may differ between the parties.
 //!
-//! Without halves it cannot be done: of summands c_i(x_i + x_{i+1}/c_i)(y_i + y_{i+1}/c_i) the squares of parts
-//! come out once if c_i + 1/c_{i−1} = 1, so the three are c, 1 − 1/c and 1/(1 − c), and of c and c − 1 one is even.
-//! Here c = 2.
+//! Without halves it cannot be done: of summands c_i(x_i + x_{i+1}/c_i)(y_i + y_{i+1}/c_i) the
+//! squares of parts come out once if c_i + 1/c_{i−1} = 1, so the three are c, 1 − 1/c and 1/(1 −
+//! c), and of c and c − 1 one is even. Here c = 2.
 //!
-//! **Narrow thirds.** The lowest bits of a product that is known to be small say all of it. Mod 2^52 a product of words
-//! is one multiply-add of 52 bits, where mod 2^65 it takes two and a half; what is halved leaves [`NARROW`] bits. They
-//! are written at the upper end of words, times 2^[`ABOVE`], so that sums of them wrap around where they should.
+//! **Narrow thirds.** The lowest bits of a product that is known to be small say all of it. Mod
+//! 2^52 a product of words is one multiply-add of 52 bits, where mod 2^65 it takes two and a half;
+//! what is halved leaves [`NARROW`] bits. They are written at the upper end of words, times
+//! 2^[`ABOVE`], so that sums of them wrap around where they should.
 //!
-//! Summands are each party's own and of its own parts; what hides them where they are sent is the protocol's.
+//! Summands are each party's own and of its own parts; what hides them where they are sent is the
+//! protocol's.
 
 /// Bits of a narrow third that are right.
 pub const NARROW: u32 = 51;

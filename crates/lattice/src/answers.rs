@@ -1,27 +1,29 @@
-//! Products of encrypted scalars with values, masked: the holder of the secret key learns the one share
-//! of the product, the holder of the values has the other.
+//! Products of encrypted scalars with values, masked: the holder of the secret key learns the one
+//! share of the product, the holder of the values has the other.
 //!
-//! **Secret of the holder of the values.** With T terms in a block's sum, what it sends for each block
-//! of the product is c_1 = Σ a_j·v_j + a·u + e and, of c_0 = Σ b_j·v_j + b·u, the useful coefficients,
-//! each plus a mask place(r) + f. Here (b_j, a_j) are ciphertexts and (b, a) the public key; u is
-//! ternary, e an error, r a uniform word, place(r) = round(q·r / 2^64), and f uniform among 253·2^142
+//! **Secret of the holder of the values.** With T terms in a block's sum, what it sends for each
+//! block of the product is c_1 = Σ a_j·v_j + a·u + e and, of c_0 = Σ b_j·v_j + b·u, the useful
+//! coefficients, each plus a mask place(r) + f. Here (b_j, a_j) are ciphertexts and (b, a) the
+//! public key; u is ternary, e an error, r a uniform word, place(r) = round(q·r / 2^64), and f
+//! uniform among 253·2^142
 //! numbers around zero: of a step Δ = q / 2^64 it leaves 2^-7.5 at each side.
 //!
-//! *Simulation, from the share x = product + r and what the key's holder knows:* c_1 is drawn uniformly,
-//! c_0 = place(x) + f − c_1·s, and both are switched to fewer bits. Why this cannot be told apart:
+//! *Simulation, from the share x = product + r and what the key's holder knows:* c_1 is drawn
+//! uniformly, c_0 = place(x) + f − c_1·s, and both are switched to fewer bits. Why this cannot be
+//! told apart:
 //!
-//! 1. c_0 + c_1·s is place(product + r) + f plus noise: errors and roundings of the ciphertexts times
-//!    the values, u times the public key's error, e·s, and less than one for the places' roundings. For
-//!    values uniform among 64 bits, which masks are, and T = k·n' terms its mean is 2^(63.6 + ½·log2 T).
-//!    The statistical distance between f and f plus noise is |noise| / (253·2^142): 2^-79.4 for T =
-//!    2^14, and at most 2^-77.4 ([`Tiling::deepest`] keeps T at 2^18 or below). So c_0 is as good as
-//!    independent of u and e given x. Distances add up over the coefficients of a session: 2^24 of them
-//!    come to 2^-53.4 or less, 2^34 to 2^-43.4.
-//! 2. Then u and e appear only in a·u + e, which is a sample of ring-LWE with secret u and uniform a,
-//!    and hides the sum before it.
+//! 1. c_0 + c_1·s is place(product + r) + f plus noise: errors and roundings of the ciphertexts
+//!    times the values, u times the public key's error, e·s, and less than one for the places'
+//!    roundings. For values uniform among 64 bits, which masks are, and T = k·n' terms its mean is
+//!    2^(63.6 + ½·log2 T). The statistical distance between f and f plus noise is |noise| /
+//!    (253·2^142): 2^-79.4 for T = 2^14, and at most 2^-77.4 ([`Tiling::deepest`] keeps T at 2^18
+//!    or below). So c_0 is as good as independent of u and e given x. Distances add up over the
+//!    coefficients of a session: 2^24 of them come to 2^-53.4 or less, 2^34 to 2^-43.4.
+//! 2. Then u and e appear only in a·u + e, which is a sample of ring-LWE with secret u and uniform
+//!    a, and hides the sum before it.
 //!
-//! **Correct:** |f| keeps 2^-7.5·Δ from the next word. Noise is below 2^90, 2^-60·Δ, whatever the values, and
-//! roundings below 2^-8.9·Δ: together they never reach it.
+//! **Correct:** |f| keeps 2^-7.5·Δ from the next word. Noise is below 2^90, 2^-60·Δ, whatever the
+//! values, and roundings below 2^-8.9·Δ: together they never reach it.
 
 use crate::encryption::{Ciphertexts, Values};
 #[cfg(test)]
@@ -66,8 +68,8 @@ fn words(useful: usize) -> usize {
 }
 
 impl PublicKey {
-    /// Multiplies; adds this party's share of the product to `out`, m rows of n, and returns the message that
-    /// has the other's.
+    /// Multiplies; adds this party's share of the product to `out`, m rows of n, and returns the
+    /// message that has the other's.
     ///
     /// # Panics
     /// If the depths differ, or `out` has another size.
@@ -104,7 +106,8 @@ impl PublicKey {
         message
     }
 
-    /// The message of one block, and the words of its masks, which are what the other's share has too much.
+    /// The message of one block, and the words of its masks, which are what the other's share has
+    /// too much.
     fn answer_block(
         &self,
         places: &Places,

@@ -15,14 +15,15 @@ use std::ops::Range;
 
 const WHAT: &str = "ciphertexts";
 
-/// Another party's encrypted scalars, m rows of k, ready to be multiplied. Read again and again they
-/// keep their memory.
+/// Another party's encrypted scalars, m rows of k, ready to be multiplied. Read again and again
+/// they keep their memory.
 #[derive(Default)]
 pub struct Ciphertexts {
     pub(crate) tiling: Tiling,
     pub(crate) m: usize,
     pub(crate) k: usize,
-    /// A row for each of the two polynomials of a row of blocks, a column for each block along the depth.
+    /// A row for each of the two polynomials of a row of blocks, a column for each block along the
+    /// depth.
     pub(crate) blocks: Evaluations,
 }
 
@@ -133,8 +134,8 @@ impl Ciphertexts {
         )
     }
 
-    /// Multiplied by values: two polynomials for each block of the product, in as many rows and a column
-    /// for each block of columns.
+    /// Multiplied by values: two polynomials for each block of the product, in as many rows and a
+    /// column for each block of columns.
     pub(crate) fn times(&self, values: &Values, out: &mut Evaluations) {
         assert!(
             self.k == values.k && self.tiling == values.tiling,
@@ -149,8 +150,8 @@ impl Ciphertexts {
     }
 }
 
-/// A party's own values, k rows of n, some blocks of their columns, as evaluations. Read again and again
-/// they keep their memory.
+/// A party's own values, k rows of n, some blocks of their columns, as evaluations. Read again and
+/// again they keep their memory.
 #[derive(Default)]
 pub struct Values {
     pub(crate) tiling: Tiling,
@@ -163,8 +164,8 @@ pub struct Values {
 }
 
 impl Values {
-    /// Becomes these blocks of k rows of n values, ready to multiply ciphertexts of this tiling; `values` are
-    /// what the rows have in [`Tiling::columns_of`] the blocks.
+    /// Becomes these blocks of k rows of n values, ready to multiply ciphertexts of this tiling;
+    /// `values` are what the rows have in [`Tiling::columns_of`] the blocks.
     ///
     /// # Panics
     /// If they are as many of another number.

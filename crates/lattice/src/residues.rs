@@ -1,22 +1,26 @@
-//! Numbers modulo q, the product of five primes, by their residues; and words of 64 bits inside them.
+//! Numbers modulo q, the product of five primes, by their residues; and words of 64 bits inside
+//! them.
 //!
-//! A word a stands in Z_q as round(q·a / 2^64), so that words add and multiply by integers modulo 2^64 while
-//! the result stays within half a step, q / 2^65, of its place.
+//! A word a stands in Z_q as round(q·a / 2^64), so that words add and multiply by integers modulo
+//! 2^64 while the result stays within half a step, q / 2^65, of its place.
 //!
-//! **Size.** The larger q, the better masks hide the noise of answers (module `answers`); the larger it may be,
-//! the weaker ring-LWE. Just below 2^214 is the most that both tables allow at this degree for 128 bits (see the
-//! crate's head). Four primes would need 54 bits each, and kernels take 50.
+//! **Size.** The larger q, the better masks hide the noise of answers (module `answers`); the
+//! larger it may be, the weaker ring-LWE. Just below 2^214 is the most that both tables allow at
+//! this degree for 128 bits (see the crate's head). Four primes would need 54 bits each, and
+//! kernels take 50.
 //!
-//! **Switching.** An answer is rounded from q to q', the product of the first two primes, before it is sent: 85
-//! bits for 214 (Brakerski, Gentry, Vaikuntanathan, "(Leveled) fully homomorphic encryption without
-//! bootstrapping", ITCS 2012, section 1.2). Both polynomials are off by a half at most, and the second is
+//! **Switching.** An answer is rounded from q to q', the product of the first two primes, before it
+//! is sent: 85 bits for 214 (Brakerski, Gentry, Vaikuntanathan, "(Leveled) fully homomorphic
+//! encryption without bootstrapping", ITCS 2012, section 1.2). Both polynomials are off by a half
+//! at most, and the second is
 //! multiplied by 8192 ternary coefficients: by 2^-9 of a step, q' / 2^64 = 2^21, at most.
 
 use crate::wiped::{Wiped, wiped};
 use kernels::polynomial::{Constant, DEGREE, Modulus};
 use std::sync::OnceLock;
 
-/// The largest primes below 2^42 and 2^43 that are 1 modulo twice the degree. log2 q is just below 214.
+/// The largest primes below 2^42 and 2^43 that are 1 modulo twice the degree. log2 q is just below
+/// 214.
 const PRIMES: [u64; 5] = [
     0x3ff_fffa_8001,
     0x7ff_fffd_8001,
@@ -41,9 +45,9 @@ pub(crate) const BITS: [u32; ALL] = {
     bits
 };
 
-/// Values of the highest digit of a mask's rest, in 2^128: 253 of the 256 parts of a step, which is 2^150. They
-/// keep 2^-7.5 of a step from the border between two words, more than noise and all roundings together: 2^-9 of
-/// a step by switching, 2^-20 by [`Fractions`].
+/// Values of the highest digit of a mask's rest, in 2^128: 253 of the 256 parts of a step, which is
+/// 2^150. They keep 2^-7.5 of a step from the border between two words, more than noise and all
+/// roundings together: 2^-9 of a step by switching, 2^-20 by [`Fractions`].
 pub(crate) const HIGHEST: u64 = 253 << 14;
 
 /// Digits of a mask's rest.
@@ -64,7 +68,8 @@ pub(crate) struct Basis {
 }
 
 /// What it takes to divide a number by the product of primes: x / Π p = Σ y_i / p_i mod 1 with
-/// y_i = x·(Π p / p_i)^-1 mod p_i, as a binary fraction of 128 bits. Each term is off by less than 2^-85.
+/// y_i = x·(Π p / p_i)^-1 mod p_i, as a binary fraction of 128 bits. Each term is off by less than
+/// 2^-85.
 struct Fractions {
     terms: Vec<(Constant, u128)>,
 }
@@ -142,7 +147,8 @@ impl Basis {
 
     /// Words in Z_q: residue by residue, as many numbers as there are words.
     ///
-    /// q·a = 2^64·x + ρ with ρ from −2^63 to 2^63 has x = −ρ / 2^64 modulo each prime, since q is 0 there.
+    /// q·a = 2^64·x + ρ with ρ from −2^63 to 2^63 has x = −ρ / 2^64 modulo each prime, since q is 0
+    /// there.
     pub fn place(&self, words: &[u64]) -> Wiped {
         let mut rests = wiped(words.len());
         for (rest, word) in rests.iter_mut().zip(words) {
@@ -158,8 +164,8 @@ impl Basis {
         out
     }
 
-    /// The places of words, each plus a rest of which these are the digits: two signed ones of 64 bits, and
-    /// above them one of 0..[`HIGHEST`], of which the middle counts as none.
+    /// The places of words, each plus a rest of which these are the digits: two signed ones of 64
+    /// bits, and above them one of 0..[`HIGHEST`], of which the middle counts as none.
     pub fn place_off(&self, words: &[u64], rests: [&[u64]; DIGITS]) -> Wiped {
         let n = words.len();
         let (mut out, mut digit) = (self.place(words), wiped(n));
@@ -185,10 +191,12 @@ impl Basis {
         self.sent.word(&self.moduli, |at| residues[at]).0
     }
 
-    /// Numbers modulo q, residue by residue, become what they are rounded to modulo q', in the first places.
+    /// Numbers modulo q, residue by residue, become what they are rounded to modulo q', in the
+    /// first places.
     ///
-    /// Primes are dropped from the last on: with v = x mod p from −p / 2 up, (x − v) / p is x / p rounded.
-    /// Roundings before the last one are divided by primes, so that all together are off by a half and 2^-43.
+    /// Primes are dropped from the last on: with v = x mod p from −p / 2 up, (x − v) / p is x / p
+    /// rounded. Roundings before the last one are divided by primes, so that all together are off
+    /// by a half and 2^-43.
     pub fn switch(&self, numbers: &mut [u64]) {
         let n = numbers.len() / ALL;
         let (mut signed, mut rest) = (vec![0; n], vec![0; n]);
@@ -212,7 +220,8 @@ impl Basis {
 
 #[cfg(test)]
 impl Basis {
-    /// The word that a number modulo q' stands for, and how far from its place it is, in 2^-64 of a step.
+    /// The word that a number modulo q' stands for, and how far from its place it is, in 2^-64 of a
+    /// step.
     pub fn word_and_rest(&self, residues: [u64; SENT]) -> (u64, i64) {
         self.sent.word(&self.moduli, |at| residues[at])
     }

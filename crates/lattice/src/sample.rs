@@ -33,8 +33,8 @@ pub(crate) fn uniform(range: &Reserved, out: &mut [u64]) {
     }
 }
 
-/// n masks, residue by residue, and their words: each a uniform word r in its place, and a rest f that is
-/// uniform among 253·2^142 numbers around zero and independent of r.
+/// n masks, residue by residue, and their words: each a uniform word r in its place, and a rest f
+/// that is uniform among 253·2^142 numbers around zero and independent of r.
 pub(crate) fn masks(stream: &mut Stream, n: usize) -> (Wiped, Wiped) {
     let [words, low, middle, mut high] = [(); 1 + DIGITS].map(|()| {
         let mut random = wiped(n);

@@ -1,4 +1,5 @@
-//! Tests of what each end sees, each with a mutation that it must catch; and known answers of all messages.
+//! Tests of what each end sees, each with a mutation that it must catch; and known answers of all
+//! messages.
 
 use crate::keys::{self, Mutation, SEED, evaluate, expand};
 use crate::residues::{ALL, BITS, HIGHEST, SENT, basis, each, of_prime};
@@ -10,7 +11,8 @@ use crate::{
 use kernels::polynomial::{DEGREE, Evaluations};
 use kernels::stream::{Key, Stream};
 
-/// Rows, depth and columns of the products that are looked at: four answers of 4096 useful coefficients.
+/// Rows, depth and columns of the products that are looked at: four answers of 4096 useful
+/// coefficients.
 const SHAPE: (usize, usize, usize) = (64, 2, 256);
 
 fn tiling() -> Tiling {
@@ -44,8 +46,8 @@ fn encryption_of(a: &[u64], secret: &[u64], coefficients: &[u64]) -> Vec<u64> {
     out
 }
 
-/// Whether counts look as if all were as likely, by a chi-square test: such ones fail with a probability
-/// below 10^-8.
+/// Whether counts look as if all were as likely, by a chi-square test: such ones fail with a
+/// probability below 10^-8.
 fn are_equal(counts: &[f64]) -> bool {
     let expected = counts.iter().sum::<f64>() / counts.len() as f64;
     let square: f64 = counts
@@ -127,7 +129,8 @@ fn difference(a: &[u64], b: &[u64]) -> Vec<u64> {
     out
 }
 
-/// The standard deviation of a polynomial's coefficients and the largest of them, if all are below 100.
+/// The standard deviation of a polynomial's coefficients and the largest of them, if all are below
+/// 100.
 fn size(polynomial: &[u64]) -> Option<(f64, i64)> {
     let signed = |prime: usize| {
         let p = basis().moduli[prime].value();
@@ -169,8 +172,8 @@ fn parts(message: &[u64]) -> [Vec<Vec<u64>>; 2] {
     [firsts, seconds]
 }
 
-/// What those without the secret can look at: the polynomials as they are sent, their coefficients, what
-/// these are from one to the next, and the uniform ones.
+/// What those without the secret can look at: the polynomials as they are sent, their coefficients,
+/// what these are from one to the next, and the uniform ones.
 fn look_uniform(message: &[u64]) -> bool {
     let [firsts, seconds] = parts(message);
     let inverse: Vec<Vec<u64>> = firsts.iter().map(|first| coefficients(first)).collect();
@@ -220,8 +223,8 @@ fn public_keys_and_ciphertexts_look_uniform() {
     }
 }
 
-/// What is left of a polynomial that hides another's coefficients when who has the secret takes all else
-/// away.
+/// What is left of a polynomial that hides another's coefficients when who has the secret takes all
+/// else away.
 fn error_of(first: &[u64], second: &[u64], secret: &[u64], hidden: &[u64]) -> Vec<u64> {
     let exact = encryption_of(second, secret, hidden);
     coefficients(&difference(first, &exact))
@@ -343,7 +346,8 @@ fn view(secret: &SecretKey, received: &Ciphertexts, values: &Values, answer: &[u
     }
 }
 
-/// Whether rests look uniform among 253 of the 256 parts of a step, but for roundings of 2^-11 of a step.
+/// Whether rests look uniform among 253 of the 256 parts of a step, but for roundings of 2^-11 of a
+/// step.
 fn rests_are_uniform(rests: &[i64]) -> bool {
     // A step is not quite 2^150 and a part not quite 2^-8 of it, by less than 2^-21.
     let (part, rounding) = (1_i128 << 56, 1_i128 << 53);

@@ -1,10 +1,11 @@
 //! How a product of matrices becomes products of polynomials.
 //!
-//! **Packing** (as in Huang, Lu, Hong, Ding, "Cheetah: lean and fast secure two-party deep neural network
-//! inference", USENIX Security 2022, section 3). Blocks of m'×k' scalars and k'×n' values, with m'·k'·n' the
-//! degree, stand in polynomials as Σ a_ij X^(i·k'n' + k'−1−j) and Σ b_jl X^(l·k' + j). In their product the
-//! coefficient of X^(i·k'n' + l·k' + k'−1) is Σ_j a_ij·b_jl: other pairs land on other remainders modulo k',
-//! and so do those that pass X^N. Blocks along the depth are added before anything is sent.
+//! **Packing** (as in Huang, Lu, Hong, Ding, "Cheetah: lean and fast secure two-party deep neural
+//! network inference", USENIX Security 2022, section 3). Blocks of m'×k' scalars and k'×n' values,
+//! with m'·k'·n' the degree, stand in polynomials as Σ a_ij X^(i·k'n' + k'−1−j) and Σ b_jl X^(l·k'
+//! + j). In their product the coefficient of X^(i·k'n' + l·k' + k'−1) is Σ_j a_ij·b_jl: other pairs
+//! land on other remainders modulo k', and so do those that pass X^N. Blocks along the depth are
+//! added before anything is sent.
 
 use kernels::polynomial::DEGREE;
 use std::ops::Range;
@@ -12,7 +13,8 @@ use std::ops::Range;
 /// The deepest block: at least 64 coefficients of a product are of use.
 const DEEPEST: usize = 128;
 
-/// Errors times values, each of 64 bits, that the noise of a coefficient sums at most: see `answers`.
+/// Errors times values, each of 64 bits, that the noise of a coefficient sums at most: see
+/// `answers`.
 const MOST_TERMS: usize = 1 << 18;
 
 /// Bytes that a ciphertext takes on the wire, and an answer without its useful coefficients.
@@ -79,8 +81,8 @@ impl Tiling {
         self.rows
     }
 
-    /// Scalars of a row that are summed up before they are answered at most: more would make more noise
-    /// than masks hide.
+    /// Scalars of a row that are summed up before they are answered at most: more would make more
+    /// noise than masks hide.
     #[must_use]
     pub fn deepest(&self) -> usize {
         MOST_TERMS / self.columns
@@ -116,8 +118,8 @@ impl Tiling {
         blocks.start * self.columns..n.min(blocks.end * self.columns)
     }
 
-    /// Where each scalar of a block stands, with its place among m rows of k: of the block at this row
-    /// and depth.
+    /// Where each scalar of a block stands, with its place among m rows of k: of the block at this
+    /// row and depth.
     pub(crate) fn scalars(&self, m: usize, k: usize, row: usize, depth: usize) -> Places {
         let rows = within(row, self.rows, m);
         let depths = within(depth, self.depth, k);
@@ -148,8 +150,8 @@ fn within(at: usize, size: usize, all: usize) -> Range<usize> {
     at * size..all.min((at + 1) * size)
 }
 
-/// The elements in these rows and columns of a matrix with rows of `length`, each with where it stands by row
-/// and column of the block.
+/// The elements in these rows and columns of a matrix with rows of `length`, each with where it
+/// stands by row and column of the block.
 fn places(
     rows: Range<usize>,
     columns: Range<usize>,

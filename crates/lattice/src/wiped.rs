@@ -1,7 +1,8 @@
 //! Words that leave nothing behind.
 //!
-//! Whatever holds a secret, an error, a mask, or something that tells one of them together with what is sent, is
-//! of this type. Its length is known when it is made: a vector that grows leaves its words where it was before.
+//! Whatever holds a secret, an error, a mask, or something that tells one of them together with
+//! what is sent, is of this type. Its length is known when it is made: a vector that grows leaves
+//! its words where it was before.
 
 use zeroize::Zeroizing;
 

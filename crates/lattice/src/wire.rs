@@ -1,4 +1,5 @@
-//! Residues on the wire: as many bits each as their prime has, and refused where they are not below their prime.
+//! Residues on the wire: as many bits each as their prime has, and refused where they are not below
+//! their prime.
 
 use crate::Error;
 use crate::residues::{BITS, basis};

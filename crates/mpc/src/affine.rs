@@ -12,8 +12,9 @@ pub struct Term<'a> {
     pub y: Operand<'a>,
 }
 
-/// What is added to maps: numbers of which each stands for a run of elements of the result. After the last one the
-/// first follows again, so that all of a bias, or of what is as long as the result, are of this kind.
+/// What is added to maps: numbers of which each stands for a run of elements of the result. After
+/// the last one the first follows again, so that all of a bias, or of what is as long as the
+/// result, are of this kind.
 #[derive(Clone, Copy)]
 pub struct Addend<'a> {
     /// Their components.
@@ -22,8 +23,9 @@ pub struct Addend<'a> {
     pub run: usize,
 }
 
-/// (Σ map(x, y) + Σ addend·2^shift) / 2^shift, for signed numbers below 2^62 before they are truncated, and so without
-/// the addends; below 2^49 where the shift says that they are narrow. All maps give equally many elements.
+/// (Σ map(x, y) + Σ addend·2^shift) / 2^shift, for signed numbers below 2^62 before they are
+/// truncated, and so without the addends; below 2^49 where the shift says that they are narrow. All
+/// maps give equally many elements.
 pub struct Affine<'a> {
     /// At least one.
     pub terms: &'a [Term<'a>],

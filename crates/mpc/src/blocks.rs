@@ -13,8 +13,8 @@ const PIECE: usize = 16 * BLOCK;
 /// Calls `work(offset, outputs, inputs)` over the same block of every slice. Blocks start at
 /// multiples of [`BLOCK`] and may run on any thread of the current pool.
 ///
-/// Loops in `work` use this processor's instructions if it is a closure with `#[inline(always)]`; without
-/// that it may be compiled on its own, for the oldest processor there is.
+/// Loops in `work` use this processor's instructions if it is a closure with `#[inline(always)]`;
+/// without that it may be compiled on its own, for the oldest processor there is.
 ///
 /// # Panics
 /// If the slices have different lengths.
@@ -44,8 +44,9 @@ pub(crate) fn for_each<const O: usize, const I: usize>(
     );
 }
 
-/// The same over n elements, of which some slices hold packed values ([`kernels::pack`]): in these `work` finds the
-/// words of its block. The blocks of its last argument are for what it keeps for a moment; anything is in them.
+/// The same over n elements, of which some slices hold packed values ([`kernels::pack`]): in these
+/// `work` finds the words of its block. The blocks of its last argument are for what it keeps for a
+/// moment; anything is in them.
 ///
 /// # Panics
 /// If a slice is too short.

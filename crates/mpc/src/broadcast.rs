@@ -22,8 +22,9 @@ pub fn broadcast(channel: &mut Channel, owner: usize, payload: Option<&[u8]>) ->
     told(channel, owner)
 }
 
-/// Sends each party's bytes to all, in one round; returns those of each in every party, as hostile as those of a
-/// [`broadcast`]. With these messages it begins to be compared what was noted as public before.
+/// Sends each party's bytes to all, in one round; returns those of each in every party, as hostile
+/// as those of a [`broadcast`]. With these messages it begins to be compared what was noted as
+/// public before.
 ///
 /// # Errors
 /// `Misuse` for more than 1 MiB, `Peer` for a party that announces more.

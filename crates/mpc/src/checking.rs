@@ -5,10 +5,11 @@ use crate::{Parts, Result, Shift, Tally, residues};
 /// What an operation that truncates leaves behind for its check.
 #[derive(Default)]
 pub struct Kept {
-    /// What this party has of what is dropped: before it is truncated, a result times 2^shift, and this. See
-    /// [`Checking::rests`].
+    /// What this party has of what is dropped: before it is truncated, a result times 2^shift, and
+    /// this. See [`Checking::rests`].
     pub rest: Vec<u64>,
-    /// Components of what was truncated, where the operation goes on with it and gives something else.
+    /// Components of what was truncated, where the operation goes on with it and gives something
+    /// else.
     pub truncated: Vec<Vec<u64>>,
 }
 
@@ -30,7 +31,8 @@ impl Hold<'_> {
     }
 }
 
-/// Residues are those of [`crate::residues`]. Each party has a summand; those of all add up to the residue.
+/// Residues are those of [`crate::residues`]. Each party has a summand; those of all add up to the
+/// residue.
 pub trait Checking {
     /// The operation that comes next, and truncates, leaves behind what its check needs.
     fn keep(&mut self);
@@ -44,7 +46,8 @@ pub trait Checking {
     /// Residues of the integers that sharings stand for, of |x| < 2^62. One round.
     fn lift(&mut self, x: &[Parts]) -> Result<Vec<Vec<u64>>>;
 
-    /// Residues of what truncations have dropped. No round where parties keep summands of it, as integers.
+    /// Residues of what truncations have dropped. No round where parties keep summands of it, as
+    /// integers.
     fn rests(&mut self, rests: &[&[u64]]) -> Result<Vec<Vec<u64>>> {
         Ok(of_summands(rests))
     }
@@ -52,7 +55,8 @@ pub trait Checking {
     /// Residues of products, element by element, of factors that are named by their places.
     fn multiply(&mut self, factors: &[Vec<u64>], pairs: &[[usize; 2]]) -> Result<Vec<Vec<u64>>>;
 
-    /// A tally of each hold, which is in range if its numbers are; nothing where comparisons are all there is.
+    /// A tally of each hold, which is in range if its numbers are; nothing where comparisons are
+    /// all there is.
     fn tallies(&mut self, holds: &[Hold]) -> Result<Option<Vec<Tally>>>;
 
     /// A sharing of the sums of the words that each party has.

@@ -1,46 +1,55 @@
-//! Checks: whether operations on shares gave what the same operations on integers give, found out in secret.
+//! Checks: whether operations on shares gave what the same operations on integers give, found out
+//! in secret.
 //!
-//! **What is checked.** Words are integers of −2^63 to 2^63, modulo 2^64. A product whose integer has no such word, or
-//! too many bits for its truncation, is another one's without a sign of it. Checked are
-//! - *products*, and sums of products, truncated or not: Σ map(x, y) + addend·2^f = 2^f·z + d over the integers, where z
-//!   is the result and d what the truncation dropped; and
-//! - *holds*: that numbers have few enough bits for what is done with them, such as sums, shifts, products by public
-//!   numbers, comparisons of fewer bits.
+//! **What is checked.** Words are integers of −2^63 to 2^63, modulo 2^64. A product whose integer
+//! has no such word, or too many bits for its truncation, is another one's without a sign of it.
+//! Checked are
+//! - *products*, and sums of products, truncated or not: Σ map(x, y) + addend·2^f = 2^f·z + d over
+//!   the integers, where z is the result and d what the truncation dropped; and
+//! - *holds*: that numbers have few enough bits for what is done with them, such as sums, shifts,
+//!   products by public numbers, comparisons of fewer bits.
 //!
-//! **Idea.** Both sides are known modulo 2^64 to be equal, so they are equal if their difference is less than 2^64. It
-//! is looked at modulo the prime p = 2^31 − 1 as well ([`crate::residues`]), where a difference of 2^64·m shows unless p
-//! divides m.
-//! - The integer that a sharing stands for is known modulo p at the cost of one message ([`super::checking`]): of two
-//!   summands s and t of x + 2^62 − 1 with highest bits A and B, known to different parties, x = s + t − (A + B − AB)·2^64
-//!   − 2^62 + 1, as truncations have it, and of that only AB needs interaction.
-//! - What a truncation dropped is s mod 2^f + t mod 2^f + 1 − 2^f, of which each party keeps its own summand
-//!   ([`Checking::rests`]).
-//! - Of all elements of a result one random combination is looked at, with coefficients s_i·r_j modulo p. Of a product
-//!   of matrices it is (sᵀX)(Yr) (Freivalds 1977), so that what meets is as long as the inner dimension, and the work
-//!   is linear in the operands. Convolutions are products of matrices, with s for the filters and r for the places.
-//!   Products element by element have a coefficient for each.
-//! - Two combinations for each product, and each party's summands of them; whether they add up to zero modulo p, which
-//!   is whether they add up to 0, p, 2p, ... as integers, is a secret bit, found by [`Protocol::equal_zero`].
+//! **Idea.** Both sides are known modulo 2^64 to be equal, so they are equal if their difference is
+//! less than 2^64. It is looked at modulo the prime p = 2^31 − 1 as well ([`crate::residues`]),
+//! where a difference of 2^64·m shows unless p divides m.
+//! - The integer that a sharing stands for is known modulo p at the cost of one message
+//!   ([`super::checking`]): of two summands s and t of x + 2^62 − 1 with highest bits A and B,
+//!   known to different parties, x = s + t − (A + B − AB)·2^64 − 2^62 + 1, as truncations have it,
+//!   and of that only AB needs interaction.
+//! - What a truncation dropped is s mod 2^f + t mod 2^f + 1 − 2^f, of which each party keeps its
+//!   own summand ([`Checking::rests`]).
+//! - Of all elements of a result one random combination is looked at, with coefficients s_i·r_j
+//!   modulo p. Of a product of matrices it is (sᵀX)(Yr) (Freivalds 1977), so that what meets is as
+//!   long as the inner dimension, and the work is linear in the operands. Convolutions are products
+//!   of matrices, with s for the filters and r for the places. Products element by element have a
+//!   coefficient for each.
+//! - Two combinations for each product, and each party's summands of them; whether they add up to
+//!   zero modulo p, which is whether they add up to 0, p, 2p, ... as integers, is a secret bit,
+//!   found by [`Protocol::equal_zero`].
 //!
-//! **Soundness.** A combination of what is not zero modulo p is zero with probability 2/p at most, so both are with
-//! 2^−58. What is below 2^94 is 2^64·m with |m| < p apart from any word's range, and so never missed but for that. Beyond,
+//! **Soundness.** A combination of what is not zero modulo p is zero with probability 2/p at most,
+//! so both are with 2^−58. What is below 2^94 is 2^64·m with |m| < p apart from any word's range,
+//! and so never missed but for that. Beyond,
 //! it is missed where p divides m: of numbers that are not chosen for it one in 2^31.
 //!
-//! **Which numbers are refused.** Operands of products from 2^60 on, and whatever a hold says. Nothing is refused
-//! because terms of a sum cancel.
+//! **Which numbers are refused.** Operands of products from 2^60 on, and whatever a hold says.
+//! Nothing is refused because terms of a sum cancel.
 //!
-//! **Coins** are tossed when all that is judged is fixed ([`Protocol::toss`]), so nobody foresees them.
+//! **Coins** are tossed when all that is judged is fixed ([`Protocol::toss`]), so nobody foresees
+//! them.
 //!
-//! **Simulation.** Lifting, multiplying and looking are operations of the protocol, each with its own argument; nothing is
-//! opened here. A group's bit becomes a flag ([`crate::guards`]), of which whoever receives a result learns whether it
+//! **Simulation.** Lifting, multiplying and looking are operations of the protocol, each with its
+//! own argument; nothing is opened here. A group's bit becomes a flag ([`crate::guards`]), of which
+//! whoever receives a result learns whether it
 //! holds: an output that the functionality gives.
 //!
-//! **Weights** are lifted once ([`Residues`]): whoever keeps a tensor keeps its residues beside it, until it is written
-//! to. Every check takes combinations of them by coins of its own.
+//! **Weights** are lifted once ([`Residues`]): whoever keeps a tensor keeps its residues beside it,
+//! until it is written to. Every check takes combinations of them by coins of its own.
 //!
-//! **Rounds:** to toss coins 1, to lift 1, to multiply 1, and those of the zero test and of holds, once for all that is
-//! checked together. **Bits** of replicated sharing: 31 for an element of an operand or a result; for an element of what
-//! is multiplied one by one, or of an inner dimension, 93 for each operand.
+//! **Rounds:** to toss coins 1, to lift 1, to multiply 1, and those of the zero test and of holds,
+//! once for all that is checked together. **Bits** of replicated sharing: 31 for an element of an
+//! operand or a result; for an element of what is multiplied one by one, or of an inner dimension,
+//! 93 for each operand.
 
 use crate::checking::{Checking, Hold};
 use crate::combinations::Weights;
@@ -66,7 +75,8 @@ pub struct Term {
     pub y: usize,
 }
 
-/// What was added to products before they were truncated: after the last of its numbers the first follows again.
+/// What was added to products before they were truncated: after the last of its numbers the first
+/// follows again.
 pub struct Addend {
     /// The tensor's place.
     pub x: usize,
@@ -98,7 +108,8 @@ pub struct Group<'a> {
     pub exact: Vec<(usize, usize)>,
 }
 
-/// This party's summands of the residues of a tensor that is multiplied again and again, such as a weight: lifted once.
+/// This party's summands of the residues of a tensor that is multiplied again and again, such as a
+/// weight: lifted once.
 #[derive(Default)]
 pub struct Residues(OnceLock<Arc<Vec<u64>>>);
 
@@ -116,11 +127,12 @@ pub fn settle<'a>(
 
 /// A bit for each group, of one plane: whether all its checks hold.
 ///
-/// The residues of those tensors that `kept` names by their places are not computed again. All parties keep the same
-/// ones, and drop them when a tensor changes.
+/// The residues of those tensors that `kept` names by their places are not computed again. All
+/// parties keep the same ones, and drop them when a tensor changes.
 ///
 /// # Errors
-/// `Misuse` where the protocol has no checks, or residues are of another tensor; what the links meet.
+/// `Misuse` where the protocol has no checks, or residues are of another tensor; what the links
+/// meet.
 pub fn settle_keeping<'a>(
     protocol: &mut dyn Protocol,
     tensors: &[Parts<'a>],
@@ -239,7 +251,8 @@ impl Lifted {
     }
 }
 
-/// This party's summands of the combinations of all products, which add up to zero if these are right.
+/// This party's summands of the combinations of all products, which add up to zero if these are
+/// right.
 fn combined(
     checking: &mut dyn Checking,
     lifted: &Lifted,
@@ -319,8 +332,8 @@ enum Asked {
     Combined(usize),
 }
 
-/// How many products of elements a result is the sum of, where each element of an operand meets one other: a combination
-/// would leave as many, and each one its own.
+/// How many products of elements a result is the sum of, where each element of an operand meets one
+/// other: a combination would leave as many, and each one its own.
 fn inner_products(map: &Bilinear) -> Option<usize> {
     match *map {
         Bilinear::Elementwise { .. } => Some(1),
@@ -442,7 +455,8 @@ fn hold(protocol: &mut dyn Protocol, holds: &[Hold], groups: usize) -> Result<Bi
     let Some(tallies) = checking(protocol)?.tallies(holds)? else {
         return compare(protocol, holds, groups);
     };
-    // Sums of several reaches are one's modulo 2^64: each is zero modulo 2^reach where it is so shifted up.
+    // Sums of several reaches are one's modulo 2^64: each is zero modulo 2^reach where it is so
+    // shifted up.
     let mut of_groups: Vec<Tally> = (0..groups).map(|_| Tally::new(64)).collect();
     for (tally, hold) in tallies.iter().zip(holds) {
         for (sum, more) in of_groups[hold.group].sums.iter_mut().zip(tally.sums) {

@@ -1,8 +1,9 @@
-//! What a client has learned, as whole numbers: the difference between trained numbers and those that they were
-//! trained from, multiplied and rounded. None of it is written out on the way, so memory is read twice at most:
-//! to measure it, and to make words of it.
+//! What a client has learned, as whole numbers: the difference between trained numbers and those
+//! that they were trained from, multiplied and rounded. None of it is written out on the way, so
+//! memory is read twice at most: to measure it, and to make words of it.
 //!
-//! Differences and products are in double precision, rounded to the nearest whole number, ties to the even one.
+//! Differences and products are in double precision, rounded to the nearest whole number, ties to
+//! the even one.
 
 use crate::blocks::BLOCK;
 use crate::{Error, Result};
@@ -31,8 +32,8 @@ pub struct Learned<'a> {
 /// What is to be known of numbers before they are sent.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Measured {
-    /// The root of the sum of the squares, however large or small these are; infinite where it is beyond the range
-    /// of doubles itself. The same for any number of threads.
+    /// The root of the sum of the squares, however large or small these are; infinite where it is
+    /// beyond the range of doubles itself. The same for any number of threads.
     pub norm: f64,
     /// The greatest magnitude; NaN where a number is NaN or infinite.
     pub greatest: f64,
@@ -50,18 +51,20 @@ pub struct Outgoing<'a> {
 /// Numbers that one thread measures.
 const PIECE: usize = 32 * BLOCK;
 
-/// 2^-600, by which numbers are multiplied before they are squared where their squares are beyond the range of doubles.
+/// 2^-600, by which numbers are multiplied before they are squared where their squares are beyond
+/// the range of doubles.
 const SMALLER: f64 = f64::from_bits((1023 - 600) << 52);
 
-/// 2^600, by which they are multiplied where the sum of their squares is below [`LEAST`], 2^-800: bits are lost there.
+/// 2^600, by which they are multiplied where the sum of their squares is below [`LEAST`], 2^-800:
+/// bits are lost there.
 const GREATER: f64 = f64::from_bits((1023 + 600) << 52);
 const LEAST: f64 = f64::from_bits((1023 - 800) << 52);
 
 /// Sums that run side by side, so that none waits for another.
 const SIDE_BY_SIDE: usize = 16;
 
-/// In this sum a double has no bits after the point, so its last bits are the nearest whole number: for
-/// magnitudes up to 2^51.
+/// In this sum a double has no bits after the point, so its last bits are the nearest whole number:
+/// for magnitudes up to 2^51.
 const WHOLE: f64 = 1.5 * (1_u64 << 52) as f64;
 
 /// What whole numbers are below at most.
@@ -214,7 +217,8 @@ impl<'a> Learned<'a> {
         }
     }
 
-    /// What is sent of it: every number by `factor`, of which none may reach `limit`, and a weight after them.
+    /// What is sent of it: every number by `factor`, of which none may reach `limit`, and a weight
+    /// after them.
     #[must_use]
     pub fn by(&self, factor: f64, limit: f64, weight: u64) -> Outgoing<'_> {
         Outgoing {

@@ -1,9 +1,10 @@
-//! Random combinations modulo a prime ([`crate::residues`]) of what a bilinear map gives, and what they leave of its
-//! operands, for [`crate::checks`].
+//! Random combinations modulo a prime ([`crate::residues`]) of what a bilinear map gives, and what
+//! they leave of its operands, for [`crate::checks`].
 //!
-//! Coefficients of a result's elements are products s_i·r_j. So a combination of a product of matrices is (sᵀX)(Yr): one
-//! of the left operand's rows, times one of the right operand's columns. Convolutions are products of matrices, with s
-//! for the filters and r for the places. The work is linear in the operands, times the taps of a filter.
+//! Coefficients of a result's elements are products s_i·r_j. So a combination of a product of
+//! matrices is (sᵀX)(Yr): one of the left operand's rows, times one of the right operand's columns.
+//! Convolutions are products of matrices, with s for the filters and r for the places. The work is
+//! linear in the operands, times the taps of a filter.
 
 use crate::Bilinear;
 use crate::checking::Checking;
@@ -120,7 +121,8 @@ impl Weights {
         }
     }
 
-    /// What is to be multiplied of a map's operands, whose products add up to the combination of its result.
+    /// What is to be multiplied of a map's operands, whose products add up to the combination of
+    /// its result.
     pub fn contract(&self, map: &Bilinear, x: &[u64], y: &[u64]) -> [Vec<u64>; 2] {
         match (self, *map) {
             (Self::Matrix { s, r, .. }, Bilinear::Matrix { batch, m, k, n }) => {

@@ -1,8 +1,9 @@
-//! What every operation costs, as declared by each protocol and held against the meter by the tests.
+//! What every operation costs, as declared by each protocol and held against the meter by the
+//! tests.
 //!
-//! Declared are the bits that must travel, for any size. Messages are whole words: what the meter counts is
-//! that, and less than a word more for each message; exactly that where n is a multiple of 192 (replicated
-//! sharing) or 64.
+//! Declared are the bits that must travel, for any size. Messages are whole words: what the meter
+//! counts is that, and less than a word more for each message; exactly that where n is a multiple
+//! of 192 (replicated sharing) or 64.
 
 use crate::{Compared, Recipient, Shift};
 

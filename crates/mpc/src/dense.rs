@@ -1,8 +1,10 @@
-//! Bits one after another without gaps: what travels and what is drawn where planes end within a word.
+//! Bits one after another without gaps: what travels and what is drawn where planes end within a
+//! word.
 //!
-//! A plane of n bits begins a word in memory, so that work on planes needs no shifts. On a link, and in what
-//! correlations and masks are used up, the gaps would cost as much as bits: 64 in place of 1 for each plane of
-//! one value. Where n is a multiple of 64 there are no gaps, and nothing is copied.
+//! A plane of n bits begins a word in memory, so that work on planes needs no shifts. On a link,
+//! and in what correlations and masks are used up, the gaps would cost as much as bits: 64 in place
+//! of 1 for each plane of one value. Where n is a multiple of 64 there are no gaps, and nothing is
+//! copied.
 
 use kernels::planes::words_of;
 use rayon::prelude::*;
@@ -56,7 +58,8 @@ pub(crate) fn concatenate(runs: &[Run]) -> Vec<u64> {
     out
 }
 
-/// ORs a run into `out`, which has zeros there: its first bit at bit `at`, what lies outside left out.
+/// ORs a run into `out`, which has zeros there: its first bit at bit `at`, what lies outside left
+/// out.
 fn place(run: Run, at: isize, out: &mut [u64]) {
     let shift = at.rem_euclid(64) as u32;
     let first = at.div_euclid(64);
@@ -79,7 +82,8 @@ fn place(run: Run, at: isize, out: &mut [u64]) {
     }
 }
 
-/// `bits` bits from bit `start` on, and zeros to the end of the last word; borrowed where they fill words.
+/// `bits` bits from bit `start` on, and zeros to the end of the last word; borrowed where they fill
+/// words.
 pub(crate) fn extract(words: &[u64], start: usize, bits: usize) -> Cow<'_, [u64]> {
     if start % 64 == 0 && bits % 64 == 0 {
         return Cow::Borrowed(&words[start / 64..][..bits / 64]);

@@ -1,21 +1,24 @@
 //! Work that does not wait for each other, side by side: its messages share rounds.
 //!
-//! A fiber is work on a protocol as always, on a thread to itself. Only one goes on at a time. It has all that the
-//! party has (links, masks, keys) until it has sent what it can and needs an answer; then the next one has it. When
-//! all have sent, the first receives. So a turn of all fibers is a round, and as many rounds are taken as the longest
-//! fiber takes.
+//! A fiber is work on a protocol as always, on a thread to itself. Only one goes on at a time. It
+//! has all that the party has (links, masks, keys) until it has sent what it can and needs an
+//! answer; then the next one has it. When all have sent, the first receives. So a turn of all
+//! fibers is a round, and as many rounds are taken as the longest fiber takes.
 //!
-//! **Order.** The same fibers begin in the same order in every party, and all operations have as many turns in every
-//! party, whatever its role. So masks and correlations are drawn in the same order by all, and the messages of a link
-//! are received in the order in which they were sent. An operation says where its turn ends ([`Baton::round`]), and
-//! receives in a turn exactly what was sent to it in the one before.
+//! **Order.** The same fibers begin in the same order in every party, and all operations have as
+//! many turns in every party, whatever its role. So masks and correlations are drawn in the same
+//! order by all, and the messages of a link are received in the order in which they were sent. An
+//! operation says where its turn ends ([`Baton::round`]), and receives in a turn exactly what was
+//! sent to it in the one before.
 //!
-//! **Owned fibers** take their protocol with them, for work of other languages, such as the examples of a batch. The first
-//! of them is carried out by the thread that begins them, and gives the others their turns where its own one ends: what
-//! a thread has set aside of the process's memory, others do not use.
+//! **Owned fibers** take their protocol with them, for work of other languages, such as the
+//! examples of a batch. The first of them is carried out by the thread that begins them, and gives
+//! the others their turns where its own one ends: what a thread has set aside of the process's
+//! memory, others do not use.
 //!
-//! **Secrecy** is that of the operations: each draws its own masks, and what a party sees are the same messages in
-//! another order. No comparison of public values begins meanwhile ([`net::Channel::interleave`]).
+//! **Secrecy** is that of the operations: each draws its own masks, and what a party sees are the
+//! same messages in another order. No comparison of public values begins meanwhile
+//! ([`net::Channel::interleave`]).
 
 use crate::{Error, Fiber, Next, OwnedFiber, Protocol, Result};
 use net::{Channel, Watch, no_thread};
@@ -220,8 +223,8 @@ fn owned<P: Fibered>(fibers: Vec<Fiber>) -> Vec<Work<P>> {
     fibers.into_iter().map(owned).collect()
 }
 
-/// The same for several that begin together, until none is under way. Where one fails, the others come to their ends,
-/// so that no message is left over, and no further one begins.
+/// The same for several that begin together, until none is under way. Where one fails, the others
+/// come to their ends, so that no message is left over, and no further one begins.
 fn together<P: Fibered>(
     protocol: &mut P,
     first: Vec<Work<P>>,
@@ -273,8 +276,8 @@ impl<S: Linked> Fibers<S> {
         }
     }
 
-    /// None any more, or one has panicked: gives back what the party has, and goes on with the panic or with what the
-    /// first one has failed with.
+    /// None any more, or one has panicked: gives back what the party has, and goes on with the
+    /// panic or with what the first one has failed with.
     fn end<P: Fibered<State = S>>(
         self,
         protocol: &mut P,

@@ -37,7 +37,8 @@ const MOST_AT_ONCE: usize = 1 << 24;
 
 /// The low `width` bits of each ring element, as a ring element 0 ≤ x < 2^width; width 1 to 64.
 ///
-/// On its way to a ring element each bit takes a word, so where there are many numbers they are taken piece by piece,
+/// On its way to a ring element each bit takes a word, so where there are many numbers they are
+/// taken piece by piece,
 /// one after another: what a piece sends takes longer than its rounds.
 ///
 /// # Errors
@@ -54,9 +55,10 @@ pub fn low_bits(protocol: &mut dyn Protocol, x: Parts, width: usize, out: PartsM
     Ok(())
 }
 
-/// How far each x is from filling `width` bits, for 0 ≤ x < 2^width: first the bits of its leading zeros
-/// ([`leading_zeros_width`]), lowest first, then whether x = 0, which has as many leading zeros as 1. So
-/// 2^(width−1) ≤ (x + zero)·2^zeros < 2^width. The rounds of [`Protocol::to_binary`] and ⌈log2(width)⌉ more.
+/// How far each x is from filling `width` bits, for 0 ≤ x < 2^width: first the bits of its leading
+/// zeros ([`leading_zeros_width`]), lowest first, then whether x = 0, which has as many leading
+/// zeros as 1. So 2^(width−1) ≤ (x + zero)·2^zeros < 2^width. The rounds of [`Protocol::to_binary`]
+/// and ⌈log2(width)⌉ more.
 ///
 /// # Errors
 /// What the links meet.
@@ -71,7 +73,8 @@ pub fn leading_zeros(protocol: &mut dyn Protocol, x: Parts, width: usize) -> Res
     let zero = zeros.planes(width - 1..width);
     let mut planes = Vec::with_capacity(leading_zeros_width(width) + 1);
     for digit in 0..leading_zeros_width(width) {
-        // A number's bit changes wherever its next multiple of 2^digit is reached. The last place counts
+        // A number's bit changes wherever its next multiple of 2^digit is reached. The last place
+        // counts
         // for nothing: there zero and one are told apart.
         let places = (1..width).filter(|place| place % (1 << digit) == 0);
         let reached = places.map(|place| zeros.planes(place - 1..place));
@@ -99,7 +102,8 @@ fn reversed(bits: &Bits) -> Bits {
     Bits::stack(&planes.iter().collect::<Vec<_>>())
 }
 
-/// The greater of x and y, element by element, by comparing x − y. A tally as of [`Protocol::rectify`].
+/// The greater of x and y, element by element, by comparing x − y. A tally as of
+/// [`Protocol::rectify`].
 ///
 /// # Errors
 /// What the links meet.

@@ -1,19 +1,23 @@
-//! Discrete Gaussians, drawn in integers: z with probability proportional to exp(−z² / 2σ²), for whole σ².
+//! Discrete Gaussians, drawn in integers: z with probability proportional to exp(−z² / 2σ²), for
+//! whole σ².
 //!
-//! **Method.** Rejection, in the manner of L. Ducas, A. Durmus, T. Lepoint, V. Lyubashevsky: "Lattice signatures
-//! and bimodal Gaussians" (CRYPTO 2013), section 6. A magnitude is k·x + y, with x ≥ 0 of probability proportional
-//! to 2^(−x²), which bits give exactly, and y uniform below k. It is kept with probability
+//! **Method.** Rejection, in the manner of L. Ducas, A. Durmus, T. Lepoint, V. Lyubashevsky:
+//! "Lattice signatures and bimodal Gaussians" (CRYPTO 2013), section 6. A magnitude is k·x + y,
+//! with x ≥ 0 of probability proportional to 2^(−x²), which bits give exactly, and y uniform below
+//! k. It is kept with probability
 //!
 //!   exp(−(k·x + y)² / 2σ²) · 2^(x²) = (2·exp(−k² / 2σ²))^(x²) · exp(−y·(y + 2·k·x) / 2σ²),
 //!
-//! where k is the least with exp(−k² / 2σ²) ≤ ½, so that both factors are at most 1. Then a sign; of the two
-//! zeros one is dropped. (C. Canonne, G. Kamath, T. Steinke: "The discrete Gaussian for differential privacy",
-//! NeurIPS 2020, define the distribution; their own sampler is exact in rationals, and slower.)
+//! where k is the least with exp(−k² / 2σ²) ≤ ½, so that both factors are at most 1. Then a sign;
+//! of the two zeros one is dropped. (C. Canonne, G. Kamath, T. Steinke: "The discrete Gaussian for
+//! differential privacy", NeurIPS 2020, define the distribution; their own sampler is exact in
+//! rationals, and slower.)
 //!
-//! **Exactness.** Integers alone, so the same words give the same numbers on every machine. exp is a table of
-//! 128-bit fractions for each byte of its argument; an entry is off by less than 2^−119, the product of all by
-//! less than 2^−110, and x beyond 11 is left out, which has 2^−144. A number takes two trials or so, so its
-//! distribution is within 2^−108 of the one above: 2^32 of them are within 2^−76.
+//! **Exactness.** Integers alone, so the same words give the same numbers on every machine. exp is
+//! a table of 128-bit fractions for each byte of its argument; an entry is off by less than 2^−119,
+//! the product of all by less than 2^−110, and x beyond 11 is left out, which has 2^−144. A number
+//! takes two trials or so, so its distribution is within 2^−108 of the one above: 2^32 of them are
+//! within 2^−76.
 //!
 //! **Time** depends on how many trials numbers take, and not on the numbers that are kept.
 
@@ -85,8 +89,8 @@ impl Gaussian {
         })
     }
 
-    /// Adds a number of this distribution to each word; whoever has the same stream at the same place adds the
-    /// same.
+    /// Adds a number of this distribution to each word; whoever has the same stream at the same
+    /// place adds the same.
     pub fn add(&self, stream: &mut Stream, to: &mut [u64]) {
         let blocks = to.len().div_ceil(BLOCK);
         let mut keys = vec![0; 2 * blocks];
@@ -173,8 +177,9 @@ impl Words {
 
 /// x with a probability of 2^(−x²) / 2, and a sign; `None` with what is left.
 ///
-/// The first word decides up to 7: that x is 0 where it is below 2^63, 1 in the next 2^62, and so on. In the
-/// place of an eighth, half a unit wide, a second word decides. All bounds are even, so the lowest bit is free.
+/// The first word decides up to 7: that x is 0 where it is below 2^63, 1 in the next 2^62, and so
+/// on. In the place of an eighth, half a unit wide, a second word decides. All bounds are even, so
+/// the lowest bit is free.
 #[inline]
 fn binary(words: &mut Words) -> Option<(usize, bool)> {
     let drawn = words.next();
@@ -307,7 +312,8 @@ mod tests {
         for variance in [1_u64, 2, 7, 100, 12_345] {
             let samples = drawn(variance, SAMPLES);
             let (sigma, mass) = ((variance as f64).sqrt(), total(variance, |_| 1.0));
-            // About forty classes, single numbers where σ is small, up to ±4σ; the tails are one each.
+            // About forty classes, single numbers where σ is small, up to ±4σ; the tails are one
+            // each.
             let width = ((sigma / 5.0) as i64).max(1);
             let reach = (4.0 * sigma / width as f64) as i64;
             let class = |z: i64| (z.div_euclid(width)).clamp(-reach - 1, reach + 1);

@@ -1,4 +1,5 @@
-//! The groups that values are shared in: words that add up mod 2^64, bits that XOR, and residues of checks.
+//! The groups that values are shared in: words that add up mod 2^64, bits that XOR, and residues of
+//! checks.
 
 use crate::{blocks, residues};
 

@@ -1,23 +1,24 @@
-//! Flags: whether a guarded comparison kept its range ([`crate::Compared::guarded`]), for as long as anything depends
-//! on it.
+//! Flags: whether a guarded comparison kept its range ([`crate::Compared::guarded`]), for as long
+//! as anything depends on it.
 //!
-//! **Which results a flag stops.** A flag belongs to a comparison, and travels with whatever is computed of its result:
-//! whoever opens a value passes the flags of all that it was made of. So a flag that fails stops every value that
-//! depends on it, at every opening, and no other value.
+//! **Which results a flag stops.** A flag belongs to a comparison, and travels with whatever is
+//! computed of its result: whoever opens a value passes the flags of all that it was made of. So a
+//! flag that fails stops every value that depends on it, at every opening, and no other value.
 //!
-//! **Who is told.** Flags are opened to those who receive the value and to nobody else. An opening to one party
-//! multiplies the value by the AND of its flags, in secret: that party receives the value if all flags hold, and zeros
-//! and the labels of those that failed if not. An opening to all opens the flags to all first, and the value only if
-//! all of them hold.
+//! **Who is told.** Flags are opened to those who receive the value and to nobody else. An opening
+//! to one party multiplies the value by the AND of its flags, in secret: that party receives the
+//! value if all flags hold, and zeros and the labels of those that failed if not. An opening to all
+//! opens the flags to all first, and the value only if all of them hold.
 //!
-//! **Cost.** A flag is looked at once ([`Protocol::in_range`], with coins that are tossed for it), when it first stands
-//! before an opening, and stays a
-//! secret bit after that. What was opened to all, all know from then on: later openings need no message for it.
+//! **Cost.** A flag is looked at once ([`Protocol::in_range`], with coins that are tossed for it),
+//! when it first stands before an opening, and stays a
+//! secret bit after that. What was opened to all, all know from then on: later openings need no
+//! message for it.
 //!
-//! **Simulation.** Flags are looked at and multiplied by operations of the protocol, each of which is simulated by its
-//! own argument. What a receiver sees beyond these is its flags and, if all hold, the value: the output that the
-//! functionality gives it. The others see no message that depends on a flag. Whether an opening to all goes on is decided
-//! by what all received.
+//! **Simulation.** Flags are looked at and multiplied by operations of the protocol, each of which
+//! is simulated by its own argument. What a receiver sees beyond these is its flags and, if all
+//! hold, the value: the output that the functionality gives it. The others see no message that
+//! depends on a flag. Whether an opening to all goes on is decided by what all received.
 
 use crate::tree::conjunction;
 use crate::{Bits, Error, Parts, Protocol, Recipient, Result, Tally};
@@ -51,8 +52,8 @@ pub struct Flag {
 /// A flag that several values hold.
 pub type SharedFlag = Arc<Flag>;
 
-/// What an opening gives this party: the words where it receives them, which are zeros if a flag failed, and the labels
-/// of the flags that failed, where it receives those.
+/// What an opening gives this party: the words where it receives them, which are zeros if a flag
+/// failed, and the labels of the flags that failed, where it receives those.
 pub type Opened = (Option<Vec<u64>>, Vec<String>);
 
 impl Flag {
@@ -87,8 +88,8 @@ impl Flag {
         *self.state() = State::Bit(bit);
     }
 
-    /// The checks that were promised have ended without an answer, so that nothing that depends on it is opened any more.
-    /// What was answered stays.
+    /// The checks that were promised have ended without an answer, so that nothing that depends on
+    /// it is opened any more. What was answered stays.
     pub fn abandon(&self, cause: &str) {
         let state = &mut *self.state();
         if matches!(state, State::Promised) {
@@ -190,7 +191,8 @@ pub fn reveal_bits(
     })
 }
 
-/// Opens flags to those who receive what depends on them: the labels of those that failed, where this party does.
+/// Opens flags to those who receive what depends on them: the labels of those that failed, where
+/// this party does.
 ///
 /// # Errors
 /// As [`reveal`].
@@ -215,8 +217,9 @@ pub fn checked(
     kept(protocol, &fit, x)
 }
 
-/// What `open` opens, if the flags allow it: of the value itself where all know that they hold, or, given their AND, of
-/// the value multiplied by that. Where all know that one failed, there are that many words of zeros for a receiver.
+/// What `open` opens, if the flags allow it: of the value itself where all know that they hold, or,
+/// given their AND, of the value multiplied by that. Where all know that one failed, there are that
+/// many words of zeros for a receiver.
 fn opened(
     protocol: &mut dyn Protocol,
     to: Recipient,
@@ -286,8 +289,8 @@ fn judge(protocol: &mut dyn Protocol, to: Recipient, flags: &[SharedFlag]) -> Re
     Ok(Judged::Secret(fit, labels(failed)))
 }
 
-/// What all parties know of flags: that some failed, or that all hold; `None` where some are secret and none is known to
-/// have failed.
+/// What all parties know of flags: that some failed, or that all hold; `None` where some are secret
+/// and none is known to have failed.
 fn known(flags: &[SharedFlag]) -> Option<Judged> {
     let is = |holds: bool| move |flag: &&SharedFlag| flag.known() == Some(holds);
     let failed = labels(flags.iter().filter(is(false)));

@@ -1,5 +1,5 @@
-//! Keys that parties agree on when a session opens. Everyone who shares a key contributes to it, so that
-//! it is random as long as one of them draws at random.
+//! Keys that parties agree on when a session opens. Everyone who shares a key contributes to it, so
+//! that it is random as long as one of them draws at random.
 
 use crate::Result;
 use kernels::stream::{Key, random_key};
@@ -97,7 +97,8 @@ mod tests {
         assert_eq!(seen.len(), 4);
     }
 
-    /// A party that gave each other one the same half would let them compute the key that it does not share with
+    /// A party that gave each other one the same half would let them compute the key that it does
+    /// not share with
     /// them: whoever has two of three pair keys would have the third.
     #[test]
     fn no_key_follows_from_others() {
@@ -116,7 +117,8 @@ mod tests {
         }
     }
 
-    /// What a party agrees on with one whose contribution is `sent`, and what it contributed itself.
+    /// What a party agrees on with one whose contribution is `sent`, and what it contributed
+    /// itself.
     fn beside(sent: [u64; 2], agree: impl Fn(&mut Channel) -> Key + Sync) -> ([u64; 2], [u64; 2]) {
         let [first, second]: [net::Mesh; 2] = net::in_process::mesh(2, Duration::from_secs(60))
             .try_into()

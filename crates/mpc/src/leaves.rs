@@ -1,20 +1,21 @@
 //! The first levels of a comparison: spans of up to four bit positions at once.
 //!
 //! **Computes**, for two summands s and t, each span's *generate* bit (its positions of s + t carry
-//! out) and *propagate* bit (all s_i ⊕ t_i are one), from a binary sharing of the *monomials* of the
-//! bits of s by those who know t.
+//! out) and *propagate* bit (all s_i ⊕ t_i are one), from a binary sharing of the *monomials* of
+//! the bits of s by those who know t.
 //!
-//! **Idea.** Over GF(2) both bits are polynomials in the bits of s and t of the span. Ordered by the
-//! 2^k − 1 monomials of s, their coefficients are functions of t alone: a linear form, evaluated
-//! without interaction. How the monomials come to be shared is the protocol's: [`crate::replicated`]
-//! sends them masked, [`crate::additive`] takes them from a correlation.
+//! **Idea.** Over GF(2) both bits are polynomials in the bits of s and t of the span. Ordered by
+//! the 2^k − 1 monomials of s, their coefficients are functions of t alone: a linear form,
+//! evaluated without interaction. How the monomials come to be shared is the protocol's:
+//! [`crate::replicated`] sends them masked, [`crate::additive`] takes them from a correlation.
 
 use kernels::parallel::is_alone;
 use kernels::planes::{split_from, words_of};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Most positions of a span: 2^k − 1 monomials for k positions, so more would cost more than it saves.
+/// Most positions of a span: 2^k − 1 monomials for k positions, so more would cost more than it
+/// saves.
 const SPAN: usize = 4;
 
 /// What is wanted of the spans.
@@ -142,8 +143,8 @@ impl Leaves {
         message
     }
 
-    /// The linear forms for t without its lowest bits, on one share of the monomials; `first` is set for the one
-    /// holder who adds what t alone determines.
+    /// The linear forms for t without its lowest bits, on one share of the monomials; `first` is
+    /// set for the one holder who adds what t alone determines.
     pub(crate) fn evaluate(
         &self,
         message: &mut [u64],
@@ -209,8 +210,8 @@ fn serial_below(stride: usize) -> usize {
 
 /// Generate and propagate bit of one span of K positions, as linear forms in its monomials.
 ///
-/// By g ← s_j t_j ⊕ (s_j ⊕ t_j) g and p ← (s_j ⊕ t_j) p from the lowest position up, where `g[T]` and
-/// `p[T]` stand for the bit so far times M_T, for T above the positions done.
+/// By g ← s_j t_j ⊕ (s_j ⊕ t_j) g and p ← (s_j ⊕ t_j) p from the lowest position up, where `g[T]`
+/// and `p[T]` stand for the bit so far times M_T, for T above the positions done.
 fn forms<const K: usize>(
     monomials: &[u64],
     t: &[u64],

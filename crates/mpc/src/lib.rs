@@ -8,15 +8,17 @@
 //! | [`replicated`] | 3 | semi-honest, one corrupt party |
 //! | [`additive`] | 2 or more | semi-honest, all but one corrupt; [`correlations`] from a source |
 //!
-//! A *ring sharing* of n values of Z_2^64 is a fixed number of components, each a vector of n words;
-//! the number is the protocol's ([`Protocol::parts`]). Components are borrowed slices, so that they
-//! may lie in anybody's memory. A *binary sharing* ([`Bits`]) is held as packed bit planes.
+//! A *ring sharing* of n values of Z_2^64 is a fixed number of components, each a vector of n
+//! words; the number is the protocol's ([`Protocol::parts`]). Components are borrowed slices, so
+//! that they may lie in anybody's memory. A *binary sharing* ([`Bits`]) is held as packed bit
+//! planes.
 //!
 //! Public operands that must be equal in all parties are compared in private ([`agreement`]).
-//! Vectors may come from clients outside of the session ([`submission`]). Correlations may come from files made
-//! ahead ([`preprocessing`], [`sealed`]). Comparisons of fewer bits than are proved to be enough are guarded ([`guards`]), and whether
-//! products and sums kept their range is checked beside them ([`checks`]). [`functions`], [`integers`] and [`series`] build what every protocol can do (ReLU,
-//! maximum, exact division, approximations) from the trait alone.
+//! Vectors may come from clients outside of the session ([`submission`]). Correlations may come
+//! from files made ahead ([`preprocessing`], [`sealed`]). Comparisons of fewer bits than are proved
+//! to be enough are guarded ([`guards`]), and whether products and sums kept their range is checked
+//! beside them ([`checks`]). [`functions`], [`integers`] and [`series`] build what every protocol
+//! can do (ReLU, maximum, exact division, approximations) from the trait alone.
 
 pub mod additive;
 mod affine;

@@ -18,7 +18,8 @@ pub struct Settings {
     pub file: Option<Place>,
     /// Whether to record what is asked of the source.
     pub record: bool,
-    /// Whether it runs for its demand alone, in one process: zeros take the place of what the source makes.
+    /// Whether it runs for its demand alone, in one process: zeros take the place of what the
+    /// source makes.
     pub rehearsed: bool,
 }
 
@@ -123,7 +124,8 @@ impl Settings {
         (self.protocol()?.threat_model)(parties, trust)
     }
 
-    /// Whether so many parties may use it, in one process or over a network, before any link is made.
+    /// Whether so many parties may use it, in one process or over a network, before any link is
+    /// made.
     ///
     /// # Errors
     /// As [`Settings::threat_model`], and `Misuse` for a protocol without secrecy over a network.

@@ -18,8 +18,9 @@ pub type PartsMut<'a, 'b> = &'a mut [&'b mut [u64]];
 pub struct Operand<'a> {
     /// Its components.
     pub parts: Parts<'a>,
-    /// Where the same value is used again under the same name, a protocol may prepare it once. Who names
-    /// an operand warrants that in every party the name stands for one value, until it is forgotten.
+    /// Where the same value is used again under the same name, a protocol may prepare it once. Who
+    /// names an operand warrants that in every party the name stands for one value, until it is
+    /// forgotten.
     pub name: Option<Name>,
 }
 
@@ -31,8 +32,9 @@ impl<'a> Operand<'a> {
     }
 }
 
-/// How many bits a truncation drops: 1 to 61. Of a product that is truncated it may be promised besides that it is
-/// *narrow*, |z| < 2^[`Shift::NARROW`] before it is truncated; a protocol may make use of that.
+/// How many bits a truncation drops: 1 to 61. Of a product that is truncated it may be promised
+/// besides that it is *narrow*, |z| < 2^[`Shift::NARROW`] before it is truncated; a protocol may
+/// make use of that.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Shift {
     bits: u32,
@@ -40,7 +42,8 @@ pub struct Shift {
 }
 
 impl Shift {
-    /// Magnitudes of narrow products are below this power of two, as those of others are below 2^62.
+    /// Magnitudes of narrow products are below this power of two, as those of others are below
+    /// 2^62.
     pub const NARROW: u32 = Self::MOST - ABOVE + 1;
 
     const MOST: u32 = 61;
@@ -69,8 +72,8 @@ impl Shift {
         self.bits
     }
 
-    /// How far a narrow product is shifted up, so that it has the room in a word that others have: nothing is above it
-    /// then that could be wrong.
+    /// How far a narrow product is shifted up, so that it has the room in a word that others have:
+    /// nothing is above it then that could be wrong.
     pub(crate) fn above(self) -> u32 {
         if self.is_narrow { ABOVE } else { 0 }
     }
@@ -89,8 +92,8 @@ impl Shift {
     }
 }
 
-/// Products of one binary sharing with each of several others, all of one shape. Protocols make use of the
-/// factor that they share.
+/// Products of one binary sharing with each of several others, all of one shape. Protocols make use
+/// of the factor that they share.
 #[derive(Clone)]
 pub struct Join<'a> {
     pub(crate) left: &'a Bits,
@@ -213,7 +216,8 @@ impl Bilinear {
         }
     }
 
-    /// Whether a third of it is evaluated by one product ([`kernels::third`]), where the processor can.
+    /// Whether a third of it is evaluated by one product ([`kernels::third`]), where the processor
+    /// can.
     #[must_use]
     pub fn has_thirds(&self) -> bool {
         match self {

@@ -67,7 +67,8 @@ impl Plain {
     }
 }
 
-/// The greatest magnitude of words as signed numbers; 0 of none. Here alone can be seen what leaves its range.
+/// The greatest magnitude of words as signed numbers; 0 of none. Here alone can be seen what leaves
+/// its range.
 #[must_use]
 pub fn greatest_magnitude(words: &[u64]) -> u64 {
     let magnitudes = words.iter().map(|word| (*word as i64).unsigned_abs());
@@ -260,7 +261,8 @@ impl Protocol for Plain {
         Ok(())
     }
 
-    /// A number is out of its range where the other protocols' guards must say so: from 1.5·2^(width−2) on.
+    /// A number is out of its range where the other protocols' guards must say so: from
+    /// 1.5·2^(width−2) on.
     fn rectify(
         &mut self,
         x: Parts,

@@ -1,8 +1,9 @@
-//! Making files of correlations: a source does the jobs of a recorded session as often as wanted, each time as
-//! one run of every party's file ([`crate::correlations::file`]).
+//! Making files of correlations: a source does the jobs of a recorded session as often as wanted,
+//! each time as one run of every party's file ([`crate::correlations::file`]).
 //!
-//! Each column of a job is a record of its own. A column is never larger than a message, whatever its job, so
-//! that all that a live session can ask of its source can be made ahead too, and is held in memory once.
+//! Each column of a job is a record of its own. A column is never larger than a message, whatever
+//! its job, so that all that a live session can ask of its source can be made ahead too, and is
+//! held in memory once.
 
 use crate::correlations::Demand;
 use crate::correlations::file::{self, Place};
@@ -15,11 +16,12 @@ use net::{Channel, Mesh, Patience};
 /// The channel on which makers agree.
 const CHANNEL: u16 = 0;
 
-/// Makes this party's file of `runs` times the demand; all parties call it, and a dealer deals if the
-/// settings name one. `progress` hears of every job that is done, with the number of all.
+/// Makes this party's file of `runs` times the demand; all parties call it, and a dealer deals if
+/// the settings name one. `progress` hears of every job that is done, with the number of all.
 ///
 /// # Errors
-/// What the links meet; `Setup` for a file that exists or cannot be written, and for demands that differ.
+/// What the links meet; `Setup` for a file that exists or cannot be written, and for demands that
+/// differ.
 pub fn make(
     settings: &Settings,
     mesh: &Mesh,

@@ -12,9 +12,9 @@ use std::time::Duration;
 /// Secret-shared computing over Z_2^64 and over bits, as one of the parties.
 ///
 /// All parties call the same operations with the same public sizes in the same order; a divergence
-/// ends in [`crate::Error::Desync`]; public values that differ, in [`crate::Error::Differ`] before anything is
-/// opened (see [`crate::agreement`]). Lengths are the caller's duty and are asserted. Every operation
-/// is one named step of the channel, and costs what [`Protocol::cost`] declares.
+/// ends in [`crate::Error::Desync`]; public values that differ, in [`crate::Error::Differ`] before
+/// anything is opened (see [`crate::agreement`]). Lengths are the caller's duty and are asserted.
+/// Every operation is one named step of the channel, and costs what [`Protocol::cost`] declares.
 pub trait Protocol: Send {
     /// The links to the other parties.
     fn channel(&mut self) -> &mut Channel;
@@ -62,7 +62,8 @@ pub trait Protocol: Send {
     /// Several bilinear maps and addends, truncated once.
     fn affine(&mut self, sum: &Affine, out: PartsMut) -> Result<()>;
 
-    /// x / 2^shift for signed |x| < 2^62, rounded up or down, and exact where it is whole; never a wild error.
+    /// x / 2^shift for signed |x| < 2^62, rounded up or down, and exact where it is whole; never a
+    /// wild error.
     fn truncate(&mut self, x: Parts, shift: Shift, out: PartsMut) -> Result<()>;
 
     /// Shares bits that `owner` has, as `width` planes of n.
@@ -104,8 +105,9 @@ pub trait Protocol: Send {
     /// Each bit as the ring element 0 or 1, for a binary sharing of one plane.
     fn bit_to_ring(&mut self, bit: &Bits, out: PartsMut) -> Result<()>;
 
-    /// max(x, 0), and min(x, 0) where a bit of `below` is set: x times a bit in any case. Where k low bits are dropped,
-    /// 0 or x for x in [0, 2^k). A tally where the comparison is guarded, for [`crate::guards`].
+    /// max(x, 0), and min(x, 0) where a bit of `below` is set: x times a bit in any case. Where k
+    /// low bits are dropped, 0 or x for x in [0, 2^k). A tally where the comparison is guarded, for
+    /// [`crate::guards`].
     fn rectify(
         &mut self,
         x: Parts,
@@ -114,8 +116,8 @@ pub trait Protocol: Send {
         out: PartsMut,
     ) -> Result<Option<Tally>>;
 
-    /// [`Protocol::affine`], then [`Protocol::rectify`]. What lies in [0, 1) may become 0, and in [0, 2^k) where k low
-    /// bits are dropped.
+    /// [`Protocol::affine`], then [`Protocol::rectify`]. What lies in [0, 1) may become 0, and in
+    /// [0, 2^k) where k low bits are dropped.
     fn rectified_affine(
         &mut self,
         sum: &Affine,
@@ -126,17 +128,17 @@ pub trait Protocol: Send {
     /// Whether comparisons can be guarded. Where not, guarded ones take 64 bits.
     fn guards(&self) -> bool;
 
-    /// Draws new coins, for guards and for looking at them: all know them from here on, and nobody did before. Whoever
-    /// draws coins after what they judge is fixed has it fixed by nobody who knew them. One round, 128 bits from each party
-    /// to each other. Not for work side by side.
+    /// Draws new coins, for guards and for looking at them: all know them from here on, and nobody
+    /// did before. Whoever draws coins after what they judge is fixed has it fixed by nobody who
+    /// knew them. One round, 128 bits from each party to each other. Not for work side by side.
     fn toss(&mut self) -> Result<()>;
 
-    /// Whether the comparisons of these tallies were in range: a bit for each, and after them the AND of all. At
-    /// most 1024 tallies.
+    /// Whether the comparisons of these tallies were in range: a bit for each, and after them the
+    /// AND of all. At most 1024 tallies.
     fn in_range(&mut self, tallies: &[&Tally]) -> Result<Bits>;
 
-    /// Runs fibers until none is left and none begins: side by side where that saves rounds. What is under way together
-    /// takes the rounds of the longest, and sends what each sends.
+    /// Runs fibers until none is left and none begins: side by side where that saves rounds. What
+    /// is under way together takes the rounds of the longest, and sends what each sends.
     ///
     /// # Errors
     /// Of the first fiber that fails.
@@ -145,7 +147,8 @@ pub trait Protocol: Send {
     /// Runs fibers that begin together, each with a protocol of its own, side by side.
     ///
     /// # Errors
-    /// Of the first fiber that fails; `Misuse` inside of a fiber, or where fibers do not run side by side.
+    /// Of the first fiber that fails; `Misuse` inside of a fiber, or where fibers do not run side
+    /// by side.
     fn owned_fibers(&mut self, fibers: Vec<OwnedFiber>) -> Result<()>;
 
     /// What checks of products need, where the protocol has it.
@@ -164,8 +167,8 @@ pub trait Protocol: Send {
     }
 }
 
-/// Work on a protocol. It opens something only where all that is public has been compared before, as by
-/// [`Channel::begin_opening`].
+/// Work on a protocol. It opens something only where all that is public has been compared before,
+/// as by [`Channel::begin_opening`].
 pub type Fiber = Box<dyn FnOnce(&mut dyn Protocol) -> Result<()> + Send>;
 
 /// A fiber with a protocol of its own, which is dropped at its end.
@@ -178,8 +181,8 @@ pub type Next<'n> = &'n mut dyn FnMut() -> Vec<Fiber>;
 pub struct Expectation(pub(crate) Vec<Job>);
 
 impl Expectation {
-    /// Whether the program leaves the masks of named operands as it found them, so that it takes the same when it comes
-    /// again.
+    /// Whether the program leaves the masks of named operands as it found them, so that it takes
+    /// the same when it comes again.
     #[must_use]
     pub fn is_lasting(&self) -> bool {
         self.0.iter().all(|job| job.kept().is_empty())
@@ -206,13 +209,13 @@ pub trait Correlated {
     /// How long computing has waited for them.
     fn waited(&self) -> Duration;
 
-    /// Finds out, in the place of the protocol as it stands, what a program takes, to be expected; `None` where the source
-    /// makes nothing ahead.
+    /// Finds out, in the place of the protocol as it stands, what a program takes, to be expected;
+    /// `None` where the source makes nothing ahead.
     fn rehearsal(&self) -> Option<Box<dyn Rehearsal>>;
 
-    /// A program begins of which it is known what it takes: it is ordered a layer ahead, and nothing else is. False, and
-    /// nothing is expected, where masks of named operands are not there, or are there already, other than it was when
-    /// that was found out.
+    /// A program begins of which it is known what it takes: it is ordered a layer ahead, and
+    /// nothing else is. False, and nothing is expected, where masks of named operands are not
+    /// there, or are there already, other than it was when that was found out.
     fn expect(&mut self, wanted: &Expectation) -> bool;
 
     /// That program has ended.

@@ -1,5 +1,5 @@
-//! Protocols and sources of correlations, each an entry of a table: its name, what it protects or needs,
-//! and how it is opened. Nothing else matches on their names.
+//! Protocols and sources of correlations, each an entry of a table: its name, what it protects or
+//! needs, and how it is opened. Nothing else matches on their names.
 
 use crate::additive::{self, Additive};
 use crate::agreement::PrivateComparison;
@@ -28,8 +28,8 @@ pub struct ProtocolProvider {
     pub consumes: bool,
     /// Whether it keeps anything secret; one that does not stays in one process.
     pub secret: bool,
-    /// Whether it serves federations: what is opened has [`crate::Protocol::federated`], noise that no party
-    /// chooses among it.
+    /// Whether it serves federations: what is opened has [`crate::Protocol::federated`], noise that
+    /// no party chooses among it.
     pub serves: bool,
     pub(crate) threat_model: fn(usize, Trust) -> Result<ThreatModel>,
     pub(crate) open: fn(&Environment) -> Result<Box<dyn Protocol>>,
@@ -269,8 +269,8 @@ fn online(mesh: &Mesh) -> Result<Channel> {
     Ok(channel)
 }
 
-/// Additive sharing with a dealer who makes nothing but what is asked for, when it is asked for; `change`
-/// may watch the channel to the dealer, and mutate the stream that is shared with it.
+/// Additive sharing with a dealer who makes nothing but what is asked for, when it is asked for;
+/// `change` may watch the channel to the dealer, and mutate the stream that is shared with it.
 ///
 /// # Errors
 /// What the links meet.

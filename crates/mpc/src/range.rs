@@ -1,36 +1,47 @@
-//! Guards: comparisons of fewer bits than are proved to be enough, which are held against their range afterwards.
+//! Guards: comparisons of fewer bits than are proved to be enough, which are held against their
+//! range afterwards.
 //!
-//! **Idea.** A comparison of w bits is right for |x| < 2^(w−1). Let b = w − 2, and let u + v = x + 2^(b−1) mod 2^64
-//! be split between somebody who knows u and somebody who knows v. Their upper bits add up to
-//! h = (u ≫ b) + (v ≫ b), which is ⌊(x + 2^(b−1)) / 2^b⌋ or one less, the carry of the lower bits being left out.
+//! **Idea.** A comparison of w bits is right for |x| < 2^(w−1). Let b = w − 2, and let u + v = x +
+//! 2^(b−1) mod 2^64 be split between somebody who knows u and somebody who knows v. Their upper
+//! bits add up to h = (u ≫ b) + (v ≫ b), which is ⌊(x + 2^(b−1)) / 2^b⌋ or one less, the carry of
+//! the lower bits being left out.
 //! - If |x| < 2^(b−1), then h is 0 or −1.
-//! - If h is 0 or −1, then ⌊(x + 2^(b−1)) / 2^b⌋ is −1, 0 or 1, so −1.5·2^b ≤ x < 1.5·2^b and |x| < 2^(w−1).
+//! - If h is 0 or −1, then ⌊(x + 2^(b−1)) / 2^b⌋ is −1, 0 or 1, so −1.5·2^b ≤ x < 1.5·2^b and |x| <
+//!   2^(w−1).
 //!
-//! Modulo 2^g, where g is the *reach*, the same holds as long as |x + 2^(b−1)| < 2^b·(2^g − 2): nothing else that can
-//! be reached falls on −1, 0 or 1 there. As h and h + 1 are not both even, h(h + 1) = 0 mod 2^g says just that.
+//! Modulo 2^g, where g is the *reach*, the same holds as long as |x + 2^(b−1)| < 2^b·(2^g − 2):
+//! nothing else that can be reached falls on −1, 0 or 1 there. As h and h + 1 are not both even,
+//! h(h + 1) = 0 mod 2^g says just that.
 //!
-//! **Low bits.** A comparison that only rectifies may leave k low bits out ([`Compared::dropping`]): each summand of x
-//! is shifted by k locally, and the adder, which is the same one, gets w − k bits. The carry of what is dropped is
-//! lost: of two summands the sum is ⌊x / 2^k⌋ or one less, so what is negative is found negative, and of the others
-//! only what lies in [0, 2^k) may be found so as well. Of n summands up to n − 1 carries are lost, so these drop
-//! k − ⌈log2(n − 1)⌉ bits, and the same holds: (n − 1)·2^(k − ⌈log2(n − 1)⌉) ≤ 2^k. A guard needs none of these bits,
-//! as it looks at those from w − 2 on. Secrecy is that of the comparison of fewer bits; which numbers below 2^k
-//! are lost depends on the summands, as the rounding of a truncation does.
+//! **Low bits.** A comparison that only rectifies may leave k low bits out
+//! ([`Compared::dropping`]): each summand of x is shifted by k locally, and the adder, which is the
+//! same one, gets w − k bits. The carry of what is dropped is
+//! lost: of two summands the sum is ⌊x / 2^k⌋ or one less, so what is negative is found negative,
+//! and of the others only what lies in [0, 2^k) may be found so as well. Of n summands up to n − 1
+//! carries are lost, so these drop k − ⌈log2(n − 1)⌉ bits, and the same holds: (n − 1)·2^(k −
+//! ⌈log2(n − 1)⌉) ≤ 2^k. A guard needs none of these bits, as it looks at those from w − 2 on.
+//! Secrecy is that of the comparison of fewer bits; which numbers below 2^k are lost depends on the
+//! summands, as the rounding of a truncation does.
 //!
-//! **Sums.** Of h(h + 1) each party has a summand modulo 2^g. Random sums of them, [`SUMS`] for each comparison of
-//! many numbers, with public coins for their factors 0 and 1, stay with the parties ([`Tally`]): a number out of
-//! range makes each sum nonzero with probability one half at least, so all are zero by chance with 2^−48 at most.
-//! They are taken together and looked at when something is revealed ([`crate::guards`]): whoever receives it receives one
-//! bit for each comparison, and the result is multiplied by the AND of all these bits before.
+//! **Sums.** Of h(h + 1) each party has a summand modulo 2^g. Random sums of them, [`SUMS`] for
+//! each comparison of many numbers, with public coins for their factors 0 and 1, stay with the
+//! parties ([`Tally`]): a number out of range makes each sum nonzero with probability one half at
+//! least, so all are zero by chance with 2^−48 at most. They are taken together and looked at when
+//! something is revealed ([`crate::guards`]): whoever receives it receives one bit for each
+//! comparison, and the result is multiplied by the AND of all these bits before.
 //!
-//! **Coins** judge numbers, so they are drawn when these are fixed, and known to nobody before: [`crate::Protocol::toss`]
-//! after a program's inputs have been shared, and again before tallies are looked at. Each party draws 128 bits from its
-//! operating system when it has all that came before, and the coins come of the XOR of what all drew: so whoever knew
-//! all that one party knows, its keys among it, when inputs could still be chosen, knew nothing of the coins, as long as
-//! one other party draws its own. What is computed of the inputs is fixed with them and with the keys that parties have.
+//! **Coins** judge numbers, so they are drawn when these are fixed, and known to nobody before:
+//! [`crate::Protocol::toss`] after a program's inputs have been shared, and again before tallies
+//! are looked at. Each party draws 128 bits from its operating system when it has all that came
+//! before, and the coins come of the XOR of what all drew: so whoever knew all that one party
+//! knows, its keys among it, when inputs could still be chosen, knew nothing of the coins, as long
+//! as one other party draws its own. What is computed of the inputs is fixed with them and with the
+//! keys that parties have.
 //!
-//! **Simulation.** Tallies are local. The bits of those who receive a result are part of what they are given by the
-//! functionality: which comparisons left their range, and the result if none did. The others receive nothing.
+//! **Simulation.** Tallies are local. The bits of those who receive a result are part of what they
+//! are given by the
+//! functionality: which comparisons left their range, and the result if none did. The others
+//! receive nothing.
 
 use crate::blocks::BLOCK;
 use crate::{Error, Result};
@@ -69,7 +80,8 @@ impl Compared {
         }
     }
 
-    /// In that many bits, where a guard sees whether they were enough. Numbers of |x| < 2^(width−3) pass. The reach
+    /// In that many bits, where a guard sees whether they were enough. Numbers of |x| < 2^(width−3)
+    /// pass. The reach
     /// is what is known of all others: |x + 2^(width−3)| < 2^(width−2)·(2^reach − 2).
     ///
     /// # Errors
@@ -87,8 +99,9 @@ impl Compared {
         })
     }
 
-    /// The same without so many low bits: a number from 0 and below 2^dropped may be found negative, no other is found
-    /// wrongly, and what is proved is that |x| ≤ 2^(width−1) − 2^dropped.
+    /// The same without so many low bits: a number from 0 and below 2^dropped may be found
+    /// negative, no other is found wrongly, and what is proved is that |x| ≤ 2^(width−1) −
+    /// 2^dropped.
     ///
     /// # Errors
     /// `Misuse` unless four bits are left.
@@ -108,7 +121,8 @@ impl Compared {
         self.width
     }
 
-    /// The same where there are guards; where there are none, in 64 bits unless fewer are proved to be enough.
+    /// The same where there are guards; where there are none, in 64 bits unless fewer are proved to
+    /// be enough.
     pub(crate) fn with_guards(self, there_are: bool) -> Self {
         if there_are || self.reach.is_none() {
             self
@@ -120,9 +134,10 @@ impl Compared {
         }
     }
 
-    /// How the sum of so many shifted summands is compared, and by how many bits these are shifted: where it is
-    /// truncated beside that, by those too. Where too few bits would be left for the width, all that are left are
-    /// compared, without a guard, and none are shifted out unless low ones of the result are dropped.
+    /// How the sum of so many shifted summands is compared, and by how many bits these are shifted:
+    /// where it is truncated beside that, by those too. Where too few bits would be left for the
+    /// width, all that are left are compared, without a guard, and none are shifted out unless low
+    /// ones of the result are dropped.
     pub(crate) fn of_summands(self, summands: usize, truncated: u32) -> (Self, u32) {
         let carries = summands as u64 - 1;
         let dropped = self
@@ -157,15 +172,16 @@ impl Compared {
         self.reach.is_some()
     }
 
-    /// Bits above width − 2 that a guard looks at in words of `bits` bits, if there is one. As many as there are see
-    /// all numbers of |x| < 2^(bits−2).
+    /// Bits above width − 2 that a guard looks at in words of `bits` bits, if there is one. As many
+    /// as there are see all numbers of |x| < 2^(bits−2).
     pub(crate) fn reach(&self, bits: usize) -> Option<u32> {
         let most = (bits + 2 - self.width) as u32;
         self.reach.map(|reach| reach.min(most))
     }
 }
 
-/// One party's summand of the sums of a guarded comparison. Deliberately without `Debug`: it holds shares.
+/// One party's summand of the sums of a guarded comparison. Deliberately without `Debug`: it holds
+/// shares.
 pub struct Tally {
     pub(crate) reach: u32,
     pub(crate) sums: [u64; SUMS],
@@ -252,8 +268,10 @@ const GROUPS: usize = SUMS / OF_GROUP;
 /// Sums that are added up at once: as many as there are registers for.
 const AT_ONCE: usize = 8;
 
-/// [`Tally::add`] modulo 2^16, four times as many numbers an instruction. The coins of a number for 16 sums are 16
-/// bits: of n numbers the first ⌈n / 4⌉ have the lowest ones of as many words, the next the ones above.
+/// [`Tally::add`] modulo 2^16, four times as many numbers an instruction. The coins of a number for
+/// 16 sums are 16
+/// bits: of n numbers the first ⌈n / 4⌉ have the lowest ones of as many words, the next the ones
+/// above.
 #[inline(always)]
 fn add_narrow(sums: &mut [u64; SUMS], coins: &[u64], numbers: &[u64]) {
     let (n, quarter) = (numbers.len(), numbers.len().div_ceil(IN_WORD));
@@ -274,7 +292,8 @@ fn add_narrow(sums: &mut [u64; SUMS], coins: &[u64], numbers: &[u64]) {
             for (coins, number) in drawn[..n].iter().zip(&narrow) {
                 let coins = coins << (OF_GROUP - (half + 1) * AT_ONCE);
                 for (at, total) in totals.iter_mut().enumerate() {
-                    // The coin fills the word, as the highest bit that is shifted down with its sign.
+                    // The coin fills the word, as the highest bit that is shifted down with its
+                    // sign.
                     let factor = ((coins << (AT_ONCE - 1 - at)) as i16 >> 15) as u16;
                     *total = total.wrapping_add(number & factor);
                 }
@@ -334,7 +353,8 @@ mod tests {
         }
     }
 
-    /// The coins of every number for all sums, as [`count`] takes them: read off one number at a time.
+    /// The coins of every number for all sums, as [`count`] takes them: read off one number at a
+    /// time.
     fn coins_of_numbers(n: usize, reach: u32) -> Vec<u64> {
         let coins = Stream::new(&Key::from_bytes([5; 16]), "test").reserve(coins_of(n));
         let (mut numbers, mut drawn) = (vec![0; n], [0; BLOCK]);
@@ -352,8 +372,9 @@ mod tests {
         (0..n).map(read).collect()
     }
 
-    /// Whatever numbers out of range add up to, each sum misses them with one half: coins are as many 0 as 1, and neither
-    /// those of two numbers nor those of two sums are alike. Fixed coins, so that the test says the same each time.
+    /// Whatever numbers out of range add up to, each sum misses them with one half: coins are as
+    /// many 0 as 1, and neither those of two numbers nor those of two sums are alike. Fixed coins,
+    /// so that the test says the same each time.
     #[test]
     fn coins_of_numbers_and_sums_are_unlike() {
         let n = 2 * BLOCK + 40;

@@ -1,7 +1,7 @@
 //! Integers modulo the prime 2^31 − 1, for [`crate::checks`].
 //!
-//! 2^64 is 4 modulo it, so that a number and what is left of it in a word differ modulo the prime, unless their
-//! difference is a multiple of 2^64 times the prime.
+//! 2^64 is 4 modulo it, so that a number and what is left of it in a word differ modulo the prime,
+//! unless their difference is a multiple of 2^64 times the prime.
 
 /// The prime.
 pub(crate) const PRIME: u64 = (1 << BITS) - 1;
@@ -24,7 +24,8 @@ pub(crate) fn of_word(x: u64) -> u64 {
     reduced(folded(folded(x)))
 }
 
-/// The residue of a number below twice the prime. Without a branch, so that loops take several at once.
+/// The residue of a number below twice the prime. Without a branch, so that loops take several at
+/// once.
 #[inline(always)]
 fn reduced(x: u64) -> u64 {
     x.min(x.wrapping_sub(PRIME))

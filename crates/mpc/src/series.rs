@@ -1,8 +1,8 @@
 //! Chebyshev series of secret numbers.
 //!
-//! p(x) = r0(x) + T_k(x)·(r1(x) + T_k(x)·(...)), where each r is a combination of T_0..T_k (Paterson and
-//! Stockmeyer 1973, in Chebyshev's basis, in which coefficients stay small). Combinations are local; T_2..T_k and
-//! each T_k·(...) take a product.
+//! p(x) = r0(x) + T_k(x)·(r1(x) + T_k(x)·(...)), where each r is a combination of T_0..T_k
+//! (Paterson and Stockmeyer 1973, in Chebyshev's basis, in which coefficients stay small).
+//! Combinations are local; T_2..T_k and each T_k·(...) take a product.
 
 use crate::blocks::for_each;
 use crate::{Bilinear, Error, Operand, Parts, PartsMut, Protocol, Result, Shift};
@@ -27,8 +27,9 @@ pub struct Series {
 type Polynomial<'a> = Vec<Cow<'a, [u64]>>;
 
 impl Series {
-    /// A series whose argument has so many fraction bits. Each remainder is its coefficients of T_0 to T_k as words,
-    /// that of T_0 with as many fraction bits more as the argument has. The last remainder may have fewer.
+    /// A series whose argument has so many fraction bits. Each remainder is its coefficients of T_0
+    /// to T_k as words, that of T_0 with as many fraction bits more as the argument has. The last
+    /// remainder may have fewer.
     ///
     /// # Errors
     /// `Misuse` where the remainders are not of that form.
@@ -53,11 +54,12 @@ impl Series {
         )))
     }
 
-    /// The series at x in [−1, 1], with the argument's fraction bits more than the coefficient of T_0 has: to be
-    /// truncated by the caller, with whatever he adds. All that comes up on the way must be below 2^62 there.
+    /// The series at x in [−1, 1], with the argument's fraction bits more than the coefficient of
+    /// T_0 has: to be truncated by the caller, with whatever he adds. All that comes up on the way
+    /// must be below 2^62 there.
     ///
-    /// The error is a few units of the argument's scale. Rounds: a product with truncation for each doubling up to
-    /// T_k and for each remainder but the first and the last, and a product without.
+    /// The error is a few units of the argument's scale. Rounds: a product with truncation for each
+    /// doubling up to T_k and for each remainder but the first and the last, and a product without.
     ///
     /// # Errors
     /// What the links meet.

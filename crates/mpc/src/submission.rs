@@ -42,11 +42,12 @@ pub enum Summed {
 /// What exactly two parties know.
 pub type Secret = [u8; 32];
 
-/// What a protocol does for the servers of a federation. Clients are the same in every party, in one order.
+/// What a protocol does for the servers of a federation. Clients are the same in every party, in
+/// one order.
 pub trait Federated {
-    /// Sharings of all vectors, n words each and n not 0, one after another, and apart from them of the word that follows each,
-    /// so that vectors lie as products take them. What one party passes on to another must be what the client
-    /// signed.
+    /// Sharings of all vectors, n words each and n not 0, one after another, and apart from them of
+    /// the word that follows each, so that vectors lie as products take them. What one party passes
+    /// on to another must be what the client signed.
     ///
     /// # Errors
     /// `Peer` for a party that passes on something else; what the links meet.
@@ -58,9 +59,9 @@ pub trait Federated {
         last: PartsMut,
     ) -> Result<()>;
 
-    /// The sharing of the sum of the vectors of these clients, as many numbers as a component of `out` has words;
-    /// those modulo 2^32 come as multiples of 2^32. What is passed on is a sum too, and cannot be compared with
-    /// what each client signed.
+    /// The sharing of the sum of the vectors of these clients, as many numbers as a component of
+    /// `out` has words; those modulo 2^32 come as multiples of 2^32. What is passed on is a sum
+    /// too, and cannot be compared with what each client signed.
     ///
     /// # Errors
     /// What the links meet.
@@ -72,26 +73,28 @@ pub trait Federated {
         out: PartsMut,
     ) -> Result<()>;
 
-    /// What this party and the next one know, and what it and the one before: new ones each time. No interaction.
+    /// What this party and the next one know, and what it and the one before: new ones each time.
+    /// No interaction.
     fn secrets(&mut self) -> [Secret; 2];
 
-    /// Writes what this party tells somebody outside of the session who is to learn x; whether it tells anything.
-    /// What all tell adds up to x, and says nothing else. No interaction.
+    /// Writes what this party tells somebody outside of the session who is to learn x; whether it
+    /// tells anything. What all tell adds up to x, and says nothing else. No interaction.
     ///
     /// # Errors
     /// What the links meet.
     fn seal(&mut self, x: Parts, out: &mut [u64]) -> Result<bool>;
 
-    /// Adds noise that no party knows and none chooses: to each word discrete Gaussians, of which every party
-    /// lacks one of that variance, in squared units of the words. No interaction.
+    /// Adds noise that no party knows and none chooses: to each word discrete Gaussians, of which
+    /// every party lacks one of that variance, in squared units of the words. No interaction.
     ///
     /// # Errors
     /// As [`crate::gaussian::Gaussian::new`].
     fn noise(&mut self, variance: u64, x: PartsMut) -> Result<()>;
 }
 
-/// Every party has gone through the same steps, with the same public values, as every other, and knows it. A round,
-/// and up to two more where public values were noted since they were last compared.
+/// Every party has gone through the same steps, with the same public values, as every other, and
+/// knows it. A round, and up to two more where public values were noted since they were last
+/// compared.
 ///
 /// # Errors
 /// `Desync` and `Differ` for a party that has not; what the links meet.
@@ -111,13 +114,14 @@ pub fn confirm(channel: &mut Channel) -> Result<()> {
     Ok(())
 }
 
-/// The clients whose submission every party has, where all have the same: what each has is told to all, by
-/// client and by what stands for the client's statement. In ascending order. Two rounds.
+/// The clients whose submission every party has, where all have the same: what each has is told to
+/// all, by client and by what stands for the client's statement. In ascending order. Two rounds.
 ///
 /// `are_vouched_for` says of all of mine that the others said before that they have them.
 ///
-/// A party that tells two others different lists makes their steps differ from here on, which is noticed at the first
-/// message between them, and in [`confirm`] at the latest: nobody is blamed for it by name until then.
+/// A party that tells two others different lists makes their steps differ from here on, which is
+/// noticed at the first message between them, and in [`confirm`] at the latest: nobody is blamed
+/// for it by name until then.
 ///
 /// # Errors
 /// `Peer` for a party that says what cannot be, or lacks what it vouched for; what the links meet.

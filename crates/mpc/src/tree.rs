@@ -1,7 +1,9 @@
-//! Trees of ANDs: carries of an addition, and the AND of all bits, for any protocol that can multiply.
+//! Trees of ANDs: carries of an addition, and the AND of all bits, for any protocol that can
+//! multiply.
 //!
 //! A span of positions has a *generate* and a *propagate* bit; two neighbours join to
-//! g = g_hi ⊕ p_hi g_lo and p = p_hi p_lo. Both products share a factor, which protocols make use of.
+//! g = g_hi ⊕ p_hi g_lo and p = p_hi p_lo. Both products share a factor, which protocols make use
+//! of.
 
 use crate::{Bits, Join, Result};
 use std::ops::Range;
@@ -15,8 +17,8 @@ struct Span {
     propagate: Option<Bits>,
 }
 
-/// The carry out of all spans, from `count` generate planes and the propagate planes of all spans but
-/// the lowest. Only the top carry is wanted, so this is a tree and not a parallel-prefix adder.
+/// The carry out of all spans, from `count` generate planes and the propagate planes of all spans
+/// but the lowest. Only the top carry is wanted, so this is a tree and not a parallel-prefix adder.
 pub(crate) fn top_carry(leaves: &Bits, count: usize, multiply: Multiply) -> Result<Bits> {
     let mut spans: Vec<Span> = (0..count)
         .map(|at| Span {
@@ -84,8 +86,9 @@ pub(crate) fn conjunction(mut bits: Bits, multiply: Multiply) -> Result<Bits> {
     Ok(bits)
 }
 
-/// All carries out of bits 0.. of an addition, from its generate and propagate bits (Sklansky 1960): at
-/// distance d every second block of d bits is joined to the last bit of the block below it.
+/// All carries out of bits 0.. of an addition, from its generate and propagate bits (Sklansky
+/// 1960): at distance d every second block of d bits is joined to the last bit of the block below
+/// it.
 pub(crate) fn prefix_carries(
     generate: &Bits,
     propagate: &Bits,
@@ -127,7 +130,8 @@ pub(crate) fn prefix_carries(
     Ok(Bits::stack(&all))
 }
 
-/// Of each plane, the AND of it and of all planes before it (Sklansky 1960), in ⌈log2(width)⌉ rounds.
+/// Of each plane, the AND of it and of all planes before it (Sklansky 1960), in ⌈log2(width)⌉
+/// rounds.
 pub(crate) fn prefix_conjunctions(bits: &Bits, multiply: Multiply) -> Result<Bits> {
     let width = bits.width();
     let mut all: Vec<Bits> = (0..width).map(|j| bits.planes(j..j + 1)).collect();
@@ -144,8 +148,8 @@ pub(crate) fn prefix_conjunctions(bits: &Bits, multiply: Multiply) -> Result<Bit
     Ok(Bits::stack(&all.iter().collect::<Vec<_>>()))
 }
 
-/// Of each level of [`prefix_conjunctions`]: the upper half of every block of 2·distance planes, which is joined to the
-/// last plane of the lower half.
+/// Of each level of [`prefix_conjunctions`]: the upper half of every block of 2·distance planes,
+/// which is joined to the last plane of the lower half.
 fn upper_halves(width: usize) -> impl Iterator<Item = impl Iterator<Item = Range<usize>> + Clone> {
     let distances = std::iter::successors(Some(1), |distance| Some(2 * distance));
     let distances = distances.take_while(move |distance| *distance < width);

@@ -1,4 +1,5 @@
-//! How numbers lie in the words of a vector that clients send: one in each, or two where their sum allows.
+//! How numbers lie in the words of a vector that clients send: one in each, or two where their sum
+//! allows.
 
 use crate::blocks;
 
@@ -58,8 +59,8 @@ impl Width {
         }
     }
 
-    /// Writes the words of a block, which begins at word `offset`, from what `numbers` writes of a vector of `n`,
-    /// given the first one's place.
+    /// Writes the words of a block, which begins at word `offset`, from what `numbers` writes of a
+    /// vector of `n`, given the first one's place.
     #[inline(always)]
     pub(crate) fn pack(
         self,
@@ -79,7 +80,8 @@ impl Width {
         }
     }
 
-    /// Brings numbers to the upper end of words of their own: those modulo 2^32 are multiples of 2^32 modulo 2^64.
+    /// Brings numbers to the upper end of words of their own: those modulo 2^32 are multiples of
+    /// 2^32 modulo 2^64.
     pub(crate) fn widen(self, words: &[u64], out: &mut [u64]) {
         if self == Self::Whole {
             return out.copy_from_slice(words);

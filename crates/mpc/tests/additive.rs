@@ -244,8 +244,8 @@ fn a_named_kernel_is_opened_once() {
     batches(convolution, false);
 }
 
-/// Fibers that multiply by operands which another one is just opening wait for it and open nothing again; also where
-/// they have nothing else to open, and where it began in a fiber behind them.
+/// Fibers that multiply by operands which another one is just opening wait for it and open nothing
+/// again; also where they have nothing else to open, and where it began in a fiber behind them.
 #[test]
 fn fibers_open_a_named_operand_once() {
     let n = 30;
@@ -394,8 +394,9 @@ fn one_name_may_stand_on_both_sides() {
     }
 }
 
-/// What is kept of an operand for one map serves another only where it is laid out in the same way: as the
-/// right one of a matrix product it is turned, as the left one, as a transposed one or as weights it is not.
+/// What is kept of an operand for one map serves another only where it is laid out in the same way:
+/// as the right one of a matrix product it is turned, as the left one, as a transposed one or as
+/// weights it is not.
 #[test]
 fn a_named_operand_serves_maps_of_every_kind() {
     let matrix = |[m, k, n]: [usize; 3]| Bilinear::Matrix { batch: 1, m, k, n };

@@ -1,5 +1,5 @@
-//! Parties whose programs differ in a parameter or in a public value: the session ends, with the step's name and
-//! the remedy, and nobody is given a wrong value. Equal programs never fail.
+//! Parties whose programs differ in a parameter or in a public value: the session ends, with the
+//! step's name and the remedy, and nobody is given a wrong value. Equal programs never fail.
 
 use mpc::{Bilinear, Error, Fiber, Join, Protocol, Recipient, Result, Shift, open};
 use std::sync::mpsc::channel;
@@ -289,8 +289,8 @@ fn parties_that_expect_other_messages_end_too() {
     assert!(results.iter().all(Result::is_err));
 }
 
-/// A public value noted by each party, then `between`, then an opening: what each party says, and whether it
-/// sent anything for the opening.
+/// A public value noted by each party, then `between`, then an opening: what each party says, and
+/// whether it sent anything for the opening.
 fn noted(
     name: &str,
     value: impl Fn(usize) -> Vec<u8> + Sync,
@@ -313,7 +313,8 @@ fn noted(
     })
 }
 
-/// Operations whose messages go both ways between every two parties, where there are [`MANY`] elements.
+/// Operations whose messages go both ways between every two parties, where there are [`MANY`]
+/// elements.
 fn operations(p: &mut dyn Protocol, x: &Shared, count: usize) -> Result<()> {
     let map = Bilinear::Elementwise { n: x.0[0].len() };
     for _ in 0..count {
@@ -378,7 +379,8 @@ fn a_public_value_that_differs_ends_the_session_before_anything_is_opened() {
     }
 }
 
-/// Whose values those are that no other party has, all are told: before an opening, and on the way to it.
+/// Whose values those are that no other party has, all are told: before an opening, and on the way
+/// to it.
 #[test]
 fn of_three_the_one_whose_public_values_are_others_is_named() {
     for name in ["replicated", "additive_3_dealer", "plain"] {
@@ -456,7 +458,8 @@ fn comparing_takes_rounds_of_its_own_only_where_nothing_went_before() {
     }
 }
 
-/// It begins with what all tell, however short ago another one began, and goes on with what is done side by side.
+/// It begins with what all tell, however short ago another one began, and goes on with what is done
+/// side by side.
 #[test]
 fn comparing_takes_no_round_where_all_told_something_and_worked_side_by_side() {
     for name in LINKED {

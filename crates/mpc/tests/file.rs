@@ -1,4 +1,5 @@
-//! Correlations from files: made ahead by another source, used once, and refused where they do not fit.
+//! Correlations from files: made ahead by another source, used once, and refused where they do not
+//! fit.
 
 use kernels::convolution::Convolution;
 use mpc::correlations::Demand;
@@ -48,7 +49,8 @@ fn settings(source: &str) -> Settings {
     }
 }
 
-/// Comparisons, a product with a named matrix twice and a convolution with it, a truncation. n is a multiple of 4.
+/// Comparisons, a product with a named matrix twice and a convolution with it, a truncation. n is a
+/// multiple of 4.
 fn program(p: &mut dyn Protocol, n: usize) -> Result<()> {
     let mut random = Random::new(n as u64);
     let values: Vec<u64> = (0..n).map(|_| random.signed(40) as u64).collect();

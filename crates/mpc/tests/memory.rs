@@ -16,7 +16,8 @@ fn alone<T>(work: impl FnOnce() -> T) -> (usize, T) {
     most(work)
 }
 
-/// Images that take a thousand times as much unfolded, or nearly: of two at once 0.27 GB for 64 × 64 weights.
+/// Images that take a thousand times as much unfolded, or nearly: of two at once 0.27 GB for 64 ×
+/// 64 weights.
 fn map(side: usize) -> Bilinear {
     Bilinear::Convolution(Convolution {
         batch: 2,
@@ -44,8 +45,8 @@ fn held(protocol: &str, side: usize) -> usize {
     held
 }
 
-/// Both parties together hold less than their images take unfolded: 0.55 GB, and by transfer, where products take so long
-/// that images are smaller, 0.14 GB.
+/// Both parties together hold less than their images take unfolded: 0.55 GB, and by transfer, where
+/// products take so long that images are smaller, 0.14 GB.
 #[test]
 fn images_of_a_batch_are_never_unfolded_at_once() {
     let encrypted = held("additive_2_he", 64);

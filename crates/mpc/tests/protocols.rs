@@ -225,7 +225,8 @@ mod rounding_at_random {
     use crate::suite::truncation::{By, Split, drift};
     use mpc::replicated::Replicated;
 
-    /// The coins are what makes it so where shares are structured: this is what the tests above would see.
+    /// The coins are what makes it so where shares are structured: this is what the tests above
+    /// would see.
     #[test]
     fn without_coins_structured_shares_drift() {
         let splits = [Split::Trivial, Split::Shifted(15)];
@@ -289,8 +290,8 @@ mod tossed_coins {
         Ok(fit[0] & 1 == 0)
     }
 
-    /// Whoever knew the session's coins could choose numbers that these do not see: here they are all zero, and see
-    /// nothing.
+    /// Whoever knew the session's coins could choose numbers that these do not see: here they are
+    /// all zero, and see nothing.
     #[test]
     fn see_what_coins_that_were_known_before_do_not() {
         let with = |tosses: bool| {

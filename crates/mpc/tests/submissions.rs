@@ -1,4 +1,5 @@
-//! Vectors of clients at three servers: what is opened, what is noticed, what each server sees; and noise.
+//! Vectors of clients at three servers: what is opened, what is noticed, what each server sees; and
+//! noise.
 
 use kernels::stream::{Key, random_key};
 use mpc::replicated::Replicated;
@@ -196,7 +197,8 @@ fn exactly_two_parties_share_a_secret_and_it_is_new_each_time() {
     }
 }
 
-/// The common key, which all have from the start, has no part in them: they are what they are where it gives zeros.
+/// The common key, which all have from the start, has no part in them: they are what they are where
+/// it gives zeros.
 #[test]
 fn what_two_parties_share_is_not_of_the_common_key() {
     type Work = fn(&mut Replicated) -> Result<()>;
@@ -305,8 +307,8 @@ fn tell_lists(p: &mut dyn Protocol, lists: [&[usize]; 3]) -> Result<()> {
 fn a_server_that_tells_two_lists_of_clients_is_found_out_before_any_client_is_told() {
     const N: usize = 20;
     let pieces = handed_in(&[vec![1; N + 1], vec![2; N + 1]], Width::Whole);
-    // Each server has clients 0 and 10. The liar tells one of both, and the other of one alone, with which it goes on
-    // as if that were all, or as if both were.
+    // Each server has clients 0 and 10. The liar tells one of both, and the other of one alone,
+    // with which it goes on as if that were all, or as if both were.
     for (liar, told, goes_on_with, is_sum) in [
         (2, [2, 1, 0], 2, true),
         (2, [1, 2, 0], 2, true),
@@ -349,7 +351,8 @@ fn a_server_that_tells_two_lists_of_clients_is_found_out_before_any_client_is_to
         );
         let is_desync = |error: &net::Error| matches!(error, net::Error::Desync { .. });
         assert!(errors.iter().any(is_desync), "{case}");
-        // Two honest parties differ by what the third one told them, so whoever is named may be another.
+        // Two honest parties differ by what the third one told them, so whoever is named may be
+        // another.
         for error in errors {
             let text = error.to_string();
             assert!(
@@ -418,8 +421,9 @@ fn servers_go_on_with_whom_all_have() {
     assert_eq!(found, [[0, 9], [0, 9], [0, 9]]);
 }
 
-/// What a server sees of a client's vector, with all that it knows of the client's seeds set to zero: the rest,
-/// where it gets that, and the commitments to what it lacks. `muted` is what the client draws as zero besides.
+/// What a server sees of a client's vector, with all that it knows of the client's seeds set to
+/// zero: the rest, where it gets that, and the commitments to what it lacks. `muted` is what the
+/// client draws as zero besides.
 fn seen(server: usize, secret: u64, width: Width, muted: Option<usize>) -> Option<Leak> {
     const N: usize = 64;
     let recorder = Recorder::default();
@@ -463,7 +467,8 @@ fn what_a_server_sees_of_a_submission_is_uniform() {
 
 #[test]
 fn without_a_seed_or_a_salt_the_test_fails() {
-    // Server 0 lacks the second seed, server 1 the first; server 2 could try out guesses of the rest.
+    // Server 0 lacks the second seed, server 1 the first; server 2 could try out guesses of the
+    // rest.
     for (server, muted) in [(0, 1), (1, 0), (2, 2)] {
         let noticed = SECRETS
             .iter()
@@ -518,8 +523,8 @@ fn every_party_lacks_one_part_of_the_noise() {
     }
 }
 
-/// What a party lacks of the noise, a value each of `N` zeros, where every stream that it knows is zeros: those of
-/// its own two keys, and of the key that all three have.
+/// What a party lacks of the noise, a value each of `N` zeros, where every stream that it knows is
+/// zeros: those of its own two keys, and of the key that all three have.
 fn lacked(party: usize) -> Vec<i64> {
     const N: usize = 4096;
     let found = run_opened(
@@ -587,7 +592,8 @@ fn what_is_sealed_is_told_by_two_and_uniform_but_for_its_sum() {
                 None,
                 |mesh| Replicated::new(mesh.channel(0)),
                 |p| {
-                    // The sharing's own mask, of k20, is zero, so that only those of sealing, of k01, hide x.
+                    // The sharing's own mask, of k20, is zero, so that only those of sealing, of
+                    // k01, hide x.
                     let party = p.party();
                     let [next, previous, _] = p.streams();
                     next.mute(move |_| mute || party == 2);

@@ -1,5 +1,5 @@
-//! Memory of messages that were sent or worked off, for those that come: new memory is filled with zeros first,
-//! which takes about as long as sealing a message does.
+//! Memory of messages that were sent or worked off, for those that come: new memory is filled with
+//! zeros first, which takes about as long as sealing a message does.
 //!
 //! What lies in it is what was sent or received before. Whoever takes some writes all of it.
 
@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Fewest words of a message whose memory is worth keeping.
 const LEAST: usize = 1 << 12;
 
-/// Words kept at most, unless there is to be room for more: 16 MiB, which is about what lies in a processor's cache, and
-/// so is quicker than more would be. They are freed with the mesh.
+/// Words kept at most, unless there is to be room for more: 16 MiB, which is about what lies in a
+/// processor's cache, and so is quicker than more would be. They are freed with the mesh.
 const MOST: usize = 1 << 21;
 
 /// Memory that nobody uses, of one mesh.

@@ -36,7 +36,8 @@ pub struct Generated {
     pub key_pem: String,
 }
 
-/// A fresh ECDSA P-256 key and its self-signed certificate, valid from an hour ago for that many days.
+/// A fresh ECDSA P-256 key and its self-signed certificate, valid from an hour ago for that many
+/// days.
 ///
 /// # Errors
 /// `Misuse` for no days or more than a hundred years; `Setup` where the key cannot be made.
@@ -90,11 +91,13 @@ fn make(name: &str, not_before: OffsetDateTime, not_after: OffsetDateTime) -> Re
     })
 }
 
-/// Refuses a certificate that links are not made with, whatever its dates are; `what` it is, errors say.
+/// Refuses a certificate that links are not made with, whatever its dates are; `what` it is, errors
+/// say.
 ///
 /// # Errors
-/// `Setup` for what is no certificate in PEM, for a damaged one, and for one of another kind than tacit's; where it is a
-/// client's who hands in to servers, for one whose key does not sign what it hands in.
+/// `Setup` for what is no certificate in PEM, for a damaged one, and for one of another kind than
+/// tacit's; where it is a client's who hands in to servers, for one whose key does not sign what it
+/// hands in.
 pub fn check(pem: &str, what: &str, is_client: bool) -> Result<()> {
     let found = kinds::usable(pem);
     let found = found.map_err(|fault| Error::setup(fault.said(what, &Voice::PARTY)))?;

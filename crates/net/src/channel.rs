@@ -155,13 +155,14 @@ impl Channel {
         self.begin_with(name, &[]);
     }
 
-    /// The same for a step with parameters, such as a width or a recipient, which must be equal in all parties.
+    /// The same for a step with parameters, such as a width or a recipient, which must be equal in
+    /// all parties.
     pub fn begin_with(&mut self, name: &str, parameters: &[u64]) {
         self.start(name, parameters, false);
     }
 
-    /// The same for a step in which every party sends something to every other: what was noted as public so far
-    /// begins to be compared with these messages.
+    /// The same for a step in which every party sends something to every other: what was noted as
+    /// public so far begins to be compared with these messages.
     pub fn begin_comparing(&mut self, name: &str) {
         self.start(name, &[], true);
     }
@@ -184,12 +185,13 @@ impl Channel {
         self.begin_opening(&format!("{operation} of {n}"), parameters)
     }
 
-    /// The same for a step that opens something: first, all that was noted as public so far is compared with
-    /// all parties. Takes up to two rounds where that has not ridden on earlier messages, or nothing.
+    /// The same for a step that opens something: first, all that was noted as public so far is
+    /// compared with all parties. Takes up to two rounds where that has not ridden on earlier
+    /// messages, or nothing.
     ///
     /// # Errors
-    /// `Differ` for public values that differ; `Misuse` where steps are interleaved and something is to be compared; as
-    /// [`Channel::receive`].
+    /// `Differ` for public values that differ; `Misuse` where steps are interleaved and something
+    /// is to be compared; as [`Channel::receive`].
     pub fn begin_opening(&mut self, name: &str, parameters: &[u64]) -> Result<()> {
         if self.interleaved {
             return self.begin_opening_interleaved(name, parameters);
@@ -253,13 +255,15 @@ impl Channel {
         }
     }
 
-    /// Further parameters of the program, such as an operator and its scale, which must be equal in all
+    /// Further parameters of the program, such as an operator and its scale, which must be equal in
+    /// all
     /// parties: the messages of the next step carry their hash.
     pub fn note(&mut self, parameters: &[u8]) {
         self.parameters.fold_bytes(parameters);
     }
 
-    /// A public value that must be equal in all parties. Its name and length are parameters. The value itself
+    /// A public value that must be equal in all parties. Its name and length are parameters. The
+    /// value itself
     /// may be secret by mistake: it is compared in private.
     pub fn note_public(&mut self, name: &str, value: &[u8]) {
         self.parameters.fold_bytes(name.as_bytes());
@@ -271,7 +275,8 @@ impl Channel {
         self.tell_uncompared();
     }
 
-    /// Lets the channel to a dealer, which compares no public values, know what may be the cause where it differs.
+    /// Lets the channel to a dealer, which compares no public values, know what may be the cause
+    /// where it differs.
     fn tell_uncompared(&self) {
         let has_dealer = self.shared.members() > self.parties();
         if let Some(agreement) = self.agreement.as_ref().filter(|_| has_dealer) {
@@ -285,8 +290,9 @@ impl Channel {
         self.agreement = Some(agreement);
     }
 
-    /// Whether steps follow, from here on, from what each party told the others of what it alone knows. One that told
-    /// two of them different things makes honest parties differ, so nobody is called the odd one meanwhile.
+    /// Whether steps follow, from here on, from what each party told the others of what it alone
+    /// knows. One that told two of them different things makes honest parties differ, so nobody is
+    /// called the odd one meanwhile.
     pub fn set_relayed(&mut self, relayed: bool) {
         self.relayed = relayed;
     }
@@ -303,14 +309,16 @@ impl Channel {
         &self.meter
     }
 
-    /// Names what is computed from here on, for the meter and the steps; returns the previous label.
+    /// Names what is computed from here on, for the meter and the steps; returns the previous
+    /// label.
     pub fn set_label(&mut self, label: &str) -> String {
         let previous = self.meter.label().to_owned();
         self.meter.set_label(label);
         previous
     }
 
-    /// For what messages are waited for from here on, by a number of the caller's; that before. It is 0 at first.
+    /// For what messages are waited for from here on, by a number of the caller's; that before. It
+    /// is 0 at first.
     pub fn set_account(&mut self, account: u32) -> u32 {
         self.meter.set_account(account)
     }
@@ -342,7 +350,8 @@ impl Channel {
         self.shared.inbox.pool.take(words)
     }
 
-    /// From here on memory of so many words of messages, sent or worked off, stays besides what always does.
+    /// From here on memory of so many words of messages, sent or worked off, stays besides what
+    /// always does.
     pub fn keep_memory(&self, words: usize) {
         self.shared.inbox.pool.keep(words);
     }
@@ -433,12 +442,12 @@ impl Channel {
         received.inspect_err(|_| self.told = true)
     }
 
-    /// The next message of a party, whatever its step, which becomes this party's; waits as long as that
-    /// party lives. `None` once it has finished in order.
+    /// The next message of a party, whatever its step, which becomes this party's; waits as long as
+    /// that party lives. `None` once it has finished in order.
     ///
     /// # Errors
-    /// `Desync` for another length; `Peer` where the sender died, gave no sign of life for the timeout, or sent more on
-    /// other channels than anybody takes; or where the mesh has ended.
+    /// `Desync` for another length; `Peer` where the sender died, gave no sign of life for the
+    /// timeout, or sent more on other channels than anybody takes; or where the mesh has ended.
     pub fn follow(&mut self, from: usize, words: usize) -> Result<Option<Vec<u64>>> {
         let started = Instant::now();
         let (mut told, mut silent) = (started, 0);
@@ -501,19 +510,23 @@ impl Channel {
         self.agree(false)
     }
 
-    /// Waits in quarters of the timeout; after each, and soon for the first time, the peers are told who is waited for
-    /// and where this party stands, so that programs that differ show, and the party to blame can be found.
+    /// Waits in quarters of the timeout; after each, and soon for the first time, the peers are
+    /// told who is waited for and where this party stands, so that programs that differ show, and
+    /// the party to blame can be found.
     ///
-    /// The timeout is for silence, not for slow links, so some quarters do not count, and the timeout begins anew:
+    /// The timeout is for silence, not for slow links, so some quarters do not count, and the
+    /// timeout begins anew:
     ///
-    /// - where of the message itself [`SLOWEST`] or more came, in that quarter and on the whole since it began. All of it
-    ///   is `words` long, and what is beyond that counts for nothing, so that this lasts for as long as the message takes
-    ///   at that rate, at most, and a timeout;
-    /// - where as much came on other channels, since the message may be queued behind that at its sender; and where
-    ///   whoever is waited for, or whom that one waits for, said that what it waits for comes nearer. Neither can be
-    ///   checked, and a peer could go on with it for ever: both end with [`UNSEEN`](progress::UNSEEN) timeouts since the wait began.
+    /// - where of the message itself [`SLOWEST`] or more came, in that quarter and on the whole
+    ///   since it began. All of it is `words` long, and what is beyond that counts for nothing, so
+    ///   that this lasts for as long as the message takes at that rate, at most, and a timeout;
+    /// - where as much came on other channels, since the message may be queued behind that at its
+    ///   sender; and where whoever is waited for, or whom that one waits for, said that what it
+    ///   waits for comes nearer. Neither can be checked, and a peer could go on with it for ever:
+    ///   both end with [`UNSEEN`](progress::UNSEEN) timeouts since the wait began.
     ///
-    /// So a wait ends within the sum: `UNSEEN` + 2 timeouts, and what the message takes at [`SLOWEST`].
+    /// So a wait ends within the sum: `UNSEEN` + 2 timeouts, and what the message takes at
+    /// [`SLOWEST`].
     fn wait(&mut self, from: usize, words: usize, started: Instant) -> Result<Frame> {
         let timeout = self.shared.timeout;
         let mut progress = Progress::begin(self, from, words, started);

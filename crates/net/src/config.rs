@@ -206,7 +206,8 @@ impl Config {
     /// # Errors
     /// `Misuse` for one that is not in the file; `Setup` for files that cannot be read.
     pub fn identity(&self, member: usize, dealer: bool) -> Result<Identity> {
-        // First what is this member's own: what is wrong with a certificate is told by its member too.
+        // First what is this member's own: what is wrong with a certificate is told by its member
+        // too.
         let key = read_key(&self.folder().join(self.entry(member)?.key()))?;
         Ok(Identity {
             certificates: self
@@ -221,8 +222,8 @@ impl Config {
     /// A member's certificate, read from its file.
     ///
     /// # Errors
-    /// `Misuse` for one that is not in the file; `Setup` for a file that cannot be read, or a certificate that links are
-    /// not made with.
+    /// `Misuse` for one that is not in the file; `Setup` for a file that cannot be read, or a
+    /// certificate that links are not made with.
     pub fn certificate(&self, member: usize) -> Result<String> {
         self.checked(member, self.entry(member)?)
     }

@@ -1,4 +1,5 @@
-//! Errors by blame, as data: what happened, with its parties, steps and times. [`wording`](crate::wording) says them.
+//! Errors by blame, as data: what happened, with its parties, steps and times.
+//! [`wording`](crate::wording) says them.
 
 use std::io;
 use std::time::Duration;
@@ -22,16 +23,18 @@ pub struct Difference {
     pub ours: Place,
     /// Where the other's is.
     pub theirs: Place,
-    /// The first step whose public values were not compared before: how many bits a step drops, and which steps
-    /// there are, may follow from them.
+    /// The first step whose public values were not compared before: how many bits a step drops, and
+    /// which steps there are, may follow from them.
     pub uncompared: Option<String>,
     /// The one of the two whose program is not that of the others, if that is known.
     pub odd: Option<usize>,
-    /// Whether steps followed from what parties told each other, so that it may come of a third one.
+    /// Whether steps followed from what parties told each other, so that it may come of a third
+    /// one.
     pub relayed: bool,
 }
 
-/// What is wrong, and what can be done about it where that is known: two texts, since who lists them wants both.
+/// What is wrong, and what can be done about it where that is known: two texts, since who lists
+/// them wants both.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
     /// What is wrong.
@@ -394,8 +397,8 @@ pub enum Error {
         /// What was asked, and what can be.
         reason: String,
     },
-    /// What all parties run alike cannot go on, by what all of them know: each would find the same, and which of
-    /// them tells the others first is chance.
+    /// What all parties run alike cannot go on, by what all of them know: each would find the same,
+    /// and which of them tells the others first is chance.
     Stopped {
         /// Where, why, and what to do about it; nothing that one party alone has.
         reason: String,

@@ -1,4 +1,5 @@
-//! The wire format. Every frame is a header of 32 bytes, the step's name, a piggyback, and words, little endian:
+//! The wire format. Every frame is a header of 32 bytes, the step's name, a piggyback, and words,
+//! little endian:
 //!
 //! | bytes | field |
 //! | --- | --- |
@@ -13,8 +14,8 @@
 //! | 16..24 | sequence number of the step |
 //! | 24..32 | running hash of all steps and their parameters, up to this one |
 //!
-//! Whatever arrives is hostile until checked. The decoder looks at the header before it allocates, and
-//! a payload's memory grows only as its bytes arrive.
+//! Whatever arrives is hostile until checked. The decoder looks at the header before it allocates,
+//! and a payload's memory grows only as its bytes arrive.
 
 use crate::agreement::LONGEST_PIGGYBACK;
 use crate::buffer_pool::BufferPool;
@@ -48,27 +49,29 @@ const VERSION: u8 = 7;
 pub enum Kind {
     /// A message of a protocol.
     Data,
-    /// The sender still lives and waits for the party in the payload, or for the ends of programs if there is none;
-    /// behind the party stands how often a message for which it waited has come nearer without being there. The step's
-    /// number and name and the running hash are those of the step that began last on this channel, or of the one before
-    /// the end.
+    /// The sender still lives and waits for the party in the payload, or for the ends of programs
+    /// if there is none; behind the party stands how often a message for which it waited has come
+    /// nearer without being there. The step's number and name and the running hash are those of the
+    /// step that began last on this channel, or of the one before the end.
     Waiting,
     /// The sender ends; the payload holds the party to blame and the reason.
     Abort,
     /// The sender has finished in order.
     Goodbye,
-    /// Somebody's program differs: the payload holds a channel, a step's number and the sender's running hash
-    /// there.
+    /// Somebody's program differs: the payload holds a channel, a step's number and the sender's
+    /// running hash there.
     Standing,
-    /// The sender's program has ended: the step's number is one more than that of its last step, whose name it
-    /// has, and the running hash is that of all steps and their end.
+    /// The sender's program has ended: the step's number is one more than that of its last step,
+    /// whose name it has, and the running hash is that of all steps and their end.
     End,
-    /// The answer to one that waits at a step which was another here: number, name and running hash are the sender's.
+    /// The answer to one that waits at a step which was another here: number, name and running hash
+    /// are the sender's.
     Place,
     /// The sender's process lives, and has nothing else to say on this link for now.
     Alive,
-    /// The sender ends since another party has told it of a failure: the payload is as that of an abort. Whoever gets it
-    /// hears of the failure itself from that party, which may take longer than to see the sender's links end.
+    /// The sender ends since another party has told it of a failure: the payload is as that of an
+    /// abort. Whoever gets it hears of the failure itself from that party, which may take longer
+    /// than to see the sender's links end.
     Heard,
 }
 
@@ -145,7 +148,8 @@ impl Frame {
     }
 }
 
-/// Reads frames from a stream, and goes on within a frame where a read of that stream gave up for a while.
+/// Reads frames from a stream, and goes on within a frame where a read of that stream gave up for a
+/// while.
 pub struct Decoder {
     /// Header, name and piggyback.
     head: [u8; HEADER + LONGEST_NAME + LONGEST_PIGGYBACK],
@@ -192,7 +196,8 @@ impl Decoder {
         self.received + self.under_way().map_or(0, |(_, bytes)| bytes)
     }
 
-    /// The channel of the message of which some has come and not all, and how many bytes of its payload.
+    /// The channel of the message of which some has come and not all, and how many bytes of its
+    /// payload.
     #[must_use]
     pub fn under_way(&self) -> Option<(u16, u64)> {
         let header = self.header.filter(|header| header.kind == Kind::Data)?;
@@ -202,9 +207,9 @@ impl Decoder {
     /// The next frame.
     ///
     /// # Errors
-    /// [`FrameError`] inside `InvalidData`; `UnexpectedEof` where the stream ends; what `from` meets. After
-    /// `WouldBlock` or `TimedOut` the next call goes on where this one stopped; after any other the stream is
-    /// lost.
+    /// [`FrameError`] inside `InvalidData`; `UnexpectedEof` where the stream ends; what `from`
+    /// meets. After `WouldBlock` or `TimedOut` the next call goes on where this one stopped; after
+    /// any other the stream is lost.
     pub fn read(&mut self, from: &mut impl Read) -> io::Result<Frame> {
         let header = match self.header {
             Some(header) => header,

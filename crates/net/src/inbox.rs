@@ -58,15 +58,16 @@ pub(crate) struct Heard {
 struct Peer {
     queues: HashMap<u16, VecDeque<Frame>>,
     queued: usize,
-    /// Since when that is more than there is room for, and nothing of it was taken out; its link is not read meanwhile.
+    /// Since when that is more than there is room for, and nothing of it was taken out; its link is
+    /// not read meanwhile.
     full: Option<Instant>,
     end: Option<End>,
     waits_for: Option<(usize, Instant)>,
     /// How often what it waited for has come nearer, by its own word, and when it said so last.
     moves: u64,
     moved: Option<Instant>,
-    /// Of each channel on which it has begun a step, its own word of the last one when it had waited for long, or of
-    /// one at which this party had.
+    /// Of each channel on which it has begun a step, its own word of the last one when it had
+    /// waited for long, or of one at which this party had.
     places: HashMap<u16, Frame>,
     /// Where it waits, by its own word that is not answered yet.
     asks: Vec<Frame>,
@@ -125,7 +126,8 @@ impl Inbox {
         drop(self.answer.set(Box::new(answer)));
     }
 
-    /// Answers those that wait, whatever this party's program does meanwhile. It may compute alone, and for long.
+    /// Answers those that wait, whatever this party's program does meanwhile. It may compute alone,
+    /// and for long.
     fn answer(&self, from: usize, asks: &[Frame]) {
         if let Some(answer) = self.answer.get() {
             asks.iter().for_each(|ask| answer(from, ask));
@@ -136,7 +138,8 @@ impl Inbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what `from` sent, for a link without a source. Once the mesh has ended nothing is kept.
+    /// Takes in what `from` sent, for a link without a source. Once the mesh has ended nothing is
+    /// kept.
     pub(crate) fn deliver(&self, from: usize, frame: Frame) {
         let mut state = self.lock();
         state.accept(from, frame, self);
@@ -152,7 +155,8 @@ impl Inbox {
         self.changed.notify_all();
     }
 
-    /// The next message of a channel, which should have so many words; `Nothing` after [`PAUSE`], about.
+    /// The next message of a channel, which should have so many words; `Nothing` after [`PAUSE`],
+    /// about.
     ///
     /// # Errors
     /// The failure that ended the mesh; `Misuse` after its orderly end.
@@ -284,8 +288,8 @@ impl Inbox {
         frames.find(|frame| frame.kind == Kind::End).cloned()
     }
 
-    /// Bytes of payload of messages that have come from a peer, of the one that is under way too; 0 between threads,
-    /// where messages come whole.
+    /// Bytes of payload of messages that have come from a peer, of the one that is under way too; 0
+    /// between threads, where messages come whole.
     pub(crate) fn received(&self, from: usize) -> u64 {
         self.lock().peers[from].reading.received()
     }
@@ -295,8 +299,8 @@ impl Inbox {
         self.lock().peers[from].reading.under_way(channel)
     }
 
-    /// Whether a peer has sent more than there is room for, and nothing of it was taken out for so long: no more of it
-    /// is read, nor is its end noticed.
+    /// Whether a peer has sent more than there is room for, and nothing of it was taken out for so
+    /// long: no more of it is read, nor is its end noticed.
     pub(crate) fn is_full(&self, from: usize, most: Duration) -> bool {
         let full = self.lock().peers[from].full;
         full.is_some_and(|since| since.elapsed() > most)
@@ -310,8 +314,8 @@ impl Inbox {
         peer.queued <= self.room && alive.is_some_and(|at| at.elapsed() > most)
     }
 
-    /// Whether `from`, or one that it waits for, by its own word not older than `recent`, and so on, has said since
-    /// then that what it waits for comes nearer.
+    /// Whether `from`, or one that it waits for, by its own word not older than `recent`, and so
+    /// on, has said since then that what it waits for comes nearer.
     pub(crate) fn has_moved(&self, from: usize, recent: Duration, since: Instant) -> bool {
         let state = self.lock();
         let mut at = from;

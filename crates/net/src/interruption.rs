@@ -1,4 +1,5 @@
-//! Whether the user wants this process to end: signals belong to the process, and so does the question.
+//! Whether the user wants this process to end: signals belong to the process, and so does the
+//! question.
 
 use std::sync::OnceLock;
 
@@ -7,8 +8,8 @@ type Question = fn() -> bool;
 
 static QUESTION: OnceLock<Question> = OnceLock::new();
 
-/// Whoever handles the process's signals says how to ask for them; the first question stays. Waiting threads
-/// ask it many times a second.
+/// Whoever handles the process's signals says how to ask for them; the first question stays.
+/// Waiting threads ask it many times a second.
 pub fn ask_by(question: Question) {
     QUESTION.get_or_init(|| question);
 }

@@ -1,4 +1,5 @@
-//! Which certificates links are made with: each is its own anchor, of a kind that the verifier takes, and no authority's.
+//! Which certificates links are made with: each is its own anchor, of a kind that the verifier
+//! takes, and no authority's.
 
 use crate::error::{CertificateFault, Error, Name, SetupFault};
 use rustls::pki_types::pem::PemObject;
@@ -57,8 +58,8 @@ pub(crate) fn check(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(
     verified.map(drop)
 }
 
-/// When a certificate is valid, which the verifier tells who asks for a time before and after; `None` for one that is
-/// refused whenever it is shown, which it tells who asks for a time between.
+/// When a certificate is valid, which the verifier tells who asks for a time before and after;
+/// `None` for one that is refused whenever it is shown, which it tells who asks for a time between.
 pub(crate) fn period(certificate: &CertificateDer<'_>) -> Option<Period> {
     let period = dates(certificate)?;
     let begin = std::time::Duration::from_secs(period.not_before);

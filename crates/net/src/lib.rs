@@ -10,11 +10,12 @@
 //! | [`frame`] | the wire format and its decoder |
 //! | [`Error`], [`Words`] | what went wrong, as data; how texts speak of it |
 //!
-//! **Rules.** Sending never waits for the receiver. Every message carries the step it belongs to, so
-//! that parties which diverge get [`Error::Desync`] and not garbage. Nobody waits longer than the
-//! timeout for one message of which nothing comes; the error then names the party that really stalled. A message that
-//! comes at 8 KiB a second or faster is waited for, by all, and a session in which nobody waits has no limit. What all parties take for
-//! public is compared ([`Agreement`]). The first failure
+//! **Rules.** Sending never waits for the receiver. Every message carries the step it belongs to,
+//! so that parties which diverge get [`Error::Desync`] and not garbage. Nobody waits longer than
+//! the timeout for one message of which nothing comes; the error then names the party that really
+//! stalled. A message that comes at 8 KiB a second or faster is waited for, by all, and a session
+//! in which nobody waits has no limit. What all parties take for public is compared
+//! ([`Agreement`]). The first failure
 //! ends the mesh: it is told to all peers, and every later call returns it again.
 
 mod agreement;

@@ -24,7 +24,8 @@ const CAUSE: Duration = Duration::from_millis(200);
 
 /// The way to one peer.
 pub(crate) trait Link: Send + Sync {
-    /// Hands a frame over; never waits for the peer's program. The error says what became of the link.
+    /// Hands a frame over; never waits for the peer's program. The error says what became of the
+    /// link.
     fn send(&self, frame: Frame) -> std::result::Result<(), PeerFault>;
 
     /// Hands over a frame in place of all that is queued; never waits, not for the network either.
@@ -33,8 +34,9 @@ pub(crate) trait Link: Send + Sync {
         drop(self.send(frame));
     }
 
-    /// Waits until all is handed to the network, at most so long; if it may last, for as long again as the network
-    /// takes it at [`SLOWEST`](crate::inbox::SLOWEST) or faster. The error says what became of the link.
+    /// Waits until all is handed to the network, at most so long; if it may last, for as long again
+    /// as the network takes it at [`SLOWEST`](crate::inbox::SLOWEST) or faster. The error says what
+    /// became of the link.
     fn flush(&self, _most: Duration, _may_last: bool) -> std::result::Result<(), PeerFault> {
         Ok(())
     }
@@ -43,8 +45,8 @@ pub(crate) trait Link: Send + Sync {
     fn cut(&self) {}
 }
 
-/// One party's end of the mesh: a handle, cheap to clone. When the last one and the last channel are
-/// dropped without [`Mesh::close`], the peers take this party for dead.
+/// One party's end of the mesh: a handle, cheap to clone. When the last one and the last channel
+/// are dropped without [`Mesh::close`], the peers take this party for dead.
 #[derive(Clone)]
 pub struct Mesh {
     pub(crate) shared: Arc<Shared>,
@@ -56,7 +58,8 @@ pub(crate) struct Shared {
     pub(crate) inbox: Arc<Inbox>,
     links: Vec<Option<Box<dyn Link>>>,
     pub(crate) opened: Mutex<HashSet<u16>>,
-    /// The step of the first public value that was not compared with party 0 yet: for a channel that compares none.
+    /// The step of the first public value that was not compared with party 0 yet: for a channel
+    /// that compares none.
     uncompared: Mutex<Option<String>>,
     /// The last steps of all channels.
     step_logs: Mutex<HashMap<u16, Arc<StepLog>>>,
@@ -141,15 +144,17 @@ impl Mesh {
         }
     }
 
-    /// Ends the run for every party: the peers' calls fail, naming whom the error blames and its cause.
+    /// Ends the run for every party: the peers' calls fail, naming whom the error blames and its
+    /// cause.
     pub fn fail(&self, error: Error) {
         // What counts is the first failure, and this one has it.
         drop(self.shared.fail(error));
     }
 
-    /// The orderly end: what was sent is handed to the network, and the peers know that no more comes. Nothing is
-    /// compared: [`Channel::close`](crate::Channel::close) comes first. After a failure, which that or an earlier
-    /// call has returned, there is nothing to hand over.
+    /// The orderly end: what was sent is handed to the network, and the peers know that no more
+    /// comes. Nothing is
+    /// compared: [`Channel::close`](crate::Channel::close) comes first. After a failure, which that
+    /// or an earlier call has returned, there is nothing to hand over.
     ///
     /// # Errors
     /// `Peer` where a peer did not take what was sent to it.
@@ -231,7 +236,8 @@ impl Shared {
         }
     }
 
-    /// [`Inbox::take`]; cuts the links where the mesh has failed, and ends it where the user wants that.
+    /// [`Inbox::take`]; cuts the links where the mesh has failed, and ends it where the user wants
+    /// that.
     pub(crate) fn take(&self, from: usize, channel: u16, words: usize) -> Result<Arrival> {
         let taken = self.inbox.take(from, channel, words);
         match &taken {
@@ -244,8 +250,9 @@ impl Shared {
         }
     }
 
-    /// The failure for a peer that died: where it died because of another's failure, that one's own words
-    /// are on their way, and those of the peer itself have come: it passes on what it heard before it ends.
+    /// The failure for a peer that died: where it died because of another's failure, that one's own
+    /// words are on their way, and those of the peer itself have come: it passes on what it heard
+    /// before it ends.
     pub(crate) fn died(&self, peer: usize, step: &str, fault: PeerFault) -> Error {
         let until = Instant::now() + CAUSE.min(self.timeout);
         while self.inbox.failure().is_none() && Instant::now() < until {
@@ -260,8 +267,9 @@ impl Shared {
         }
     }
 
-    /// No link carries anything any more. What this party has heard of the cause it passes on first: a peer that saw
-    /// its links end, and has not heard that itself yet, would take this party for the one that failed.
+    /// No link carries anything any more. What this party has heard of the cause it passes on
+    /// first: a peer that saw its links end, and has not heard that itself yet, would take this
+    /// party for the one that failed.
     fn cut(&self) {
         let farewell = self.farewell();
         if let Some(heard) = self.inbox.take_heard() {
@@ -277,9 +285,10 @@ impl Shared {
         self.links.iter().flatten().for_each(|link| link.cut());
     }
 
-    /// How a peer ended whose link takes nothing any more, or none if the mesh has failed or nothing is
-    /// known of it: its goodbye comes by another way than what broke, and may still be behind what it
-    /// sent before.
+    /// How a peer ended whose link takes nothing any more, or none if the mesh has failed or
+    /// nothing is
+    /// known of it: its goodbye comes by another way than what broke, and may still be behind what
+    /// it sent before.
     fn last_words(&self, peer: usize) -> Option<End> {
         let until = Instant::now() + LAST_WORDS.min(self.timeout);
         loop {
@@ -310,7 +319,8 @@ impl Shared {
         self.inbox.failure().unwrap_or(error)
     }
 
-    /// Ends the mesh, and tells the peers: whom that blames, the step and the reason. False if it had ended before.
+    /// Ends the mesh, and tells the peers: whom that blames, the step and the reason. False if it
+    /// had ended before.
     fn inbox_fails(
         &self,
         error: Error,
@@ -334,12 +344,14 @@ impl Shared {
         self.farewell.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts that what this party waits for has come nearer, which the next word of where it waits says.
+    /// Counts that what this party waits for has come nearer, which the next word of where it waits
+    /// says.
     pub(crate) fn count_move(&self) {
         self.moves.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Tells all peers that this one waits, for whom, and which step began last on each of its channels.
+    /// Tells all peers that this one waits, for whom, and which step began last on each of its
+    /// channels.
     pub(crate) fn tell_waiting(&self, target: usize) {
         let step_logs = self.step_logs();
         let last = |(channel, step_log): (&u16, &Arc<StepLog>)| {
@@ -362,8 +374,8 @@ impl Shared {
         }
     }
 
-    /// Answers a peer that waits at a step, where this party's step of that number was another, whatever it does now.
-    /// At its end it compares by itself.
+    /// Answers a peer that waits at a step, where this party's step of that number was another,
+    /// whatever it does now. At its end it compares by itself.
     fn answer_place(&self, peer: usize, asked: &Frame) {
         let ours = self.begun(asked.channel, asked.sequence);
         let ours = ours.filter(|ours| !ours.is_end && ours.parameters != asked.parameters);
@@ -402,7 +414,8 @@ impl Shared {
         }
     }
 
-    /// Tells all peers what this party's running hash is at a step, unless they have just heard that.
+    /// Tells all peers what this party's running hash is at a step, unless they have just heard
+    /// that.
     pub(crate) fn tell_standing(&self, standing: Standing) {
         let mut stood = self.stood.lock().unwrap_or_else(PoisonError::into_inner);
         if stood.replace(standing) == Some(standing) {

@@ -93,7 +93,8 @@ impl Meter {
         });
     }
 
-    /// For what messages are waited for from here on, by a number of whoever asks; that before. It is 0 at first.
+    /// For what messages are waited for from here on, by a number of whoever asks; that before. It
+    /// is 0 at first.
     pub(crate) fn set_account(&mut self, account: u32) -> u32 {
         std::mem::replace(&mut self.account, account)
     }

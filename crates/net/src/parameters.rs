@@ -1,10 +1,13 @@
-//! A running hash of what a program asks of a channel besides data: steps by name, and their parameters.
+//! A running hash of what a program asks of a channel besides data: steps by name, and their
+//! parameters.
 
 /// The state of the hash, which is its value.
 ///
-/// Every word is folded in by a permutation of the state, and every state takes different words to different
-/// states: so one difference shows for ever, whatever equal words follow, and several cancel by accident alone
-/// (2^−64). It guards against mistakes. Parameters are public, and nothing is hidden.
+/// Every word is folded in by a permutation of the state, and every state takes different words to
+/// different
+/// states: so one difference shows for ever, whatever equal words follow, and several cancel by
+/// accident alone (2^−64). It guards against mistakes. Parameters are public, and nothing is
+/// hidden.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Parameters(u64);
 

@@ -4,9 +4,9 @@ use crate::error::{Error, Result};
 
 /// A process, by its number.
 ///
-/// A fork has everything twice: keys, counters, TLS records, locks that other threads held. Whichever of
-/// the two went on would use masks and record numbers that the other uses too. So what holds any of these
-/// remembers the process that made it, and refuses to work in another.
+/// A fork has everything twice: keys, counters, TLS records, locks that other threads held.
+/// Whichever of the two went on would use masks and record numbers that the other uses too. So what
+/// holds any of these remembers the process that made it, and refuses to work in another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Process(u32);
 

@@ -43,7 +43,8 @@ impl Words {
     }
 }
 
-/// Who says it, in the words of its session: "this party" where its own user reads it, its name where others do.
+/// Who says it, in the words of its session: "this party" where its own user reads it, its name
+/// where others do.
 #[derive(Clone, Copy, Debug)]
 pub struct Voice<'a> {
     words: &'a Words,
@@ -514,7 +515,8 @@ impl Display for Fault {
     }
 }
 
-/// Those that others take for errors of any kind, such as TLS and streams, are displayed in neutral words.
+/// Those that others take for errors of any kind, such as TLS and streams, are displayed in neutral
+/// words.
 macro_rules! displayed {
     ($($error:ty),*) => {
         $(

@@ -1,5 +1,5 @@
-//! Files that are there whole or not at all: written under another name beside, which they leave for their own when
-//! all is on the disk.
+//! Files that are there whole or not at all: written under another name beside, which they leave
+//! for their own when all is on the disk.
 
 use crate::error::cause;
 use rustix::fs::{FlockOperation, flock, statvfs};
@@ -20,12 +20,13 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// Makes the file, of which there is none of that name yet, with those rights, for reading and writing; it is this
-    /// process's alone until it is closed. What a process left behind that was killed is removed.
+    /// Makes the file, of which there is none of that name yet, with those rights, for reading and
+    /// writing; it is this process's alone until it is closed. What a process left behind that was
+    /// killed is removed.
     ///
     /// # Errors
-    /// `AlreadyExists` where there is one of that name; `WouldBlock` where another process is writing it; what the
-    /// operating system says.
+    /// `AlreadyExists` where there is one of that name; `WouldBlock` where another process is
+    /// writing it; what the operating system says.
     pub fn create(path: &Path, mode: u32) -> io::Result<(Self, File)> {
         if path.symlink_metadata().is_ok() {
             return Err(ErrorKind::AlreadyExists.into());
@@ -102,8 +103,8 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Why a file was not written, in plain words; where its disk is full, which one that is. The remedy is what helps
-/// there, and `otherwise` elsewhere.
+/// Why a file was not written, in plain words; where its disk is full, which one that is. The
+/// remedy is what helps there, and `otherwise` elsewhere.
 #[must_use]
 pub fn why(error: &io::Error, path: &Path, otherwise: &str) -> (String, String) {
     let full = [

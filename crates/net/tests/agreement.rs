@@ -1,5 +1,5 @@
-//! What rides on frames, on both kinds of links: parameters in headers, piggybacks, and the frames of a comparison
-//! before an opening.
+//! What rides on frames, on both kinds of links: parameters in headers, piggybacks, and the frames
+//! of a comparison before an opening.
 
 mod links;
 
@@ -121,7 +121,8 @@ fn a_difference_is_told_to_all_with_the_step_and_the_remedy() {
             let agreement = Count::boxed(&channel, 8);
             channel.set_agreement(agreement);
             channel.begin("exchange");
-            // As many bytes of value in the header's hash, others in the comparison: party 2 is the odd one.
+            // As many bytes of value in the header's hash, others in the comparison: party 2 is the
+            // odd one.
             channel.note_public("mul", if party == 2 { b"abc" } else { b"ab" });
             channel.begin_opening("reveal", &[])?;
             exchange(&mut channel)

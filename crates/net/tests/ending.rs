@@ -1,4 +1,5 @@
-//! The end of a program, on both kinds of links: a step that is compared, whoever differs in the last ones.
+//! The end of a program, on both kinds of links: a step that is compared, whoever differs in the
+//! last ones.
 
 mod links;
 
@@ -70,8 +71,8 @@ fn a_party_may_go_on_alone() {
     }
 }
 
-/// One that computes alone for longer than the timeout before it goes to a step that the others do not have: none ends
-/// in order.
+/// One that computes alone for longer than the timeout before it goes to a step that the others do
+/// not have: none ends in order.
 #[test]
 fn who_has_ended_waits_for_those_that_compute_for_long() {
     for kind in KINDS {

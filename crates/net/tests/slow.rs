@@ -10,8 +10,8 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-/// Hands on what comes in, towards whoever listens at `address`, so many bytes every 10 ms; the way back is not slower.
-/// Returns its own address.
+/// Hands on what comes in, towards whoever listens at `address`, so many bytes every 10 ms; the way
+/// back is not slower. Returns its own address.
 fn throttle(address: &str, bytes: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let own = listener.local_addr().unwrap().to_string();
@@ -42,8 +42,8 @@ fn hand_on(mut from: TcpStream, mut to: TcpStream, bytes: usize) {
     drop((from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both)));
 }
 
-/// Party 0 sends to party 1 over a slow link, party 1 passes a word of it on to party 2, and that one to party 0 where
-/// it waits for that.
+/// Party 0 sends to party 1 over a slow link, party 1 passes a word of it on to party 2, and that
+/// one to party 0 where it waits for that.
 fn relay(words: usize, timeout: Duration, bytes: usize, back: bool) -> Vec<Result<u64>> {
     relay_of(words, words, timeout, bytes, back)
 }
@@ -96,7 +96,8 @@ fn relay_of(
     })
 }
 
-/// 160 KiB a second and three seconds: who waits for the message sees it come, and the others hear of it.
+/// 160 KiB a second and three seconds: who waits for the message sees it come, and the others hear
+/// of it.
 #[test]
 fn a_message_that_comes_slowly_is_waited_for_by_all() {
     let results = relay(60_000, Duration::from_secs(1), 1600, true);
@@ -105,7 +106,8 @@ fn a_message_that_comes_slowly_is_waited_for_by_all() {
     }
 }
 
-/// Below the slowest rate, of 8 KiB a second, all end within a few timeouts: the whole of it would take a minute.
+/// Below the slowest rate, of 8 KiB a second, all end within a few timeouts: the whole of it would
+/// take a minute.
 #[test]
 fn a_message_that_comes_too_slowly_is_not() {
     let results = relay(20_000, Duration::from_secs(2), 25, false);
@@ -148,7 +150,8 @@ fn of_a_party_that_stalls_it_is_said_that_its_process_lives() {
     assert!(message.contains("though its process lives"), "{message}");
 }
 
-/// A party goes on with messages of another channel, and owes what is waited for until the minute is over.
+/// A party goes on with messages of another channel, and owes what is waited for until the minute
+/// is over.
 #[test]
 fn messages_of_other_channels_do_not_hold_a_wait_for_long() {
     let timeout = Duration::from_millis(200);

@@ -334,7 +334,8 @@ fn who_is_past_its_set_up_hears_of_anothers_failure() {
     let set_up = SetUp::new(3);
     let mut listeners = set_up.listeners();
     let addresses: Vec<String> = listeners.iter().map(Listener::local_address).collect();
-    // Party 1 cannot reach party 2: what listens at its address there is not party 2. Party 0 can reach both.
+    // Party 1 cannot reach party 2: what listens at its address there is not party 2. Party 0 can
+    // reach both.
     let wrong = Listener::bind("127.0.0.1:0").unwrap();
     let seen = |party: usize| {
         let mut seen = addresses.clone();

@@ -1,5 +1,5 @@
-//! Programs that differ while nobody sends anything that would show it: parties that wait say where they stand.
-//! All have a timeout that no test would live to see.
+//! Programs that differ while nobody sends anything that would show it: parties that wait say where
+//! they stand. All have a timeout that no test would live to see.
 
 mod links;
 
@@ -133,7 +133,8 @@ fn who_computes_alone_after_another_step_shows() {
     }
 }
 
-/// The others have ended, and do not take what they have for agreed; it has begun another last step, or one more.
+/// The others have ended, and do not take what they have for agreed; it has begun another last
+/// step, or one more.
 #[test]
 fn who_computes_alone_shows_to_those_that_have_ended() {
     for kind in KINDS {
@@ -163,7 +164,8 @@ fn who_computes_alone_shows_to_those_that_have_ended() {
     }
 }
 
-/// As where one party waits in its program, and the other for correlations, further on in its program.
+/// As where one party waits in its program, and the other for correlations, further on in its
+/// program.
 #[test]
 fn another_channels_steps_show() {
     for kind in KINDS {
@@ -188,7 +190,8 @@ fn another_channels_steps_show() {
     }
 }
 
-/// Longer than those that wait take to say where they stand, which is at different steps of one program.
+/// Longer than those that wait take to say where they stand, which is at different steps of one
+/// program.
 #[test]
 fn a_party_that_is_only_slow_is_waited_for() {
     for kind in KINDS {

@@ -1,6 +1,6 @@
 //! Prints how many transfers, correlations and products a second each end makes:
-//! `RAYON_NUM_THREADS=1 cargo run --release -p tacit-ot --example throughput`, with the depths of the
-//! trees as arguments if other than the usual one.
+//! `RAYON_NUM_THREADS=1 cargo run --release -p tacit-ot --example throughput`, with the depths of
+//! the trees as arguments if other than the usual one.
 
 use ot::products::{self, ScalarKeys, Scalars};
 use ot::{Pair, Setup};

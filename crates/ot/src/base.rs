@@ -9,13 +9,13 @@
 //! Known weaknesses, and whether they matter here:
 //! - the receiver's choices cannot be extracted early enough for universal composability (Genç,
 //!   Iovino, Rial 2020): matters against malicious receivers only;
-//! - messages can be mauled or replayed into related keys if the hash covers less than the transcript:
-//!   here it covers session, direction, index and both points;
+//! - messages can be mauled or replayed into related keys if the hash covers less than the
+//!   transcript: here it covers session, direction, index and both points;
 //! - points of small order: ristretto255 has prime order, and decoding refuses all other bytes and,
 //!   here, the identity.
 //!
-//! Symbols: y, S = yB the sender's; x_i, b_i, R_i = x_i B + b_i S the receiver's; keys are hashes of
-//! y R_i and y (R_i − S), one of which is x_i S.
+//! Symbols: y, S = yB the sender's; x_i, b_i, R_i = x_i B + b_i S the receiver's; keys are hashes
+//! of y R_i and y (R_i − S), one of which is x_i S.
 
 use crate::Error;
 use crate::binding::{Binding, Secrets, finish};

@@ -1,28 +1,29 @@
 //! Oblivious transfer extension: from 128 base transfers to as many as wanted.
 //!
-//! Roy: SoftSpokenOT (CRYPTO 2022), sections 3.1 and 3.2 with semi-honest parties: the base transfers
-//! become trees ([`tree`](crate::tree)) of depth k. With k = 1 it is the protocol of Ishai, Kilian,
-//! Nissim, Petrank (CRYPTO 2003) as improved by Asharov, Lindell, Schneider, Zohner (CCS 2013).
+//! Roy: SoftSpokenOT (CRYPTO 2022), sections 3.1 and 3.2 with semi-honest parties: the base
+//! transfers become trees ([`tree`](crate::tree)) of depth k. With k = 1 it is the protocol of
+//! Ishai, Kilian, Nissim, Petrank (CRYPTO 2003) as improved by Asharov, Lindell, Schneider, Zohner
+//! (CCS 2013).
 //!
 //! Semi-honest adversary, either end; rests on AES-128 as a pseudo-random function and, in the hash
-//! ([`hash`](crate::hash)), as an ideal cipher. One message, from the receiver: 128 / k bits for each
-//! transfer, in tiles of 1024 transfers, tree by tree.
+//! ([`hash`](crate::hash)), as an ideal cipher. One message, from the receiver: 128 / k bits for
+//! each transfer, in tiles of 1024 transfers, tree by tree.
 //!
-//! Symbols: δ the sender's secret of 128 bits; for tree j, u_j, v_j the receiver's sums of streams, w_j
-//! the sender's, with w_{j,l} = v_{j,l} ⊕ δ_{j,l} u_j; b the choices. The receiver sends c_j = u_j ⊕ b;
-//! the sender's row is q = w ⊕ δ c = v ⊕ δ b, the receiver's t = v. So pad 0 is H(q) and pad 1 is
-//! H(q ⊕ δ), and the receiver's H(t) is the one that b chooses.
+//! Symbols: δ the sender's secret of 128 bits; for tree j, u_j, v_j the receiver's sums of streams,
+//! w_j the sender's, with w_{j,l} = v_{j,l} ⊕ δ_{j,l} u_j; b the choices. The receiver sends c_j =
+//! u_j ⊕ b; the sender's row is q = w ⊕ δ c = v ⊕ δ b, the receiver's t = v. So pad 0 is H(q) and
+//! pad 1 is H(q ⊕ δ), and the receiver's H(t) is the one that b chooses.
 //!
-//! Simulation: the sender sees c_j, and u_j contains the stream of the one leaf it lacks: uniform. The
-//! receiver sees nothing, and the other pads are H(t ⊕ δ) with δ unknown: pseudo-random by the
+//! Simulation: the sender sees c_j, and u_j contains the stream of the one leaf it lacks: uniform.
+//! The receiver sees nothing, and the other pads are H(t ⊕ δ) with δ unknown: pseudo-random by the
 //! correlation robustness of H.
 //!
-//! Why not silent transfers (Boyle and others, CCS 2019, and Ferret, CCS 2020): they send a fraction of
-//! a bit in place of 128 / k, but rest on the hardness of learning parity with noise for codes and
-//! parameters that are still being revised, take several times the computation and work in batches of
-//! millions. What the forms send comes on top in both cases: 64 bits for a correlated word, 33 for a bit
-//! of a product, so that beside trees of depth 4 there is a factor of two to gain at most; more only for
-//! correlated bits.
+//! Why not silent transfers (Boyle and others, CCS 2019, and Ferret, CCS 2020): they send a
+//! fraction of a bit in place of 128 / k, but rest on the hardness of learning parity with noise
+//! for codes and parameters that are still being revised, take several times the computation and
+//! work in batches of millions. What the forms send comes on top in both cases: 64 bits for a
+//! correlated word, 33 for a bit of a product, so that beside trees of depth 4 there is a factor of
+//! two to gain at most; more only for correlated bits.
 
 use crate::Error;
 use crate::base::COUNT;
@@ -38,11 +39,14 @@ use zeroize::Zeroizing;
 
 /// Levels of the trees unless [`Setup::with_depth`](crate::Setup::with_depth) says otherwise.
 ///
-/// Measured on one core of an AMD EPYC with AES-NI but without vector AES, the best of 40 runs of 2^18
-/// transfers: millions of random transfers a second at the receiver and at the sender, and bits sent for
-/// each, by depth: 1: 56, 50, 128; 2: 61, 50, 64; 3: 54, 44, 43; 4: 43, 36, 32; 5: 33, 28, 26; 6: 23, 20,
-/// 22. Up to 4 a further level saves more of the message than it costs in time, and at 4 one core fills a
-/// link of 1 Gbit/s.
+/// Measured on one core of an AMD EPYC with AES-NI but without vector AES, the best of 40 runs of
+/// 2^18
+/// transfers: millions of random transfers a second at the receiver and at the sender, and bits
+/// sent for
+/// each, by depth: 1: 56, 50, 128; 2: 61, 50, 64; 3: 54, 44, 43; 4: 43, 36, 32; 5: 33, 28, 26; 6:
+/// 23, 20,
+/// 22. Up to 4 a further level saves more of the message than it costs in time, and at 4 one core
+/// fills a link of 1 Gbit/s.
 pub const DEPTH: usize = 4;
 
 /// Transfers of a tile.
@@ -114,8 +118,8 @@ impl Receiver {
         self.transfers(first, choices)
     }
 
-    /// [`Receiver::extend`] for several vectors of choices, one after another, all over the threads at once:
-    /// short ones would leave threads idle between them.
+    /// [`Receiver::extend`] for several vectors of choices, one after another, all over the threads
+    /// at once: short ones would leave threads idle between them.
     #[must_use]
     pub fn extend_each(&mut self, choices: &[&[u64]]) -> Vec<(Vec<u64>, Chosen)> {
         let numbered: Vec<_> = choices
@@ -200,8 +204,8 @@ impl Sender {
         Ok(self.transfers(first, words, message))
     }
 
-    /// [`Sender::extend`] for several messages, one after another, and what `make` makes of each: all over
-    /// the threads at once, and each where its transfers still lie in the cache.
+    /// [`Sender::extend`] for several messages, one after another, and what `make` makes of each:
+    /// all over the threads at once, and each where its transfers still lie in the cache.
     ///
     /// # Errors
     /// As [`Sender::extend`]; then nothing is used up.

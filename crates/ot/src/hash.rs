@@ -1,14 +1,15 @@
 //! The hash that turns correlated rows into independent pads.
 //!
-//! H(x, i) = π(π(x) ⊕ i) ⊕ π(x), tweakable circular correlation robust in the ideal-cipher model: Guo,
+//! H(x, i) = π(π(x) ⊕ i) ⊕ π(x), tweakable circular correlation robust in the ideal-cipher model:
+//! Guo,
 //! Katz, Wang, Yu: Efficient and Secure Multiparty Computation from Fixed-Key Block Ciphers (S&P
 //! 2020), section 7.4. The tweak is the transfer's number in the session and the number of the pad,
 //! where a form needs more than one 128-bit pad of a transfer; those share π(x).
 //!
 //! π is AES-128 under a key that is public and changes every [`SEGMENT`] transfers, so that an
 //! adversary's precomputation meets few inputs (Guo, Katz, Wang, Weng, Yu, CRYPTO 2020, on what a
-//! single key costs): the key of a segment is AES of its number under a key that BLAKE3 derives from
-//! the session and the direction.
+//! single key costs): the key of a segment is AES of its number under a key that BLAKE3 derives
+//! from the session and the direction.
 
 use crate::binding::{Binding, finish};
 use kernels::aes::Aes128;

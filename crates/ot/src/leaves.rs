@@ -1,8 +1,9 @@
 //! The streams of a tree's leaves, folded into the sums of a small-field VOLE.
 //!
-//! Roy: SoftSpokenOT (CRYPTO 2022), section 3.1. With streams r_x, x in 0..2^k, the holder of all leaves
-//! forms u = ⊕ r_x and, for bit l of x counted from the top, v_l = ⊕ r_x over the x that have it. The
-//! holder of all but r_δ has r at places y = x ⊕ δ, with nothing at place 0, and forms the same sums
+//! Roy: SoftSpokenOT (CRYPTO 2022), section 3.1. With streams r_x, x in 0..2^k, the holder of all
+//! leaves forms u = ⊕ r_x and, for bit l of x counted from the top, v_l = ⊕ r_x over the x that
+//! have it. The holder of all but r_δ has r at places y = x ⊕ δ, with nothing at place 0, and forms
+//! the same sums
 //! over y: w_l = v_l ⊕ δ_l u.
 
 use crate::base::COUNT;
@@ -44,8 +45,8 @@ impl Leaves {
         self.0.len()
     }
 
-    /// Calls `each(tree, rows, u, sums)` with block numbers `first..` of all streams; `sums` are the v
-    /// or w of these rows.
+    /// Calls `each(tree, rows, u, sums)` with block numbers `first..` of all streams; `sums` are
+    /// the v or w of these rows.
     pub(crate) fn tile(&self, first: u64, mut each: impl FnMut(usize, Range<usize>, &Row, &[Row])) {
         let mut rows =
             vec![[0; WORDS]; 2 << self.0.iter().map(|tree| tree.rows.len()).max().unwrap_or(0)];

@@ -1,10 +1,10 @@
 //! Oblivious transfer between two parties: set-up, extension and forms, without input or output.
 //!
 //! In a transfer the sender has two pads and the receiver one of them: the one that its bit chose.
-//! The sender does not learn the bit, nor the receiver the other pad. Everything here is semi-honest:
-//! both follow the protocol. Functions take and return messages as words, which the caller moves;
-//! what a peer sends is checked for length and validity before it is used, and nothing in it can
-//! cause a panic.
+//! The sender does not learn the bit, nor the receiver the other pad. Everything here is
+//! semi-honest: both follow the protocol. Functions take and return messages as words, which the
+//! caller moves; what a peer sends is checked for length and validity before it is used, and
+//! nothing in it can cause a panic.
 //!
 //! - [`Setup`]: base transfers in both directions, once for each pair of parties;
 //! - [`Sender`] and [`Receiver`]: any number of transfers from them;

@@ -1,7 +1,8 @@
 //! The rows of transfers, in memory that is used again.
 //!
-//! A part of a batch has a million rows of 16 bytes. Memory of that size goes back to the operating system
-//! when it is freed, and getting it anew, page by page, takes as long as filling it with rows.
+//! A part of a batch has a million rows of 16 bytes. Memory of that size goes back to the operating
+//! system when it is freed, and getting it anew, page by page, takes as long as filling it with
+//! rows.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! Tests of what each end sees, each with a mutation that it must catch; and known answers of a whole
-//! session.
+//! Tests of what each end sees, each with a mutation that it must catch; and known answers of a
+//! whole session.
 
 use crate::binding::Secrets;
 use crate::hash::Mutation;
@@ -96,8 +96,8 @@ fn the_sender_does_not_see_the_choices() {
     }
 }
 
-/// Transfers with these choices, of a session whose hash is mutated and, if it shall, whose secret is
-/// zero.
+/// Transfers with these choices, of a session whose hash is mutated and, if it shall, whose secret
+/// is zero.
 fn transfers(choices: &[u64], mutation: Mutation, no_secret: bool) -> (Offered, Chosen) {
     let (mut one, mut two, _) = pairs(2);
     let (message, mut chosen) = one.receiver.extend(choices);
@@ -113,8 +113,8 @@ fn transfers(choices: &[u64], mutation: Mutation, no_secret: bool) -> (Offered, 
     (offered, chosen)
 }
 
-/// The pads that the receiver lacks, those combined with the ones that it has, and with the next that
-/// it lacks.
+/// The pads that the receiver lacks, those combined with the ones that it has, and with the next
+/// that it lacks.
 fn receivers_view(mutation: Mutation, no_secret: bool) -> [Vec<u64>; 3] {
     let choices: Vec<u64> = (0..256)
         .map(|i: u64| (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))

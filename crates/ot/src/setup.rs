@@ -1,4 +1,5 @@
-//! The set-up of both directions with one peer: three messages each way, all steps alike at both ends.
+//! The set-up of both directions with one peer: three messages each way, all steps alike at both
+//! ends.
 
 use crate::Error;
 use crate::base::{self, COUNT, POINT_WORDS};
@@ -37,8 +38,8 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Begins, and gives the first message. `context` names the session and both parties, in the same
-    /// bytes at both ends; `first` is true at exactly one end.
+    /// Begins, and gives the first message. `context` names the session and both parties, in the
+    /// same bytes at both ends; `first` is true at exactly one end.
     ///
     /// # Errors
     /// If the operating system has no randomness.

@@ -1,9 +1,9 @@
 //! Trees of seeds, all leaves of which but one pass to a holder of keys from transfers.
 //!
-//! A tree of depth k has leaves r_x for x in 0..2^k at the grower, who has both keys of k transfers;
-//! the puncturer, who chose bit ¬δ_l in transfer l, gets all but r_δ, where δ_0 is the top bit of δ.
-//! Goldreich, Goldwasser, Micali (1986); punctured as by Boyle, Gilboa, Ishai, Kohl, Scholl (CRYPTO
-//! 2019), and in SoftSpokenOT (Roy, CRYPTO 2022), with semi-honest parties.
+//! A tree of depth k has leaves r_x for x in 0..2^k at the grower, who has both keys of k
+//! transfers; the puncturer, who chose bit ¬δ_l in transfer l, gets all but r_δ, where δ_0 is the
+//! top bit of δ. Goldreich, Goldwasser, Micali (1986); punctured as by Boyle, Gilboa, Ishai, Kohl,
+//! Scholl (CRYPTO 2019), and in SoftSpokenOT (Roy, CRYPTO 2022), with semi-honest parties.
 //!
 //! The two keys of transfer 0 are the nodes of level 1. From level 2 on the grower sends, for each
 //! level, the sums of its left and of its right children, masked by the two keys: 4 words. The
@@ -12,9 +12,9 @@
 //! The puncturer keeps node x at place y = x ⊕ δ, so that the missing one is always at place 0: no
 //! index depends on δ, only masks do.
 //!
-//! Many trees of one depth are handled side by side: what is said of a node is an array of that node
-//! in every tree; the memory of a level is got once, since a vector that grows leaves seeds behind. The
-//! children of node s are π(s) ⊕ s and π(s ⊕ 1) ⊕ s, the counter mode of
+//! Many trees of one depth are handled side by side: what is said of a node is an array of that
+//! node in every tree; the memory of a level is got once, since a vector that grows leaves seeds
+//! behind. The children of node s are π(s) ⊕ s and π(s ⊕ 1) ⊕ s, the counter mode of
 //! [`Permutation`].
 
 use crate::hash::Permutation;
@@ -37,7 +37,8 @@ pub(crate) fn cut(
     (0..bits.div_ceil(depth)).map(move |tree| tree * depth..bits.min((tree + 1) * depth))
 }
 
-/// The leaves in the order of x, and the corrections for the puncturer, from both keys of each level.
+/// The leaves in the order of x, and the corrections for the puncturer, from both keys of each
+/// level.
 pub(crate) fn grow(
     permutation: &Permutation,
     keys: &[[&[u128]; 2]],

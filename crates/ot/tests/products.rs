@@ -130,7 +130,8 @@ fn digits_multiply_as_bits_do() {
     }
 }
 
-/// A key of 16 bytes for each value of each digit; the chooser lacks one of them, and has its choices.
+/// A key of 16 bytes for each value of each digit; the chooser lacks one of them, and has its
+/// choices.
 #[test]
 fn sets_say_what_memory_they_take() {
     let (mut one, mut two) = pairs(1);

@@ -67,8 +67,9 @@ impl Session {
         Ok(sessions.into_iter().map(Self::new).collect())
     }
 
-    /// All parties of a session in this process, for the demand of a program alone: nothing is secret. They are those
-    /// for which a configuration file says, or a source, that correlations are made.
+    /// All parties of a session in this process, for the demand of a program alone: nothing is
+    /// secret. They are those for which a configuration file says, or a source, that correlations
+    /// are made.
     #[staticmethod]
     #[pyo3(signature = (config_path, threads=None, source=None))]
     fn rehearsed(
@@ -113,8 +114,8 @@ impl Session {
         py.detach(open).map(Self::new).map_err(raise)
     }
 
-    /// One party of a session between processes of this machine, from what their parent hands out; errors call the
-    /// parties `servers` where they are those of a federation.
+    /// One party of a session between processes of this machine, from what their parent hands out;
+    /// errors call the parties `servers` where they are those of a federation.
     #[staticmethod]
     #[pyo3(signature = (listener, party, addresses, certificates, key, protocol, timeout, threads=None, source=None, servers=false))]
     #[expect(
@@ -150,8 +151,8 @@ impl Session {
     }
 }
 
-/// Tells the other members of a configuration file that this party cannot take part, and why; tries for at
-/// most that many seconds to reach them. Raises what is wrong with the file, too.
+/// Tells the other members of a configuration file that this party cannot take part, and why; tries
+/// for at most that many seconds to reach them. Raises what is wrong with the file, too.
 #[pyfunction]
 pub fn refuse(
     py: Python<'_>,

@@ -1,4 +1,5 @@
-//! The compiled programs that `tacit bench` runs. `make riscv-programs` compiles them from the sources beside them.
+//! The compiled programs that `tacit bench` runs. `make riscv-programs` compiles them from the
+//! sources beside them.
 
 macro_rules! programs {
     ($($name:literal),* $(,)?) => {

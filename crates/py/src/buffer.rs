@@ -57,7 +57,8 @@ impl<T: Element> Array<T> {
         unsafe { std::slice::from_raw_parts(self.0.buf_ptr().cast::<T>(), self.len()) }
     }
 
-    /// Disjoint mutable slices of `outputs`, none of which overlaps what the call reads, of whatever type.
+    /// Disjoint mutable slices of `outputs`, none of which overlaps what the call reads, of
+    /// whatever type.
     fn slices_mut<'a>(
         outputs: &'a mut [Self],
         read: &[Range<usize>],
@@ -82,8 +83,8 @@ impl<T: Element> Array<T> {
             if output.len() == 0 {
                 return &mut [][..];
             }
-            // SAFETY: as in `slice`; besides, the memory is writable and was just checked to overlap
-            // no other slice of this call.
+            // SAFETY: as in `slice`; besides, the memory is writable and was just checked to
+            // overlap no other slice of this call.
             unsafe { std::slice::from_raw_parts_mut(output.0.buf_ptr().cast::<T>(), output.len()) }
         };
         Ok(outputs.iter_mut().map(slice).collect())

@@ -17,7 +17,8 @@ pub fn write_certificates(names: Vec<String>, directory: &str) -> PyResult<()> {
     net::certificates::write(&names, directory.as_ref()).map_err(raise)
 }
 
-/// Refuses a certificate that links are not made with, whatever its dates are; `what` it is, errors say.
+/// Refuses a certificate that links are not made with, whatever its dates are; `what` it is, errors
+/// say.
 #[pyfunction]
 pub fn check_certificate(pem: &str, what: &str, is_client: bool) -> PyResult<()> {
     net::certificates::check(pem, what, is_client).map_err(raise)

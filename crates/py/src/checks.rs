@@ -13,9 +13,9 @@ use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A sum of products: its terms, as places of two tensors and the shape, which is missing where it is element by
-/// element; what was added, as places, and how many elements in a row take the same number; the result's place; how
-/// it was truncated, and what that dropped.
+/// A sum of products: its terms, as places of two tensors and the shape, which is missing where it
+/// is element by element; what was added, as places, and how many elements in a row take the same
+/// number; the result's place; how it was truncated, and what that dropped.
 #[derive(FromPyObject)]
 struct Checked<'py>(
     Vec<(usize, usize, Option<Shape<'py>>)>,

@@ -6,9 +6,9 @@ use ::session::options::seconds;
 use pyo3::prelude::*;
 use std::path::Path;
 
-/// What `session::doctor` finds, a tuple of check, whether it is well, detail and remedy for each thing; the
-/// dealer examines where `dealer` is set, and nobody where there is no party either. They are a federation's servers
-/// where `servers` is set.
+/// What `session::doctor` finds, a tuple of check, whether it is well, detail and remedy for each
+/// thing; the dealer examines where `dealer` is set, and nobody where there is no party either.
+/// They are a federation's servers where `servers` is set.
 #[pyfunction]
 #[pyo3(signature = (config_path, party, dealer, timeout, servers=false))]
 pub fn examine(

@@ -8,7 +8,8 @@ use std::io;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 
-/// Why the operating system did not do what it was asked for, in plain words, by its error's number.
+/// Why the operating system did not do what it was asked for, in plain words, by its error's
+/// number.
 #[pyfunction]
 pub fn cause(number: i32) -> String {
     net::cause(&io::Error::from_raw_os_error(number))
@@ -113,7 +114,8 @@ pub fn raise_in(session: &::session::Session, error: mpc::Error) -> PyErr {
     exception(&error, session.words(), Some(session.party()))
 }
 
-/// The attribute of an exception that holds what other parties may read of it: `tacit.errors.told` says why.
+/// The attribute of an exception that holds what other parties may read of it: `tacit.errors.told`
+/// says why.
 const MARK: &str = "_told";
 
 fn exception(error: &mpc::Error, words: &Words, party: Option<usize>) -> PyErr {
@@ -150,8 +152,9 @@ pub fn in_main_thread() {
     MAIN.get_or_init(|| thread::current().id());
 }
 
-/// Whether a signal has come whose handler raises, such as Ctrl-C: asked by calls that wait without the
-/// interpreter. No other thread waits for the interpreter here: whoever has it may be waiting for that thread.
+/// Whether a signal has come whose handler raises, such as Ctrl-C: asked by calls that wait without
+/// the interpreter. No other thread waits for the interpreter here: whoever has it may be waiting
+/// for that thread.
 pub fn is_interrupted() -> bool {
     if MAIN.get() != Some(&thread::current().id()) {
         return false;

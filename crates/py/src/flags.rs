@@ -39,7 +39,8 @@ impl Flag {
 
 #[pymethods]
 impl Flag {
-    /// Of an operator whose checks are still to come: they must have been settled before it is looked at.
+    /// Of an operator whose checks are still to come: they must have been settled before it is
+    /// looked at.
     #[staticmethod]
     fn promised(label: &str) -> Self {
         Self {

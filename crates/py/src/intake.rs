@@ -62,8 +62,9 @@ impl Intake {
         self.inner.address()
     }
 
-    /// Begins a round about vectors of so many numbers, of so many bits, with so many seconds for clients. Vectors
-    /// are added up as they come where only their sum counts. ``closer`` is the client who may end it sooner.
+    /// Begins a round about vectors of so many numbers, of so many bits, with so many seconds for
+    /// clients. Vectors are added up as they come where only their sum counts. ``closer`` is the
+    /// client who may end it sooner.
     #[allow(
         clippy::too_many_arguments,
         reason = "what a round is about, named in Python"
@@ -104,8 +105,8 @@ impl Intake {
         Ok(())
     }
 
-    /// Waits until so many clients are here whole, for the deadline, for the coordinator to close the round, or so
-    /// many seconds; whether it was one of the former three.
+    /// Waits until so many clients are here whole, for the deadline, for the coordinator to close
+    /// the round, or so many seconds; whether it was one of the former three.
     fn wait(&self, py: Python<'_>, enough: usize, most: f64) -> PyResult<bool> {
         let most = seconds(most).map_err(raise_at_server)?;
         py.detach(|| self.inner.wait(enough, most))
@@ -139,7 +140,8 @@ impl Intake {
             .map_err(raise_at_server)
     }
 
-    /// Who was refused since this was asked last, why, and how often; a client that is not known is None.
+    /// Who was refused since this was asked last, why, and how often; a client that is not known is
+    /// None.
     fn refused(&self) -> Vec<(Option<usize>, String, u64)> {
         let refused = self.inner.refused().into_iter();
         refused
@@ -147,7 +149,8 @@ impl Intake {
             .collect()
     }
 
-    /// What a round came to: content, or why there is none; and by client why its own submission was refused.
+    /// What a round came to: content, or why there is none; and by client why its own submission
+    /// was refused.
     #[pyo3(signature = (round, content=None, reason="", is_part=false, own=BTreeMap::new()))]
     fn tell(
         &self,
@@ -214,7 +217,8 @@ impl Submissions {
         })
     }
 
-    /// Writes the sharing of their sum, of numbers of so many bits; those of 32 as multiples of 2^32.
+    /// Writes the sharing of their sum, of numbers of so many bits; those of 32 as multiples of
+    /// 2^32.
     fn sum(
         &self,
         py: Python<'_>,
@@ -236,8 +240,8 @@ impl Session {
             .map_err(raise_at_server)
     }
 
-    /// Writes what this party tells the clients of a sharing that no party is to see: what all tell adds up to
-    /// it. Whether it tells anything.
+    /// Writes what this party tells the clients of a sharing that no party is to see: what all tell
+    /// adds up to it. Whether it tells anything.
     fn seal(&self, py: Python<'_>, x: Vec<Words>, mut out: Vec<Words>) -> PyResult<bool> {
         let read: Vec<_> = x.iter().map(Words::addresses).collect();
         let mut out = Words::outputs(&mut out, &read)?;
@@ -246,7 +250,8 @@ impl Session {
             .map_err(raise_at_server)
     }
 
-    /// Adds discrete Gaussians, of which every party lacks one of that variance, to a sharing in place.
+    /// Adds discrete Gaussians, of which every party lacks one of that variance, to a sharing in
+    /// place.
     fn add_noise(&self, py: Python<'_>, mut x: Vec<Words>, variance: u64) -> PyResult<()> {
         let mut x = Words::outputs(&mut x, &[])?;
         py.detach(|| submissions::noise(&self.inner, variance, &mut x))
@@ -269,8 +274,8 @@ fn learned<'a>(pieces: &'a [Trained], start: Option<&'a Singles>) -> mpc::Result
     Learned::new(pieces, start.map(Singles::numbers))
 }
 
-/// The norm of trained numbers less those that they were trained from, and the greatest magnitude, which is NaN
-/// where one is NaN or infinite.
+/// The norm of trained numbers less those that they were trained from, and the greatest magnitude,
+/// which is NaN where one is NaN or infinite.
 #[pyfunction]
 pub fn measured(
     py: Python<'_>,
@@ -337,8 +342,9 @@ impl Client {
         Ok(Task { inner, model })
     }
 
-    /// Hands in trained numbers less those that they were trained from, times a factor, rounded to whole numbers
-    /// below a limit and of so many bits, and a weight after them; what stands for the signed statement.
+    /// Hands in trained numbers less those that they were trained from, times a factor, rounded to
+    /// whole numbers below a limit and of so many bits, and a weight after them; what stands for
+    /// the signed statement.
     #[pyo3(signature = (task, pieces, start, *, factor, limit, weight, bits))]
     #[allow(clippy::too_many_arguments, reason = "what is sent, named in Python")]
     fn submit<'py>(
@@ -366,14 +372,15 @@ impl Client {
         Ok(PyBytes::new(py, &digest))
     }
 
-    /// Says to all servers, as the coordinator, that nobody is to be waited for any more in a round.
+    /// Says to all servers, as the coordinator, that nobody is to be waited for any more in a
+    /// round.
     fn close(&self, py: Python<'_>, round: u64, timeout: f64) -> PyResult<()> {
         py.detach(|| self.inner.close(round, seconds(timeout)?))
             .map_err(raise_at_client)
     }
 
-    /// Waits for what a round came to: one content, which is written, or a part of each server. And why this
-    /// client's own submission was refused, or nothing.
+    /// Waits for what a round came to: one content, which is written, or a part of each server. And
+    /// why this client's own submission was refused, or nothing.
     fn outcome(
         &self,
         py: Python<'_>,

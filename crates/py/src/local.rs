@@ -1,5 +1,5 @@
-//! Arithmetic on words of one party's own: ring products of a component with public operands, the greatest
-//! magnitude.
+//! Arithmetic on words of one party's own: ring products of a component with public operands, the
+//! greatest magnitude.
 
 use crate::buffer::Words;
 use crate::errors::{misuse, raise};
@@ -9,8 +9,8 @@ use kernels::stream::{Key, Stream};
 use mpc::Bilinear;
 use pyo3::prelude::*;
 
-/// The shape of a convolution of images with filters; sizes are height before width. It is checked where
-/// it is used.
+/// The shape of a convolution of images with filters; sizes are height before width. It is checked
+/// where it is used.
 #[pyclass(frozen, module = "tacit._core")]
 pub struct Convolution(kernels::convolution::Convolution);
 
@@ -59,8 +59,8 @@ impl Convolution {
 /// The shape of a bilinear map of matrices or of images.
 #[derive(FromPyObject)]
 pub enum Shape<'py> {
-    /// Batch, rows of the left, columns of the left, columns of the right; and whether the right one lies
-    /// transposed.
+    /// Batch, rows of the left, columns of the left, columns of the right; and whether the right
+    /// one lies transposed.
     Matrix([usize; 4], bool),
     /// Images by filters.
     Convolution(PyRef<'py, Convolution>),
@@ -159,8 +159,8 @@ pub fn ring_convolution(
     Ok(())
 }
 
-/// Writes the products of each part's rows of so many words with random weights -1, 0 and 1, modulo 2^64: 40 of each
-/// row. Weights are expanded from a coin of 16 bytes.
+/// Writes the products of each part's rows of so many words with random weights -1, 0 and 1, modulo
+/// 2^64: 40 of each row. Weights are expanded from a coin of 16 bytes.
 #[pyfunction]
 pub fn ring_projections(
     py: Python<'_>,

@@ -1,8 +1,8 @@
 //! The one way of Python's arrays into an operation and out of it.
 //!
-//! An operation names what it reads, then where its result goes. Components and lengths are checked on
-//! the way, then the interpreter is released and the protocol works on the arrays' own memory; bits alone
-//! are packed into planes before, and unpacked after.
+//! An operation names what it reads, then where its result goes. Components and lengths are checked
+//! on the way, then the interpreter is released and the protocol works on the arrays' own memory;
+//! bits alone are packed into planes before, and unpacked after.
 
 use crate::buffer::{Bytes, Words};
 use crate::errors::{misuse, raise_in};
@@ -140,8 +140,9 @@ impl<'a> Operation<'a> {
         self
     }
 
-    /// Writes besides what the check of a truncation needs ([`mpc::Kept`]): what is dropped; then, where the operation
-    /// goes on with what was truncated, the components of that. Nothing where there are no such arrays.
+    /// Writes besides what the check of a truncation needs ([`mpc::Kept`]): what is dropped; then,
+    /// where the operation goes on with what was truncated, the components of that. Nothing where
+    /// there are no such arrays.
     pub fn keeping(mut self, kept: Vec<Words>) -> Self {
         self.kept = kept;
         self
@@ -206,7 +207,8 @@ impl<'a> Operation<'a> {
         })
     }
 
-    /// Writes what was opened, where this party learns it; then the labels of the flags that failed, where it learns
+    /// Writes what was opened, where this party learns it; then the labels of the flags that
+    /// failed, where it learns
     /// them too: there are none, or zeros were opened.
     pub fn open<C: Component>(
         self,

@@ -81,7 +81,8 @@ impl Session {
         })
     }
 
-    /// Opens words that depend on flags; the labels of those that failed, where this party learns the words.
+    /// Opens words that depend on flags; the labels of those that failed, where this party learns
+    /// the words.
     #[pyo3(signature = (x, to=None, out=None, flags=vec![]))]
     fn reveal(
         &self,
@@ -425,9 +426,10 @@ impl Session {
         })
     }
 
-    /// The sum of bilinear maps and addends, truncated once; then max(0, ·) of it where a comparison is given, as its
-    /// width, its reach, and the low bits that it drops. With each addend goes how many elements in a row take the same
-    /// number of it. Of a narrow sum it is promised that its magnitude is below 2^49 before it is truncated.
+    /// The sum of bilinear maps and addends, truncated once; then max(0, ·) of it where a
+    /// comparison is given, as its width, its reach, and the low bits that it drops. With each
+    /// addend goes how many elements in a row take the same number of it. Of a narrow sum it is
+    /// promised that its magnitude is below 2^49 before it is truncated.
     #[pyo3(signature = (terms, addends, out, truncate, rectified=None, is_narrow=false, kept=vec![]))]
     #[expect(
         clippy::too_many_arguments,

@@ -97,8 +97,8 @@ impl Session {
         Ok(PyBytes::new(py, &bytes.map_err(|error| self.raise(error))?))
     }
 
-    /// Public bytes of each party, in every party, in one round. With these messages it begins to be compared what
-    /// was noted as public before.
+    /// Public bytes of each party, in every party, in one round. With these messages it begins to
+    /// be compared what was noted as public before.
     fn gather<'py>(&self, py: Python<'py>, payload: &[u8]) -> PyResult<Vec<Bound<'py, PyBytes>>> {
         let payload = payload.to_vec();
         let told = py
@@ -113,21 +113,22 @@ impl Session {
             .map_err(|error| self.raise(error))
     }
 
-    /// Parameters of the program that must be equal in all parties, such as an operator and its scale: the
-    /// messages that follow carry their hash.
+    /// Parameters of the program that must be equal in all parties, such as an operator and its
+    /// scale: the messages that follow carry their hash.
     fn note(&self, py: Python<'_>, parameters: &[u8]) -> PyResult<()> {
         py.detach(|| self.inner.note(parameters))
             .map_err(|error| self.raise(error))
     }
 
-    /// The same of what the parties told all others: nobody is called the odd one for it, until all have confirmed.
+    /// The same of what the parties told all others: nobody is called the odd one for it, until all
+    /// have confirmed.
     fn note_told(&self, py: Python<'_>, told: &[u8]) -> PyResult<()> {
         py.detach(|| self.inner.note_told(told))
             .map_err(|error| self.raise(error))
     }
 
-    /// A public operand that must be equal in all parties: what it is, and its bytes (an array of uint8, which
-    /// is not copied). It is compared in private, before anything is opened.
+    /// A public operand that must be equal in all parties: what it is, and its bytes (an array of
+    /// uint8, which is not copied). It is compared in private, before anything is opened.
     fn note_public(&self, py: Python<'_>, label: &str, data: Bytes) -> PyResult<()> {
         py.detach(|| self.inner.note_public(label, data.bytes()))
             .map_err(|error| self.raise(error))
@@ -169,15 +170,15 @@ impl Session {
         Ok((as_dict(py, &reading)?, waited.as_secs_f64()))
     }
 
-    /// From here on it is found out what a program takes of its source of correlations, without its numbers and without a
-    /// message; false where nothing is made ahead.
+    /// From here on it is found out what a program takes of its source of correlations, without its
+    /// numbers and without a message; false where nothing is made ahead.
     fn rehearse(&self, py: Python<'_>) -> PyResult<bool> {
         py.detach(|| self.inner.rehearse())
             .map_err(|error| self.raise(error))
     }
 
-    /// The program begins that was rehearsed: what it takes is ordered a layer ahead. It is given back where the program
-    /// takes the same when it comes again.
+    /// The program begins that was rehearsed: what it takes is ordered a layer ahead. It is given
+    /// back where the program takes the same when it comes again.
     fn expect(&self, py: Python<'_>) -> PyResult<Option<Expectation>> {
         let wanted = py
             .detach(|| self.inner.expect())
@@ -185,7 +186,8 @@ impl Session {
         Ok(wanted.map(|inner| Expectation { inner }))
     }
 
-    /// The program begins again that was rehearsed before; false where it takes something else by now.
+    /// The program begins again that was rehearsed before; false where it takes something else by
+    /// now.
     fn expect_again(&self, py: Python<'_>, wanted: &Expectation) -> PyResult<bool> {
         py.detach(|| self.inner.expect_again(&wanted.inner))
             .map_err(|error| self.raise(error))
@@ -197,8 +199,9 @@ impl Session {
             .map_err(|error| self.raise(error))
     }
 
-    /// Calls each on a thread to itself, the first on this one, and one going on at a time: while what one has sent is
-    /// under way, the next one computes. What they compute there is theirs. Raises what the first one raises.
+    /// Calls each on a thread to itself, the first on this one, and one going on at a time: while
+    /// what one has sent is under way, the next one computes. What they compute there is theirs.
+    /// Raises what the first one raises.
     fn side_by_side(&self, py: Python<'_>, works: Vec<Py<PyAny>>) -> PyResult<()> {
         let raised = Arc::new(Mutex::new(None));
         let works = works
@@ -254,7 +257,8 @@ pub fn threat_model(protocol: &str, parties: usize, source: Option<String>) -> P
     Ok(model.to_string())
 }
 
-/// Name, summary, usual number of parties, whether it consumes correlations, keeps secrets, serves federations.
+/// Name, summary, usual number of parties, whether it consumes correlations, keeps secrets, serves
+/// federations.
 type ProtocolRow = (&'static str, &'static str, usize, bool, bool, bool);
 
 /// Name, title, summary, what it needs, what it transfers.

@@ -1,8 +1,8 @@
-//! Runs programs on public words, a line for each with how it ended: `plain [--bare] [--signature] FILE...`. For
-//! `tools/riscv/official.sh`.
+//! Runs programs on public words, a line for each with how it ended:
+//! `plain [--bare] [--signature] FILE...`. For `tools/riscv/official.sh`.
 //!
-//! With `--bare` there is no system: the programs have machine mode, and end by the word `tohost`. With `--signature`,
-//! what they left of results goes to `FILE.signature` beside each.
+//! With `--bare` there is no system: the programs have machine mode, and end by the word `tohost`.
+//! With `--signature`, what they left of results goes to `FILE.signature` beside each.
 
 use riscv::host::bare_metal::Bare;
 use riscv::system::{Answer, System, start};

@@ -1,4 +1,5 @@
-//! How many public instructions a second are carried out: `cargo run --release -p tacit-riscv --example speed`.
+//! How many public instructions a second are carried out:
+//! `cargo run --release -p tacit-riscv --example speed`.
 
 use riscv::secret::Secret;
 use riscv::{Machine, Plain, Program, Words};

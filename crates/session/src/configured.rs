@@ -61,8 +61,8 @@ impl Choices {
 /// Takes part as one of the parties.
 ///
 /// # Errors
-/// `Setup` or `Misuse` for what is wrong in the file, the options or this party's own files; `Peer` for a
-/// party that does not come.
+/// `Setup` or `Misuse` for what is wrong in the file, the options or this party's own files; `Peer`
+/// for a party that does not come.
 pub fn connect(path: &Path, party: usize, choices: &Choices) -> Result<Session> {
     let ready = telling(path, Some(party), || {
         let config = Config::read(path)?;
@@ -82,7 +82,8 @@ pub fn connect(path: &Path, party: usize, choices: &Choices) -> Result<Session> 
     Ok(session.checked(is_checked))
 }
 
-/// Deals correlations to the parties until they have finished; `words` are how texts call the members.
+/// Deals correlations to the parties until they have finished; `words` are how texts call the
+/// members.
 ///
 /// # Errors
 /// As [`connect`] and [`deal`].
@@ -95,11 +96,12 @@ pub fn serve(path: &Path, timeout: Option<Duration>, words: &'static Words) -> R
     deal(&ready.meet()?.0)
 }
 
-/// All parties of the sessions that a file of correlations is made for by that source, in this process: what a program
-/// asks for in them is the demand of its runs.
+/// All parties of the sessions that a file of correlations is made for by that source, in this
+/// process: what a program asks for in them is the demand of its runs.
 ///
 /// # Errors
-/// `Setup` or `Misuse` for what is wrong in the file or the source, or a protocol that consumes no correlations.
+/// `Setup` or `Misuse` for what is wrong in the file or the source, or a protocol that consumes no
+/// correlations.
 pub fn rehearsed(path: &Path, source: Option<String>) -> Result<Vec<Session>> {
     let config = Config::read(path)?;
     let protocol = protocol_of(&config);
@@ -136,8 +138,8 @@ fn makers(config: &Config, source: Option<String>) -> Result<Options> {
     Ok(options)
 }
 
-/// Makes this party's file of correlations together with the other parties; `progress` hears how many jobs
-/// are done, and of how many. `words` are how texts call the members.
+/// Makes this party's file of correlations together with the other parties; `progress` hears how
+/// many jobs are done, and of how many. `words` are how texts call the members.
 ///
 /// # Errors
 /// As [`connect`] and [`preprocessing::make`].
@@ -170,11 +172,12 @@ pub fn make(
     }
 }
 
-/// Tells the other members that this party cannot take part, for a reason that its program found. Those that are not
-/// there are called again and again, for so long.
+/// Tells the other members that this party cannot take part, for a reason that its program found.
+/// Those that are not there are called again and again, for so long.
 ///
 /// # Errors
-/// `Setup` or `Misuse` for what is wrong in the file too, whom it names having been told as far as it can be read.
+/// `Setup` or `Misuse` for what is wrong in the file too, whom it names having been told as far as
+/// it can be read.
 pub fn refuse(path: &Path, party: usize, reason: &str, most: Duration) -> Result<()> {
     tell(path, Some(party), reason, most);
     check_number(&Config::read(path)?, party)

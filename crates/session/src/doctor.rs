@@ -1,4 +1,5 @@
-//! Whether a session that a `parties.toml` describes is possible, thing by thing, each with a remedy.
+//! Whether a session that a `parties.toml` describes is possible, thing by thing, each with a
+//! remedy.
 
 use crate::options::protocol_of;
 use crate::{Error, Fault, Options, Result, Voice, Words};
@@ -43,8 +44,8 @@ pub enum Who {
     Dealer,
 }
 
-/// Examines a configuration, this member's files, and what is found at the addresses of the others within
-/// that time; `words` are how the members are called.
+/// Examines a configuration, this member's files, and what is found at the addresses of the others
+/// within that time; `words` are how the members are called.
 #[must_use]
 pub fn examine(path: &Path, who: Who, most: Duration, words: &'static Words) -> Vec<Check> {
     let mut report = Report {

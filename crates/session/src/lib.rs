@@ -1,5 +1,5 @@
-//! A party's session, from its configuration to its end: what a program needs to take part, whatever the
-//! program is written in.
+//! A party's session, from its configuration to its end: what a program needs to take part,
+//! whatever the program is written in.
 //!
 //! | module | what it holds |
 //! | --- | --- |

@@ -22,7 +22,8 @@ impl Local {
     /// Takes part as a party.
     ///
     /// # Errors
-    /// `Setup` or `Misuse` for what is wrong in what was handed out; `Peer` for a member that does not come.
+    /// `Setup` or `Misuse` for what is wrong in what was handed out; `Peer` for a member that does
+    /// not come.
     pub fn connect(self, options: &Options) -> Result<Session> {
         Session::open(self.meet(options)?, &options.settings, Transport::Tls)
     }
@@ -52,8 +53,8 @@ impl Local {
     }
 }
 
-/// All parties of a session that runs in this process for its demand alone: zeros take the place of what the source
-/// makes, and nothing is secret.
+/// All parties of a session that runs in this process for its demand alone: zeros take the place of
+/// what the source makes, and nothing is secret.
 ///
 /// # Errors
 /// As [`in_memory`].
@@ -64,8 +65,8 @@ pub fn rehearsed(parties: usize, options: &Options) -> Result<Vec<Session>> {
     in_memory(parties, &options)
 }
 
-/// All parties of a session in this process, one for each thread of the caller's. Their protocols agree on
-/// keys side by side; a dealer is one more thread.
+/// All parties of a session in this process, one for each thread of the caller's. Their protocols
+/// agree on keys side by side; a dealer is one more thread.
 ///
 /// # Errors
 /// `Misuse` for a number of parties that the protocol does not have.

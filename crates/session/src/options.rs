@@ -103,7 +103,8 @@ fn no_timeout(seconds: f64) -> Error {
 /// The process's kernels use that many threads; the first call decides.
 ///
 /// # Errors
-/// `Misuse` in a fork of a process that has called it: the fork lacks the threads, and would wait for them.
+/// `Misuse` in a fork of a process that has called it: the fork lacks the threads, and would wait
+/// for them.
 pub fn use_threads(threads: Option<usize>) -> Result<()> {
     static FIRST: OnceLock<Process> = OnceLock::new();
     let owner = FIRST.get_or_init(|| {

@@ -21,9 +21,9 @@ pub enum Transport {
 
 /// One party's part in a computation.
 ///
-/// It belongs to the process that opened it. In a fork of that process everything that would use its keys,
-/// counters or links is refused, and dropping it there neither waits for threads that a fork does not have,
-/// nor ends links that the first process goes on using.
+/// It belongs to the process that opened it. In a fork of that process everything that would use
+/// its keys, counters or links is refused, and dropping it there neither waits for threads that a
+/// fork does not have, nor ends links that the first process goes on using.
 pub struct Session {
     process: Process,
     about: About,
@@ -199,8 +199,8 @@ impl Session {
         })
     }
 
-    /// Computes; one operation after another, whoever calls. In a thread of [`Session::side_by_side`] it is that
-    /// stream's.
+    /// Computes; one operation after another, whoever calls. In a thread of
+    /// [`Session::side_by_side`] it is that stream's.
     ///
     /// # Errors
     /// `Misuse` in another process than its own, and what the work meets.
@@ -217,8 +217,9 @@ impl Session {
         }
     }
 
-    /// From here on it is found out what a program takes of its source of correlations: operations look at no number and
-    /// send nothing. False where the source makes nothing ahead, and everything stays as it was.
+    /// From here on it is found out what a program takes of its source of correlations: operations
+    /// look at no number and send nothing. False where the source makes nothing ahead, and
+    /// everything stays as it was.
     ///
     /// # Errors
     /// `Misuse` in another process than its own.
@@ -228,8 +229,8 @@ impl Session {
         Ok(at.rehearsal.is_some())
     }
 
-    /// The program begins that was rehearsed: what it takes is ordered a layer ahead. It is given back where the program
-    /// takes the same when it comes again.
+    /// The program begins that was rehearsed: what it takes is ordered a layer ahead. It is given
+    /// back where the program takes the same when it comes again.
     ///
     /// # Errors
     /// `Misuse` in another process than its own.
@@ -242,8 +243,8 @@ impl Session {
         Ok((of.expect(&wanted) && wanted.is_lasting()).then_some(wanted))
     }
 
-    /// The program begins again that was rehearsed before. False where masks of named operands have been forgotten since,
-    /// so that it takes something else.
+    /// The program begins again that was rehearsed before. False where masks of named operands have
+    /// been forgotten since, so that it takes something else.
     ///
     /// # Errors
     /// `Misuse` in another process than its own.
@@ -277,9 +278,10 @@ impl Session {
         Ok(())
     }
 
-    /// Does works side by side, each on a thread of its own, of which one goes on at a time: while what one has sent is
-    /// under way, the next one computes. All parties do as many of these, in the same order. They share and reveal
-    /// nothing, and all that they compute in their threads is theirs.
+    /// Does works side by side, each on a thread of its own, of which one goes on at a time: while
+    /// what one has sent is under way, the next one computes. All parties do as many of these, in
+    /// the same order. They share and reveal nothing, and all that they compute in their threads is
+    /// theirs.
     ///
     /// # Errors
     /// Of the first that fails; `Misuse` inside of one.
@@ -351,7 +353,8 @@ impl Session {
         self.work(|protocol| Ok(protocol.channel().set_label(label)))
     }
 
-    /// Parameters of the program that must be equal in all parties: the messages that follow carry their hash.
+    /// Parameters of the program that must be equal in all parties: the messages that follow carry
+    /// their hash.
     ///
     /// # Errors
     /// `Misuse` in another process than its own.
@@ -362,8 +365,10 @@ impl Session {
         })
     }
 
-    /// The same of what the parties told all others, from which steps follow. One that told two of them different things
-    /// makes honest parties differ: until all have confirmed that they do not, nobody is called the odd one.
+    /// The same of what the parties told all others, from which steps follow. One that told two of
+    /// them different things
+    /// makes honest parties differ: until all have confirmed that they do not, nobody is called the
+    /// odd one.
     ///
     /// # Errors
     /// `Misuse` in another process than its own.
@@ -375,7 +380,8 @@ impl Session {
         })
     }
 
-    /// A public operand that must be equal in all parties, compared in private before anything is opened.
+    /// A public operand that must be equal in all parties, compared in private before anything is
+    /// opened.
     ///
     /// # Errors
     /// `Misuse` in another process than its own.
@@ -426,8 +432,8 @@ impl Session {
         })
     }
 
-    /// Tells the other parties why this one ends. In another process than its own it does nothing: the
-    /// session is not that one's to end.
+    /// Tells the other parties why this one ends. In another process than its own it does nothing:
+    /// the session is not that one's to end.
     pub fn abort(&self, reason: &str) {
         if let Ok(open) = self.opened() {
             open.mesh.abort(reason);
@@ -441,20 +447,20 @@ impl Session {
         }
     }
 
-    /// The orderly end: the others' programs have gone through the same steps, as far as they have ended within
-    /// the timeout.
+    /// The orderly end: the others' programs have gone through the same steps, as far as they have
+    /// ended within the timeout.
     ///
     /// # Errors
-    /// `Misuse` in another process than its own; `Desync` for programs that differ; `Peer` for a party that failed
-    /// after its last step, or did not take what was sent to it.
+    /// `Misuse` in another process than its own; `Desync` for programs that differ; `Peer` for a
+    /// party that failed after its last step, or did not take what was sent to it.
     pub fn close(&self) -> Result<()> {
         self.lock()?.protocol.channel().close()?;
         self.opened()?.mesh.close()
     }
 
     fn lock(&self) -> Result<MutexGuard<'_, Work>> {
-        // Before the lock, which another thread may have held when the process was forked. A panic in an
-        // operation ends the session by its own error; the state is not used again.
+        // Before the lock, which another thread may have held when the process was forked. A panic
+        // in an operation ends the session by its own error; the state is not used again.
         let work = &self.opened()?.work;
         Ok(work.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -473,13 +479,14 @@ impl Drop for Session {
     }
 }
 
-/// Has the C library's allocator keep what is freed, up to 64 MiB for each of its arenas, for what is allocated next. Results of
-/// operations come and go by megabytes; each time that their memory goes back to the system, every page of the
-/// next has to be mapped and cleared anew, which takes as long as computing what is written there.
+/// Has the C library's allocator keep what is freed, up to 64 MiB for each of its arenas, for what
+/// is allocated next. Results of operations come and go by megabytes; each time that their memory
+/// goes back to the system, every page of the next has to be mapped and cleared anew, which takes
+/// as long as computing what is written there.
 ///
-/// glibc learns it from the largest block that was mapped and freed, and 32 MiB are the most that it learns
-/// from (`mallopt(3)`, M_MMAP_THRESHOLD). Nothing touches this block, so it costs two system calls. With other
-/// libraries it does nothing.
+/// glibc learns it from the largest block that was mapped and freed, and 32 MiB are the most that
+/// it learns from (`mallopt(3)`, M_MMAP_THRESHOLD). Nothing touches this block, so it costs two
+/// system calls. With other libraries it does nothing.
 fn keep_freed_memory() {
     const LARGEST: usize = (32 << 20) - (64 << 10);
     drop(hint::black_box(Vec::<u8>::with_capacity(LARGEST)));

@@ -1,7 +1,8 @@
-//! Streams side by side, each on a thread to itself: what a thread computes goes to its own state of the session.
+//! Streams side by side, each on a thread to itself: what a thread computes goes to its own state
+//! of the session.
 //!
-//! A stream is a fiber of the protocol (mpc/src/fibers.rs) that takes its state with it. It stands here under its thread,
-//! so that whoever computes needs to know nothing of streams.
+//! A stream is a fiber of the protocol (mpc/src/fibers.rs) that takes its state with it. It stands
+//! here under its thread, so that whoever computes needs to know nothing of streams.
 
 use mpc::{OwnedFiber, Protocol, Result};
 use std::collections::HashMap;

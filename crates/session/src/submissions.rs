@@ -37,8 +37,9 @@ impl Submissions {
         self.gathered.whole.keys().copied().collect()
     }
 
-    /// The clients whom every server of the session has whole, with the same statement; the others are
-    /// dropped. A server that adds up has taken none for whom the others did not vouch. Two rounds.
+    /// The clients whom every server of the session has whole, with the same statement; the others
+    /// are dropped. A server that adds up has taken none for whom the others did not vouch. Two
+    /// rounds.
     ///
     /// # Errors
     /// As [`in_common`].
@@ -53,8 +54,8 @@ impl Submissions {
         Ok(common)
     }
 
-    /// Sharings of all vectors but their last numbers, one after another, in the order of [`Submissions::clients`],
-    /// and of these last numbers; they are taken.
+    /// Sharings of all vectors but their last numbers, one after another, in the order of
+    /// [`Submissions::clients`], and of these last numbers; they are taken.
     ///
     /// # Errors
     /// `Misuse` for a protocol that takes no vectors from clients, or vectors of one number; as
@@ -177,8 +178,8 @@ fn taking(protocol: &mut dyn Protocol) -> Result<&mut dyn Federated> {
     protocol.federated().ok_or_else(none)
 }
 
-/// Nothing of a round's result is told to clients before this: every server stands behind the same steps and public
-/// values. See [`submission::confirm`].
+/// Nothing of a round's result is told to clients before this: every server stands behind the same
+/// steps and public values. See [`submission::confirm`].
 ///
 /// # Errors
 /// As there.
@@ -186,8 +187,8 @@ pub fn confirm(session: &Session) -> Result<()> {
     session.work(|protocol| submission::confirm(protocol.channel()))
 }
 
-/// Writes what this party tells clients of what no party is to see, see [`Federated::seal`]; whether it tells
-/// anything.
+/// Writes what this party tells clients of what no party is to see, see [`Federated::seal`];
+/// whether it tells anything.
 ///
 /// # Errors
 /// `Misuse` for a protocol that has no way, or arrays of other numbers and lengths.
@@ -225,8 +226,8 @@ pub fn tickets(session: &Session) -> Result<Tickets> {
     Ok(Tickets::new(session.party(), secrets))
 }
 
-/// Memory of vectors that this server passed on in the last round, of so many words, for that many of the round
-/// that begins. What else was kept for these goes.
+/// Memory of vectors that this server passed on in the last round, of so many words, for that many
+/// of the round that begins. What else was kept for these goes.
 ///
 /// # Errors
 /// As any work of a session.
@@ -249,10 +250,12 @@ pub fn add(width: Width) -> Add {
     }
 }
 
-/// What a client sends as the pieces that it hands in, the longest in `memory` where that has its length.
+/// What a client sends as the pieces that it hands in, the longest in `memory` where that has its
+/// length.
 ///
 /// # Errors
-/// `Setup` where the operating system gives no random bytes; `Misuse` for a number that cannot be sent.
+/// `Setup` where the operating system gives no random bytes; `Misuse` for a number that cannot be
+/// sent.
 pub fn split(outgoing: &Outgoing, width: Width, memory: Vec<u64>) -> Result<[Piece; PIECES]> {
     let drawn = submissions::Drawn::fresh()?;
     let pieces = submissions::split(

@@ -1,4 +1,5 @@
-//! Parties in Rust from a `parties.toml`, over TCP: they meet, compute, record, make files and use them.
+//! Parties in Rust from a `parties.toml`, over TCP: they meet, compute, record, make files and use
+//! them.
 
 mod folder;
 

@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const DAY: i64 = 86_400;
 
-/// What party 0 is told of a configuration in which the certificate of `whose` is valid from so many days before now
-/// until so many after.
+/// What party 0 is told of a configuration in which the certificate of `whose` is valid from so
+/// many days before now until so many after.
 fn examined(whose: usize, days: [i64; 2]) -> Vec<Check> {
     let folder = Folder::new("", 3, false);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
@@ -55,8 +55,8 @@ fn a_certificate_that_has_expired_is_named_with_its_remedy() {
     }
 }
 
-/// Of Ed25519 and an authority's, for a hundred years: no link is made with it. Of every kind that is refused there is a
-/// test in Python.
+/// Of Ed25519 and an authority's, for a hundred years: no link is made with it. Of every kind that
+/// is refused there is a test in Python.
 const OTHER_KIND: &str = "-----BEGIN CERTIFICATE-----
 MIIBSTCB/KADAgECAhR4807M6aPb6HaYD88OGxUE+p+Q2TAFBgMrZXAwDDEKMAgG
 A1UEAwwBeDAgFw0yNjExMjcwMTUyNTJaGA8yMTI1MDYyMTAxNTI1MlowDDEKMAgG

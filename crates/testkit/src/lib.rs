@@ -16,7 +16,8 @@ pub use session::deal;
 use session::{Session, Transport};
 use std::time::Duration;
 
-/// Long enough for the slowest test on the slowest machine; nothing waits this long unless it fails.
+/// Long enough for the slowest test on the slowest machine; nothing waits this long unless it
+/// fails.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A protocol with the number of parties and the source that a test runs it with. Names are such as
@@ -47,8 +48,8 @@ pub fn usual_parties(name: &str) -> usize {
     setting(name).1
 }
 
-/// Runs `program` in every party of a [`setting`], a thread each over in-memory links, and returns what
-/// each returned.
+/// Runs `program` in every party of a [`setting`], a thread each over in-memory links, and returns
+/// what each returned.
 ///
 /// # Panics
 /// If a party panics or fails.

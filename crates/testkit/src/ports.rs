@@ -3,8 +3,8 @@
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Below those that the system gives to connections by itself, on every system that is tested on: such a connection
-/// would be in the way when the program comes to listen.
+/// Below those that the system gives to connections by itself, on every system that is tested on:
+/// such a connection would be in the way when the program comes to listen.
 const LOWEST: usize = 10_000;
 
 /// Ports that one process of tests goes through, one after another.

@@ -1,11 +1,11 @@
 //! What a party receives, and whether it says anything.
 //!
-//! A transcript is taken of [`REPETITIONS`] runs of one operation on the *same* secret, with all the
-//! randomness that the party itself knows set to zero, so that no mask of its own can hide a leak.
-//! What remains must be uniform to it. Bit j of word i over the repetitions is a *lane*; in a
+//! A transcript is taken of [`REPETITIONS`] runs of one operation on the *same* secret, with all
+//! the randomness that the party itself knows set to zero, so that no mask of its own can hide a
+//! leak. What remains must be uniform to it. Bit j of word i over the repetitions is a *lane*; in a
 //! transcript of uniform words no lane is constant or nearly so, no two lanes are equal or
-//! complementary (as they are where one mask hides two messages), no word is biased, and no bit position
-//! of 64 consecutive words. The odds of a false alarm are below 10^−9 for a million words.
+//! complementary (as they are where one mask hides two messages), no word is biased, and no bit
+//! position of 64 consecutive words. The odds of a false alarm are below 10^−9 for a million words.
 
 use kernels::planes::split;
 use net::Channel;

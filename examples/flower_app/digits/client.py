@@ -16,7 +16,11 @@ def train(msg: Message, context: Context) -> Message:
     """Goes on from the model that Flower's server sent, on examples of its own."""
     model = network()
     model.load_state_dict(msg.content["arrays"].to_torch_state_dict())
-    images, labels = examples(context.node_config["partition-id"], context.node_config["num-partitions"])
+    images, labels = examples(
+        context.node_config["partition-id"], context.node_config["num-partitions"]
+    )
     loss = learn(model, images, labels)
     metrics = MetricRecord({"loss": loss, "num-examples": len(labels)})
-    return Message(RecordDict({"arrays": ArrayRecord(model.state_dict()), "metrics": metrics}), reply_to=msg)
+    return Message(
+        RecordDict({"arrays": ArrayRecord(model.state_dict()), "metrics": metrics}), reply_to=msg
+    )

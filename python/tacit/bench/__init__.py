@@ -1,1 +1,2 @@
-"""Measurements of the protocols between processes. A benchmark never verifies; the tests do that."""
+"""Measurements of the protocols between processes. A benchmark never verifies;
+the tests do that."""

@@ -1,4 +1,5 @@
-"""What is measured: by name, a function that prepares secret inputs and returns the work to be timed."""
+"""What is measured: by name, a function that prepares secret inputs and returns the work to be
+timed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,8 +22,8 @@ class Case:
     prepare: Callable[[], Work]
     repetitions: int = 5
     runs_in_each: int = 1
-    """How often it runs in one measurement, which is divided by that: parties that share cores come and go
-    within milliseconds, and the slowest one's clock counts."""
+    """How often it runs in one measurement, which is divided by that: parties that share cores come
+    and go within milliseconds, and the slowest one's clock counts."""
     costly_by_transfer: bool = False
     """Whether its matrix products or convolutions take gigabytes of oblivious transfers."""
     only_by_name: bool = False
@@ -31,7 +32,8 @@ class Case:
     """Seconds that each message takes longer than on this machine."""
 
     def runs(self, source: str | None) -> tuple[int, int, int]:
-        """How often it runs to warm up, how often it is measured, and how often it runs in each of these."""
+        """How often it runs to warm up, how often it is measured, and how often it runs in each of
+        these."""
         if transfers_matrices(source):
             return (0, 1, 1) if self.costly_by_transfer else (1, self.repetitions, 1)
         return self.runs_in_each, self.repetitions, self.runs_in_each
@@ -131,7 +133,9 @@ def inference(make: Callable[[], models.Example]) -> Work:
 def training(make: Callable[[], nn.Module], *shape: int) -> Work:
     """A step of SGD: forward, loss, backward, update."""
     x = _secret(*shape)
-    targets = tacit.share(torch.arange(shape[0]) % 10 if tacit.session().party == 0 else None, owner=0)
+    targets = tacit.share(
+        torch.arange(shape[0]) % 10 if tacit.session().party == 0 else None, owner=0
+    )
     own = tacit.share_module(make(), owner=0, trainable=True)
     optimizer = torch.optim.SGD(own.parameters(), lr=0.01)
 
@@ -169,8 +173,12 @@ CASES: dict[str, Case] = {
     ),
     "lenet_1": Case(lambda: module(models.lenet(), 1, 1, 28, 28)),
     "lenet_128": Case(lambda: module(models.lenet(), 128, 1, 28, 28), 3, costly_by_transfer=True),
-    "lenet_training_128": Case(lambda: training(models.lenet, 128, 1, 28, 28), 3, costly_by_transfer=True),
-    "resnet18_1": Case(lambda: inference(lambda: models.of_image("resnet18")), 3, costly_by_transfer=True),
+    "lenet_training_128": Case(
+        lambda: training(models.lenet, 128, 1, 28, 28), 3, costly_by_transfer=True
+    ),
+    "resnet18_1": Case(
+        lambda: inference(lambda: models.of_image("resnet18")), 3, costly_by_transfer=True
+    ),
     "latency_mul_1000": Case(_latency, 3),
     "alexnet_training_32": _large(lambda: training(models.alexnet, 32, 3, 32, 32)),
     "vgg16_training_32": _large(lambda: training(models.vgg16, 32, 3, 32, 32)),

@@ -67,7 +67,8 @@ def measure(name: str, setting: Setting, threads: int | None) -> tuple[dict[str,
         "seconds_median": checked["seconds_median"],
         "usual": usual,
         "checked": checked,
-        "times_the_bytes": sum(checked["bytes_sent_per_party"]) / sum(usual["bytes_sent_per_party"]),
+        "times_the_bytes": sum(checked["bytes_sent_per_party"])
+        / sum(usual["bytes_sent_per_party"]),
         "times_the_seconds": checked["seconds_median"] / usual["seconds_median"],
     }, 0
 
@@ -83,7 +84,8 @@ def _of_all(told: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _party(name: str) -> list[dict[str, Any]]:
-    """Usual and checked, by turns; what is checked is settled at the end, as an opening would do."""
+    """Usual and checked, by turns; what is checked is settled at the end, as
+    an opening would do."""
     session = tacit.session()
     with tacit.checked():
         work = CHECKED[name].prepare()

@@ -1,5 +1,6 @@
-"""Compiled models beside the same ones as they were before compilation, in one report: the networks of
-CrypTFlow (Kumar and others 2020, tables III and V and section VI). Weights and images are random."""
+"""Compiled models beside the same ones as they were before compilation, in one report: the networks
+of CrypTFlow (Kumar and others 2020, tables III and V and section VI). Weights and images are
+random."""
 
 import os
 import resource
@@ -65,10 +66,13 @@ class Class(nn.Module):
         return numbers.argmax(1)
 
 
-#: By name. The paper does not say which network finds retinopathy; of its time, and since, ResNet-50 does.
+#: By name. The paper does not say which network finds retinopathy; of its time, and since,
+#: ResNet-50 does.
 COMPILED = {
     "compiled_logistic_regression": Compiled(lambda: (nn.Linear(784, 10), torch.rand(1, 784))),
-    "compiled_logistic_regression_argmax": Compiled(lambda: (Class(nn.Linear(784, 10)), torch.rand(1, 784))),
+    "compiled_logistic_regression_argmax": Compiled(
+        lambda: (Class(nn.Linear(784, 10)), torch.rand(1, 784))
+    ),
     "compiled_secureml": Compiled(models.secureml),
     "compiled_minionn": Compiled(models.minionn),
     "compiled_lenet": Compiled(lambda: (models.lenet(), torch.rand(1, 1, 28, 28))),
@@ -81,7 +85,8 @@ COMPILED = {
 
 
 def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[dict[str, Any], int]:
-    """The entry of a case in the report, and the memory in bytes that the largest party had at most."""
+    """The entry of a case in the report, and the memory in bytes that the largest party had at
+    most."""
     case = COMPILED[name]
     threads = threads or max(1, (os.cpu_count() or 1) // setting.members)
     torch.manual_seed(0)
@@ -96,7 +101,8 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
     found = {}
     for kind, each, own in (("eager", weights.model, before), ("compiled", program, weights)):
         with TemporaryDirectory() as folder:
-            # Their owner alone reads them, as in tacit run: they are not to count as memory of the others.
+            # Their owner alone reads them, as in tacit run: they are not to count as memory of the
+            # others.
             own.save(path := Path(folder) / "model.weights")
             told = tacit.launch(
                 _party,
@@ -149,7 +155,8 @@ def _party(
 
     def once() -> None:
         revealed(
-            bound(bound.given(x if current.party == INPUT_OWNER else None, owner=INPUT_OWNER)), INPUT_OWNER
+            bound(bound.given(x if current.party == INPUT_OWNER else None, owner=INPUT_OWNER)),
+            INPUT_OWNER,
         )
 
     for _ in range(warm_up):

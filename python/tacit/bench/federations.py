@@ -35,7 +35,9 @@ FEDERATIONS = {
     "federated_mean_resnet18": Federation(RESNET18),
     "federated_mean_simpledla": Federation(SIMPLEDLA),
     "federated_mean_vgg11_bound": Federation(VGG11, {"bound": "refuse"}),
-    "federated_fltrust_vgg11": Federation(VGG11, {"aggregator": "fltrust", "root": 16}, repetitions=1),
+    "federated_fltrust_vgg11": Federation(
+        VGG11, {"aggregator": "fltrust", "root": 16}, repetitions=1
+    ),
     "federated_krum_vgg11": Federation(VGG11, {"aggregator": "krum"}, repetitions=1),
     "federated_median_1e6": Federation(1_000_000, {"aggregator": "median"}, repetitions=1),
     "federated_mean_1e6_of_1000": Federation(1_000_000, _WIDE_MEAN, clients=1000, repetitions=1),
@@ -43,7 +45,8 @@ FEDERATIONS = {
 
 
 def measure(name: str, threads: int | None = None) -> tuple[dict[str, Any], int]:
-    """The entry of a case in the report, and the memory in bytes that the largest server had at most."""
+    """The entry of a case in the report, and the memory in bytes that the largest server had at
+    most."""
     case = FEDERATIONS[name]
     threads = threads or max(1, (os.cpu_count() or 1) // SERVERS)
     found = measuring.measured(case, threads)

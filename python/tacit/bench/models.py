@@ -1,5 +1,5 @@
-"""The models that are measured, as PyTorch, torchvision and transformers have them, each with an example of
-what goes in. Weights are random."""
+"""The models that are measured, as PyTorch, torchvision and transformers have them, each with an
+example of what goes in. Weights are random."""
 
 from typing import Any
 
@@ -45,7 +45,8 @@ def secureml() -> Example:
 
 
 def minionn() -> Example:
-    """MiniONN's network of two convolutions for MNIST (Liu and others 2017, figure 12), and an image."""
+    """MiniONN's network of two convolutions for MNIST (Liu and others 2017, figure 12), and an
+    image."""
     return nn.Sequential(
         *(nn.Conv2d(1, 16, 5), nn.ReLU(), nn.MaxPool2d(2)),
         *(nn.Conv2d(16, 16, 5), nn.ReLU(), nn.MaxPool2d(2)),
@@ -64,14 +65,16 @@ def of_image(name: str, **options: Any) -> Example:
 
 
 def vit_b16() -> Example:
-    """torchvision's, of an image of ImageNet's size; its head, which begins with zeros, is drawn."""
+    """torchvision's, of an image of ImageNet's size; its head, which begins
+    with zeros, is drawn."""
     model = _torchvision("vit_b_16")
     nn.init.normal_(model.heads.head.weight, std=0.02)  # type: ignore[union-attr, arg-type]
     return model, torch.randn(1, 3, 224, 224)
 
 
 def bert_base() -> Example:
-    """BERT-base as Hugging Face has it, from the numbers of 128 tokens to the states of its last layer."""
+    """BERT-base as Hugging Face has it, from the numbers of 128 tokens to the states of its last
+    layer."""
     try:
         from transformers import BertConfig, BertModel
     except ImportError:
@@ -84,7 +87,12 @@ def bert_base() -> Example:
 def alexnet() -> nn.Module:
     """AlexNet for images of CIFAR-10's shape, as in Falcon (Wagh and others 2020)."""
     return nn.Sequential(
-        *(nn.Conv2d(3, 96, 11, stride=4, padding=9), nn.MaxPool2d(3, 2), nn.ReLU(), nn.BatchNorm2d(96)),
+        *(
+            nn.Conv2d(3, 96, 11, stride=4, padding=9),
+            nn.MaxPool2d(3, 2),
+            nn.ReLU(),
+            nn.BatchNorm2d(96),
+        ),
         *(nn.Conv2d(96, 256, 5, padding=1), nn.MaxPool2d(2, 1), nn.ReLU(), nn.BatchNorm2d(256)),
         *(nn.Conv2d(256, 384, 3, padding=1), nn.ReLU()),
         *(nn.Conv2d(384, 384, 3, padding=1), nn.ReLU()),
@@ -95,8 +103,8 @@ def alexnet() -> nn.Module:
 
 
 def vgg16() -> nn.Module:
-    """torchvision's convolutions for images of CIFAR-10's shape, of which one pixel is left, and three
-    linear layers."""
+    """torchvision's convolutions for images of CIFAR-10's shape, of which one pixel is left, and
+    three linear layers."""
     model = _torchvision("vgg16")
     model.avgpool = nn.Identity()
     model.classifier = nn.Sequential(
@@ -105,21 +113,22 @@ def vgg16() -> nn.Module:
     return model
 
 
-#: Of CrypTen's benchmark (Knott and others 2021, section 6.1): words, and the size of their embeddings.
+#: Of CrypTen's benchmark (Knott and others 2021, section 6.1): words, and the size of their
+#: embeddings.
 WORDS, EMBEDDING = 519_820, 32
 
 
 def text_sentiment() -> Example:
-    """A linear layer on the sum of the embeddings of a review's words, which is a product of the counts of
-    all words with all embeddings; 32 reviews of 130 words or so."""
+    """A linear layer on the sum of the embeddings of a review's words, which is a product of the
+    counts of all words with all embeddings; 32 reviews of 130 words or so."""
     model = nn.Sequential(nn.Linear(WORDS, EMBEDDING, bias=False), nn.Linear(EMBEDDING, 1))
     nn.init.normal_(model[0].weight)  # type: ignore[arg-type]
     return model, torch.poisson(torch.full((32, WORDS), 130 / WORDS))
 
 
 def wav2letter() -> Example:
-    """Wav2Letter (Collobert and others 2016) on a waveform, with the sizes that torchaudio gives it, and a
-    second of audio."""
+    """Wav2Letter (Collobert and others 2016) on a waveform, with the sizes that torchaudio gives
+    it, and a second of audio."""
     sizes = [
         *((1, 250, 250, 160, 45), (250, 250, 48, 2, 23)),
         *[(250, 250, 7, 1, 3)] * 7,

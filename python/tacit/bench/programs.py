@@ -1,6 +1,6 @@
-"""Compiled programs that are measured (crates/riscv/programs): sharing what they are given, running, opening
-what they leave. Inputs are those of two parties; all say at once how long their own are, which takes a
-round."""
+"""Compiled programs that are measured (crates/riscv/programs): sharing what they are given,
+running, opening what they leave. Inputs are those of two parties; all say at once how long their
+own are, which takes a round."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +16,8 @@ from tacit.riscv import Program
 #: Numbers of a list for an intersection, and those of all lists.
 LISTS = (10, 100, 1000)
 
-#: Bytes of a hundred blocks of Ascon, the last one with its padding, and of one block of associated data.
+#: Bytes of a hundred blocks of Ascon, the last one with its padding, and of one block of associated
+#: data.
 HUNDRED_BLOCKS, ONE_BLOCK = 799, 7
 
 
@@ -46,7 +47,9 @@ def _sealed() -> Work:
     program, message = _program("ascon"), np.arange(HUNDRED_BLOCKS).astype(np.uint8)
     data, key, nonce = (np.arange(count, dtype=np.uint8) for count in (ONE_BLOCK, 16, 16))
     secret = {"message": _own(0, message), "key": _own(1, key)}
-    return lambda: program.run(secret=secret, public={"data": data, "nonce": nonce}, output={"out": "all"})
+    return lambda: program.run(
+        secret=secret, public={"data": data, "nonce": nonce}, output={"out": "all"}
+    )
 
 
 def _block() -> Work:
@@ -90,7 +93,9 @@ PROGRAMS: dict[str, Case] = {
     **{f"psi_{count}": _case(partial(_intersection, "psi", count)) for count in LISTS},
     # Each of the one list with each of the other: a thousand each takes minutes.
     **{
-        f"psi_loops_{count}": _case(partial(_intersection, "psi_loops", count), 3, count == max(LISTS))
+        f"psi_loops_{count}": _case(
+            partial(_intersection, "psi_loops", count), 3, count == max(LISTS)
+        )
         for count in LISTS
     },
     # As in the clear: what is compared is opened, so that a round follows from the one before.

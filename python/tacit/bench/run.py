@@ -1,5 +1,5 @@
-"""How a case is measured: a session of its own, once to warm up, then again and again; but only once where it
-takes minutes."""
+"""How a case is measured: a session of its own, once to warm up, then again and again; but only
+once where it takes minutes."""
 
 import os
 import resource
@@ -35,13 +35,18 @@ GROUPS = {
 
 
 def chosen(names: list[str], programs: bool = False) -> list[str]:
-    """The names, and those of groups; if there are none, all but those that are measured only where they are
-    named, and compiled programs, which are measured where those are asked for.
+    """The names, and those of groups; if there are none, all but those that are measured only where
+    they are named, and compiled programs, which are measured where those are asked for.
 
     Raises:
         MisuseError: a name is unknown.
     """
-    usual: dict[str, Case | Compiled | Checked | Federation] = {**CASES, **COMPILED, **CHECKED, **FEDERATIONS}
+    usual: dict[str, Case | Compiled | Checked | Federation] = {
+        **CASES,
+        **COMPILED,
+        **CHECKED,
+        **FEDERATIONS,
+    }
     known = {**usual, **PROGRAMS}
     names = [each for name in names for each in GROUPS.get(name, [name])]
     for name in names:
@@ -60,7 +65,8 @@ def serves(name: str, setting: Setting) -> bool:
 
 
 def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[dict[str, Any], int]:
-    """The entry of a case in the report, and the memory in bytes that the largest party had at most.
+    """The entry of a case in the report, and the memory in bytes that the largest party had at
+    most.
 
     Raises:
         MisuseError: a federation under another protocol than its servers have.
@@ -74,7 +80,8 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
     if name in CHECKED:
         if not serves(name, setting):
             raise MisuseError(
-                f"{name}: checked mode is for replicated sharing, two parties of additive sharing, or more "
+                f"{name}: checked mode is for replicated sharing, two parties of additive sharing, "
+                f"or more "
                 "of them with a dealer"
             )
         return checked.measure(name, setting, threads)
@@ -109,10 +116,16 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
         "runs_in_each": runs_in_each,
         "seconds_median": statistics.median(seconds),
         "seconds_min": min(seconds),
-        "seconds_waiting_for_correlations_median": statistics.median(waited for _, waited in slowest),
+        "seconds_waiting_for_correlations_median": statistics.median(
+            waited for _, waited in slowest
+        ),
         "bytes_sent_per_party": [result["bytes_sent"] for result in results],
-        "correlation_bytes_sent_per_party": [result["correlation_bytes_sent"] for result in results],
-        "correlation_bytes_received_per_party": [result["correlation_bytes_received"] for result in results],
+        "correlation_bytes_sent_per_party": [
+            result["correlation_bytes_sent"] for result in results
+        ],
+        "correlation_bytes_received_per_party": [
+            result["correlation_bytes_received"] for result in results
+        ],
         "rounds": max(result["rounds"] for result in results),
     }
     if _case(name).delay:

@@ -1,4 +1,5 @@
-"""Under what a case is measured: the protocol, the number of parties, where correlations come from."""
+"""Under what a case is measured: the protocol, the number of parties, where
+correlations come from."""
 
 from dataclasses import dataclass
 
@@ -14,7 +15,8 @@ from tacit.providers import (
     has_dealer,
 )
 
-#: Parties with a dealer who are measured besides two: their number adds little for those who wait for nobody.
+#: Parties with a dealer who are measured besides two: their number adds little for those who wait
+#: for nobody.
 MANY = 3
 
 
@@ -28,12 +30,14 @@ class Setting:
 
     @staticmethod
     def of(protocol: str | None, parties: int | None, source: str | None) -> "Setting":
-        """What is meant where some of it was not said. The usual protocol is for its number of parties alone:
-        where another number is said, the one for any number is meant."""
+        """What is meant where some of it was not said. The usual protocol is for its number of
+        parties alone: where another number is said, the one for any number is meant."""
         if protocol is None:
             protocol = DEFAULT if parties in (None, PROTOCOLS[DEFAULT].usual_parties) else CONSUMING
         parties = parties or PROTOCOLS[protocol].usual_parties
-        return Setting(protocol, parties, source or DEFAULT_SOURCE if consumes(protocol) else source)
+        return Setting(
+            protocol, parties, source or DEFAULT_SOURCE if consumes(protocol) else source
+        )
 
     @property
     def members(self) -> int:
@@ -55,4 +59,8 @@ SETTINGS = (
 )
 
 #: What ``tacit bench --riscv`` measures: in all, online, and three parties.
-SETTINGS_OF_PROGRAMS = (Setting.of(CONSUMING, None, None), Setting.of(CONSUMING, None, QUICKEST), Setting())
+SETTINGS_OF_PROGRAMS = (
+    Setting.of(CONSUMING, None, None),
+    Setting.of(CONSUMING, None, QUICKEST),
+    Setting(),
+)

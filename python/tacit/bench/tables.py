@@ -10,14 +10,18 @@ from tacit.bench.rounds import ELEMENTS, OPERATIONS
 from tacit.bench.settings import Setting
 
 CAPTION_OF_CORRELATIONS = (
-    "{shared}. Wait: part of the median, for correlations. Offline: MB that making them made one party send "
+    "{shared}. Wait: part of the median, for correlations. Offline: MB that making them made one "
+    "party send "
     "or receive, the larger. A module's weights are masked and opened once in a session, "
     "before it is measured; activations each time."
 )
 CAPTION_OF_PROGRAMS = (
-    " Of compiled programs with sharing their inputs and opening what they leave; instructions in millions."
+    " Of compiled programs with sharing their inputs and opening what they leave; instructions in "
+    "millions."
 )
-CAPTION_OF_ONCE = " *: run once, with nothing before it, so that it masks and opens the weights too."
+CAPTION_OF_ONCE = (
+    " *: run once, with nothing before it, so that it masks and opens the weights too."
+)
 
 
 def rounds_of_federations(entries: list[dict[str, Any]]) -> Table:
@@ -28,12 +32,22 @@ def rounds_of_federations(entries: list[dict[str, Any]]) -> Table:
         padding=(0, 1, 0, 0),
     )
     table.caption = (
-        "Seconds from numbers at the clients to the new model at them, MB up of each client, CPU seconds of "
-        "all clients and of each server (from when it begins a round), and GB of memory that the largest "
+        "Seconds from numbers at the clients to the new model at them, MB up of each client, CPU "
+        "seconds of "
+        "all clients and of each server (from when it begins a round), and GB of memory that the "
+        "largest "
         "server had at most."
     )
     table.add_column("case", no_wrap=True)
-    for heading in ("clients", "median", "least", "MB up", "CPU of clients", "CPU of servers", "GB"):
+    for heading in (
+        "clients",
+        "median",
+        "least",
+        "MB up",
+        "CPU of clients",
+        "CPU of servers",
+        "GB",
+    ):
         table.add_column(heading, justify="right", no_wrap=True)
     for entry in entries:
         table.add_row(
@@ -57,7 +71,8 @@ def checked_mode(setting: Setting, entries: list[dict[str, Any]]) -> Table:
         padding=(0, 1, 0, 0),
     )
     table.caption = (
-        "By turns in one session, each until all that is checked is settled: seconds, MB that all parties "
+        "By turns in one session, each until all that is checked is settled: seconds, MB that all "
+        "parties "
         "send, rounds; and how many times as much it takes in checked mode."
     )
     table.add_column("case", overflow="fold")
@@ -87,7 +102,8 @@ def compiled_models(setting: Setting, entries: list[dict[str, Any]]) -> Table:
         padding=(0, 1, 0, 0),
     )
     table.caption = (
-        "From sharing the input to its owner's result, weights having been shared before: seconds, MB sent "
+        "From sharing the input to its owner's result, weights having been shared before: seconds, "
+        "MB sent "
         "and GB of memory at most, of each party; seconds that compiling took."
     )
     # Where there is little room names are broken, and no number.
@@ -113,11 +129,15 @@ def compiled_models(setting: Setting, entries: list[dict[str, Any]]) -> Table:
 def costs(setting: Setting, entries: list[dict[str, Any]], memory: list[int]) -> Table:
     """All cases under one setting."""
     table = Table(
-        title=f"{setting.title}, TCP with TLS 1.3 on loopback", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
+        title=f"{setting.title}, TCP with TLS 1.3 on loopback",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
     )
     threads = " or ".join(str(number) for number in sorted({entry["threads"] for entry in entries}))
     shared = f"Seconds, MB sent and GB of memory at most, of each party, {threads} thread(s) each"
-    table.caption = shared if setting.source is None else CAPTION_OF_CORRELATIONS.format(shared=shared)
+    table.caption = (
+        shared if setting.source is None else CAPTION_OF_CORRELATIONS.format(shared=shared)
+    )
     if any(entry["warm_up"] == 0 for entry in entries):
         table.caption += CAPTION_OF_ONCE
     programs = any("instructions" in entry for entry in entries)
@@ -138,7 +158,10 @@ def costs(setting: Setting, entries: list[dict[str, Any]], memory: list[int]) ->
         ]
         if setting.source:
             cells.append(f"{entry['seconds_waiting_for_correlations_median']:.4f}")
-            made = entry["correlation_bytes_sent_per_party"] + entry["correlation_bytes_received_per_party"]
+            made = (
+                entry["correlation_bytes_sent_per_party"]
+                + entry["correlation_bytes_received_per_party"]
+            )
             cells.append(f"{max(made) / 1e6:.2f}")
         if programs:
             cells.append(f"{entry['instructions'] / 1e6:.3f}" if "instructions" in entry else "")

@@ -1,5 +1,5 @@
-"""Training that is saved and resumed: every party keeps its own shares in a file of its own, and a session
-that goes on from them shares them anew."""
+"""Training that is saved and resumed: every party keeps its own shares in a file of its own, and a
+session that goes on from them shares them anew."""
 
 import json
 import logging
@@ -48,12 +48,13 @@ def save_checkpoint(
     *,
     step: int,
 ) -> None:
-    """Saves a module, and what its optimiser knows, after that step. A few rounds, whatever their size.
+    """Saves a module, and what its optimiser knows, after that step. A few rounds, whatever their
+    size.
 
-    Each party writes its own share of each secret, which tells it nothing alone, into a file in the folder
-    ``path``, which nobody but its user may read. Where parties share a file system they may name the same
-    folder. The files of the last two steps that were saved stay; a file is there wholly or not at all, and
-    older ones go only after every party has written its own.
+    Each party writes its own share of each secret, which tells it nothing alone, into a file in the
+    folder ``path``, which nobody but its user may read. Where parties share a file system they may
+    name the same folder. The files of the last two steps that were saved stay; a file is there
+    wholly or not at all, and older ones go only after every party has written its own.
 
     Args:
         path: a folder, which is made if it is not there.
@@ -62,8 +63,8 @@ def save_checkpoint(
         step: how many steps have been made, the same in every party.
 
     Raises:
-        MisuseError: the parties save different steps or modules; nothing was written. Or another party cannot
-            write its file; what was saved before is untouched.
+        MisuseError: the parties save different steps or modules; nothing was written. Or another
+            party cannot write its file; what was saved before is untouched.
         SetupError: the folder or the file cannot be written; what was saved before is untouched.
     """
     current = session()
@@ -74,7 +75,9 @@ def save_checkpoint(
     if flags:
         bits = shares.flag_bits(current, flags)
         tensors[FLAGS] = SecretTensor(bits, fixed.WHOLE, current, torch.bool)
-    identifier = current.core.broadcast(0, os.urandom(IDENTIFIER) if current.party == 0 else None).hex()
+    identifier = current.core.broadcast(
+        0, os.urandom(IDENTIFIER) if current.party == 0 else None
+    ).hex()
     public = {
         "identifier": identifier,
         "step": step,
@@ -86,7 +89,9 @@ def save_checkpoint(
         "tensors": {name: kind(tensor) for name, tensor in sorted(tensors.items())},
     }
     _compare(current, public, "saves", "save the same step of the same module in every party")
-    file = CheckpointFile(public, current.party, {name: _own(each) for name, each in tensors.items()})
+    file = CheckpointFile(
+        public, current.party, {name: _own(each) for name, each in tensors.items()}
+    )
     task = Task()
     with task.alone():
         write(Path(path), file)
@@ -105,10 +110,10 @@ def load_checkpoint(
     """Goes on from what ``save_checkpoint`` wrote: puts the saved values into a module of the same
     architecture, and into its optimiser, and returns the step.
 
-    All secrets are shared anew, so shares of this session have nothing to do with those in the files. A
-    module whose parameters are plain becomes secret as by ``share_module``, in the optimiser too; parameters
-    go on to require gradients if they did. Files are taken for what anybody may have written: they are
-    checked before anything of them is used.
+    All secrets are shared anew, so shares of this session have nothing to do with those in the
+    files. A module whose parameters are plain becomes secret as by ``share_module``, in the
+    optimiser too; parameters go on to require gradients if they did. Files are taken for what
+    anybody may have written: they are checked before anything of them is used.
 
     Args:
         path: as in ``save_checkpoint``.
@@ -117,10 +122,10 @@ def load_checkpoint(
         step: which; the latest that all parties have, if not given.
 
     Raises:
-        MisuseError: a file is missing, cut, of another version, party, protocol or number of parties, the
-            parties' files are of different steps or sessions, the module has other tensors, or the optimiser
-            is of another class or has other parameters in its groups; nothing of both was changed, in any
-            party, and the session goes on.
+        MisuseError: a file is missing, cut, of another version, party, protocol or number of
+            parties, the parties' files are of different steps or sessions, the module has other
+            tensors, or the optimiser is of another class or has other parameters in its groups;
+            nothing of both was changed, in any party, and the session goes on.
     """
     current = session()
     chosen = _choose(current, find(Path(path), current.party), step, path)
@@ -129,11 +134,15 @@ def load_checkpoint(
         file = _own_file(current, chosen)
     told_by_all(current, task, "to load its part of the checkpoint")
     public = file.public
-    _compare(current, public, "has a checkpoint of", "give every party its own file of one and the same")
+    _compare(
+        current, public, "has a checkpoint of", "give every party its own file of one and the same"
+    )
     # What is said of secret tensors all parties say alike, so none does before all go on.
     check_module(module, public["tensors"], chosen)
     saved = public["optimizer"]
-    check_optimizer(optimizer, module, saved, saved and _filled(saved["state"], file.tensors), chosen)
+    check_optimizer(
+        optimizer, module, saved, saved and _filled(saved["state"], file.tensors), chosen
+    )
     restored = _restored(current, file)
     _carry_flags(current, public, restored)
     _put_into_module(current, module, restored, optimizer)
@@ -157,15 +166,18 @@ def _own_file(current: Session, chosen: Path) -> CheckpointFile:
         if file.public[name] != value:
             raise misuse(
                 "file",
-                f"{chosen} was saved with {name} {file.public[name]!r}, and this session has {value!r}; "
+                f"{chosen} was saved with {name} {file.public[name]!r}, and this session has "
+                f"{value!r}; "
                 "resume as it was saved",
             )
     return file
 
 
-def reveal_module(module: torch.nn.Module, *, to: int | None = None) -> dict[str, torch.Tensor] | None:
-    """The plain ``state_dict`` of a module, such as one that was trained in secret, in every party or in
-    party ``to`` alone; ``None`` in the others. One round, and one for each boolean tensor.
+def reveal_module(
+    module: torch.nn.Module, *, to: int | None = None
+) -> dict[str, torch.Tensor] | None:
+    """The plain ``state_dict`` of a module, such as one that was trained in secret, in every party
+    or in party ``to`` alone; ``None`` in the others. One round, and one for each boolean tensor.
 
     Args:
         module: whose parameters and buffers are revealed; plain ones are taken as they are.
@@ -173,7 +185,8 @@ def reveal_module(module: torch.nn.Module, *, to: int | None = None) -> dict[str
 
     Raises:
         MisuseError: ``to`` is no party's number.
-        RangeError: where it would be learnt, if a comparison that a tensor depends on left its range.
+        RangeError: where it would be learnt, if a comparison that a tensor depends on left its
+            range.
     """
     current = session()
     check_party(current, to, "receiver")
@@ -181,8 +194,11 @@ def reveal_module(module: torch.nn.Module, *, to: int | None = None) -> dict[str
     secrets = {name: each for name, each in state.items() if isinstance(each, SecretTensor)}
     numbers = [each for each in secrets.values() if each.dtype != torch.bool]
     words, known = [each._parts for each in numbers], union(each.flags for each in numbers)
-    together = tuple(torch.cat([part.reshape(-1) for part in same]) for same in zip(*words, strict=True))
-    # All openings are carried out, whatever a receiver is told of one: the others know nothing of that.
+    together = tuple(
+        torch.cat([part.reshape(-1) for part in same]) for same in zip(*words, strict=True)
+    )
+    # All openings are carried out, whatever a receiver is told of one: the others know nothing of
+    # that.
     failed: list[str] = []
     opened: torch.Tensor | None = torch.empty(0, dtype=torch.int64)
     if together:
@@ -191,7 +207,9 @@ def reveal_module(module: torch.nn.Module, *, to: int | None = None) -> dict[str
         if secret.dtype == torch.bool:
             value = _attempted(partial(secret.reveal, to=to), failed)
         elif opened is not None:
-            value = fixed.decode(opened[: secret.numel()], secret._scale, secret.dtype).reshape(secret.shape)
+            value = fixed.decode(opened[: secret.numel()], secret._scale, secret.dtype).reshape(
+                secret.shape
+            )
             opened = opened[secret.numel() :]
         if opened is not None and value is not None:
             state[name] = value
@@ -209,19 +227,24 @@ def _attempted(open_: Callable[[], torch.Tensor | None], failed: list[str]) -> t
         return None
 
 
-# What is saved -------------------------------------------------------------------------------------
+# What is saved
+# -------------------------------------------------------------------------------------
 
 
 def _collected(
     current: Session, module: torch.nn.Module, optimizer: Optimizer | None
 ) -> tuple[dict[str, torch.Tensor], Any]:
-    """All tensors by name; of the optimiser its class, its parameters, and its state with names in the places
-    of tensors."""
+    """All tensors by name; of the optimiser its class, its parameters, and its state with names in
+    the places of tensors."""
     tensors = {f"module.{name}": tensor for name, tensor in module.state_dict().items()}
     about = None
     if optimizer is not None:
         state = _named(optimizer.state_dict(), "optimizer", tensors)
-        about = {"class": class_of(optimizer), "groups": groups_of(optimizer, module), "state": state}
+        about = {
+            "class": class_of(optimizer),
+            "groups": groups_of(optimizer, module),
+            "state": state,
+        }
     for name, tensor in tensors.items():
         if isinstance(tensor, SecretTensor) and tensor._session is not current:
             raise MisuseError(f"{name} belongs to another session than this one")
@@ -234,12 +257,16 @@ def _named(value: Any, name: str, tensors: dict[str, torch.Tensor]) -> Any:
         tensors[name] = value
         return {"tensor": name}
     if isinstance(value, Mapping):
-        return {"items": [[key, _named(each, f"{name}.{key}", tensors)] for key, each in value.items()]}
+        return {
+            "items": [[key, _named(each, f"{name}.{key}", tensors)] for key, each in value.items()]
+        }
     if isinstance(value, list | tuple):
         return {"list": [_named(each, f"{name}.{at}", tensors) for at, each in enumerate(value)]}
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise MisuseError(f"{name} of the optimizer is a {type(value).__name__}, which a checkpoint cannot hold")
+    raise MisuseError(
+        f"{name} of the optimizer is a {type(value).__name__}, which a checkpoint cannot hold"
+    )
 
 
 def _filled(tree: Any, tensors: Mapping[str, torch.Tensor]) -> Any:
@@ -257,7 +284,9 @@ def _filled(tree: Any, tensors: Mapping[str, torch.Tensor]) -> Any:
 def _flags_of(tensors: Mapping[str, torch.Tensor]) -> tuple[list[_core.Flag], dict[str, str]]:
     """All flags that secret tensors depend on, and which of them each does that depends on any."""
     each = {
-        name: each_of(tensor.flags) for name, tensor in tensors.items() if isinstance(tensor, SecretTensor)
+        name: each_of(tensor.flags)
+        for name, tensor in tensors.items()
+        if isinstance(tensor, SecretTensor)
     }
     flags = {id(flag): flag for of_one in each.values() for flag in of_one}
     places = {known: at for at, known in enumerate(flags)}
@@ -270,12 +299,14 @@ def _flags_of(tensors: Mapping[str, torch.Tensor]) -> tuple[list[_core.Flag], di
 
 
 def _own(tensor: torch.Tensor) -> torch.Tensor:
-    """What this party holds alone of a secret: the parties' add up to it (or XOR to it, of booleans)."""
+    """What this party holds alone of a secret: the parties' add up to it (or XOR to it, of
+    booleans)."""
     own = tensor._parts[0] if isinstance(tensor, SecretTensor) else tensor.detach()
     return own.clone(memory_format=torch.contiguous_format)
 
 
-# Among the parties ---------------------------------------------------------------------------------
+# Among the parties
+# ---------------------------------------------------------------------------------
 
 
 def _compare(current: Session, public: dict[str, Any], what: str, remedy: str) -> None:
@@ -301,9 +332,10 @@ def _wait_for_all(current: Session) -> None:
 
 
 def _choose(current: Session, have: Mapping[int, Path], step: int | None, path: Any) -> Path:
-    """The file of that step, or of the latest that all parties have. Where parties have files of one step
-    from different sessions, as when one that had resumed was killed while it saved, an earlier one that all
-    have of one session is taken; if there is none, what is compared next refuses."""
+    """The file of that step, or of the latest that all parties have. Where parties have files of
+    one step from different sessions, as when one that had resumed was killed while it saved, an
+    earlier one that all have of one session is taken; if there is none, what is compared next
+    refuses."""
     mine = [[number, identifier_of(file)] for number, file in sorted(have.items())]
     common, mixed = set(have), set()
     first: dict[int, str] = {}
@@ -313,13 +345,17 @@ def _choose(current: Session, have: Mapping[int, Path], step: int | None, path: 
         common &= set(theirs)
         # Of a file without one, reading it says what is wrong.
         known = {number: name for number, name in theirs.items() if name is not None}
-        mixed |= {number for number, name in known.items() if first.setdefault(number, name) != name}
+        mixed |= {
+            number for number, name in known.items() if first.setdefault(number, name) != name
+        }
     if step is None and common:
         return have[max(common - mixed or common)]
     if step is not None and step in common:
         return have[step]
     wanted = "a step that all parties have" if step is None else f"step {step} of all parties"
-    raise MisuseError(f"{path} has no checkpoint of {wanted}; party {current.party} has {sorted(have)}")
+    raise MisuseError(
+        f"{path} has no checkpoint of {wanted}; party {current.party} has {sorted(have)}"
+    )
 
 
 def _identifiers(announced: Any, party: int) -> dict[int, str | None]:
@@ -334,7 +370,8 @@ def _identifiers(announced: Any, party: int) -> dict[int, str | None]:
     return found
 
 
-# What is restored ----------------------------------------------------------------------------------
+# What is restored
+# ----------------------------------------------------------------------------------
 
 
 def _restored(current: Session, file: CheckpointFile) -> dict[str, torch.Tensor]:
@@ -355,8 +392,11 @@ def _restored(current: Session, file: CheckpointFile) -> dict[str, torch.Tensor]
     return tensors
 
 
-def _carry_flags(current: Session, public: Mapping[str, Any], restored: dict[str, torch.Tensor]) -> None:
-    """Has each tensor depend on the flags that it was saved with, whose bits are none of the tensors."""
+def _carry_flags(
+    current: Session, public: Mapping[str, Any], restored: dict[str, torch.Tensor]
+) -> None:
+    """Has each tensor depend on the flags that it was saved with, whose bits are none of the
+    tensors."""
     if (bits := restored.pop(FLAGS, None)) is None:
         return
     assert isinstance(bits, SecretTensor), "its kind was looked at"
@@ -368,12 +408,14 @@ def _carry_flags(current: Session, public: Mapping[str, Any], restored: dict[str
 
 
 def _shared_anew(current: Session, own: Tensors, is_bits: bool) -> shares.Parts:
-    """What the parties' words add up to, shared by all of them; under the reference party 0 has it all."""
+    """What the parties' words add up to, shared by all of them; under the reference party 0 has it
+    all."""
     words = torch.cat([tensor.reshape(-1) for tensor in own])
     share = shares.share_bits if is_bits else shares.share
     owners = range(1 if current.is_plain else current.parties)
     parts = [
-        share(current, words if owner == current.party else None, owner, words.shape) for owner in owners
+        share(current, words if owner == current.party else None, owner, words.shape)
+        for owner in owners
     ]
     total = parts[0]
     for other in parts[1:]:
@@ -387,8 +429,8 @@ def _put_into_module(
     tensors: Mapping[str, torch.Tensor],
     optimizer: Optimizer | None,
 ) -> None:
-    """In place where a tensor is of the saved kind already; a plain one that is secret in the file gets a
-    secret one in its place, in the optimiser's groups too."""
+    """In place where a tensor is of the saved kind already; a plain one that is secret in the file
+    gets a secret one in its place, in the optimiser's groups too."""
     made: dict[int, torch.Tensor] = {}
     for prefix, part in module.named_modules(remove_duplicate=False):
         for places in (part._parameters, part._buffers):

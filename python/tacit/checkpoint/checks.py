@@ -1,4 +1,5 @@
-"""Whether a checkpoint is of a module and an optimiser: found out before anything of these is changed."""
+"""Whether a checkpoint is of a module and an optimiser: found out before anything of these is
+changed."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +24,8 @@ def class_of(optimizer: Optimizer) -> str:
 
 
 def groups_of(optimizer: Optimizer, module: torch.nn.Module) -> list[list[Any]]:
-    """The parameters of each group in order: names in the module, and of what is none of it the shape."""
+    """The parameters of each group in order: names in the module, and of what is none of it the
+    shape."""
     names = {id(parameter): name for name, parameter in module.named_parameters()}
     return [
         [names.get(id(parameter), list(parameter.shape)) for parameter in group["params"]]
@@ -45,11 +47,14 @@ def check_module(module: torch.nn.Module, saved: Mapping[str, Any], file: Path) 
             if here != there:
                 shown = name.removeprefix("module.")[:80]
                 raise MisuseError(
-                    f"{file} is of another architecture: {shown} has {what} {there} there and {here} here"
+                    f"{file} is of another architecture: {shown} has {what} {there} there and "
+                    f"{here} here"
                 )
     for name, (_, _, bits) in mine.items():
         if bits is not None and theirs[name][2] is None:
-            raise MisuseError(f"{file} has a plain {name.removeprefix('module.')}, which is secret here")
+            raise MisuseError(
+                f"{file} has a plain {name.removeprefix('module.')}, which is secret here"
+            )
 
 
 def check_optimizer(
@@ -59,11 +64,12 @@ def check_optimizer(
     state: Any,
     file: Path,
 ) -> None:
-    """Holds an optimiser against what was saved of one, and its state, with or without tensors in it.
+    """Holds an optimiser against what was saved of one, and its state, with or without tensors in
+    it.
 
     Raises:
-        MisuseError: there is none in one of both; they are of other classes or have other parameters in their
-            groups; the state is none of such an optimiser.
+        MisuseError: there is none in one of both; they are of other classes or have other
+            parameters in their groups; the state is none of such an optimiser.
     """
     if optimizer is None or saved is None:
         if optimizer is None and saved is None:
@@ -71,7 +77,8 @@ def check_optimizer(
         raise MisuseError(f"{file} was saved {'without' if optimizer else 'with'} an optimizer")
     if saved["class"] != class_of(optimizer):
         raise MisuseError(
-            f"{file} was saved with the optimizer {saved['class'][:80]}, and this is {class_of(optimizer)}"
+            f"{file} was saved with the optimizer {saved['class'][:80]}, and this is "
+            f"{class_of(optimizer)}"
         )
     mine, theirs = groups_of(optimizer, module), saved["groups"]
     if mine != theirs:
@@ -82,12 +89,16 @@ def check_optimizer(
             is_right = all(type(at) is int and 0 <= at < count for at in states) and (
                 all(isinstance(each, dict) for each in states.values())
                 and len(groups) == len(mine)
-                and all(map(_is_group, groups, optimizer.param_groups, [optimizer.defaults] * len(mine)))
+                and all(
+                    map(_is_group, groups, optimizer.param_groups, [optimizer.defaults] * len(mine))
+                )
             )
         case _:
             is_right = False
     if not is_right:
-        raise MisuseError(f"{file} has a state that is none of {class_of(optimizer)}, as it is here")
+        raise MisuseError(
+            f"{file} has a state that is none of {class_of(optimizer)}, as it is here"
+        )
 
 
 def _is_group(saved: Any, own: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
@@ -104,6 +115,8 @@ def _refuse_groups(mine: list[list[Any]], theirs: list[list[Any]], file: Path) -
     what = f"{len(theirs)} of them there and {len(mine)} here"
     if len(mine) == len(theirs):
         at = next(at for at in range(len(mine)) if mine[at] != theirs[at])
-        there, here = (", ".join(map(str, groups[at]))[:200] or "nothing" for groups in (theirs, mine))
+        there, here = (
+            ", ".join(map(str, groups[at]))[:200] or "nothing" for groups in (theirs, mine)
+        )
         what = f"number {at} has {there} there and {here} here"
     raise MisuseError(f"{file} is of an optimizer with other parameter groups: {what}")

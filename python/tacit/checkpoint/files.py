@@ -1,4 +1,5 @@
-"""A party's file of a checkpoint: its shares in the safetensors format, with a manifest in the header. Files
+"""A party's file of a checkpoint: its shares in the safetensors format, with a manifest in the
+header. Files
 are hostile until they are checked: nothing of one is believed for its own sake."""
 
 import json
@@ -40,8 +41,8 @@ Tensors = Sequence[torch.Tensor]
 class CheckpointFile:
     """A party's part of a checkpoint."""
 
-    #: What is the same in all parties' files: identifier, step, protocol, parties, optimizer, tensors; flags,
-    #: and by tensor which of them it depends on.
+    #: What is the same in all parties' files: identifier, step, protocol, parties, optimizer,
+    #: tensors; flags, and by tensor which of them it depends on.
     public: dict[str, Any]
     party: int
     tensors: dict[str, torch.Tensor]
@@ -61,8 +62,8 @@ def find(folder: Path, party: int) -> dict[int, Path]:
 
 
 def identifier_of(path: Path) -> str | None:
-    """What tells the checkpoint from all others, by the head of a file; nothing of one that ``read`` refuses,
-    which is no reason to take an earlier one."""
+    """What tells the checkpoint from all others, by the head of a file; nothing of one that
+    ``read`` refuses, which is no reason to take an earlier one."""
     if checksums.wrong_with(path, KIND) is not None:
         return None
     try:
@@ -76,8 +77,8 @@ def identifier_of(path: Path) -> str | None:
 
 
 def remove_older(folder: Path, party: int, latest: int) -> None:
-    """Removes this party's files but for those of the latest steps, up to the one that was saved, and what it
-    had begun to write when it was killed."""
+    """Removes this party's files but for those of the latest steps, up to the one that was saved,
+    and what it had begun to write when it was killed."""
     files = find(folder, party)
     for step in sorted(step for step in files if step <= latest)[:-KEPT]:
         files[step].unlink(missing_ok=True)
@@ -101,7 +102,9 @@ def write(folder: Path, file: CheckpointFile) -> Path:
         "party": file.party,
         "public": file.public,
     }
-    content = save(file.tensors, {"manifest": json.dumps(manifest), "checksum": checksums.field(KIND)})
+    content = save(
+        file.tensors, {"manifest": json.dumps(manifest), "checksum": checksums.field(KIND)}
+    )
     target = folder / _name(file.party, file.public["step"])
     atomic_write.write(target, checksums.filled(content, KIND), "the checkpoint", is_private=True)
     return target
@@ -121,9 +124,15 @@ def read(path: Path, party: int) -> CheckpointFile:
     if manifest.get("format") != FORMAT:
         _refuse(path, f"it is no checkpoint of tacit; {REMEDY}")
     if manifest.get("version") != VERSION:
-        _refuse(path, f"it is of version {str(manifest.get('version'))[:20]}, and this is version {VERSION}")
+        _refuse(
+            path,
+            f"it is of version {str(manifest.get('version'))[:20]}, and this is version {VERSION}",
+        )
     if manifest.get("party") != party:
-        _refuse(path, f"it is the file of party {str(manifest.get('party'))[:20]}, and this is party {party}")
+        _refuse(
+            path,
+            f"it is the file of party {str(manifest.get('party'))[:20]}, and this is party {party}",
+        )
     public: Any = manifest.get("public")
     try:
         is_right = _is_public_part(public)
@@ -175,7 +184,8 @@ def _is_public_part(public: Any) -> bool:
                 and kinds.get(FLAGS) == bits
                 and all(_is_kind(kind) for kind in kinds.values())
                 and all(
-                    _is_secret(name, kinds) and _is_set(each, len(labels)) for name, each in depends.items()
+                    _is_secret(name, kinds) and _is_set(each, len(labels))
+                    for name, each in depends.items()
                 )
                 and (about is None or _is_optimizer(about, kinds))
             )
@@ -183,7 +193,8 @@ def _is_public_part(public: Any) -> bool:
 
 
 def written_set(members: Sequence[int], count: int) -> str:
-    """Some of the numbers below ``count``, in hexadecimal: a bit for each, the lowest bit of a byte first."""
+    """Some of the numbers below ``count``, in hexadecimal: a bit for each, the lowest bit of a byte
+    first."""
     is_there = np.zeros(count, np.uint8)
     is_there[list(members)] = 1
     return np.packbits(is_there, bitorder="little").tobytes().hex()
@@ -230,7 +241,8 @@ def _is_kind(kind: Any) -> bool:
 
 
 def _is_tree(tree: Any, kinds: Mapping[str, Any]) -> bool:
-    """Whether an optimiser's state names tensors that are there, and holds nothing that it cannot."""
+    """Whether an optimiser's state names tensors that are there, and holds
+    nothing that it cannot."""
     match tree:
         case {"tensor": str(name)}:
             # The flags are no tensor of an optimiser.
@@ -248,7 +260,9 @@ def _is_tree(tree: Any, kinds: Mapping[str, Any]) -> bool:
     return tree is None or isinstance(tree, bool | int | float | str)
 
 
-def _check_tensors(path: Path, tensors: Mapping[str, torch.Tensor], kinds: Mapping[str, Any]) -> None:
+def _check_tensors(
+    path: Path, tensors: Mapping[str, torch.Tensor], kinds: Mapping[str, Any]
+) -> None:
     if set(tensors) != set(kinds):
         _refuse(path, f"its tensors are not those of its manifest; {REMEDY}")
     for name, tensor in tensors.items():

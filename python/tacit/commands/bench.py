@@ -22,7 +22,8 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "bench",
         help="measure the protocols between processes",
-        description="Measures the protocols between processes: without any option under five settings, "
+        description="Measures the protocols between processes: without any option under five "
+        "settings, "
         "or else under the one that the options name.",
     )
     add_setting(parser)
@@ -30,18 +31,23 @@ def add(commands: Any) -> None:
         "--only",
         metavar="NAME,..",
         help="these cases only; without it all but the largest (models): bert_base_128, vit_b16_1, "
-        "text_sentiment_32, wav2letter, alexnet_training_32, vgg16_training_32, (compiled), each beside the "
+        "text_sentiment_32, wav2letter, alexnet_training_32, vgg16_training_32, (compiled), each "
+        "beside the "
         "same before compilation: compiled_logistic_regression, "
-        "_logistic_regression_argmax, _secureml, _minionn, _lenet, _squeezenet, _resnet50, _densenet121, "
-        "_chest_xray, _retinopathy, (checked), each beside the same without checks: checked_resnet18_1, "
+        "_logistic_regression_argmax, _secureml, _minionn, _lenet, _squeezenet, _resnet50, "
+        "_densenet121, "
+        "_chest_xray, _retinopathy, (checked), each beside the same without checks: "
+        "checked_resnet18_1, "
         "checked_transformer_block, checked_digits_training_32, and (federations): "
         "federated_mean_vgg11, _vgg11_100ms, _densenet121, _resnet18, _simpledla, _vgg11_bound, "
-        "federated_fltrust_vgg11, federated_krum_vgg11, federated_median_1e6, federated_mean_1e6_of_1000",
+        "federated_fltrust_vgg11, federated_krum_vgg11, federated_median_1e6, "
+        "federated_mean_1e6_of_1000",
     )
     parser.add_argument(
         "--riscv",
         action="store_true",
-        help="measure compiled programs in the place of operators, of two parties and of three; without "
+        help="measure compiled programs in the place of operators, of two parties and of three; "
+        "without "
         "psi_loops_1000, which is measured where it is named",
     )
     add_threads(parser, "threads of each party; cores / parties if not given")
@@ -51,7 +57,9 @@ def add(commands: Any) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     one = any((parsed.only, parsed.protocol, parsed.parties is not None, parsed.source))
-    settings = [chosen_setting(parsed)] if one else SETTINGS_OF_PROGRAMS if parsed.riscv else SETTINGS
+    settings = (
+        [chosen_setting(parsed)] if one else SETTINGS_OF_PROGRAMS if parsed.riscv else SETTINGS
+    )
 
     from tacit.bench.rounds import rounds_by_parties
     from tacit.bench.run import chosen

@@ -12,13 +12,16 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "certificates",
         help="make a key and a certificate",
-        description="Makes a key and a certificate: with --party for this party, with --dealer for the "
+        description="Makes a key and a certificate: with --party for this party, with --dealer for "
+        "the "
         "dealer, as each runs it for itself; with --parties for all parties, for trials.",
     )
     whose = parser.add_mutually_exclusive_group()
     whose.add_argument("--party", type=party, metavar="I", help="for this one, counted from 0")
     whose.add_argument("--parties", type=positive, metavar="N", help="for so many, each their own")
-    parser.add_argument("--dealer", action="store_true", help="for the dealer, alone or with --parties")
+    parser.add_argument(
+        "--dealer", action="store_true", help="for the dealer, alone or with --parties"
+    )
     add_out(parser)
     parser.set_defaults(command=run)
 
@@ -27,7 +30,8 @@ def run(parsed: argparse.Namespace) -> None:
     one = parsed.party is not None
     if one == (parsed.parties is not None or parsed.dealer):
         raise MisuseError(
-            "say for whom: --party I for one party, --dealer for the dealer, or --parties N for all; "
+            "say for whom: --party I for one party, --dealer for the dealer, or --parties N for "
+            "all; "
             "--dealer may come with --parties"
         )
     if parsed.parties is not None and not 2 <= parsed.parties <= MOST_PARTIES:

@@ -11,11 +11,15 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "check",
         help="find every operator that is not supported, before any run",
-        description="Runs a program once, with nothing secret, and lists every operator that secret tensors "
-        "do not have, with module, line, and what can be done instead. Exit status 1 if there is any.",
+        description="Runs a program once, with nothing secret, and lists every operator that "
+        "secret tensors "
+        "do not have, with module, line, and what can be done instead. Exit status 1 if there is "
+        "any.",
     )
     add_subject(parser)
-    parser.add_argument("--parties", type=positive, default=3, metavar="N", help="of a program; 3 by default")
+    parser.add_argument(
+        "--parties", type=positive, default=3, metavar="N", help="of a program; 3 by default"
+    )
     parser.set_defaults(command=run)
 
 

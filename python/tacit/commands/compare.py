@@ -12,8 +12,10 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "compare",
         help="hold a module's numbers on secret tensors against those on plain ones",
-        description="Runs a module on plain tensors and on secret ones, where nothing is secret yet, and "
-        "shows for each layer the range, the error and the room that is left. Exit status 1 if something "
+        description="Runs a module on plain tensors and on secret ones, where nothing is secret "
+        "yet, and "
+        "shows for each layer the range, the error and the room that is left. Exit status 1 if "
+        "something "
         "left its range, or the results do not match.",
     )
     add_subject(parser)

@@ -16,14 +16,17 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "compile",
         help="make a program of a model, for inference on secret data",
-        description="The owner of a model does this, in the clear: the program, which all parties get, and "
+        description="The owner of a model does this, in the clear: the program, which all parties "
+        "get, and "
         "the weights, which stay. What cannot be compiled is named, all of it at once.",
     )
     parser.add_argument(
         "model",
         metavar="MODEL",
-        help="an ONNX file; of one's own, as loading one can run code: an exported program (.pt2), and of "
-        "TensorFlow a SavedModel (a folder), a frozen graph (.pb) or .keras; or FILE.py:CALLABLE, a function "
+        help="an ONNX file; of one's own, as loading one can run code: an exported program (.pt2), "
+        "and of "
+        "TensorFlow a SavedModel (a folder), a frozen graph (.pb) or .keras; or FILE.py:CALLABLE, "
+        "a function "
         "without arguments that returns (module, example inputs)",
     )
     parser.add_argument(
@@ -31,9 +34,12 @@ def add(commands: Any) -> None:
         type=Path,
         action="append",
         metavar="FILE.npy",
-        help="inputs like those to come, for scales and intervals; of several inputs one file each, in order",
+        help="inputs like those to come, for scales and intervals; of several inputs one file "
+        "each, in order",
     )
-    parser.add_argument("--labels", type=Path, metavar="FILE.npy", help="the right class of each of them")
+    parser.add_argument(
+        "--labels", type=Path, metavar="FILE.npy", help="the right class of each of them"
+    )
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.tacit")
     parser.add_argument(
         "--weights", type=Path, metavar="FILE", help=f"by default the output's name, with {WEIGHTS}"
@@ -42,30 +48,37 @@ def add(commands: Any) -> None:
         "--widths",
         choices=("proved", "uniform"),
         default="proved",
-        help="proved (default): what each comparison needs; uniform: one width for all, which tells less of "
+        help="proved (default): what each comparison needs; uniform: one width for all, which "
+        "tells less of "
         "weights and data",
     )
     parser.add_argument(
         "--margin",
         type=float,
         metavar="N",
-        help="with --calibrate: what a ReLU compares may be N times greater than in calibration before its "
-        "guard fails, which leaves no result; if not given 4, and only where guards save more than they take",
+        help="with --calibrate: what a ReLU compares may be N times greater than in calibration "
+        "before its "
+        "guard fails, which leaves no result; if not given 4, and only where guards save more than "
+        "they take",
     )
     parser.add_argument(
         "--error-budget",
         type=float,
         metavar="E",
-        help="what GELU, sigmoid, tanh, exp, softmax and their like may be off by, relative where they are "
-        "above 1, at most 2^-6 (0.015625): each has the cheapest series that is no worse; without it as "
+        help="what GELU, sigmoid, tanh, exp, softmax and their like may be off by, relative where "
+        "they are "
+        "above 1, at most 2^-6 (0.015625): each has the cheapest series that is no worse; without "
+        "it as "
         "exact as without compiling",
     )
     parser.add_argument(
         "--tolerance",
         type=float,
         metavar="T",
-        help="what a ReLU may err by, in units of the model's numbers: its comparison looks at no bits below "
-        "that, and a positive number below it may become zero; other comparisons look at all, as do ReLUs "
+        help="what a ReLU may err by, in units of the model's numbers: its comparison looks at no "
+        "bits below "
+        "that, and a positive number below it may become zero; other comparisons look at all, as "
+        "do ReLUs "
         "without it",
     )
     parser.add_argument(
@@ -73,7 +86,8 @@ def add(commands: Any) -> None:
         action="append",
         default=[],
         metavar="NAME=N,..",
-        help="of an input of a file that leaves it open, such as images=1,3,224,224; without it that of one "
+        help="of an input of a file that leaves it open, such as images=1,3,224,224; without it "
+        "that of one "
         "row of the calibration data",
     )
     parser.add_argument(
@@ -81,7 +95,8 @@ def add(commands: Any) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="a number of an ONNX file that has no dimension and was learned, such as a temperature; others "
+        help="a number of an ONNX file that has no dimension and was learned, such as a "
+        "temperature; others "
         "are public",
     )
     parser.set_defaults(command=run)
@@ -120,4 +135,6 @@ def _shape(text: str) -> tuple[str, tuple[int, ...]]:
     try:
         return name, tuple(int(size) for size in sizes.split(","))
     except ValueError:
-        raise MisuseError(f"--shape {text}: NAME=N,.. is wanted, such as images=1,3,224,224") from None
+        raise MisuseError(
+            f"--shape {text}: NAME=N,.. is wanted, such as images=1,3,224,224"
+        ) from None

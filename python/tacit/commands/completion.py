@@ -64,7 +64,10 @@ class Command:
     def words(self) -> list[str]:
         """The commands below it, and the choices of its arguments."""
         return [
-            str(choice) for each in self.actions if not each.option_strings for choice in each.choices or ()
+            str(choice)
+            for each in self.actions
+            if not each.option_strings
+            for choice in each.choices or ()
         ]
 
     @property
@@ -82,7 +85,8 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "completion",
         help="print what completes commands and options in a shell",
-        description="Prints a script. bash: add `source <(tacit completion bash)` to ~/.bashrc. zsh: add "
+        description="Prints a script. bash: add `source <(tacit completion bash)` to ~/.bashrc. "
+        "zsh: add "
         "`source <(tacit completion zsh)` to ~/.zshrc, after compinit. fish: "
         "`tacit completion fish > ~/.config/fish/completions/tacit.fish`.",
     )
@@ -104,7 +108,9 @@ def _commands(path: str, parser: argparse.ArgumentParser) -> Iterator[Command]:
 
 def _is_file(action: argparse.Action) -> bool:
     shown = action.metavar or action.dest
-    return action.type is Path or action.dest == "program" or any(each in str(shown) for each in FILES)
+    return (
+        action.type is Path or action.dest == "program" or any(each in str(shown) for each in FILES)
+    )
 
 
 def _bash(commands: list[Command]) -> str:
@@ -113,7 +119,9 @@ def _bash(commands: list[Command]) -> str:
         for option in command.options:
             if option.nargs != 0:
                 places = "|".join(f'"{command.path} {name}"' for name in option.option_strings)
-                known = " ".join(map(str, option.choices or ())) or ("@files" if _is_file(option) else "")
+                known = " ".join(map(str, option.choices or ())) or (
+                    "@files" if _is_file(option) else ""
+                )
                 values.append(f'        {places}) words="{known}";;')
         names = " ".join(name for option in command.options for name in option.option_strings)
         words.append(f'            "{command.path}:-"*) words="{names}";;')
@@ -139,10 +147,17 @@ def _fish(commands: list[Command]) -> str:
             rules.append(f"{rule} -F")
         for option in command.options:
             names = [
-                f"-l {each[2:]}" if each[:2] == "--" else f"-s {each[1:]}" for each in option.option_strings
+                f"-l {each[2:]}" if each[:2] == "--" else f"-s {each[1:]}"
+                for each in option.option_strings
             ]
             known = " ".join(map(str, option.choices or ()))
-            value = ["-x -a " + shlex.quote(known)] if known else ["-r -F"] if _is_file(option) else ["-x"]
+            value = (
+                ["-x -a " + shlex.quote(known)]
+                if known
+                else ["-r -F"]
+                if _is_file(option)
+                else ["-x"]
+            )
             rules.append(" ".join([rule, *names, *(value if option.nargs != 0 else [])]))
     paths = " ".join(shlex.quote(command.path) for command in commands[1:])
     return FISH.replace("@PATHS@", paths).replace("@RULES@", "\n".join(rules))

@@ -20,12 +20,15 @@ def add(commands: Any) -> None:
     parser = actions.add_parser(
         "make",
         help="make this party's file of correlations, together with the other parties",
-        description="Every party runs this at the same time; with a dealer, `tacit dealer` runs too. "
+        description="Every party runs this at the same time; with a dealer, `tacit dealer` runs "
+        "too. "
         'Sessions whose parties.toml says source = "file" then need no other source.',
     )
     add_member(parser)
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--demand", type=Path, metavar="FILE", help="what `tacit run --record FILE` wrote")
+    what.add_argument(
+        "--demand", type=Path, metavar="FILE", help="what `tacit run --record FILE` wrote"
+    )
     what.add_argument(
         "--program",
         type=Path,
@@ -37,7 +40,8 @@ def add(commands: Any) -> None:
         type=positive,
         default=1,
         metavar="N",
-        help="of a program: how many parties learn its result, of whom each takes its own look at the guards "
+        help="of a program: how many parties learn its result, of whom each takes its own look at "
+        "the guards "
         "(1 if not given)",
     )
     parser.add_argument(
@@ -48,7 +52,9 @@ def add(commands: Any) -> None:
         help="of a program: how many times what it was compiled for a run is given (1 if not given)",
     )
     add_streams(parser)
-    parser.add_argument("--runs", required=True, type=positive, metavar="N", help="for so many sessions")
+    parser.add_argument(
+        "--runs", required=True, type=positive, metavar="N", help="for so many sessions"
+    )
     parser.add_argument(
         "--out", required=True, type=Path, metavar="FILE", help="a new file, sealed by the key"
     )
@@ -62,7 +68,12 @@ def make(parsed: argparse.Namespace) -> None:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     demand = _of_program(parsed) if parsed.demand is None else _recorded(parsed)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("making correlations", total=None)
         _core.make_correlations(
@@ -115,5 +126,7 @@ def _of_program(parsed: argparse.Namespace) -> str:
     program = load_program(parsed.program)
     cores = _core.Session.rehearsed(parsed.config, parsed.threads, parsed.source)
     if parsed.receivers > len(cores):
-        raise MisuseError(f"--receivers {parsed.receivers}: {parsed.config} has {len(cores)} parties")
+        raise MisuseError(
+            f"--receivers {parsed.receivers}: {parsed.config} has {len(cores)} parties"
+        )
     return demand(program, cores, parsed.receivers, parsed.examples, parsed.streams)

@@ -10,8 +10,10 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "cost",
         help="predict rounds, bytes and seconds of a program on a network",
-        description="Runs a program once on this machine and says what it costs on a network: rounds and "
-        "bytes exactly, seconds by the network's delay and bandwidth. The correlations of additive sharing "
+        description="Runs a program once on this machine and says what it costs on a network: "
+        "rounds and "
+        "bytes exactly, seconds by the network's delay and bandwidth. The correlations of additive "
+        "sharing "
         "are counted if --source names where they come from.",
     )
     add_subject(parser)
@@ -19,7 +21,8 @@ def add(commands: Any) -> None:
         "--network",
         default="lan",
         metavar="lan|wan|RTT,MBIT",
-        help="lan (0.5 ms, 1000 Mbit/s, the default), wan (40 ms, 100 Mbit/s), or milliseconds of a round "
+        help="lan (0.5 ms, 1000 Mbit/s, the default), wan (40 ms, 100 Mbit/s), or milliseconds of "
+        "a round "
         "trip and megabits a second",
     )
     add_setting(parser)

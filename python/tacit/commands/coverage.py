@@ -1,8 +1,8 @@
 """Which of PyTorch's operators work on secret tensors, as the surveys of the tests found it.
 
-The findings are data beside this module: operator_coverage.json, which tests/operators/survey.py writes,
-and gradient_coverage.json, which survey_gradients.py writes. An operator is named as in PyTorch's database:
-name/variant.
+The findings are data beside this module: operator_coverage.json, which tests/operators/survey.py
+writes, and gradient_coverage.json, which survey_gradients.py writes. An operator is named as in
+PyTorch's database: name/variant.
 """
 
 import json
@@ -53,4 +53,6 @@ def _read(name: str) -> Coverage:
     # Every command imports this module, and only `tacit operators` reads.
     from importlib.resources import files
 
-    return Coverage(**json.loads(files("tacit.commands").joinpath(name).read_text(encoding="utf-8")))
+    return Coverage(
+        **json.loads(files("tacit.commands").joinpath(name).read_text(encoding="utf-8"))
+    )

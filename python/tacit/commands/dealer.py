@@ -22,7 +22,10 @@ def add(commands: Any) -> None:
 def run(parsed: argparse.Namespace) -> None:
     parties = _parties_of(parsed.config)
     if parties is not None:
-        print(f"tacit: the dealer; {_core.threat_model('additive', parties, 'dealer')}", file=sys.stderr)
+        print(
+            f"tacit: the dealer; {_core.threat_model('additive', parties, 'dealer')}",
+            file=sys.stderr,
+        )
     _core.deal_connected(parsed.config, threads=parsed.threads)
 
 

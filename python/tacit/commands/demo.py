@@ -15,7 +15,9 @@ from tacit.commands.options import (
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser("demo", help="classify handwritten digits privately, on this machine")
+    parser = commands.add_parser(
+        "demo", help="classify handwritten digits privately, on this machine"
+    )
     add_setting(parser)
     add_json(parser)
     parser.add_argument(

@@ -12,17 +12,26 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "doctor",
         help="say whether a session is possible, and what to mend",
-        description="Examines versions, the configuration, certificates and keys; and as one of the members, "
+        description="Examines versions, the configuration, certificates and keys; and as one of "
+        "the members, "
         "whether it can listen, who of the others is there, and whether clocks and settings agree.",
     )
     add_config(parser, besides="; or a federation's file, federation.toml")
     member = parser.add_mutually_exclusive_group()
     member.add_argument("--party", type=party, metavar="I", help="which of them this is, from 0")
     member.add_argument("--dealer", action="store_true", help="this is the dealer")
-    member.add_argument("--server", type=party, metavar="I", help="of a federation: which server this is")
-    member.add_argument("--client", type=whole, metavar="I", help="of a federation: which client this is")
+    member.add_argument(
+        "--server", type=party, metavar="I", help="of a federation: which server this is"
+    )
+    member.add_argument(
+        "--client", type=whole, metavar="I", help="of a federation: which client this is"
+    )
     parser.add_argument(
-        "--wait", type=float, default=3.0, metavar="S", help="look for the others so many seconds (3)"
+        "--wait",
+        type=float,
+        default=3.0,
+        metavar="S",
+        help="look for the others so many seconds (3)",
     )
     add_json(parser)
     parser.set_defaults(command=run)
@@ -33,9 +42,13 @@ def run(parsed: argparse.Namespace) -> None:
 
     is_federated = is_federation(parsed.config)
     if is_federated and (parsed.party is not None or parsed.dealer):
-        raise MisuseError(f"{parsed.config} is of a federation: give --server I or --client I, or neither")
+        raise MisuseError(
+            f"{parsed.config} is of a federation: give --server I or --client I, or neither"
+        )
     if not is_federated and (parsed.server is not None or parsed.client is not None):
-        raise MisuseError(f"{parsed.config} has no [[server]]: give --party I or --dealer, or neither")
+        raise MisuseError(
+            f"{parsed.config} has no [[server]]: give --party I or --dealer, or neither"
+        )
     if is_federated:
         checks = examine_federation(parsed.config, parsed.server, parsed.client, parsed.wait)
     else:
@@ -43,8 +56,13 @@ def run(parsed: argparse.Namespace) -> None:
     print("\n".join(map(str, checks)))
     write_json(parsed.json, [check.as_json() for check in checks])
     if is_federated and parsed.server is None and parsed.client is None:
-        print("With --server I or --client I it is examined too whether that one reaches the others.")
+        print(
+            "With --server I or --client I it is examined too whether that one reaches the others."
+        )
     elif not is_federated and parsed.party is None and not parsed.dealer:
-        print("With --party I it is examined too whether party I can listen, and who of the others is there.")
+        print(
+            "With --party I it is examined too whether party I can listen, and who of the others "
+            "is there."
+        )
     if not all(check.ok for check in checks):
         sys.exit(1)

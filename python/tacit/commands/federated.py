@@ -2,7 +2,12 @@
 
 from typing import Any
 
-from tacit.commands import federated_certificates, federated_demo, federated_experiment, federated_serve
+from tacit.commands import (
+    federated_certificates,
+    federated_demo,
+    federated_experiment,
+    federated_serve,
+)
 
 #: The commands of ``tacit federated``, each a file.
 COMMANDS = (federated_demo, federated_experiment, federated_certificates, federated_serve)

@@ -15,7 +15,8 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "certificates",
         help="make keys and certificates of servers and clients",
-        description="Makes keys and certificates: with --server or --client for this one, as each runs it "
+        description="Makes keys and certificates: with --server or --client for this one, as each "
+        "runs it "
         "for itself; with --servers and --clients for all, for trials.",
     )
     parser.add_argument("--server", type=int, metavar="I", help="for this server, 0 to 2")
@@ -42,9 +43,14 @@ def run(parsed: argparse.Namespace) -> None:
     clients = [parsed.client] if parsed.client is not None else range(parsed.clients or 0)
     names = [f"server-{number}" for number in servers] + [f"client-{number}" for number in clients]
     if not names:
-        raise MisuseError("say for whom: --server I, --client I, or --servers 3 --clients N for all")
+        raise MisuseError(
+            "say for whom: --server I, --client I, or --servers 3 --clients N for all"
+        )
     _core.write_certificates(names, parsed.out)
     files = [f"{name}.{ending}" for name in names for ending in ("pem", "key")]
     shown = files if len(files) <= 4 else [*files[:2], "...", *files[-2:]]
     print(f"Wrote {', '.join(shown)} in {parsed.out}.")
-    print("Servers need all .pem files, clients those of the servers; every .key goes to its owner alone.")
+    print(
+        "Servers need all .pem files, clients those of the servers; every .key goes to its owner "
+        "alone."
+    )

@@ -20,14 +20,19 @@ def add(commands: Any) -> None:
         "--aggregator",
         default="fedavg",
         metavar="NAME|FILE:FUNCTION",
-        help="how vectors become one: fedavg, fltrust, krum, multi-krum, geometric-median, norm-clipping, "
+        help="how vectors become one: fedavg, fltrust, krum, multi-krum, geometric-median, "
+        "norm-clipping, "
         "median, trimmed-mean, or a function of your own",
     )
     add_arguments(parser)
     parser.add_argument(
-        "--attack", metavar="KIND:FRACTION", help="what a part of the clients does, such as label-flip:0.25"
+        "--attack",
+        metavar="KIND:FRACTION",
+        help="what a part of the clients does, such as label-flip:0.25",
     )
-    parser.add_argument("--noise", type=float, metavar="SIGMA", help="noise, as a multiple of the bound")
+    parser.add_argument(
+        "--noise", type=float, metavar="SIGMA", help="noise, as a multiple of the bound"
+    )
     parser.add_argument(
         "--delta", type=float, metavar="D", help="δ of the privacy account (1e-5), with --noise"
     )
@@ -42,10 +47,18 @@ def add_federation(parser: argparse.ArgumentParser) -> None:
 
 #: Options of aggregators: of what kind, what stands for the value, and what it is.
 ARGUMENTS: dict[str, tuple[type, str, str]] = {
-    "attackers": (float, "PART", "krum, multi-krum: the part of the clients that attacks at most (0.25)"),
+    "attackers": (
+        float,
+        "PART",
+        "krum, multi-krum: the part of the clients that attacks at most (0.25)",
+    ),
     "chosen": (int, "M", "multi-krum: of how many vectors it is the mean (all but the attackers')"),
     "trimmed": (float, "PART", "trimmed-mean: the part that is dropped at each end (0.25)"),
-    "steps": (int, "N", "geometric-median: steps of its iteration (16, and more from 17 clients on)"),
+    "steps": (
+        int,
+        "N",
+        "geometric-median: steps of its iteration (16, and more from 17 clients on)",
+    ),
 }
 
 

@@ -25,23 +25,32 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "experiment",
         help="measure accuracy, attacks, privacy or cost of federations on this machine",
-        description="accuracy: in secret against in the clear; attacks: each defence against each attack; "
+        description="accuracy: in secret against in the clear; attacks: each defence against each "
+        "attack; "
         "privacy: accuracy by both ε; cost: seconds and bytes of the servers.",
     )
     parser.add_argument("kind", choices=KINDS, help="what to measure")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the report")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="folder of the report"
+    )
     parser.add_argument(
         "--data",
         type=Path,
         metavar="FOLDER",
-        help="accuracy: repeats PPPFL's tables on what lies there, as torchvision and UCI unpack it: one at "
-        "least of the folders cifar-10-batches-py, cifar-100-python, 'UCI HAR Dataset'. Nothing is fetched",
+        help="accuracy: repeats PPPFL's tables on what lies there, as torchvision and UCI unpack "
+        "it: one at "
+        "least of the folders cifar-10-batches-py, cifar-100-python, 'UCI HAR Dataset'. Nothing is "
+        "fetched",
     )
     parser.add_argument(
         "--rounds", type=positive, metavar="N", help="how many (20; privacy 10; with --data 2500)"
     )
-    parser.add_argument("--seeds", type=positive, metavar="N", help="how many times, each another way (3)")
-    parser.add_argument("--device", choices=("cpu", "cuda"), help="what clients train on, with --data (cpu)")
+    parser.add_argument(
+        "--seeds", type=positive, metavar="N", help="how many times, each another way (3)"
+    )
+    parser.add_argument(
+        "--device", choices=("cpu", "cuda"), help="what clients train on, with --data (cpu)"
+    )
     add_arguments(parser)
     parser.set_defaults(command=run)
 

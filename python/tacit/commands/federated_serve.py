@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 def add(commands: Any) -> None:
     parser = commands.add_parser(
-        "serve", help="be one of the three servers", description="Is one of the servers of a federation."
+        "serve",
+        help="be one of the three servers",
+        description="Is one of the servers of a federation.",
     )
     add_config(parser, "federation.toml")
     parser.add_argument(
@@ -30,22 +32,26 @@ def add(commands: Any) -> None:
         type=positive,
         default=1,
         metavar="N",
-        help="how many in all of this federation, also where its servers start again in between; 1 if not "
+        help="how many in all of this federation, also where its servers start again in between; 1 "
+        "if not "
         "given",
     )
     parser.add_argument(
         "--model",
         type=Path,
         metavar="FILE",
-        help="the parameters to begin from, as torch.save writes a tensor or a module's state_dict(); the "
-        "same at all servers; where a coordinator has the model, only their number counts; the model that "
+        help="the parameters to begin from, as torch.save writes a tensor or a module's "
+        "state_dict(); the "
+        "same at all servers; where a coordinator has the model, only their number counts; the "
+        "model that "
         "federation.toml names if not given, or start.pt beside it",
     )
     parser.add_argument(
         "--out",
         type=Path,
         metavar="FILE",
-        help="write there, after each round, the parameters, in a row or as a state_dict() as given; "
+        help="write there, after each round, the parameters, in a row or as a state_dict() as "
+        "given; "
         "where it is "
         "there already, go on from it, and from the round that it says",
     )
@@ -59,13 +65,15 @@ def run(parsed: argparse.Namespace) -> None:
     federation = Federation.read(parsed.config)
     if federation.settings.root == f"server-{parsed.server}":
         raise MisuseError(
-            f"server {parsed.server} is the root, which trains: it needs a program of its own, that gives "
+            f"server {parsed.server} is the root, which trains: it needs a program of its own, "
+            f"that gives "
             "tacit.federated.service.server.Server.round(model, root=...) what it trained"
         )
     if parsed.out is not None:
         if federation.settings.result_to == "clients":
             raise MisuseError(
-                'result_to = "clients": no server learns the model that --out would write; leave --out away, '
+                'result_to = "clients": no server learns the model that --out would write; leave '
+                "--out away, "
                 "clients have it"
             )
         # Before anybody is met.
@@ -78,10 +86,13 @@ def run(parsed: argparse.Namespace) -> None:
     latest = latest_of(federation, parsed.server)
     models = None if parsed.out is None else Models(parsed.out, parsed.server, federation.name)
     # A model that servers are not to know is nothing that they go on from.
-    is_known = federation.settings.result_to != "clients" and federation.settings.coordinator is None
+    is_known = (
+        federation.settings.result_to != "clients" and federation.settings.coordinator is None
+    )
     is_kept = is_known or models is not None
     ended = latest.known.ended
-    # No server gives a model its place before all three have it. That a round ended here proves nothing of a
+    # No server gives a model its place before all three have it. That a round ended here proves
+    # nothing of a
     # server that was killed: where its last round can be done again, it is waited for.
     is_unsure = latest.known.common < parsed.rounds
     is_again = models is None and is_unsure and (not is_known or ended == parsed.rounds == 1)
@@ -97,11 +108,14 @@ def run(parsed: argparse.Namespace) -> None:
         kept = [*kept, Kept.of(start, is_alike=not is_known)]
     if is_known and models is None and parsed.rounds > 1:
         print(
-            "tacit: without --out nothing keeps the model: where a server ends before the last round does, "
+            "tacit: without --out nothing keeps the model: where a server ends before the last "
+            "round does, "
             "what was learned is lost; give --out at all three",
             file=sys.stderr,
         )
-    print(f"tacit: server {parsed.server} waits for the two others ...", file=sys.stderr, flush=True)
+    print(
+        f"tacit: server {parsed.server} waits for the two others ...", file=sys.stderr, flush=True
+    )
     with _opened(parsed, models) as server:
         print(f"tacit: server {server.number}; {server.threat_model}", file=sys.stderr)
         print(f"tacit: clients reach it at {server.address}", file=sys.stderr)
@@ -112,7 +126,8 @@ def run(parsed: argparse.Namespace) -> None:
             _say_that_all_ended(parsed, server.ended)
         elif server.ended:
             print(
-                f"tacit: goes on after {counted(server.ended, 'round')} of {parsed.rounds}", file=sys.stderr
+                f"tacit: goes on after {counted(server.ended, 'round')} of {parsed.rounds}",
+                file=sys.stderr,
             )
         model = chosen.model
         while server.ended < parsed.rounds:
@@ -126,7 +141,8 @@ def _say_that_all_ended(parsed: argparse.Namespace, ended: int) -> None:
 
     where = f", and {parsed.out} has their model" if parsed.out is not None else ""
     print(
-        f"tacit: nothing is left to do: {counted(ended, 'round')} of this federation ended{where}; for "
+        f"tacit: nothing is left to do: {counted(ended, 'round')} of this federation ended{where}; "
+        f"for "
         f"more of "
         f"them give --rounds above {ended}"
     )
@@ -134,8 +150,8 @@ def _say_that_all_ended(parsed: argparse.Namespace, ended: int) -> None:
 
 @contextmanager
 def _opened(parsed: argparse.Namespace, models: "Models | None") -> "Iterator[Server]":
-    """The server. One that has what the last round came to, and not the others' word for it, may find them
-    gone, their work done.
+    """The server. One that has what the last round came to, and not the others' word for it, may
+    find them gone, their work done.
 
     Raises:
         SetupError: in place of what else is raised then, with what to do.
@@ -154,8 +170,10 @@ def _opened(parsed: argparse.Namespace, models: "Models | None") -> "Iterator[Se
             raise
         assert models is not None
         raise setup_error(
-            f"{error}. {models.beside} has the model of round {pending.round}, the last one: where another "
-            f"server has that in its --out file, its work is done, and so is this one's: mv {models.beside} "
+            f"{error}. {models.beside} has the model of round {pending.round}, the last one: where "
+            f"another "
+            f"server has that in its --out file, its work is done, and so is this one's: mv "
+            f"{models.beside} "
             f"{models.path}"
         ) from None
 
@@ -168,8 +186,10 @@ def _start(path: Path | None, federation: "Federation") -> Path:
     """
     if path is None:
         raise setup_error(
-            f'no model to begin from: give --model FILE, or model = "FILE" in {federation.path}, or put '
-            f"{federation.path.parent / 'start.pt'} there, as torch.save(model.state_dict(), path) writes it"
+            f'no model to begin from: give --model FILE, or model = "FILE" in {federation.path}, '
+            f"or put "
+            f"{federation.path.parent / 'start.pt'} there, as torch.save(model.state_dict(), path) "
+            f"writes it"
         )
     return path
 
@@ -183,12 +203,14 @@ def _model(path: Path) -> "State":
         loaded = torch.load(path, weights_only=True)
     except OSError as error:
         raise setup_error(
-            f"cannot read {path}: {cause(error)}; it is to hold what torch.save wrote of the parameters to "
+            f"cannot read {path}: {cause(error)}; it is to hold what torch.save wrote of the "
+            f"parameters to "
             "begin from"
         ) from None
     except Exception as error:
         raise setup_error(
-            f"{path} holds no parameters that torch.save wrote ({type(error).__name__}); write them by "
+            f"{path} holds no parameters that torch.save wrote ({type(error).__name__}); write "
+            f"them by "
             "torch.save(model.state_dict(), path)"
         ) from None
     if not isinstance(loaded, torch.Tensor | dict):
@@ -210,7 +232,9 @@ def _line(report: "Report") -> str:
         result = f"{counted(len(report.accepted), 'client')} in {report.seconds:.2f} s"
     if report.epsilons is not None:
         to_server, to_others = report.epsilons.to_server, report.epsilons.to_others
-        result += f"; spent: ε {to_server:.4g} against a server, {to_others:.4g} against who sees models"
+        result += (
+            f"; spent: ε {to_server:.4g} against a server, {to_others:.4g} against who sees models"
+        )
     reasons = [
         f"client {'unknown' if client is None else client}: {reason}"
         + (f" ({times} times)" if times > 1 else "")

@@ -29,11 +29,17 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "init",
         help="write a first program and its configurations",
-        description=f"Writes {', '.join(FILES)} for this machine. Their comments say what to change for "
+        description=f"Writes {', '.join(FILES)} for this machine. Their comments say what to "
+        f"change for "
         "several machines.",
     )
     parser.add_argument(
-        "folder", nargs="?", type=Path, default=Path(), metavar="DIR", help="where; here if not given"
+        "folder",
+        nargs="?",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="where; here if not given",
     )
     parser.add_argument("--force", action="store_true", help="write over files that are there")
     parser.set_defaults(command=run)
@@ -48,13 +54,18 @@ def run(parsed: argparse.Namespace) -> None:
     there = [str(folder / name) for name in names if os.path.lexists(folder / name)]
     if there and not parsed.force:
         what = "it is" if len(there) == 1 else "they are"
-        raise MisuseError(f"{', '.join(there)}: {what} there already; give another folder, or --force")
+        raise MisuseError(
+            f"{', '.join(there)}: {what} there already; give another folder, or --force"
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SetupError(f"cannot make the folder {folder}: {cause(error)}") from None
     for name, what in FILES.items():
-        write(folder / name, files("tacit.commands").joinpath("starter", name).read_text(encoding="utf-8"))
+        write(
+            folder / name,
+            files("tacit.commands").joinpath("starter", name).read_text(encoding="utf-8"),
+        )
         print(f"{folder / name}: {what}")
     place = "" if folder == Path() else f"cd {shlex.quote(str(folder))} and "
     print(f"\nNext, {place}run:\n")

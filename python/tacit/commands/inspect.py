@@ -11,12 +11,16 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "inspect",
         help="show what a compiled program does, how it is safe, and what it costs",
-        description="Shows each step of a program with its scale, the width of its comparisons and why that "
-        "is safe; rounds and bytes, as the meter of a run on zeros counts them; and what becomes public.",
+        description="Shows each step of a program with its scale, the width of its comparisons and "
+        "why that "
+        "is safe; rounds and bytes, as the meter of a run on zeros counts them; and what becomes "
+        "public.",
     )
     add_program(parser)
     add_json(parser)
-    parser.add_argument("--no-cost", action="store_true", help="leave out rounds and bytes, which take a run")
+    parser.add_argument(
+        "--no-cost", action="store_true", help="leave out rounds and bytes, which take a run"
+    )
     add_setting(parser)
     parser.set_defaults(command=run)
 
@@ -33,7 +37,9 @@ def run(parsed: argparse.Namespace) -> None:
     costs = []
     if not parsed.no_cost:
         source = rehearsed(setting.protocol, parsed.source) if consumes(setting.protocol) else None
-        told = launch(metered, program, parties=setting.parties, protocol=setting.protocol, source=source)
+        told = launch(
+            metered, program, parties=setting.parties, protocol=setting.protocol, source=source
+        )
         rounds, sent = max(each.rounds for each in told), [each.bytes_sent for each in told]
         costs.append(Cost(setting.protocol, setting.parties, rounds, sent))
     found = inspect(program, costs)

@@ -26,7 +26,8 @@ def loaded(file: IO[bytes]) -> "np.ndarray[Any, Any]":
     except OSError:
         raise
     except Exception:
-        # Python's own parser reads the header, which says how much memory is wanted: many things are raised.
+        # Python's own parser reads the header, which says how much memory is wanted: many things
+        # are raised.
         raise ValueError(
             "it is no array of numbers, or was cut off or damaged: write it anew by numpy.save"
         ) from None

@@ -25,11 +25,16 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "operators",
         help="say which of PyTorch's operators work on secret tensors",
-        description="Prints the operators of PyTorch's database whose name has WORD in it, or all, and "
+        description="Prints the operators of PyTorch's database whose name has WORD in it, or all, "
+        "and "
         "whether they work on secret tensors.",
     )
-    parser.add_argument("word", nargs="?", default="", metavar="WORD", help="part of an operator's name")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="write the page of all as Markdown there")
+    parser.add_argument(
+        "word", nargs="?", default="", metavar="WORD", help="part of an operator's name"
+    )
+    parser.add_argument(
+        "--write", type=Path, metavar="FILE", help="write the page of all as Markdown there"
+    )
     parser.set_defaults(command=run)
 
 
@@ -49,8 +54,8 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def rows(word: str = "") -> Iterator[tuple[str, str, str, str]]:
-    """Name, whether it works, whether its gradient does, and what refusals say (of the gradient where the
-    operator itself works), for all operators with that in their name."""
+    """Name, whether it works, whether its gradient does, and what refusals say (of the gradient
+    where the operator itself works), for all operators with that in their name."""
     forward, gradient = operator_coverage(), gradient_coverage()
     reasons = forward.partly, forward.refused, gradient.partly, gradient.refused
     for key in forward.names:

@@ -26,7 +26,9 @@ MOST_PARTIES = 64
 def add_setting(command: argparse.ArgumentParser) -> None:
     """Adds the options that choose a protocol, the number of its parties and its source."""
     secret = [protocol for protocol in PROTOCOLS.values() if protocol.is_secret]
-    usual = ", ".join(f"{protocol.usual_parties} with {protocol.name} sharing" for protocol in secret)
+    usual = ", ".join(
+        f"{protocol.usual_parties} with {protocol.name} sharing" for protocol in secret
+    )
     command.add_argument(
         "--protocol",
         choices=[protocol.name for protocol in secret],
@@ -42,20 +44,26 @@ def add_setting(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--source",
         choices=LIVE,
-        help=f"of the correlations of {CONSUMING} sharing: {described([SOURCES[name] for name in LIVE])}",
+        help=f"of the correlations of {CONSUMING} sharing: "
+        f"{described([SOURCES[name] for name in LIVE])}",
     )
 
 
 def chosen_setting(parsed: argparse.Namespace) -> Setting:
-    """What the options of :func:`add_setting` say; raises for what cannot be, before anything is started."""
+    """What the options of :func:`add_setting` say; raises for what cannot be, before anything is
+    started."""
     setting = Setting.of(parsed.protocol, parsed.parties, parsed.source)
     _core.threat_model(setting.protocol, setting.parties, setting.source)
     return setting
 
 
-def add_config(command: argparse.ArgumentParser, file: str = "parties.toml", besides: str = "") -> None:
+def add_config(
+    command: argparse.ArgumentParser, file: str = "parties.toml", besides: str = ""
+) -> None:
     """Adds the configuration, which says who takes part."""
-    command.add_argument("--config", required=True, metavar=file, help=f"who takes part, and where{besides}")
+    command.add_argument(
+        "--config", required=True, metavar=file, help=f"who takes part, and where{besides}"
+    )
 
 
 def add_member(command: argparse.ArgumentParser) -> None:
@@ -74,7 +82,8 @@ def add_threads(
 
 
 def add_json(command: argparse.ArgumentParser) -> None:
-    """Adds where a command writes its report; :func:`check_report` and :func:`write_json` go with it."""
+    """Adds where a command writes its report; :func:`check_report` and :func:`write_json` go with
+    it."""
     command.add_argument("--json", type=Path, metavar="FILE", help="write the report there as JSON")
 
 
@@ -86,7 +95,10 @@ def add_out(command: argparse.ArgumentParser) -> None:
 def add_program(command: argparse.ArgumentParser) -> None:
     """Adds the compiled program that a command is about."""
     command.add_argument(
-        "program", type=Path, metavar="FILE.tacit", help="a compiled program, as tacit compile wrote it"
+        "program",
+        type=Path,
+        metavar="FILE.tacit",
+        help="a compiled program, as tacit compile wrote it",
     )
 
 
@@ -95,7 +107,8 @@ def add_subject(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "subject",
         metavar="FILE:CALLABLE",
-        help="a function without arguments that returns (module, example inputs), or is itself what every "
+        help="a function without arguments that returns (module, example inputs), or is itself "
+        "what every "
         "party runs, such as model.py:build",
     )
     add_json(command)
@@ -111,7 +124,8 @@ def add_checked(command: argparse.ArgumentParser, *, has_config: bool = False) -
     command.add_argument(
         "--checked",
         action="store_true",
-        help="check in secret that every number stays in its range, and show no result where one does not; "
+        help="check in secret that every number stays in its range, and show no result where one "
+        "does not; "
         f"the same at every party{besides}",
     )
 
@@ -123,7 +137,8 @@ def add_streams(command: argparse.ArgumentParser) -> None:
         type=whole,
         default=1,
         metavar="K",
-        help="of a batch so many examples go side by side, the same at every party: while the messages of "
+        help="of a batch so many examples go side by side, the same at every party: while the "
+        "messages of "
         "one are on their way, another one is computed (1 if not given)",
     )
 
@@ -153,7 +168,8 @@ def positive(text: str) -> int:
 
 
 def output() -> "Console":
-    """What results are printed on. In a file or a pipe, which have no width, nothing is folded or cut."""
+    """What results are printed on. In a file or a pipe, which have no width, nothing is folded or
+    cut."""
     from rich.console import Console
 
     has_width = sys.stdout.isatty() or "COLUMNS" in os.environ
@@ -167,8 +183,8 @@ def print_threat_model(console: "Console", setting: Setting) -> None:
 
 
 def check_writable(*paths: Path | None) -> None:
-    """Whether files that a command writes in the end can be written, before it takes minutes; those that are
-    wanted.
+    """Whether files that a command writes in the end can be written, before it takes minutes; those
+    that are wanted.
 
     Raises:
         SetupError: one cannot.

@@ -13,8 +13,8 @@ class Parser(argparse.ArgumentParser):
     _words: Sequence[str] = ()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Reads the words of one command. A word that is left over is refused here, where the options of the
-        command are known."""
+        """Reads the words of one command. A word that is left over is refused here, where the
+        options of the command are known."""
         self._words = sys.argv[1:] if args is None else args
         parsed, others = super().parse_known_args(args, namespace)
         if others:
@@ -23,7 +23,8 @@ class Parser(argparse.ArgumentParser):
         return parsed, others
 
     def error(self, message: str) -> NoReturn:
-        """Ends with the message, and the nearest option for each that this command does not have."""
+        """Ends with the message, and the nearest option for each that this
+        command does not have."""
         options = [option for option in self._option_string_actions if option.startswith("--")]
         for word in self._words:
             name = word.partition("=")[0]

@@ -9,8 +9,10 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "cc",
         help="compile a program in C",
-        description="Compiles a program in C with clang-19 or gcc for riscv64, whichever is found, and a "
-        "small runtime: stdio on files, malloc, texts, and tacit.h. In the clear the ELF file runs under "
+        description="Compiles a program in C with clang-19 or gcc for riscv64, whichever is found, "
+        "and a "
+        "small runtime: stdio on files, malloc, texts, and tacit.h. In the clear the ELF file runs "
+        "under "
         "qemu-riscv64 too.",
     )
     parser.add_argument("sources", nargs="+", type=Path, metavar="FILE.c", help="the program")

@@ -14,10 +14,13 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "cost",
         help="say what a program costs, without any other party",
-        description="Runs a program between parties in this process, on zeros in the place of secrets, and "
-        "says what that costs: rounds and bytes are exactly those of any run, as long as the program opens "
+        description="Runs a program between parties in this process, on zeros in the place of "
+        "secrets, and "
+        "says what that costs: rounds and bytes are exactly those of any run, as long as the "
+        "program opens "
         "nothing on its way that it then goes on by. Of a secret its length is enough, as in "
-        "--secret a=0:u64:1000. Correlations of additive sharing are counted if --source says where they "
+        "--secret a=0:u64:1000. Correlations of additive sharing are counted if --source says "
+        "where they "
         "come from.",
     )
     add_job(parser)

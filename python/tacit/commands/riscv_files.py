@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 #: The largest file of an array, in bytes.
 LARGEST = 1 << 28
 
-#: Of secret floats: fraction bits, and how many the magnitude has at most, as the machine encodes them.
+#: Of secret floats: fraction bits, and how many the magnitude has at most, as the machine encodes
+#: them.
 FRACTION_BITS, LARGEST_BITS = 16, 30
 
 
@@ -57,7 +58,9 @@ def numbers(short: str, path: Path, option: str) -> "np.ndarray[Any, Any]":
             number = float if dtype.kind == "f" else int
             values = np.array([number(word) for word in content.decode().split()], object)
         if values.dtype.kind not in "iuO" + dtype.kind or values.ndim != 1:
-            raise ValueError(f"{values.dtype} in {values.ndim} dimensions; save them as {dtype}, in one")
+            raise ValueError(
+                f"{values.dtype} in {values.ndim} dimensions; save them as {dtype}, in one"
+            )
     except (ValueError, OverflowError) as error:
         # What a word says that is no number may be secret.
         why = f": {error}" if path.suffix in (".npy", ".bin") else ""
@@ -68,7 +71,9 @@ def numbers(short: str, path: Path, option: str) -> "np.ndarray[Any, Any]":
             return values.astype(dtype)
     limits = np.iinfo(dtype)
     if len(values) and not (limits.min <= values.min() and values.max() <= limits.max):
-        raise MisuseError(f"{option}: a value in {path} is no {short}: {limits.min} to {limits.max}")
+        raise MisuseError(
+            f"{option}: a value in {path} is no {short}: {limits.min} to {limits.max}"
+        )
     return values.astype(dtype)
 
 
@@ -81,7 +86,8 @@ def fixed_point(values: "np.ndarray[Any, Any]", path: Path, option: str) -> "np.
     scaled = np.abs(np.rint(values.astype(np.float64) * (1 << FRACTION_BITS)))
     if not (scaled < 1 << LARGEST_BITS + FRACTION_BITS).all():
         raise MisuseError(
-            f"{option}: a value in {path} is no number of fixed point: these are less than 2^{LARGEST_BITS} "
+            f"{option}: a value in {path} is no number of fixed point: these are less than "
+            f"2^{LARGEST_BITS} "
             "in magnitude"
         )
     return values

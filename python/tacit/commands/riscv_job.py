@@ -31,16 +31,21 @@ _FLOAT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?(:\w*)?", re.IGNORECASE)
 
 def add_job(parser: argparse.ArgumentParser) -> None:
     """Adds the options that say what is run."""
-    parser.add_argument("program", type=Path, metavar="FILE", help="an ELF file, as tacit riscv cc makes it")
     parser.add_argument(
-        "--call", metavar="FUNCTION", help="call it alone, in the place of running the whole program"
+        "program", type=Path, metavar="FILE", help="an ELF file, as tacit riscv cc makes it"
+    )
+    parser.add_argument(
+        "--call",
+        metavar="FUNCTION",
+        help="call it alone, in the place of running the whole program",
     )
     parser.add_argument(
         "--arg",
         action="append",
         default=[],
         metavar="ARG",
-        help="each argument in turn: of a program any text; of a function a number, NAME (an array's "
+        help="each argument in turn: of a program any text; of a function a number, NAME (an "
+        "array's "
         "address), len:NAME, or a float as in "
         "1.5:f64, 1.5:f32 or --arg=-1.5:f64",
     )
@@ -49,7 +54,8 @@ def add_job(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=OWNER:TYPE[:PATH]",
-        help="a file, or of a function an array, that one party has; types: u8 to u64, i8 to i64, f32, f64; "
+        help="a file, or of a function an array, that one party has; types: u8 to u64, i8 to i64, "
+        "f32, f64; "
         "PATH, "
         "which its owner alone needs, is text, .npy or .bin",
     )
@@ -65,13 +71,15 @@ def add_job(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=all|PARTY[:TYPE]",
-        help="a file that the program writes, or an array after the call, and who learns it; without TYPE "
+        help="a file that the program writes, or an array after the call, and who learns it; "
+        "without TYPE "
         "it is of that of the secret files",
     )
     parser.add_argument(
         "--result",
         metavar="all|PARTY|none[:TYPE]",
-        help="who learns what a function returns (all), and its type, which a float must have; without TYPE "
+        help="who learns what a function returns (all), and its type, which a float must have; "
+        "without TYPE "
         "it is an integer of 64 bits without sign",
     )
     parser.add_argument(
@@ -79,7 +87,8 @@ def add_job(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FUNCTION",
-        help="open the branches on secrets in it to all parties, in the place of carrying out both sides",
+        help="open the branches on secrets in it to all parties, in the place of carrying out both "
+        "sides",
     )
     parser.add_argument(
         "--oblivious",
@@ -94,7 +103,8 @@ def add_job(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=LEAST..MOST",
         help="the least and the greatest that a value of a secret file or array can be, as in "
-        "salaries=0..200000: floats then have as many fraction bits as that leaves, and so has what is "
+        "salaries=0..200000: floats then have as many fraction bits as that leaves, and so has "
+        "what is "
         "computed of them",
     )
     parser.add_argument(
@@ -125,12 +135,14 @@ class Job:
         """Raises for a party that is not among so many."""
         for name, (owner, _, _) in self.secret.items():
             if owner >= parties:
-                raise stopped_error(f"--secret {name}: party {owner} of {parties}, which count from 0")
+                raise stopped_error(
+                    f"--secret {name}: party {owner} of {parties}, which count from 0"
+                )
 
     def carry_out(self, *, passes_over: bool = False) -> dict[str, Any]:
-        """Does this party's part, in the session that this code runs in; the report, as JSON has it. What
-        another party learns is ``None``. A program that passes over what secrets stop raises all of that at
-        its end, a line each.
+        """Does this party's part, in the session that this code runs in; the report, as JSON has
+        it. What another party learns is ``None``. A program that passes over what secrets stop
+        raises all of that at its end, a line each.
 
         Raises:
             RangeError: what this party was to learn left its range; the others hear nothing of it.
@@ -167,7 +179,8 @@ class Job:
             raise failed
         return {
             "outputs": {
-                name: None if each is None else each.tolist() for name, each in found.outputs.items()
+                name: None if each is None else each.tolist()
+                for name, each in found.outputs.items()
             },
             "result": found.result,
             "printed": found.printed.decode(errors="replace"),
@@ -186,7 +199,9 @@ def _told(here: "Session", own: dict[str, float]) -> list[dict[str, Any]]:
     for party, content in enumerate(here.told_by_all(json.dumps(own).encode())):
         try:
             read = json.loads(content)
-            told.append({name: float(read[name]) if name == "seconds" else int(read[name]) for name in own})
+            told.append(
+                {name: float(read[name]) if name == "seconds" else int(read[name]) for name in own}
+            )
         except (ValueError, TypeError, KeyError):
             raise DeviationError.of(party, "does not tell what it has sent") from None
     return told
@@ -208,7 +223,8 @@ def show(console: Any, report: dict[str, Any], *, is_run: bool) -> None:
             console.print(f"{name}: {found}")
     console.print(
         f"{report['instructions']} instructions, {report['rounds']} rounds, "
-        f"{max(report['bytes_sent_per_party']) / 1e6:.3f} MB a party at most, {report['seconds']:.3f} s"
+        f"{max(report['bytes_sent_per_party']) / 1e6:.3f} MB a party at most, "
+        f"{report['seconds']:.3f} s"
     )
     opened = ", ".join(
         f"{each['what']} ({values(each['values'])}, to {each['to']})" for each in report["opened"]
@@ -219,8 +235,8 @@ def show(console: Any, report: dict[str, Any], *, is_run: bool) -> None:
 
 
 def job(parsed: argparse.Namespace, party: int | None, *, lengths: bool = False) -> Job:
-    """What the options say; of arrays with the values that everybody has, and those of a party, or of all.
-    Where a secret may be a length, it has zeros.
+    """What the options say; of arrays with the values that everybody has, and those of a party, or
+    of all. Where a secret may be a length, it has zeros.
 
     Raises:
         SetupError: a file cannot be read.
@@ -230,7 +246,9 @@ def job(parsed: argparse.Namespace, party: int | None, *, lengths: bool = False)
 
     program, is_run = load(parsed.program), parsed.call is None
     if is_run and parsed.result is not None:
-        raise MisuseError("--result is of a function, which --call names; a program ends with a status")
+        raise MisuseError(
+            "--result is of a function, which --call names; a program ends with a status"
+        )
     ranges = _named("--range", [_range(text) for text in parsed.range])
     secret = _named("--secret", [_secret(text, party, lengths, ranges) for text in parsed.secret])
     public = _named("--public", [_public(text) for text in parsed.public])
@@ -256,7 +274,9 @@ def _named(option: str, given: "list[tuple[str, Any]]") -> dict[str, Any]:
     names = [name for name, _ in given]
     for name in names:
         if names.count(name) > 1:
-            raise MisuseError(f"{option} {name} is there twice: once is enough, and two files have two names")
+            raise MisuseError(
+                f"{option} {name} is there twice: once is enough, and two files have two names"
+            )
     return dict(given)
 
 
@@ -292,7 +312,9 @@ def _result(text: str) -> "Receiver | tuple[Receiver, str]":
 
     to, found, kind = text.partition(":")
     if not to or (found and kind not in TYPES):
-        raise MisuseError(f"{text!r} is not of the form {RESULT}, with a type of {', '.join(TYPES)}")
+        raise MisuseError(
+            f"{text!r} is not of the form {RESULT}, with a type of {', '.join(TYPES)}"
+        )
     learns = None if to == "none" else _receiver(to)
     return (learns, kind) if found else learns
 
@@ -340,7 +362,11 @@ def _secret(
     option = f"--secret {text}"
     values = numbers(short, Path(path), option)
     # What has a range is held against that.
-    return name, (int(owner), short, values if name in ranges else fixed_point(values, Path(path), option))
+    return name, (
+        int(owner),
+        short,
+        values if name in ranges else fixed_point(values, Path(path), option),
+    )
 
 
 def _public(text: str) -> "tuple[str, np.ndarray[Any, Any]]":

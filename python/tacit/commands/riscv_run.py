@@ -5,7 +5,14 @@ import sys
 from typing import Any
 
 import tacit
-from tacit.commands.options import add_checked, add_member, add_threads, check_report, output, write_json
+from tacit.commands.options import (
+    add_checked,
+    add_member,
+    add_threads,
+    check_report,
+    output,
+    write_json,
+)
 from tacit.commands.riscv_job import add_job, job, show
 from tacit.commands.telling import tell
 from tacit.errors import MisuseError, RangeError, SetupError
@@ -15,7 +22,8 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "run",
         help="run a program with parties on other machines",
-        description="Takes part in a session that runs a compiled program, or calls a function of it. All "
+        description="Takes part in a session that runs a compiled program, or calls a function of "
+        "it. All "
         "parties say the same; files of secrets are read by their owners alone.",
     )
     add_member(parser)

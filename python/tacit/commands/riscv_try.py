@@ -18,7 +18,8 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "try",
         help="run a program with all parties on this machine",
-        description="Runs a compiled program, or calls a function of it, with all parties on this machine.",
+        description="Runs a compiled program, or calls a function of it, with all parties on this "
+        "machine.",
     )
     add_job(parser)
     add_checked(parser)
@@ -54,5 +55,7 @@ def _of_all(told: list[dict[str, Any]]) -> dict[str, Any]:
     def learned(values: list[Any]) -> Any:
         return next((value for value in values if value is not None), None)
 
-    outputs = {name: learned([each["outputs"][name] for each in told]) for name in told[0]["outputs"]}
+    outputs = {
+        name: learned([each["outputs"][name] for each in told]) for name in told[0]["outputs"]
+    }
     return {**told[0], "outputs": outputs, "result": learned([each["result"] for each in told])}

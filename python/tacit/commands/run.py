@@ -18,17 +18,23 @@ from tacit.errors import MisuseError, cause
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser("run", help="take part in a session with parties on other machines")
+    parser = commands.add_parser(
+        "run", help="take part in a session with parties on other machines"
+    )
     add_member(parser)
     add_threads(parser)
     parser.add_argument(
         "--record",
         type=Path,
         metavar="FILE",
-        help="write there what was asked of the source of correlations, for `tacit correlations make`",
+        help="write there what was asked of the source of correlations, for `tacit correlations "
+        "make`",
     )
     parser.add_argument(
-        "--report", type=Path, metavar="FILE", help="write there, as a page, what took time, bytes and rounds"
+        "--report",
+        type=Path,
+        metavar="FILE",
+        help="write there, as a page, what took time, bytes and rounds",
     )
     add_json(parser)
     add_checked(parser, has_config=True)
@@ -38,7 +44,8 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "arguments",
         nargs=argparse.REMAINDER,
-        help="its own arguments; of a compiled program --weights FILE, --input [NAME=]FILE.npy and --output "
+        help="its own arguments; of a compiled program --weights FILE, --input [NAME=]FILE.npy and "
+        "--output "
         "FILE.npy, each at the party that owns, has or learns it",
     )
     parser.set_defaults(command=run, tells=True)
@@ -55,7 +62,11 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def _run_python(parsed: argparse.Namespace, report: Report) -> None:
-    wrong = _wrong_with(Path(parsed.program)) or cannot_write(parsed.record) or cannot_write(parsed.report)
+    wrong = (
+        _wrong_with(Path(parsed.program))
+        or cannot_write(parsed.record)
+        or cannot_write(parsed.report)
+    )
     if wrong is not None:
         report.wrong = "SetupError", wrong
         _give_up(parsed, wrong)
@@ -80,7 +91,8 @@ def _run_python(parsed: argparse.Namespace, report: Report) -> None:
 def _run_compiled(parsed: argparse.Namespace, report: Report) -> None:
     if parsed.record is not None or parsed.report is not None:
         raise MisuseError(
-            "--record and --report are for Python programs; tacit inspect shows what this one costs, and "
+            "--record and --report are for Python programs; tacit inspect shows what this one "
+            "costs, and "
             "tacit correlations make --program makes what it takes"
         )
     program = Path(parsed.program)

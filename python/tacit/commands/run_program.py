@@ -1,5 +1,6 @@
-"""``tacit run ... model.tacit``: a compiled program as one party of a session. Who has weights, who inputs,
-and who is to learn the result each party says itself, and all are told before anything is shared."""
+"""``tacit run ... model.tacit``: a compiled program as one party of a session. Who has weights, who
+inputs, and who is to learn the result each party says itself, and all are told before anything is
+shared."""
 
 import argparse
 import sys
@@ -98,7 +99,9 @@ def parsed_part(program: Path, arguments: Sequence[str]) -> Part:
         check_interval(loaded, placeholder, inputs[placeholder])
     count = same_kind(loaded, inputs)
     if len(outputs(loaded.graph)) > 1:
-        raise MisuseError("the program gives several tensors: tacit run writes one; run it from Python")
+        raise MisuseError(
+            "the program gives several tensors: tacit run writes one; run it from Python"
+        )
     check_writable(parsed.output)
     return Part(loaded, weights, inputs, parsed.output, parsed.streams, count)
 
@@ -114,7 +117,8 @@ def take_part(
     *,
     checked: bool | None = None,
 ) -> None:
-    """Runs it, on so many threads if not on all cores; tells the other parties where that cannot be."""
+    """Runs it, on so many threads if not on all cores; tells the other parties where that cannot
+    be."""
     try:
         part = parsed_part(program, arguments)
     except (MisuseError, SetupError) as error:
@@ -143,7 +147,9 @@ def _carried_out(session: "Session", part: Part) -> Any:
         )
     receivers = [party for party, role in enumerate(roles) if role["output"]]
     if not receivers:
-        raise setup_error("nobody is to learn the result: say --output FILE.npy at the party that is")
+        raise setup_error(
+            "nobody is to learn the result: say --output FILE.npy at the party that is"
+        )
     from tacit.compilation.execute import revealed
 
     counts = {roles[owner][f"input {name}"] for name, owner in owners.items()}
@@ -152,10 +158,14 @@ def _carried_out(session: "Session", part: Part) -> Any:
             f"party {owner} has {roles[owner][f'input {name}']} of {part.program.inputs[name].name}"
             for name, owner in owners.items()
         )
-        raise setup_error(f"the inputs are different numbers of examples, {said}: give as many of each")
+        raise setup_error(
+            f"the inputs are different numbers of examples, {said}: give as many of each"
+        )
     bound = part.program.share(part.weights, owner=weights_owner, streams=part.streams)
     given = [
-        bound.given(part.inputs.get(name), owner=owner, name=name, count=roles[owner][f"input {name}"])
+        bound.given(
+            part.inputs.get(name), owner=owner, name=name, count=roles[owner][f"input {name}"]
+        )
         for name, owner in owners.items()
     ]
     first = bound(*given)

@@ -1,7 +1,7 @@
 """``tacit run --json``: how a party's run ended, for machines.
 
-Each party writes its own report, of what it sent itself: nothing that the others would have to tell it.
-"""
+Each party writes its own report, of what it sent itself: nothing that the others would have to tell
+it."""
 
 import sys
 import time
@@ -54,8 +54,8 @@ class Report:
         }
 
     def _named(self, error: BaseException) -> dict[str, str]:
-        """An error by its name, and the reason that the others are told. No message of a program is in
-        it, which may hold what is secret."""
+        """An error by its name, and the reason that the others are told. No message of a program is
+        in it, which may hold what is secret."""
         if self.wrong is not None:
             name, reason = self.wrong
         elif isinstance(error, SystemExit):

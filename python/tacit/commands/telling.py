@@ -8,7 +8,8 @@ from typing import NoReturn
 from tacit import _core
 from tacit.errors import TacitError
 
-#: Seconds in which the other parties may come up that are to be told why this one does not take part.
+#: Seconds in which the other parties may come up that are to be told why this one does not take
+#: part.
 WHILE_STARTING = 20.0
 
 #: What is wrong may be in the name of a file, which the others need not know.
@@ -19,7 +20,8 @@ COMMANDS = (("run",), ("riscv", "run"))
 
 
 def tell(config: str, party: int, wrong: str, told: str = ELSEWHERE) -> None:
-    """Says here what is wrong, and to the other parties of a configuration that this one does not come.
+    """Says here what is wrong, and to the other parties of a configuration that this one does not
+    come.
 
     Raises:
         SetupError: the configuration cannot be read.

@@ -1,5 +1,5 @@
-"""``tacit try``: a compiled program with all parties on this machine, against the model before compilation
-and against plain PyTorch."""
+"""``tacit try``: a compiled program with all parties on this machine, against the model before
+compilation and against plain PyTorch."""
 
 import argparse
 from pathlib import Path
@@ -23,7 +23,8 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "try",
         help="run a compiled program with all parties on this machine",
-        description="Runs a compiled program, and the model before compilation, with all parties on this "
+        description="Runs a compiled program, and the model before compilation, with all parties "
+        "on this "
         "machine, and holds both against plain PyTorch.",
     )
     add_program(parser)
@@ -36,7 +37,8 @@ def add(commands: Any) -> None:
         action="append",
         required=True,
         metavar="FILE.npy",
-        help="of the shape that the program was compiled for, or a batch of so many times its rows; of "
+        help="of the shape that the program was compiled for, or a batch of so many times its "
+        "rows; of "
         "several inputs one file each, in order",
     )
     add_streams(parser)
@@ -57,7 +59,9 @@ def run(parsed: argparse.Namespace) -> None:
     program, weights = load_program(parsed.program), load_weights(parsed.weights)
     inputs = [read(path) for path in parsed.input]
     if len(inputs) != len(program.inputs):
-        raise MisuseError(f"--input: the program takes {len(program.inputs)} inputs, {len(inputs)} are given")
+        raise MisuseError(
+            f"--input: the program takes {len(program.inputs)} inputs, {len(inputs)} are given"
+        )
     console = output()
     print_threat_model(console, setting)
     found = tried(

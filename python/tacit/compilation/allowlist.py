@@ -1,6 +1,6 @@
-"""Which operators a compiled program may call: those that secret tensors have, and what PyTorch makes of
-several of these; nothing that writes, reads files or draws numbers. A program comes from another party, so
-this is also what protects who runs it."""
+"""Which operators a compiled program may call: those that secret tensors have, and what PyTorch
+makes of several of these; nothing that writes, reads files or draws numbers. A program comes from
+another party, so this is also what protects who runs it."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -13,8 +13,9 @@ from tacit.operators import TABLE
 
 aten = torch.ops.aten
 
-#: Operators that PyTorch composes of those in the table whenever they are called; kept whole, they are easier
-#: to recognise. Some of them would draw numbers in training, in which no program is (``trains``).
+#: Operators that PyTorch composes of those in the table whenever they are called; kept whole, they
+#: are easier to recognise. Some of them would draw numbers in training, in which no program is
+#: (``trains``).
 COMPOSITE = frozenset(
     {
         aten.adaptive_avg_pool1d.default,
@@ -59,8 +60,8 @@ COMPOSITE = frozenset(
     }
 )
 
-#: What secret tensors have, and no program: PyTorch believes its arguments, and reads whatever is in memory.
-#: It is what others are made of that programs may call.
+#: What secret tensors have, and no program: PyTorch believes its arguments, and reads whatever is
+#: in memory. It is what others are made of that programs may call.
 BELIEVED = frozenset({aten._reshape_alias.default, aten.mkldnn_rnn_layer.default})
 
 #: They say where and how a tensor lies, which its components decide for themselves.
@@ -78,7 +79,8 @@ def is_allowed(target: Any) -> bool:
         return False
     # What is empty holds whatever was in memory.
     is_empty = "empty" in target._schema.name
-    # No program trains, and PyTorch takes what gradients are made of as its own forward pass leaves it.
+    # No program trains, and PyTorch takes what gradients are made of as its own forward pass leaves
+    # it.
     is_gradient = "_backward" in target._schema.name
     is_refused = is_empty or is_gradient or target in BELIEVED
     return target in COMPOSITE or (target in TABLE and is_pure(target) and not is_refused)
@@ -90,8 +92,9 @@ def is_pure(target: Any) -> bool:
 
 
 def trains(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Whether an operator is called as in training: it would draw numbers, or change its statistics. What has
-    no statistics of its own, as a normalisation by those of the batch, does neither."""
+    """Whether an operator is called as in training: it would draw numbers, or change its
+    statistics. What has no statistics of its own, as a normalisation by those of the batch, does
+    neither."""
     if not isinstance(target, torch._ops.OpOverload):
         return False
     given = by_names(target._schema, args, kwargs)

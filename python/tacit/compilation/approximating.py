@@ -1,5 +1,5 @@
-"""Which operators are approximated functions, of which a program may choose other series than the usual ones,
-and what a choice is off by."""
+"""Which operators are approximated functions, of which a program may choose other series than the
+usual ones, and what a choice is off by."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -68,7 +68,8 @@ def error_of(node: fx.Node, choice: Choice) -> float:
     """What results are off by at most, relative where these are above 1."""
     found = fits_in(node, choice)
     if node.target in _SOFTMAX:
-        # e^a/Σ with errors of e^a and of Σ that are averages of such: p·(1 − p)·2ε, and that of 1/Σ.
+        # e^a/Σ with errors of e^a and of Σ that are averages of such: p·(1 − p)·2ε, and that of
+        # 1/Σ.
         exponential, reciprocal = found
         return _OF_SUMS + exponential.error / 2 + reciprocal.error
     return found[0].error

@@ -1,5 +1,5 @@
-"""What is looked at before an operator of a program is called, though without data: PyTorch believes some of
-its arguments, reads beyond its memory or makes lists of any length of them."""
+"""What is looked at before an operator of a program is called, though without data: PyTorch
+believes some of its arguments, reads beyond its memory or makes lists of any length of them."""
 
 import math
 from typing import Any
@@ -37,7 +37,8 @@ MOST_PIECES = 1 << 14
 
 
 def check(node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """Looks at the arguments of an operator before it is called with them; about how many tensors it makes.
+    """Looks at the arguments of an operator before it is called with them; about how many tensors
+    it makes.
 
     Raises:
         MisuseError: they are none that it may be called with.
@@ -56,15 +57,20 @@ def check(node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
 
 
 def _check_places(node: fx.Node, schema: Any) -> None:
-    """What an operator cannot do without stands at its place, where whoever goes through a program looks."""
+    """What an operator cannot do without stands at its place, where whoever goes through a program
+    looks."""
     for argument in schema.arguments:
-        if argument.name in node.kwargs and not argument.kwarg_only and not argument.has_default_value():
+        if (
+            argument.name in node.kwargs
+            and not argument.kwarg_only
+            and not argument.has_default_value()
+        ):
             raise MisuseError(f"{argument.name} stands among its named arguments")
 
 
 def _check_dtypes(node: fx.Node, schema: Any) -> None:
-    """Looks whether dtypes are some: PyTorch takes numbers for them, and reads beyond its table of dtypes for
-    one that stands for none, which ends the process."""
+    """Looks whether dtypes are some: PyTorch takes numbers for them, and reads beyond its table of
+    dtypes for one that stands for none, which ends the process."""
     for at, argument in enumerate(schema.arguments):
         given = node.args[at] if at < len(node.args) else node.kwargs.get(argument.name)
         if str(argument.real_type) in DTYPES and not isinstance(given, torch.dtype | None):
@@ -91,8 +97,8 @@ def _pieces(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
 
 
 def _steps(args: tuple[Any, ...]) -> int:
-    """How many steps the layers of a recurrent network take together, at most. The states of each layer are
-    looked for wherever there are some of the first kind."""
+    """How many steps the layers of a recurrent network take together, at most. The states of each
+    layer are looked for wherever there are some of the first kind."""
     if not args or not isinstance(args[0], torch.Tensor):
         return 1
     states = [each for each in pytree.tree_leaves(args[1:2]) if isinstance(each, torch.Tensor)]

@@ -36,14 +36,16 @@ def batches(draft: Draft, calibrate: Any, labels: Any) -> Batches:
         shown = [draft.names.get(name, name) for name in draft.examples]
         if set(shown) != set(calibrate):
             raise MisuseError(
-                f"calibration data of {', '.join(map(str, calibrate))}; the model takes {', '.join(shown)}"
+                f"calibration data of {', '.join(map(str, calibrate))}; the model takes "
+                f"{', '.join(shown)}"
             )
         tensors = [calibrate[name] for name in shown]
     if not all(isinstance(values, torch.Tensor) for values in tensors):
         raise MisuseError("calibration data are tensors; torch.as_tensor makes them")
     if len(tensors) != len(draft.examples):
         raise MisuseError(
-            f"calibration data of {len(tensors)} inputs, the model takes {len(draft.examples)}: give one "
+            f"calibration data of {len(tensors)} inputs, the model takes {len(draft.examples)}: "
+            f"give one "
             "tensor or --calibrate FILE for each, in order"
         )
     given = dict(zip(draft.examples, tensors, strict=True))
@@ -60,7 +62,8 @@ def batches(draft: Draft, calibrate: Any, labels: Any) -> Batches:
         for at in range(count)
     ]
     return Batches(
-        cut, _labels(labels, count * _rows(draft, next(iter(given))), len(next(iter(given.values()))))
+        cut,
+        _labels(labels, count * _rows(draft, next(iter(given))), len(next(iter(given.values())))),
     )
 
 
@@ -79,12 +82,14 @@ def _count(draft: Draft, name: str, values: torch.Tensor) -> int:
         )
     if len(values) < example.shape[0]:
         raise MisuseError(
-            f"calibration data of {len(values)} rows; the model takes {example.shape[0]} at once: give "
+            f"calibration data of {len(values)} rows; the model takes {example.shape[0]} at once: "
+            f"give "
             "as many or more"
         )
     if values.is_floating_point() != example.is_floating_point():
         raise MisuseError(
-            f"the calibration data of the input {shown} are {values.dtype}, the model takes {example.dtype}: "
+            f"the calibration data of the input {shown} are {values.dtype}, the model takes "
+            f"{example.dtype}: "
             "convert them as what will be given to the program"
         )
     if values.is_floating_point() and not bool(values.isfinite().all()):
@@ -100,7 +105,8 @@ def _labels(labels: Any, used: int, rows: int) -> torch.Tensor | None:
     made = torch.as_tensor(labels)
     if made.dim() != 1 or made.is_floating_point() or len(made) != rows:
         raise MisuseError(
-            f"labels of shape {tuple(made.shape)} for {rows} rows of calibration data: a class for each, "
+            f"labels of shape {tuple(made.shape)} for {rows} rows of calibration data: a class for "
+            f"each, "
             "as int64"
         )
     return made[:used]
@@ -140,8 +146,8 @@ def observed(draft: Draft, given: Batches) -> dict[str, Interval]:
 
 
 def _split(draft: Draft) -> tuple[Draft, dict[Node, list[str]]]:
-    """The same draft with nothing rectified in layers, and for each of its nodes those that compare what it
-    gives."""
+    """The same draft with nothing rectified in layers, and for each of its nodes those that compare
+    what it gives."""
     copy = draft.copy()
     comparing: dict[Node, list[str]] = defaultdict(list)
     for node in calls(copy.graph, *COMPARING):

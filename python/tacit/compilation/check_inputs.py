@@ -44,7 +44,8 @@ def same_kind(program: Runnable, inputs: Mapping[str, torch.Tensor]) -> int:
         if tuple(given.shape) != streams.batch(wanted, count):
             raise misuse(
                 "kind",
-                f"the input {wanted.name} has shape {tuple(given.shape)}, the program was compiled for "
+                f"the input {wanted.name} has shape {tuple(given.shape)}, the program was compiled "
+                f"for "
                 f"{wanted.shape}: give it that, or compile it for this one",
             )
         if _kind(given.dtype) != _kind(wanted.dtype):
@@ -76,13 +77,16 @@ def check_interval(program: Runnable, placeholder: str, values: torch.Tensor) ->
     if low != low or high != high:
         raise EncodingError.of(
             "finite",
-            f"the input {given.name} holds NaN, which has no fixed-point encoding: look where it is made, or "
+            f"the input {given.name} holds NaN, which has no fixed-point encoding: look where it "
+            f"is made, or "
             "put a number in its place (torch.nan_to_num)",
         )
     if given.interval is not None and not given.interval[0] <= low <= high <= given.interval[1]:
         raise misuse(
             "interval",
-            f"the input {given.name} has numbers outside of {given.interval[0]:g} to {given.interval[1]:g}, "
-            "for which the program was compiled: scale them as its calibration data were, or compile "
+            f"the input {given.name} has numbers outside of {given.interval[0]:g} to "
+            f"{given.interval[1]:g}, "
+            "for which the program was compiled: scale them as its calibration data were, or "
+            "compile "
             "it for them",
         )

@@ -1,5 +1,6 @@
-"""Which operators compare, and what a guard is: a width that is less than what is proved to be needed, and
-a test that what is compared was within it, whose outcome the receiver of the result learns."""
+"""Which operators compare, and what a guard is: a width that is less than what is proved to be
+needed, and a test that what is compared was within it, whose outcome the receiver of the result
+learns."""
 
 from typing import NamedTuple
 
@@ -20,8 +21,8 @@ WITH_ZERO = (
     torch.ops.tacit.rectified_affine.default,
 )
 
-#: Operators whose comparisons decide nothing but what is rectified, or which of two is taken: those that may
-#: be guarded.
+#: Operators whose comparisons decide nothing but what is rectified, or which of two is taken: those
+#: that may be guarded.
 RECTIFYING = (
     *WITH_ZERO,
     aten.amax.default,
@@ -36,16 +37,19 @@ RECTIFYING = (
     torch.ops.tacit.rectified_max_pool2d.default,
 )
 
-#: ReLUs: of their comparisons alone low bits may be dropped, by a tolerance. Those of a pooling are not among
-#: them, as one loser after another would err, and no comparison with another number than zero. Nor is
-#: ``one_sided``: its numbers are those of the model's ReLU, which the tolerance is of, by secret factors.
+#: ReLUs: of their comparisons alone low bits may be dropped, by a tolerance. Those of a pooling are
+#: not among them, as one loser after another would err, and no comparison with another number than
+#: zero. Nor is
+#: ``one_sided``: its numbers are those of the model's ReLU, which the tolerance is of, by secret
+#: factors.
 DROPPING = (aten.relu.default, torch.ops.tacit.rectified_affine.default)
 
-#: Operators that are nothing but comparisons of their operands with each other, with zero and with public
-#: numbers, and choices.
+#: Operators that are nothing but comparisons of their operands with each other, with zero and with
+#: public numbers, and choices.
 COMPARING = (*RECTIFYING, aten.argmax.default, aten.max_pool1d.default, aten.max_pool3d.default)
 
-#: What is sent for each bit of a comparison, as many times what is sent for each that a guard looks at.
+#: What is sent for each bit of a comparison, as many times what is sent for each that a guard looks
+#: at.
 BIT = 6
 
 

@@ -1,5 +1,5 @@
-"""``tacit.compile``: from a model to a program and its weights. The owner of the model does this, in the
-clear."""
+"""``tacit.compile``: from a model to a program and its weights. The owner of the model does this,
+in the clear."""
 
 import logging
 import math
@@ -29,8 +29,8 @@ from tacit.errors import MisuseError
 
 _log = logging.getLogger(__name__)
 
-#: How much is told of the numbers in a model: the widths that were proved for each comparison, or one for
-#: all.
+#: How much is told of the numbers in a model: the widths that were proved for each comparison, or
+#: one for all.
 PROVED, UNIFORM = "proved", "uniform"
 
 #: With a greater margin guards save nothing.
@@ -50,8 +50,8 @@ _alone = threading.RLock()
 
 
 def alone(function: Callable[Given, Made]) -> Callable[Given, Made]:
-    """Lets one thread at a time into a function: exports of PyTorch change what a process has one of, and
-    parties may be threads that each compile."""
+    """Lets one thread at a time into a function: exports of PyTorch change what a process has one
+    of, and parties may be threads that each compile."""
 
     @wraps(function)
     def called(*args: Given.args, **kwargs: Given.kwargs) -> Made:
@@ -76,32 +76,38 @@ def compile(  # noqa: A001
     secret: Collection[str] = (),
     progress: Progress = lambda _: None,
 ) -> tuple[Program, Weights]:
-    """Compiles a model for inference on secret data: what the parties agree on, and what stays with the owner
-    of the model. The program is public: graph, shapes, scales, widths, and between which numbers values lie,
-    which tells something of the weights and of the calibration data; ``widths="uniform"`` tells less.
+    """Compiles a model for inference on secret data: what the parties agree on, and what stays with
+    the owner of the model. The program is public: graph, shapes, scales, widths, and between which
+    numbers values lie, which tells something of the weights and of the calibration data;
+    ``widths="uniform"`` tells less.
 
     Args:
-        model: a module in evaluation, or the path of an ONNX file, of an exported program (``.pt2``), of a
-            model of TensorFlow (a SavedModel's folder, a frozen graph, ``.keras``; loading these and ``.pt2``
-            can run code, so only one's own), or ``FILE.py:callable`` for a function that returns a module and
-            an example.
+        model: a module in evaluation, or the path of an ONNX file, of an exported program
+            (``.pt2``), of a model of TensorFlow (a SavedModel's folder, a frozen graph, ``.keras``;
+            loading these and ``.pt2`` can run code, so only one's own), or ``FILE.py:callable`` for
+            a function that returns a module and an example.
         example: of a module's inputs, with the shapes that it will run on: a tensor, a tuple of the
-            arguments, or a mapping of them by name. So too for a file that leaves shapes open; without it
-            these are those of one row of the calibration data.
-        calibrate: inputs like those to come: a tensor (N, ...), or a tuple of tensors for several inputs.
-            Scales are chosen on them, and between which numbers inputs must lie: theirs, and a quarter of
-            their span beyond. Without it inputs may be any numbers, and scales are the usual ones.
-        labels: the right classes of the calibration data, (N,); without it what the plain model says.
+            arguments, or a mapping of them by name. So too for a file that leaves shapes open;
+            without it these are those of one row of the calibration data.
+        calibrate: inputs like those to come: a tensor (N, ...), or a tuple of tensors for several
+            inputs. Scales are chosen on them, and between which numbers inputs must lie: theirs,
+            and a quarter of their span beyond. Without it inputs may be any numbers, and scales are
+            the usual ones.
+        labels: the right classes of the calibration data, (N,); without it what the plain model
+            says.
         widths: "proved" or "uniform".
-        margin: how many times greater what a ReLU compares may be than in calibration. With calibration data
-            comparisons have no more bits than that where a proof would give them more, and a guard: for
-            greater numbers there is no result, but a RangeError. Without it four times, in programs whose
-            guards save more than the ten rounds that looking at them takes.
-        error_budget: what GELU, SiLU, sigmoid, tanh, erf, softplus, exp, log, softmax, reciprocals and roots
-            may be off by, relative where they are above 1, at most 2^−6: each has the cheapest series that is
-            no worse. Without it they are as exact as usually, and cheaper only where that is proved.
-        tolerance: what a ReLU may err by: its comparison, and that of no other operator, looks at no bits
-            below it, and a positive number below it may become zero. Without it all bits are looked at.
+        margin: how many times greater what a ReLU compares may be than in calibration. With
+            calibration data comparisons have no more bits than that where a proof would give them
+            more, and a guard: for greater numbers there is no result, but a RangeError. Without it
+            four times, in programs whose guards save more than the ten rounds that looking at them
+            takes.
+        error_budget: what GELU, SiLU, sigmoid, tanh, erf, softplus, exp, log, softmax, reciprocals
+            and roots may be off by, relative where they are above 1, at most 2^−6: each has the
+            cheapest series that is no worse. Without it they are as exact as usually, and cheaper
+            only where that is proved.
+        tolerance: what a ReLU may err by: its comparison, and that of no other operator, looks at
+            no bits below it, and a positive number below it may become zero. Without it all bits
+            are looked at.
         shapes: of inputs of a file that leaves them open, by name.
         secret: names of numbers of an ONNX file that have no dimension and were learned, such as a
             temperature. Others are public, as those of a formula are; ``progress`` is told which.
@@ -109,8 +115,8 @@ def compile(  # noqa: A001
 
     Raises:
         UnsupportedOperatorError: secret tensors lack operators of the model; all of them are named.
-        MisuseError: the model is in training, decides by values or holds NaN; the calibration data do not
-            fit; or no scale holds its numbers.
+        MisuseError: the model is in training, decides by values or holds NaN; the calibration data
+            do not fit; or no scale holds its numbers.
     """
     if widths not in (PROVED, UNIFORM):
         raise MisuseError(f'widths are "{PROVED}" or "{UNIFORM}", not {widths!r}')
@@ -126,7 +132,9 @@ def compile(  # noqa: A001
     draft = draft_of(model, example, shapes, calibrate, secret)
     verify_draft(draft)
     if draft.public:
-        progress(f"numbers of the file that become public unless named as secret: {_first(draft.public)}")
+        progress(
+            f"numbers of the file that become public unless named as secret: {_first(draft.public)}"
+        )
     given = None if calibrate is None else batches(draft, calibrate, labels)
     before = draft.copy()
     improve(before, (as_eager,))
@@ -135,7 +143,9 @@ def compile(  # noqa: A001
     progress("improving the graph")
     improve(draft)
     # As they will be read back.
-    draft.weights = {name: of_dtype(value, torch.float64) for name, value in of_draft(draft).items()}
+    draft.weights = {
+        name: of_dtype(value, torch.float64) for name, value in of_draft(draft).items()
+    }
     choose = partial(choose_approximations, budget=error_budget, proved=widths != UNIFORM)
     if given is not None:
         progress("choosing scales")
@@ -159,7 +169,8 @@ def compile(  # noqa: A001
         progress(f"{sum(map(bool, dropped))} ReLUs drop low bits, of {len(dropped)} that could")
     if given is None:
         progress(
-            f"nothing has shown that the model's numbers stay below {draft.scale.limit:g}, where products "
+            f"nothing has shown that the model's numbers stay below {draft.scale.limit:g}, where "
+            f"products "
             "are right: calibration data (--calibrate) show it of themselves"
         )
     program = Program.of(draft)
@@ -176,12 +187,15 @@ def _first(names: Sequence[str]) -> str:
 def _data(draft: Draft, given: Batches) -> Data:
     results = [plain(draft, batch) for batch in given.inputs]
     together = [
-        torch.cat([part.reshape(part.shape or (1,)) for part in each]) for each in zip(*results, strict=True)
+        torch.cat([part.reshape(part.shape or (1,)) for part in each])
+        for each in zip(*results, strict=True)
     ]
     for each in together:
         if each.is_floating_point() and not bool(each.isfinite().all()):
             raise MisuseError("the plain model gives NaN or infinity on the calibration data")
     classes = together[0].shape[1] if are_classes(together[0]) else 0
-    if given.labels is not None and not bool(((given.labels >= 0) & (given.labels < classes)).all()):
+    if given.labels is not None and not bool(
+        ((given.labels >= 0) & (given.labels < classes)).all()
+    ):
         raise MisuseError(f"labels that are no classes of the model, which has {classes}")
     return Data(given.inputs, together, given.labels)

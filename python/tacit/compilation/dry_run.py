@@ -17,8 +17,8 @@ WEIGHTS_OWNER, INPUT_OWNER = 0, 1
 def demand(
     program: Program, cores: list[_core.Session], receivers: int, count: int = 1, streams: int = 1
 ) -> str:
-    """What a run asks of the source of correlations, as text: weights and inputs are shared, the program
-    runs, and so many parties are told the result, one after another.
+    """What a run asks of the source of correlations, as text: weights and inputs are shared, the
+    program runs, and so many parties are told the result, one after another.
 
     Args:
         cores: all parties of a session that keeps nothing secret (``_core.Session.rehearsed``).
@@ -41,7 +41,8 @@ def metered(program: Program, receivers: int = 1, count: int = 1, streams: int =
     zeros = None
     if current.party == WEIGHTS_OWNER:
         zeros = {
-            name: torch.zeros(weight.shape, dtype=weight.dtype) for name, weight in program.weights.items()
+            name: torch.zeros(weight.shape, dtype=weight.dtype)
+            for name, weight in program.weights.items()
         }
     bound = share_weights(program, zeros, WEIGHTS_OWNER, streams)
     before = current.meter.total

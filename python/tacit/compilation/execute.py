@@ -1,5 +1,5 @@
-"""A program in a session: its weights are shared by their owner, and it runs on the operators that secret
-tensors have; there is no second runtime."""
+"""A program in a session: its weights are shared by their owner, and it runs on the operators that
+secret tensors have; there is no second runtime."""
 
 import json
 import math
@@ -40,15 +40,18 @@ from tacit.trace import module_paths
 #: The label of what is done before the first layer.
 SHARING = "(sharing the weights)"
 
-#: What their owner can do about weights that their scale changes noticeably: it is the program's, which was
-#: chosen so where there were calibration data.
+#: What their owner can do about weights that their scale changes noticeably: it is the program's,
+#: which was chosen so where there were calibration data.
 COMPILE_AGAIN = (
-    "compile the model with calibration data, on which scales are tried, or with these weights scaled up; "
+    "compile the model with calibration data, on which scales are tried, or with these weights "
+    "scaled up; "
     "tacit inspect shows the fraction bits of all"
 )
 CALIBRATED = (
-    "on its calibration data the program gives what is as good as what the plain model gives all the same; "
-    "where that does not hold of other inputs, which tacit try shows, compile the model with calibration "
+    "on its calibration data the program gives what is as good as what the plain model gives all "
+    "the same; "
+    "where that does not hold of other inputs, which tacit try shows, compile the model with "
+    "calibration "
     "data like them"
 )
 
@@ -64,26 +67,28 @@ class Bound:
         self._weights = weights
         self._streams = count
         self._stages = stages(program.graph)
-        #: What a run takes of inputs that were given, from its rehearsal, by the session's width and by how
-        #: many examples are side by side.
+        #: What a run takes of inputs that were given, from its rehearsal, by the session's width
+        #: and by how many examples are side by side.
         self._rehearsed: dict[tuple[int, int], _core.Expectation | None] = {}
         self._is_told = False
 
     def one_by_one(self) -> None:
-        """Has steps go one after another from here on, as those of a module do that is called as it stands.
-        All parties do so."""
+        """Has steps go one after another from here on, as those of a module do that is called as it
+        stands. All parties do so."""
         self._stages = [[[node for node in self.program.graph.nodes if node.op == "call_function"]]]
 
     def __call__(self, *inputs: torch.Tensor) -> Any:
         """What the program gives of inputs, secret or public: a tensor, or a tuple of them.
 
-        Of a batch, so many times the rows that the program was compiled for, it is what it gives of each
-        example alone, one below the other; as many of them as there are streams are computed side by side.
+        Of a batch, so many times the rows that the program was compiled for, it is what it gives of
+        each example alone, one below the other; as many of them as there are streams are computed
+        side by side.
 
-        Widths that were proved hold for numbers within the intervals that ``inspect`` shows. A plain tensor
-        is checked against them; of a secret tensor nobody can know, so all comparisons are of 64 bits then,
-        unless it came by ``given``, which checks it at its owner; a CostWarning says so once. Where the
-        protocol has guards, and all inputs came so, widths are those of the guards; one that fails leaves no
+        Widths that were proved hold for numbers within the intervals that ``inspect`` shows. A
+        plain tensor is checked against them; of a secret tensor nobody can know, so all comparisons
+        are of 64 bits then, unless it came by ``given``, which checks it at its owner; a
+        CostWarning says so once. Where the protocol has guards, and all inputs came so, widths are
+        those of the guards; one that fails leaves no
         result: ``reveal`` raises.
 
         Raises:
@@ -91,7 +96,9 @@ class Bound:
         """
         current, program = session(), self.program
         if current is not self._session:
-            raise MisuseError("these weights were shared in another session: share them in this one")
+            raise MisuseError(
+                "these weights were shared in another session: share them in this one"
+            )
         if len(inputs) != len(program.inputs):
             raise MisuseError(f"the program takes {len(program.inputs)} inputs, not {len(inputs)}")
         given = dict(zip(program.inputs, inputs, strict=True))
@@ -99,7 +106,9 @@ class Bound:
         for name, x in given.items():
             if not isinstance(x, SecretTensor):
                 check_interval(program, name, x)
-        unknown = [program.inputs[name].name for name, x in given.items() if not self._is_promised(name, x)]
+        unknown = [
+            program.inputs[name].name for name, x in given.items() if not self._is_promised(name, x)
+        ]
         is_proved = not unknown
         self._tell_of_costs(unknown)
         is_given = is_proved and all(isinstance(x, SecretTensor) for x in given.values())
@@ -140,14 +149,16 @@ class Bound:
                 )
             return [values.results() for values in under_way]
 
-        with self._expected(current, partial(run, streams.by_turns), len(examples) if is_given else 0):
+        with self._expected(
+            current, partial(run, streams.by_turns), len(examples) if is_given else 0
+        ):
             return run(streams.side_by_side)
 
     def given(
         self, tensor: torch.Tensor | None, *, owner: int, name: str | None = None, count: int = 1
     ) -> SecretTensor:
-        """Shares an input, after its owner has checked that it is within its interval. Where it is not, every
-        party raises, the others without any value, and the session goes on.
+        """Shares an input, after its owner has checked that it is within its interval. Where it is
+        not, every party raises, the others without any value, and the session goes on.
 
         Args:
             tensor: the owner's; ``None`` in the others.
@@ -156,7 +167,8 @@ class Bound:
 
         Raises:
             EncodingError: it has a NaN, or values that are too large.
-            MisuseError: it has another shape, or numbers outside of the interval; or its owner passes none.
+            MisuseError: it has another shape, or numbers outside of the interval; or its owner
+                passes none.
         """
         program = self.program
         placeholder = placeholder_of(program, name)
@@ -191,15 +203,16 @@ class Bound:
 
     @contextmanager
     def _expected(self, current: Session, run: Callable[[], Any], given: int) -> Iterator[None]:
-        """Within it the source of correlations knows what will be taken of it, and makes that a layer ahead
-        and nothing else. It follows from shapes: ``run`` is gone through before, without numbers or messages.
+        """Within it the source of correlations knows what will be taken of it, and makes that a
+        layer ahead and nothing else. It follows from shapes: ``run`` is gone through before,
+        without numbers or messages.
 
-        Inputs that were ``given``, of so many examples, have one shape, one scale and no names. With the
-        weights' masks kept, only the session's width is left that what is taken could depend on, so it is
-        found out once for each.
+        Inputs that were ``given``, of so many examples, have one shape, one scale and no names.
+        With the weights' masks kept, only the session's width is left that what is taken could
+        depend on, so it is found out once for each.
 
-        Where steps go side by side they take by turns, in another order than when it is gone through: at most
-        what a few of them take is then made earlier than it had to be.
+        Where steps go side by side they take by turns, in another order than when it is gone
+        through: at most what a few of them take is then made earlier than it had to be.
         """
         core, trace = current.core, current.trace
         known = self._rehearsed.get((current.width, given))
@@ -218,22 +231,31 @@ class Bound:
             core.expect_no_more()
 
     def _is_promised(self, placeholder: str, x: torch.Tensor) -> bool:
-        """Whether somebody has held the numbers against the interval of that input, as they are now."""
+        """Whether somebody has held the numbers against the interval of that input, as they are
+        now."""
         if not isinstance(x, SecretTensor):
             return True
         return self._session.storages.derived(self._promise(placeholder), [x._parts[0]]) is not None
 
     def _tell_of_costs(self, unknown: list[str]) -> None:
-        """Says once, of inputs of which nothing is proved, what they cost, and how to share them instead."""
+        """Says once, of inputs of which nothing is proved, what they cost, and how to share them
+        instead."""
         chosen = ("width", "guard", "narrow", "scale", "fits")
         nodes = self.program.graph.nodes
-        if not unknown or self._is_told or not any(node.meta.get(name) for node in nodes for name in chosen):
+        if (
+            not unknown
+            or self._is_told
+            or not any(node.meta.get(name) for node in nodes for name in chosen)
+        ):
             return
         self._is_told = True
         warnings.warn(
-            f"nobody has held {', '.join(unknown)} against what the program was compiled for, so nothing is "
-            "proved: comparisons have 64 bits and no guards, and nothing that was saved by proofs is; share "
-            "inputs by program.share(...).given(x, owner=...), which checks them at their owner, instead of "
+            f"nobody has held {', '.join(unknown)} against what the program was compiled for, so "
+            f"nothing is "
+            "proved: comparisons have 64 bits and no guards, and nothing that was saved by proofs "
+            "is; share "
+            "inputs by program.share(...).given(x, owner=...), which checks them at their owner, "
+            "instead of "
             "tacit.share",
             CostWarning,
             stacklevel=3,
@@ -244,7 +266,8 @@ class Bound:
 
 
 def revealed(result: torch.Tensor, to: int | None = None) -> torch.Tensor | None:
-    """What a program gave, shown to one party or to all; what follows from public values alone is public."""
+    """What a program gave, shown to one party or to all; what follows from public values alone is
+    public."""
     return result.reveal(to=to) if isinstance(result, SecretTensor) else result
 
 
@@ -256,8 +279,8 @@ def share_weights(
     remedy: str | None = None,
     check: Callable[[], None] | None = None,
 ) -> Bound:
-    """Shares the owner's weights, after all parties were seen to have the same program and as many streams.
-    Where the owner has none, or its check raises, all parties raise.
+    """Shares the owner's weights, after all parties were seen to have the same program and as many
+    streams. Where the owner has none, or its check raises, all parties raise.
 
     Args:
         count: of streams.
@@ -275,7 +298,9 @@ def share_weights(
     if current.party == owner:
         with task.alone():
             if weights is None:
-                raise misuse("nothing", f"party {owner} owns the weights and must pass them, not None")
+                raise misuse(
+                    "nothing", f"party {owner} owns the weights and must pass them, not None"
+                )
             if check is not None:
                 check()
     else:
@@ -309,15 +334,15 @@ def _share_booleans(
 
 
 def _remedy(program: Runnable) -> str:
-    """By whether the program was calibrated: then its inputs have intervals, and where they are integers its
-    scale is hardly the usual one."""
+    """By whether the program was calibrated: then its inputs have intervals, and where they are
+    integers its scale is hardly the usual one."""
     was = program.scale != DEFAULT.bits or any(each.interval for each in program.inputs.values())
     return CALIBRATED if was else COMPILE_AGAIN
 
 
 def _compare(current: Session, program: Runnable, count: int, owner: int, task: Task) -> None:
-    """Every party tells its program's hash and how many streams it has, and the owner whether it refuses. One
-    round."""
+    """Every party tells its program's hash and how many streams it has, and the owner whether it
+    refuses. One round."""
     refused = {}
     for party, told in enumerate(told_of(current, program, [count, task.told])):
         if len(told) != 2 or type(told[0]) is not int:
@@ -326,22 +351,26 @@ def _compare(current: Session, program: Runnable, count: int, owner: int, task: 
             refused[owner] = cause
         if told[0] != count:
             raise setup_error(
-                f"party {party} runs batches over {told[0]} streams, party {current.party} over {count}: "
+                f"party {party} runs batches over {told[0]} streams, party {current.party} over "
+                f"{count}: "
                 "give all parties the same number"
             )
     settle(current, task, refused, "to share the weights of the program")
 
 
 def told_of(current: Session, program: Runnable, own: list[Any]) -> list[list[Any]]:
-    """What each party tells of its part in a program, this one ``own``, after all were seen to have the same
-    program. All have told before anybody raises, and whoever hears of another's error first hears the same.
+    """What each party tells of its part in a program, this one ``own``, after all were seen to have
+    the same program. All have told before anybody raises, and whoever hears of another's error
+    first hears the same.
 
     Raises:
         SetupError: a party has another program; both hashes are shown.
         DeviationError: what a party told is no hash with something behind it.
     """
     found = []
-    for party, content in enumerate(current.told_by_all(json.dumps([program.digest, *own]).encode())):
+    for party, content in enumerate(
+        current.told_by_all(json.dumps([program.digest, *own]).encode())
+    ):
         try:
             told = json.loads(content)
         except (ValueError, RecursionError):
@@ -353,15 +382,16 @@ def told_of(current: Session, program: Runnable, own: list[Any]) -> list[list[An
                 raise DeviationError.of(party, "told no hash of a program")
         if theirs != program.digest:
             raise setup_error(
-                f"party {party} has another program, with the hash {theirs}; that of party {current.party} "
+                f"party {party} has another program, with the hash {theirs}; that of party "
+                f"{current.party} "
                 f"has {program.digest}: give all parties the same file"
             )
     return found
 
 
 def _alone(x: torch.Tensor) -> torch.Tensor:
-    """An input in memory of its own where it is public: operators that go through memory by strides are to
-    see no more of it than was given."""
+    """An input in memory of its own where it is public: operators that go through memory by strides
+    are to see no more of it than was given."""
     if isinstance(x, SecretTensor) or x.untyped_storage().nbytes() == x.numel() * x.itemsize:
         return x
     return x.clone(memory_format=torch.contiguous_format)
@@ -383,7 +413,8 @@ def _carry_out(values: Values, node: fx.Node, widths: _Widths, own: Session) -> 
     """A step of an example, in the session of its lane.
 
     Raises:
-        MisuseError: what PyTorch has to say of arguments that fit by their shapes, and which all the same no
+        MisuseError: what PyTorch has to say of arguments that fit by their shapes, and which all
+            the same no
             numbers can be computed of: the program is wrong, not tacit.
     """
     try:
@@ -399,24 +430,30 @@ def _carry_out(values: Values, node: fx.Node, widths: _Widths, own: Session) -> 
 
 
 def _is_raised_in(error: BaseException, *packages: str) -> bool:
-    """Whether code of these raised it, or called what did that is not Python's. What a signal's handler
-    raises comes out of whatever runs then, and is its own."""
+    """Whether code of these raised it, or called what did that is not Python's. What a signal's
+    handler raises comes out of whatever runs then, and is its own."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return trace is not None and trace.tb_frame.f_globals.get("__name__", "").split(".")[0] in packages
+    return (
+        trace is not None and trace.tb_frame.f_globals.get("__name__", "").split(".")[0] in packages
+    )
 
 
 @contextmanager
 def _around(current: Session, node: fx.Node, widths: _Widths) -> Iterator[None]:
-    """What an operator runs in: its layer's name, the width that was proved for it, or is guarded, whether
-    its products are narrow, the low bits that it drops, the series that were chosen for it, and the scale of
-    what is not truncated."""
+    """What an operator runs in: its layer's name, the width that was proved for it, or is guarded,
+    whether its products are narrow, the low bits that it drops, the series that were chosen for it,
+    and the scale of what is not truncated."""
     with ExitStack() as stack:
         stack.enter_context(_layer(current, node.meta.get("layer") or node.name))
         width, guard = node.meta.get("width"), node.meta.get("guard")
         if guard is not None and widths.guarded:
-            held = current.guarded(*guard) if guard.reach else current.at_width(guard.width, is_proved=True)
+            held = (
+                current.guarded(*guard)
+                if guard.reach
+                else current.at_width(guard.width, is_proved=True)
+            )
             stack.enter_context(held)
         elif width is not None and widths.proved:
             stack.enter_context(current.at_width(width, is_proved=True))

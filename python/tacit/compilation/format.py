@@ -1,9 +1,10 @@
-"""A program as a file, ``model.tacit``: canonical JSON. There is one way to write a program, so what has the
-same meaning has the same hash; what is read is bounded and checked before it is believed, and holds no code.
+"""A program as a file, ``model.tacit``: canonical JSON. There is one way to write a program, so
+what has the same meaning has the same hash; what is read is bounded and checked before it is
+believed, and holds no code.
 
-Arguments of operators stand as JSON's own numbers, booleans, ``null``, strings and lists; ``{"of": NAME}`` is
-what another node gives, ``{"dtype": NAME}`` a dtype, ``{"number": "inf"}`` what JSON has no number for.
-"""
+Arguments of operators stand as JSON's own numbers, booleans, ``null``, strings and lists; ``{"of":
+NAME}`` is what another node gives, ``{"dtype": NAME}`` a dtype, ``{"number": "inf"}`` what JSON has
+no number for."""
 
 import base64
 import binascii
@@ -35,15 +36,13 @@ FORMAT, VERSION = "tacit-program", 8
 KIND = "program"
 
 #: What to do about a file that cannot be a program, as tacit compile writes none like it.
-DAMAGED = (
-    "the file was damaged or changed: take the one that tacit compile wrote, from who compiled the model"
-)
+DAMAGED = "the file was damaged or changed: take the one that tacit compile wrote, from who compiled the model"
 
 #: Bytes of a file, and nodes of a program, at most.
 MOST_BYTES, MOST_NODES = 1 << 28, 1 << 16
 
-#: Bytes of what is no constant's data, at most: in memory they are up to thirty times as many. A node has
-#: about two hundred.
+#: Bytes of what is no constant's data, at most: in memory they are up to thirty times as many. A
+#: node has about two hundred.
 MOST_BARE = 512 * MOST_NODES
 
 #: Greatest number of an interval: beyond all that has an encoding.
@@ -82,12 +81,14 @@ def read(text: bytes, what: str) -> dict[str, Any]:
     """
     if len(text) > MOST_BYTES:
         raise MisuseError(
-            f"{what} is larger than the {MOST_BYTES} bytes that a program has at most: compile parts of the "
+            f"{what} is larger than the {MOST_BYTES} bytes that a program has at most: compile "
+            f"parts of the "
             "model, or have its large public constants as weights"
         )
     if _bare(text) > MOST_BARE:
         raise MisuseError(
-            f"{what} has more than the {MOST_BARE} bytes that a program has at most beside its public "
+            f"{what} has more than the {MOST_BARE} bytes that a program has at most beside its "
+            f"public "
             "constants: compile parts of the model, one after another"
         )
     try:
@@ -100,7 +101,8 @@ def read(text: bytes, what: str) -> dict[str, Any]:
         raise MisuseError(f"{what} is no compiled program: tacit compile makes one{damaged}")
     if content.get("version") != VERSION:
         raise MisuseError(
-            f"{what} has version {content.get('version')!r:.80} of programs, this tacit reads {VERSION}: "
+            f"{what} has version {content.get('version')!r:.80} of programs, this tacit reads "
+            f"{VERSION}: "
             "compile it anew, with the tacit that runs it"
         )
     return content
@@ -112,7 +114,8 @@ def _bare(text: bytes) -> int:
     return len(text) - sum(each.end(1) - each.start(1) for each in constants)
 
 
-# Tensors --------------------------------------------------------------------------------------------------
+# Tensors
+# ----------------------------------------------------------------------------
 
 
 def _refuse_number(text: str) -> None:
@@ -132,21 +135,27 @@ def dtype_of(name: Any) -> torch.dtype:
 
 
 def shown_name(name: str) -> str:
-    """The name of an input or a layer, as programs have it: whoever gets one is shown nothing that would move
-    what stands around it."""
+    """The name of an input or a layer, as programs have it: whoever gets one is shown nothing that
+    would move what stands around it."""
     return printable(name, MOST_SHOWN)
 
 
 def is_name(entry: Any) -> bool:
     """Whether it can be the name of a node."""
-    return isinstance(entry, str) and entry.isidentifier() and entry.isascii() and not _NUMBERED.search(entry)
+    return (
+        isinstance(entry, str)
+        and entry.isidentifier()
+        and entry.isascii()
+        and not _NUMBERED.search(entry)
+    )
 
 
 def check_shown(name: str) -> None:
     """Raises where a file has a name that it would not be written with."""
     if name != shown_name(name):
         raise MisuseError(
-            f"an input or a layer has a name that could not be shown, such as {printable(name, 40)!r}"
+            f"an input or a layer has a name that could not be shown, such as "
+            f"{printable(name, 40)!r}"
         )
 
 
@@ -155,7 +164,8 @@ def shape_of(sizes: Any) -> tuple[int, ...]:
     is_shape = isinstance(sizes, list) and len(sizes) <= MOST_DIMENSIONS
     if not is_shape or not all(type(size) is int and 0 <= size <= MOST_ELEMENTS for size in sizes):
         raise MisuseError(
-            f"a shape is a list of at most {MOST_DIMENSIONS} whole sizes, each up to {MOST_ELEMENTS}; "
+            f"a shape is a list of at most {MOST_DIMENSIONS} whole sizes, each up to "
+            f"{MOST_ELEMENTS}; "
             "compile the model for the shapes that it will run on"
         )
     if math.prod(max(size, 1) for size in sizes) > MOST_ELEMENTS:
@@ -193,7 +203,8 @@ def tensor_of(entry: Any) -> torch.Tensor:
     return torch.frombuffer(bytearray(data), dtype=dtype).reshape(shape)
 
 
-# Nodes ----------------------------------------------------------------------------------------------------
+# Nodes
+# ----------------------------------------------------------------------------
 
 
 def node_text(node: fx.Node) -> dict[str, Any]:
@@ -273,7 +284,9 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node], scale: Scal
     node.meta = {"layer": layer, "interval": interval_of(interval), "width": width}
     node.meta["guard"] = _guard_of(name, target, guard, scale)
     node.meta["fits"] = _fits_of(node, fits)
-    if width is not None and not ((target in COMPARING or looks_at_sides(node)) and _is_width(width)):
+    if width is not None and not (
+        (target in COMPARING or looks_at_sides(node)) and _is_width(width)
+    ):
         raise MisuseError(f"{name} compares {width!r} bits")
     node.meta["narrow"] = _narrow_of(node, narrow, kept)
     node.meta["dropped"] = _dropped_of(node, dropped, scale)
@@ -286,7 +299,8 @@ def _is_width(entry: Any) -> bool:
 
 
 def _guard_of(name: str, target: Any, entry: Any, scale: Scale) -> Guard | None:
-    """A width where guards are carried out, or none: of what may be guarded, and of bits that a word has.
+    """A width where guards are carried out, or none: of what may be guarded, and of bits that a
+    word has.
 
     Raises:
         MisuseError: it is no such width.
@@ -298,7 +312,11 @@ def _guard_of(name: str, target: Any, entry: Any, scale: Scale) -> Guard | None:
             guard, own = Guard(width, reach), fixed.width(width, scale)
             if reach == 0 and target in COMPARING:
                 return guard
-            if target in RECTIFYING and own >= LEAST_GUARDED and 2 <= reach <= fixed.WORD - (own - 2):
+            if (
+                target in RECTIFYING
+                and own >= LEAST_GUARDED
+                and 2 <= reach <= fixed.WORD - (own - 2)
+            ):
                 return guard
     raise MisuseError(f"{name} guards {entry!r}")
 
@@ -339,7 +357,9 @@ def _fits_of(node: fx.Node, entry: Any) -> Choice:
         raise MisuseError(f"{node.name} is no function that has {entry!r:.80} for its series")
     for function, key in entry.items():
         if not isinstance(key, str) or key == USUAL or key not in FITS[function]:
-            raise MisuseError(f"{node.name} takes {function} of {key!r:.80}, of which there is no series")
+            raise MisuseError(
+                f"{node.name} takes {function} of {key!r:.80}, of which there is no series"
+            )
     return entry
 
 
@@ -351,7 +371,11 @@ def _kept_of(node: fx.Node, entry: Any, scale: Scale) -> int | None:
     """
     if entry is None:
         return None
-    if type(entry) is int and node.target in KEEPING and scale.bits < entry <= fixed.MOST_FRACTION_BITS:
+    if (
+        type(entry) is int
+        and node.target in KEEPING
+        and scale.bits < entry <= fixed.MOST_FRACTION_BITS
+    ):
         return entry
     raise MisuseError(f"{node.name} keeps {entry!r} fraction bits")
 
@@ -361,9 +385,13 @@ def interval_of(entry: Any) -> tuple[float, float] | None:
     if entry is None:
         return None
     match entry:
-        case [int() | float() as low, int() | float() as high] if -MOST_NUMBER <= low <= high <= MOST_NUMBER:
+        case [int() | float() as low, int() | float() as high] if (
+            -MOST_NUMBER <= low <= high <= MOST_NUMBER
+        ):
             return float(low), float(high)
-    raise MisuseError("an interval is a low and a high end, the low one first, of magnitude 2^64 at most")
+    raise MisuseError(
+        "an interval is a low and a high end, the low one first, of magnitude 2^64 at most"
+    )
 
 
 def _argument(entry: Any, nodes: dict[str, fx.Node], depth: int = 0) -> Any:
@@ -371,7 +399,8 @@ def _argument(entry: Any, nodes: dict[str, fx.Node], depth: int = 0) -> Any:
         case {"of": str(name), **rest} if not rest:
             if name not in nodes:
                 raise MisuseError(
-                    f"it takes {name[:80]!r}, which no earlier node gives: nodes are in a circle or out of "
+                    f"it takes {name[:80]!r}, which no earlier node gives: nodes are in a circle "
+                    f"or out of "
                     "order"
                 )
             return nodes[name]
@@ -385,4 +414,6 @@ def _argument(entry: Any, nodes: dict[str, fx.Node], depth: int = 0) -> Any:
             return entry
         case list() if depth < MOST_NESTED and len(entry) <= MOST_LISTED:
             return [_argument(each, nodes, depth + 1) for each in entry]
-    raise MisuseError(f"an argument is a number, a list, or what another node gives, not {entry!r:.80}")
+    raise MisuseError(
+        f"an argument is a number, a list, or what another node gives, not {entry!r:.80}"
+    )

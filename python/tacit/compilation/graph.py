@@ -1,8 +1,9 @@
-"""A model on its way through the compiler: a graph of ATen operators with static shapes, and what its owner
-alone knows.
+"""A model on its way through the compiler: a graph of ATen operators with static shapes, and what
+its owner alone knows.
 
-The graph is a ``torch.fx`` graph. Its placeholders are inputs, weights and public constants, in this order;
-all other nodes call an operator (``allowlist``) or take one of several results. What is known of a node is in
+The graph is a ``torch.fx`` graph. Its placeholders are inputs, weights and public constants, in
+this order; all other nodes call an operator (``allowlist``) or take one of several results. What is
+known of a node is in
 its ``meta``: see :class:`Value`.
 """
 
@@ -19,15 +20,16 @@ from torch import fx
 from tacit.fixed import DEFAULT, Scale
 from tacit.operators.dispatch import custom_ops  # noqa: F401
 
-#: A node of a graph. To type checkers it is anything: what its arguments may be, PyTorch says as a union of
-#: sixteen types, of which each pass knows which one it meets.
+#: A node of a graph. To type checkers it is anything: what its arguments may be, PyTorch says as a
+#: union of sixteen types, of which each pass knows which one it meets.
 Node = Any
 
 #: Least and greatest number.
 Interval = tuple[float, float]
 
 
-#: Layers whose results may keep the scale of a product: they are not truncated then, but what follows is.
+#: Layers whose results may keep the scale of a product: they are not truncated then, but what
+#: follows is.
 KEEPING = (
     torch.ops.aten.conv1d.default,
     torch.ops.aten.conv2d.default,
@@ -74,8 +76,8 @@ class Draft:
     intervals: dict[str, Interval] = field(default_factory=dict)
     """Of inputs: what their owners promise."""
     reaches: dict[str, float] = field(default_factory=dict)
-    """The greatest magnitude that is expected of the layers of weights that have more fraction bits: at no
-    scale they have so many that it would leave the range."""
+    """The greatest magnitude that is expected of the layers of weights that have more fraction
+    bits: at no scale they have so many that it would leave the range."""
     calibration: Sequence[Mapping[str, torch.Tensor]] = field(default=(), repr=False)
     """Batches of inputs like those to come, by placeholder."""
     names: dict[str, str] = field(default_factory=dict)
@@ -114,8 +116,8 @@ class Draft:
         return max(self.weight_scales.get(node.name, self.scale.bits) for node in nodes)
 
     def may_copy(self, weight: Node, opened: int = 0) -> bool:
-        """Whether a layer may have a changed copy of a weight, where that opens so many words less. Others
-        may keep the weight, and additive sharing opens each of both once, masked."""
+        """Whether a layer may have a changed copy of a weight, where that opens so many words less.
+        Others may keep the weight, and additive sharing opens each of both once, masked."""
         return len(weight.users) == 1 or weight.meta["value"].numbers <= opened
 
     def is_constant(self, node: Any) -> bool:
@@ -154,8 +156,8 @@ _MAPPINGS = ("examples", "weights", "constants", "weight_scales", "intervals", "
 
 
 def calls(graph: fx.Graph, *targets: Any) -> Iterator[Node]:
-    """The nodes that call one of these operators, as they stand now; those that are erased meanwhile are left
-    out."""
+    """The nodes that call one of these operators, as they stand now; those that are erased
+    meanwhile are left out."""
     for node in list(graph.nodes):
         if node.op == "call_function" and node.target in targets and not node._erased:
             yield node
@@ -208,8 +210,8 @@ def walk(
 
 
 class Values:
-    """What the nodes of a graph gave, each as long as somebody is still to use it; in any order in which
-    nodes stand behind those that they use."""
+    """What the nodes of a graph gave, each as long as somebody is still to use it; in any order in
+    which nodes stand behind those that they use."""
 
     def __init__(self, graph: fx.Graph, given: Mapping[str, Any]) -> None:
         """With what is given, by placeholder."""
@@ -245,11 +247,17 @@ def is_call(node: Any) -> bool:
 
 
 def plain(
-    draft: Draft, inputs: Mapping[str, torch.Tensor], seen: Callable[[fx.Node, Any], None] | None = None
+    draft: Draft,
+    inputs: Mapping[str, torch.Tensor],
+    seen: Callable[[fx.Node, Any], None] | None = None,
 ) -> tuple[Any, ...]:
     """What the draft gives on plain inputs, in their precision."""
-    dtype = next((x.dtype for x in inputs.values() if x.is_floating_point()), torch.get_default_dtype())
-    held = {name: of_dtype(value, dtype) for name, value in (draft.weights | draft.constants).items()}
+    dtype = next(
+        (x.dtype for x in inputs.values() if x.is_floating_point()), torch.get_default_dtype()
+    )
+    held = {
+        name: of_dtype(value, dtype) for name, value in (draft.weights | draft.constants).items()
+    }
     with torch.no_grad():
         return walk(draft.graph, {**inputs, **held}, seen=seen)
 

@@ -1,5 +1,5 @@
-"""What a program is, for people and as JSON: what each step computes, at which scale, how wide it compares
-and why that is safe, what it costs, and what becomes public by it."""
+"""What a program is, for people and as JSON: what each step computes, at which scale, how wide it
+compares and why that is safe, what it costs, and what becomes public by it."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -19,7 +19,8 @@ from tacit.fixed import Scale
 
 #: What anybody learns who has the file.
 PUBLIC = (
-    "the graph, the shapes of all tensors, scales, widths, series of functions, between which numbers values "
+    "the graph, the shapes of all tensors, scales, widths, series of functions, between which "
+    "numbers values "
     "lie where that is shown, and the constants of the model that are no weights"
 )
 
@@ -45,16 +46,18 @@ class Step:
     dropped: int
     """Low bits that a ReLU does not look at."""
     tolerance: float | None
-    """It errs by less than that, where it drops some: a positive number below it may become zero."""
+    """It errs by less than that, where it drops some: a positive number below
+    it may become zero."""
     fits: dict[str, str]
     """Of functions the series that were chosen instead of the usual ones."""
     narrow: int | None
-    """Fraction bits of its product, if that is computed by its lowest bits alone where guards are."""
+    """Fraction bits of its product, if that is computed by its lowest bits
+    alone where guards are."""
     scale: int | None
     """Fraction bits of what is not truncated, as what follows is for both."""
     error: float | None
-    """What an approximated function is off by at most, at the default scale and relative where it is above
-    1."""
+    """What an approximated function is off by at most, at the default scale and relative where it
+    is above 1."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,12 @@ class Inspection:
 def inspect(program: Program, costs: list[Cost]) -> Inspection:
     """Looks at a program; costs are found by ``metered`` (``dry_run.py``)."""
     inputs = [
-        {"name": each.name, "shape": list(each.shape), "dtype": str(each.dtype), "interval": each.interval}
+        {
+            "name": each.name,
+            "shape": list(each.shape),
+            "dtype": str(each.dtype),
+            "interval": each.interval,
+        }
         for each in program.inputs.values()
     ]
     weights = sum(torch.Size(weight.shape).numel() for weight in program.weights.values())
@@ -106,7 +114,9 @@ def inspect(program: Program, costs: list[Cost]) -> Inspection:
     before, after = (truncations(program.graph, merged=merged) for merged in (False, True))
     merged = {"before": before, "after": after}
     in_range = _in_range(steps, Scale(program.scale).limit)
-    return Inspection(program.digest, program.scale, inputs, weights, scales, merged, in_range, steps, costs)
+    return Inspection(
+        program.digest, program.scale, inputs, weights, scales, merged, in_range, steps, costs
+    )
 
 
 def _in_range(steps: list[Step], limit: float) -> dict[str, float]:
@@ -144,7 +154,9 @@ def _step(node: fx.Node, scale: int) -> Step:
 def _approximated(step: Step) -> str:
     if step.error is None:
         return ""
-    series = "; ".join(f"{function} by a series of {key}" for function, key in sorted(step.fits.items()))
+    series = "; ".join(
+        f"{function} by a series of {key}" for function, key in sorted(step.fits.items())
+    )
     return f"off by 2^{math.log2(step.error):.1f} at most" + (f": {series}" if series else "")
 
 
@@ -155,7 +167,11 @@ def _narrow(step: Step) -> str:
 
 
 def _kept(step: Step) -> str:
-    return "" if step.scale is None else f"keeps {step.scale} fraction bits: truncated with what follows"
+    return (
+        ""
+        if step.scale is None
+        else f"keeps {step.scale} fraction bits: truncated with what follows"
+    )
 
 
 def _tolerated(step: Step) -> str:
@@ -175,7 +191,8 @@ def _guarded(guard: Guard | None) -> str:
     if not guard.reach:
         return f"with guards {guard.width} bits, proved by its maker if those before it hold"
     return (
-        f"with guards {guard.width} bits and {guard.reach} that are tested: below {guard.passes:g} it "
+        f"with guards {guard.width} bits and {guard.reach} that are tested: below {guard.passes:g} "
+        f"it "
         f"passes, above {guard.most:g} there is no result"
     )
 
@@ -197,12 +214,18 @@ def _lines(found: Inspection) -> list[str]:
         )
     widths = [max(len(row[at]) for row in rows) for at in range(5)]
     lines = [
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]]).rstrip()
+        "  ".join(
+            [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]]
+        ).rstrip()
         for row in rows
     ]
     lines.append("")
     for each in found.inputs:
-        within = f" within {each['interval'][0]:g} to {each['interval'][1]:g}" if each["interval"] else ""
+        within = (
+            f" within {each['interval'][0]:g} to {each['interval'][1]:g}"
+            if each["interval"]
+            else ""
+        )
         lines.append(f"input {each['name']}: {tuple(each['shape'])}{within}")
     lines.append(f"{found.weights} weights; numbers have {found.scale} fraction bits")
     count = found.truncations
@@ -210,19 +233,24 @@ def _lines(found: Inspection) -> list[str]:
     shown, limit = found.in_range["steps"], found.in_range["below"]
     if shown < len(found.steps):
         lines.append(
-            f"range: {shown} of {len(found.steps)} steps are shown to give numbers below {limit:g}, where "
-            "products are right; of the others calibration data alone can tell (tacit compile --calibrate)"
+            f"range: {shown} of {len(found.steps)} steps are shown to give numbers below "
+            f"{limit:g}, where "
+            "products are right; of the others calibration data alone can tell (tacit compile "
+            "--calibrate)"
         )
     for bits in sorted(set(found.weight_scales.values())):
         names = ", ".join(name for name, own in found.weight_scales.items() if own == bits)
         kind = (
-            f"weights with {bits} fraction bits" if bits else "booleans, by which numbers keep a side of zero"
+            f"weights with {bits} fraction bits"
+            if bits
+            else "booleans, by which numbers keep a side of zero"
         )
         lines.append(f"{kind}: {names}")
     for cost in found.costs:
         sent = max(cost.bytes_sent_per_party) / 1e6
         lines.append(
-            f"{cost.protocol} sharing, {cost.parties} parties: {cost.rounds} rounds, {sent:.3f} MB a party "
+            f"{cost.protocol} sharing, {cost.parties} parties: {cost.rounds} rounds, {sent:.3f} MB "
+            f"a party "
             "at most, from sharing the input to its result"
         )
     lines.append(f"public to all who have the file: {found.public}")

@@ -1,7 +1,8 @@
-"""Between which numbers each value lies, proved operator by operator from what the owners of inputs promise
-and from the weights as they are encoded: no calibration enters, but by guards, behind which intervals begin
-anew. What is not proved has no interval. Here are the rules of what moves, adds, compares and approximates;
-``layer_intervals.py`` has those of layers."""
+"""Between which numbers each value lies, proved operator by operator from what the owners of inputs
+promise
+and from the weights as they are encoded: no calibration enters, but by guards, behind which
+intervals begin anew. What is not proved has no interval. Here are the rules of what moves, adds,
+compares and approximates; ``layer_intervals.py`` has those of layers."""
 
 import math
 from operator import getitem
@@ -134,8 +135,8 @@ def _between_ones(_: Prover, __: Node) -> Interval | None:
     return -1.0 - SATURATED, 1.0 + SATURATED
 
 
-#: What approximations may leave their range by: the greatest error budget that a program may have, and far
-#: more than the errors that are declared of the usual ones.
+#: What approximations may leave their range by: the greatest error budget that a program may have,
+#: and far more than the errors that are declared of the usual ones.
 SATURATED = 2.0**-6
 
 

@@ -1,5 +1,5 @@
-"""Between which numbers that lies which layers give, channel by channel, from the weights as they are
-encoded."""
+"""Between which numbers that lies which layers give, channel by channel, from the weights as they
+are encoded."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,8 @@ aten = torch.ops.aten
 
 @rule(aten.conv1d.default, aten.conv2d.default, aten.conv3d.default, aten.linear.default)
 def _weighted(prover: Prover, node: Node) -> Interval | None:
-    """Σ w·x for each channel, with x at whichever end makes it greatest, and zeros in the padding."""
+    """Σ w·x for each channel, with x at whichever end makes it greatest, and
+    zeros in the padding."""
     bias = node.args[2] if len(node.args) > 2 else None
     ends = _of_channels(prover, [node.args[0]], [node.args[1]], bias)
     return ends and prover.rounded(float(ends[0].min()), float(ends[1].max()))

@@ -7,7 +7,8 @@ from tacit.operators.normalization import fold
 
 aten = torch.ops.aten
 
-#: Batch normalisation, of which the one gives a tensor and the other three; and where each has its epsilon.
+#: Batch normalisation, of which the one gives a tensor and the other three; and where each has its
+#: epsilon.
 WHOLE, OF_THREE = aten.batch_norm.default, aten._native_batch_norm_legit_no_training.default
 EPSILON_AT = {WHOLE: 7, OF_THREE: 6}
 
@@ -16,7 +17,9 @@ def factors(draft: Draft, node: Node) -> tuple[torch.Tensor, torch.Tensor] | Non
     """Factor and offset of each channel, in float64; nothing if they are not their owner's."""
     statistics = node.args[1:5]
     values = [None if each is None else draft.weight(each) for each in statistics]
-    if any(value is None and each is not None for value, each in zip(values, statistics, strict=True)):
+    if any(
+        value is None and each is not None for value, each in zip(values, statistics, strict=True)
+    ):
         return None
     mean, variance = values[2:]
     if mean is None or variance is None:

@@ -1,6 +1,7 @@
-"""How many numbers a program holds at once. Steps that go side by side, and layers that are made one, are in
-memory together: so many of them as are no more than the program holds at its most one step after another, but
-for what is too little to count."""
+"""How many numbers a program holds at once. Steps that go side by side, and layers that are made
+one, are in
+memory together: so many of them as are no more than the program holds at its most one step after
+another, but for what is too little to count."""
 
 from torch import fx
 
@@ -8,11 +9,12 @@ from tacit.compilation.approximating import functions_of
 from tacit.compilation.comparing import COMPARING
 from tacit.compilation.graph import Value
 
-#: Numbers that any program may hold: of each component 8 MB, which is little beside what a party takes.
+#: Numbers that any program may hold: of each component 8 MB, which is little beside what a party
+#: takes.
 FEW = 1 << 20
 
-#: What a comparison takes for each number while it is under way: masks, bits and what makes them, between
-#: three and sixteen words by protocol and source.
+#: What a comparison takes for each number while it is under way: masks, bits and what makes them,
+#: between three and sixteen words by protocol and source.
 WORK = 8
 
 
@@ -36,8 +38,9 @@ def _numbers(node: fx.Node) -> int:
 
 
 def held(graph: fx.Graph) -> dict[fx.Node, int]:
-    """How many numbers there are while each step is carried out, one after another: what it takes and gives,
-    what it needs besides, and what a later one takes. Weights and what goes in are apart."""
+    """How many numbers there are while each step is carried out, one after another: what it takes
+    and gives, what it needs besides, and what a later one takes. Weights and what goes in are
+    apart."""
     left = {node: len(node.users) for node in graph.nodes}
     found: dict[fx.Node, int] = {}
     alive = 0

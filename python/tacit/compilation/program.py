@@ -1,4 +1,5 @@
-"""A compiled program: what all parties know of a model. Its weights are their owner's (``weights.py``)."""
+"""A compiled program: what all parties know of a model. Its weights are their owner's
+(``weights.py``)."""
 
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -45,8 +46,8 @@ MOST_SCALE = (fixed.RANGE - 2) // 2
 
 @dataclass(frozen=True)
 class Program:
-    """A model that was compiled: public data, the same in every party. ``load_program`` reads one from a
-    file, ``tacit.compile`` makes one."""
+    """A model that was compiled: public data, the same in every party. ``load_program`` reads one
+    from a file, ``tacit.compile`` makes one."""
 
     graph: fx.Graph = field(repr=False)
     inputs: dict[str, Input]
@@ -71,13 +72,15 @@ class Program:
         bits = draft.scale.bits
         weights = {
             name: Weight(
-                tuple(value.shape), draft.weight_scales.get(name, bits) if value.is_floating_point() else 0
+                tuple(value.shape),
+                draft.weight_scales.get(name, bits) if value.is_floating_point() else 0,
             )
             for name, value in draft.weights.items()
         }
         if (count := len(draft.graph.nodes)) > MOST_NODES:
             raise MisuseError(
-                f"the model has {count} inputs, weights, constants and operators, a program {MOST_NODES} at "
+                f"the model has {count} inputs, weights, constants and operators, a program "
+                f"{MOST_NODES} at "
                 "most: compile parts of the model, one after another"
             )
         # What is read back is exactly what was written.
@@ -106,8 +109,12 @@ class Program:
                     {"name": name, "shape": list(each.shape), "scale": each.bits}
                     for name, each in self.weights.items()
                 ],
-                "constants": [{"name": name, **tensor_text(value)} for name, value in self.constants.items()],
-                "nodes": [node_text(node) for node in self.graph.nodes if node.op == "call_function"],
+                "constants": [
+                    {"name": name, **tensor_text(value)} for name, value in self.constants.items()
+                ],
+                "nodes": [
+                    node_text(node) for node in self.graph.nodes if node.op == "call_function"
+                ],
                 "outputs": [node.name for node in outputs(self.graph)],
             }
         )
@@ -147,14 +154,18 @@ class Program:
             raise MisuseError(f"{what} is not written as tacit compile writes programs{remedy}")
         return program
 
-    def share(self, weights: Owned | None = None, *, owner: int = 0, streams: int = 1) -> execute.Bound:
-        """Shares the owner's weights in the current session, after all parties were seen to have the same
-        program; what it returns is called with inputs. A round, and those of ``share_module``.
+    def share(
+        self, weights: Owned | None = None, *, owner: int = 0, streams: int = 1
+    ) -> execute.Bound:
+        """Shares the owner's weights in the current session, after all parties were seen to have
+        the same program; what it returns is called with inputs. A round, and those of
+        ``share_module``.
 
         Args:
             weights: the owner's; ``None`` in the others.
-            streams: how many examples of a batch go side by side, 1 to 64, the same in every party: while the
-                messages of one are on their way, another one is computed. Each takes an example's memory.
+            streams: how many examples of a batch go side by side, 1 to 64, the same in every party:
+                while the messages of one are on their way, another one is computed. Each takes an
+                example's memory.
 
         Raises:
             SetupError: a party has another program (both hashes are shown), or other streams.
@@ -162,7 +173,9 @@ class Program:
         """
         if weights is None:
             return execute.share_weights(self, None, owner, streams)
-        return execute.share_weights(self, weights.values, owner, streams, check=partial(weights.check, self))
+        return execute.share_weights(
+            self, weights.values, owner, streams, check=partial(weights.check, self)
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Program.parsed, (self.text, "the program")
@@ -210,10 +223,13 @@ class _Reader:
             } if not rest and 1 <= scale <= MOST_SCALE and type(scale) is int:
                 pass
             case _:
-                raise MisuseError("inputs, weights, constants, nodes, outputs and a scale make a program")
+                raise MisuseError(
+                    "inputs, weights, constants, nodes, outputs and a scale make a program"
+                )
         if not inputs or not returned:
             raise MisuseError(
-                f"it has no {'outputs' if inputs else 'inputs'} that are tensors: a program has both"
+                f"it has no {'outputs' if inputs else 'inputs'} that are tensors: a program has "
+                f"both"
             )
         if (count := len(inputs) + len(weights) + len(constants) + len(nodes)) > MOST_NODES:
             raise MisuseError(f"it has {count} nodes, and a program {MOST_NODES} at most")
@@ -238,7 +254,14 @@ class _Reader:
         node = self._graph.placeholder(name)
         if node.name != name:
             raise MisuseError(f"{name[:80]!r} cannot be the name of a node")
-        node.meta = {"layer": "", "interval": None, "width": None, "guard": None, "dropped": 0, "fits": {}}
+        node.meta = {
+            "layer": "",
+            "interval": None,
+            "width": None,
+            "guard": None,
+            "dropped": 0,
+            "fits": {},
+        }
         node.meta["scale"] = None
         self._nodes[name], self._given[name] = node, Value(shape, dtype)
         return name
@@ -266,7 +289,8 @@ class _Reader:
                 made = Weight(shape_of(shape), bits)
                 return self._placed(name, made.shape, made.dtype), made
         raise MisuseError(
-            f"a weight has name, shape and 1 to {fixed.MOST_FRACTION_BITS} fraction bits, or 0 of booleans"
+            f"a weight has name, shape and 1 to {fixed.MOST_FRACTION_BITS} fraction bits, or 0 of "
+            f"booleans"
         )
 
     def _constant(self, entry: Any) -> tuple[str, torch.Tensor]:

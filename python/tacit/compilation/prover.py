@@ -1,5 +1,5 @@
-"""Goes through a graph, and computes between which numbers each value lies, by the rules that operators have
-(``intervals.py``, ``layer_intervals.py``)."""
+"""Goes through a graph, and computes between which numbers each value lies, by the rules that
+operators have (``intervals.py``, ``layer_intervals.py``)."""
 
 import math
 from collections.abc import Callable
@@ -24,16 +24,18 @@ class Prover:
     """Goes through a graph once."""
 
     def __init__(self, draft: Draft, like: "Prover | None" = None) -> None:
-        """Of a draft; another one of the same weights has computed from them what there is to know."""
+        """Of a draft; another one of the same weights has computed from them
+        what there is to know."""
         self.draft = draft
         self._signed: dict[Node, tuple[torch.Tensor, torch.Tensor] | None] = (
             {} if like is None else like._signed
         )
         self.known: dict[Node, Interval] = {}
-        #: Of nodes whose comparisons are guarded the magnitude that what is compared has at most, or else the
-        #: guard fails.
+        #: Of nodes whose comparisons are guarded the magnitude that what is compared has at most,
+        #: or else the guard fails.
         self.guarded: dict[Node, float] = {}
-        #: What an operator's rounding may add: its last digit, and one of a bias that is added to it.
+        #: What an operator's rounding may add: its last digit, and one of a bias that is added to
+        #: it.
         self.unit = 4 * 2.0**-draft.scale.bits
 
     def enter(self, node: Node) -> None:
@@ -64,13 +66,19 @@ class Prover:
         """
         value = self.draft.weight(node)
         if value is None:
-            return self.draft.constants[node.name].to(torch.float64) if self.draft.is_constant(node) else None
+            return (
+                self.draft.constants[node.name].to(torch.float64)
+                if self.draft.is_constant(node)
+                else None
+            )
         scale = Scale(self.draft.weight_scales.get(node.name, self.draft.scale.bits))
         try:
             return fixed.decode(fixed.encode(value, scale), scale, torch.float64)
         except EncodingError as error:
             layers = sorted({user.meta.get("layer") or user.name for user in node.users})
-            raise EncodingError(f"{node.name}, a weight of layer {' and '.join(layers)}: {error}") from None
+            raise EncodingError(
+                f"{node.name}, a weight of layer {' and '.join(layers)}: {error}"
+            ) from None
 
     def signed(self, node: Node) -> tuple[torch.Tensor, torch.Tensor] | None:
         """Of each row of a weight the sum of what is positive in it, and of what is negative."""
@@ -88,7 +96,8 @@ class Prover:
         return low - margin, high + margin
 
     def compared(self, node: Node) -> Interval | None:
-        """Between which numbers that lies which a node compares with itself, with zero or with bounds."""
+        """Between which numbers that lies which a node compares with itself, with zero or with
+        bounds."""
         if node.target is torch.ops.tacit.rectified_affine.default:
             return RULES[torch.ops.tacit.affine.default](self, node)
         return hull(*map(self.of, compared_by(node)))

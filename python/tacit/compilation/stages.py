@@ -1,6 +1,6 @@
-"""Which steps of a program go side by side, and so share rounds: branches of an Inception block, a layer on
-the skip path, query, key and value of unlike sizes. It follows from the graph alone, so it is the same in
-every party.
+"""Which steps of a program go side by side, and so share rounds: branches of an Inception block, a
+layer on the skip path, query, key and value of unlike sizes. It follows from the graph alone, so it
+is the same in every party.
 
 A *stage* is a few *fibers*, of which none uses what another one of its stage gives; the next stage
 begins when all have ended. A stage takes the rounds of its longest fiber. Steps stand at a *level*:
@@ -48,8 +48,8 @@ REDUCED = (
     aten.argmax.default,
 )
 
-#: What is done on each component. Where one is missing, or has to bring numbers to one scale, fibers take
-#: other rounds than is thought, never another result.
+#: What is done on each component. Where one is missing, or has to bring numbers to one scale,
+#: fibers take other rounds than is thought, never another result.
 LOCAL = frozenset(
     {
         *(target for target in MOVES if target not in POOLS and target not in REDUCED),
@@ -66,7 +66,8 @@ LOCAL = frozenset(
     }
 )
 
-#: About how many rounds a product takes, a comparison with a choice by it, and an approximated function.
+#: About how many rounds a product takes, a comparison with a choice by it, and an approximated
+#: function.
 PRODUCT, COMPARISON, FUNCTION = 2, 8, 20
 
 #: Levels of a stage at most, so that a graph of any size is taken apart in little time.
@@ -76,13 +77,15 @@ MOST_LEVELS = 8
 def stages(graph: fx.Graph) -> list[Stage]:
     """All steps of a graph but what it is given: each once, behind all that it uses."""
     levels = _Levels(graph)
-    # Of the first so many levels the least sum of rounds, and the level that the last stage begins behind.
+    # Of the first so many levels the least sum of rounds, and the level that the last stage begins
+    # behind.
     best = [(0, 0)]
     for last in range(1, len(levels.steps)):
         earliest = max(0, last - MOST_LEVELS)
         together = _Together(levels, last)
         sums = [
-            (best[first][0] + together.grown_to(first), first) for first in range(last - 1, earliest - 1, -1)
+            (best[first][0] + together.grown_to(first), first)
+            for first in range(last - 1, earliest - 1, -1)
         ]
         best.append(min(sums))
     bounds = [len(best) - 1]
@@ -130,7 +133,8 @@ class _Levels:
     def __init__(self, graph: fx.Graph) -> None:
         self.of: dict[fx.Node, int] = {}
         self.rounds = {node: rounds_of(node) for node in graph.nodes}
-        #: By level, in the graph's order; what takes no round stands at that of the last which it uses.
+        #: By level, in the graph's order; what takes no round stands at that of the last which it
+        #: uses.
         self.steps: list[list[fx.Node]] = [[]]
         for node in graph.nodes:
             if node.op == "output":
@@ -204,7 +208,8 @@ def _taken_apart(levels: _Levels, first: int, last: int, steps: Fiber) -> list[S
 
 
 def _joined(found: list[Stage], graph: fx.Graph) -> list[Stage]:
-    """Stages of one fiber behind one another as one, in the graph's order, in which values live shortest."""
+    """Stages of one fiber behind one another as one, in the graph's order, in which values live
+    shortest."""
     order = {node: at for at, node in enumerate(graph.nodes)}
     joined: list[Stage] = []
     for stage in found:
@@ -245,7 +250,8 @@ class _Holding:
         self.alive = 0
 
     def needed(self, fiber: Fiber) -> int:
-        """The most that a fiber holds of its own; what was there before stays until all fibers have ended."""
+        """The most that a fiber holds of its own; what was there before stays until all fibers have
+        ended."""
         left: dict[fx.Node, int] = {}
         own = greatest = 0
         for node in fiber:

@@ -1,5 +1,5 @@
-"""What goes side by side in a program: examples of a batch, and steps of each that do not use one another
-(``stages.py``). While the messages of one are on their way, another one is computed.
+"""What goes side by side in a program: examples of a batch, and steps of each that do not use one
+another (``stages.py``). While the messages of one are on their way, another one is computed.
 
 An *example* is what the program was compiled for, one row or several. With k *streams* k examples
 go through each stage together. A *fiber* (crates/mpc/src/fibers.rs) is the steps of one example
@@ -9,16 +9,20 @@ sent what it can and needs an answer; then the next one has it.
 
 Why that is as right and as secret as one step after another:
 
-- **Order.** Whose turn it is follows from how many streams and examples there are, and from the program's
-  steps; these are the same in every party. So draws and messages have one order, on the links that are there
-  anyway: no mask, triple or record number is used twice. What all parties must have alike is compared.
-- **State.** What a fiber is in the middle of (layer, widths, series) is in a session object of its own
-  (``Session.beside``). What belongs to all (weights, the names of operands) changes within a turn alone.
+- **Order.** Whose turn it is follows from how many streams and examples there are, and from the
+  program's steps; these are the same in every party. So draws and messages have one order, on the
+  links that are there
+  anyway: no mask, triple or record number is used twice. What all parties must have alike is
+  compared.
+- **State.** What a fiber is in the middle of (layer, widths, series) is in a session object of its
+  own (``Session.beside``). What belongs to all (weights, the names of operands) changes within a
+  turn alone.
 - **Openings.** Inputs are shared before, results revealed after all: in a fiber nothing is.
 - **Failures.** The first one ends the session with its cause, in all fibers and parties.
 
-Rounds are those of the longest fiber of each stage. Bytes are those of one step after another. Of what is
-computed on the way there are as many examples in memory as streams, besides all inputs and results."""
+Rounds are those of the longest fiber of each stage. Bytes are those of one step after another. Of
+what is computed on the way there are as many examples in memory as streams, besides all inputs and
+results."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -53,12 +57,14 @@ def check(streams: int) -> None:
         MisuseError: not.
     """
     if type(streams) is not int or not 1 <= streams <= MOST:
-        raise MisuseError(f"streams are 1 to {MOST}, not {streams!r}: each keeps an example in memory")
+        raise MisuseError(
+            f"streams are 1 to {MOST}, not {streams!r}: each keeps an example in memory"
+        )
 
 
 def examples(inputs: Mapping[str, Input], shapes: Mapping[str, tuple[int, ...]]) -> int:
-    """How many examples are given: of every input as many. One where a shape is no batch of what the program
-    was compiled for.
+    """How many examples are given: of every input as many. One where a shape is no batch of what
+    the program was compiled for.
 
     Raises:
         MisuseError: it is no whole number, or not the same for all inputs.
@@ -66,7 +72,9 @@ def examples(inputs: Mapping[str, Input], shapes: Mapping[str, tuple[int, ...]])
     found = {inputs[name].name: _examples(inputs[name], shape) for name, shape in shapes.items()}
     if len(set(found.values())) > 1:
         said = ", ".join(f"{count} of {name}" for name, count in found.items())
-        raise MisuseError(f"the inputs are different numbers of examples, {said}: give as many of each")
+        raise MisuseError(
+            f"the inputs are different numbers of examples, {said}: give as many of each"
+        )
     return next(iter(found.values()), 1)
 
 
@@ -77,8 +85,10 @@ def _examples(wanted: Input, shape: tuple[int, ...]) -> int:
     count, left = divmod(shape[0], rows)
     if left:
         raise MisuseError(
-            f"the input {wanted.name} has {shape[0]} rows, which is no multiple of the {rows} that the "
-            "program was compiled for: fill it up with rows of any kind, or compile the program for one row"
+            f"the input {wanted.name} has {shape[0]} rows, which is no multiple of the {rows} that "
+            f"the "
+            "program was compiled for: fill it up with rows of any kind, or compile the program "
+            "for one row"
         )
     return count
 
@@ -94,15 +104,16 @@ def batch(wanted: Input, count: int) -> tuple[int, ...]:
     shape = tuple(count * size if at == 0 else size for at, size in enumerate(wanted.shape))
     if type(count) is not int or count < 1 or not shape or math.prod(shape) > MOST_ELEMENTS:
         raise MisuseError(
-            f"the input {wanted.name} cannot be {count!r} examples of shape {wanted.shape}: it is at least "
+            f"the input {wanted.name} cannot be {count!r} examples of shape {wanted.shape}: it is "
+            f"at least "
             f"one, and {MOST_ELEMENTS} numbers at most; run the program several times"
         )
     return shape
 
 
 def check_batch(inputs: Mapping[str, Input], results: Sequence[tuple[int, ...]]) -> None:
-    """Whether all that goes in and comes out is rows, as many of each, so that a batch can be taken apart and
-    put together again.
+    """Whether all that goes in and comes out is rows, as many of each, so that a batch can be taken
+    apart and put together again.
 
     Raises:
         MisuseError: it is not.
@@ -111,7 +122,8 @@ def check_batch(inputs: Mapping[str, Input], results: Sequence[tuple[int, ...]])
     rows = {shape[0] if shape else 0 for shape in (*shapes, *results)}
     if len(rows) > 1 or 0 in rows:
         raise MisuseError(
-            f"the program takes one example at a time: of shapes {shapes} it makes {list(results)}, which do "
+            f"the program takes one example at a time: of shapes {shapes} it makes "
+            f"{list(results)}, which do "
             "not all begin with as many rows"
         )
 
@@ -167,7 +179,8 @@ def _in_threads(current: Session, works: list[Callable[[], None]]) -> None:
 
 
 def by_turns(current: Session, fibers: Sequence[Fiber]) -> None:
-    """The same in one thread: a step of each fiber after the other, as they would begin side by side."""
+    """The same in one thread: a step of each fiber after the other, as they would begin side by
+    side."""
     for steps in zip_longest(*fibers):
         for step in steps:
             if step is not None:

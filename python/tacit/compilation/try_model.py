@@ -1,5 +1,5 @@
-"""A program tried out: all parties on this machine, the program and the model as it was before compilation,
-both held against plain PyTorch."""
+"""A program tried out: all parties on this machine, the program and the model as it was before
+compilation, both held against plain PyTorch."""
 
 import importlib
 import time
@@ -39,8 +39,8 @@ class Run:
     normalised_squared_error: float
     """Of the result, by that of the plain model; of several the greatest, each by its own norm."""
     argmax_agreement: float | None
-    """The share of rows whose greatest element is the plain model's, and of whole numbers that are the plain
-    ones; of several results the least, and nothing where there are neither."""
+    """The share of rows whose greatest element is the plain model's, and of whole numbers that are
+    the plain ones; of several results the least, and nothing where there are neither."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,13 @@ class Trial:
         for name, run in (("compiled", self.compiled), ("eager", self.eager)):
             agreement = "" if run.argmax_agreement is None else f"{run.argmax_agreement:.1%}"
             lines.append(
-                f"{name:10} {run.seconds:>9.3f} {run.rounds:>7} {max(run.bytes_sent_per_party) / 1e6:>10.3f} "
+                f"{name:10} {run.seconds:>9.3f} {run.rounds:>7} "
+                f"{max(run.bytes_sent_per_party) / 1e6:>10.3f} "
                 f"{run.normalised_squared_error:>9.1e} {agreement:>11}"
             )
         lines.append(
-            "(MB: of the party that sends most; error: squared, by the squared norm of the plain result)"
+            "(MB: of the party that sends most; error: squared, by the squared norm of the plain "
+            "result)"
         )
         return "\n".join(lines)
 
@@ -116,7 +118,12 @@ def _plain(weights: Weights, inputs: list[torch.Tensor]) -> tuple[torch.Tensor, 
 
 
 def _run(
-    program: Program, weights: Weights, inputs: list[torch.Tensor], count: int, streams: int, is_eager: bool
+    program: Program,
+    weights: Weights,
+    inputs: list[torch.Tensor],
+    count: int,
+    streams: int,
+    is_eager: bool,
 ) -> dict[str, Any]:
     """One party's part; what it has of the result and of the meter."""
     current = session()

@@ -1,5 +1,6 @@
-"""The one verifier, which runs after each pass and on whatever is loaded: of every value the shape and dtype
-are computed anew by PyTorch itself, without data, and every operator is one that programs may call."""
+"""The one verifier, which runs after each pass and on whatever is loaded: of every value the shape
+and dtype are computed anew by PyTorch itself, without data, and every operator is one that programs
+may call."""
 
 import math
 from typing import Any
@@ -17,8 +18,8 @@ from tacit.errors import MisuseError, reason
 from tacit.fixed import MOST_FRACTION_BITS, WORD
 from tacit.sharing import MOST_DIMENSIONS, MOST_ELEMENTS
 
-#: Tensors that all operators together give, and take steps for, at most: each takes memory and time, though
-#: it has no data.
+#: Tensors that all operators together give, and take steps for, at most: each takes memory and
+#: time, though it has no data.
 MOST_VALUES = 1 << 18
 
 
@@ -44,7 +45,8 @@ def verify(graph: fx.Graph, given: dict[str, Value]) -> None:
                 values[node], made = _given(node, values)
                 if (count := count + made) > MOST_VALUES:
                     raise MisuseError(
-                        f"{node.name} is one too many: a program has {MOST_VALUES} tensors and steps at "
+                        f"{node.name} is one too many: a program has {MOST_VALUES} tensors and "
+                        f"steps at "
                         "most; compile parts of the model, one after another"
                     )
             case "output":
@@ -83,7 +85,8 @@ def _given(node: fx.Node, values: dict[fx.Node, Any]) -> tuple[Any, int]:
 def _check_size(name: str, tensor: torch.Tensor) -> None:
     if tensor.dim() > MOST_DIMENSIONS or tensor.numel() > MOST_ELEMENTS:
         raise MisuseError(
-            f"{name} has shape {tuple(tensor.shape)}; at most {MOST_ELEMENTS} elements are computed at once"
+            f"{name} has shape {tuple(tensor.shape)}; at most {MOST_ELEMENTS} elements are "
+            f"computed at once"
         )
 
 
@@ -92,14 +95,16 @@ def _value(leaf: Any) -> Any:
 
 
 def verify_draft(draft: Draft) -> None:
-    """The same of a draft; and what is known of it fits: scales, promises, and what was chosen for its nodes,
-    which either all or none of them have."""
+    """The same of a draft; and what is known of it fits: scales, promises, and what was chosen for
+    its nodes, which either all or none of them have."""
     held = {**draft.examples, **draft.weights, **draft.constants}
     given = {name: Value(tuple(held[name].shape), _dtype(draft, name, held[name])) for name in held}
     draft.graph.lint()
     verify(draft.graph, given)
     _check_scales(draft)
-    chosen = [node for node in draft.graph.nodes if node.op == "call_function" and "width" in node.meta]
+    chosen = [
+        node for node in draft.graph.nodes if node.op == "call_function" and "width" in node.meta
+    ]
     for node in chosen:
         _check_chosen(draft, node)
     if chosen and len(chosen) < sum(node.op == "call_function" for node in draft.graph.nodes):
@@ -113,7 +118,9 @@ def _check_scales(draft: Draft) -> None:
         (draft.intervals, draft.examples),
     ):
         if strange := set(known) - set(held):
-            raise MisuseError(f"{min(strange)} has a scale or an interval, and is none of the draft's")
+            raise MisuseError(
+                f"{min(strange)} has a scale or an interval, and is none of the draft's"
+            )
     for name, bits in {"the session": draft.scale.bits, **draft.weight_scales}.items():
         if not 1 <= bits <= MOST_FRACTION_BITS:
             raise MisuseError(f"{name} has {bits} fraction bits, of 1 to {MOST_FRACTION_BITS}")
@@ -127,7 +134,9 @@ def _check_chosen(draft: Draft, node: fx.Node) -> None:
         raise MisuseError(f"{node.name} has a width and no {min(missing)}")
     _check_interval(node.name, node.meta["interval"])
     width, kept, dropped = (node.meta.get(name) for name in ("width", "scale", "dropped"))
-    if width is not None and not (0 < width <= WORD and (node.target in COMPARING or looks_at_sides(node))):
+    if width is not None and not (
+        0 < width <= WORD and (node.target in COMPARING or looks_at_sides(node))
+    ):
         raise MisuseError(f"{node.name} compares {width} bits")
     if node.meta["guard"] is not None and node.target not in COMPARING:
         raise MisuseError(f"{node.name} is guarded, and compares nothing")
@@ -140,7 +149,9 @@ def _check_chosen(draft: Draft, node: fx.Node) -> None:
 
 
 def _check_interval(name: str, interval: Interval | None) -> None:
-    if interval is not None and not (all(map(math.isfinite, interval)) and interval[0] <= interval[1]):
+    if interval is not None and not (
+        all(map(math.isfinite, interval)) and interval[0] <= interval[1]
+    ):
         raise MisuseError(f"{name} lies between {interval[0]} and {interval[1]}, which is nowhere")
 
 

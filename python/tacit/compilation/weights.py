@@ -1,6 +1,6 @@
-"""The owner's weights of a program, ``model.weights``: a safetensors file, folded as the program wants them.
-It stays with the owner. Beside them lies the model as it was before any pass, so that what the passes changed
-can be held against it."""
+"""The owner's weights of a program, ``model.weights``: a safetensors file, folded as the program
+wants them. It stays with the owner. Beside them lies the model as it was before any pass, so that
+what the passes changed can be held against it."""
 
 import json
 from collections.abc import Mapping
@@ -44,11 +44,13 @@ class Weights:
 
         Raises:
             SetupError: it cannot be written.
-            MisuseError: the weights of the model as it was are not there, without which no file is read.
+            MisuseError: the weights of the model as it was are not there, without which no file is
+                read.
         """
         if self.of_model.keys() != self.model.weights.keys():
             raise MisuseError(
-                "these weights were read without those of the model as it was, which their file holds too: "
+                "these weights were read without those of the model as it was, which their file "
+                "holds too: "
                 "read them by load_weights(path) and save these, or copy the file"
             )
         own = {name: value.contiguous() for name, value in self.values.items()}
@@ -81,7 +83,8 @@ class Weights:
         if self.program != program.digest:
             raise MisuseError(
                 "these weights belong to another program: theirs has the hash "
-                f"{printable(self.program, 16)}…, this one {program.digest[:16]}…; tacit compile writes both "
+                f"{printable(self.program, 16)}…, this one {program.digest[:16]}…; tacit compile "
+                f"writes both "
                 "together"
             )
         _check_shapes(program, self.values)
@@ -97,8 +100,8 @@ def load_weights(path: str | Path, *, with_model: bool = True) -> Weights:
 
     Args:
         path: what ``Weights.save`` or ``tacit compile`` wrote.
-        with_model: also those of the model as it was, which are as large again; who runs the program alone
-            needs no memory for them.
+        with_model: also those of the model as it was, which are as large again; who runs the
+            program alone needs no memory for them.
 
     Raises:
         SetupError: the file cannot be read.
@@ -116,13 +119,19 @@ def load_weights(path: str | Path, *, with_model: bool = True) -> Weights:
             names = [name for name in file.keys() if with_model or not name.startswith(BEFORE)]  # noqa: SIM118
             values = {name: file.get_tensor(name) for name in names}
     except (OSError, SafetensorError, json.JSONDecodeError) as error:
-        raise MisuseError(f"{path} holds no weights of a program: {printable(error)}; {REMEDY}") from None
+        raise MisuseError(
+            f"{path} holds no weights of a program: {printable(error)}; {REMEDY}"
+        ) from None
     if not {"program", "model"} <= metadata.keys():
         raise MisuseError(f"{path} holds no weights of a program: tacit compile writes them")
     if wrong is not None:
         raise MisuseError(f"{path} holds no weights to rely on: {wrong}; {REMEDY}")
     model = Program.parsed(metadata["model"].encode(), f"{path}, the model before compilation")
-    before = {name.removeprefix(BEFORE): value for name, value in values.items() if name.startswith(BEFORE)}
+    before = {
+        name.removeprefix(BEFORE): value
+        for name, value in values.items()
+        if name.startswith(BEFORE)
+    }
     own = {name: value for name, value in values.items() if not name.startswith(BEFORE)}
     if with_model:
         _check_shapes(model, before)
@@ -133,14 +142,18 @@ def _check_shapes(program: Program, values: Mapping[str, torch.Tensor]) -> None:
     wanted = {name: weight.shape for name, weight in program.weights.items()}
     given = {name: tuple(value.shape) for name, value in values.items()}
     if wanted != given:
-        name = next(iter({*wanted, *given} - {name for name in wanted if given.get(name) == wanted[name]}))
+        name = next(
+            iter({*wanted, *given} - {name for name in wanted if given.get(name) == wanted[name]})
+        )
         raise MisuseError(
-            f"these weights are another program's: {printable(name)} has shape {given.get(name)}, not "
+            f"these weights are another program's: {printable(name)} has shape {given.get(name)}, "
+            f"not "
             f"{wanted.get(name)}"
         )
     for name, value in values.items():
         if value.dtype != program.weights[name].dtype or not bool(value.isfinite().all()):
             raise MisuseError(
-                f"the weight {name} holds what no weight is: float32 without NaN and infinity, and booleans "
+                f"the weight {name} holds what no weight is: float32 without NaN and infinity, and "
+                f"booleans "
                 "where the program has them"
             )

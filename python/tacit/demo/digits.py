@@ -40,7 +40,8 @@ class DigitNet(nn.Module):
 
 
 def _split() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Images (N, 1, 8, 8) from 0 to 1, labels, and a fixed order in which the first are for training."""
+    """Images (N, 1, 8, 8) from 0 to 1, labels, and a fixed order in which the first are for
+    training."""
     try:
         from sklearn.datasets import load_digits
     except ImportError:

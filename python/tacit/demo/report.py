@@ -15,7 +15,9 @@ def report(console: Console, outcome: Outcome, threat_model: str) -> None:
     console.print(_layers(outcome))
     console.print(_summary(outcome))
     console.print(f"Threat model: {threat_model}.")
-    console.print("Party 0 owned the model, party 1 the images; party 1 alone learned the predictions.")
+    console.print(
+        "Party 0 owned the model, party 1 the images; party 1 alone learned the predictions."
+    )
 
 
 def _layers(outcome: Outcome) -> Table:
@@ -32,7 +34,8 @@ def _layers(outcome: Outcome) -> Table:
 
 def _summary(outcome: Outcome) -> Table:
     table = Table(
-        title=f"{outcome.samples} held-out digits, {outcome.parties} parties, {outcome.protocol} sharing"
+        title=f"{outcome.samples} held-out digits, {outcome.parties} parties, {outcome.protocol} "
+        f"sharing"
     )
     table.add_column("")
     table.add_column("in the clear", justify="right")
@@ -56,7 +59,9 @@ def _summary(outcome: Outcome) -> Table:
     elif outcome.source is not None:
         _, sent = _sent(outcome.correlation_bytes_sent_per_party)
         table.add_row("  offline: correlations, sent", "", sent)
-        table.caption = f"Correlations: made ahead by {SOURCES[outcome.source].title} between the parties."
+        table.caption = (
+            f"Correlations: made ahead by {SOURCES[outcome.source].title} between the parties."
+        )
     table.add_row("rounds" + online, "", str(outcome.rounds))
     return table
 

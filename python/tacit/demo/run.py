@@ -65,7 +65,11 @@ def classify(weights: str, samples: int | None) -> dict[str, Any]:
     if session.party == MODEL_OWNER:
         model.load_state_dict(torch.load(weights, weights_only=True))
     images = held_out()[0][:samples] if session.party == DATA_OWNER else None
-    started, before, waited = time.perf_counter(), session.meter.total, session.meter.waited_for_correlations
+    started, before, waited = (
+        time.perf_counter(),
+        session.meter.total,
+        session.meter.waited_for_correlations,
+    )
     tacit.share_module(model, owner=MODEL_OWNER)
     secret = tacit.share(images, owner=DATA_OWNER)
     logits = []
@@ -90,7 +94,12 @@ def classify(weights: str, samples: int | None) -> dict[str, Any]:
 
 
 def _progress(shown: bool) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     return Progress(*columns, console=Console(stderr=True), disable=not shown)
 
 
@@ -114,7 +123,8 @@ def demonstrate(
     with torch.no_grad():
         plain = model(images)
     console.print(
-        f"{parties} parties start on this machine, and classify {len(images)} held-out images in secret ..."
+        f"{parties} parties start on this machine, and classify {len(images)} held-out images in "
+        f"secret ..."
     )
     with tempfile.TemporaryDirectory(prefix="tacit-") as folder:
         weights = Path(folder) / "model-owner.pt"
@@ -144,7 +154,9 @@ def demonstrate(
         seconds_waiting_for_correlations=results[DATA_OWNER]["waited"],
         bytes_sent_per_party=[result["bytes_sent"] for result in results],
         correlation_bytes_sent_per_party=[result["correlation_bytes_sent"] for result in results],
-        correlation_bytes_received_per_party=[result["correlation_bytes_received"] for result in results],
+        correlation_bytes_received_per_party=[
+            result["correlation_bytes_received"] for result in results
+        ],
         rounds=max(result["rounds"] for result in results),
         layers=_layers(model, results),
     )
@@ -154,7 +166,9 @@ def demonstrate(
 def _layers(model: DigitNet, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
     layers = []
     for name, part in model.named_children():
-        readings = [result["layers"].get(name, {"bytes_sent": 0, "rounds": 0}) for result in results]
+        readings = [
+            result["layers"].get(name, {"bytes_sent": 0, "rounds": 0}) for result in results
+        ]
         layers.append(
             {
                 "name": name,

@@ -40,22 +40,25 @@ __all__ = [
 ]
 
 
-#: The attribute of an error that holds what other parties may read of it, and whom it blames; see ``told``.
+#: The attribute of an error that holds what other parties may read of it, and whom it blames; see
+#: ``told``.
 _MARK = "_told"
 
 #: Any of the errors below.
 _Error = TypeVar("_Error", bound=TacitError)
 
 
-#: What changes how a terminal shows the text around it, or is no character: controls, marks of direction and
-#: of no width, halves. The same under every Python, as names in programs go through it.
+#: What changes how a terminal shows the text around it, or is no character: controls, marks of
+#: direction and of no width, halves. The same under every Python, as names in programs go through
+#: it.
 _UNSHOWN = re.compile(
     r"[\x00-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
 )
 
 
 def printable(text: object, most: int = 300) -> str:
-    """What a file, or another library, says, which may quote anything: on one line, and not too long."""
+    """What a file, or another library, says, which may quote anything: on one line, and not too
+    long."""
     return " ".join(_UNSHOWN.sub(" ", str(text)).split())[:most].rstrip()
 
 
@@ -65,7 +68,8 @@ def reason(error: BaseException) -> str:
 
 
 def cause(error: OSError) -> str:
-    """Why the operating system did not do what it was asked for, in the native part's words for it."""
+    """Why the operating system did not do what it was asked for, in the native
+    part's words for it."""
     return _core.cause(error.errno) if error.errno else str(error)
 
 
@@ -73,8 +77,8 @@ def tellable(error: _Error, text: str | None = None, blamed: int | None = None) 
     """Marks an error that tacit itself makes as one that other parties may read: see :func:`told`.
 
     Args:
-        error: of which nothing is secret: it speaks of parties, links, files and settings, and quotes no
-            value that was computed on.
+        error: of which nothing is secret: it speaks of parties, links, files and settings, and
+            quotes no value that was computed on.
         text: what they read, if not its own text.
         blamed: whom it blames, if not the party that raises it.
     """
@@ -134,36 +138,41 @@ CHECKED = "checked: "
 
 
 class RangeError(MisuseError):
-    """What a compiled program compared left the range that it was compiled for, or, in checked mode, what an
-    operator computed left its range: there is no result. Raised where the result would have been learnt, and
-    nowhere else."""
+    """What a compiled program compared left the range that it was compiled for, or, in checked
+    mode, what an
+    operator computed left its range: there is no result. Raised where the result would have been
+    learnt, and nowhere else."""
 
     #: The layers.
     layers: tuple[str, ...] = ()
     #: The operators, with their modules and lines.
     operators: tuple[str, ...] = ()
-    #: What a program of the RISC-V machine left (``riscv.Outcome``), without what was opened to this party.
-    #: What stayed secret is there, as at the other parties, which go on. A program that was stopped on its
-    #: way left no outputs.
+    #: What a program of the RISC-V machine left (``riscv.Outcome``), without what was opened to
+    #: this party. What stayed secret is there, as at the other parties, which go on. A program that
+    #: was stopped on its way left no outputs.
     outcome: Any = None
 
     @classmethod
     def of(
         cls, failed: Sequence[str], remedy: str = "Scale the data down, or take fewer fraction bits"
     ) -> "RangeError":
-        """The error for layers whose guards failed, and for operators whose checks did, with what to do."""
+        """The error for layers whose guards failed, and for operators whose checks did, with what
+        to do."""
         layers = [label for label in failed if not label.startswith(CHECKED)]
         operators = [label.removeprefix(CHECKED) for label in failed if label.startswith(CHECKED)]
         said = []
         if operators:
             said.append(
-                f"out of range: {'; '.join(operators)}. There is no result: a number that was computed there "
+                f"out of range: {'; '.join(operators)}. There is no result: a number that was "
+                f"computed there "
                 f"needs more bits than it has. {remedy}"
             )
         if layers:
             said.append(
-                f"numbers left the range that the program was compiled for in {', '.join(layers)}: there is "
-                "no result. Compile it with calibration data like these inputs, with a greater margin, or "
+                f"numbers left the range that the program was compiled for in {', '.join(layers)}: "
+                f"there is "
+                "no result. Compile it with calibration data like these inputs, with a greater "
+                "margin, or "
                 "without calibration"
             )
         made = cls(". ".join(said))
@@ -183,15 +192,16 @@ class UnsupportedOperatorError(MisuseError, NotImplementedError):
         line = source_lines.line()
         place = f"{where}, {line}" if line else where
         error = cls(
-            f"{what} is not supported on secret tensors (in {place}); {remedy}. Nothing was revealed."
+            f"{what} is not supported on secret tensors (in {place}); {remedy}. Nothing was "
+            f"revealed."
         )
         error.what, error.remedy = what, remedy
         return error
 
 
 class UntracedError(UnsupportedOperatorError, AssertionError):
-    """A secret tensor came to PyTorch's compiler, which puts errors of most kinds into its own, but not those
-    of the second here."""
+    """A secret tensor came to PyTorch's compiler, which puts errors of most kinds into its own, but
+    not those of the second here."""
 
     def __str__(self) -> str:
         # Without the lines that the compiler adds about itself.
@@ -199,43 +209,45 @@ class UntracedError(UnsupportedOperatorError, AssertionError):
 
 
 class Terminated(KeyboardInterrupt):
-    """This process was asked to end (SIGTERM), as services are by what supervises them: what an interrupt
-    from the keyboard ends, this does too."""
+    """This process was asked to end (SIGTERM), as services are by what supervises them: what an
+    interrupt from the keyboard ends, this does too."""
 
 
 class WorkerError(MisuseError):
     """A worker of a DataLoader was to take elements of secret tensors."""
 
     def __init__(self, *_: object) -> None:
-        """Says the same whatever it is given: PyTorch makes it anew in the process that waits for the worker,
-        of the worker's traceback."""
+        """Says the same whatever it is given: PyTorch makes it anew in the process that waits for
+        the worker, of the worker's traceback."""
         super().__init__(
-            "secret tensors belong to the session of one process, and a DataLoader's workers are others: "
+            "secret tensors belong to the session of one process, and a DataLoader's workers are "
+            "others: "
             "make the loader without num_workers"
         )
 
 
 def advise(error: BaseException) -> None:
-    """Says what to do, beside Python's own words, of an error whose cause is that this party passed ``None``
-    for what another party owns."""
+    """Says what to do, beside Python's own words, of an error whose cause is that this party passed
+    ``None`` for what another party owns."""
     if isinstance(error, TypeError | AttributeError) and "NoneType" in str(error):
         error.add_note(
-            "where this is None because another party owns it: what is used with secret tensors is shared "
+            "where this is None because another party owns it: what is used with secret tensors is "
+            "shared "
             "before, in every party, as in labels = tacit.share(labels, owner=...)"
         )
 
 
 def told(error: BaseException) -> tuple[str, int | None]:
-    """What the other parties of a session read of an error that ends this party, and whom it blames where
-    that is another one.
+    """What the other parties of a session read of an error that ends this party, and whom it blames
+    where that is another one.
 
-    Texts may quote what is secret: those of the program, and those of misuse, which quote values. So an
-    error goes to others by its type alone, unless tacit marked this very object where it made it
-    (:func:`tellable`, and the native part). The mark holds the words that go out. What becomes of the error
-    afterwards does not change them. Its class does not matter either, as a program may derive from it, and
-    nor does the place where it is raised. Tacit marks only what it says of parties, links, files and
-    settings, which holds nothing that was computed on, and why a compiled program stops, which each party
-    would find by itself.
+    Texts may quote what is secret: those of the program, and those of misuse, which quote values.
+    So an error goes to others by its type alone, unless tacit marked this very object where it made
+    it (:func:`tellable`, and the native part). The mark holds the words that go out. What becomes
+    of the error afterwards does not change them. Its class does not matter either, as a program may
+    derive from it, and nor does the place where it is raised. Tacit marks only what it says of
+    parties, links, files and settings, which holds nothing that was computed on, and why a compiled
+    program stops, which each party would find by itself.
     """
     if isinstance(error, KeyboardInterrupt):
         return f"it was {'terminated' if isinstance(error, Terminated) else 'interrupted'}", None
@@ -252,8 +264,8 @@ class RangeWarning(UserWarning):
 
 
 class SubmissionWarning(UserWarning):
-    """What a client of a federation handed in counts for less than it was: it was shortened, its weight was
-    capped, it is too small to be sent, or the servers refused it."""
+    """What a client of a federation handed in counts for less than it was: it was shortened, its
+    weight was capped, it is too small to be sent, or the servers refused it."""
 
 
 class CostWarning(UserWarning):
@@ -261,5 +273,5 @@ class CostWarning(UserWarning):
 
 
 class PrecisionWarning(UserWarning):
-    """A tensor has magnitudes so small that its encoding keeps few of their digits; or, in a trial run, a
-    constant rounds to nothing, or to 1."""
+    """A tensor has magnitudes so small that its encoding keeps few of their digits; or, in a trial
+    run, a constant rounds to nothing, or to 1."""

@@ -1,5 +1,5 @@
-"""What can be done instead where a library asks for what secret tensors do not have: its user did not write
-the line that asks, and needs to know which of its options to change."""
+"""What can be done instead where a library asks for what secret tensors do not have: its user did
+not write the line that asks, and needs to know which of its options to change."""
 
 from typing import NamedTuple
 
@@ -18,13 +18,14 @@ class Remedy(NamedTuple):
     instead: str
 
 
-#: What refusals say that are about writing, about tensors of which a compiler asks what they are made of, and
-#: about files; and nothing, which fits all.
+#: What refusals say that are about writing, about tensors of which a compiler asks what they are
+#: made of, and about files; and nothing, which fits all.
 INTO_PLAIN, FLATTENED, PICKLED, ANYTHING = "into a plain", "taken apart", "pickled", ""
 
 #: PyTorch has one forward mode for all threads, and parties may be threads.
 BACKWARDS = (
-    "take derivatives backwards, which does not need it: torch.autograd.grad, torch.func.grad or jacrev, not "
+    "take derivatives backwards, which does not need it: torch.autograd.grad, torch.func.grad or "
+    "jacrev, not "
     "jvp, jacfwd or hessian"
 )
 
@@ -34,7 +35,8 @@ COMPARED = "compare what may be known: torch.testing.assert_close(x.reveal(), y)
 
 #: PyTorch's compilers make programs for one machine of what they trace.
 UNCOMPILED = (
-    "call the module as it is, shared by tacit.share_module, which runs without; tacit.compile compiles a "
+    "call the module as it is, shared by tacit.share_module, which runs without; tacit.compile "
+    "compiles a "
     "plain model, before it is shared"
 )
 
@@ -48,29 +50,35 @@ REMEDIES = (
         ANYTHING,
         "item()",
         "the Trainer keeps how large losses were: have it know them, by a class of yours whose "
-        "training_step(self, *args, **kwargs) returns super().training_step(*args, **kwargs).reveal()",
+        "training_step(self, *args, **kwargs) returns super().training_step(*args, "
+        "**kwargs).reveal()",
     ),
     Remedy(
         "transformers.generation",
         ANYTHING,
         ANYTHING,
-        "generate() takes the first words as inputs_embeds=model.get_input_embeddings()(words), with "
-        "eos_token_id=None, pad_token_id=None, num_beams=1, a mask that all know, and nothing that looks at "
+        "generate() takes the first words as inputs_embeds=model.get_input_embeddings()(words), "
+        "with "
+        "eos_token_id=None, pad_token_id=None, num_beams=1, a mask that all know, and nothing that "
+        "looks at "
         "the words, as no_repeat_ngram_size does",
     ),
     Remedy(
         "transformers",
         "mask",
         ANYTHING,
-        "give the mask with four dimensions, which is taken as it is, not with two: mask.bool()[:, None, "
-        "None, :].expand(-1, 1, n, -1) for n words; of a model in which words see those before them alone "
+        "give the mask with four dimensions, which is taken as it is, not with two: mask.bool()[:, "
+        "None, "
+        "None, :].expand(-1, 1, n, -1) for n words; of a model in which words see those before "
+        "them alone "
         "that & torch.ones(n, n).bool().tril()",
     ),
     Remedy(
         "torch.nn.modules.module",
         "_load_from_state_dict",
         INTO_PLAIN,
-        "load them with assign=True, which makes the module's tensors secret, or share the module before: "
+        "load them with assign=True, which makes the module's tensors secret, or share the module "
+        "before: "
         "tacit.share_module(module, owner=...)",
     ),
     Remedy("torch._dynamo.convert_frame", ANYTHING, FLATTENED, UNCOMPILED),
@@ -79,7 +87,8 @@ REMEDIES = (
         "torch.jit",
         ANYTHING,
         ANYTHING,
-        "trace with check_trace=False, or with plain tensors: what was traced runs on secret ones too",
+        "trace with check_trace=False, or with plain tensors: what was traced runs on secret ones "
+        "too",
     ),
     Remedy(
         "torch.nn.modules.transformer",
@@ -104,7 +113,8 @@ REMEDIES = (
             package,
             ANYTHING,
             PICKLED,
-            "make the Trainer with enable_checkpointing=False, and keep the model by tacit.save_checkpoint",
+            "make the Trainer with enable_checkpointing=False, and keep the model by "
+            "tacit.save_checkpoint",
         )
         for package in LIGHTNING
     ),
@@ -122,36 +132,42 @@ REMEDIES = (
         "ignite.engine",
         ANYTHING,
         ANYTHING,
-        "the engine's output is a number by default: give output_transform=lambda x, y, y_pred, loss: "
+        "the engine's output is a number by default: give output_transform=lambda x, y, y_pred, "
+        "loss: "
         "loss.detach(), which stays secret, or loss.reveal()",
     ),
     Remedy(
         "ignite.metrics",
         ANYTHING,
         ANYTHING,
-        "metrics of ignite are numbers: reveal what they are made of, by output_transform=lambda output: "
+        "metrics of ignite are numbers: reveal what they are made of, by output_transform=lambda "
+        "output: "
         "tuple(each.reveal() for each in output), or compute them in secret by torchmetrics",
     ),
     Remedy(
         "ignite.handlers",
         ANYTHING,
         ANYTHING,
-        "have it judge by what all may know: score_function=lambda engine: engine.state.output.reveal()",
+        "have it judge by what all may know: score_function=lambda engine: "
+        "engine.state.output.reveal()",
     ),
     Remedy(
         "skorch.utils",
         ANYTHING,
         ANYTHING,
-        "skorch makes arrays of the classes that a NeuralNetClassifier is fitted to, and of predictions: fit "
+        "skorch makes arrays of the classes that a NeuralNetClassifier is fitted to, and of "
+        "predictions: fit "
         "a skorch.NeuralNet, and predict by net.forward(x), which stays secret",
     ),
     Remedy(
         "skorch.net",
         ANYTHING,
         ANYTHING,
-        "skorch's history keeps how large losses were: have it know them, by a class of yours whose "
+        "skorch's history keeps how large losses were: have it know them, by a class of yours "
+        "whose "
         "train_step(self, *args, **kwargs), and validation_step likewise, returns "
-        '{**step, "loss": step["loss"].detach().reveal()} of step = super().train_step(*args, **kwargs)',
+        '{**step, "loss": step["loss"].detach().reveal()} of step = super().train_step(*args, '
+        "**kwargs)",
     ),
     Remedy("torch._functorch", "jvp", ANYTHING, BACKWARDS),
     Remedy("torch.autograd.forward_ad", "make_dual", ANYTHING, BACKWARDS),
@@ -163,7 +179,10 @@ REMEDIES = (
     ),
     Remedy("torch.nn.utils.prune", ANYTHING, ANYTHING, "prune before the module is shared"),
     Remedy(
-        "torch.nn.modules.adaptive", "forward", ANYTHING, "take its log_prob(), which computes all classes"
+        "torch.nn.modules.adaptive",
+        "forward",
+        ANYTHING,
+        "take its log_prob(), which computes all classes",
     ),
     Remedy(
         "torch.optim.lbfgs",
@@ -187,15 +206,16 @@ REMEDIES = (
         "torch.optim",
         ANYTHING,
         INTO_PLAIN,
-        "make the parameters secret before the optimiser is made: tacit.share_module(model, owner=..., "
+        "make the parameters secret before the optimiser is made: tacit.share_module(model, "
+        "owner=..., "
         "trainable=True)",
     ),
 )
 
 
 def here(what: str) -> str | None:
-    """What can be done instead of ``what``, if the code that asks for it is known to the list: the innermost
-    of a program and of PyTorch's code that it has called."""
+    """What can be done instead of ``what``, if the code that asks for it is known to the list: the
+    innermost of a program and of PyTorch's code that it has called."""
     for module, function in source_lines.calls():
         for each in REMEDIES:
             fits = each.part in function or each.part in module

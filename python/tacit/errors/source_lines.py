@@ -11,14 +11,16 @@ from types import FrameType
 
 
 def _folder(package: str) -> str:
-    """Where it lies; it is not imported, since errors are told by commands that need no PyTorch, too."""
+    """Where it lies; it is not imported, since errors are told by commands that need no PyTorch,
+    too."""
     spec = find_spec(package)
     assert spec is not None
     assert spec.origin is not None, package
     return f"{Path(spec.origin).parent}{os.sep}"
 
 
-#: Whose lines are nobody's model: tacit's own, PyTorch's, and those with which a party's thread begins.
+#: Whose lines are nobody's model: tacit's own, PyTorch's, and those with which a party's thread
+#: begins.
 OURS = (_folder("tacit"), _folder("torch"), threading.__file__)
 
 

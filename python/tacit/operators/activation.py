@@ -68,13 +68,15 @@ def relu_(x: SecretTensor) -> SecretTensor:
 
 @implements(torch.ops.tacit.one_sided.default)
 def one_sided(x: Any, below: Any) -> Any:
-    """max(x, 0), and min(x, 0) where ``below`` is true, for the messages of ``relu``: x times a bit in any
-    case, which each party flips alone."""
+    """max(x, 0), and min(x, 0) where ``below`` is true, for the messages of ``relu``: x times a bit
+    in any case, which each party flips alone."""
     if not (isinstance(x, SecretTensor) and isinstance(below, SecretTensor)):
         return custom_ops.one_sided(x, below)
     x = as_words(x)
     sides = tuple(part.expand(x.shape).contiguous() for part in below._parts)
-    return x.like(shares.one_sided(x._session, x._parts, sides, rectified_to_zero(x._session, x._scale)))
+    return x.like(
+        shares.one_sided(x._session, x._parts, sides, rectified_to_zero(x._session, x._scale))
+    )
 
 
 def positive_of(result: Any) -> SecretTensor | None:
@@ -103,10 +105,15 @@ def leaky_relu(x: SecretTensor, negative_slope: Number = 0.01) -> SecretTensor:
     """slope·x + (1 − slope)·max(x, 0), truncated together."""
     both = torch.tensor([negative_slope, 1 - negative_slope], dtype=torch.float64)
     pair = x.like(
-        tuple(torch.stack(halves, -1) for halves in zip(x._parts, _maximum_with_zero(x)._parts, strict=True))
+        tuple(
+            torch.stack(halves, -1)
+            for halves in zip(x._parts, _maximum_with_zero(x)._parts, strict=True)
+        )
     )
     # Of the two summands, which have one sign, none is greater than the result, or than x.
-    return times_public(pair, both, x.dtype, apply=_mixed, gain=float(both.abs().sum() / both.abs().max()))
+    return times_public(
+        pair, both, x.dtype, apply=_mixed, gain=float(both.abs().sum() / both.abs().max())
+    )
 
 
 def _mixed(pair: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
@@ -136,13 +143,14 @@ def absolute(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.clamp.default, aten.clamp.Tensor)
 def clamp(x: Any, low: Any = None, high: Any = None) -> SecretTensor:
-    """As ``_clamped``; what a probability is brought between is remembered (``remembered_softmax``)."""
+    """As ``_clamped``; what a probability is brought between is remembered
+    (``remembered_softmax``)."""
     return remembered_softmax.remember_clamped(_clamped(x, low, high), x, low, high)
 
 
 def _clamped(x: Any, low: Any, high: Any) -> SecretTensor:
-    """x between bounds: low + max(x − low, 0) − max(x − high, 0), both side by side; of int64 one after the
-    other. For low > high it is high, as in PyTorch."""
+    """x between bounds: low + max(x − low, 0) − max(x − high, 0), both side by side; of int64 one
+    after the other. For low > high it is high, as in PyTorch."""
     bounds = [bound for bound in (low, high) if bound is not None]
     if not bounds:
         unsupported("clamp without a bound", "give min or max")
@@ -171,7 +179,9 @@ def _clamped(x: Any, low: Any, high: Any) -> SecretTensor:
     numbers = isinstance(low, int | float) and isinstance(high, int | float)
     if numbers and low <= high and comparison.width <= WORD:
         parts, lowest, highest = together(parts, least.parts, most.parts)
-        above = tuple(torch.stack([x - lo, x - hi]) for x, lo, hi in zip(parts, lowest, highest, strict=True))
+        above = tuple(
+            torch.stack([x - lo, x - hi]) for x, lo, hi in zip(parts, lowest, highest, strict=True)
+        )
         above = shares.relu(session, above, comparison)
         return made(tuple(lo + a[0] - a[1] for lo, a in zip(lowest, above, strict=True)))
     at_least = _bounded(session, comparison, parts, least, greater)

@@ -38,8 +38,12 @@ def read_rows(x: Any, dim: int, index: SecretTensor, *, wraps: bool = False) -> 
     if not x.dim():
         return read_rows(x.reshape(1), 0, index.reshape(()), wraps=wraps)
     size, rest = x.shape[dim], _without(x.shape, dim)
-    table = _apply(lambda part: part.movedim(dim, 0).reshape(1, size, math.prod(rest)), table_of(x, session))
-    hot = tuple(part.reshape(1, index.numel(), size) for part in positions(index, size, wraps=wraps))
+    table = _apply(
+        lambda part: part.movedim(dim, 0).reshape(1, size, math.prod(rest)), table_of(x, session)
+    )
+    hot = tuple(
+        part.reshape(1, index.numel(), size) for part in positions(index, size, wraps=wraps)
+    )
     words = read(session, hot, table)
     at = dim % x.dim()
     return found(x, session, _apply(lambda part: _spread(part, index.shape, rest, at), words))
@@ -58,7 +62,13 @@ def _spread(part: torch.Tensor, front: Sequence[int], rest: Sequence[int], at: i
 
 
 def write_rows(
-    x: Any, dim: int, index: SecretTensor, values: Any, change: Callable[..., Parts], *, wraps: bool = False
+    x: Any,
+    dim: int,
+    index: SecretTensor,
+    values: Any,
+    change: Callable[..., Parts],
+    *,
+    wraps: bool = False,
 ) -> SecretTensor:
     """A copy of x, with values added to or written into its slices along a dimension."""
     session = session_of_all(x, index, values)
@@ -72,12 +82,19 @@ def write_rows(
     values = table_of(as_kind_of(values, x), session)
     moved = list(range(at, at + index.dim())), list(range(index.dim()))
     values = _apply(
-        lambda part: part.expand(shape).movedim(*moved).reshape(1, index.numel(), math.prod(rest)), values
+        lambda part: part.expand(shape).movedim(*moved).reshape(1, index.numel(), math.prod(rest)),
+        values,
     )
-    table = _apply(lambda part: part.movedim(dim, 0).reshape(1, size, math.prod(rest)), table_of(x, session))
-    hot = tuple(part.reshape(1, index.numel(), size) for part in positions(index, size, wraps=wraps))
+    table = _apply(
+        lambda part: part.movedim(dim, 0).reshape(1, size, math.prod(rest)), table_of(x, session)
+    )
+    hot = tuple(
+        part.reshape(1, index.numel(), size) for part in positions(index, size, wraps=wraps)
+    )
     words = change(session, table, hot, values)
-    return _changed(x, _apply(lambda part: part.reshape(size, *rest).movedim(0, dim), words), change)
+    return _changed(
+        x, _apply(lambda part: part.reshape(size, *rest).movedim(0, dim), words), change
+    )
 
 
 def _changed(x: SecretTensor, words: Parts, change: Callable[..., Parts]) -> SecretTensor:
@@ -88,7 +105,8 @@ def _changed(x: SecretTensor, words: Parts, change: Callable[..., Parts]) -> Sec
     return x.like(words, unreduced=x._unreduced or (change is added and may_be_unreduced(x.dtype)))
 
 
-# Along a dimension, each row by its own indices ----------------------------------------------------------
+# Along a dimension, each row by its own indices
+# ----------------------------------------------------------
 
 
 def _rows(x: Any, dim: int, shape: Sequence[int]) -> Any:
@@ -123,13 +141,17 @@ def gather(x: Any, dim: int, index: SecretTensor) -> SecretTensor:
     words = read(session, _hot(index, dim, size), _rows(table_of(x, session), dim, shape))
     back = _without(shape, dim)
     parts = tuple(
-        part.reshape(*back, shape[dim]).movedim(-1, dim % len(shape)).reshape(index.shape) for part in words
+        part.reshape(*back, shape[dim]).movedim(-1, dim % len(shape)).reshape(index.shape)
+        for part in words
     )
     return found(x, session, parts)
 
 
-def scatter(x: Any, dim: int, index: SecretTensor, values: Any, change: Callable[..., Parts]) -> SecretTensor:
-    """A copy of x, with values added to or written into elements at secret indices along a dimension."""
+def scatter(
+    x: Any, dim: int, index: SecretTensor, values: Any, change: Callable[..., Parts]
+) -> SecretTensor:
+    """A copy of x, with values added to or written into elements at secret indices along a
+    dimension."""
     session, shape = session_of_all(x, index, values), index.shape or (1,)
     x = target(x, session)
     size = x.shape[dim] if x.dim() else 1
@@ -147,20 +169,23 @@ def scatter(x: Any, dim: int, index: SecretTensor, values: Any, change: Callable
 
     def put(whole: torch.Tensor, part: torch.Tensor) -> torch.Tensor:
         whole = whole.reshape(whole.shape or (1,)).clone()
-        whole[tuple(slice(each) for each in along)] = part.reshape(*back, size).movedim(-1, dim % len(shape))
+        whole[tuple(slice(each) for each in along)] = part.reshape(*back, size).movedim(
+            -1, dim % len(shape)
+        )
         return whole.reshape(x.shape)
 
     return _changed(x, tuple(put(*pair) for pair in zip(table, words, strict=True)), change)
 
 
-# Several dimensions at once ------------------------------------------------------------------------------
+# Several dimensions at once
+# ------------------------------------------------------------------------------
 
 
 def _joint(
     x: Any, indices: Sequence[Any], session: Session
 ) -> tuple[Parts, list[int], list[int], torch.Size]:
-    """One-hot vectors over all dimensions that have an index, [1, n, size]; these dimensions, the others, and
-    the shape of the indices together."""
+    """One-hot vectors over all dimensions that have an index, [1, n, size]; these dimensions, the
+    others, and the shape of the indices together."""
     dims = [dim for dim, index in enumerate(indices) if index is not None]
     chosen = [indices[dim] for dim in dims]
     masks = [index for index in chosen if index.dtype in (torch.bool, torch.uint8)]
@@ -175,7 +200,9 @@ def _joint(
     joint: Parts = ()
     for dim, index in reversed(list(zip(dims, chosen, strict=True))):
         hot = _one(index, x.shape[dim], session)
-        hot = tuple(part.expand(*shape, -1).reshape(1, shape.numel(), part.shape[-1]) for part in hot)
+        hot = tuple(
+            part.expand(*shape, -1).reshape(1, shape.numel(), part.shape[-1]) for part in hot
+        )
         joint = one_hot_bits.product(session, joint, hot) if joint else hot
     rest = [dim for dim in range(x.dim()) if dim not in dims]
     return joint, dims, rest, shape
@@ -189,7 +216,8 @@ def _one(index: Any, size: int, session: Session) -> Parts:
 
 
 def _place(dims: Sequence[int]) -> int:
-    """Where the indices' dimensions begin in the result: at their place, if they are next to each other."""
+    """Where the indices' dimensions begin in the result: at their place, if they are next to each
+    other."""
     return dims[0] if list(dims) == list(range(dims[0], dims[0] + len(dims))) else 0
 
 
@@ -197,16 +225,22 @@ def index(x: Any, indices: Sequence[Any]) -> SecretTensor:
     """Elements at indices of which some are secret."""
     session = session_of_all(x, indices)
     hot, dims, rest, shape = _joint(x, indices, session)
-    size, sizes, at = math.prod(x.shape[dim] for dim in dims), [x.shape[dim] for dim in rest], _place(dims)
+    size, sizes, at = (
+        math.prod(x.shape[dim] for dim in dims),
+        [x.shape[dim] for dim in rest],
+        _place(dims),
+    )
     table = _apply(
-        lambda part: part.permute(*dims, *rest).reshape(1, size, math.prod(sizes)), table_of(x, session)
+        lambda part: part.permute(*dims, *rest).reshape(1, size, math.prod(sizes)),
+        table_of(x, session),
     )
     words = read(session, hot, table)
     return found(x, session, _apply(lambda part: _spread(part, shape, sizes, at), words))
 
 
 def index_put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool) -> SecretTensor:
-    """A copy of x, with values added to or written into elements at indices of which some are secret."""
+    """A copy of x, with values added to or written into elements at indices of which some are
+    secret."""
     session = session_of_all(x, indices, values)
     x, change = target(x, session), added if accumulate else written
     hot, dims, rest, shape = _joint(x, indices, session)
@@ -218,7 +252,9 @@ def index_put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool) -> 
         lambda part: part.expand(full).movedim(*front).reshape(1, shape.numel(), math.prod(sizes)),
         table_of(as_kind_of(values, x), session),
     )
-    table = _apply(lambda part: part.permute(order).reshape(1, size, math.prod(sizes)), table_of(x, session))
+    table = _apply(
+        lambda part: part.permute(order).reshape(1, size, math.prod(sizes)), table_of(x, session)
+    )
     words = change(session, table, hot, values)
     back = [order.index(dim) for dim in range(x.dim())]
     moved = [x.shape[dim] for dim in order]

@@ -1,5 +1,5 @@
-"""Affine maps: sums of convolutions, or of linear layers, of a bias and of other tensors, which are truncated
-once; and the greater of that and zero, whose sign may start beside the truncation."""
+"""Affine maps: sums of convolutions, or of linear layers, of a bias and of other tensors, which are
+truncated once; and the greater of that and zero, whose sign may start beside the truncation."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,13 @@ import torch
 from tacit import fixed
 from tacit.operators.convolution import geometry_of
 from tacit.operators.dispatch import custom_ops
-from tacit.operators.dispatch.operands import as_factors, lifted, operand_scale, rectified_to_zero, rescaled
+from tacit.operators.dispatch.operands import (
+    as_factors,
+    lifted,
+    operand_scale,
+    rectified_to_zero,
+    rescaled,
+)
 from tacit.operators.dispatch.scales import of_affine
 from tacit.operators.dispatch.table import implements
 from tacit.sharings import shares
@@ -23,7 +29,9 @@ Operands = Sequence[Any]
 
 
 @implements(torch.ops.tacit.affine.default, scale=of_affine)
-def affine(x: Operands, weight: Operands, bias: Any, addends: Operands, geometry: Sequence[int]) -> Any:
+def affine(
+    x: Operands, weight: Operands, bias: Any, addends: Operands, geometry: Sequence[int]
+) -> Any:
     """Σ x·weight + bias + Σ addends. The rounds of a product that is truncated."""
     custom_ops.check_affine(x, weight, geometry)
     fused = _fused(x, weight, bias, addends, geometry, is_rectified=False)
@@ -40,9 +48,13 @@ def rectified_affine(
     return torch.relu(_composed(x, weight, bias, addends, geometry)) if fused is None else fused
 
 
-def _composed(x: Operands, weight: Operands, bias: Any, addends: Operands, geometry: Sequence[int]) -> Any:
+def _composed(
+    x: Operands, weight: Operands, bias: Any, addends: Operands, geometry: Sequence[int]
+) -> Any:
     """By other operators. That their sum is narrow says nothing of each."""
-    (secret, *_) = (each for each in (*x, *weight, bias, *addends) if isinstance(each, SecretTensor))
+    (secret, *_) = (
+        each for each in (*x, *weight, bias, *addends) if isinstance(each, SecretTensor)
+    )
     with secret._session.at_narrow(0):
         return custom_ops.composed(x, weight, bias, addends, geometry)
 
@@ -56,9 +68,12 @@ def _fused(
     *,
     is_rectified: bool,
 ) -> SecretTensor | None:
-    """All of it in one; nothing where an operand is public or no fraction, or has so many fraction bits that
+    """All of it in one; nothing where an operand is public or no fraction, or has so many fraction
+    bits that
     a result could not keep them: other operators do that."""
-    if not all(isinstance(each, SecretTensor) and each.dtype.is_floating_point for each in (*x, *weight)):
+    if not all(
+        isinstance(each, SecretTensor) and each.dtype.is_floating_point for each in (*x, *weight)
+    ):
         return None
     session = x[0]._session
     factors = [as_factors(*each) for each in zip(x, weight, strict=True)]
@@ -82,10 +97,14 @@ def _fused(
 class _Convolutions:
     """Terms that are convolutions of images."""
 
-    def __init__(self, factors: Sequence[tuple[SecretTensor, SecretTensor]], geometry: Sequence[int]) -> None:
+    def __init__(
+        self, factors: Sequence[tuple[SecretTensor, SecretTensor]], geometry: Sequence[int]
+    ) -> None:
         self.terms = []
         for (image, weight), how in zip(factors, custom_ops.Steps.all_of(geometry), strict=True):
-            shape, self.shape = geometry_of(tuple(image.shape), tuple(weight.shape), how[:3], how.groups)
+            shape, self.shape = geometry_of(
+                tuple(image.shape), tuple(weight.shape), how[:3], how.groups
+            )
             self.terms.append(Term(image._parts, weight._parts, shape))
 
     def added(self, parts: Parts, *, is_bias: bool) -> Addend:
@@ -111,7 +130,9 @@ class _Layers:
             inner = x.shape[-1]
             rows = tuple(part.reshape(1, many, inner) for part in x._parts)
             columns = tuple(part.unsqueeze(0) for part in weight._parts)
-            self.terms.append(Term(rows, columns, Matrices((1, many, inner, outputs), is_transposed=True)))
+            self.terms.append(
+                Term(rows, columns, Matrices((1, many, inner, outputs), is_transposed=True))
+            )
 
     def added(self, parts: Parts, *, is_bias: bool) -> Addend:
         """A summand: of columns, or as the result lies."""

@@ -60,20 +60,24 @@ _PRODUCT = str(aten.mul.Tensor)
 
 @implements(aten.add.Tensor, aten.add.Scalar, scale=of_sum_with_product)
 def add(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
-    """x + alpha·y; no interaction (at most two rounds if a boolean is among them). Booleans: x OR y."""
+    """x + alpha·y; no interaction (at most two rounds if a boolean is among them). Booleans: x OR
+    y."""
     dtype = result_dtype(x, y)
     if dtype == torch.bool:
         return disjunction(x, scaled(y, alpha))
     if alpha == 1 and (later := remembered_softmax.joined(x, y)) is not None:
         return later
     left, right, scale = _summands(x, scaled(y, alpha))
-    result = secret_of(x, y).like(shares.add(left, right), scale, dtype, unreduced=may_be_unreduced(dtype))
+    result = secret_of(x, y).like(
+        shares.add(left, right), scale, dtype, unreduced=may_be_unreduced(dtype)
+    )
     _bounded(result, x, y, left, right)
     return remembered_squares.remember_sum(result, x, y) if alpha == 1 else result
 
 
 def _summands(x: Any, y: Any) -> tuple[Parts, Parts, Scale]:
-    """Two operands as components at one scale, the secret ones held to what a sum has a word for."""
+    """Two operands as components at one scale, the secret ones held to what a
+    sum has a word for."""
     left, right, scale = aligned(x, y)
     for operand, parts in ((x, left), (y, right)):
         if isinstance(operand, SecretTensor):
@@ -102,7 +106,8 @@ def sub(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
     dtype = result_dtype(x, y)
     if dtype == torch.bool:
         unsupported(
-            "a difference of booleans", "x ^ y says where they differ, and x & ~y where x alone is true"
+            "a difference of booleans",
+            "x ^ y says where they differ, and x & ~y where x alone is true",
         )
     left, right, scale = _summands(x, scaled(y, alpha))
     result = secret_of(x, y).like(
@@ -115,7 +120,11 @@ def sub(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
 def rsub(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
     """y − alpha·x."""
     result = sub(y, x, alpha)
-    return remembered_softmax.remember_complement(result, x) if number(y) == 1.0 and alpha == 1 else result
+    return (
+        remembered_softmax.remember_complement(result, x)
+        if number(y) == 1.0 and alpha == 1
+        else result
+    )
 
 
 @implements(aten.neg.default)
@@ -140,7 +149,8 @@ def scaled(x: Any, by: Number) -> Any:
 
 @implements(aten.mul.Tensor, aten.mul.Scalar, scale=of_product)
 def mul(x: Any, y: Any) -> SecretTensor:
-    """x·y. Secret by secret: two rounds (one for integers). By public numbers: as ``times_public``. A
+    """x·y. Secret by secret: two rounds (one for integers). By public numbers: as ``times_public``.
+    A
     boolean chooses: at most two rounds, and exact."""
     if not isinstance(x, SecretTensor):
         return multiply_public(y, x)
@@ -156,9 +166,13 @@ def mul(x: Any, y: Any) -> SecretTensor:
     if dtype == torch.bool:
         return x.like(shares.and_bits(session, left, right))
     if x.dtype == torch.bool:
-        return y.like(shares.bit_multiply(session, left, right), dtype=dtype, unreduced=y._unreduced)
+        return y.like(
+            shares.bit_multiply(session, left, right), dtype=dtype, unreduced=y._unreduced
+        )
     if y.dtype == torch.bool:
-        return x.like(shares.bit_multiply(session, right, left), dtype=dtype, unreduced=x._unreduced)
+        return x.like(
+            shares.bit_multiply(session, right, left), dtype=dtype, unreduced=x._unreduced
+        )
     if x._unreduced or y._unreduced:
         left, right = together(*(_of_kind(operand, dtype)._parts for operand in (x, y)))
     drop, scale = fixed.of_product(x._scale, y._scale, session.scale)
@@ -168,7 +182,8 @@ def mul(x: Any, y: Any) -> SecretTensor:
 
 
 def _of_kind(x: SecretTensor, dtype: torch.dtype) -> SecretTensor:
-    """An operand of a product: of the same dtype it may stand outside it, since the product does too."""
+    """An operand of a product: of the same dtype it may stand outside it, since the product does
+    too."""
     return x if x.dtype == dtype else as_words(x)
 
 
@@ -178,13 +193,15 @@ def multiply_public(x: SecretTensor, y: torch.Tensor | Number) -> SecretTensor:
         return conjunction(x, y)
     if (later := deferred_powers.multiple(x, y)) is not None:
         return later
-    return remembered_squares.remember_multiple(times_public(x, public(y), result_dtype(x, y)), x, y)
+    return remembered_squares.remember_multiple(
+        times_public(x, public(y), result_dtype(x, y)), x, y
+    )
 
 
 @implements(aten.div.Tensor, aten.div.Scalar, scale=of_session)
 def div(x: Any, y: Any) -> SecretTensor:
-    """x / y. For public y a product by 1/y; for secret ones see ``approximation.divide``, and in gradients
-    ``remembered_softmax``."""
+    """x / y. For public y a product by 1/y; for secret ones see ``approximation.divide``, and in
+    gradients ``remembered_softmax``."""
     if isinstance(y, SecretTensor):
         if (known := remembered_squares.quotient(x, y)) is not None:
             return known
@@ -222,8 +239,8 @@ def square(x: SecretTensor) -> SecretTensor:
 
 
 def power(x: SecretTensor, exponent: int) -> SecretTensor:
-    """x^n for n from 1 on, by squaring: at most 2·log2(n) products. All have the session's scale, x^1
-    too."""
+    """x^n for n from 1 on, by squaring: at most 2·log2(n) products. All have the session's scale,
+    x^1 too."""
     if exponent == 3 and x._scale.bits > x._session.scale.bits and is_backward():
         return _cube_of_inverse_root(x)
     remaining, base = int(exponent), as_words(x) if x.dtype == torch.bool else x
@@ -235,14 +252,16 @@ def power(x: SecretTensor, exponent: int) -> SecretTensor:
         if not remaining and result is not None:
             if x._scale != WHOLE:
                 result = at_session_scale(result)
-            return result.like(result._parts, dtype=result_dtype(x, exponent), unreduced=result._unreduced)
+            return result.like(
+                result._parts, dtype=result_dtype(x, exponent), unreduced=result._unreduced
+            )
         base = mul(base, base)
 
 
 def _cube_of_inverse_root(x: SecretTensor) -> SecretTensor:
-    """x³ in the gradient of ``rsqrt``, which alone has more bits than gradients: x is up to 2^8 there, and
-    with all its bits x·x² would leave the range from 2^6 on, of roots of what is below 2^−12. Two truncations
-    more."""
+    """x³ in the gradient of ``rsqrt``, which alone has more bits than gradients: x is up to 2^8
+    there, and with all its bits x·x² would leave the range from 2^6 on, of roots of what is below
+    2^−12. Two truncations more."""
     scale = x._session.scale
     base = rescaled(x, scale)
     return at_session_scale(mul(rescaled(x, Scale(min(scale.bits, DEFAULT.bits))), mul(base, base)))

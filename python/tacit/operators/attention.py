@@ -56,8 +56,8 @@ def _summed(gradient: Any, x: Any) -> Any:
 
 
 def weights(found: Any, mask: Mask) -> tuple[Any, Exponentials | None]:
-    """The softmax of scores, with zeros for a query that sees nothing, as only a mask can make it; and what
-    it is made of if it is secret. Of a public mask it is known which queries these are."""
+    """The softmax of scores, with zeros for a query that sees nothing, as only a mask can make it;
+    and what it is made of if it is secret. Of a public mask it is known which queries these are."""
     if not isinstance(found, SecretTensor):
         return aten._safe_softmax.default(found, -1), None
     made = exponentials(found, [-1])
@@ -78,8 +78,8 @@ def _blind(mask: torch.Tensor) -> torch.Tensor | None:
 
 @dataclass
 class _Logarithms:
-    """The logarithms of the sums of exponentials, which PyTorch keeps for the gradient; and the weights, of
-    which ours is made."""
+    """The logarithms of the sums of exponentials, which PyTorch keeps for the gradient; and the
+    weights, of which ours is made."""
 
     exponentials: Exponentials
     weights: SecretTensor
@@ -102,8 +102,8 @@ def flash_attention(
     attn_mask: Mask = None,
     scale: float | None = None,
 ) -> tuple[Any, Any]:
-    """What ``scaled_dot_product_attention`` calls where it does not drop: the rounds of two products and a
-    softmax. The logarithms of the sums are computed when somebody uses them."""
+    """What ``scaled_dot_product_attention`` calls where it does not drop: the rounds of two
+    products and a softmax. The logarithms of the sums are computed when somebody uses them."""
     if dropout_p:
         unsupported("dropout within attention", "call model.eval()")
     key, value = repeated(key, query), repeated(value, query)
@@ -114,7 +114,9 @@ def flash_attention(
         return result, found.logsumexp(-1)
     session = found._session
     kept = _Logarithms(made, weighing, session.scale)
-    later = SecretTensor((), session.scale, session, found.dtype, shape=found.shape[:-1], later=kept)
+    later = SecretTensor(
+        (), session.scale, session, found.dtype, shape=found.shape[:-1], later=kept
+    )
     return result, later
 
 
@@ -132,7 +134,8 @@ def flash_attention_backward(
     attn_mask: Mask = None,
     scale: float | None = None,
 ) -> tuple[Any, ...]:
-    """Of query, key and value: the rounds of five products, by the weights that were computed before."""
+    """Of query, key and value: the rounds of five products, by the weights that were computed
+    before."""
     heads = key, value
     key, value = repeated(key, query), repeated(value, query)
     kept = logarithms._later if isinstance(logarithms, SecretTensor) else None

@@ -1,5 +1,5 @@
-"""Average pooling in two and three dimensions (PyTorch makes one of two) and its gradients: local sums and
-one truncated product by public numbers."""
+"""Average pooling in two and three dimensions (PyTorch makes one of two) and its gradients: local
+sums and one truncated product by public numbers."""
 
 import math
 from collections.abc import Sequence
@@ -87,7 +87,8 @@ _average_pool(aten.avg_pool2d.default, aten.avg_pool2d_backward.default, functio
 _average_pool(aten.avg_pool3d.default, aten.avg_pool3d_backward.default, functional.avg_pool3d, 3)
 
 
-# Windows that cover the image evenly -----------------------------------------------------------------------
+# Windows that cover the image evenly
+# -----------------------------------------------------------------------
 
 
 def covering(size: int, outputs: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -113,29 +114,35 @@ def _reciprocals(sizes: Sequence[int], outputs: Sequence[int]) -> tuple[torch.Te
     scale=of_session,
 )
 def adaptive_average_pool(x: SecretTensor, output_size: Sequence[int]) -> SecretTensor:
-    """Averages over windows that cover the image evenly: differences of prefix sums, then one product; at
-    most six rounds."""
+    """Averages over windows that cover the image evenly: differences of prefix sums, then one
+    product; at most six rounds."""
     _check_fractions(x)
     parts, dims = x._parts, len(output_size)
     windows = zip(x.shape[-dims:], output_size, strict=True)
-    checks.hold_summands(x._session, parts, math.prod(size // max(1, of) + 2 for size, of in windows))
+    checks.hold_summands(
+        x._session, parts, math.prod(size // max(1, of) + 2 for size, of in windows)
+    )
     for dim in range(-dims, 0):
         starts, ends = covering(x.shape[dim], output_size[dim])
         prefixes = tuple(_prefix_sums(part, dim) for part in parts)
-        parts = tuple(sums.index_select(dim, ends) - sums.index_select(dim, starts) for sums in prefixes)
+        parts = tuple(
+            sums.index_select(dim, ends) - sums.index_select(dim, starts) for sums in prefixes
+        )
     return averaged(x.like(parts), *_reciprocals(x.shape[-dims:], output_size))
 
 
 def _prefix_sums(part: torch.Tensor, dim: int) -> torch.Tensor:
-    zero = part.new_zeros([1 if at == dim % part.dim() else size for at, size in enumerate(part.shape)])
+    zero = part.new_zeros(
+        [1 if at == dim % part.dim() else size for at, size in enumerate(part.shape)]
+    )
     return torch.cat([zero, part.cumsum(dim)], dim)
 
 
 def _adaptive_gradient(overload: Any, dims: int) -> None:
     @implements(overload, scale=of_session)
     def adaptive_average_pool_backward(gradient: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-        """The gradient of each window, divided, from its start on and no more from its end on: prefix sums;
-        at most six rounds."""
+        """The gradient of each window, divided, from its start on and no more from its end on:
+        prefix sums; at most six rounds."""
         if not isinstance(gradient, SecretTensor):
             spread: torch.Tensor = overload(gradient, gradient.new_empty(x.shape))
             return spread

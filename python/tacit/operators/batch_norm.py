@@ -1,4 +1,5 @@
-"""Batch normalisation, by running statistics or, in training, by those of the batch, which are worked into
+"""Batch normalisation, by running statistics or, in training, by those of the batch, which are
+worked into
 the running ones: all of them may be secret."""
 
 import math
@@ -22,10 +23,17 @@ Normalised = tuple[SecretTensor, torch.Tensor, torch.Tensor]
 
 @implements(aten.native_batch_norm.default, aten._native_batch_norm_legit.default, scale=of_session)
 def native_batch_norm(
-    x: Any, weight: Any, bias: Any, mean: Any, variance: Any, training: bool, momentum: float, eps: float
+    x: Any,
+    weight: Any,
+    bias: Any,
+    mean: Any,
+    variance: Any,
+    training: bool,
+    momentum: float,
+    eps: float,
 ) -> Normalised:
-    """The normalised batch; in training the batch's means and 1 / √(variance + ε) besides, for the gradient,
-    and empty tensors otherwise."""
+    """The normalised batch; in training the batch's means and 1 / √(variance + ε) besides, for the
+    gradient, and empty tensors otherwise."""
     if training or mean is None or variance is None:
         return _by_own_statistics(x, weight, bias, mean, variance, momentum, eps)
     empty = torch.empty(0)
@@ -33,7 +41,9 @@ def native_batch_norm(
 
 
 @implements(aten._native_batch_norm_legit.no_stats, scale=of_session)
-def legit_no_stats(x: Any, weight: Any, bias: Any, training: bool, momentum: float, eps: float) -> Normalised:
+def legit_no_stats(
+    x: Any, weight: Any, bias: Any, training: bool, momentum: float, eps: float
+) -> Normalised:
     """The same without running statistics."""
     return native_batch_norm(x, weight, bias, None, None, training, momentum, eps)
 
@@ -56,12 +66,21 @@ def with_update(
 
 
 def _by_own_statistics(
-    x: Any, weight: Any, bias: Any, running_mean: Any, running_variance: Any, momentum: float, eps: float
+    x: Any,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_variance: Any,
+    momentum: float,
+    eps: float,
 ) -> Normalised:
-    """(x − mean)·weight / √(variance + ε) + bias by the batch's mean and variance. A channel's factor has 24
+    """(x − mean)·weight / √(variance + ε) + bias by the batch's mean and variance. A channel's
+    factor has 24
     fraction bits: results are off by 2^−24 of its deviation more than those of ``layer_norm``."""
     if not isinstance(x, SecretTensor):
-        unsupported("batch normalisation in training of public data by secret weights", "share the data")
+        unsupported(
+            "batch normalisation in training of public data by secret weights", "share the data"
+        )
     dims = [dim for dim in range(x.dim()) if dim != 1]
     count = math.prod(x.shape[dim] for dim in dims)
     if not count:

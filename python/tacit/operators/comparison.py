@@ -60,8 +60,8 @@ def _bound(x: SecretTensor, value: Any, whole: Callable[[Any], Bound]) -> Bound:
 
 @implements(aten.lt.Tensor, aten.lt.Scalar)
 def lt(x: Any, y: Any) -> SecretTensor:
-    """x < y. The rounds of a sign; one more of int64, but not where y is a public 0. None where a public one
-    is beyond all secrets."""
+    """x < y. The rounds of a sign; one more of int64, but not where y is a public 0. None where a
+    public one is beyond all secrets."""
     if is_secret(x) and is_secret(y):
         session, left, right, width = _compared(x, y)
         return bits_of(session, less(session, left, right, width))
@@ -70,8 +70,8 @@ def lt(x: Any, y: Any) -> SecretTensor:
 
 
 def _by_arguments(x: Any, y: Any) -> tuple[Any, Any]:
-    """Of what a sigmoid or a softmax gave, and a number near 0 or 1, for which it has few bits, its argument,
-    or its logarithm, and that of the number."""
+    """Of what a sigmoid or a softmax gave, and a number near 0 or 1, for which it has few bits, its
+    argument, or its logarithm, and that of the number."""
     secret, other = (x, y) if is_secret(x) else (y, x)
     chance, known = number(other), argument_of(secret)
     is_near = chance is not None and (0.0 < chance < NEAR or 1.0 - NEAR < chance < 1.0)
@@ -99,7 +99,10 @@ def _greater_than_public(x: SecretTensor, value: Any) -> SecretTensor:
     session, bound = x._session, _bound(x, value, whole_below)
     if bound.is_above or bound.is_below:
         return sure(session, x, bound, above=False, below=True)
-    width, words = difference_width(session, bound.scale, x, bound.words), lifted(session, x, bound.scale)
+    width, words = (
+        difference_width(session, bound.scale, x, bound.words),
+        lifted(session, x, bound.scale),
+    )
     if width <= WORD:
         bits = less(session, shares.trivial(session, bound.words), words, width)
     else:
@@ -137,7 +140,9 @@ def eq(x: Any, y: Any) -> SecretTensor:
     if bound.is_above or bound.is_below:
         return sure(session, x, bound, above=False, below=False)
     width = difference_width(session, bound.scale, x, bound.words)
-    bits = _equal(session, lifted(session, x, bound.scale), shares.trivial(session, bound.words), width)
+    bits = _equal(
+        session, lifted(session, x, bound.scale), shares.trivial(session, bound.words), width
+    )
     return settled(bits, bound, above=False, below=False)
 
 

@@ -1,8 +1,9 @@
 """Operators that PyTorch itself composes of others, by its registry of decompositions.
 
-Not every decomposition is sound in fixed point: one may take the exponential of what is large, or add
-numbers that are lost among larger ones. So each stands here by name, once its composition was looked at and
-its samples in PyTorch's database came out right; all others are refused. Rounds are those of its parts.
+Not every decomposition is sound in fixed point: one may take the exponential of what is large, or
+add numbers that are lost among larger ones. So each stands here by name, once its composition was
+looked at and its samples in PyTorch's database came out right; all others are refused. Rounds are
+those of its parts.
 
 What PyTorch composes above autograd no operator of the table replaces; ``composes`` does.
 """
@@ -66,8 +67,8 @@ APPROXIMATED = (
 
 
 def as_composed(overload: Any) -> Callable[..., Any]:
-    """An operator as PyTorch composes it. What it compares in between may be any number: words are compared
-    wholly."""
+    """An operator as PyTorch composes it. What it compares in between may be any number: words are
+    compared wholly."""
     compose: Callable[..., Any] = decomposition_table[overload]
 
     def composed(*args: Any, **kwargs: Any) -> Any:
@@ -83,15 +84,17 @@ for _overload in (*POLYNOMIAL, *APPROXIMATED):
     implements(_overload, scale=of_session)(as_composed(_overload))
 
 
-# Composed above autograd -------------------------------------------------------------------------------
+# Composed above autograd
+# -------------------------------------------------------------------------------
 
 #: What it adds to PyTorch's own operators lasts as long as this does.
 _LIBRARY = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
 
 
 def composes(overload: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """What secret arguments have in the place of PyTorch's own composition, before autograd looks at what
-    that is made of; plain ones keep that, and so do those for which ``NotImplemented`` is returned."""
+    """What secret arguments have in the place of PyTorch's own composition, before autograd looks
+    at what that is made of; plain ones keep that, and so do those for which ``NotImplemented`` is
+    returned."""
 
     def register(compose: Callable[..., Any]) -> Callable[..., Any]:
         def composed(*args: Any, **kwargs: Any) -> Any:

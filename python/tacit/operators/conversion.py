@@ -17,11 +17,17 @@ aten = torch.ops.aten
 
 @implements(aten._to_copy.default)
 def to_copy(
-    x: SecretTensor, *, dtype: torch.dtype | None = None, device: torch.device | None = None, **_: Any
+    x: SecretTensor,
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
+    **_: Any,
 ) -> SecretTensor:
-    """A copy of another dtype. From booleans: at most two rounds. To booleans: a comparison with zero. From
-    fractions to integers: towards zero, a comparison and 14 rounds at most. From integers to fractions: as
-    they are, so numbers below 2^46, and below 2^30 where they meet fractions of 16 bits."""
+    """A copy of another dtype. From booleans: at most two rounds. To booleans: a comparison with
+    zero. From
+    fractions to integers: towards zero, a comparison and 14 rounds at most. From integers to
+    fractions: as they are, so numbers below 2^46, and below 2^30 where they meet fractions of 16
+    bits."""
     if device is not None and device.type != "cpu":
         unsupported(f"the device {device}", "leave secret tensors where they are")
     dtype = dtype or x.dtype
@@ -37,4 +43,6 @@ def to_copy(
         parts = shares.truncate(x._session, whole._parts, bits)
         return x.like(parts, WHOLE, dtype, unreduced=may_be_unreduced(dtype))
     words = as_words(x)
-    return words.like(words._parts, dtype=dtype, unreduced=may_be_unreduced(dtype) and x.dtype != torch.bool)
+    return words.like(
+        words._parts, dtype=dtype, unreduced=may_be_unreduced(dtype) and x.dtype != torch.bool
+    )

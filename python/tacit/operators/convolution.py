@@ -1,6 +1,6 @@
 """Convolutions in one, two and three dimensions, transposed ones, and their gradients: each is one
-convolution of images, so one round, two with truncation. Messages have the size of the result (replicated
-sharing) or of the images, the weights once (additive)."""
+convolution of images, so one round, two with truncation. Messages have the size of the result
+(replicated sharing) or of the images, the weights once (additive)."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -59,7 +59,8 @@ def convolution(
     return add(result, moved(bias, lambda part: part.reshape((1, -1) + (1,) * dims)))
 
 
-# Transposed ----------------------------------------------------------------------------------------
+# Transposed
+# ----------------------------------------------------------------------------------------
 
 
 def _untransposed(
@@ -80,9 +81,12 @@ def _spread(
     padding: Sequence[int],
     more: Sequence[int],
 ) -> torch.Tensor:
-    """What a transposed convolution takes filters over: elements a stride apart, zeros between and around."""
+    """What a transposed convolution takes filters over: elements a stride apart, zeros between and
+    around."""
     if max(stride) > 1:
-        sizes = [max(0, (size - 1) * step + 1) for size, step in zip(part.shape[2:], stride, strict=True)]
+        sizes = [
+            max(0, (size - 1) * step + 1) for size, step in zip(part.shape[2:], stride, strict=True)
+        ]
         spread = part.new_zeros((*part.shape[:2], *sizes))
         places = spread
         for dim, step in enumerate(stride, 2):
@@ -97,8 +101,8 @@ def _spread(
 
 
 def _turned(weight: Any, groups: int) -> Any:
-    """Filters (C, O / groups, ...) of a transposed convolution as (O, C / groups, ...), end to end. Weights
-    that last are turned once."""
+    """Filters (C, O / groups, ...) of a transposed convolution as (O, C / groups, ...), end to end.
+    Weights that last are turned once."""
 
     def turn(part: torch.Tensor) -> torch.Tensor:
         turned = aten.unflatten.int(part, 0, [groups, -1]).transpose(1, 2).flatten(0, 1)
@@ -118,7 +122,8 @@ def _turned(weight: Any, groups: int) -> Any:
     return weight.like(kept, unreduced=weight._unreduced)
 
 
-# Any number of dimensions as images ----------------------------------------------------------------------
+# Any number of dimensions as images
+# ----------------------------------------------------------------------
 
 
 def _forward(x: Any, weight: Any, steps: Steps, groups: int) -> SecretTensor:
@@ -141,7 +146,8 @@ def _forward(x: Any, weight: Any, steps: Steps, groups: int) -> SecretTensor:
 def _depth_as_channels(
     part: torch.Tensor, kernel: int, stride: int, padding: int, dilation: int
 ) -> torch.Tensor:
-    """(N, C, D, H, W) as (N·windows, C·kernel, H, W): images whose channels are slices of a window."""
+    """(N, C, D, H, W) as (N·windows, C·kernel, H, W): images whose channels
+    are slices of a window."""
     padded = aten.constant_pad_nd(part, [0, 0, 0, 0, padding, padding])
     windows = padded.unfold(2, dilation * (kernel - 1) + 1, stride)[..., ::dilation]
     slices: torch.Tensor = windows.permute(0, 2, 1, 5, 3, 4).flatten(2, 3).flatten(0, 1)

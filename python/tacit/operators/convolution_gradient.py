@@ -1,5 +1,5 @@
-"""The gradients of convolutions, which are convolutions: of the input a transposed one (or the other way
-about), of the weights one of the images with the incoming gradient as filters."""
+"""The gradients of convolutions, which are convolutions: of the input a transposed one (or the
+other way about), of the weights one of the images with the incoming gradient as filters."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -36,8 +36,8 @@ def convolution_backward(
     groups: int,
     output_mask: Sequence[bool],
 ) -> tuple[Any, Any, Any]:
-    """The gradients of input, weights and bias, of those that are wanted: a convolution each for the first
-    two, at most two rounds, and sums for the last."""
+    """The gradients of input, weights and bias, of those that are wanted: a convolution each for
+    the first two, at most two rounds, and sums for the last."""
     dims = x.dim() - 2
     steps = [each(values, dims) for values in (stride, padding, dilation)]
     session = session_of(gradient, x, weight)
@@ -87,8 +87,9 @@ def _of_input(
 
 
 def _of_weight(images: Any, filters: Any, sizes: Sequence[int], steps: Steps, groups: int) -> Any:
-    """Of filters (B, A / groups, ...) that take images (N, A, ...) to (N, B, ...): channels become the batch,
-    and what was summed over, the batch, becomes channels. Strides and dilations change places."""
+    """Of filters (B, A / groups, ...) that take images (N, A, ...) to (N, B, ...): channels become
+    the batch, and what was summed over, the batch, becomes channels. Strides and dilations change
+    places."""
     stride, padding, dilation = steps
 
     def turn(part: torch.Tensor) -> torch.Tensor:

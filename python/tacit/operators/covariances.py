@@ -1,5 +1,6 @@
-"""Means, covariances and correlations, whose sums PyTorch composes before it divides: here each number is
-divided first, so that they are right wherever what comes out is in range, though a sum is not."""
+"""Means, covariances and correlations, whose sums PyTorch composes before it divides: here each
+number is divided first, so that they are right wherever what comes out is in range, though a sum is
+not."""
 
 import math
 from typing import Any
@@ -25,8 +26,8 @@ def nanmean(
 def covariance(
     x: SecretTensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None
 ) -> torch.Tensor:
-    """Of rows: products of deviations / √count, weighted as PyTorch weighs them, by public weights; in range
-    wherever the variances are.
+    """Of rows: products of deviations / √count, weighted as PyTorch weighs them, by public weights;
+    in range wherever the variances are.
 
     Raises:
         UnsupportedOperatorError: weights are secret, or no more count than the correction.
@@ -34,7 +35,9 @@ def covariance(
     if isinstance(fweights, SecretTensor) or isinstance(aweights, SecretTensor):
         unsupported("a covariance by secret weights", "multiply the deviations by their roots")
     # What PyTorch refuses of shape, dtype and weights; it warns of corrections that leave nothing.
-    torch.cov(torch.zeros(x.shape, dtype=x.dtype), correction=0, fweights=fweights, aweights=aweights)
+    torch.cov(
+        torch.zeros(x.shape, dtype=x.dtype), correction=0, fweights=fweights, aweights=aweights
+    )
     rows = _rows(x)
     weights = torch.ones(rows.shape[1], dtype=torch.float64)
     weights = weights if fweights is None else weights * fweights
@@ -54,8 +57,9 @@ def covariance(
 
 @composes(aten.corrcoef.default)
 def correlation(x: SecretTensor) -> torch.Tensor:
-    """Of rows: products of deviations, each in standard deviations of its row, between −1 and 1; 0 for a row
-    of equal numbers, for which PyTorch has NaN. Domain: rows with standard deviations from 2^−8."""
+    """Of rows: products of deviations, each in standard deviations of its row, between −1 and 1; 0
+    for a row of equal numbers, for which PyTorch has NaN. Domain: rows with standard deviations
+    from 2^−8."""
     if x.dim() > 2:
         unsupported("a correlation of more than two dimensions", "give it rows")
     rows = _rows(x)

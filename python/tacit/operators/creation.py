@@ -1,5 +1,5 @@
-"""New tensors like a secret one: public where their values are known, until a secret is written into them
-(``unwritten``)."""
+"""New tensors like a secret one: public where their values are known, until a secret is written
+into them (``unwritten``)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,7 +30,9 @@ def _as_public_shape(overload: Any) -> None:
             return made
         # A state of an optimiser, which has a scale of its own.
         scale = fixed.of_dtype(session.scale, made.dtype)
-        return SecretTensor(shares.trivial(session, fixed.encode(made, scale)), scale, session, made.dtype)
+        return SecretTensor(
+            shares.trivial(session, fixed.encode(made, scale)), scale, session, made.dtype
+        )
 
 
 for _overload in (
@@ -46,7 +48,11 @@ for _overload in (
 
 @implements(aten.empty_like.default, aten.new_empty.default, scale=of_session)
 def empty(
-    x: SecretTensor, shape: Sequence[int] | None = None, *, dtype: torch.dtype | None = None, **_: Any
+    x: SecretTensor,
+    shape: Sequence[int] | None = None,
+    *,
+    dtype: torch.dtype | None = None,
+    **_: Any,
 ) -> SecretTensor:
     """A secret tensor to be written into; zeros until then."""
     dtype, shape = dtype or x.dtype, x.shape if shape is None else shape
@@ -66,5 +72,7 @@ def empty_strided(
 ) -> SecretTensor:
     """The same with those strides."""
     made = empty(x, shape, dtype=dtype)
-    like = [torch.empty_strided(tuple(shape), tuple(strides), dtype=part.dtype) for part in made._parts]
+    like = [
+        torch.empty_strided(tuple(shape), tuple(strides), dtype=part.dtype) for part in made._parts
+    ]
     return made.like(tuple(part.zero_() for part in like))

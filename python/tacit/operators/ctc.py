@@ -1,11 +1,11 @@
 """Connectionist temporal classification (Graves and others 2006): how likely a text is under the
 probabilities of each step, summed up over all alignments.
 
-PyTorch has one operator for it, which reads the targets. Here the recursion over steps is composed of sums of
-exponentials, above autograd, so that its gradient is theirs. What is impossible has the logarithm ``NEVER``,
-not −∞: its exponential beside anything possible is exactly 0. Which steps and labels there are follows from
-lengths, which are public; secret targets are one-hot vectors, of which nothing is opened.
-"""
+PyTorch has one operator for it, which reads the targets. Here the recursion over steps is composed
+of sums of exponentials, above autograd, so that its gradient is theirs. What is impossible has the
+logarithm ``NEVER``, not −∞: its exponential beside anything possible is exactly 0. Which steps and
+labels there are follows from lengths, which are public; secret targets are one-hot vectors, of
+which nothing is opened."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -40,13 +40,14 @@ def ctc_loss(
     reduction: int = MEAN,
     zero_infinity: bool = False,
 ) -> torch.Tensor:
-    """Of public lengths. About 80 rounds for each step; off by 2^−12 for each step. Losses are below 2^13;
-    infinite ones, of targets that fit no input, are 0 with ``zero_infinity``. Without it a secret target is
-    taken where any fits, however many of its labels are equal: of n labels by 2n − 1 steps.
+    """Of public lengths. About 80 rounds for each step; off by 2^−12 for each step. Losses are
+    below 2^13; infinite ones, of targets that fit no input, are 0 with ``zero_infinity``. Without
+    it a secret target is taken where any fits, however many of its labels are equal: of n labels by
+    2n − 1 steps.
 
     Raises:
-        UnsupportedOperatorError: lengths are secret, an input has no steps, or a loss is known to be
-            infinite, or, of a secret target, not known to be finite.
+        UnsupportedOperatorError: lengths are secret, an input has no steps, or a loss is known to
+            be infinite, or, of a secret target, not known to be finite.
     """
     steps, labels = _public(input_lengths), _public(target_lengths)
     # What PyTorch refuses of shapes and lengths.
@@ -91,7 +92,8 @@ composes(aten.ctc_loss.Tensor)(ctc_loss)
 
 
 def _check(losses: Any, impossible: torch.Tensor, *, is_zeroed: bool) -> None:
-    """Tells, under the reference, of losses that are nearly as large as those of what is impossible."""
+    """Tells, under the reference, of losses that are nearly as large as those of what is
+    impossible."""
     if isinstance(losses, SecretTensor) and losses._session.is_plain:
         words, scale = losses._parts[0].detach().abs(), losses._scale
         possible = ~impossible
@@ -99,13 +101,19 @@ def _check(losses: Any, impossible: torch.Tensor, *, is_zeroed: bool) -> None:
             # What is impossible is no more likely than once that, by all ways together.
             possible &= words < fixed.word(-NEVER * 7 / 8, scale.bits)
         consequence = "it is 0" if is_zeroed else "it is wrong"
-        ranges.check_argument(losses._session, words[possible], scale, -NEVER / 2, "a loss", consequence)
+        ranges.check_argument(
+            losses._session, words[possible], scale, -NEVER / 2, "a loss", consequence
+        )
 
 
 def _public(lengths: Lengths) -> list[int]:
     if isinstance(lengths, SecretTensor):
-        unsupported("ctc_loss by secret lengths", "give public ones, and a blank where nothing is said")
-    found: list[int] = lengths.reshape(-1).tolist() if isinstance(lengths, torch.Tensor) else list(lengths)
+        unsupported(
+            "ctc_loss by secret lengths", "give public ones, and a blank where nothing is said"
+        )
+    found: list[int] = (
+        lengths.reshape(-1).tolist() if isinstance(lengths, torch.Tensor) else list(lengths)
+    )
     return found
 
 
@@ -121,7 +129,8 @@ def _rows(targets: Any, labels: Sequence[int], is_batch: bool) -> Any:
 
 
 def _impossible(same: Any, steps: Sequence[int], labels: Sequence[int]) -> torch.Tensor:
-    """Which targets are known not to fit their inputs: between equal labels there is a step more."""
+    """Which targets are known not to fit their inputs: between equal labels
+    there is a step more."""
     needed = torch.tensor(labels)
     if not isinstance(same, SecretTensor):
         counted = torch.arange(same.shape[1]) < needed.unsqueeze(1) - 1
@@ -147,7 +156,9 @@ def _losses(
     emitted = _interleaved(x[:, :, blank : blank + 1], at_labels)
     never = torch.full((batch, 1), NEVER, dtype=x.dtype)
     # From a label to the next one, without a blank between, if they differ.
-    skipped = _interleaved(never, torch.cat([never, same.to(x.dtype) * NEVER], 1)[:, : targets.shape[1]])
+    skipped = _interleaved(
+        never, torch.cat([never, same.to(x.dtype) * NEVER], 1)[:, : targets.shape[1]]
+    )
     begun = torch.full((emitted.shape[2],), NEVER, dtype=x.dtype)
     begun[:2] = 0.0
     reached = emitted[0] + begun

@@ -46,7 +46,9 @@ def cdist_backward(gradient: Any, x: Any, y: Any, p: Number, distances: Any) -> 
     """The gradient of x, of distances of order 1 and 2; 0 between equal rows."""
     differences = _differences(x, y)
     if p == 1:
-        slopes = mul(aten.sign.default(differences), moved(gradient, lambda part: part.unsqueeze(-1)))
+        slopes = mul(
+            aten.sign.default(differences), moved(gradient, lambda part: part.unsqueeze(-1))
+        )
     elif p == 2:
         ratio = torch.div(gradient, distances)
         slopes = mul(differences, moved(ratio, lambda part: part.unsqueeze(-1)))

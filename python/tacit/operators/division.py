@@ -1,6 +1,6 @@
-"""Quotients that are rounded, and remainders: exact, of integers and of fractions as they are encoded. A
-divisor of 0 is refused where it is public; where it is secret it counts as the smallest number of its scale
-in the quotient, and the remainder is x."""
+"""Quotients that are rounded, and remainders: exact, of integers and of fractions as they are
+encoded. A divisor of 0 is refused where it is public; where it is secret it counts as the smallest
+number of its scale in the quotient, and the remainder is x."""
 
 from typing import Any
 
@@ -103,8 +103,9 @@ def _remainder(x: Any, y: Any, to_zero: bool) -> SecretTensor:
 
 @implements(aten.floor_divide.default, aten.floor_divide.Scalar)
 def floor_divide(x: Any, y: Any) -> SecretTensor:
-    """⌊x / y⌋, exact for all integers. By a public number: 10 to 16 rounds, 26 to 30 of int64; words of
-    fractions below 2^60. By secrets, or several public numbers: as ``approximation.division.by_secret``."""
+    """⌊x / y⌋, exact for all integers. By a public number: 10 to 16 rounds, 26 to 30 of int64;
+    words of fractions below 2^60. By secrets, or several public numbers: as
+    ``approximation.division.by_secret``."""
     return _whole(x, y, to_zero=False)
 
 
@@ -128,6 +129,6 @@ def remainder(x: Any, y: Any) -> SecretTensor:
 
 @implements(aten.fmod.Tensor, aten.fmod.Scalar)
 def fmod(x: Any, y: Any) -> SecretTensor:
-    """x less the multiple of y towards zero, which has the sign of x: as ``floor_divide``, and a round by
-    secrets."""
+    """x less the multiple of y towards zero, which has the sign of x: as ``floor_divide``, and a
+    round by secrets."""
     return _remainder(x, y, to_zero=True)

@@ -1,4 +1,5 @@
-"""Elementary functions: what ``approximation`` offers, under PyTorch's names, and what follows from it."""
+"""Elementary functions: what ``approximation`` offers, under PyTorch's names, and what follows from
+it."""
 
 import math
 from contextlib import nullcontext
@@ -45,7 +46,8 @@ aten = torch.ops.aten
 #: Public exponents that are told apart; by more of them all is a power of e.
 FEW_EXPONENTS = 8
 
-#: Whole exponents have at most as many bits as the scale, less these: of more no digits would be right.
+#: Whole exponents have at most as many bits as the scale, less these: of more no digits would be
+#: right.
 _LESS = 3
 
 #: Fraction bits with which a step of Newton's method is in range for all reciprocals.
@@ -55,7 +57,8 @@ _MOST_CORRECTED = 20
 FRACTIONAL = "a negative base of a fractional exponent", "bases of 0 and more have such powers"
 
 
-# Exponentials and logarithms ---------------------------------------------------------------------------
+# Exponentials and logarithms
+# ---------------------------------------------------------------------------
 
 
 @implements(aten.exp.default, scale=of_session)
@@ -163,24 +166,28 @@ _LEAST_LOGARITHM = -1e4
 
 @implements(aten.special_entr.default, scale=of_session)
 def entr(x: SecretTensor) -> SecretTensor:
-    """−x·ln x, 0 for 0; for negative x, where PyTorch has −∞, x·11.09 (ln of the smallest number)."""
+    """−x·ln x, 0 for 0; for negative x, where PyTorch has −∞, x·11.09 (ln of
+    the smallest number)."""
     return neg(mul(approximation.log(x), x))
 
 
-# Quotients and roots -----------------------------------------------------------------------------------
+# Quotients and roots
+# -----------------------------------------------------------------------------------
 
 
 @implements(aten.reciprocal.default, scale=of_session)
 def reciprocal(x: SecretTensor) -> SecretTensor:
-    """1 / x: see ``approximation.reciprocal``, and of roots of sums of squares ``remembered_squares``."""
+    """1 / x: see ``approximation.reciprocal``, and of roots of sums of squares
+    ``remembered_squares``."""
     known = remembered_squares.inverse(x)
     return known if known is not None else approximation.reciprocal(x)
 
 
 @implements(aten.rsqrt.default, scale=of_inverse_root)
 def rsqrt(x: SecretTensor) -> SecretTensor:
-    """1 / √x, with eight fraction bits more than the session (at most 24), as it is a factor of numbers as
-    large as √x: see ``approximation.rsqrt``, and of sums of squares ``remembered_squares``."""
+    """1 / √x, with eight fraction bits more than the session (at most 24), as it is a factor of
+    numbers as large as √x: see ``approximation.rsqrt``, and of sums of squares
+    ``remembered_squares``."""
     return _inverse_root(x, of_inverse_root(x._session.scale, x._scale))
 
 
@@ -214,9 +221,10 @@ def hypot(x: Any, y: Any) -> SecretTensor:
     scale=of_session,
 )
 def power_of_secret(x: Any, exponent: Any) -> SecretTensor:
-    """By few public exponents as by each of them; else as e^(y·ln|x|), with the sign that a whole exponent
-    gives: the rounds of a comparison and of the bits of the exponent. 0 for fractional exponents of a
-    negative base. Of integers: see ``integer_powers``."""
+    """By few public exponents as by each of them; else as e^(y·ln|x|), with the sign that a whole
+    exponent
+    gives: the rounds of a comparison and of the bits of the exponent. 0 for fractional exponents of
+    a negative base. Of integers: see ``integer_powers``."""
     if isinstance(x, SecretTensor) and not isinstance(exponent, SecretTensor):
         several = public(exponent).unique()  # type: ignore[no-untyped-call]
         is_whole = not result_dtype(x, exponent).is_floating_point
@@ -242,7 +250,9 @@ def _power_by_logarithm(x: SecretTensor, exponent: Any) -> SecretTensor:
     x, session = fraction(x), x._session
     negative = shares.sign(session, x._parts, compared(session, x._scale))
     less = shares.bit_multiply(session, negative, x._parts)
-    logarithm = approximation.log(x.like(tuple(a - 2 * b for a, b in zip(x._parts, less, strict=True))))
+    logarithm = approximation.log(
+        x.like(tuple(a - 2 * b for a, b in zip(x._parts, less, strict=True)))
+    )
     with in_full(session):
         size = approximation.exp(mul(logarithm, exponent))
     return _signed(size, negative, exponent)
@@ -253,7 +263,9 @@ def _signed(size: SecretTensor, negative: Parts, exponent: Any) -> SecretTensor:
     session = size._session
     odd, whole = _parity(session, exponent)
     negative, odd, whole, parts = together(negative, odd, whole, size._parts)
-    choices = shares.stacked(shares.and_bits(session, odd, whole), shares.complement(session, whole))
+    choices = shares.stacked(
+        shares.and_bits(session, odd, whole), shares.complement(session, whole)
+    )
     bits = shares.and_bits(session, shares.stacked(negative, negative), choices)
     if session.is_plain:
         ranges.check_domain(session, bits[0][1], *FRACTIONAL)
@@ -266,7 +278,9 @@ def _parity(session: Session, exponent: Any) -> tuple[Parts, Parts]:
     """Bits: whether the whole part is odd, and whether there is nothing behind the point."""
     if not isinstance(exponent, SecretTensor):
         plain = public(exponent).to(torch.float64)
-        return lifted_bits(session, plain.floor() % 2 == 1), lifted_bits(session, plain.floor() == plain)
+        return lifted_bits(session, plain.floor() % 2 == 1), lifted_bits(
+            session, plain.floor() == plain
+        )
     exponent = as_words(exponent)
     bits = exponent._scale.bits
     binary = shares.binary(session, exponent._parts, bits + 1)
@@ -278,7 +292,9 @@ def _parity(session: Session, exponent: Any) -> tuple[Parts, Parts]:
     return odd, shares.equal_zero(session, after, bits + 1)
 
 
-def _power_by_several(x: SecretTensor, exponent: torch.Tensor, several: list[Number]) -> SecretTensor:
+def _power_by_several(
+    x: SecretTensor, exponent: torch.Tensor, several: list[Number]
+) -> SecretTensor:
     """Powers by public exponents that have few values."""
     dtype = result_dtype(x, exponent)
     x = x if dtype == x.dtype else to_copy(x, dtype=dtype)
@@ -292,13 +308,13 @@ def _power_by_several(x: SecretTensor, exponent: torch.Tensor, several: list[Num
 
 @implements(aten.pow.Tensor_Scalar, aten.float_power.Tensor_Scalar, scale=of_power)
 def power_by_public(x: SecretTensor, exponent: Number) -> SecretTensor:
-    """x^n. Whole n by squaring, of integers all, of fractions up to 2^(fraction bits − 3), 2^13 by default,
-    negative ones of the reciprocal; ±1/2 by roots; all else as e^(n·ln x). With fractional n a negative base
-    counts as 0.
+    """x^n. Whole n by squaring, of integers all, of fractions up to 2^(fraction bits − 3), 2^13 by
+    default, negative ones of the reciprocal; ±1/2 by roots; all else as e^(n·ln x). With fractional
+    n a negative base counts as 0.
 
-    Error: of whole n, but for −1, n units of the scale, 2·|n| where n is negative, relative where the result
-    is above 1. From 65 on, and of negative n, what is beyond the range counts as about its limit.
-    """
+    Error: of whole n, but for −1, n units of the scale, 2·|n| where n is negative, relative where
+    the result is above 1. From 65 on, and of negative n, what is beyond the range counts as about
+    its limit."""
     if isinstance(exponent, float) and not x.dtype.is_floating_point:
         x = to_copy(x, dtype=result_dtype(x, exponent))
     if exponent < 0 and not x.dtype.is_floating_point:
@@ -339,8 +355,8 @@ def _inverse_root(x: SecretTensor, scale: Scale) -> SecretTensor:
 
 
 def _inverse_power(x: SecretTensor, exponent: int) -> SecretTensor:
-    """(1/x)^n, of which small numbers keep all their digits, where x^n would lose them. What is too large
-    counts as the largest that a product may be: a comparison more."""
+    """(1/x)^n, of which small numbers keep all their digits, where x^n would lose them. What is too
+    large counts as the largest that a product may be: a comparison more."""
     session = x._session
     with in_full(session):
         inverse = approximation.reciprocal(x)
@@ -355,13 +371,15 @@ def _inverse_power(x: SecretTensor, exponent: int) -> SecretTensor:
 
 
 def _largest_base(session: Session, exponent: int) -> float:
-    """Of which the power is a little less than a product may be: what is rounded may make it more."""
+    """Of which the power is a little less than a product may be: what is
+    rounded may make it more."""
     bits = session.scale.bits
     rounded = 0.01 + exponent * 2.0**-bits
     return float(2.0 ** ((min(fixed.ENCODED - bits, fixed.RANGE - 2 * bits) - rounded) / exponent))
 
 
-# Sigmoids and what looks like them -----------------------------------------------------------------------
+# Sigmoids and what looks like them
+# -----------------------------------------------------------------------
 
 
 @implements(aten.sigmoid.default, scale=of_session)
@@ -402,8 +420,8 @@ def silu(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.softplus.default, scale=of_session)
 def softplus(x: SecretTensor, beta: Number = 1, threshold: Number = 20) -> SecretTensor:
-    """ln(1 + e^(βx)) / β: see ``approximation.softplus``, which is x from 10 on; a smaller threshold, beyond
-    which it is x, costs a comparison more."""
+    """ln(1 + e^(βx)) / β: see ``approximation.softplus``, which is x from 10 on; a smaller
+    threshold, beyond which it is x, costs a comparison more."""
     if beta != 1:
         inner = multiply_public(x, beta)
         with in_full(x._session):
@@ -429,7 +447,9 @@ def mish(x: SecretTensor) -> SecretTensor:
 
 
 @implements(aten.elu.default, scale=of_session)
-def elu(x: SecretTensor, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1) -> SecretTensor:
+def elu(
+    x: SecretTensor, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1
+) -> SecretTensor:
     """scale·x from 0 on, else scale·α·(e^(x·input_scale) − 1)."""
     negative = minimum(x, 0.0)
     inner = negative if input_scale == 1 else multiply_public(negative, input_scale)

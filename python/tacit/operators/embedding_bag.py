@@ -30,16 +30,21 @@ def embedding_bag(
     include_last: bool = False,
     padding: int = -1,
 ) -> tuple[SecretTensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The sum or mean of each bag's rows; indices, table, and weights of the rows may be secret. Rounds as
-    for secret indices, and at most four."""
+    """The sum or mean of each bag's rows; indices, table, and weights of the rows may be secret.
+    Rounds as for secret indices, and at most four."""
     if mode == MAX:
         unsupported("embedding_bag by maxima", "take sums or means, or amax() of an embedding")
     if isinstance(offsets, SecretTensor) or padding >= 0:
         unsupported(
-            "embedding_bag with secret offsets, or padding", "make bags of public sizes without padding"
+            "embedding_bag with secret offsets, or padding",
+            "make bags of public sizes without padding",
         )
     session = session_of(weight, index, sample_weights)
-    ends = offsets[1:] if include_last else torch.cat([offsets[1:], offsets.new_tensor([index.numel()])])
+    ends = (
+        offsets[1:]
+        if include_last
+        else torch.cat([offsets[1:], offsets.new_tensor([index.numel()])])
+    )
     sizes = ends - (offsets[:-1] if include_last else offsets)
     bags = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
     rows = target(embedding(weight, index) if is_secret(weight, index) else weight[index], session)
@@ -50,7 +55,12 @@ def embedding_bag(
     if mode == MEAN:
         summed = mul(summed, 1 / sizes.clamp(min=1).to(torch.float64).unsqueeze(-1))
     summed = rescaled(summed, session.scale)
-    return summed.like(summed._parts, dtype=weight.dtype), bags, sizes, torch.empty(0, dtype=torch.int64)
+    return (
+        summed.like(summed._parts, dtype=weight.dtype),
+        bags,
+        sizes,
+        torch.empty(0, dtype=torch.int64),
+    )
 
 
 @implements(aten._embedding_bag_backward.default, scale=of_session)
@@ -76,4 +86,6 @@ def embedding_bag_backward(
     each = grad.like(tuple(part[bags] for part in grad._parts))
     if sample_weights is not None:
         each = mul(each, sample_weights.unsqueeze(-1))
-    return rescaled(embedding_dense_backward(each, index, rows, padding, by_frequency), session.scale)
+    return rescaled(
+        embedding_dense_backward(each, index, rows, padding, by_frequency), session.scale
+    )

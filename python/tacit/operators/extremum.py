@@ -1,5 +1,5 @@
-"""Greatest and least elements, and where they are: tournaments of log2(n) levels, each a comparison and
-a choice; a round more each of int64. Among equals the first wins, as in PyTorch."""
+"""Greatest and least elements, and where they are: tournaments of log2(n) levels, each a comparison
+and a choice; a round more each of int64. Among equals the first wins, as in PyTorch."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -38,18 +38,25 @@ aten = torch.ops.aten
 
 
 def greatest(session: Session, x: Parts, comparison: Comparison) -> Parts:
-    """The greatest along the last dimension, which has an element, by such comparisons of differences."""
+    """The greatest along the last dimension, which has an element, by such comparisons of
+    differences."""
     while (size := x[0].shape[-1]) > 1:
         half = size // 2
-        left, right = tuple(part[..., :half] for part in x), tuple(part[..., half : 2 * half] for part in x)
+        left, right = (
+            tuple(part[..., :half] for part in x),
+            tuple(part[..., half : 2 * half] for part in x),
+        )
         winners = greater(session, left, right, comparison)
-        x = tuple(torch.cat([won, part[..., 2 * half :]], -1) for won, part in zip(winners, x, strict=True))
+        x = tuple(
+            torch.cat([won, part[..., 2 * half :]], -1)
+            for won, part in zip(winners, x, strict=True)
+        )
     return tuple(part[..., 0] for part in x)
 
 
 def tournament(session: Session, x: Parts, width: int) -> tuple[Parts, Parts]:
-    """The greatest along the last dimension, where differences have that width, and the index of the first of
-    them."""
+    """The greatest along the last dimension, where differences have that width, and the index of
+    the first of them."""
     size = x[0].shape[-1]
     indices = shares.trivial(session, torch.arange(size))
     indices = tuple(part.expand(x[0].shape) for part in indices)
@@ -57,13 +64,18 @@ def tournament(session: Session, x: Parts, width: int) -> tuple[Parts, Parts]:
         even = 2 * (size // 2)
         # Neighbours meet, so that the left one is the earlier; it loses only when it is less.
         left, right = (tuple(part[..., side:even:2] for part in x) for side in (0, 1))
-        left_index, right_index = (tuple(part[..., side:even:2] for part in indices) for side in (0, 1))
+        left_index, right_index = (
+            tuple(part[..., side:even:2] for part in indices) for side in (0, 1)
+        )
         gain = shares.subtract(right, left)
         lost = less(session, left, right, width)
         change = tuple(
-            torch.stack([a, b]) for a, b in zip(gain, shares.subtract(right_index, left_index), strict=True)
+            torch.stack([a, b])
+            for a, b in zip(gain, shares.subtract(right_index, left_index), strict=True)
         )
-        change = shares.bit_multiply(session, tuple(bit.expand(2, *bit.shape) for bit in lost), change)
+        change = shares.bit_multiply(
+            session, tuple(bit.expand(2, *bit.shape) for bit in lost), change
+        )
         won = shares.add(left, tuple(part[0] for part in change))
         won_index = shares.add(left_index, tuple(part[1] for part in change))
         x = tuple(torch.cat([a, part[..., even:]], -1) for a, part in zip(won, x, strict=True))
@@ -94,8 +106,8 @@ def _restored(x: SecretTensor, parts: Parts, dim: int | None, keepdim: bool) -> 
 
 
 def _opposite(x: SecretTensor) -> SecretTensor:
-    """x in the opposite order, for comparisons alone: of integers as words that may leave their dtype, of
-    booleans NOT x."""
+    """x in the opposite order, for comparisons alone: of integers as words that may leave their
+    dtype, of booleans NOT x."""
     if x.dtype == torch.bool:
         return x.like(shares.complement(x._session, x._parts))
     return x.like(opposite(x._session, as_words(x)._parts))
@@ -104,7 +116,9 @@ def _opposite(x: SecretTensor) -> SecretTensor:
 @implements(aten.max.dim)
 def max_dim(x: SecretTensor, dim: int, keepdim: bool = False) -> tuple[SecretTensor, SecretTensor]:
     """Values and indices of the greatest along a dimension."""
-    values, indices = tournament(x._session, _along(x, dim), difference_width(x._session, x._scale, x))
+    values, indices = tournament(
+        x._session, _along(x, dim), difference_width(x._session, x._scale, x)
+    )
     values, indices = _restored(x, values, dim, keepdim), _restored(x, indices, dim, keepdim)
     return restored(x, values), x.like(indices, WHOLE, torch.int64)
 
@@ -179,7 +193,10 @@ def _extremum(x: Any, y: Any, *, least: bool) -> SecretTensor:
     x, y = alike(x, y)
     secret, other = (x, y) if isinstance(x, SecretTensor) else (y, x)
     scale = common_scale(x, y)
-    words, limit = lifted(session, secret, scale), limit_of(session, other, secret, scale, upper=least)
+    words, limit = (
+        lifted(session, secret, scale),
+        limit_of(session, other, secret, scale, upper=least),
+    )
     words, bound = together(words, limit.parts)
     if not limit.is_free:
         comparison = of_difference(session, scale, x, y)

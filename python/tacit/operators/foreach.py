@@ -1,5 +1,6 @@
-"""Operators on lists of tensors, as optimisers use them (``torch._foreach_*``): all tensors of a list as one,
-so that a list takes the rounds of a single tensor. New tensors have the session's scale."""
+"""Operators on lists of tensors, as optimisers use them (``torch._foreach_*``): all tensors of a
+list as one, so that a list takes the rounds of a single tensor. New tensors have the session's
+scale."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -52,27 +53,35 @@ def _addcdiv(x: Any, first: Any, second: Any, value: Any = 1) -> Any:
 def _each(
     operator: Operator, tensors: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> list[Any]:
-    """What the operator gives for each tensor; of lists among the arguments each takes its own element."""
+    """What the operator gives for each tensor; of lists among the arguments each takes its own
+    element."""
     lists = [list(arg) for arg in args if isinstance(arg, list | tuple)]
     if _may_join([list(tensors), *lists]):
         joined = [_joined(arg) if isinstance(arg, list | tuple) else arg for arg in args]
         result = operator(_joined(tensors), *joined, **kwargs)
         pieces = result.split([tensor.numel() for tensor in tensors])
         return [piece.reshape(tensor.shape) for piece, tensor in zip(pieces, tensors, strict=True)]
-    own = ([arg[at] if isinstance(arg, list | tuple) else arg for arg in args] for at in range(len(tensors)))
-    return [operator(tensor, *chosen, **kwargs) for tensor, chosen in zip(tensors, own, strict=True)]
+    own = (
+        [arg[at] if isinstance(arg, list | tuple) else arg for arg in args]
+        for at in range(len(tensors))
+    )
+    return [
+        operator(tensor, *chosen, **kwargs) for tensor, chosen in zip(tensors, own, strict=True)
+    ]
 
 
 def _may_join(lists: list[list[Any]]) -> bool:
-    """Whether all tensors are secret fractions of one dtype and of the same shapes in all lists, and all
-    numbers of a list are one."""
+    """Whether all tensors are secret fractions of one dtype and of the same shapes in all lists,
+    and all numbers of a list are one."""
     first = lists[0]
     for members in lists:
         if not isinstance(members[0], torch.Tensor):
             if any(number != members[0] for number in members):
                 return False
         elif not all(
-            isinstance(member, SecretTensor) and member.dtype == first[0].dtype and member.shape == own.shape
+            isinstance(member, SecretTensor)
+            and member.dtype == first[0].dtype
+            and member.shape == own.shape
             for member, own in zip(members, first, strict=True)
         ):
             return False
@@ -103,7 +112,8 @@ def _in_place(overload: Any, operator: Operator) -> None:
 
 
 def _assign_all(targets: Sequence[SecretTensor], results: Sequence[SecretTensor]) -> None:
-    """Each result written into its target; those that lose as many fraction bits lose them as one."""
+    """Each result written into its target; those that lose as many fraction
+    bits lose them as one."""
     written = list(results)
     too_fine: dict[tuple[Scale, Scale], list[int]] = {}
     for at, (target, result) in enumerate(zip(targets, results, strict=True)):

@@ -1,6 +1,6 @@
-"""How many values lie where: places among boundaries, histograms, counts, membership. All values are compared
-with all boundaries, side by side, so the rounds are those of one comparison, a way into the ring, and no more
-for more of them."""
+"""How many values lie where: places among boundaries, histograms, counts, membership. All values
+are compared with all boundaries, side by side, so the rounds are those of one comparison, a way
+into the ring, and no more for more of them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,8 @@ from tacit.tensor import SecretTensor
 aten = torch.ops.aten
 
 
-# Places among boundaries ---------------------------------------------------------------------------------
+# Places among boundaries
+# ---------------------------------------------------------------------------------
 
 
 @implements(aten.searchsorted.Tensor, aten.searchsorted.Scalar)
@@ -35,8 +36,8 @@ def searchsorted(
     side: str | None = None,
     sorter: torch.Tensor | None = None,
 ) -> SecretTensor:
-    """How many boundaries are less than each value, or at most it with ``right``; either may be public. Ten
-    rounds, at most."""
+    """How many boundaries are less than each value, or at most it with ``right``; either may be
+    public. Ten rounds, at most."""
     if sorter is not None:
         boundaries = boundaries.gather(-1, sorter)
     values = x.unsqueeze(-1) if isinstance(x, torch.Tensor) else x
@@ -48,14 +49,22 @@ def searchsorted(
 
 
 @implements(aten.bucketize.Tensor, aten.bucketize.Scalar)
-def bucketize(x: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> SecretTensor:
-    """How many boundaries are less than each value, or at most it with ``right``; either may be public. Ten
-    rounds, at most."""
+def bucketize(
+    x: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False
+) -> SecretTensor:
+    """How many boundaries are less than each value, or at most it with ``right``; either may be
+    public. Ten rounds, at most."""
     return searchsorted(boundaries, x, out_int32=out_int32, right=right)
 
 
 @implements(aten.isin.Tensor_Tensor, aten.isin.Tensor_Scalar, aten.isin.Scalar_Tensor)
-def isin(elements: Any, tested: Any, *, assume_unique: bool = False, invert: bool = False) -> SecretTensor:  # noqa: ARG001
+def isin(
+    elements: Any,
+    tested: Any,
+    *,
+    assume_unique: bool = False,  # noqa: ARG001
+    invert: bool = False,
+) -> SecretTensor:
     """Whether each element is among those that are tested for. Sixteen rounds, at most."""
     elements = elements.unsqueeze(-1) if isinstance(elements, torch.Tensor) else elements
     tested = tested.reshape(-1) if isinstance(tested, torch.Tensor) else tested
@@ -66,12 +75,13 @@ def isin(elements: Any, tested: Any, *, assume_unique: bool = False, invert: boo
     return logical_not(found) if invert else found
 
 
-# Histograms ----------------------------------------------------------------------------------------------
+# Histograms
+# ----------------------------------------------------------------------------
 
 
 def _members(x: SecretTensor, edges: Any) -> SecretTensor:
-    """Booleans, in which bin each value is, along a new first dimension. A bin has its lower edge, the last
-    one its upper edge too."""
+    """Booleans, in which bin each value is, along a new first dimension. A bin has its lower edge,
+    the last one its upper edge too."""
     if not is_secret(edges) and x._scale != WHOLE:
         # Rounded as the values are, so that one on an edge stays there.
         edges = fixed.decode(fixed.encode(edges, x._scale), x._scale, torch.float64)
@@ -93,8 +103,8 @@ def _counted(members: SecretTensor, weight: Any, dtype: torch.dtype, scale: Scal
 
 
 def _edges(x: SecretTensor, bins: int, low: float, high: float, margin: float) -> Any:
-    """Equal bins between public ends; if these are the same between the least and the greatest value, with a
-    margin on both sides where these are the same too."""
+    """Equal bins between public ends; if these are the same between the least and the greatest
+    value, with a margin on both sides where these are the same too."""
     if low != high:
         return torch.linspace(low, high, bins + 1, dtype=torch.float64)
     if not x.numel():
@@ -115,9 +125,9 @@ def _of_histogram(session: Scale, *operands: Scale, **named: Scale) -> Scale:
 
 @implements(aten.histc.default, scale=_of_histogram)
 def histc(x: SecretTensor, bins: int = 100, min: Number = 0, max: Number = 0) -> SecretTensor:  # noqa: A002
-    """How many values are in each of equal bins between public ends, or the least and the greatest value. The
-    edges are rounded as all fixed-point numbers. Ten rounds at most; without public ends those of the extrema
-    besides, and four."""
+    """How many values are in each of equal bins between public ends, or the least and the greatest
+    value. The edges are rounded as all fixed-point numbers. Ten rounds at most; without public ends
+    those of the extrema besides, and four."""
     members = _members(x, _edges(x, bins, float(min), float(max), 1))
     return _counted(members, None, x.dtype, _scale(x))
 
@@ -130,7 +140,8 @@ def _scale(x: SecretTensor, *others: Any) -> Scale:
 def _check_density(density: bool) -> None:
     if density:
         unsupported(
-            "a histogram with density=True", "divide the counts by their sum, and by the bins' widths"
+            "a histogram with density=True",
+            "divide the counts by their sum, and by the bins' widths",
         )
 
 
@@ -161,14 +172,17 @@ def histogram_between(
     x = target(x, session_of(x, bins, weight))
     scale = _scale(x, bins, weight)
     members = _members(x, bins)
-    return _counted(members, weight, x.dtype, scale), rescaled(bins, scale) if is_secret(bins) else bins
+    return _counted(members, weight, x.dtype, scale), rescaled(bins, scale) if is_secret(
+        bins
+    ) else bins
 
 
 @implements(aten.bincount.default)
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> SecretTensor:
-    """How often each number from 0 to before ``minlength`` is there, or how much weight it has. How many bins
-    there are must not depend on the values: numbers that are none of them are not counted. Rounds as for
-    one-hot vectors, and two, or four with weights."""
+    """How often each number from 0 to before ``minlength`` is there, or how much weight it has. How
+    many bins
+    there are must not depend on the values: numbers that are none of them are not counted. Rounds
+    as for one-hot vectors, and two, or four with weights."""
     if not minlength:
         unsupported(
             "bincount, whose size depends on the values,",

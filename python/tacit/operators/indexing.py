@@ -1,6 +1,6 @@
-"""Elements at indices, read and written: at public ones by PyTorch's own operator on each component, at
-secret ones by one-hot vectors (``selection``). Where a secret index is out of range, zeros are read and
-nothing is written."""
+"""Elements at indices, read and written: at public ones by PyTorch's own operator on each
+component, at secret ones by one-hot vectors (``selection``). Where a secret index is out of range,
+zeros are read and nothing is written."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,13 @@ from tacit.operators import addressing
 from tacit.operators.arithmetic import scaled
 from tacit.operators.composed import composes
 from tacit.operators.dispatch.hints import LIKE_A_SECRET
-from tacit.operators.dispatch.operands import Number, as_kind_of, is_secret, may_be_unreduced, session_of
+from tacit.operators.dispatch.operands import (
+    Number,
+    as_kind_of,
+    is_secret,
+    may_be_unreduced,
+    session_of,
+)
 from tacit.operators.dispatch.scales import of_target
 from tacit.operators.dispatch.table import assign, implements, unsupported, writable
 from tacit.operators.selection import added, target, written
@@ -25,11 +31,13 @@ aten = torch.ops.aten
 
 @implements(aten.index.Tensor, aten._unsafe_index.Tensor)
 def index(x: Any, indices: Sequence[torch.Tensor | None]) -> SecretTensor:
-    """Elements at public indices, or at secret ones: of those −1 is the last, and what is out of range gives
-    zeros."""
+    """Elements at public indices, or at secret ones: of those −1 is the last, and what is out of
+    range gives zeros."""
     if is_secret(*indices):
         return addressing.index(x, indices)
-    return x.like(tuple(aten.index.Tensor(part, indices) for part in x._parts), unreduced=x._unreduced)
+    return x.like(
+        tuple(aten.index.Tensor(part, indices) for part in x._parts), unreduced=x._unreduced
+    )
 
 
 @implements(aten.index_select.default)
@@ -52,7 +60,10 @@ def gather(x: Any, dim: int, index: torch.Tensor, *, sparse_grad: bool = False) 
 def tensor_split(_x: Any, places: Any, _dim: int = 0) -> Any:
     """PyTorch reads the places where a tensor is split, which shapes tell."""
     if isinstance(places, SecretTensor):
-        refuse("tensor_split at secret places", "shapes are known to all: places.reveal() gives public ones")
+        refuse(
+            "tensor_split at secret places",
+            "shapes are known to all: places.reveal() gives public ones",
+        )
     return NotImplemented
 
 
@@ -77,21 +88,26 @@ def put(x: Any, index: torch.Tensor, values: Any, accumulate: bool = False) -> S
     if not isinstance(values, SecretTensor):
         values = torch.as_tensor(values)
     changed = index_put(_flat(x), [index], _flat(values), accumulate)
-    return changed.like(tuple(part.reshape(shape) for part in changed._parts), unreduced=changed._unreduced)
+    return changed.like(
+        tuple(part.reshape(shape) for part in changed._parts), unreduced=changed._unreduced
+    )
 
 
 @implements(aten.masked_select.default)
 def masked_select(x: Any, mask: torch.Tensor) -> SecretTensor:
     """Elements where a public mask holds; how many there are would tell of a secret one."""
     if isinstance(mask, SecretTensor):
-        unsupported("selecting by a secret mask", "keep the shape: torch.where chooses by a secret condition")
+        unsupported(
+            "selecting by a secret mask",
+            "keep the shape: torch.where chooses by a secret condition",
+        )
     return x.like(tuple(part.masked_select(mask) for part in x._parts), unreduced=x._unreduced)
 
 
 @implements(aten.one_hot.default)
 def one_hot(index: SecretTensor, classes: int = -1) -> SecretTensor:
-    """As PyTorch composes it outside of inference mode; a number that is no class has none. Rounds of ``==``,
-    and those of bits to integers."""
+    """As PyTorch composes it outside of inference mode; a number that is no class has none. Rounds
+    of ``==``, and those of bits to integers."""
     if classes < 0:
         classes = int(index.max().item()) + 1  # Which is refused.
     found: SecretTensor = (index.unsqueeze(-1) == torch.arange(classes)).to(torch.int64)
@@ -162,7 +178,9 @@ def _check_target(x: Any, accumulate: bool) -> None:
         unsupported("adding booleans", "convert them to integers first")
 
 
-def _put(parts: Parts, indices: Sequence[torch.Tensor | None], values: Parts, accumulate: bool) -> None:
+def _put(
+    parts: Parts, indices: Sequence[torch.Tensor | None], values: Parts, accumulate: bool
+) -> None:
     if accumulate or not _repeat(indices, parts[0].shape):
         for part, new in zip(parts, values, strict=True):
             # Unlike the method, the operator takes what is None: all of a dimension.
@@ -197,7 +215,9 @@ def _last(places: torch.Tensor, size: int) -> torch.Tensor:
     return torch.full((size,), -1).scatter_reduce(0, places, numbers, "amax")
 
 
-def index_copy(x: torch.Tensor, dim: int, index: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+def index_copy(
+    x: torch.Tensor, dim: int, index: torch.Tensor, values: torch.Tensor
+) -> torch.Tensor:
     """PyTorch's, with the last of several for one place."""
     if x.dim() and _repeat([index], [x.shape[dim]]):
         last = _last(index.reshape(-1) % x.shape[dim], x.shape[dim])
@@ -210,8 +230,8 @@ def index_copy(x: torch.Tensor, dim: int, index: torch.Tensor, values: torch.Ten
 def index_put(
     x: Any, indices: Sequence[torch.Tensor | None], values: Any, accumulate: bool = False
 ) -> SecretTensor:
-    """A copy with values written (or added) at indices: of several for one place the last, and −1 is the last
-    place."""
+    """A copy with values written (or added) at indices: of several for one place the last, and −1
+    is the last place."""
     if is_secret(*indices):
         return addressing.index_put(x, indices, values, accumulate)
     x = target(x, session_of(x, values))
@@ -232,7 +252,9 @@ def masked_scatter(x: Any, mask: torch.Tensor, source: Any) -> SecretTensor:
     shape = torch.broadcast_shapes(x.shape, mask.shape)  # type: ignore[no-untyped-call]
     (places,) = mask.expand(shape).reshape(-1).nonzero(as_tuple=True)
     written = index_put(x.expand(shape).reshape(-1), [places], source.reshape(-1)[: len(places)])
-    return written.like(tuple(part.reshape(shape) for part in written._parts), unreduced=written._unreduced)
+    return written.like(
+        tuple(part.reshape(shape) for part in written._parts), unreduced=written._unreduced
+    )
 
 
 def _copied(x: SecretTensor) -> Parts:
@@ -263,7 +285,9 @@ def _writes_at_indices(overload: Any, in_words: Any, secretly: Any, adds: bool =
     """Operators (x, dim, indices, values) that write or add along a dimension."""
 
     @implements(overload, scale=of_target)
-    def write(x: Any, dim: int, index: torch.Tensor, values: Any, *, alpha: Number = 1) -> SecretTensor:
+    def write(
+        x: Any, dim: int, index: torch.Tensor, values: Any, *, alpha: Number = 1
+    ) -> SecretTensor:
         """A copy of x, written at indices: of several for one place the last."""
         values = scaled(values, alpha)
         if isinstance(index, SecretTensor):
@@ -293,4 +317,6 @@ _writes_at_indices(
     lambda part, dim, index, value: part.scatter(dim, index, value.expand(index.shape)),
     addressing.scatter,
 )
-_writes_at_indices(aten.scatter_add.default, aten.scatter_add.default, addressing.scatter, adds=True)
+_writes_at_indices(
+    aten.scatter_add.default, aten.scatter_add.default, addressing.scatter, adds=True
+)

@@ -1,5 +1,6 @@
-"""Powers of integers: of the squares x, x², x⁴, ... those are multiplied that the bits of the exponent
-choose. They are exact modulo 2^64. In checked mode a power that leaves the range of int64 is refused."""
+"""Powers of integers: of the squares x, x², x⁴, ... those are multiplied that the bits of the
+exponent choose. They are exact modulo 2^64. In checked mode a power that leaves the range of int64
+is refused."""
 
 from typing import Any
 
@@ -27,15 +28,15 @@ _ENOUGH = 6
 
 
 def integer_power(x: Any, exponent: Any) -> SecretTensor:
-    """x^n of integers, of which one may be public, modulo the dtype's 2^bits for every n: 0 for negative ones
-    unless x is ±1, as in PyTorch.
+    """x^n of integers, of which one may be public, modulo the dtype's 2^bits for every n: 0 for
+    negative ones unless x is ±1, as in PyTorch.
 
-    A secret n is taken apart into the b bits of its dtype; one round chooses, log2(b) multiply, and b − 1
-    square a secret x before, one after another. Where n may be negative, a comparison asks for ±1. A public n
-    has the bits of its greatest, or 64 where one is negative. By replicated sharing, for each result: of
-    int64 that are both secret 93 rounds and 42,655 bits, of int8 27 and 5,149; of a public x by a secret
-    int64 17 and 29,919. In checked mode six bits of int64 are enough: see ``_few_bits``.
-    """
+    A secret n is taken apart into the b bits of its dtype; one round chooses, log2(b) multiply, and
+    b − 1 square a secret x before, one after another. Where n may be negative, a comparison asks
+    for ±1. A public n has the bits of its greatest, or 64 where one is negative. By replicated
+    sharing, for each result: of int64 that are both secret 93 rounds and 42,655 bits, of int8 27
+    and 5,149; of a public x by a secret int64 17 and 29,919. In checked mode six bits of int64 are
+    enough: see ``_few_bits``."""
     session, dtype = session_of(x, exponent), result_dtype(x, exponent)
     if dtype == torch.bool:
         unsupported("a power of booleans", "make them integers")
@@ -55,7 +56,8 @@ def integer_power(x: Any, exponent: Any) -> SecretTensor:
 
 
 def _as(dtype: torch.dtype, x: Any) -> Any:
-    """An operand within the dtype of the result: that of a number without dimensions may be wider."""
+    """An operand within the dtype of the result: that of a number without
+    dimensions may be wider."""
     if not isinstance(x, SecretTensor):
         return public(x).to(dtype).to(torch.int64)
     if x.dtype == torch.bool or torch.iinfo(x.dtype).bits <= torch.iinfo(dtype).bits:
@@ -64,8 +66,8 @@ def _as(dtype: torch.dtype, x: Any) -> Any:
 
 
 def _taken_apart(exponent: Any) -> tuple[Any, Any]:
-    """The bits of an exponent along a new first dimension, lowest first; and whether it is negative, ``None``
-    where it never is."""
+    """The bits of an exponent along a new first dimension, lowest first; and whether it is
+    negative, ``None`` where it never is."""
     if isinstance(exponent, SecretTensor):
         if exponent.dtype == torch.bool:
             return moved(exponent, lambda part: part.unsqueeze(0)), None
@@ -81,9 +83,9 @@ def _taken_apart(exponent: Any) -> tuple[Any, Any]:
 
 
 def _few_bits(bits: Any, negative: Any) -> Any:
-    """The bits of exponents that have powers of the same words, where these are in range: six at most. Beyond
-    63 the parity alone counts for 0 and ±1, and all other bases leave the range by 62 as well. By a negative
-    exponent the power is 0 or that of ±1, to which the parity leads too."""
+    """The bits of exponents that have powers of the same words, where these are in range: six at
+    most. Beyond 63 the parity alone counts for 0 and ±1, and all other bases leave the range by 62
+    as well. By a negative exponent the power is 0 or that of ±1, to which the parity leads too."""
     lowest, others = bits[:1], bits[1:_ENOUGH]
     if len(bits) > _ENOUGH:
         others = torch.logical_or(others, bits[_ENOUGH:].any(0))
@@ -101,15 +103,17 @@ def _squares(base: Any, count: int) -> list[Any]:
 
 
 def _squares_in_range(base: Any, bits: Any) -> list[Any]:
-    """The same where bits choose them, or greater ones: what is squared is less than the power then, and 1
-    elsewhere. What is public is squared up to 2^62, which no product takes."""
+    """The same where bits choose them, or greater ones: what is squared is less than the power
+    then, and 1 elsewhere. What is public is squared up to 2^62, which no product takes."""
     squares = [base]
     for place in range(1, len(bits)):
         last = squares[-1]
         if isinstance(last, SecretTensor):
             last = where(bits[place:].any(0), last, 1)
             squares.append(
-                last.like(shares.multiply(last._session, last._parts, last._parts, 0, in_range=True))
+                last.like(
+                    shares.multiply(last._session, last._parts, last._parts, 0, in_range=True)
+                )
             )
         else:
             squares.append(torch.where(last.abs() < 1 << 31, last * last, 1 << 62))
@@ -127,12 +131,16 @@ def _square(x: Any) -> Any:
 def _stacked(squares: list[Any]) -> Any:
     if not isinstance(squares[0], SecretTensor):
         return torch.stack(squares)
-    return squares[-1].like(shares.stacked(*(square._parts for square in squares)), dtype=torch.int64)
+    return squares[-1].like(
+        shares.stacked(*(square._parts for square in squares)), dtype=torch.int64
+    )
 
 
 def _of_dims(x: Any, dims: int) -> Any:
     """With so many dimensions behind the first, as PyTorch makes operands alike."""
-    return moved(x, lambda part: part.reshape(len(part), *(1,) * (dims - part.dim() + 1), *part.shape[1:]))
+    return moved(
+        x, lambda part: part.reshape(len(part), *(1,) * (dims - part.dim() + 1), *part.shape[1:])
+    )
 
 
 def _has_no_inverse(x: Any) -> Any:

@@ -1,5 +1,5 @@
-"""Bitwise logic and shifts of integers: they are taken apart into bits, which are put together again with the
-weights that they have afterwards. All is exact modulo 2^64, or within the dtype."""
+"""Bitwise logic and shifts of integers: they are taken apart into bits, which are put together
+again with the weights that they have afterwards. All is exact modulo 2^64, or within the dtype."""
 
 from typing import Any
 
@@ -45,7 +45,8 @@ def _weights(dtype: torch.dtype, down: int = 0) -> torch.Tensor:
     return torch.tensor([value if value < 1 << 63 else -(1 << 63) for value in worth])
 
 
-# Logic ----------------------------------------------------------------------------------------------
+# Logic
+# ----------------------------------------------------------------------------
 
 
 def _conjunction(x: Any, y: Any, dtype: torch.dtype) -> tuple[Parts, Parts, Parts]:
@@ -71,12 +72,14 @@ def _bits(values: torch.Tensor, width: int) -> torch.Tensor:
 
 
 def _logic(name: str, combine: Any, of_booleans: Any) -> None:
-    overloads = [getattr(getattr(aten, name), form) for form in ("Tensor", "Scalar", "Scalar_Tensor")]
+    overloads = [
+        getattr(getattr(aten, name), form) for form in ("Tensor", "Scalar", "Scalar_Tensor")
+    ]
 
     @implements(*overloads)
     def bitwise(x: Any, y: Any) -> SecretTensor:
-        """Of integers: by their bits, 11 rounds at most; a public mask that is not negative takes as many
-        bits as it has. Of booleans as ``logical`` has it."""
+        """Of integers: by their bits, 11 rounds at most; a public mask that is not negative takes
+        as many bits as it has. Of booleans as ``logical`` has it."""
         dtype = _dtype(x, y)
         if dtype == torch.bool:
             return of_booleans(x, y)
@@ -92,8 +95,8 @@ _logic("bitwise_xor", lambda x, y, both: x + y - 2 * both, logical.logical_xor)
 
 @implements(aten.bitwise_not.default)
 def bitwise_not(x: SecretTensor) -> SecretTensor:
-    """The opposite of all bits: −1 − x for dtypes with a sign, the greatest number − x for others; no
-    interaction."""
+    """The opposite of all bits: −1 − x for dtypes with a sign, the greatest number − x for others;
+    no interaction."""
     if x.dtype == torch.bool:
         return logical.logical_not(x)
     if x.dtype.is_floating_point:
@@ -101,11 +104,13 @@ def bitwise_not(x: SecretTensor) -> SecretTensor:
     limits = torch.iinfo(x.dtype)
     most = shares.trivial(x._session, torch.tensor(limits.max + limits.min))
     return x.like(
-        tuple(whole - part for whole, part in zip(most, x._parts, strict=True)), unreduced=x._unreduced
+        tuple(whole - part for whole, part in zip(most, x._parts, strict=True)),
+        unreduced=x._unreduced,
     )
 
 
-# Shifts ---------------------------------------------------------------------------------------------
+# Shifts
+# ----------------------------------------------------------------------------
 
 
 @implements(
@@ -116,8 +121,8 @@ def bitwise_not(x: SecretTensor) -> SecretTensor:
     aten.__lshift__.Scalar,
 )
 def left_shift(x: Any, distance: Any) -> SecretTensor:
-    """x·2^distance, modulo 2^64; 0 for a distance that is negative or no less than the bits of the dtype. By
-    public distances no interaction; by secret ones 20 rounds."""
+    """x·2^distance, modulo 2^64; 0 for a distance that is negative or no less than the bits of the
+    dtype. By public distances no interaction; by secret ones 20 rounds."""
     session, dtype = session_of(x, distance), _dtype(x, distance)
     words = lifted(session, x, WHOLE)
     if isinstance(distance, SecretTensor):
@@ -143,9 +148,9 @@ def left_shift(x: Any, distance: Any) -> SecretTensor:
     aten.__rshift__.Scalar,
 )
 def right_shift(x: Any, distance: Any) -> SecretTensor:
-    """The floor of x / 2^distance; −1 or 0, by the sign, for a distance that is negative or no less than the
-    bits of the dtype. 10 rounds at most by public distances; by secret ones 30, with a choice for each of
-    their six bits."""
+    """The floor of x / 2^distance; −1 or 0, by the sign, for a distance that is negative or no less
+    than the bits of the dtype. 10 rounds at most by public distances; by secret ones 30, with a
+    choice for each of their six bits."""
     session, dtype = session_of(x, distance), _dtype(x, distance)
     width = torch.iinfo(dtype).bits
     words = lifted(session, x, WHOLE)
@@ -155,8 +160,12 @@ def right_shift(x: Any, distance: Any) -> SecretTensor:
         outside = zip(places, shares.complement(session, inside), strict=True)
         by = tuple(torch.cat([part, out.unsqueeze(0)]) for part, out in outside)
         words, _ = together(words, distance._parts)
-        bits = _shifted(session, shares.binary(session, words, width), by, torch.iinfo(dtype).min < 0)
-        return SecretTensor(shares.from_binary(session, bits, _weights(dtype)), WHOLE, session, dtype)
+        bits = _shifted(
+            session, shares.binary(session, words, width), by, torch.iinfo(dtype).min < 0
+        )
+        return SecretTensor(
+            shares.from_binary(session, bits, _weights(dtype)), WHOLE, session, dtype
+        )
     far = torch.as_tensor(distance, dtype=torch.int64)
     # PyTorch shifts by too much as by all bits but the sign.
     far = torch.where((far < 0) | (far >= width), width - (torch.iinfo(dtype).min < 0), far)
@@ -164,20 +173,26 @@ def right_shift(x: Any, distance: Any) -> SecretTensor:
     weights = table[far].movedim(-1, 0)
     words, _ = together(words, shares.trivial(session, torch.zeros_like(far)))
     return SecretTensor(
-        shares.from_binary(session, shares.binary(session, words, width), weights), WHOLE, session, dtype
+        shares.from_binary(session, shares.binary(session, words, width), weights),
+        WHOLE,
+        session,
+        dtype,
     )
 
 
 def _distance(distance: SecretTensor, width: int) -> tuple[Parts, Parts]:
-    """The bits of distances below the width, which is a power of two; and whether distances are that, without
-    which the bits tell nothing."""
+    """The bits of distances below the width, which is a power of two; and whether distances are
+    that, without which the bits tell nothing."""
     session, by = distance._session, as_words(distance)._parts
     own = 1 if distance.dtype == torch.bool else torch.iinfo(distance.dtype).bits
-    # The difference has a bit more than both; if it wraps around, the distance is far below zero itself.
+    # The difference has a bit more than both; if it wraps around, the distance is far below zero
+    # itself.
     compared = min(WORD, max(own, width.bit_length()) + 2)
     greatest = shares.trivial(session, torch.tensor(width - 1))
     differences = tuple(most - part for most, part in zip(greatest, by, strict=True))
-    signs = shares.complement(session, shares.sign(session, shares.stacked(by, differences), compared))
+    signs = shares.complement(
+        session, shares.sign(session, shares.stacked(by, differences), compared)
+    )
     inside = shares.and_bits(session, *shares.unstacked(signs))
     return shares.binary(session, by, width.bit_length() - 1), inside
 
@@ -189,7 +204,9 @@ def _shifted(session: Session, bits: Parts, distance: Parts, is_signed: bool) ->
         step = min(1 << place, width)
         fill = [part[-1:] if is_signed else torch.zeros_like(part[-1:]) for part in bits]
         filled = zip(bits, fill, strict=True)
-        moved = tuple(torch.cat([part[step:], end.expand(step, *end.shape[1:])]) for part, end in filled)
+        moved = tuple(
+            torch.cat([part[step:], end.expand(step, *end.shape[1:])]) for part, end in filled
+        )
         by = tuple(part[place].expand(bits[0].shape) for part in distance)
         bits = shares.xor(bits, shares.and_bits(session, by, shares.xor(bits, moved)))
     return bits

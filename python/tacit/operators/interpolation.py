@@ -1,6 +1,6 @@
-"""Images brought to other sizes by linear, cubic and antialiased interpolation: along each dimension a
-product by a public matrix, which PyTorch's own operator says, as what it makes of single points. At most two
-truncations for each dimension whose size changes."""
+"""Images brought to other sizes by linear, cubic and antialiased interpolation: along each
+dimension a product by a public matrix, which PyTorch's own operator says, as what it makes of
+single points. At most two truncations for each dimension whose size changes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,10 +18,11 @@ aten = torch.ops.aten
 def _weights(
     interpolate: Callable[..., torch.Tensor], at: int, dims: int, size: int, result: int, *rest: Any
 ) -> torch.Tensor:
-    """The matrix (result, size) by which a dimension, ``at`` that place among ``dims``, is multiplied."""
+    """The matrix (result, size) by which a dimension, ``at`` that place among ``dims``, is
+    multiplied."""
     align_corners, *scales = rest
-    # A channel for each point, which is one there and zero elsewhere. The other dimensions stay as they are;
-    # PyTorch's antialiased operators are wrong where one is 1.
+    # A channel for each point, which is one there and zero elsewhere. The other dimensions stay as
+    # they are; PyTorch's antialiased operators are wrong where one is 1.
     shape, sizes = [1] * dims, [2] * dims
     shape[at], sizes[at] = size, result
     points = torch.eye(size, dtype=torch.float64).reshape(size, *shape)
@@ -54,7 +55,9 @@ def _enter(overload: Any, dims: int) -> None:
         for at in range(dims):
             size = x.shape[2 + at]
             weights = _weights(overload, at, dims, size, output_size[at], align_corners, *places)
-            if not (size == output_size[at] and weights.equal(torch.eye(size, dtype=torch.float64))):
+            if not (
+                size == output_size[at] and weights.equal(torch.eye(size, dtype=torch.float64))
+            ):
                 result = along(result, 2 + at, weights)
         return result
 

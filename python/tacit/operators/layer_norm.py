@@ -1,10 +1,10 @@
 """Normalisation of rows by their own statistics: layer, group and RMS norm.
 
-Means keep 24 fraction bits, and roots of means of squares are those of ``inverse_roots``, so that rows of any
-magnitude are as exact as others. Off by 2^−12 relative, two units of the result's scale, and what a unit of
-the mean, 2^−24, is in standard deviations. The norm √Σ (x − mean)² of a row is below 2^22, whatever the
-session's scale; of an RMS norm √Σ x² is below 2^30 at the default scale.
-"""
+Means keep 24 fraction bits, and roots of means of squares are those of ``inverse_roots``, so that
+rows of any magnitude are as exact as others. Off by 2^−12 relative, two units of the result's
+scale, and what a unit of the mean, 2^−24, is in standard deviations. The norm √Σ (x − mean)² of a
+row is below 2^22, whatever the session's scale; of an RMS norm √Σ x² is below 2^30 at the default
+scale."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -38,8 +38,8 @@ Normalised = tuple[Any, Any, Any]
 
 @dataclass
 class FromRows:
-    """Inverse roots of rows: values at the session's scale for who asks. Gradients take all of their bits,
-    and the rows times them."""
+    """Inverse roots of rows: values at the session's scale for who asks. Gradients take all of
+    their bits, and the rows times them."""
 
     inverse: SecretTensor
     normal: Callable[[], SecretTensor]
@@ -51,9 +51,10 @@ class FromRows:
 
 
 def centred(x: SecretTensor, dims: Sequence[int]) -> tuple[SecretTensor, SecretTensor]:
-    """Deviations from means along dimensions, as exact as ``DEVIATIONS`` lets them be, and the means at x's
-    own scale: those are off by a unit, and what they leave is averaged and taken away too. At most twelve
-    rounds."""
+    """Deviations from means along dimensions, as exact as ``DEVIATIONS`` lets them be, and the
+    means at x's
+    own scale: those are off by a unit, and what they leave is averaged and taken away too. At most
+    twelve rounds."""
     session = x._session
     means = mean(x, dims, True)
     rough = sub(x, means)
@@ -66,12 +67,15 @@ def centred(x: SecretTensor, dims: Sequence[int]) -> tuple[SecretTensor, SecretT
 
 
 def by_rows(x: Any, inverse: Any) -> Any:
-    """Each row, (rows, n), by one number, (rows, 1): as a product of matrices, where each is masked once."""
+    """Each row, (rows, n), by one number, (rows, 1): as a product of matrices, where each is masked
+    once."""
     product = bmm(_unsqueezed(x), _unsqueezed(inverse))
     return product.like(tuple(part.squeeze(2) for part in product._parts))
 
 
-def left(inverse: SecretTensor, normal: Callable[[], SecretTensor], shape: Sequence[int]) -> SecretTensor:
+def left(
+    inverse: SecretTensor, normal: Callable[[], SecretTensor], shape: Sequence[int]
+) -> SecretTensor:
     """Inverse roots, as PyTorch keeps them for a gradient."""
     session = inverse._session
     later = FromRows(inverse, normal, session.scale)
@@ -141,7 +145,9 @@ def group_norm(
 
 
 @implements(torch.ops.tacit.rms_norm.default, scale=of_session)
-def rms_norm(x: SecretTensor, dims: int, weight: Optional, eps: float) -> tuple[SecretTensor, SecretTensor]:
+def rms_norm(
+    x: SecretTensor, dims: int, weight: Optional, eps: float
+) -> tuple[SecretTensor, SecretTensor]:
     """x·r·weight with r = 1 / √(mean of x² + ε) along the last dimensions; and r."""
     session, x = x._session, at_session_scale(fraction(x))
     kept = x.shape[: x.dim() - dims]
@@ -164,7 +170,11 @@ def rms_norm_of_secrets(
     if not isinstance(x, SecretTensor) or not x.dtype.is_floating_point:
         return NotImplemented
     dims, expected = len(normalized_shape), tuple(normalized_shape)
-    if not dims or tuple(x.shape[-dims:]) != expected or (weight is not None and weight.shape != expected):
+    if (
+        not dims
+        or tuple(x.shape[-dims:]) != expected
+        or (weight is not None and weight.shape != expected)
+    ):
         # Which PyTorch has words for.
         return NotImplemented
     eps = torch.finfo(x.dtype).eps if eps is None else eps

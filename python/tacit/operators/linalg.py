@@ -1,17 +1,18 @@
-"""Factors, determinants, inverses and solutions of small systems: loops over the public size. Pivots are not
-searched for, since where they are would be secret: inverses are iterated (``equilibration``), general
-matrices are factored by Householder's reflections and positive definite ones by Cholesky's method
-(``reflections``). Rows and columns are normalised by powers of two that stay secret.
+"""Factors, determinants, inverses and solutions of small systems: loops over the public size.
+Pivots are not searched for, since where they are would be secret: inverses are iterated
+(``equilibration``), general matrices are factored by Householder's reflections and positive
+definite ones by Cholesky's method (``reflections``). Rows and columns are normalised by powers of
+two that stay secret.
 
-Domain: numbers of the matrix, of the right side and of the result in range; condition numbers up to 2^10, of
-the matrix as it is or with rows and columns multiplied by what makes it least (for Q and R columns alone).
-What is singular, or nearly, gives numbers without meaning and no error, which would tell of it; a run under
-``protocol="plain"`` warns of it.
+Domain: numbers of the matrix, of the right side and of the result in range; condition numbers up to
+2^10, of the matrix as it is or with rows and columns multiplied by what makes it least (for Q and R
+columns alone). What is singular, or nearly, gives numbers without meaning and no error, which would
+tell of it; a run under ``protocol="plain"`` warns of it.
 
-Error: two units of the result's scale; and 2^−17 of the greatest number of an inverse, of a factor, or of a
-column of a solution (in each row times the norm of the matrix's column), 2^−16 of a determinant. All this for
-the matrix as it is held, with 16 fraction bits if nobody says otherwise: the result of a nearly singular one
-depends on these.
+Error: two units of the result's scale; and 2^−17 of the greatest number of an inverse, of a factor,
+or of a column of a solution (in each row times the norm of the matrix's column), 2^−16 of a
+determinant. All this for the matrix as it is held, with 16 fraction bits if nobody says otherwise:
+the result of a nearly singular one depends on these.
 """
 
 import math
@@ -23,7 +24,14 @@ import torch
 from tacit import checks, fixed
 from tacit.fixed import WHOLE, Scale
 from tacit.modes import outside_trace
-from tacit.operators.dispatch.operands import compared, fraction, lifted, public, session_of, shifted
+from tacit.operators.dispatch.operands import (
+    compared,
+    fraction,
+    lifted,
+    public,
+    session_of,
+    shifted,
+)
 from tacit.operators.dispatch.scales import of_session
 from tacit.operators.dispatch.table import implements, unsupported
 from tacit.operators.numerics import approximation, reflections
@@ -46,8 +54,8 @@ _MOST_PUBLIC = 30
 
 
 def _given(x: Any, session: Session) -> SecretTensor:
-    """A matrix or a right side: secrets as they are, public ones with the fraction bits that there is room
-    for."""
+    """A matrix or a right side: secrets as they are, public ones with the fraction bits that there
+    is room for."""
     if isinstance(x, SecretTensor):
         return fraction(x)
     scale = _scale_of_public(public(x), session.scale)
@@ -86,7 +94,8 @@ class _Factors:
         return self._inverse
 
     def solve(self, right: SecretTensor, *, left: bool, turned: bool = False) -> SecretTensor:
-        """X of M·X = right, or of X·M = right, which is Mᵀ·Xᵀ = rightᵀ; M is the matrix or its transpose."""
+        """X of M·X = right, or of X·M = right, which is Mᵀ·Xᵀ = rightᵀ; M is the matrix or its
+        transpose."""
         if not left:
             found: SecretTensor = self.solve(right.mT, left=True, turned=not turned).mT
             return found
@@ -114,7 +123,8 @@ def _raised(session: Session, exponent: Parts) -> Parts:
     return tuple(part + more for part, more in zip(exponent, raised, strict=True))
 
 
-# General matrices --------------------------------------------------------------------------------------
+# General matrices
+# --------------------------------------------------------------------------------------
 
 
 @implements(aten.linalg_qr.default, scale=of_session)
@@ -140,8 +150,8 @@ def qr(x: SecretTensor, mode: str = "reduced") -> tuple[Any, Any]:
 
 
 def _determinant(x: SecretTensor) -> tuple[Parts, Parts, Parts]:
-    """The determinant's sign as a bit; and its magnitude f·2^e: f from 1/2 to 1, FINE + 1 fraction bits, and
-    e, both as ring elements."""
+    """The determinant's sign as a bit; and its magnitude f·2^e: f from 1/2 to 1, FINE + 1 fraction
+    bits, and e, both as ring elements."""
     session, size, width = x._session, x.shape[-1], FINE + 1
     x = fraction(x)
     given = Equilibrated.of(session, x._parts, x._scale.bits)
@@ -150,21 +160,29 @@ def _determinant(x: SecretTensor) -> tuple[Parts, Parts, Parts]:
     negative, sizes = magnitude(session, diagonal, width + 3)
     exponent, power = leading(session, sizes, width)
     factors = shares.multiply(session, sizes, power, 0)
-    exponents = [exponent, *(tuple(part.flatten(-2).movedim(-1, 0) for part in side) for side in given.sides)]
+    exponents = [
+        exponent,
+        *(tuple(part.flatten(-2).movedim(-1, 0) for part in side) for side in given.sides),
+    ]
     while (count := len(factors[0])) > 1:
         half = count // 2
-        first, second = (tuple(part[start : start + half] for part in factors) for start in (0, half))
+        first, second = (
+            tuple(part[start : start + half] for part in factors) for start in (0, half)
+        )
         both = shares.multiply(session, first, second, width)
         exponent, power = leading(session, both, width)
         exponents.append(exponent)
         rest = tuple(part[2 * half :] for part in factors)
         factors = shares.joined(shares.multiply(session, both, power, 0), rest)
     whole = shares.trivial(session, torch.tensor(size * (1 + given.fill - given.bits)))
-    total = tuple(-torch.cat(parts).sum(0) + more for *parts, more in zip(*exponents, whole, strict=True))
+    total = tuple(
+        -torch.cat(parts).sum(0) + more for *parts, more in zip(*exponents, whole, strict=True)
+    )
     # Each reflection turns the sign.
     turns = torch.full(diagonal[0].shape[1:], (size - 1) % 2, dtype=torch.uint8)
     odd = shares.xor(
-        tuple((part.sum(0) % 2).to(torch.uint8) for part in negative), shares.trivial_bits(session, turns)
+        tuple((part.sum(0) % 2).to(torch.uint8) for part in negative),
+        shares.trivial_bits(session, turns),
     )
     return odd, tuple(part[0] for part in factors), total
 
@@ -187,8 +205,8 @@ def det(x: SecretTensor) -> tuple[SecretTensor, SecretTensor, SecretTensor]:
 
 @implements(aten._linalg_slogdet.default, scale=of_session)
 def slogdet(x: SecretTensor) -> tuple[SecretTensor, SecretTensor, SecretTensor, SecretTensor]:
-    """The determinant's sign, and the logarithm of its magnitude, off by 2^−14 and what the determinant is
-    relative. The rounds of both."""
+    """The determinant's sign, and the logarithm of its magnitude, off by 2^−14 and what the
+    determinant is relative. The rounds of both."""
     session, scale = x._session, x._session.scale
     # PyTorch factors the transpose of what is contiguous, and its gradient counts on that.
     lu = _unfactored(x, _Factors(fraction(x.mT if x.is_contiguous() else x)))
@@ -198,7 +216,9 @@ def slogdet(x: SecretTensor) -> tuple[SecretTensor, SecretTensor, SecretTensor, 
     sign = _full(x, 1.0)
     logarithm: Any = approximation.log(x.like(factor, Scale(FINE + 1)), positive=True)
     unit = fixed.word(math.log(2.0), _MOST_PUBLIC)
-    more = shares.truncate(session, tuple(part * unit for part in exponent), _MOST_PUBLIC - scale.bits)
+    more = shares.truncate(
+        session, tuple(part * unit for part in exponent), _MOST_PUBLIC - scale.bits
+    )
     signs = x.like(flipped(session, odd, sign._parts), scale)
     return signs, x.like(shares.add(logarithm._parts, more), scale), *lu
 
@@ -254,7 +274,8 @@ def lu_solve(
     return lu._later.solve(_given(right, lu._session), left=left, turned=adjoint)
 
 
-# Triangular and positive definite ones ---------------------------------------------------------------------
+# Triangular and positive definite ones
+# ---------------------------------------------------------------------
 
 
 @implements(aten.linalg_solve_triangular.default, scale=of_session)
@@ -263,12 +284,16 @@ def solve_triangular(
 ) -> SecretTensor:
     """X of x·X = right, or of X·x = right, for the triangular part of x: as ``solve``."""
     session = session_of(x, right)
-    return _triangular(_given(x, session), upper, unitriangular).solve(_given(right, session), left=left)
+    return _triangular(_given(x, session), upper, unitriangular).solve(
+        _given(right, session), left=left
+    )
 
 
 def _triangular(x: SecretTensor, upper: bool, unitriangular: bool = False) -> _Factors:
     """What solves systems by the triangular part of a matrix."""
-    cut = partial(torch.triu if upper else torch.tril, diagonal=int(unitriangular) * (1 if upper else -1))
+    cut = partial(
+        torch.triu if upper else torch.tril, diagonal=int(unitriangular) * (1 if upper else -1)
+    )
     parts = tuple(map(cut, x._parts))
     if unitriangular:
         words = torch.eye(x.shape[-1], dtype=torch.int64) << x._scale.bits
@@ -294,8 +319,8 @@ def cholesky(
     upper: bool = False,
     check_errors: bool = False,  # noqa: ARG001
 ) -> tuple[SecretTensor, torch.Tensor]:
-    """The triangular L with L·Lᵀ = x for positive definite x, or its transpose. About 35 rounds for each
-    column, and 50."""
+    """The triangular L with L·Lᵀ = x for positive definite x, or its transpose. About 35 rounds for
+    each column, and 50."""
     session, scale = x._session, x._session.scale
     x = fraction(x)
     given = reflections.balanced(session, x._parts, x._scale.bits)
@@ -303,7 +328,9 @@ def cholesky(
     exponents = _raised(session, shares.negate(given.exponents))
     down = _RAISED + FINE - (given.half - given.half_bits) - scale.bits
     found = moved(session, lower, exponents, down)
-    return x.like(tuple(part.mT.contiguous() for part in found) if upper else found, scale), _errors(x)
+    return x.like(
+        tuple(part.mT.contiguous() for part in found) if upper else found, scale
+    ), _errors(x)
 
 
 @implements(aten.cholesky_solve.default, scale=of_session)

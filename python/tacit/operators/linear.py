@@ -1,6 +1,6 @@
-"""Matrix products. One round for integers, two with truncation. Messages have the size of the result
-(replicated sharing) or of the operands, shared weights once (additive), whatever else the product takes. A
-public operand needs truncations only."""
+"""Matrix products. One round for integers, two with truncation. Messages have the size of the
+result (replicated sharing) or of the operands, shared weights once (additive), whatever else the
+product takes. A public operand needs truncations only."""
 
 from collections.abc import Callable
 from typing import Any
@@ -49,7 +49,10 @@ Pair = tuple[torch.Tensor, torch.Tensor]
 
 
 def _by_public(
-    secret: SecretTensor, plain: torch.Tensor, dim: int, product: Callable[[Pair, Any], torch.Tensor]
+    secret: SecretTensor,
+    plain: torch.Tensor,
+    dim: int,
+    product: Callable[[Pair, Any], torch.Tensor],
 ) -> SecretTensor:
     """A product of which each result takes the public factors along that dimension."""
     values = public(plain)
@@ -65,7 +68,8 @@ def _by_public(
 
 @outside_trace
 def gain(values: torch.Tensor, *dims: int) -> float | None:
-    """How much a sum of products by these factors, along those dimensions, can grow beyond the greatest of
+    """How much a sum of products by these factors, along those dimensions, can grow beyond the
+    greatest of
     them: as ``fixed.factor`` wants it."""
     if not values.is_floating_point() or not values.numel():
         return None
@@ -141,8 +145,8 @@ def addmv(bias: Any, x: Any, y: Any, *, beta: Number = 1, alpha: Number = 1) -> 
 
 @implements(aten.addbmm.default, scale=of_sum_with_product)
 def addbmm(bias: Any, x: Any, y: Any, *, beta: Number = 1, alpha: Number = 1) -> SecretTensor:
-    """beta·bias + alpha·Σ xy over the batch: one product, of all x side by side and all y one below the
-    other."""
+    """beta·bias + alpha·Σ xy over the batch: one product, of all x side by side and all y one below
+    the other."""
     batch, rows, inner = x.shape
     x = x.transpose(0, 1).reshape(rows, batch * inner)
     return _sum(bias, _product(mm, x, y.reshape(batch * inner, y.shape[2])), beta, alpha)

@@ -1,5 +1,5 @@
-"""Booleans: AND, OR, XOR, NOT. XOR and NOT need no interaction, AND and OR one round. Numbers count as
-whether they are not zero, which is a comparison."""
+"""Booleans: AND, OR, XOR, NOT. XOR and NOT need no interaction, AND and OR one round. Numbers count
+as whether they are not zero, which is a comparison."""
 
 from typing import Any
 

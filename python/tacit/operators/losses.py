@@ -1,5 +1,5 @@
-"""Losses that PyTorch has in one operator, and whose own composition would leave the range, or select by what
-is secret."""
+"""Losses that PyTorch has in one operator, and whose own composition would leave the range, or
+select by what is secret."""
 
 import math
 from typing import Any
@@ -42,8 +42,8 @@ _of_any_chances = as_composed(aten.binary_cross_entropy.default)
 
 @implements(aten.binary_cross_entropy.default, scale=of_session)
 def binary_cross_entropy(x: Any, target: Any, weight: Any = None, reduction: int = MEAN) -> Any:
-    """−target·ln x − (1 − target)·ln(1 − x). Of what a sigmoid gave, by its argument, as PyTorch has it with
-    logits; of others by logarithms, which are at least ln 2^−16."""
+    """−target·ln x − (1 − target)·ln(1 − x). Of what a sigmoid gave, by its argument, as PyTorch
+    has it with logits; of others by logarithms, which are at least ln 2^−16."""
     known = argument_of(x)
     if known is None or known.dim is not None:
         return _of_any_chances(x, target, weight, reduction)
@@ -56,8 +56,8 @@ def binary_cross_entropy(x: Any, target: Any, weight: Any = None, reduction: int
 
 
 def classes_of(target: Any, x: Any, ignored: int) -> Any:
-    """Booleans like x: whether a class is the one of the target. None where that is to be ignored, or no
-    class."""
+    """Booleans like x: whether a class is the one of the target. None where that is to be ignored,
+    or no class."""
     dim = _dimension(x)
     numbers = torch.arange(x.shape[dim]).reshape(_along(x, -1))
     ones = target.unsqueeze(dim) == numbers
@@ -94,9 +94,10 @@ def _nll_loss(overload: Any) -> None:
     def nll_loss_forward(
         x: Any, target: Any, weight: Any, reduction: int, ignore_index: int
     ) -> tuple[Any, Any]:
-        """−weight·x of each target's class, and the sum of the weights. Of a secret target all classes are
-        compared with it, side by side: nine rounds, and 35 of a division for a mean, 55 of one by weights. A
-        target that is no class counts as ignored; a mean of none is zero."""
+        """−weight·x of each target's class, and the sum of the weights. Of a secret target all
+        classes are
+        compared with it, side by side: nine rounds, and 35 of a division for a mean, 55 of one by
+        weights. A target that is no class counts as ignored; a mean of none is zero."""
         if not isinstance(target, SecretTensor):
             return of_public_targets(x, target, weight, reduction, ignore_index)
         ones = classes_of(target, x, ignore_index)
@@ -119,7 +120,8 @@ for _overload in (aten.nll_loss_forward.default, aten.nll_loss2d_forward.default
     _nll_loss(_overload)
 
 
-# Cross entropy, smoothed and weighted ------------------------------------------------------------------
+# Cross entropy, smoothed and weighted
+# ------------------------------------------------------------------
 
 
 @composes(aten.cross_entropy_loss.default)
@@ -131,14 +133,17 @@ def cross_entropy_loss(
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
 ) -> Any:
-    """PyTorch composes it of others above autograd, and for a mean with weights and smoothing selects the
-    targets that count, which secret ones do not bear: these are given weight zero here."""
+    """PyTorch composes it of others above autograd, and for a mean with weights and smoothing
+    selects the targets that count, which secret ones do not bear: these are given weight zero
+    here."""
     is_selecting = weight is not None and reduction == MEAN and label_smoothing > 0
     if not (isinstance(target, SecretTensor) and is_selecting) or target.dtype.is_floating_point:
         return NotImplemented
     dim = _dimension(x)
     ones = classes_of(target, x, ignore_index)
     weights = times_weights(ones, weight, x)
-    smoothed = times_weights(ones.sum(dim, keepdim=True), weight, x) * (label_smoothing / x.shape[dim])
+    smoothed = times_weights(ones.sum(dim, keepdim=True), weight, x) * (
+        label_smoothing / x.shape[dim]
+    )
     likely = weights * (1.0 - label_smoothing) + smoothed
     return -(torch.log_softmax(x, dim) * likely).sum() / weights.sum()

@@ -1,6 +1,6 @@
-"""Max pooling in two and three dimensions (PyTorch makes one of two), its gradients, and what undoes it.
-Maxima are tournaments along one dimension after the other, in which no padding takes part. Indices are worked
-out when somebody uses them; the gradient needs none."""
+"""Max pooling in two and three dimensions (PyTorch makes one of two), its gradients, and what
+undoes it. Maxima are tournaments along one dimension after the other, in which no padding takes
+part. Indices are worked out when somebody uses them; the gradient needs none."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -44,11 +44,16 @@ def _pooled(x: SecretTensor, stages: list[Windows], dims: int) -> tuple[SecretTe
     return values, SecretTensor((), WHOLE, x._session, torch.int64, shape=values.shape, later=later)
 
 
-# The operators ------------------------------------------------------------------------------------------
+# The operators
+# ----------------------------------------------------------------------------
 
 
 def _stages(
-    x: SecretTensor, dims: int, kernel_size: Sequence[int], steps: Sequence[Sequence[int]], ceil_mode: bool
+    x: SecretTensor,
+    dims: int,
+    kernel_size: Sequence[int],
+    steps: Sequence[Sequence[int]],
+    ceil_mode: bool,
 ) -> list[Windows]:
     """The windows along each dimension, the last first; steps are stride, padding and dilation."""
     kernel = each(kernel_size, dims)
@@ -78,7 +83,9 @@ def _max_pool(overload: Any, dims: int) -> None:
         ceil_mode: bool = False,
     ) -> tuple[SecretTensor, SecretTensor]:
         """Maxima over windows and their indices."""
-        return _pooled(x, _stages(x, dims, kernel_size, (stride, padding, dilation), ceil_mode), dims)
+        return _pooled(
+            x, _stages(x, dims, kernel_size, (stride, padding, dilation), ceil_mode), dims
+        )
 
 
 _max_pool(aten.max_pool2d_with_indices.default, 2)
@@ -94,9 +101,10 @@ def rectified_max_pool(
     dilation: Sequence[int] = (1,),
     ceil_mode: bool = False,
 ) -> SecretTensor:
-    """max(x, 0) over windows. Zero takes the place that a tournament of 3, 5, 6, 7, ... leaves free, at no
-    round. After others it is compared beside the last two, at one round, where windows are half as many as
-    elements at most; else, and where comparisons are guarded, it is one level of the tournament more."""
+    """max(x, 0) over windows. Zero takes the place that a tournament of 3, 5, 6, 7, ... leaves
+    free, at no round. After others it is compared beside the last two, at one round, where windows
+    are half as many as elements at most; else, and where comparisons are guarded, it is one level
+    of the tournament more."""
     x = as_words(x)
     stages = _stages(x, 2, kernel_size, (stride, padding, dilation), ceil_mode)
     comparison = of_difference(x._session, x._scale, x)
@@ -104,9 +112,11 @@ def rectified_max_pool(
 
 
 @outside_trace
-def _taps(size: int, outputs: int, kernel: int, stride: int, padding: int, dilation: int) -> torch.Tensor:
-    """For each place of the window the index that it takes at each output; places in the padding take
-    an index of the same window instead, which changes no maximum."""
+def _taps(
+    size: int, outputs: int, kernel: int, stride: int, padding: int, dilation: int
+) -> torch.Tensor:
+    """For each place of the window the index that it takes at each output; places in the padding
+    take an index of the same window instead, which changes no maximum."""
     starts = torch.arange(outputs) * stride - padding
     indices = starts.unsqueeze(0) + (torch.arange(kernel) * dilation).unsqueeze(1)
     inside = (indices >= 0) & (indices < size)
@@ -117,7 +127,9 @@ def _taps(size: int, outputs: int, kernel: int, stride: int, padding: int, dilat
 
 
 @implements(aten.adaptive_max_pool2d.default, aten.adaptive_max_pool3d.default)
-def adaptive_max_pool(x: SecretTensor, output_size: Sequence[int]) -> tuple[SecretTensor, SecretTensor]:
+def adaptive_max_pool(
+    x: SecretTensor, output_size: Sequence[int]
+) -> tuple[SecretTensor, SecretTensor]:
     """Maxima over windows that cover the image evenly, and their indices."""
     dims, stages = len(output_size), []
     for dim in range(-1, -dims - 1, -1):
@@ -147,7 +159,9 @@ def fractional_max_pool(
         along = starts.unsqueeze(-1) + torch.arange(kernel[axis])
         numbers = numbers[:, :, None, :, None] * sizes[axis] + along[:, None, :, None, :]
         numbers = numbers.flatten(3, 4).flatten(1, 2)
-    flat = x.like(tuple(part.reshape(-1, sizes.numel()) for part in x._parts), unreduced=x._unreduced)
+    flat = x.like(
+        tuple(part.reshape(-1, sizes.numel()) for part in x._parts), unreduced=x._unreduced
+    )
     windows = Windows(-1, sizes.numel(), numbers.movedim(-1, 0).contiguous())
     values, indices = _pooled(flat, [windows], 1)
     shape = (*x.shape[:-dims], *output_size)
@@ -165,14 +179,15 @@ def _starts(sample: torch.Tensor, size: int, outputs: int, kernel: int) -> torch
     return torch.cat([starts, torch.full((len(starts), 1), size - kernel)], 1)
 
 
-# Back -------------------------------------------------------------------------------------------------
+# Back
+# ----------------------------------------------------------------------------
 
 
 def _gradient(overload: Any, dims: int) -> None:
     @implements(overload, scale=of_target)
     def max_pool_backward(gradient: Any, x: torch.Tensor, *settings: Any) -> Any:
-        """The gradient of each maximum at the element that it was: by secret indices two rounds for each
-        level of the tournament, by public ones none."""
+        """The gradient of each maximum at the element that it was: by secret indices two rounds for
+        each level of the tournament, by public ones none."""
         indices = settings[-1]
         if not isinstance(indices, SecretTensor):
             return _scattered(gradient, indices, x.shape, dims, torch.scatter_add)
@@ -192,23 +207,27 @@ for _overload, _dims in (
 
 @implements(aten.max_unpool2d.default, aten.max_unpool3d.default, scale=of_target)
 def max_unpool(x: Any, indices: Any, output_size: Sequence[int], *_: Any) -> Any:
-    """Values at the indices of a max pooling, zeros elsewhere: by secret indices two rounds for each level of
-    its tournament, by public ones none."""
+    """Values at the indices of a max pooling, zeros elsewhere: by secret indices two rounds for
+    each level of its tournament, by public ones none."""
     dims = len(output_size)
     shape = torch.Size((*x.shape[:-dims], *output_size))
     if not isinstance(indices, SecretTensor):
         return _scattered(x, indices, shape, dims, torch.scatter)
     tournament = _tournament(indices)
-    if tournament.shape.numel() != shape.numel() or _longer(tournament.shape, dims) != _longer(shape, dims):
+    if tournament.shape.numel() != shape.numel() or _longer(tournament.shape, dims) != _longer(
+        shape, dims
+    ):
         unsupported("unpooling by secret indices to another size", "give the size that was pooled")
     if tournament.overlaps:
-        unsupported("unpooling by secret indices of windows that overlap", "pool with the kernel as stride")
+        unsupported(
+            "unpooling by secret indices of windows that overlap", "pool with the kernel as stride"
+        )
     return _given_back(x, tournament, shape)
 
 
 def _longer(shape: torch.Size, dims: int) -> list[int]:
-    """Of the last dimensions those of more than one: PyTorch pools what has one dimension as 1 × n, and
-    unpools it as n × 1."""
+    """Of the last dimensions those of more than one: PyTorch pools what has one dimension as 1 × n,
+    and unpools it as n × 1."""
     return [size for size in shape[-dims:] if size > 1]
 
 
@@ -229,7 +248,8 @@ def _given_back(values: Any, tournament: Tournament, shape: torch.Size) -> Secre
 
 
 def _scattered(x: Any, indices: torch.Tensor, shape: torch.Size, dims: int, scatter: Any) -> Any:
-    """Values at public indices among the elements of the last dimensions, of a tensor of that shape."""
+    """Values at public indices among the elements of the last dimensions, of a tensor of that
+    shape."""
     positions, sizes = indices.flatten(-dims), (*shape[:-dims], shape[-dims:].numel())
 
     def place(part: torch.Tensor) -> torch.Tensor:

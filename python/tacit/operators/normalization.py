@@ -1,10 +1,10 @@
-"""Batch normalisation in evaluation: x·a + b for each channel, with a = weight / √(variance + ε) and
-b = bias − mean·a.
+"""Batch normalisation in evaluation: x·a + b for each channel, with a = weight / √(variance + ε)
+and b = bias − mean·a.
 
-With secret statistics a and b are computed once and kept for as long as nobody writes to what they follow
-from (``storage_cache``). ``share_module`` has the owner work them out in float64 and share them beside the
-parameters, so that nothing is lost to the inverse square root; after a write, or for an ε of its own, the
-parties do it themselves, in secret.
+With secret statistics a and b are computed once and kept for as long as nobody writes to what they
+follow from (``storage_cache``). ``share_module`` has the owner work them out in float64 and share
+them beside the parameters, so that nothing is lost to the inverse square root; after a write, or
+for an ε of its own, the parties do it themselves, in secret.
 """
 
 import math
@@ -21,8 +21,8 @@ from tacit.operators.dispatch.operands import is_secret, lifted, public
 from tacit.operators.numerics.approximation import rsqrt
 from tacit.tensor import SecretTensor
 
-#: Fraction bits of factors, which products with x drop: results are right below 2^22. Chosen once: a scale
-#: that followed the data would tell of them.
+#: Fraction bits of factors, which products with x drop: results are right below 2^22. Chosen once:
+#: a scale that followed the data would tell of them.
 FACTOR_SCALE = Scale(24)
 
 Optional = torch.Tensor | None
@@ -42,9 +42,13 @@ def fold(
 
 
 def keep(
-    statistics: Sequence[SecretTensor | None], eps: float, factor: SecretTensor, offset: SecretTensor
+    statistics: Sequence[SecretTensor | None],
+    eps: float,
+    factor: SecretTensor,
+    offset: SecretTensor,
 ) -> None:
-    """Remembers factor and offset of secret weight, bias, mean and variance, in their present state."""
+    """Remembers factor and offset of secret weight, bias, mean and variance, in their present
+    state."""
     storages = factor._session.storages
     storages.add(factor._parts[0])
     present = [tensor._parts[0] for tensor in statistics if tensor is not None]
@@ -110,8 +114,9 @@ def _worked_out(statistics: Sequence[Any], eps: float) -> tuple[SecretTensor, Se
 
 
 def by_channel(factor: SecretTensor, x: Any) -> SecretTensor:
-    """factor·x for each channel, as a convolution with one weight a channel: a protocol that masks its
-    operands then masks each factor once, where a product of equal shapes would mask all their copies."""
+    """factor·x for each channel, as a convolution with one weight a channel: a protocol that masks
+    its operands then masks each factor once, where a product of equal shapes would mask all their
+    copies."""
     batch, channels, *rest = x.shape
     image = x.reshape(batch, channels, 1, math.prod(rest))
     weight = factor.reshape(channels, 1, 1, 1)

@@ -19,7 +19,8 @@ aten = torch.ops.aten
 #: Fraction bits of numbers that are squared at most: norms of more would have a smaller domain.
 MOST_SQUARED = Scale(16)
 
-#: The least order that is computed by logarithms, whose errors its inverse magnifies; that is the greatest.
+#: The least order that is computed by logarithms, whose errors its inverse magnifies; that is the
+#: greatest.
 LEAST_ORDER = 1 / 16
 
 #: Its exponential is nothing, whatever it meets.
@@ -35,9 +36,9 @@ def vector_norm(
     *,
     dtype: torch.dtype | None = None,
 ) -> SecretTensor:
-    """(Σ |x|^ord)^(1/ord). Of order 2: see ``euclidean``. Of order 1 the rounds of a comparison, of ±infinity
-    those of an extremum besides, of 0 those of a test for zero; all others, which have no gradient, see
-    ``_by_logarithms``."""
+    """(Σ |x|^ord)^(1/ord). Of order 2: see ``euclidean``. Of order 1 the rounds of a comparison, of
+    ±infinity those of an extremum besides, of 0 those of a test for zero; all others, which have no
+    gradient, see ``_by_logarithms``."""
     check_order(ord, x)
     x = as_fractions(x if dtype is None else x.to(dtype))
     dims = [dim] if isinstance(dim, int) else list(dim or range(x.dim()))
@@ -62,8 +63,8 @@ def vector_norm(
 
 @implements(aten.renorm.default, scale=of_session)
 def renorm(x: SecretTensor, p: Number, dim: int, maxnorm: Number) -> SecretTensor:
-    """Slices along a dimension, those of a greater norm brought to it: divided by their norm first, which
-    leaves small factors all their digits."""
+    """Slices along a dimension, those of a greater norm brought to it: divided by their norm first,
+    which leaves small factors all their digits."""
     dims = [other for other in range(x.dim()) if other != dim % x.dim()]
     norms = vector_norm(x, p, dims, True)
     return torch.where(norms > maxnorm, x / norms * maxnorm, x)  # type: ignore[return-value]
@@ -83,12 +84,14 @@ def check_order(order: Number, *operands: Any) -> None:
         )
 
 
-def _by_logarithms(x: SecretTensor, order: Number, dims: Sequence[int], keepdim: bool) -> SecretTensor:
-    """The norm of an order p that is no power of x that would stay in range: e^(s/p) with s the logarithm of
-    Σ e^(p·ln |x|). Zeros count as e^−FAR.
+def _by_logarithms(
+    x: SecretTensor, order: Number, dims: Sequence[int], keepdim: bool
+) -> SecretTensor:
+    """The norm of an order p that is no power of x that would stay in range: e^(s/p) with s the
+    logarithm of Σ e^(p·ln |x|). Zeros count as e^−FAR.
 
-    Domain: norms below 2^29. Error: (2 + 1/|p|)·2^−13 relative and two units of 2^−16. The rounds of two
-    logarithms, two exponentials, a greatest, and some ten.
+    Domain: norms below 2^29. Error: (2 + 1/|p|)·2^−13 relative and two units of 2^−16. The rounds
+    of two logarithms, two exponentials, a greatest, and some ten.
     """
     if not x.numel():
         return x.sum(dims, keepdim)
@@ -102,12 +105,15 @@ def _by_logarithms(x: SecretTensor, order: Number, dims: Sequence[int], keepdim:
         return approximation.exp(total * (1.0 / order))
 
 
-def euclidean(x: SecretTensor, dims: Sequence[int], keepdim: bool, count: float = 1.0) -> SecretTensor:
-    """√(Σ x² / count), which remembers of what, so that quotients by it are as exact for small rows as for
+def euclidean(
+    x: SecretTensor, dims: Sequence[int], keepdim: bool, count: float = 1.0
+) -> SecretTensor:
+    """√(Σ x² / count), which remembers of what, so that quotients by it are as exact for small rows
+    as for
     large ones: see ``inverse_roots`` and ``remembered_squares``.
 
-    Domain: norms below 2^30. Error: 2^−13 relative (and from 2^14 on n/2^32, of n numbers) and two units of
-    2^−16. The rounds of an inverse square root and some 20.
+    Domain: norms below 2^30. Error: 2^−13 relative (and from 2^14 on n/2^32, of n numbers) and two
+    units of 2^−16. The rounds of an inverse square root and some 20.
     """
     if x._scale.bits > MOST_SQUARED.bits:
         x = rescaled(x, MOST_SQUARED)

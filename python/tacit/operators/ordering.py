@@ -1,14 +1,15 @@
 """Sorting, and what is found by it: the greatest k, the k-th, medians.
 
-By a sorting network (``sorting_network``). Comparators of one stage share their rounds; n elements take
-log2(n)·(log2(n) + 1)/2 stages, less where only some places are asked for. What is done depends on n alone,
-and nothing is opened. To shuffle first (``tacit.shuffle``) and then open n·log2(n) comparisons would save up
-to half of the rounds and bytes, but show comparisons of shuffled values, and take steps that depend on them;
-a radix sort needs a shuffle for every bit, which is cheap only where a protocol permutes at a blow.
+By a sorting network (``sorting_network``). Comparators of one stage share their rounds; n elements
+take log2(n)·(log2(n) + 1)/2 stages, less where only some places are asked for. What is done depends
+on n alone, and nothing is opened. To shuffle first (``tacit.shuffle``) and then open n·log2(n)
+comparisons would save up to half of the rounds and bytes, but show comparisons of shuffled values,
+and take steps that depend on them; a radix sort needs a shuffle for every bit, which is cheap only
+where a protocol permutes at a blow.
 
-A value and its index stand in one word, value·2^k + index, as long as that has room: so equal values keep
-their order, no two are equal, and a comparator is one maximum. Otherwise values and indices are compared and
-moved side by side.
+A value and its index stand in one word, value·2^k + index, as long as that has room: so equal
+values keep their order, no two are equal, and a comparator is one maximum. Otherwise values and
+indices are compared and moved side by side.
 """
 
 from typing import Any
@@ -35,16 +36,18 @@ ROOM = 63
 def ordered(
     x: SecretTensor, dim: int, descending: bool, first: int = 0, last: int | None = None
 ) -> tuple[SecretTensor, SecretTensor]:
-    """What stands at the places from ``first`` to before ``last`` of x sorted along a dimension, and where it
-    was. Equal values keep their order. Exact.
+    """What stands at the places from ``first`` to before ``last`` of x sorted along a dimension,
+    and where it was. Equal values keep their order. Exact.
 
-    Rounds: eight for each stage of the network, and at most eleven; fourteen for each stage where values and
-    indices do not fit in a word (more than 2^15 fractions), fifteen of int64.
+    Rounds: eight for each stage of the network, and at most eleven; fourteen for each stage where
+    values and indices do not fit in a word (more than 2^15 fractions), fifteen of int64.
 
     Fractions are sorted rightly below their scale's limit, and within the comparison width.
     """
     if not x.dim():
-        return x, x.like(shares.trivial(x._session, torch.zeros((), dtype=torch.int64)), WHOLE, torch.int64)
+        return x, x.like(
+            shares.trivial(x._session, torch.zeros((), dtype=torch.int64)), WHOLE, torch.int64
+        )
     session, size = x._session, x.shape[dim]
     words = tuple(part.movedim(dim, 0) for part in as_words(x)._parts)
     if descending:
@@ -74,8 +77,8 @@ def sorted_width(x: SecretTensor) -> int:
 
 
 def held_width(x: SecretTensor, words: Parts) -> int:
-    """The same of these words, which are held to it in checked mode: two bits more, so that all pass that
-    are encoded, or that a user promised."""
+    """The same of these words, which are held to it in checked mode: two bits more, so that all
+    pass that are encoded, or that a user promised."""
     session, width = x._session, sorted_width(x)
     if not session.is_checked or not x.dtype.is_floating_point or width >= WORD:
         return width
@@ -108,7 +111,9 @@ def _sorted_with(
     """The same with their indices beside them, by which equal ones are told apart."""
     both = shares.stacked(x, index)
     for low, high in comparisons.stages:
-        left, right = (tuple(part.index_select(1, places) for part in both) for places in (low, high))
+        left, right = (
+            tuple(part.index_select(1, places) for part in both) for places in (low, high)
+        )
         change = shares.subtract(right, left)
         greater, less, later = _compared(session, left, right, width)
         equal = shares.complement(session, shares.xor(greater, less))
@@ -130,19 +135,25 @@ def _compared(session: Session, left: Parts, right: Parts, width: int) -> list[P
     if width <= WORD:
         return shares.unstacked(shares.sign(session, asked, width))
     asked = tuple(
-        torch.cat([part, torch.stack([a[0], b[0]])]) for part, a, b in zip(asked, left, right, strict=True)
+        torch.cat([part, torch.stack([a[0], b[0]])])
+        for part, a, b in zip(asked, left, right, strict=True)
     )
     signs = shares.sign(session, asked, WORD)
     both, later, one, other = (tuple(bit[at] for bit in signs) for at in (slice(2), 2, 3, 4))
-    settled = compare_words.settled(session, both, shares.stacked(other, one), shares.stacked(one, other))
+    settled = compare_words.settled(
+        session, both, shares.stacked(other, one), shares.stacked(one, other)
+    )
     return [*shares.unstacked(settled), later]
 
 
-# Operators -----------------------------------------------------------------------------------------------
+# Operators
+# ----------------------------------------------------------------------------
 
 
 @implements(aten.sort.default)
-def sort(x: SecretTensor, dim: int = -1, descending: bool = False) -> tuple[SecretTensor, SecretTensor]:
+def sort(
+    x: SecretTensor, dim: int = -1, descending: bool = False
+) -> tuple[SecretTensor, SecretTensor]:
     """Sorted values and where they were; equal ones keep their order. Rounds as ``ordered``."""
     return ordered(x, dim, descending)
 
@@ -167,7 +178,8 @@ def topk(
     largest: bool = True,
     sorted: bool = True,  # noqa: A002, ARG001
 ) -> tuple[SecretTensor, SecretTensor]:
-    """The k greatest (or least), sorted, and where they are; the first of equals. Rounds as ``ordered``."""
+    """The k greatest (or least), sorted, and where they are; the first of equals. Rounds as
+    ``ordered``."""
     return ordered(x, dim, largest, 0, k if x.dim() else None)
 
 
@@ -187,7 +199,9 @@ def _squeezed(x: SecretTensor, dim: int) -> SecretTensor:
 
 
 @implements(aten.median.dim, aten.nanmedian.dim)
-def median_dim(x: SecretTensor, dim: int, keepdim: bool = False) -> tuple[SecretTensor, SecretTensor]:
+def median_dim(
+    x: SecretTensor, dim: int, keepdim: bool = False
+) -> tuple[SecretTensor, SecretTensor]:
     """Medians along a dimension, the lesser of two, and where they are. Rounds as ``ordered``."""
     size = x.shape[dim] if x.dim() else 1
     if not size:

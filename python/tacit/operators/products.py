@@ -1,5 +1,6 @@
-"""Products along dimensions: trees of log2(n) levels. Each product of neighbours on the way must be in range,
-not the last alone; and one that is nearer to 0 than a unit of the scale makes all that has it 0."""
+"""Products along dimensions: trees of log2(n) levels. Each product of neighbours on the way must be
+in range, not the last alone; and one that is nearer to 0 than a unit of the scale makes all that
+has it 0."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -45,7 +46,9 @@ def product(x: SecretTensor) -> SecretTensor:
         nonlocal x
         factors = [x.like(half, unreduced=x._unreduced) for half in (left, right, odd)]
         both, rest = rescaled(mul(*factors[:2]), scale), rescaled(factors[2], scale)
-        x = x.like(shares.joined(both._parts, rest._parts), scale, unreduced=may_be_unreduced(x.dtype))
+        x = x.like(
+            shares.joined(both._parts, rest._parts), scale, unreduced=may_be_unreduced(x.dtype)
+        )
         return x._parts
 
     # Its scale and whether it is unreduced are those of the level that was joined last.
@@ -76,7 +79,8 @@ def prod_dim(
 
 @implements(aten.cumprod.default, scale=of_products)
 def cumprod(x: SecretTensor, dim: int, *, dtype: torch.dtype | None = None) -> SecretTensor:
-    """The products so far along a dimension, by doubling: at most two rounds for each of log2(n) levels."""
+    """The products so far along a dimension, by doubling: at most two rounds for each of log2(n)
+    levels."""
     x = _factors(x, dtype)
     x = rescaled(x, of_products(x._session.scale, x._scale))
     if not x.dim():
@@ -85,7 +89,9 @@ def cumprod(x: SecretTensor, dim: int, *, dtype: torch.dtype | None = None) -> S
     while distance < x.shape[0]:
         earlier, later = _slice(x, 0, len(x) - distance), _slice(x, distance, len(x))
         first = tuple(part[:distance] for part in x._parts)
-        x = x.like(shares.joined(first, mul(earlier, later)._parts), unreduced=may_be_unreduced(x.dtype))
+        x = x.like(
+            shares.joined(first, mul(earlier, later)._parts), unreduced=may_be_unreduced(x.dtype)
+        )
         distance *= 2
     return moved(x, lambda part: part.movedim(0, dim))
 
@@ -109,5 +115,9 @@ def trilinear(
         operands.append(operand)
     secret = sorted(operands, key=lambda operand: isinstance(operand, SecretTensor))
     # Public ones first: their product costs nothing.
-    both = secret[0] * secret[1] if not isinstance(secret[1], SecretTensor) else mul(secret[0], secret[1])
+    both = (
+        secret[0] * secret[1]
+        if not isinstance(secret[1], SecretTensor)
+        else mul(secret[0], secret[1])
+    )
     return sum_dims(mul(both, secret[2]), sum_dim)

@@ -1,5 +1,6 @@
-"""What PyTorch draws for secret tensors: samples that no party knows (``distributions``), such as the mask of
-a dropout. Inside ``tacit.public_random()`` all parties draw the same public ones, without interaction."""
+"""What PyTorch draws for secret tensors: samples that no party knows (``distributions``), such as
+the mask of a dropout. Inside ``tacit.public_random()`` all parties draw the same public ones,
+without interaction."""
 
 from typing import Any
 
@@ -41,7 +42,9 @@ def _publicly(generator: torch.Generator | None) -> bool:
 
 def _secret(x: SecretTensor, words: Parts, dtype: torch.dtype | None = None) -> SecretTensor:
     """Words at the session's scale with the dtype of x."""
-    return x.like(words, x._session.scale, dtype or (x.dtype if x.dtype.is_floating_point else torch.float32))
+    return x.like(
+        words, x._session.scale, dtype or (x.dtype if x.dtype.is_floating_point else torch.float32)
+    )
 
 
 def _uniform(x: SecretTensor) -> SecretTensor:
@@ -78,7 +81,11 @@ def randn_like(x: SecretTensor, *, dtype: torch.dtype | None = None, **_: Any) -
 
 @implements(aten.uniform.default, scale=of_session)
 def uniform(
-    x: SecretTensor, start: float = 0.0, end: float = 1.0, *, generator: torch.Generator | None = None
+    x: SecretTensor,
+    start: float = 0.0,
+    end: float = 1.0,
+    *,
+    generator: torch.Generator | None = None,
 ) -> torch.Tensor:
     """Uniform from ``start`` to before ``end``; rounds as ``tacit.random.uniform``."""
     if _publicly(generator):
@@ -88,7 +95,11 @@ def uniform(
 
 @implements(aten.normal_.default, scale=of_target)
 def normal_(
-    x: SecretTensor, mean: float = 0.0, std: float = 1.0, *, generator: torch.Generator | None = None
+    x: SecretTensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    *,
+    generator: torch.Generator | None = None,
 ) -> SecretTensor:
     """Writes normal samples; rounds as ``tacit.random.normal``."""
     if _publicly(generator):
@@ -96,7 +107,9 @@ def normal_(
     return assign(x, _moved(_normal(x), mean, std))
 
 
-@implements(aten.normal.Tensor_float, aten.normal.float_Tensor, aten.normal.Tensor_Tensor, scale=_of_normal)
+@implements(
+    aten.normal.Tensor_float, aten.normal.float_Tensor, aten.normal.Tensor_Tensor, scale=_of_normal
+)
 def normal(mean: Any, std: Any = 1.0, *, generator: torch.Generator | None = None) -> SecretTensor:
     """Normal, of means and standard deviations of which one at least is secret; rounds as
     ``tacit.random.normal``, and at most two."""
@@ -122,10 +135,13 @@ def exponential(
     return _moved(_secret(x, drawn), 0, 1 / rate)
 
 
-# Whether something happens --------------------------------------------------------------------------------
+# Whether something happens
+# --------------------------------------------------------------------------------
 
 
-def _happens(x: SecretTensor, probability: float, generator: torch.Generator | None) -> torch.Tensor:
+def _happens(
+    x: SecretTensor, probability: float, generator: torch.Generator | None
+) -> torch.Tensor:
     """Booleans of the shape of x that are true with that probability."""
     if _publicly(generator):
         return torch.empty(x.shape).bernoulli_(probability) == 1
@@ -140,11 +156,15 @@ def _as_numbers(x: SecretTensor, happens: torch.Tensor) -> torch.Tensor:
         return happens.to(x.dtype)
     bits = x._session.scale.bits if x.dtype.is_floating_point else 0
     words = as_words(happens)._parts
-    return x.like(tuple(word << bits for word in words), x._session.scale if bits else WHOLE, x.dtype)
+    return x.like(
+        tuple(word << bits for word in words), x._session.scale if bits else WHOLE, x.dtype
+    )
 
 
 @implements(aten.bernoulli.p, scale=of_session)
-def bernoulli_p(x: SecretTensor, p: float = 0.5, *, generator: torch.Generator | None = None) -> torch.Tensor:
+def bernoulli_p(
+    x: SecretTensor, p: float = 0.5, *, generator: torch.Generator | None = None
+) -> torch.Tensor:
     """0 or 1, 1 with a public probability; rounds as ``tacit.random.bernoulli`` and two."""
     return _as_numbers(x, _happens(x, p, generator))
 
@@ -166,9 +186,9 @@ def multinomial(
     x: Any, count: int, replacement: bool = False, *, generator: torch.Generator | None = None
 ) -> SecretTensor:
     """Indices with probabilities in proportion to secret weights, to 2^-16. Rounds as
-    ``tacit.random.uniform``, a product and a comparison; without replacement so many for each of ``count``,
-    and as many for a one-hot vector, since one is drawn after the other. Where no weight is left, which
-    nobody can see, it is the last index."""
+    ``tacit.random.uniform``, a product and a comparison; without replacement so many for each of
+    ``count``, and as many for a one-hot vector, since one is drawn after the other. Where no weight
+    is left, which nobody can see, it is the last index."""
     size = x.shape[-1]
     if count < 1 or (count > size and not replacement):
         raise MisuseError(
@@ -186,8 +206,8 @@ def multinomial(
 
 
 def _drawn_by(x: SecretTensor, count: int, generator: torch.Generator | None) -> SecretTensor:
-    """How many of the cumulative sums a uniform share of the total has reached. The share is not rounded, so
-    that it never is the total, and what has no weight is not drawn."""
+    """How many of the cumulative sums a uniform share of the total has reached. The share is not
+    rounded, so that it never is the total, and what has no weight is not drawn."""
     session, bits, shape = x._session, fixed.ROOM, (*x.shape[:-1], count)
     if _publicly(generator):
         share = shares.trivial(session, torch.randint(1 << bits, shape))
@@ -207,7 +227,9 @@ def _of_input(session: Scale, x: Scale, *_: Scale, **__: Scale) -> Scale:
 
 
 @implements(aten.native_dropout.default, scale=_of_input)
-def native_dropout(x: SecretTensor, p: float, train: bool | None) -> tuple[SecretTensor, torch.Tensor]:
+def native_dropout(
+    x: SecretTensor, p: float, train: bool | None
+) -> tuple[SecretTensor, torch.Tensor]:
     """Zeros with probability p, and x/(1 − p) otherwise; and what was kept. Rounds as
     ``tacit.random.bernoulli`` and four; two inside of ``tacit.public_random()``."""
     if train is False:

@@ -1,7 +1,9 @@
-"""Recurrent layers. PyTorch composes RNN, GRU and cells of other operators by itself; what it has fused for
-processors is the LSTM layer, which is here composed of steps that take as few rounds as they can.
+"""Recurrent layers. PyTorch composes RNN, GRU and cells of other operators by itself; what it has
+fused for processors is the LSTM layer, which is here composed of steps that take as few rounds as
+they can.
 
-PyTorch adds a step's secret input in place to what it makes of the state, which is plain at first if weights
+PyTorch adds a step's secret input in place to what it makes of the state, which is plain at first
+if weights
 are public: a hook gives such a layer a secret state to begin with."""
 
 from collections.abc import Sequence
@@ -29,9 +31,9 @@ OPERANDS = 7
 def lstm_layer(
     x: Any, weights: Sequence[Any], state: Any, memory: Any, reverse: bool
 ) -> tuple[Any, Any, Any]:
-    """All outputs of one direction of a layer, and the last state and memory. x is (steps, batch, features),
-    weights are of inputs and of states, and a bias of each. A step has the rounds of a product, a sigmoid, a
-    product, a tanh and a product."""
+    """All outputs of one direction of a layer, and the last state and memory. x is (steps, batch,
+    features), weights are of inputs and of states, and a bias of each. A step has the rounds of a
+    product, a sigmoid, a product, a tanh and a product."""
     of_input, of_state, *biases = weights
     given = linear(x, of_input)
     for bias in biases:
@@ -55,19 +57,26 @@ def lstm_layer(
 @implements(aten.mkldnn_rnn_layer.default, scale=of_session)
 def fused_layer(*arguments: Any) -> tuple[Any, ...]:
     """``nn.LSTM``'s layers; nothing is kept for the gradient."""
-    operands, (reverse, batch_sizes, mode, _, _, has_biases, *_) = arguments[:OPERANDS], arguments[OPERANDS:]
+    operands, (reverse, batch_sizes, mode, _, _, has_biases, *_) = (
+        arguments[:OPERANDS],
+        arguments[OPERANDS:],
+    )
     check_fused(mode, batch_sizes)
     found = fused(operands, reverse, has_biases)
     return *map(at_session_scale, found), torch.empty(0, dtype=torch.uint8)
 
 
 def fused(operands: Sequence[Any], reverse: bool, has_biases: bool) -> tuple[Any, Any, Any]:
-    """The same of a fused layer's operands. State and memory have the batch before their features, and in
-    inference mode a dimension of one, for the layer, before that."""
+    """The same of a fused layer's operands. State and memory have the batch before their features,
+    and in inference mode a dimension of one, for the layer, before that."""
     x, *weights, state, memory = operands
     shape = state.shape
     found, *last = lstm_layer(
-        x, weights if has_biases else weights[:2], state.flatten(0, -2), memory.flatten(0, -2), reverse
+        x,
+        weights if has_biases else weights[:2],
+        state.flatten(0, -2),
+        memory.flatten(0, -2),
+        reverse,
     )
     return found, *(each.reshape(shape) for each in last)
 
@@ -75,7 +84,9 @@ def fused(operands: Sequence[Any], reverse: bool, has_biases: bool) -> tuple[Any
 def check_fused(mode: int, batch_sizes: Sequence[int]) -> None:
     """Whether a fused layer is one that is composed here; any other is refused by name."""
     if mode != LSTM or len(batch_sizes):
-        unsupported("a fused layer of packed sequences", "pad them, and mask what is beyond their ends")
+        unsupported(
+            "a fused layer of packed sequences", "pad them, and mask what is beyond their ends"
+        )
 
 
 def _begin(module: torch.nn.Module, args: Any) -> Any:

@@ -38,7 +38,11 @@ def sum_all(x: SecretTensor, *, dtype: torch.dtype | None = None) -> SecretTenso
 
 @implements(aten.sum.dim_IntList)
 def sum_dims(
-    x: SecretTensor, dim: Sequence[int] | None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+    x: SecretTensor,
+    dim: Sequence[int] | None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
 ) -> SecretTensor:
     """Sums along dimensions; no interaction (at most two rounds for booleans)."""
     own = x.dtype if x.dtype.is_floating_point else torch.int64
@@ -47,7 +51,9 @@ def sum_dims(
     if dims and x._session.is_plain and own.is_floating_point:
         ranges.check_sum(x._session, x._parts[0], lambda words: words.sum(dims))
     checks.hold_summands(x._session, x._parts, math.prod(x.shape[each] for each in dims))
-    result = x.like(tuple(part.sum(dims, keepdim=keepdim) if dims else part for part in x._parts), dtype=own)
+    result = x.like(
+        tuple(part.sum(dims, keepdim=keepdim) if dims else part for part in x._parts), dtype=own
+    )
     result = remembered_squares.remember_sums(result, x, dims)
     return result if dtype is None else to_copy(result, dtype=dtype)
 
@@ -84,8 +90,8 @@ def variance(
     correction: Number | None = None,
     keepdim: bool = False,
 ) -> SecretTensor:
-    """Variances along dimensions: the sum of squares of deviations / √count, in range wherever the variance
-    is, and truncated once. At most twelve rounds."""
+    """Variances along dimensions: the sum of squares of deviations / √count, in range wherever the
+    variance is, and truncated once. At most twelve rounds."""
     deviations, dims, count = _deviations(x, dim, correction)
     result = mean_of_squares(deviations, dims, count, keepdim)
     return remembered_squares.remember_sums_of_squares(result, deviations, dims, count)
@@ -99,8 +105,8 @@ def deviation(
     correction: Number | None = None,
     keepdim: bool = False,
 ) -> SecretTensor:
-    """Standard deviations along dimensions: roots of Σ deviation² / count, as ``euclidean`` has them, so that
-    small ones are as exact as others. Domain: below 2^30."""
+    """Standard deviations along dimensions: roots of Σ deviation² / count, as ``euclidean`` has
+    them, so that small ones are as exact as others. Domain: below 2^30."""
     deviations, dims, count = _deviations(x, dim, correction)
     return euclidean(deviations, dims, keepdim, count)
 
@@ -132,8 +138,8 @@ def _deviations(
 def mean_of_squares(
     deviations: SecretTensor, dims: Sequence[int], count: Number, keepdim: bool
 ) -> SecretTensor:
-    """Σ (deviation / √count)² along dimensions, in range wherever it is of the session's scale. At most six
-    rounds."""
+    """Σ (deviation / √count)² along dimensions, in range wherever it is of the session's scale. At
+    most six rounds."""
     session = deviations._session
     elements = math.prod(deviations.shape[d] for d in dims)
     # A deviation may have a bit more than a value.
@@ -166,9 +172,11 @@ def trace(x: SecretTensor) -> SecretTensor:
 
 
 @implements(aten.any.default, aten.any.dim, aten.any.dims)
-def any_of(x: SecretTensor, dim: Sequence[int] | int | None = None, keepdim: bool = False) -> SecretTensor:
-    """Whether any element is true, or not zero: how many are is compared with zero, at the width that the
-    count needs."""
+def any_of(
+    x: SecretTensor, dim: Sequence[int] | int | None = None, keepdim: bool = False
+) -> SecretTensor:
+    """Whether any element is true, or not zero: how many are is compared with zero, at the width
+    that the count needs."""
     truths = to_copy(x, dtype=torch.bool)
     dims = _dims(x, dim)
     most = math.prod(x.shape[d] for d in dims)
@@ -180,7 +188,9 @@ def any_of(x: SecretTensor, dim: Sequence[int] | int | None = None, keepdim: boo
 
 
 @implements(aten.all.default, aten.all.dim, aten.all.dims)
-def all_of(x: SecretTensor, dim: Sequence[int] | int | None = None, keepdim: bool = False) -> SecretTensor:
+def all_of(
+    x: SecretTensor, dim: Sequence[int] | int | None = None, keepdim: bool = False
+) -> SecretTensor:
     """Whether all elements are true, or not zero: none of their opposites is."""
     found = logical_not(any_of(logical_not(to_copy(x, dtype=torch.bool)), dim, keepdim))
     return to_copy(found, dtype=torch.uint8) if x.dtype == torch.uint8 else found

@@ -1,4 +1,5 @@
-"""Fractions rounded to whole numbers: what stands after the point is the low bits of a word, and exact.
+"""Fractions rounded to whole numbers: what stands after the point is the low bits of a word, and
+exact.
 
 Integers are whole already; nothing happens to them.
 """
@@ -40,8 +41,8 @@ def ceil(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.trunc.default)
 def trunc(x: SecretTensor) -> SecretTensor:
-    """The whole number next to x towards zero: the floor of what is raised by almost one where it is
-    negative. A comparison and twelve rounds at most."""
+    """The whole number next to x towards zero: the floor of what is raised by almost one where it
+    is negative. A comparison and twelve rounds at most."""
     bits = x._scale.bits
     if not bits:
         return x
@@ -76,11 +77,13 @@ def round_(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.round.decimals, scale=of_session)
 def round_decimals(x: SecretTensor, *, decimals: int) -> SecretTensor:
-    """The nearest multiple of 10^−decimals: a product by 10^decimals, which must stay in range, rounded and
-    divided again. What is a unit of x's scale from halfway may go either way."""
+    """The nearest multiple of 10^−decimals: a product by 10^decimals, which must stay in range,
+    rounded and divided again. What is a unit of x's scale from halfway may go either way."""
     if not x.dtype.is_floating_point:
         unsupported("rounding integers to decimals", "make them fractions")
     power = 10.0 ** abs(decimals)
-    factors: list[Any] = [torch.tensor(factor, dtype=torch.float64) for factor in (power, 1.0 / power)]
+    factors: list[Any] = [
+        torch.tensor(factor, dtype=torch.float64) for factor in (power, 1.0 / power)
+    ]
     up, down = factors if decimals >= 0 else reversed(factors)
     return times_public(round_(times_public(x, up, x.dtype)), down, x.dtype)

@@ -1,5 +1,5 @@
-"""What stands at each place after those before it: prefix maxima, and lengths of runs. By doubling: log2(n)
-levels, after each of which a place knows of twice as many before it."""
+"""What stands at each place after those before it: prefix maxima, and lengths of runs. By doubling:
+log2(n) levels, after each of which a place knows of twice as many before it."""
 
 import torch
 
@@ -19,8 +19,8 @@ aten = torch.ops.aten
 
 @implements(aten.cummax.default)
 def cummax(x: SecretTensor, dim: int) -> tuple[SecretTensor, SecretTensor]:
-    """The greatest so far along a dimension, and where it is: the last of equals. Eight rounds for each of
-    log2(n) levels, nine of int64. Exact."""
+    """The greatest so far along a dimension, and where it is: the last of equals. Eight rounds for
+    each of log2(n) levels, nine of int64. Exact."""
     words, index = _extrema(x, dim, as_words(x)._parts)
     return restored(x, words), index
 
@@ -62,21 +62,27 @@ def _extrema(x: SecretTensor, dim: int, words: Parts) -> tuple[Parts, SecretTens
 def _added_from(parts: Parts, first: int, change: Parts) -> Parts:
     """What is added to all places from one on."""
     return tuple(
-        torch.cat([part[:first], part[first:] + more]) for part, more in zip(parts, change, strict=True)
+        torch.cat([part[:first], part[first:] + more])
+        for part, more in zip(parts, change, strict=True)
     )
 
 
 @implements(aten.mode.default)
-def mode(x: SecretTensor, dim: int = -1, keepdim: bool = False) -> tuple[SecretTensor, SecretTensor]:
+def mode(
+    x: SecretTensor, dim: int = -1, keepdim: bool = False
+) -> tuple[SecretTensor, SecretTensor]:
     """The most frequent along a dimension, the least of several, and where it is last. Rounds: as
-    ``ordered``, six, and at most nine for each of log2(n) levels of counting and as many of choosing."""
+    ``ordered``, six, and at most nine for each of log2(n) levels of counting and as many of
+    choosing."""
     if not x.dim():
         return ordered(x, 0, False)
     if not x.shape[dim]:
         unsupported("the mode of no elements", "give it at least one")
     session = x._session
     values, index = ordered(x, dim, False)
-    words, places = (tuple(part.movedim(dim, 0) for part in as_words(v)._parts) for v in (values, index))
+    words, places = (
+        tuple(part.movedim(dim, 0) for part in as_words(v)._parts) for v in (values, index)
+    )
     counts = _runs(session, words, min(WORD, sorted_width(x)))
     # The longest run that ends somewhere, the first of equals; what stands there comes along.
     width = max(2, x.shape[dim].bit_length() + 1)

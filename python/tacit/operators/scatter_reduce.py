@@ -1,5 +1,5 @@
-"""Values that meet at places, and are made one there: added, averaged, multiplied, or the greatest or least
-of them kept. Secret places: ``scatter_reduce_kernels``."""
+"""Values that meet at places, and are made one there: added, averaged, multiplied, or the greatest
+or least of them kept. Secret places: ``scatter_reduce_kernels``."""
 
 from typing import Any
 
@@ -37,20 +37,25 @@ aten = torch.ops.aten
 def scatter_reduce(
     x: Any, dim: int, index: torch.Tensor, values: Any, reduce: str, *, include_self: bool = True
 ) -> SecretTensor:
-    """A copy of x, in which values at indices along a dimension are made one. At public ones sums take no
-    interaction, means that of public products; greatest, least and products are trees over the most that meet
-    anywhere. At secret ones as ``scatter_reduce_kernels``; what is out of range is left out. Booleans are
-    taken as integers, and the result as whether these are not zero."""
+    """A copy of x, in which values at indices along a dimension are made one. At public ones sums
+    take no interaction, means that of public products; greatest, least and products are trees over
+    the most that meet anywhere. At secret ones as ``scatter_reduce_kernels``; what is out of range
+    is left out. Booleans are taken as integers, and the result as whether these are not zero."""
     session = session_of(x, index, values)
     x = within(target(x, session, bounds=reduce in ("amax", "amin")))
     if x.dtype == torch.bool:
         numbers = (to_copy(target(one, session), dtype=torch.int64) for one in (x, values))
         return ne(
-            scatter_reduce(next(numbers), dim, index, next(numbers), reduce, include_self=include_self), 0
+            scatter_reduce(
+                next(numbers), dim, index, next(numbers), reduce, include_self=include_self
+            ),
+            0,
         )
     values = as_kind_of(values, x)
     if not x.dim():
-        x, values, index = (moved(operand, lambda part: part.reshape(1)) for operand in (x, values, index))
+        x, values, index = (
+            moved(operand, lambda part: part.reshape(1)) for operand in (x, values, index)
+        )
         whole = scatter_reduce(x, 0, index, values, reduce, include_self=include_self)
         return moved(whole, lambda part: part.reshape(()))
     if isinstance(index, SecretTensor):
@@ -80,7 +85,8 @@ def _added(
     own = x._parts if include_self else tuple(part.masked_fill(counts > 0, 0) for part in x._parts)
     pairs = zip(own, values._parts, strict=True)
     result = x.like(
-        tuple(part.index_add(0, places, more) for part, more in pairs), unreduced=may_be_unreduced(x.dtype)
+        tuple(part.index_add(0, places, more) for part, more in pairs),
+        unreduced=may_be_unreduced(x.dtype),
     )
     if not is_mean:
         return result
@@ -103,7 +109,9 @@ def _reduced(
     one = shares.trivial(x._session, torch.tensor([1 << x._scale.bits]))
     pool = [torch.cat(parts) for parts in zip(x._parts, values._parts, one, strict=True)]
     # Rows that are shorter take the one at the end again, or their own first again.
-    missing = torch.full_like(table, x.numel() + values.numel()) if reduce == "prod" else table[:, :1]
+    missing = (
+        torch.full_like(table, x.numel() + values.numel()) if reduce == "prod" else table[:, :1]
+    )
     table = torch.where(table < 0, missing, table)
     met = x.like(tuple(part[table] for part in pool))
     if reduce == "prod":
@@ -156,7 +164,9 @@ def index_reduce(
 
 
 @implements(aten.scatter.reduce, aten.scatter.value_reduce, scale=of_session)
-def scatter_with(x: Any, dim: int, index: torch.Tensor, values: Any, *, reduce: str) -> SecretTensor:
+def scatter_with(
+    x: Any, dim: int, index: torch.Tensor, values: Any, *, reduce: str
+) -> SecretTensor:
     """As ``scatter_reduce``, by the older names of sum and product."""
     if not isinstance(values, torch.Tensor):
         values = public(values).to(x.dtype).expand(index.shape)

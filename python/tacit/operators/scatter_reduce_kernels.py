@@ -1,9 +1,10 @@
-"""Values that meet at secret places, and are made one there (``scatter_reduce``): each of n values beside
-each place, by one-hot vectors [batch, n, size], with a choice between it and what changes nothing.
+"""Values that meet at secret places, and are made one there (``scatter_reduce``): each of n values
+beside each place, by one-hot vectors [batch, n, size], with a choice between it and what changes
+nothing.
 
-Sums take no more than adding. Means divide by how many met, in secret; products are a tree of log2(n) levels,
-and so are the greatest and the least, where what changes nothing is the opposite extremum of all values: for
-them the rounds of two tournaments.
+Sums take no more than adding. Means divide by how many met, in secret; products are a tree of
+log2(n) levels, and so are the greatest and the least, where what changes nothing is the opposite
+extremum of all values: for them the rounds of two tournaments.
 """
 
 from collections.abc import Callable
@@ -28,7 +29,8 @@ Change = Callable[[Session, Parts, Parts, Parts], Parts]
 
 
 def meeting(x: SecretTensor, reduce: str, include_self: bool) -> Change:
-    """How tables of numbers like x change where values meet, with what stood there among them or without."""
+    """How tables of numbers like x change where values meet, with what stood there among them or
+    without."""
     if reduce == "sum" and include_self:
         return added
     if reduce == "mean" and not x.dtype.is_floating_point:
@@ -51,7 +53,9 @@ def _hit(session: Session, hot: Parts) -> Parts:
     return shares.complement(session, none)
 
 
-def _made(x: SecretTensor, reduce: str, include_self: bool, table: Parts, hot: Parts, values: Parts) -> Parts:
+def _made(
+    x: SecretTensor, reduce: str, include_self: bool, table: Parts, hot: Parts, values: Parts
+) -> Parts:
     """What values become at each place where any is."""
     session = x._session
     if reduce in ("sum", "mean"):
@@ -70,9 +74,12 @@ def _made(x: SecretTensor, reduce: str, include_self: bool, table: Parts, hot: P
         beside = _beside(session, hot, values, tuple(part.expand(values[0].shape) for part in unit))
         if include_self:
             beside = tuple(
-                torch.cat([own.unsqueeze(1), part], 1) for own, part in zip(table, beside, strict=True)
+                torch.cat([own.unsqueeze(1), part], 1)
+                for own, part in zip(table, beside, strict=True)
             )
-        return rescaled(product(x.like(tuple(part.movedim(1, 0) for part in beside))), x._scale)._parts
+        return rescaled(
+            product(x.like(tuple(part.movedim(1, 0) for part in beside))), x._scale
+        )._parts
     if reduce not in ("amax", "amin"):
         unsupported(f"the reduction {reduce!r}", "use sum, mean, prod, amax or amin")
     return _extremum(x, reduce == "amin", include_self, table, hot, values)
@@ -82,7 +89,9 @@ def _beside(session: Session, hot: Parts, values: Parts, otherwise: Parts) -> Pa
     """[batch, n, size, columns]: at each place the value that is there, else another number."""
     shape = (*hot[0].shape, values[0].shape[-1])
     bits = tuple(bit.unsqueeze(-1).expand(shape) for bit in hot)
-    value, other = (tuple(part.unsqueeze(2).expand(shape) for part in each) for each in (values, otherwise))
+    value, other = (
+        tuple(part.unsqueeze(2).expand(shape) for part in each) for each in (values, otherwise)
+    )
     return shares.select(session, bits, value, other)
 
 
@@ -94,7 +103,9 @@ def _extremum(
         table, values = opposite(session, table), opposite(session, values)
     last = tuple(part.movedim(1, -1) for part in values)
     least = opposite(session, greatest(session, opposite(session, last), comparison))
-    beside = _beside(session, hot, values, tuple(part.unsqueeze(1).expand(values[0].shape) for part in least))
+    beside = _beside(
+        session, hot, values, tuple(part.unsqueeze(1).expand(values[0].shape) for part in least)
+    )
     made = greatest(session, tuple(part.movedim(1, -1) for part in beside), comparison)
     if include_self:
         made = greater(session, made, table, comparison)

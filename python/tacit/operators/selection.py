@@ -1,8 +1,9 @@
 """Secret indices: as one-hot vectors, by which elements are read, added to, and written.
 
-An index becomes the bits that tell its values apart (``one_hot_bits``): its low bits, multiplied with each
-other in halves, so that a value takes one AND and not a comparison; and whether it is in range at all. As
-ring elements they are multiplied with what is read, which is exact. Where an index is out of range nothing is
+An index becomes the bits that tell its values apart (``one_hot_bits``): its low bits, multiplied
+with each other in halves, so that a value takes one AND and not a comparison; and whether it is in
+range at all. As ring elements they are multiplied with what is read, which is exact. Where an index
+is out of range nothing is
 read but zeros, and nothing is written: PyTorch's error would tell.
 """
 
@@ -36,20 +37,23 @@ ENTRIES = 1 << 24
 
 
 def one_hot(index: SecretTensor, classes: int) -> SecretTensor:
-    """Secret integers as booleans along a new last dimension: which of 0 to ``classes`` − 1 it is; none where
-    it is none of them. At most 6 rounds, those of the bits of the index, and a round for each doubling of
-    their number."""
+    """Secret integers as booleans along a new last dimension: which of 0 to ``classes`` − 1 it is;
+    none where it is none of them. At most 6 rounds, those of the bits of the index, and a round for
+    each doubling of their number."""
     return bits_of(index._session, positions(index, classes))
 
 
 def positions(index: Any, size: int, *, wraps: bool = False) -> Parts:
     """The same as components; with ``wraps`` −1 is the last one, and so on down to −size."""
     if index.dtype == torch.bool or index.dtype.is_floating_point:
-        unsupported(f"an index of dtype {index.dtype}", "index by integers; torch.where chooses by booleans")
+        unsupported(
+            f"an index of dtype {index.dtype}", "index by integers; torch.where chooses by booleans"
+        )
     session, words = index._session, as_words(index)._parts
     count = 2 * size if wraps else size
     words = shares.add(words, shares.trivial(session, torch.tensor(count - size)))
-    # In range is what is not negative and less than the count; of what is far below, its difference wraps.
+    # In range is what is not negative and less than the count; of what is far below, its difference
+    # wraps.
     ends = shares.trivial(session, torch.tensor([0, count]).reshape(2, *[1] * index.dim()))
     signs = shares.sign(session, shares.subtract(words, ends), compared(session, WHOLE))
     negative, less = shares.unstacked(signs)
@@ -59,9 +63,9 @@ def positions(index: Any, size: int, *, wraps: bool = False) -> Parts:
 
 
 def read(session: Session, hot: Parts, table: Any) -> Parts:
-    """What stands in tables [batch, size, columns] where one-hot vectors [batch, n, size] say, as words: of a
-    secret table's components, or of public words without more than the vectors' way into the ring. At most
-    three rounds for every 2^24 of what the vectors hold."""
+    """What stands in tables [batch, size, columns] where one-hot vectors [batch, n, size] say, as
+    words: of a secret table's components, or of public words without more than the vectors' way
+    into the ring. At most three rounds for every 2^24 of what the vectors hold."""
     batch, count, size = hot[0].shape
     step = max(1, ENTRIES // max(1, batch * size))
     blocks = [
@@ -79,7 +83,8 @@ def _read(session: Session, hot: Parts, table: Any) -> Parts:
 
 
 def added(session: Session, table: Parts, hot: Parts, values: Parts) -> Parts:
-    """Tables with values [batch, n, columns] added where one-hot vectors say. At most three rounds."""
+    """Tables with values [batch, n, columns] added where one-hot vectors say.
+    At most three rounds."""
     for operand in (table, values):
         checks.hold_summands(session, operand, hot[0].shape[1] + 1)
     chosen = tuple(part.mT for part in shares.bit_to_ring(session, hot))
@@ -87,8 +92,9 @@ def added(session: Session, table: Parts, hot: Parts, values: Parts) -> Parts:
 
 
 def written(session: Session, table: Parts, hot: Parts, values: Parts) -> Parts:
-    """Tables with values in the place of what stands where one-hot vectors say, the last one if there are
-    several. At most four rounds, and one for each of log2(n) levels that find the last."""
+    """Tables with values in the place of what stands where one-hot vectors say, the last one if
+    there are several. At most four rounds, and one for each of log2(n) levels that find the
+    last."""
     chosen = tuple(part.mT for part in shares.bit_to_ring(session, _last(session, hot)))
     is_written = tuple(part.sum(-1, keepdim=True).expand(table[0].shape) for part in chosen)
     kept = shares.subtract(table, shares.multiply(session, is_written, table, 0))
@@ -102,11 +108,13 @@ def _last(session: Session, hot: Parts) -> Parts:
     any_of, distance = hot, 1
     while distance < size:
         early, late = (
-            tuple(part[:, rows] for part in any_of) for rows in (slice(-distance), slice(distance, None))
+            tuple(part[:, rows] for part in any_of)
+            for rows in (slice(-distance), slice(distance, None))
         )
         either = shares.xor(shares.xor(early, late), shares.and_bits(session, early, late))
         any_of = tuple(
-            torch.cat([bit, part[:, -distance:]], 1) for bit, part in zip(either, any_of, strict=True)
+            torch.cat([bit, part[:, -distance:]], 1)
+            for bit, part in zip(either, any_of, strict=True)
         )
         distance *= 2
     if size < 2:
@@ -115,11 +123,13 @@ def _last(session: Session, hot: Parts) -> Parts:
         session, tuple(part[:, :-1] for part in hot), tuple(part[:, 1:] for part in any_of)
     )
     return tuple(
-        torch.cat([part[:, :-1] ^ again, part[:, -1:]], 1) for part, again in zip(hot, repeated, strict=True)
+        torch.cat([part[:, :-1] ^ again, part[:, -1:]], 1)
+        for part, again in zip(hot, repeated, strict=True)
     )
 
 
-# What is read and written ----------------------------------------------------------------------------------
+# What is read and written
+# ----------------------------------------------------------------------------------
 
 
 def table_of(x: Any, session: Session) -> Any:
@@ -138,7 +148,8 @@ def found(x: Any, session: Session, words: Parts) -> SecretTensor:
 
 
 def target(x: Any, session: Session, *, bounds: bool = False) -> SecretTensor:
-    """What is written to in a copy, as a secret tensor; with ``bounds`` large numbers are infinite."""
+    """What is written to in a copy, as a secret tensor; with ``bounds`` large
+    numbers are infinite."""
     if isinstance(x, SecretTensor):
         return x
     if x.dtype == torch.bool:
@@ -151,6 +162,8 @@ def target(x: Any, session: Session, *, bounds: bool = False) -> SecretTensor:
 def session_of_all(*operands: Any) -> Session:
     """The session of the secret ones, in lists too."""
     flat = [
-        each for operand in operands for each in (operand if isinstance(operand, list | tuple) else [operand])
+        each
+        for operand in operands
+        for each in (operand if isinstance(operand, list | tuple) else [operand])
     ]
     return session_of(*flat)

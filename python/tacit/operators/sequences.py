@@ -1,5 +1,6 @@
-"""Packed sequences of public lengths. PyTorch writes them into plain tensors; here they are rows, chosen as
-PyTorch packs and pads their numbers, so that gradients go the way of all such choices. No interaction."""
+"""Packed sequences of public lengths. PyTorch writes them into plain tensors; here they are rows,
+chosen as PyTorch packs and pads their numbers, so that gradients go the way of all such choices. No
+interaction."""
 
 from typing import Any
 
@@ -15,7 +16,8 @@ _PLAIN_PACK, _PLAIN_PAD = _VF._pack_padded_sequence, _VF._pad_packed_sequence
 
 
 def _pack(x: Any, lengths: Any, batch_first: bool) -> tuple[Any, torch.Tensor]:
-    """What ``pack_padded_sequence`` calls: the rows of all sequences, step by step, and how many in each."""
+    """What ``pack_padded_sequence`` calls: the rows of all sequences, step by step, and how many in
+    each."""
     if is_secret(lengths):
         unsupported(
             "a packed sequence of secret lengths, whose size depends on them",
@@ -41,8 +43,8 @@ def _pad(
     return chosen.reshape([*rows.shape, *data.shape[1:]]), lengths
 
 
-# PyTorch composes both of writing into new plain tensors before it asks what the operands are, and its
-# functions call them by these names. TorchScript compiles the names as before.
+# PyTorch composes both of writing into new plain tensors before it asks what the operands are, and
+# its functions call them by these names. TorchScript compiles the names as before.
 for _mine, _name in ((_pack, "_pack_padded_sequence"), (_pad, "_pad_packed_sequence")):
     scripts._register_builtin(_mine, f"aten::{_name}")
     setattr(_VF, _name, _mine)

@@ -1,9 +1,9 @@
-"""Softmax and what is made of it: exponentials of the differences to the greatest, which are at most 1, so
-that nothing leaves its range whatever x is.
+"""Softmax and what is made of it: exponentials of the differences to the greatest, which are at
+most 1, so that nothing leaves its range whatever x is.
 
-What a mask made infinite (``fixed.bounded``) has an exponential of exactly zero. Where all of a row is masked
-out PyTorch gives NaN; here what was replaced by an infinity is all the same, what had one added has the
-shares that it would have without, and after ``safe_softmax`` there are zeros.
+What a mask made infinite (``fixed.bounded``) has an exponential of exactly zero. Where all of a row
+is masked out PyTorch gives NaN; here what was replaced by an infinity is all the same, what had one
+added has the shares that it would have without, and after ``safe_softmax`` there are zeros.
 """
 
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
-#: Of exponentials, whose errors add up in their sum, and of its reciprocal, which is small where they are
-#: many. Sums are below 2^22.
+#: Of exponentials, whose errors add up in their sum, and of its reciprocal, which is small where
+#: they are many. Sums are below 2^22.
 FINE = Scale(24)
 
 
@@ -70,8 +70,8 @@ def exponentials(x: SecretTensor, dims: Sequence[int]) -> Exponentials:
 
 @implements(aten._softmax.default, scale=of_session)
 def softmax(x: SecretTensor, dim: int, half_to_float: bool = False) -> SecretTensor:  # noqa: ARG001
-    """exp(x − m) / Σ exp(x − m), with m the greatest of x: the rounds of a greatest, an exponential and a
-    reciprocal, and two. Off by at most 2^−9 for up to 1,000 numbers, their sum by 2^−7."""
+    """exp(x − m) / Σ exp(x − m), with m the greatest of x: the rounds of a greatest, an exponential
+    and a reciprocal, and two. Off by at most 2^−9 for up to 1,000 numbers, their sum by 2^−7."""
     if not x.numel():
         return x
     result = exponentials(x, [dim]).normalized()

@@ -1,5 +1,5 @@
-"""Attention of several heads and layers of a transformer's encoder, which PyTorch has fused: composed as its
-modules are in training, with all three projections in one product."""
+"""Attention of several heads and layers of a transformer's encoder, which PyTorch has fused:
+composed as its modules are in training, with all three projections in one product."""
 
 from typing import Any
 
@@ -17,8 +17,8 @@ Mask = torch.Tensor | None
 
 
 def _hidden(mask: torch.Tensor, kind: int | None) -> torch.Tensor:
-    """Where PyTorch's mask, which is not zero there, hides a key: for (batch, heads, queries, keys). Its
-    kinds are 0, of queries and keys; 1, of keys in a batch; and 2, both merged."""
+    """Where PyTorch's mask, which is not zero there, hides a key: for (batch, heads, queries,
+    keys). Its kinds are 0, of queries and keys; 1, of keys in a batch; and 2, both merged."""
     hidden = mask.to(torch.bool)
     return hidden[:, None, None, :] if kind == 1 else hidden
 
@@ -46,7 +46,8 @@ def multi_head_attention(
     average_attn_weights: bool = True,
     mask_type: int | None = None,
 ) -> tuple[Any, Any]:
-    """What ``nn.MultiheadAttention`` calls in evaluation: the rounds of four products and a softmax."""
+    """What ``nn.MultiheadAttention`` calls in evaluation: the rounds of four products and a
+    softmax."""
     projected = _projected(query, key, value, qkv_weight, qkv_bias)
     by_head = [one.unflatten(-1, (heads, -1)).transpose(1, 2) for one in projected]
     seen = None if mask is None else ~_hidden(mask, mask_type)
@@ -82,8 +83,8 @@ def encoder_layer(
     mask: Mask = None,
     mask_type: int | None = None,
 ) -> SecretTensor:
-    """What ``nn.TransformerEncoderLayer`` calls in evaluation: the rounds of six products, a softmax, an
-    activation and two normalisations."""
+    """What ``nn.TransformerEncoderLayer`` calls in evaluation: the rounds of six products, a
+    softmax, an activation and two normalisations."""
 
     def first_norm(x: Any) -> Any:
         return layer_norm(x, (embed_dim,), norm_weight_1, norm_bias_1, eps)
@@ -93,7 +94,9 @@ def encoder_layer(
 
     def attended(x: Any) -> Any:
         projections = (qkv_weight, qkv_bias, proj_weight, proj_bias)
-        found = multi_head_attention(x, x, x, embed_dim, heads, *projections, mask, False, True, mask_type)
+        found = multi_head_attention(
+            x, x, x, embed_dim, heads, *projections, mask, False, True, mask_type
+        )
         return found[0]
 
     def fed_forward(x: Any) -> Any:

@@ -1,4 +1,5 @@
-"""Circular and hyperbolic functions, their inverses, and the logit, which is one of these by another name."""
+"""Circular and hyperbolic functions, their inverses, and the logit, which is one of these by
+another name."""
 
 import math
 from collections.abc import Callable
@@ -45,7 +46,8 @@ def cos(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.tan.default, scale=of_session)
 def tan(x: SecretTensor) -> SecretTensor:
-    """sin x / cos x. Near a pole it is off by 2^−15·tan² x: relative to itself 2^−10 at 2^5, all at 2^15."""
+    """sin x / cos x. Near a pole it is off by 2^−15·tan² x: relative to itself 2^−10 at 2^5, all at
+    2^15."""
     return approximation.divide(approximation.sin(x), approximation.cos(x))
 
 
@@ -83,8 +85,8 @@ def atan2(y: Any, x: Any) -> SecretTensor:
 
 @implements(aten.asin.default, scale=of_session)
 def asin(x: SecretTensor) -> SecretTensor:
-    """arcsin x = arctan(x / √(1 − x²)). Domain: |x| ≤ 1; beyond as at ±1. Error: 2^−7 at ±1, where its slope
-    is infinite, 2^−11 up to ±0.99."""
+    """arcsin x = arctan(x / √(1 − x²)). Domain: |x| ≤ 1; beyond as at ±1. Error: 2^−7 at ±1, where
+    its slope is infinite, 2^−11 up to ±0.99."""
     with in_full(x._session):
         root = approximation.sqrt(sub(1.0, mul(x, x)))
         return approximation.arctan(approximation.divide(x, root))

@@ -1,6 +1,6 @@
-"""Operators on public tensors that secrets may be written into (``public``): on plain ones where no secret
-takes part. Where one does, what it is written into becomes secret first, and all others are public operands
-as any plain tensor is. No interaction."""
+"""Operators on public tensors that secrets may be written into (``public``): on plain ones where no
+secret takes part. Where one does, what it is written into becomes secret first, and all others are
+public operands as any plain tensor is. No interaction."""
 
 from typing import Any
 
@@ -29,7 +29,9 @@ ANOTHER_MEMORY = (torch.ops.aten.set_, torch.ops.aten.resize_, torch.ops.aten.re
 def _run(func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if PublicTensor in types:
         # Views of what became secret may have had no object of Python's until now.
-        public = [each for each in pytree.tree_leaves((args, kwargs)) if isinstance(each, PublicTensor)]
+        public = [
+            each for each in pytree.tree_leaves((args, kwargs)) if isinstance(each, PublicTensor)
+        ]
         settled = [each.settled() for each in public]
         if SecretTensor not in types and not is_secret(*settled):
             return _run_plain(func, args, kwargs, public)
@@ -45,7 +47,9 @@ def _run(func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 SecretTensor.dispatcher = PublicTensor.dispatcher = _run
 
 
-def _run_plain(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], public: list[PublicTensor]) -> Any:
+def _run_plain(
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], public: list[PublicTensor]
+) -> Any:
     if func.overloadpacket in ANOTHER_MEMORY:
         return _moved(func, args, kwargs, public)
     plain_args, plain_kwargs = pytree.tree_map_only(PublicTensor, _plain, (args, kwargs))
@@ -59,11 +63,15 @@ def _run_plain(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], public:
     return pytree.tree_map_only(torch.Tensor, lambda tensor: _public(tensor, given), result)
 
 
-def _moved(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], public: list[PublicTensor]) -> Any:
+def _moved(
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], public: list[PublicTensor]
+) -> Any:
     """An operator that gives its target another memory, or another size of it."""
     target, *rest = args
     if not isinstance(target, PublicTensor):
-        rest, kwargs = pytree.tree_map_only(PublicTensor, lambda each: each.lent_to(target), (rest, kwargs))
+        rest, kwargs = pytree.tree_map_only(
+            PublicTensor, lambda each: each.lent_to(target), (rest, kwargs)
+        )
         return func(target, *rest, **kwargs)
     rest, kwargs = pytree.tree_map_only(PublicTensor, _plain, (rest, kwargs))
     own = target._plain
@@ -79,7 +87,8 @@ def _plain(tensor: PublicTensor) -> torch.Tensor:
 
 
 def _public(tensor: torch.Tensor, given: dict[int, Any]) -> torch.Tensor:
-    """A plain tensor that an operator has made of public ones, which are given by the identity of what is
+    """A plain tensor that an operator has made of public ones, which are given by the identity of
+    what is
     plain of them: itself where it is one of these, and in its memory where it is a view of one."""
     if id(tensor) in given:
         return given[id(tensor)]
@@ -98,7 +107,8 @@ def _memory(tensor: torch.Tensor, given: dict[int, Any]) -> Memory | None:
 
 
 def _prepared(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-    """Arguments of an operator on secrets: what is written into is secret, and all else as it is."""
+    """Arguments of an operator on secrets: what is written into is secret, and
+    all else as it is."""
     for at, argument in enumerate(func._schema.arguments):
         if argument.alias_info is None or not argument.alias_info.is_write:
             continue
@@ -111,7 +121,8 @@ def _prepared(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple
 
 
 def _make_secret(func: Any, tensor: PublicTensor, secrets: list[SecretTensor]) -> None:
-    """Makes a tensor, with all that shares its memory, secret: of the scale of what is written into it."""
+    """Makes a tensor, with all that shares its memory, secret: of the scale of what is written into
+    it."""
     session = session_of_all(secrets)
     plain = tensor._plain
     flat = torch.empty(0, dtype=plain.dtype).set_(plain.untyped_storage())

@@ -1,5 +1,5 @@
-"""Views, and everything that only moves data: PyTorch's own operator on each component. Where several
-tensors come together they are brought to one scale."""
+"""Views, and everything that only moves data: PyTorch's own operator on each component. Where
+several tensors come together they are brought to one scale."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -90,13 +90,15 @@ def _one_to_one(overload: Any) -> None:
     def move(x: SecretTensor, *args: Any, **kwargs: Any) -> SecretTensor:
         if not isinstance(x, SecretTensor):
             unsupported(f"{overload} by secret positions", "use public ones")
-        return x.like(tuple(overload(part, *args, **kwargs) for part in x._parts), unreduced=x._unreduced)
+        return x.like(
+            tuple(overload(part, *args, **kwargs) for part in x._parts), unreduced=x._unreduced
+        )
 
 
 @implements(aten.clone.default)
 def clone(x: SecretTensor, *, memory_format: torch.memory_format | None = None) -> SecretTensor:
-    """Another tensor of the same numbers, of which the same is remembered (``remembered_squares``); no
-    interaction."""
+    """Another tensor of the same numbers, of which the same is remembered (``remembered_squares``);
+    no interaction."""
     parts = tuple(part.clone(memory_format=memory_format) for part in x._parts)
     copied = x.like(parts, unreduced=x._unreduced)
     remembered_squares.carry(copied, x)
@@ -105,7 +107,8 @@ def clone(x: SecretTensor, *, memory_format: torch.memory_format | None = None) 
 
 @implements(aten.expand.default)
 def expand(x: SecretTensor, shape: Sequence[int], *, implicit: bool = False) -> SecretTensor:  # noqa: ARG001
-    """Repeated along dimensions; no interaction. What ``remembered_squares`` left for later is so still."""
+    """Repeated along dimensions; no interaction. What ``remembered_squares`` left for later is so
+    still."""
     later = deferred_powers.expanded(x, shape)
     return (
         later
@@ -116,8 +119,8 @@ def expand(x: SecretTensor, shape: Sequence[int], *, implicit: bool = False) -> 
 
 @implements(aten._reshape_alias.default)
 def reshape_alias(x: SecretTensor, size: Sequence[int], stride: Sequence[int]) -> SecretTensor:  # noqa: ARG001
-    """The same numbers in another shape; no interaction. PyTorch would believe any strides, and read what is
-    beyond the tensor in memory; those that it makes itself are those of the view."""
+    """The same numbers in another shape; no interaction. PyTorch would believe any strides, and
+    read what is beyond the tensor in memory; those that it makes itself are those of the view."""
     return x.like(tuple(part.view(size) for part in x._parts), unreduced=x._unreduced)
 
 
@@ -131,10 +134,15 @@ def _one_to_many(overload: Any) -> None:
 def _strided(overload: Any) -> None:
     @implements(overload)
     def move(
-        x: SecretTensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+        x: SecretTensor,
+        size: Sequence[int],
+        stride: Sequence[int],
+        storage_offset: int | None = None,
     ) -> SecretTensor:
         """Elements a stride apart in the memory of a tensor that is no view."""
-        if any(part.untyped_storage().nbytes() != part.numel() * part.itemsize for part in x._parts):
+        if any(
+            part.untyped_storage().nbytes() != part.numel() * part.itemsize for part in x._parts
+        ):
             unsupported("strides through the memory of a view", "clone it first")
         last = sum((number - 1) * step for number, step in zip(size, stride, strict=True))
         if (storage_offset or 0) + last >= max(x.numel(), 1):
@@ -183,10 +191,14 @@ def stack(tensors: Sequence[Any], dim: int = 0) -> SecretTensor:
 def constant_pad_nd(x: SecretTensor, pad: Sequence[int], value: Number = 0) -> SecretTensor:
     """Padding by a public constant."""
     if value == 0:
-        return x.like(tuple(aten.constant_pad_nd(part, pad) for part in x._parts), unreduced=x._unreduced)
+        return x.like(
+            tuple(aten.constant_pad_nd(part, pad) for part in x._parts), unreduced=x._unreduced
+        )
     fill, session = torch.tensor(value).to(x.dtype), x._session
     constant = (
-        lifted_bits(session, fill) if x.dtype == torch.bool else placed(session, fill, x._scale, x._scale)
+        lifted_bits(session, fill)
+        if x.dtype == torch.bool
+        else placed(session, fill, x._scale, x._scale)
     )
     padded = zip(x._parts, constant, strict=True)
     parts = tuple(aten.constant_pad_nd(part, pad, int(word)) for part, word in padded)

@@ -32,8 +32,8 @@ BYTE = 8
 
 @implements(aten.where.self, aten.where.ScalarSelf, aten.where.ScalarOther, aten.where.Scalar)
 def where(condition: torch.Tensor, x: Any, y: Any) -> SecretTensor:
-    """x where the condition holds, else y. At most two rounds for a secret condition, else none; a condition
-    of bytes is compared with zero first."""
+    """x where the condition holds, else y. At most two rounds for a secret condition, else none; a
+    condition of bytes is compared with zero first."""
     condition = _truth(condition)
     if number(y) == 0.0 and (later := remembered_softmax.chosen(condition, x, where)) is not None:
         return later
@@ -50,11 +50,15 @@ def where(condition: torch.Tensor, x: Any, y: Any) -> SecretTensor:
     chosen, other = (placed(session, each, scale, own) for each in (x, y))
     if session.is_plain and is_secret(x) != is_secret(y):
         secret, plain = (chosen, other) if is_secret(x) else (other, chosen)
-        ranges.check_infinite(session, secret[0], plain[0], fixed.unbounded(compared(session, scale)))
+        ranges.check_infinite(
+            session, secret[0], plain[0], fixed.unbounded(compared(session, scale))
+        )
     if not isinstance(condition, SecretTensor):
         return SecretTensor(_by_component(condition, chosen, other), scale, session, dtype)
     condition_parts, chosen, other = together(condition._parts, chosen, other)
-    return SecretTensor(shares.select(session, condition_parts, chosen, other), scale, session, dtype)
+    return SecretTensor(
+        shares.select(session, condition_parts, chosen, other), scale, session, dtype
+    )
 
 
 def _truth(condition: torch.Tensor) -> torch.Tensor:

@@ -1,5 +1,5 @@
-"""A link that takes longer: what comes at one end leaves the other some time later, in both directions. It
-has the bandwidth of the machine."""
+"""A link that takes longer: what comes at one end leaves the other some time later, in both
+directions. It has the bandwidth of the machine."""
 
 import queue
 import socket
@@ -17,7 +17,8 @@ class Delay:
     """Listens in the place of another address, as long as its process lives."""
 
     def __init__(self, address: str, target: str, seconds: float) -> None:
-        """Of connections to ``address`` each goes on to ``target``, and all takes so many seconds longer."""
+        """Of connections to ``address`` each goes on to ``target``, and all takes so many seconds
+        longer."""
         self._target, self._seconds = _pair(target), seconds
         self._listening = socket.create_server(_pair(address))
         host, port = self._listening.getsockname()[:2]
@@ -41,7 +42,9 @@ class Delay:
             for work, end in ((self._take, source), (_give, sink)):
                 threading.Thread(target=work, args=(end, coming), daemon=True).start()
 
-    def _take(self, source: socket.socket, coming: "queue.SimpleQueue[tuple[float, bytes]]") -> None:
+    def _take(
+        self, source: socket.socket, coming: "queue.SimpleQueue[tuple[float, bytes]]"
+    ) -> None:
         chunk = b"first"
         while chunk:
             try:

@@ -1,10 +1,11 @@
-"""The process that others are forked from (``spawn``): it has imported PyTorch and computed nothing.
+"""The process that others are forked from (``spawn``): it has imported PyTorch and computed
+nothing.
 
-It has one thread, no session, no key, and no pool of threads of PyTorch, NumPy or tacit, since a fork carries
-none of them over. Its arguments are a socket, and modules that are imported besides. A request is the name
-of a module, and as files the ends of two pipes, output, errors, the folder to be in, and a socket that
-stands for the new process's life: there the server says how the process ended, and kills it when the other
-end is shut.
+It has one thread, no session, no key, and no pool of threads of PyTorch, NumPy or tacit, since a
+fork carries none of them over. Its arguments are a socket, and modules that are imported besides. A
+request is the name of a module, and as files the ends of two pipes, output, errors, the folder to
+be in, and a socket that stands for the new process's life: there the server says how the process
+ended, and kills it when the other end is shut.
 """
 
 import gc
@@ -50,7 +51,8 @@ class Server:
         signal.set_wakeup_fd(self._wake)
 
     def serve(self) -> Callable[[], None] | None:
-        """In each new process what it has to do; ``None`` in the server, when its parent has gone."""
+        """In each new process what it has to do; ``None`` in the server, when
+        its parent has gone."""
         while True:
             waited: list[Any] = [self._control, self._ended, *self._lives.values()]
             ready = select.select(waited, [], [])[0]

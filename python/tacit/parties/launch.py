@@ -1,4 +1,5 @@
-"""All parties on this machine: as threads over in-memory links, or as processes over TCP with TLS."""
+"""All parties on this machine: as threads over in-memory links, or as
+processes over TCP with TLS."""
 
 import logging
 import threading
@@ -54,26 +55,30 @@ def launch(
 ) -> list[Any]:
     """Runs ``fn(*args)`` once in every party and returns what each returned.
 
-    Every party gets its own copy of ``fn`` and ``args``, as it would on a machine of its own, and draws from
-    its own PyTorch generator (``tacit.public_random`` is for what all shall draw alike). Threads share what
-    a process has one of, such as the state of ``numpy.random.rand`` and of Python's ``random``.
+    Every party gets its own copy of ``fn`` and ``args``, as it would on a machine of its own, and
+    draws from its own PyTorch generator (``tacit.public_random`` is for what all shall draw alike).
+    Threads share what a process has one of, such as the state of ``numpy.random.rand`` and of
+    Python's ``random``.
 
     Args:
         fn: the program, the same in every party; ``tacit.session()`` says which party it runs in.
         args: its arguments, the same in every party.
         parties: how many; the protocol must have that many.
-        protocol: "replicated" (three parties, of whom no two collude), "additive" (two or more parties, of
-            whom all but one may collude), or "plain" (no secrecy, for tests).
-        source: of the correlations that "additive" consumes: "ot" (the default: oblivious transfer between
-            the parties, nobody else is needed), "he" (the same, with products of matrices by homomorphic
-            encryption: much faster for models) or "dealer" (one more thread or process, which sees shapes
-            and counts only and must not collude with any party; faster).
-        transport: "memory" runs parties as threads of this process, "tcp" as processes that talk over
-            TCP on loopback with TLS 1.3 and certificates made for this run.
+        protocol: "replicated" (three parties, of whom no two collude), "additive" (two or more
+            parties, of whom all but one may collude), or "plain" (no secrecy, for tests).
+        source: of the correlations that "additive" consumes: "ot" (the default: oblivious transfer
+            between the parties, nobody else is needed), "he" (the same, with products of matrices
+            by homomorphic
+            encryption: much faster for models) or "dealer" (one more thread or process, which sees
+            shapes and counts only and must not collude with any party; faster).
+        transport: "memory" runs parties as threads of this process, "tcp" as processes that talk
+            over TCP on loopback with TLS 1.3 and certificates made for this run.
         timeout: longest wait for one message, in seconds.
-        threads: threads of each process's kernels; with "tcp" by default an equal part of the cores.
+        threads: threads of each process's kernels; with "tcp" by default an equal part of the
+            cores.
         report: write there, as a page, what took time, bytes and rounds in each party.
-        delay: seconds that each message takes longer, as between distant machines; with "tcp" alone.
+        delay: seconds that each message takes longer, as between distant machines; with "tcp"
+            alone.
         checked: whether all is computed in checked mode, as within :func:`tacit.checked`.
 
     Returns:
@@ -96,7 +101,9 @@ def launch(
     elif transport == "tcp":
         outcomes = [
             Outcome(*result)
-            for result in processes.run(fn, args, parties, (protocol, source), timeout, threads, delay)
+            for result in processes.run(
+                fn, args, parties, (protocol, source), timeout, threads, delay
+            )
         ]
     else:
         raise MisuseError(f'unknown transport {transport!r}; known are "memory" and "tcp"')
@@ -115,7 +122,8 @@ def in_checked_mode(fn: Callable[..., Any], *args: Any) -> Any:
 
 
 def in_sessions(cores: list[_core.Session], fn: Callable[..., Any], *args: Any) -> list[Any]:
-    """Runs ``fn(*args)`` once in every party of a session of this process, and returns what each returned.
+    """Runs ``fn(*args)`` once in every party of a session of this process, and returns what each
+    returned.
 
     Raises:
         Exception: as :func:`launch`.
@@ -125,7 +133,9 @@ def in_sessions(cores: list[_core.Session], fn: Callable[..., Any], *args: Any) 
 
 def _values(outcomes: list[Outcome], parties: int) -> list[Any]:
     """What the parties returned; raises what ended them."""
-    blamed = first_cause([outcome.error for outcome in outcomes], [outcome.at for outcome in outcomes])
+    blamed = first_cause(
+        [outcome.error for outcome in outcomes], [outcome.at for outcome in outcomes]
+    )
     if blamed is not None:
         error = outcomes[blamed].error
         assert error is not None
@@ -138,8 +148,9 @@ def _in_threads(
     fn: Callable[..., Any], args: tuple[Any, ...], cores: list[_core.Session], timeout: float
 ) -> list[Outcome]:
     program = pickled((fn, args))
-    # What changes PyTorch for all threads is done before any party begins: kernels are registered, and graphs
-    # are traced anew as they are loaded, for which PyTorch traces every thread's modules.
+    # What changes PyTorch for all threads is done before any party begins: kernels are registered,
+    # and graphs are traced anew as they are loaded, for which PyTorch traces every thread's
+    # modules.
     prepare()
     divert()
     copies = [cloudpickle.loads(program) for _ in cores]
@@ -176,8 +187,8 @@ def _in_threads(
 
 
 def _join(workers: Sequence[threading.Thread], outcomes: Sequence[Outcome], timeout: float) -> None:
-    """Waits for all; once one has failed, for the others no longer than the timeout. A thread cannot be
-    ended from outside, so one that stalls then is left behind."""
+    """Waits for all; once one has failed, for the others no longer than the timeout. A thread
+    cannot be ended from outside, so one that stalls then is left behind."""
     deadline = None
     while any(worker.is_alive() for worker in workers):
         if deadline is None and any(outcome.error is not None for outcome in outcomes):
@@ -190,12 +201,16 @@ def _join(workers: Sequence[threading.Thread], outcomes: Sequence[Outcome], time
 
 
 def first_cause(errors: Sequence[BaseException | None], times: Sequence[float]) -> int | None:
-    """The party whose error came before the others': of those that blame no other party, and are not what all
-    raise for what another one refused, the earliest;
+    """The party whose error came before the others': of those that blame no other party, and are
+    not what all raise for what another one refused, the earliest;
     if there is none, of those that saw the programs differ; or else the earliest of all."""
     failed = [party for party, error in enumerate(errors) if error is not None]
     of_others = [party for party in failed if refuser(errors[party]) is not None]
-    own = [party for party in failed if party not in of_others and not isinstance(errors[party], PeerError)]
+    own = [
+        party
+        for party in failed
+        if party not in of_others and not isinstance(errors[party], PeerError)
+    ]
     differing = [party for party in failed if isinstance(errors[party], DesyncError)]
     return min(own or differing or failed, key=lambda party: times[party], default=None)
 

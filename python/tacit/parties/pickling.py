@@ -1,6 +1,6 @@
-"""What goes to another party, or comes back, as bytes: by cloudpickle, which takes functions and classes of a
-program too; and modules with parametrised weights and what torch.jit made, which PyTorch itself does not
-pickle."""
+"""What goes to another party, or comes back, as bytes: by cloudpickle, which takes functions and
+classes of a program too; and modules with parametrised weights and what torch.jit made, which
+PyTorch itself does not pickle."""
 
 from importlib import import_module
 from io import BytesIO
@@ -28,15 +28,17 @@ def pickled(value: Any, what: str = "the program, or what it uses,") -> bytes:
         raise
     except Exception as error:
         raise MisuseError(
-            f"{what} holds what another party cannot be given ({error}): make that inside the program, and "
+            f"{what} holds what another party cannot be given ({error}): make that inside the "
+            f"program, and "
             "hand over and return tensors and plain values"
         ) from error
     return content.getvalue()
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """A parametrised module is of a class that PyTorch made for it alone: it is made again there. What is
-    scripted or traced goes as PyTorch saves it; a function comes back as a module that is called alike."""
+    """A parametrised module is of a class that PyTorch made for it alone: it is made again there.
+    What is scripted or traced goes as PyTorch saves it; a function comes back as a module that is
+    called alike."""
 
     def reducer_override(self, value: Any) -> Any:
         """How a value is taken apart."""
@@ -55,7 +57,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
 
 def _parametrized(kind: type[nn.Module], names: list[str]) -> nn.Module:
-    """A module of that class, to be filled, of which these tensors are computed when they are asked for."""
+    """A module of that class, to be filled, of which these tensors are computed when they are asked
+    for."""
     module = kind.__new__(kind)
     parametrize._inject_new_class(module)
     for name in names:

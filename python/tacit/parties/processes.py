@@ -1,7 +1,7 @@
 """Parties as processes of this machine.
 
-The parent makes a key and a certificate for each, starts it (``spawn``) and speaks with it over two pipes:
-keys never touch a disk or a command line. A child ends when its parent does.
+The parent makes a key and a certificate for each, starts it (``spawn``) and speaks with it over two
+pipes: keys never touch a disk or a command line. A child ends when its parent does.
 """
 
 import logging
@@ -33,11 +33,16 @@ Result = tuple[Any, BaseException | None, float]
 class Child:
     """One member's process, as its parent sees it."""
 
-    def __init__(self, party: int, name: str, threads: int, entry: str = "tacit.parties.worker") -> None:
+    def __init__(
+        self, party: int, name: str, threads: int, entry: str = "tacit.parties.worker"
+    ) -> None:
         self.party = party
         self.name = name
         self.result: Result | None = None
-        environment = os.environ | {"OMP_NUM_THREADS": str(threads), "RAYON_NUM_THREADS": str(threads)}
+        environment = os.environ | {
+            "OMP_NUM_THREADS": str(threads),
+            "RAYON_NUM_THREADS": str(threads),
+        }
         self.process = spawn.start(entry, environment)
 
     def send(self, message: Any) -> None:
@@ -72,8 +77,9 @@ def run(
     threads: int | None,
     delay: float = 0.0,
 ) -> list[Result]:
-    """Runs ``fn(*args)`` in a process for each party: value, error and time of each, a dealer's last.
-    The setting is protocol and source of correlations; all that a link carries takes the delay longer."""
+    """Runs ``fn(*args)`` in a process for each party: value, error and time of each, a dealer's
+    last. The setting is protocol and source of correlations; all that a link carries takes the
+    delay longer."""
     if not 2 <= parties <= 64:
         raise MisuseError(f"a session has 2 to 64 parties, not {parties}")
     protocol, source = setting
@@ -91,7 +97,9 @@ def run(
         for child, address in zip(children, addresses, strict=True):
             _log.debug("%s listens at %s", child.name, address)
         reached = (
-            [Delay("127.0.0.1:0", address, delay).address for address in addresses] if delay else addresses
+            [Delay("127.0.0.1:0", address, delay).address for address in addresses]
+            if delay
+            else addresses
         )
         for child in children:
             key = identities[child.party][1]

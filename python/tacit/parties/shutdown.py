@@ -1,15 +1,18 @@
-"""How the threads of parties end when whoever launched them is interrupted, and what if they do not.
+"""How the threads of parties end when whoever launched them is interrupted, and what if they do
+not.
 
-Before Python 3.14 a thread that asks for the interpreter's lock when the interpreter has ended is ended where
-it stands, by unwinding its stack. Frames of Python and of the C library bear that; those of C++ and Rust,
-through which an operator goes from PyTorch to the core and back, bring the process down. So the interpreter
-does not end under such a thread: it is interrupted like the main one, and waited for while there is code of
-PyTorch or tacit on its stack. What a program does besides, such as sleeping, nobody waits for.
+Before Python 3.14 a thread that asks for the interpreter's lock when the interpreter has ended is
+ended where it stands, by unwinding its stack. Frames of Python and of the C library bear that;
+those of C++ and Rust, through which an operator goes from PyTorch to the core and back, bring the
+process down. So the interpreter
+does not end under such a thread: it is interrupted like the main one, and waited for while there is
+code of PyTorch or tacit on its stack. What a program does besides, such as sleeping, nobody waits
+for.
 
-Code of PyTorch is not seen where a program calls it and it calls nothing back, as in a product of plain
-tensors. So where an error or an interrupt ends the interpreter, and a thread that was left behind is still
-there, the process ends at once, as it would have ended, without what else the interpreter does at its end.
-"""
+Code of PyTorch is not seen where a program calls it and it calls nothing back, as in a product of
+plain tensors. So where an error or an interrupt ends the interpreter, and a thread that was left
+behind is still there, the process ends at once, as it would have ended, without what else the
+interpreter does at its end."""
 
 import atexit
 import ctypes
@@ -20,8 +23,9 @@ import threading
 import time
 from collections.abc import Sequence
 
-#: How long whoever interrupts waits for the threads, in seconds; how long the end of the interpreter then
-#: waits for those that are inside PyTorch or tacit; and how long they have to be outside.
+#: How long whoever interrupts waits for the threads, in seconds; how long the end of the
+#: interpreter then waits for those that are inside PyTorch or tacit; and how long they have to be
+#: outside.
 FAREWELL, LINGER, OUTSIDE = 2.0, 60.0, 1.0
 
 #: These call a program, with nothing of C++ between.
@@ -50,7 +54,8 @@ def leave_behind(workers: Sequence[threading.Thread]) -> None:
 
 @atexit.register
 def _wait() -> None:
-    """At the end of the interpreter, which ends by a signal in its place where that would bring it down."""
+    """At the end of the interpreter, which ends by a signal in its place where that would bring it
+    down."""
     try:
         _wait_outside()
     finally:
@@ -69,13 +74,14 @@ def _wait_outside() -> None:
 
 
 def is_there(worker: threading.Thread) -> bool:
-    """Whether a thread has not ended. Python takes it for ended, before 3.13, once whoever waited for it was
-    interrupted (bpo-45274)."""
+    """Whether a thread has not ended. Python takes it for ended, before 3.13, once whoever waited
+    for it was interrupted (bpo-45274)."""
     return worker.ident in sys._current_frames()
 
 
 def is_inside(worker: threading.Thread) -> bool:
-    """Whether a thread has code of PyTorch or tacit on its stack, which C++ or Rust may have called."""
+    """Whether a thread has code of PyTorch or tacit on its stack, which C++ or Rust may have
+    called."""
     frame = sys._current_frames().get(worker.ident or 0)
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))

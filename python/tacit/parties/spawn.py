@@ -1,8 +1,9 @@
-"""How a process of this machine begins: forked from one that has imported PyTorch already, or afresh.
+"""How a process of this machine begins: forked from one that has imported PyTorch already, or
+afresh.
 
 Importing PyTorch takes seconds of processor time. So the first request starts a *fork server*
-(``forkserver``): a clean process of one thread, which imports once, computes nothing, and forks at each
-request. It ends with this process.
+(``forkserver``): a clean process of one thread, which imports once, computes nothing, and forks at
+each request. It ends with this process.
 """
 
 import atexit
@@ -20,12 +21,13 @@ from multiprocessing.connection import Connection
 
 from tacit.errors import cause, setup_error
 
-#: macOS: the system's frameworks, which PyTorch uses, do not outlive a fork; every process begins afresh.
+#: macOS: the system's frameworks, which PyTorch uses, do not outlive a fork; every process begins
+#: afresh.
 FORKS = sys.platform == "linux"
 
-#: What PyTorch imports when the shapes of a compiled program, or of what some operators make (``torch.cat``,
-#: ``1 - x``), are first computed: a third of its own import again. Where this process has it, those that it
-#: starts want it, and would each import it for themselves.
+#: What PyTorch imports when the shapes of a compiled program, or of what some operators make
+#: (``torch.cat``, ``1 - x``), are first computed: a third of its own import again. Where this
+#: process has it, those that it starts want it, and would each import it for themselves.
 LATE = ("torch._dynamo",)
 
 #: Seconds in which a process ends that has closed its pipes.
@@ -36,9 +38,12 @@ EXIT_CODE = struct.Struct("!i")
 
 
 class Process:
-    """A process that runs ``main(receiving, sending)`` of a module, and the other ends of its two pipes."""
+    """A process that runs ``main(receiving, sending)`` of a module, and the other ends of its two
+    pipes."""
 
-    def __init__(self, entry: str, environment: Mapping[str, str], output: int, errors: int) -> None:
+    def __init__(
+        self, entry: str, environment: Mapping[str, str], output: int, errors: int
+    ) -> None:
         here_read, there_write = os.pipe()
         there_read, here_write = os.pipe()
         self.receiving = Connection(here_read, writable=False)
@@ -52,11 +57,14 @@ class Process:
         with suppress(BrokenPipeError):
             self.sending.send((dict(environment), list(sys.path)))
 
-    def _begin(self, entry: str, environment: Mapping[str, str], ends: tuple[int, int, int, int]) -> None:
+    def _begin(
+        self, entry: str, environment: Mapping[str, str], ends: tuple[int, int, int, int]
+    ) -> None:
         raise NotImplementedError
 
     def wait(self, seconds: float) -> int | None:
-        """The exit code, or a signal's number below zero; ``None`` if it still runs after so long."""
+        """The exit code, or a signal's number below zero; ``None`` if it still
+        runs after so long."""
         raise NotImplementedError
 
     def ending(self) -> str:
@@ -72,7 +80,9 @@ class Process:
 class Fresh(Process):
     """With an interpreter of its own."""
 
-    def _begin(self, entry: str, environment: Mapping[str, str], ends: tuple[int, int, int, int]) -> None:
+    def _begin(
+        self, entry: str, environment: Mapping[str, str], ends: tuple[int, int, int, int]
+    ) -> None:
         receiving, sending, output, errors = ends
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tacit.parties.entry", entry, str(receiving), str(sending)],
@@ -99,14 +109,20 @@ class Fresh(Process):
 class Forked(Process):
     """Forked by the fork server, whose child it is."""
 
-    def _begin(self, entry: str, _environment: Mapping[str, str], ends: tuple[int, int, int, int]) -> None:
+    def _begin(
+        self, entry: str, _environment: Mapping[str, str], ends: tuple[int, int, int, int]
+    ) -> None:
         self._server = _server()
         self._life = self._server.fork(entry, ends)
         self._code: int | None = None
         self._lost = False
 
     def wait(self, seconds: float) -> int | None:
-        if self._code is None and not self._lost and select.select([self._life], [], [], seconds)[0]:
+        if (
+            self._code is None
+            and not self._lost
+            and select.select([self._life], [], [], seconds)[0]
+        ):
             message = self._life.recv(EXIT_CODE.size)
             if message:
                 (self._code,) = EXIT_CODE.unpack(message)
@@ -127,8 +143,8 @@ class Forked(Process):
 
 
 def start(entry: str, environment: Mapping[str, str], output: int = 1, errors: int = 2) -> Process:
-    """A process that calls ``main(receiving, sending)`` of the module ``entry``, with pipes to this one, and
-    files as its output and errors.
+    """A process that calls ``main(receiving, sending)`` of the module ``entry``, with pipes to this
+    one, and files as its output and errors.
 
     Raises:
         SetupError: it cannot be started.
@@ -159,7 +175,8 @@ class _Server:
         self._control, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         late = [name for name in LATE if name in sys.modules]
         with there:
-            # NumPy's matrix products start threads when they are loaded, and threads do not outlive a fork.
+            # NumPy's matrix products start threads when they are loaded, and threads do not outlive
+            # a fork.
             self._process: subprocess.Popen[bytes] = subprocess.Popen(
                 [sys.executable, "-m", "tacit.parties.forkserver", str(there.fileno()), *late],
                 pass_fds=(there.fileno(),),
@@ -169,7 +186,8 @@ class _Server:
         atexit.register(self._end)
 
     def fork(self, entry: str, ends: tuple[int, int, int, int]) -> socket.socket:
-        """Asks for a process. What is returned tells its exit code; shutting it ends the process."""
+        """Asks for a process. What is returned tells its exit code; shutting
+        it ends the process."""
         here, there = socket.socketpair()
         folder = os.open(".", os.O_PATH)
         try:

@@ -1,5 +1,5 @@
-"""What PyTorch does late, done at once: before processes are forked, parties begin in threads, or a server
-waits for clients, who have a deadline."""
+"""What PyTorch does late, done at once: before processes are forked, parties begin in threads, or a
+server waits for clients, who have a deadline."""
 
 from contextlib import suppress
 from functools import cache
@@ -24,7 +24,8 @@ _preparing = Lock()
 
 
 def prepare() -> None:
-    """Imports what is not imported yet, and binds the operators that have come since it was called last."""
+    """Imports what is not imported yet, and binds the operators that have come since it was called
+    last."""
     with _preparing:
         _import_all()
         _bind_operators()
@@ -42,16 +43,18 @@ _bound: set[str] = set()
 
 
 def _bind_operators() -> None:
-    """Makes the Python object of each operator, which PyTorch would make when Python first sees the operator.
+    """Makes the Python object of each operator, which PyTorch would make when Python first sees the
+    operator.
 
     Two threads that first see one at once make two objects. The later takes the earlier's place in
-    ``torch.ops``; but of the earlier PyTorch keeps the address, and uses it after it has been collected.
-    """
+    ``torch.ops``; but of the earlier PyTorch keeps the address, and uses it after it has been
+    collected."""
     names = set(torch._C._dispatch_get_all_op_names())
     for qualified in names - _bound:
         space, _, name = qualified.partition("::")
         name, _, overload = name.partition(".")
-        # There are none of what is declared without a schema, such as kernels for operators to come.
+        # There are none of what is declared without a schema, such as kernels for operators to
+        # come.
         with suppress(AttributeError):
             getattr(getattr(getattr(torch.ops, space), name), overload or "default")
     _bound.update(names)

@@ -61,7 +61,8 @@ def _outcome(
 
 
 def report(sending: Connection, outcome: tuple[bool, float, Any]) -> None:
-    """Tells the parent, if it still listens: it may have all that it wants, and end this process."""
+    """Tells the parent, if it still listens: it may have all that it wants,
+    and end this process."""
     with suppress(BrokenPipeError):
         sending.send(outcome)
 

@@ -1,12 +1,13 @@
 """PyTorch's generators in a session: each party draws for itself, or all draw the same values.
 
-PyTorch has one default generator to a process, and parties that are threads would draw from it in turn. So
-in the thread of such a party every operator that draws takes a generator of the party's own, seeded by the
-operating system. ``torch.manual_seed``, ``get_rng_state``, ``fork_rng`` and the like mean that one, as they
-would in a process of its own. Any other generator that is named is taken as it is.
+PyTorch has one default generator to a process, and parties that are threads would draw from it in
+turn. So in the thread of such a party every operator that draws takes a generator of the party's
+own, seeded by the operating system. ``torch.manual_seed``, ``get_rng_state``, ``fork_rng`` and the
+like mean that one, as they would in a process of its own. Any other generator that is named is
+taken as it is.
 
-What a party draws is known to nobody else, but PyTorch's generators are no cryptographic ones: noise that a
-secret rests on is drawn elsewhere.
+What a party draws is known to nobody else, but PyTorch's generators are no cryptographic ones:
+noise that a secret rests on is drawn elsewhere.
 """
 
 import os
@@ -86,8 +87,9 @@ class _Default:
 
 @cache
 def divert() -> None:
-    """Has PyTorch draw from ``_generator()``; where nobody has one of its own, that changes nothing. It
-    registers kernels, which PyTorch bears while no other thread computes: so it comes before they begin."""
+    """Has PyTorch draw from ``_generator()``; where nobody has one of its own, that changes
+    nothing. It registers kernels, which PyTorch bears while no other thread computes: so it comes
+    before they begin."""
     torch.random.default_generator = _Default()  # type: ignore[assignment, attr-defined]
     library = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
     for operator in _drawing():
@@ -103,7 +105,9 @@ def _drawing() -> list[torch._ops.OpOverload]:
     """All forms of these operators that take a generator and draw from it on the CPU."""
     packets = [getattr(torch.ops.aten, name) for name in DRAWING]
     forms = [getattr(packet, overload) for packet in packets for overload in packet.overloads()]
-    return [form for form in forms if _takes_generator(form) and form.has_kernel_for_dispatch_key(CPU)]
+    return [
+        form for form in forms if _takes_generator(form) and form.has_kernel_for_dispatch_key(CPU)
+    ]
 
 
 def _takes_generator(form: torch._ops.OpOverload) -> bool:
@@ -111,7 +115,8 @@ def _takes_generator(form: torch._ops.OpOverload) -> bool:
 
 
 def _diverted(form: torch._ops.OpOverload) -> Callable[..., Any]:
-    """PyTorch's kernel, which draws from this thread's own generator in the place of the default one."""
+    """PyTorch's kernel, which draws from this thread's own generator in the place of the default
+    one."""
     kernel = torch.library.get_kernel(form, CPU)
 
     def draw(keys: Any, *args: Any, **kwargs: Any) -> Any:
@@ -130,10 +135,10 @@ def _diverted(form: torch._ops.OpOverload) -> Callable[..., Any]:
 def public_coin(size: int) -> bytes:
     """So many bytes that every party knows, and none before this. One round.
 
-    Each party draws as many from its operating system, now, and tells them to all; the coin is the XOR of
-    what all drew. So it is uniform as long as one party draws well, and whoever knows all that one party
-    knows before this, the parties' common key among it, knows nothing of the coin. (A party that deviates may
-    wait for what the others drew, and choose the coin then.)
+    Each party draws as many from its operating system, now, and tells them to all; the coin is the
+    XOR of what all drew. So it is uniform as long as one party draws well, and whoever knows all
+    that one party knows before this, the parties' common key among it, knows nothing of the coin.
+    (A party that deviates may wait for what the others drew, and choose the coin then.)
 
     Raises:
         PeerError: a party failed, or told something else.
@@ -148,12 +153,14 @@ def public_coin(size: int) -> bytes:
 
 @contextmanager
 def public_random() -> Iterator[int]:
-    """Within it, ``torch.rand`` and all else that draws from PyTorch's default generator give the same values
-    in every party, other ones each time; afterwards each party goes on with what it would have drawn.
+    """Within it, ``torch.rand`` and all else that draws from PyTorch's default generator give the
+    same values in every party, other ones each time; afterwards each party goes on with what it
+    would have drawn.
 
-    One round. For what is meant to be public and is drawn: a plain ``nn.Linear``, a random projection. All
-    parties must draw the same, in the same order. What is drawn for secret tensors, such as a dropout's mask,
-    is public too, where it is otherwise drawn so that nobody knows it. It gives the coin itself, 64 bits that
+    One round. For what is meant to be public and is drawn: a plain ``nn.Linear``, a random
+    projection. All parties must draw the same, in the same order. What is drawn for secret tensors,
+    such as a dropout's mask, is public too, where it is otherwise drawn so that nobody knows it. It
+    gives the coin itself, 64 bits that
     every party knows: for other libraries' generators (``numpy.random.default_rng(coin)``).
 
     The coin is ``public_coin``'s. Nothing secret may rest on it.

@@ -10,11 +10,12 @@ from tacit.sharings.shares import Parts
 
 
 def one_hot(session: Session, bits: Parts, size: int, *valid: Parts) -> Parts:
-    """Bits of numbers, the lowest first along dimension 0, as ``size`` bits along a new last dimension: which
-    of 0 to size − 1 it is, and none where it is greater or one of ``valid`` does not hold.
+    """Bits of numbers, the lowest first along dimension 0, as ``size`` bits along a new last
+    dimension: which of 0 to size − 1 it is, and none where it is greater or one of ``valid`` does
+    not hold.
 
-    Patterns of few bits next to each other are multiplied with each other, in a tree: log2(bits) rounds, and
-    hardly more ANDs than results.
+    Patterns of few bits next to each other are multiplied with each other, in a tree: log2(bits)
+    rounds, and hardly more ANDs than results.
     """
     complement = shares.complement(session, bits)
     factors = [
@@ -46,7 +47,9 @@ def _in_pairs(session: Session, factors: Sequence[Parts]) -> list[Parts]:
     pairs = list(zip(factors[::2], factors[1::2], strict=False))
     lower = [tuple(_spread(part, high[0].shape[-1], -2) for part in low) for low, high in pairs]
     higher = [tuple(_spread(part, low[0].shape[-1], -1) for part in high) for low, high in pairs]
-    left, right = (tuple(torch.cat(part, -1) for part in zip(*side, strict=True)) for side in (lower, higher))
+    left, right = (
+        tuple(torch.cat(part, -1) for part in zip(*side, strict=True)) for side in (lower, higher)
+    )
     widths = [part[0].shape[-1] for part in lower]
     product = (torch.split(part, widths, -1) for part in shares.and_bits(session, left, right))
     rest = [factors[-1]] if len(factors) % 2 else []

@@ -1,14 +1,15 @@
 """Random values that no party knows, as components of sharings.
 
-Every random bit is the XOR of one from each party, drawn from its operating system's entropy and shared. All
-else is computed from such bits by operations of the protocol, which show nothing. Parties that follow the
-protocol draw uniformly and independently, so to any of them, and to as many together as the protocol takes,
-the bits are uniform and unknown as long as one party is not among them: no party learns or biases a sample.
+Every random bit is the XOR of one from each party, drawn from its operating system's entropy and
+shared. All else is computed from such bits by operations of the protocol, which show nothing.
+Parties that follow the protocol draw uniformly and independently, so to any of them, and to as many
+together as the protocol takes, the bits are uniform and unknown as long as one party is not among
+them: no party learns or biases a sample.
 
-Values are drawn as bits, which cost little, and become numbers at the end. What is not uniform comes from
-public tables by Walker's alias method (A. Walker, ACM TOMS 3, 1977): one of 2^k columns is drawn uniformly,
-and then itself or its other by a comparison of ``PRECISION`` bits. Looking up the columns' bits is linear in
-the one-hot vector, so it costs nothing.
+Values are drawn as bits, which cost little, and become numbers at the end. What is not uniform
+comes from public tables by Walker's alias method (A. Walker, ACM TOMS 3, 1977): one of 2^k columns
+is drawn uniformly, and then itself or its other by a comparison of ``PRECISION`` bits. Looking up
+the columns' bits is linear in the one-hot vector, so it costs nothing.
 """
 
 import os
@@ -49,18 +50,21 @@ def bits(session: Session, shape: tuple[int, ...]) -> Parts:
 
 
 def number(session: Session, x: Parts, *, signed: bool = False) -> Parts:
-    """Bits along dimension 0, the lowest first, as words; the last one counts −2^j if signed. Two rounds."""
+    """Bits along dimension 0, the lowest first, as words; the last one counts −2^j if signed. Two
+    rounds."""
     top = x[0].shape[0] - 1
     powers = [-1 << at if signed and at == top else 1 << at for at in range(top + 1)]
     return shares.from_binary(session, x, torch.tensor(powers, dtype=torch.int64))
 
 
 def happens(session: Session, probability: torch.Tensor, shape: tuple[int, ...]) -> Parts:
-    """Bits that are 1 with public probabilities, to 2^-32. At most five rounds and a round for each party;
-    only as many bits are drawn as the probabilities have."""
+    """Bits that are 1 with public probabilities, to 2^-32. At most five rounds and a round for each
+    party; only as many bits are drawn as the probabilities have."""
     threshold = (probability.to(torch.float64) * 2.0**PRECISION).round().to(torch.int64)
     combined = int(np.bitwise_or.reduce(threshold.numpy().reshape(-1))) if threshold.numel() else 0
-    drop = min(PRECISION - 1, (combined & -combined).bit_length() - 1) if combined else PRECISION - 1
+    drop = (
+        min(PRECISION - 1, (combined & -combined).bit_length() - 1) if combined else PRECISION - 1
+    )
     width = PRECISION - drop
     drawn = bits(session, (width, *shape))
     # A probability of 1 has one bit more than what is drawn.
@@ -68,14 +72,17 @@ def happens(session: Session, probability: torch.Tensor, shape: tuple[int, ...])
     known = known.reshape(width + 1, *[1] * (len(shape) - threshold.dim()), *threshold.shape)
     free = shares.complement(session, drawn)
     less = tuple(bit & known[:-1] for bit in free)
-    same = tuple(torch.where(known[:-1].bool(), yes, no) for yes, no in zip(drawn, free, strict=True))
+    same = tuple(
+        torch.where(known[:-1].bool(), yes, no) for yes, no in zip(drawn, free, strict=True)
+    )
     certain = shares.trivial_bits(session, torch.ones(shape, dtype=torch.uint8))
     found = zip(_less(session, less, same), certain, strict=True)
     return tuple(torch.where(known[-1].bool(), one, bit) for bit, one in found)
 
 
 def _less(session: Session, less: Parts, same: Parts) -> Parts:
-    """Whether a number is less than another, of whose bits along dimension 0 it is known which are less and
+    """Whether a number is less than another, of whose bits along dimension 0 it is known which are
+    less and
     which are the same: log2 of their number rounds."""
     while (width := less[0].shape[0]) > 1:
         even = 2 * (width // 2)
@@ -83,7 +90,8 @@ def _less(session: Session, less: Parts, same: Parts) -> Parts:
         below = shares.stacked(*(tuple(part[:even:2] for part in bits) for bits in (less, same)))
         both = shares.and_bits(session, tuple(part.expand(2, *part.shape) for part in above), below)
         less = tuple(
-            torch.cat([part[1:even:2] ^ new[0], part[even:]]) for part, new in zip(less, both, strict=True)
+            torch.cat([part[1:even:2] ^ new[0], part[even:]])
+            for part, new in zip(less, both, strict=True)
         )
         same = tuple(torch.cat([new[1], part[even:]]) for part, new in zip(same, both, strict=True))
     return tuple(part[0] for part in less)
@@ -96,9 +104,10 @@ def digits(
     precision: int = PRECISION,
 ) -> Parts:
     """From each of several tables an index with public probabilities, independently: bits of shape
-    [k, tables, *shape], the lowest first, for weights [tables, 2^k]: floating-point numbers, or whole ones
-    which count exactly. The probabilities of the 2^k indices are right to 2^-precision, of 62 at most. At
-    most eleven rounds, and two for each party, for every 2^24 of what the one-hot vectors hold."""
+    [k, tables, *shape], the lowest first, for weights [tables, 2^k]: floating-point numbers, or
+    whole ones which count exactly. The probabilities of the 2^k indices are right to 2^-precision,
+    of 62 at most. At most eleven rounds, and two for each party, for every 2^24 of what the one-hot
+    vectors hold."""
     tables, size = len(weights), len(weights[0])
     table = _table(weights, precision)
     session.core.note_public("tacit.random", table.view(torch.uint8).numpy().reshape(-1))
@@ -131,7 +140,8 @@ def _digits(session: Session, table: torch.Tensor, shape: tuple[int, ...], preci
 
 
 def _looked_up(hot: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
-    """Of a component of one-hot vectors, [tables, *shape, 2^k], what stands there in the table, bit by bit
+    """Of a component of one-hot vectors, [tables, *shape, 2^k], what stands there in the table, bit
+    by bit
     along dimension 0: sums modulo 2."""
     rows, factor = hot.reshape(hot.shape[0], -1, hot.shape[-1]), table.float()
     blocks = (rows[:, at : at + ROWS] for at in range(0, max(rows.shape[1], 1), ROWS))
@@ -139,21 +149,29 @@ def _looked_up(hot: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
     return torch.cat(found, 1).reshape(*hot.shape[:-1], table.shape[-1]).movedim(-1, 0)
 
 
-def _table(weights: torch.Tensor | Sequence[Sequence[int]], precision: int = PRECISION) -> torch.Tensor:
-    """Of each column the bits of the probability that it stays itself, and of the index of its other."""
+def _table(
+    weights: torch.Tensor | Sequence[Sequence[int]], precision: int = PRECISION
+) -> torch.Tensor:
+    """Of each column the bits of the probability that it stays itself, and of the index of its
+    other."""
     if isinstance(weights, torch.Tensor):
-        weights = [(row / row.sum() * 2.0**WHOLE).long().tolist() for row in weights.to(torch.float64)]
+        weights = [
+            (row / row.sum() * 2.0**WHOLE).long().tolist() for row in weights.to(torch.float64)
+        ]
     size = len(weights[0])
     width = (size - 1).bit_length()
-    found = torch.tensor([_columns(row, precision) for row in weights]).reshape(len(weights), size, 2)
+    found = torch.tensor([_columns(row, precision) for row in weights]).reshape(
+        len(weights), size, 2
+    )
     stays = [found[..., 0] >> at & 1 for at in range(precision)]
     others = [found[..., 1] >> at & 1 for at in range(width)]
     return torch.stack([*stays, *others], -1).to(torch.uint8)
 
 
 def _columns(weights: Sequence[int], precision: int) -> list[tuple[int, int]]:
-    """Walker's table: each column is filled up by one that has too much. Of one that is full it does not
-    matter what it stays with. All is exact but for the weights, which are rounded so that they fill all
+    """Walker's table: each column is filled up by one that has too much. Of one that is full it
+    does not matter what it stays with. All is exact but for the weights, which are rounded so that
+    they fill all
     columns: by cumulative sums, so that none is off by more than a unit."""
     full, total = 1 << precision, sum(weights)
     share, below = [], 0

@@ -1,19 +1,20 @@
 """Secret permutations that nobody knows.
 
-Each party in turn applies a permutation that it drew by itself, by a Beneš network whose switches it shares
-(V. Beneš 1965; the switches by A. Waksman, J. ACM 15, 1968): 2·log2(n) − 1 stages of at most n/2 switches,
-each a product of a bit and a difference. So it is exact, needs no comparisons and no values that are opened,
-and any number of columns shares its rounds. Sorting by random keys would take four times the rounds, and be
-off by the chance that two keys are equal.
+Each party in turn applies a permutation that it drew by itself, by a Beneš network whose switches
+it shares (V. Beneš 1965; the switches by A. Waksman, J. ACM 15, 1968): 2·log2(n) − 1 stages of at
+most n/2 switches, each a product of a bit and a difference. So it is exact, needs no comparisons
+and no values that are opened, and any number of columns shares its rounds. Sorting by random keys
+would take four times the rounds, and be off by the chance that two keys are equal.
 
-Why nobody knows it: the switches are shared, and what is computed with them are operations of the protocol,
-which show nothing. What comes out is permuted by π = π_P ∘ … ∘ π_1, where party i drew π_i from its operating
-system's entropy, alone. Parties that follow the protocol draw uniformly and independently; to all but party i
-together π_i is unknown and uniform, whatever the others are, and so is π. No party can bias it by itself.
+Why nobody knows it: the switches are shared, and what is computed with them are operations of the
+protocol, which show nothing. What comes out is permuted by π = π_P ∘ … ∘ π_1, where party i drew
+π_i from its operating system's entropy, alone. Parties that follow the protocol draw uniformly and
+independently; to all but party i together π_i is unknown and uniform, whatever the others are, and
+so is π. No party can bias it by itself.
 
-Which switches there are depends on n alone. Where n is no power of two the network is the next one's without
-the switches that have no elements on one side; permutations are routed so that these would do nothing.
-"""
+Which switches there are depends on n alone. Where n is no power of two the network is the next
+one's without the switches that have no elements on one side; permutations are routed so that these
+would do nothing."""
 
 import os
 from functools import lru_cache
@@ -43,11 +44,12 @@ def shuffle(
 def shuffle(
     x: SecretTensor, /, *others: SecretTensor, dim: int = 0
 ) -> SecretTensor | tuple[SecretTensor, ...]:
-    """Copies with their slices along a dimension in a random order that no party knows, the same for all of
+    """Copies with their slices along a dimension in a random order that no party knows, the same
+    for all of
     them: images and their labels stay together.
 
-    Exact. With P parties and n slices 2·P·(2·log2(n) − 1) + P rounds, twice as many if there are booleans
-    beside others.
+    Exact. With P parties and n slices 2·P·(2·log2(n) − 1) + P rounds, twice as many if there are
+    booleans beside others.
 
     Args:
         x: a secret tensor of one dimension or more.
@@ -58,11 +60,14 @@ def shuffle(
         The copy of ``x``, or a tuple with that of ``x`` first where there are others.
 
     Raises:
-        MisuseError: not secret tensors of one size along that dimension, or gradients would have to pass.
+        MisuseError: not secret tensors of one size along that dimension, or gradients would have to
+            pass.
     """
     tensors = (x, *others)
     if not all(isinstance(each, SecretTensor) for each in tensors):
-        raise MisuseError("shuffle() takes secret tensors, and the dimension by name: shuffle(x, y, dim=0)")
+        raise MisuseError(
+            "shuffle() takes secret tensors, and the dimension by name: shuffle(x, y, dim=0)"
+        )
     if torch.is_grad_enabled() and any(each.requires_grad for each in tensors):
         raise MisuseError("gradients do not pass through shuffle(); shuffle what is detached")
     if any(not -each.dim() <= dim < each.dim() for each in tensors):
@@ -74,20 +79,27 @@ def shuffle(
         )
     kinds = [(each._number, each.shape, each.dtype, each._scale.bits) for each in tensors]
     session.core.note(repr(["tacit.shuffle", dim, kinds]).encode())
-    shuffled = _shuffled(session, [tuple(part.movedim(dim, 0) for part in each._parts) for each in tensors])
+    shuffled = _shuffled(
+        session, [tuple(part.movedim(dim, 0) for part in each._parts) for each in tensors]
+    )
     found = tuple(
-        each.like(tuple(part.movedim(0, dim) for part in parts), unreduced=each._unreduced).numbered()
+        each.like(
+            tuple(part.movedim(0, dim) for part in parts), unreduced=each._unreduced
+        ).numbered()
         for each, parts in zip(tensors, shuffled, strict=True)
     )
     return found if others else found[0]
 
 
 def _shuffled(session: Session, tensors: list[Parts]) -> list[Parts]:
-    """The same rows of each in a random order; words and bits go through the network side by side."""
+    """The same rows of each in a random order; words and bits go through the
+    network side by side."""
     size = tensors[0][0].shape[0]
     switches = sum(low.numel() for low, _ in columns(size))
     kinds = {parts[0].dtype for parts in tensors}
-    joined = {kind: _joined([parts for parts in tensors if parts[0].dtype == kind]) for kind in kinds}
+    joined = {
+        kind: _joined([parts for parts in tensors if parts[0].dtype == kind]) for kind in kinds
+    }
     for party in range(session.parties):
         own = routed(_drawn(size)) if party == session.party else None
         bits = shares.share_bits(session, own, party, (switches,))
@@ -99,7 +111,9 @@ def _shuffled(session: Session, tensors: list[Parts]) -> list[Parts]:
 
 def _joined(tensors: list[Parts]) -> Parts:
     """All columns of several."""
-    flat = [[part.reshape(part.shape[0], part.shape[1:].numel()) for part in parts] for parts in tensors]
+    flat = [
+        [part.reshape(part.shape[0], part.shape[1:].numel()) for part in parts] for parts in tensors
+    ]
     return tuple(torch.cat(columns, 1) for columns in zip(*flat, strict=True))
 
 
@@ -107,7 +121,10 @@ def _taken_apart(joined: Parts, tensors: list[Parts], kind: torch.dtype) -> list
     shapes = [parts[0].shape for parts in tensors if parts[0].dtype == kind]
     widths = [shape[1:].numel() for shape in shapes]
     pieces = zip(*(torch.split(part, widths, 1) for part in joined), strict=True)
-    return [tuple(part.reshape(shape) for part in piece) for piece, shape in zip(pieces, shapes, strict=True)]
+    return [
+        tuple(part.reshape(shape) for part in piece)
+        for piece, shape in zip(pieces, shapes, strict=True)
+    ]
 
 
 def _drawn(size: int) -> torch.Tensor:
@@ -137,8 +154,8 @@ def _switched(session: Session, x: Parts, bits: Parts) -> Parts:
 @outside_trace
 @lru_cache(maxsize=32)
 def columns(size: int) -> tuple[tuple[torch.Tensor, torch.Tensor], ...]:
-    """For each stage the places that a switch may exchange: those that differ in one bit, the lowest first,
-    up to the highest, and back."""
+    """For each stage the places that a switch may exchange: those that differ in one bit, the
+    lowest first, up to the highest, and back."""
     width = (size - 1).bit_length() if size > 1 else 0
     found = []
     for bit in [*range(width), *reversed(range(width - 1))]:
@@ -151,10 +168,10 @@ def columns(size: int) -> tuple[tuple[torch.Tensor, torch.Tensor], ...]:
 def routed(target: torch.Tensor) -> torch.Tensor:
     """The switches, stage after stage, that bring what stands at i to ``target[i]``.
 
-    A stage and its counterpart on the way back share out elements to two networks of half the size, by one
-    bit of their place. The two that meet in a switch, on either side, go to different ones: this is a
-    colouring of cycles. In each the greatest element keeps its bit, and so whatever was added to fill up the
-    network keeps its place throughout.
+    A stage and its counterpart on the way back share out elements to two networks of half the size,
+    by one bit of their place. The two that meet in a switch, on either side, go to different ones:
+    this is a colouring of cycles. In each the greatest element keeps its bit, and so whatever was
+    added to fill up the network keeps its place throughout.
     """
     size = target.numel()
     width = (size - 1).bit_length() if size > 1 else 0

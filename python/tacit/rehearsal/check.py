@@ -23,7 +23,8 @@ class Check:
     operators: int
     """Different operators that the program used on secret tensors."""
     ended: str = ""
-    """What ended the program before it was through, if anything: what comes after it is not checked."""
+    """What ended the program before it was through, if anything: what comes after it is not
+    checked."""
 
     @property
     def passed(self) -> bool:
@@ -33,28 +34,38 @@ class Check:
     def as_json(self) -> dict[str, Any]:
         """All of it by name."""
         gaps = [{**asdict(gap), "times": times} for gap, times in self.gaps.items()]
-        return {"passed": self.passed, "operators": self.operators, "gaps": gaps, "ended": self.ended}
+        return {
+            "passed": self.passed,
+            "operators": self.operators,
+            "gaps": gaps,
+            "ended": self.ended,
+        }
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
 
 def check(subject: Subject, example: Any = None, *, parties: int = PARTIES) -> Check:
-    """Runs a program once and finds every operator that secret tensors do not have, before any real run: what
-    is missing is noted, what PyTorch computes in its place on the plain values takes its place, and the
-    run goes on. It runs under the reference, in which nothing is secret, on this machine.
+    """Runs a program once and finds every operator that secret tensors do not have, before any real
+    run: what is missing is noted, what PyTorch computes in its place on the plain values takes its
+    place, and the run goes on. It runs under the reference, in which nothing is secret, on this
+    machine.
 
-    What a program does after it has put a secret into a plain tensor by an operator that is missing, or has
-    decided by a secret value, is checked for that value alone.
+    What a program does after it has put a secret into a plain tensor by an operator that is
+    missing, or has decided by a secret value, is checked for that value alone.
 
     Args:
-        subject: a module (in the mode, training or evaluation, that it is in), or what every party runs.
-        example: of a module's inputs: a tensor, a tuple of the arguments, or a mapping of them by name.
-            All tensors among them are taken to be secret, and so are all weights.
+        subject: a module (in the mode, training or evaluation, that it is in), or what every party
+            runs.
+        example: of a module's inputs: a tensor, a tuple of the arguments, or a mapping of them by
+            name. All tensors among them are taken to be secret, and so are all weights.
         parties: of a program.
-    """
+"""
     found = launch(
-        _checked, program_of(subject, example), parties=parties if example is None else 2, protocol=REFERENCE
+        _checked,
+        program_of(subject, example),
+        parties=parties if example is None else 2,
+        protocol=REFERENCE,
     )
     return found[0]
 
@@ -81,7 +92,9 @@ def _lines(found: Check) -> list[str]:
         for line in dict.fromkeys(gap.line for gap in gaps):
             modules = [gap.module for gap in gaps if gap.line == line]
             more = f" and {len(modules) - 1} more" if len(modules) > 1 else ""
-            lines.append(f"    in {modules[0] or 'no module'}{more}" + (f", {line}" if line else ""))
+            lines.append(
+                f"    in {modules[0] or 'no module'}{more}" + (f", {line}" if line else "")
+            )
     count = len({what for what, _ in kinds})
     lines.append(f"Missing: {count} of the {found.operators} operators and forms that it uses.")
     if found.ended:

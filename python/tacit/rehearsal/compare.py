@@ -1,4 +1,5 @@
-"""A module on plain and on secret tensors, side by side: how exact it is, and what room its numbers leave."""
+"""A module on plain and on secret tensors, side by side: how exact it is, and what room its numbers
+leave."""
 
 import math
 import pickle
@@ -56,11 +57,11 @@ class Layer:
     normalised: float
     """The squared norm of all these differences, by that of what came out on plain ones."""
     missed: int
-    """How many numbers are infinite or NaN on plain tensors and something else on secret ones, which have no
-    NaN, and infinities only as numbers beyond all others."""
+    """How many numbers are infinite or NaN on plain tensors and something else on secret ones,
+    which have no NaN, and infinities only as numbers beyond all others."""
     headroom: float | None
-    """Bits of range that its largest number, or product before it is truncated, left; below 0 it is wrong.
-    None where it computes nothing itself."""
+    """Bits of range that its largest number, or product before it is truncated, left; below 0 it is
+    wrong. None where it computes nothing itself."""
 
     @property
     def diverges(self) -> bool:
@@ -108,12 +109,13 @@ class Comparison:
 
 
 def compare(module: Subject, example: Any, *, scale: int = fixed.DEFAULT.bits) -> Comparison:
-    """Runs a module on plain tensors, and on secret ones under the reference, where values can be looked at,
-    and holds what comes out of every layer side by side. Nothing that leaves its range escapes it.
+    """Runs a module on plain tensors, and on secret ones under the reference, where values can be
+    looked at, and holds what comes out of every layer side by side. Nothing that leaves its range
+    escapes it.
 
-    Weights and inputs are taken to be secret. Errors are those of any protocol, but for the last bit of
-    each truncation, which falls at random. What draws random numbers, such as dropout in training, does
-    not match.
+    Weights and inputs are taken to be secret. Errors are those of any protocol, but for the last
+    bit of each truncation, which falls at random. What draws random numbers, such as dropout in
+    training, does not match.
 
     Args:
         module: an ordinary module.
@@ -127,7 +129,9 @@ def compare(module: Subject, example: Any, *, scale: int = fixed.DEFAULT.bits) -
         RangeWarning: a value or a product left its range.
     """
     if not isinstance(module, torch.nn.Module):
-        raise MisuseError("compare takes a module and an example of its inputs: a program has no plain twin")
+        raise MisuseError(
+            "compare takes a module and an example of its inputs: a program has no plain twin"
+        )
     args, kwargs = arguments(example)
     # PyTorch's deepcopy does not take every module that the parties take.
     twin = pickle.loads(pickled(module, "the module"))
@@ -165,7 +169,9 @@ class _Run(NamedTuple):
 
     def left(self, kind: str) -> float:
         """The least headroom of all modules."""
-        return min((bits for (_, of), bits in self.headroom.items() if of == kind), default=math.inf)
+        return min(
+            (bits for (_, of), bits in self.headroom.items() if of == kind), default=math.inf
+        )
 
 
 @contextmanager
@@ -177,7 +183,9 @@ def _recorded(module: torch.nn.Module) -> Iterator[list[_Output]]:
         def hook(part: torch.nn.Module, _args: Any, result: Any) -> None:
             leaves = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
             # Another module may write into what came out.
-            outputs.append(_Output(name, type(part).__name__, [shown(leaf).clone() for leaf in leaves]))
+            outputs.append(
+                _Output(name, type(part).__name__, [shown(leaf).clone() for leaf in leaves])
+            )
 
         return hook
 
@@ -216,12 +224,16 @@ def _run(module: torch.nn.Module, example: Any, scale: int) -> _Run:
 
 
 def _layers(plain: list[_Output], run: _Run) -> list[Layer]:
-    return [_layer(expected, found, run) for expected, found in zip(plain, run.outputs, strict=True)]
+    return [
+        _layer(expected, found, run) for expected, found in zip(plain, run.outputs, strict=True)
+    ]
 
 
 def _layer(plain: _Output, found: _Output, run: _Run) -> Layer:
     expected, other = (
-        torch.cat([torch.zeros(0), *(tensor.to(torch.float64).reshape(-1) for tensor in output.tensors)])
+        torch.cat(
+            [torch.zeros(0), *(tensor.to(torch.float64).reshape(-1) for tensor in output.tensors)]
+        )
         for output in (plain, found)
     )
     finite = expected.isfinite()
@@ -241,8 +253,8 @@ def _layer(plain: _Output, found: _Output, run: _Run) -> Layer:
 
 
 def _missed(expected: torch.Tensor, other: torch.Tensor, infinity: float) -> int:
-    """How many infinities and NaN are something else. What is half of an infinity at least is one: softmax
-    takes it as that, and functions that saturate do so beyond it."""
+    """How many infinities and NaN are something else. What is half of an infinity at least is one:
+    softmax takes it as that, and functions that saturate do so beyond it."""
     is_infinite = expected.isinf() & (other * expected.sign() >= infinity / 2)
     return int((~is_infinite).sum())
 
@@ -250,10 +262,13 @@ def _missed(expected: torch.Tensor, other: torch.Tensor, infinity: float) -> int
 def _advice(
     module: torch.nn.Module, example: Any, plain: list[_Output], run: _Run, scale: int, error: float
 ) -> tuple[int | None, float | None]:
-    """The scale with which numbers stay in range and are most exact, and the error then; tried out."""
+    """The scale with which numbers stay in range and are most exact, and the
+    error then; tried out."""
     value, product = run.left("value") - MARGIN, run.left("product") - MARGIN
     # A product has the bits of both its operands.
-    most = scale + math.floor(min(value, product / 2)) if math.isfinite(min(value, product)) else MOST
+    most = (
+        scale + math.floor(min(value, product / 2)) if math.isfinite(min(value, product)) else MOST
+    )
     for bits in range(min(most, MOST), LEAST - 1, -1):
         if bits == scale:
             return (None, None) if run.overflows else (scale, error)
@@ -273,26 +288,31 @@ def _table(layers: list[Layer]) -> list[str]:
     width = max(map(len, ["layer", *(layer.name for layer in layers)]))
     kind = max(map(len, ["type", *(layer.type for layer in layers)]))
     lines = [
-        f"{'layer':<{width}}  {'type':<{kind}}  {'plain range':>23}  {'error':>8}  {'normalised':>10}  room"
+        f"{'layer':<{width}}  {'type':<{kind}}  {'plain range':>23}  {'error':>8}  "
+        f"{'normalised':>10}  room"
     ]
     for layer in layers:
         room = "" if layer.headroom is None else f"{layer.headroom:.1f}"
         lines.append(
-            f"{layer.name:<{width}}  {layer.type:<{kind}}  {f'{layer.low:.4g} … {layer.high:.4g}':>23}  "
-            f"{layer.error:>8.1e}  {layer.normalised:>10.1e}  {room:>4}{'  <--' if layer.diverges else ''}"
+            f"{layer.name:<{width}}  {layer.type:<{kind}}  "
+            f"{f'{layer.low:.4g} … {layer.high:.4g}':>23}  "
+            f"{layer.error:>8.1e}  {layer.normalised:>10.1e}  "
+            f"{room:>4}{'  <--' if layer.diverges else ''}"
         )
     return lines
 
 
 def _summary(found: Comparison) -> list[str]:
     lines = [
-        "(error: the largest; normalised: the squared error by the squared norm; room: bits of range left)",
+        "(error: the largest; normalised: the squared error by the squared norm; room: bits of "
+        "range left)",
         *(f"OVERFLOW: {overflow}" for overflow in found.overflows),
         *found.losses,
     ]
     first = found.first_divergence
     lines += [
-        f"NOT FINITE: {layer.name} has {layer.missed} numbers that are infinite or NaN on plain tensors, and "
+        f"NOT FINITE: {layer.name} has {layer.missed} numbers that are infinite or NaN on plain "
+        f"tensors, and "
         "something else on secret ones"
         for layer in found.layers
         if layer.missed
@@ -302,7 +322,9 @@ def _summary(found: Comparison) -> list[str]:
     else:
         lines.append(f"The first that does not match is {first.name}.")
     if found.advised_scale is None:
-        lines.append(f"No scale of {LEAST} to {MOST} fraction bits holds these numbers: scale the data down.")
+        lines.append(
+            f"No scale of {LEAST} to {MOST} fraction bits holds these numbers: scale the data down."
+        )
     elif found.advised_scale == found.scale:
         lines.append(f"Advised: {found.scale} fraction bits, as it ran with.")
     else:

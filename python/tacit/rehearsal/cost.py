@@ -1,5 +1,6 @@
-"""What a program costs on a network that it is not run on: rounds and bytes as the meter of a run in memory
-counts them, which are those of any run, and seconds by the network's delay and bandwidth."""
+"""What a program costs on a network that it is not run on: rounds and bytes as the meter of a run
+in memory counts them, which are those of any run, and seconds by the network's delay and
+bandwidth."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -31,7 +32,8 @@ class Network:
 
     @staticmethod
     def of(text: str) -> "Network":
-        """Of the name of one in ``NETWORKS``, or of ``RTT,MBIT`` in milliseconds and megabits a second.
+        """Of the name of one in ``NETWORKS``, or of ``RTT,MBIT`` in milliseconds and megabits a
+        second.
 
         Raises:
             MisuseError: it is neither.
@@ -42,7 +44,8 @@ class Network:
             round_trip = megabits = -1.0
         if not (round_trip >= 0 and megabits > 0):
             raise MisuseError(
-                f"{text!r} is no network: lan, wan, or milliseconds of a round trip and megabits a second, "
+                f"{text!r} is no network: lan, wan, or milliseconds of a round trip and megabits a "
+                f"second, "
                 "such as 20,100"
             )
         return Network(round_trip / 1e3, megabits * 1e6 / 8)
@@ -99,7 +102,11 @@ class Cost:
     @property
     def seconds(self) -> float:
         """All of it, one after the other."""
-        return self.network_seconds + self.correlation_bytes / self.network.bandwidth + self.local_seconds
+        return (
+            self.network_seconds
+            + self.correlation_bytes / self.network.bandwidth
+            + self.local_seconds
+        )
 
     def as_json(self) -> dict[str, Any]:
         """All of it by name."""
@@ -118,14 +125,14 @@ def cost(
     parties: int | None = None,
     source: str | None = None,
 ) -> Cost:
-    """Runs a program once on this machine, between parties in memory, and says what it costs on a network.
-    Rounds and bytes are exactly those of a real run: both follow from shapes, never from values or time. A
-    module's are those of a program in which party 0 shares it and party 1 its inputs in order, that calls it,
-    and reveals what it returns to party 1; called as a part of another module, frames have its longer path in
-    their headers.
+    """Runs a program once on this machine, between parties in memory, and says what it costs on a
+    network. Rounds and bytes are exactly those of a real run: both follow from shapes, never from
+    values or time. A module's are those of a program in which party 0 shares it and party 1 its
+    inputs in order, that calls it, and reveals what it returns to party 1; called as a part of
+    another module, frames have its longer path in their headers.
 
-    Seconds are rounds · half a round trip + bytes / bandwidth + what one core computes for a party; on links
-    that carry while a party computes it is less, on a machine with more cores too.
+    Seconds are rounds · half a round trip + bytes / bandwidth + what one core computes for a party;
+    on links that carry while a party computes it is less, on a machine with more cores too.
 
     Args:
         subject: a module, or what every party runs.
@@ -133,8 +140,9 @@ def cost(
         network: "lan" (0.5 ms, 1000 Mbit/s), "wan" (40 ms, 100 Mbit/s), or "RTT,MBIT".
         protocol: "replicated", or "additive".
         parties: by default 3, or 2 with additive sharing.
-        source: of the correlations of additive sharing, "ot", "he" or "dealer": they are made in the
-            rehearsal, which may take long, and counted. If it is not given they are not counted.
+        source: of the correlations of additive sharing, "ot", "he" or "dealer": they are made in
+            the rehearsal, which may take long, and counted. If it is not given they are not
+            counted.
 
     Raises:
         MisuseError: the network is none, or there is no such protocol.
@@ -144,7 +152,13 @@ def cost(
     made_by = rehearsed(protocol, source)
     parts = parts_of(subject, example)
     found = launch(
-        _metered, parts, parties=parties, protocol=protocol, source=made_by, timeout=TIMEOUT, threads=1
+        _metered,
+        parts,
+        parties=parties,
+        protocol=protocol,
+        source=made_by,
+        timeout=TIMEOUT,
+        threads=1,
     )
     totals, made = [each.total for each in found], [each.correlations for each in found]
     computed = max(each.ended for each in found) - min(each.started for each in found)
@@ -188,12 +202,14 @@ def _metered(parts: Callable[[], Iterator[str]]) -> _Metered:
 
 
 def _lines(found: list[_Metered]) -> dict[str, Line]:
-    """By label; what a party has under one label another may have under the next, so each column is one's."""
+    """By label; what a party has under one label another may have under the next, so each column is
+    one's."""
     sends = max(found, key=lambda each: each.total.bytes_sent).by_label
     waits = max(found, key=lambda each: each.total.rounds).by_label
     lines = {
         label: Line(
-            sends[label].bytes_sent if label in sends else 0, waits[label].rounds if label in waits else 0
+            sends[label].bytes_sent if label in sends else 0,
+            waits[label].rounds if label in waits else 0,
         )
         for label in dict.fromkeys([*sends, *waits])
     }
@@ -218,7 +234,8 @@ def _table(found: Cost) -> list[str]:
 
 def _summary(found: Cost) -> list[str]:
     lines = [
-        f"{found.protocol} sharing, {found.parties} parties; {found.network}; MB of the party that sends "
+        f"{found.protocol} sharing, {found.parties} parties; {found.network}; MB of the party that "
+        f"sends "
         "most, before TLS",
         f"predicted: {found.seconds:.2f} s = {found.rounds} rounds · half a round trip + "
         f"{max(found.bytes_sent) / 1e6:.2f} MB / bandwidth ({found.network_seconds:.2f} s) "
@@ -226,7 +243,11 @@ def _summary(found: Cost) -> list[str]:
     ]
     if found.source:
         made = found.correlation_bytes
-        lines[-1] += f" + correlations: {made / 1e6:.2f} MB ({made / found.network.bandwidth:.2f} s)"
+        lines[-1] += (
+            f" + correlations: {made / 1e6:.2f} MB ({made / found.network.bandwidth:.2f} s)"
+        )
     elif consumes(found.protocol):
-        lines.append(f"not counted: correlations; source {quoted(LIVE)} makes them in the rehearsal too")
+        lines.append(
+            f"not counted: correlations; source {quoted(LIVE)} makes them in the rehearsal too"
+        )
     return lines

@@ -1,6 +1,7 @@
-"""An operator that secret tensors do not have is noted, and what PyTorch computes of the plain values takes
-its place: so a run goes on, and finds all there is. Under the reference alone, where values can be looked
-at."""
+"""An operator that secret tensors do not have is noted, and what PyTorch computes of the plain
+values takes
+its place: so a run goes on, and finds all there is. Under the reference alone, where values can be
+looked at."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,8 +43,8 @@ class Gap:
 
 
 class Lenient(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """While it is entered, secret tensors of a session of the reference lack nothing; ``gaps`` holds how
-    often each thing was wanted that they lack."""
+    """While it is entered, secret tensors of a session of the reference lack nothing; ``gaps``
+    holds how often each thing was wanted that they lack."""
 
     def __init__(self, session: Session) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -57,7 +58,11 @@ class Lenient(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return super().__enter__()  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
         if not any(issubclass(kind, SecretTensor) for kind in types):
@@ -101,7 +106,8 @@ class Lenient(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.gaps[gap] = self.gaps.get(gap, 0) + 1
 
     def _substituted(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The operator on plain tensors; what it writes into secret ones, and what it returns, is secret."""
+        """The operator on plain tensors; what it writes into secret ones, and what it returns, is
+        secret."""
         plain = pytree.tree_map(shown, args), pytree.tree_map(shown, kwargs)
         result = func(*plain[0], **plain[1])
         written = {}
@@ -130,14 +136,19 @@ def shown(value: Any) -> Any:
         return value
     words = value._parts[0]
     return (
-        words.to(torch.bool) if value.dtype == torch.bool else fixed.decode(words, value._scale, value.dtype)
+        words.to(torch.bool)
+        if value.dtype == torch.bool
+        else fixed.decode(words, value._scale, value.dtype)
     )
 
 
 def hidden(session: Session, value: torch.Tensor) -> SecretTensor:
-    """A plain tensor as a secret one of the reference; what cannot be encoded is brought into range."""
+    """A plain tensor as a secret one of the reference; what cannot be encoded is brought into
+    range."""
     if value.dtype == torch.bool:
-        return SecretTensor(shares.trivial_bits(session, value.to(torch.uint8)), WHOLE, session, torch.bool)
+        return SecretTensor(
+            shares.trivial_bits(session, value.to(torch.uint8)), WHOLE, session, torch.bool
+        )
     scale = fixed.of_dtype(session.scale, value.dtype)
     most = scale.limit / 2
     if value.is_floating_point():

@@ -17,17 +17,21 @@ from tacit.sharing import share
 #: Who owns what, of a module with an example.
 MODEL_OWNER, DATA_OWNER = 0, 1
 
-#: Names of what a module with an example does outside its layers; for tables alone, since names of steps
-#: travel in frames.
-SHARING_MODEL, SHARING_INPUTS, REVEALING = "(sharing the model)", "(sharing the inputs)", "(revealing)"
+#: Names of what a module with an example does outside its layers; for tables alone, since names of
+#: steps travel in frames.
+SHARING_MODEL, SHARING_INPUTS, REVEALING = (
+    "(sharing the model)",
+    "(sharing the inputs)",
+    "(revealing)",
+)
 
 #: A module, or what every party runs.
 Subject = torch.nn.Module | Callable[[], Any]
 
 
 def program_of(subject: Subject, example: Any) -> Callable[[], Any]:
-    """What every party runs: the subject itself, or a module on secret inputs by secret weights, of which the
-    inputs' owner learns what comes out."""
+    """What every party runs: the subject itself, or a module on secret inputs by secret weights, of
+    which the inputs' owner learns what comes out."""
     parts = parts_of(subject, example)
 
     def program() -> None:
@@ -67,10 +71,12 @@ def parts_of(subject: Subject, example: Any) -> Callable[[], Iterator[str]]:
 
 
 def arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """An example as a call's arguments: a tuple has them by position, a mapping by name; anything else is
-    the only one."""
+    """An example as a call's arguments: a tuple has them by position, a mapping by name; anything
+    else is the only one."""
     if example is None:
-        raise MisuseError("a module needs an example of its inputs: a tensor, a tuple of them, or a dict")
+        raise MisuseError(
+            "a module needs an example of its inputs: a tensor, a tuple of them, or a dict"
+        )
     if isinstance(example, Mapping):
         return (), dict(example)
     return tuple(example) if isinstance(example, tuple | list) else (example,), {}
@@ -87,8 +93,9 @@ def _revealed(leaf: Any) -> Any:
 
 
 def load(text: str) -> tuple[Subject, Any]:
-    """What ``FILE:CALLABLE`` names, a function without arguments: what it returns, a pair of a module and
-    an example of its inputs; or the function itself, if it shares tensors and so is a program.
+    """What ``FILE:CALLABLE`` names, a function without arguments: what it returns, a pair of a
+    module and an example of its inputs; or the function itself, if it shares tensors and so is a
+    program.
 
     Raises:
         MisuseError: there is no such file or function, or it returns something else.
@@ -102,7 +109,8 @@ def load(text: str) -> tuple[Subject, Any]:
     if isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], torch.nn.Module):
         return made
     raise MisuseError(
-        f"{text} returns {type(made).__name__}: a pair is wanted of a module and an example of its inputs, "
+        f"{text} returns {type(made).__name__}: a pair is wanted of a module and an example of its "
+        f"inputs, "
         "or a program that shares tensors itself"
     )
 
@@ -115,7 +123,9 @@ def function_of(text: str) -> Callable[..., Any]:
     """
     file, colon, name = text.rpartition(":")
     if not colon or not name:
-        raise MisuseError(f"{text!r} names no function: FILE:CALLABLE is wanted, such as model.py:build")
+        raise MisuseError(
+            f"{text!r} names no function: FILE:CALLABLE is wanted, such as model.py:build"
+        )
     path = Path(file)
     if not path.is_file():
         raise MisuseError(f"there is no file {path}")

@@ -8,9 +8,9 @@
     found = psi.run(secret={"a": (0, mine), "b": (1, None)}, output={"common": 1})
     found.outputs["common"]
 
-Every party runs the same program. Which data are secret is said here, and not in it. What depends on a secret
-and would be seen, a branch or an address, stops the program with its place. crates/riscv has the machine.
-"""
+Every party runs the same program. Which data are secret is said here, and not in it. What depends
+on a secret and would be seen, a branch or an address, stops the program with its place.
+crates/riscv has the machine."""
 
 from tacit.riscv.arrays import MOST_ELEMENTS, TYPES, Range, Receiver, Typed
 from tacit.riscv.program import LARGEST, LIMIT, Opened, Outcome, Program, load

@@ -18,7 +18,9 @@ from tacit.sharings import shares
 from tacit.tensor import SecretTensor
 
 #: What arrays have, integers and floats, in short and as NumPy calls it.
-TYPES = {f"{sign}{bits}": f"{'u' * (sign == 'u')}int{bits}" for sign in "ui" for bits in (8, 16, 32, 64)} | {
+TYPES = {
+    f"{sign}{bits}": f"{'u' * (sign == 'u')}int{bits}" for sign in "ui" for bits in (8, 16, 32, 64)
+} | {
     "f32": "float32",
     "f64": "float64",
 }
@@ -99,7 +101,8 @@ class Given:
 
 @dataclass(frozen=True)
 class Said:
-    """What all parties must run alike, as digests. Each tells them with types and lengths of its arrays."""
+    """What all parties must run alike, as digests. Each tells them with types and lengths of its
+    arrays."""
 
     program: str
     options: str
@@ -107,7 +110,9 @@ class Said:
 
     @staticmethod
     def of(program: bytes, public: Mapping[str, ArrayLike | bytes] | None, *options: Any) -> "Said":
-        contents = ":".join(_core.blake3(_bytes_or_array(each).tobytes()) for each in (public or {}).values())
+        contents = ":".join(
+            _core.blake3(_bytes_or_array(each).tobytes()) for each in (public or {}).values()
+        )
         return Said(*map(_core.riscv_digest, (program, repr(options).encode(), contents.encode())))
 
     def hold(self, own: int, party: int, theirs: "Said") -> None:
@@ -122,21 +127,26 @@ class Said:
                 "options",
                 self.options,
                 theirs.options,
-                "the same function, arguments, files with their types and lengths, outputs and limits",
+                "the same function, arguments, files with their types and lengths, outputs and "
+                "limits",
             ),
             ("public files", self.public, theirs.public, "the same bytes in all that is public"),
         ):
             if mine != other:
                 begun = f"the parties run different {what}: that of"
-                ended = f"has the hash {mine}, that of party {party} {other}. Give all parties {remedy}"
-                raise tellable(DesyncError(f"{begun} this party {ended}"), f"{begun} party {own} {ended}")
+                ended = (
+                    f"has the hash {mine}, that of party {party} {other}. Give all parties {remedy}"
+                )
+                raise tellable(
+                    DesyncError(f"{begun} this party {ended}"), f"{begun} party {own} {ended}"
+                )
 
 
 def said_of(
     public: Mapping[str, ArrayLike | bytes] | None, secret: Mapping[str, Secret] | None
 ) -> list[tuple[Any, ...]]:
-    """What all parties say of arrays: their names; of public ones types and lengths; of secret ones who has
-    them, and their types where all say these. A sharing nobody has."""
+    """What all parties say of arrays: their names; of public ones types and lengths; of secret ones
+    who has them, and their types where all say these. A sharing nobody has."""
     said: list[tuple[Any, ...]] = []
     for name, content in (public or {}).items():
         array = _bytes_or_array(content)
@@ -163,13 +173,14 @@ def given(
     said: Said,
     ranges: Mapping[str, Range],
 ) -> list[Given]:
-    """All arrays of a program. Each party tells all others what it runs, and types and lengths of its own:
-    a round. Where a party has values that cannot be given, all raise, and the session goes on.
+    """All arrays of a program. Each party tells all others what it runs, and types and lengths of
+    its own: a round. Where a party has values that cannot be given, all raise, and the session goes
+    on.
 
     Raises:
         DesyncError: another party runs something else.
-        MisuseError: values that are no integers or outside of their range, an owner that does not exist, or a
-            name that is there twice.
+        MisuseError: values that are no integers or outside of their range, an owner that does not
+            exist, or a name that is there twice.
         StoppedError: a range of what is not secret, or one that is none.
     """
     task = Task()
@@ -199,9 +210,11 @@ def given(
     return sorted(arrays, key=lambda each: order.index(each.name) if each.name in order else -1)
 
 
-def _told(here: Session, said: Said, own: list[NDArray[Any]], task: Task) -> list[Iterator[tuple[str, int]]]:
-    """Types and lengths of what each party has, in its order; after all were seen to run the same, and
-    nobody to refuse."""
+def _told(
+    here: Session, said: Said, own: list[NDArray[Any]], task: Task
+) -> list[Iterator[tuple[str, int]]]:
+    """Types and lengths of what each party has, in its order; after all were seen to run the same,
+    and nobody to refuse."""
     told = task.told
     tells = [
         said.program,
@@ -213,7 +226,8 @@ def _told(here: Session, said: Said, own: list[NDArray[Any]], task: Task) -> lis
     found, refused = [], {}
     for party, content in enumerate(here.told_by_all(":".join(tells).encode())):
         match = re.fullmatch(
-            rb"([0-9a-f]{16}):([0-9a-f]{16}):([0-9a-f]{16})((?::[uif]\d\d?\*\d{1,9})*)(:![a-z]+)?", content
+            rb"([0-9a-f]{16}):([0-9a-f]{16}):([0-9a-f]{16})((?::[uif]\d\d?\*\d{1,9})*)(:![a-z]+)?",
+            content,
         )
         if match is None:
             raise DeviationError.of(party, "does not tell what it runs")
@@ -242,7 +256,8 @@ def _array(name: str, values: ArrayLike | bytes) -> NDArray[Any]:
     if array.dtype.name not in TYPES.values() or array.ndim != 1:
         raise misuse(
             "kind",
-            f"{name} is of {array.dtype} in {array.ndim} dimensions; arrays are of integers, float32 or "
+            f"{name} is of {array.dtype} in {array.ndim} dimensions; arrays are of integers, "
+            f"float32 or "
             "float64, in one",
         )
     if len(array) > MOST_ELEMENTS:
@@ -266,7 +281,8 @@ def _shared(here: Session, name: str, tensor: SecretTensor) -> Given:
     kind = _short(str(tensor.dtype).removeprefix("torch."))
     if kind is None:
         raise MisuseError(
-            f"{name} is a secret tensor of {tensor.dtype}; programs take integers, float32 and float64"
+            f"{name} is a secret tensor of {tensor.dtype}; programs take integers, float32 and "
+            f"float64"
         )
     if tensor._session is not here:
         raise MisuseError(f"{name} is a secret tensor of another session")
@@ -284,7 +300,9 @@ def _shared(here: Session, name: str, tensor: SecretTensor) -> Given:
     )
 
 
-def _own(here: Session, name: str, owner: int, values: ArrayLike | Typed | None) -> NDArray[Any] | None:
+def _own(
+    here: Session, name: str, owner: int, values: ArrayLike | Typed | None
+) -> NDArray[Any] | None:
     """An array that one party has, where it has it."""
     if not 0 <= owner < here.parties:
         raise stopped_error(
@@ -295,7 +313,9 @@ def _own(here: Session, name: str, owner: int, values: ArrayLike | Typed | None)
     if here.party != owner:
         return None
     if values is None:
-        raise misuse("nothing", f"{name} is of party {owner}, which is this one, and there are no values")
+        raise misuse(
+            "nothing", f"{name} is of party {owner}, which is this one, and there are no values"
+        )
     return _array(name, values)
 
 
@@ -307,12 +327,14 @@ def _ends(name: str, ends: Range, secret: Mapping[str, Secret]) -> Range:
     """
     if name not in secret:
         raise stopped_error(
-            f"the range of {name}: no secret array is called that; there are {', '.join(secret) or 'none'}"
+            f"the range of {name}: no secret array is called that; there are "
+            f"{', '.join(secret) or 'none'}"
         )
     least, most = float(ends[0]), float(ends[1])
     if not -LARGEST_END <= least <= most <= LARGEST_END:
         raise stopped_error(
-            f"the range of {name} is from {least:g} to {most:g}: say two numbers in their order, of no more "
+            f"the range of {name} is from {least:g} to {most:g}: say two numbers in their order, "
+            f"of no more "
             f"than {LARGEST_END:g} in magnitude"
         )
     return least, most
@@ -326,7 +348,8 @@ def _inside(name: str, values: NDArray[Any] | None, ends: Range | None) -> NDArr
     if not bool(((values >= ends[0]) & (values <= ends[1])).all()):
         raise misuse(
             "range",
-            f"{name} has a value that is not from {ends[0]:g} to {ends[1]:g}, as all have said: say a wider "
+            f"{name} has a value that is not from {ends[0]:g} to {ends[1]:g}, as all have said: "
+            f"say a wider "
             "range, at all parties",
         )
     return values
@@ -344,12 +367,17 @@ def receiver(to: Receiver) -> int | None:
     return None if isinstance(to, str) else to
 
 
-def left(here: Session, kind: str, values: list[int] | None, own: list[list[int]] | None, scale: int) -> Any:
-    """An output as Python has it: its values where they were opened to this party, or a secret tensor."""
+def left(
+    here: Session, kind: str, values: list[int] | None, own: list[list[int]] | None, scale: int
+) -> Any:
+    """An output as Python has it: its values where they were opened to this party, or a secret
+    tensor."""
     if own is not None:
         parts = tuple(torch.from_numpy(np.array(part, np.uint64).view(np.int64)) for part in own)
         # What has no dtype that can be shared is of the next that can hold it.
-        dtype = getattr(torch, {"u16": "int32", "u32": "int64", "u64": "int64"}.get(kind, TYPES[kind]))
+        dtype = getattr(
+            torch, {"u16": "int32", "u32": "int64", "u64": "int64"}.get(kind, TYPES[kind])
+        )
         unreduced = kind[0] != "f" and dtype != torch.int64
         return SecretTensor(parts, fixed.Scale(scale), here, dtype, unreduced=unreduced).numbered()
     if values is None:

@@ -1,4 +1,5 @@
-"""Programs in C, compiled for the machine with a compiler that is found, and the runtime of crates/riscv."""
+"""Programs in C, compiled for the machine with a compiler that is found, and the runtime of
+crates/riscv."""
 
 import shutil
 import subprocess
@@ -16,7 +17,8 @@ COMPILERS = ("clang-19", "riscv64-linux-gnu-gcc", "riscv64-unknown-elf-gcc", "cl
 #: What all are told. Debug information names the lines where a program stops, or opens something.
 OPTIONS = [
     *("-O2", "-g", "-mabi=lp64d", "-fno-math-errno", "-ffunction-sections", "-fdata-sections"),
-    # A switch on a secret is branches, of which all sides are carried out, and no table at a secret place.
+    # A switch on a secret is branches, of which all sides are carried out, and no table at a secret
+    # place.
     "-fno-jump-tables",
     *("-static", "-nostdlib", "-nostdinc"),
     *("-Wl,--gc-sections", "-Wl,--build-id=none", "-Wl,-z,noexecstack"),
@@ -25,7 +27,8 @@ OPTIONS = [
 #: The instructions that compilers may use, the first set that they know.
 INSTRUCTIONS = ("rv64gc_zba_zbb_zbs_zicond", "rv64gc_zba_zbb_zbs")
 
-#: All functions of a source stand together and are kept, whoever calls them: ``--call`` may name any.
+#: All functions of a source stand together and are kept, whoever calls them: ``--call`` may name
+#: any.
 KEPT = """__asm__(".pushsection .tacit.kept, \\"aR\\", @progbits\\n.dword .text\\n.popsection");
 """
 
@@ -65,8 +68,8 @@ def prepared(found: str, folder: Path, options: Sequence[str] = ()) -> Compiler:
     """
     name = Path(found).name
     is_clang = name.startswith("clang")
-    # Where gcc copies the end of a loop, the sides of a branch before it do not meet again in the loop. Of a
-    # switch between numbers it makes a table.
+    # Where gcc copies the end of a loop, the sides of a branch before it do not meet again in the
+    # loop. Of a switch between numbers it makes a table.
     target = (
         ["--target=riscv64-unknown-elf", "-fuse-ld=lld"]
         if is_clang
@@ -108,7 +111,8 @@ def compile_program(sources: Sequence[Path], output: Path, options: Sequence[str
     found = next((found for name in COMPILERS if (found := shutil.which(name))), None)
     if found is None:
         raise setup_error(
-            f"no compiler for RISC-V is found, of {', '.join(COMPILERS)}: install gcc-riscv64-linux-gnu, or "
+            f"no compiler for RISC-V is found, of {', '.join(COMPILERS)}: install "
+            f"gcc-riscv64-linux-gnu, or "
             "clang-19 and lld-19"
         )
     with tempfile.TemporaryDirectory() as name:
@@ -135,7 +139,12 @@ def _instructions(command: list[str], folder: Path) -> str:
     source = folder / "empty.c"
     source.write_text("")
     for instructions in INSTRUCTIONS[:-1]:
-        if _run([*command, f"-march={instructions}", "-c", source, "-o", folder / "empty.o"]).returncode == 0:
+        if (
+            _run(
+                [*command, f"-march={instructions}", "-c", source, "-o", folder / "empty.o"]
+            ).returncode
+            == 0
+        ):
             return instructions
     return INSTRUCTIONS[-1]
 

@@ -1,4 +1,5 @@
-"""Shapes of the core's bilinear maps, as they are and as numbers, which operators of PyTorch take."""
+"""Shapes of the core's bilinear maps, as they are and as numbers, which
+operators of PyTorch take."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -28,8 +28,8 @@ def check_product(
     truncated: bool = True,
     limit: int = fixed.RANGE,
 ) -> None:
-    """Reports a product of words, of which a result takes that many, that truncation cannot take, or no
-    word; or one that was promised to be below 2^limit."""
+    """Reports a product of words, of which a result takes that many, that truncation cannot take,
+    or no word; or one that was promised to be below 2^limit."""
     bound = float(_core.greatest_magnitude(x)) * _core.greatest_magnitude(y) * summands
     if bound < 2.0**limit and (session.headroom is None or not truncated):
         return
@@ -45,7 +45,9 @@ def check_narrow(session: Session, exact: torch.Tensor) -> None:
     _check_word(session, "product", float(exact.abs().max()), fixed.NARROW)
 
 
-def check_sum(session: Session, words: torch.Tensor, added: Callable[[torch.Tensor], torch.Tensor]) -> None:
+def check_sum(
+    session: Session, words: torch.Tensor, added: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
     """Reports a sum of words, of all of them at most, that no word holds."""
     if words.numel() and float(_greatest(words)) * words.numel() >= 2.0**fixed.RANGE:
         _check_word(session, "sum", float(added(words.to(torch.float64)).abs().max()))
@@ -65,7 +67,8 @@ def check_moved(session: Session, words: torch.Tensor, exponents: torch.Tensor) 
 
 
 def check_compared(session: Session, words: torch.Tensor, bits: int) -> None:
-    """Reports what is compared and needs more bits, without its sign, than the comparison looks at."""
+    """Reports what is compared and needs more bits, without its sign, than the
+    comparison looks at."""
     if bits < fixed.WORD - 1 and words.numel():
         _check_comparison(session, float(_greatest(words)), bits)
 
@@ -84,7 +87,8 @@ def check_difference(session: Session, x: torch.Tensor, y: torch.Tensor, width: 
 
 
 def check_infinite(session: Session, words: torch.Tensor, public: torch.Tensor, bits: int) -> None:
-    """Reports secrets beside public infinities that are no less than these: than 2^bits as a word."""
+    """Reports secrets beside public infinities that are no less than these:
+    than 2^bits as a word."""
     if is_tracing() or not words.numel() or not bool((public.abs() == 1 << bits).any()):
         return
     if (greatest := float(_greatest(words))) >= 2.0**bits:
@@ -99,7 +103,8 @@ def _check_comparison(session: Session, greatest: float, bits: int) -> None:
     if greatest >= 2.0**bits:
         _report(
             session,
-            f"a comparison of 2^{math.log2(greatest):.1f} as a word, where less than 2^{bits} is right",
+            f"a comparison of 2^{math.log2(greatest):.1f} as a word, where less than 2^{bits} is "
+            f"right",
             "choose a greater comparison_width, or scale the data down",
         )
 
@@ -115,7 +120,8 @@ def _check_word(session: Session, what: str, greatest: float, limit: int = fixed
     if greatest >= 2.0**limit:
         _report(
             session,
-            f"a {what} of 2^{math.log2(greatest):.1f} as a word, where less than 2^{limit} is right: "
+            f"a {what} of 2^{math.log2(greatest):.1f} as a word, where less than 2^{limit} is "
+            f"right: "
             "it is wrong from here on",
         )
 
@@ -153,7 +159,8 @@ def check_value(session: Session, words: torch.Tensor, scale: Scale) -> None:
     if greatest >= 2.0**fixed.ENCODED:
         _report(
             session,
-            f"a value of magnitude {greatest * 2.0**-scale.bits:g}; with {scale.bits} fraction bits "
+            f"a value of magnitude {greatest * 2.0**-scale.bits:g}; with {scale.bits} fraction "
+            f"bits "
             f"products are right below {scale.limit:g}",
         )
 
@@ -182,7 +189,8 @@ def _note_headroom(session: Session, kind: str, bits: int, greatest: float) -> N
 
 
 def report_precision(session: Session, what: str) -> None:
-    """Reports what rounding makes of a constant, each once for each line of a program in each module."""
+    """Reports what rounding makes of a constant, each once for each line of a program in each
+    module."""
     place = ", ".join(filter(None, (module_paths.current(), source_lines.line())))
     said = f"lost in rounding: {session.operator or 'tacit'} in {place}, has {what}"
     if said not in session.lost:
@@ -190,8 +198,11 @@ def report_precision(session: Session, what: str) -> None:
         warnings.warn(said, PrecisionWarning, stacklevel=2)
 
 
-def _report(session: Session, what: str, remedy: str = "scale the data down", operator: str = "") -> None:
-    """Each operator of each module once, and of what is in none once for each line of the program, by party 0
+def _report(
+    session: Session, what: str, remedy: str = "scale the data down", operator: str = ""
+) -> None:
+    """Each operator of each module once, and of what is in none once for each line of the program,
+    by party 0
     alone: all hold the same values."""
     if session.party:
         return

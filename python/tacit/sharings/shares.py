@@ -1,8 +1,8 @@
 """The protocol's operations on the components of sharings.
 
-A sharing is a tuple of tensors of one shape: int64 words that add up to the value modulo 2^64, or uint8
-bits (0 or 1) that XOR to it. What only adds or moves data is torch's own operation on each component;
-what is here needs the protocol.
+A sharing is a tuple of tensors of one shape: int64 words that add up to the value modulo 2^64, or
+uint8 bits (0 or 1) that XOR to it. What only adds or moves data is torch's own operation on each
+component; what is here needs the protocol.
 """
 
 import math
@@ -36,9 +36,9 @@ class Comparison(NamedTuple):
     width: int
     """Bits of the words, sign included."""
     reach: int = 0
-    """0 where the width is proved: all words are below 2^(width − 1). Else a guard holds them against it, by
-    so many bits above all but two, which is how far they can reach; what is below 2^(width − 3) passes. Where
-    a session has no guards, 64 bits are compared then."""
+    """0 where the width is proved: all words are below 2^(width − 1). Else a guard holds them
+    against it, by so many bits above all but two, which is how far they can reach; what is below
+    2^(width − 3) passes. Where a session has no guards, 64 bits are compared then."""
     dropped: int = 0
     """Low bits that are not looked at: what is not negative and below 2^dropped may become zero."""
 
@@ -122,7 +122,9 @@ def share(session: Session, words: torch.Tensor | None, owner: int, shape: Seque
     return out
 
 
-def share_bits(session: Session, bits: torch.Tensor | None, owner: int, shape: Sequence[int]) -> Parts:
+def share_bits(
+    session: Session, bits: torch.Tensor | None, owner: int, shape: Sequence[int]
+) -> Parts:
     """Shares the owner's bits."""
     tracing.refuse("sharing")
     out, arrays = _bits(session, shape)
@@ -150,9 +152,9 @@ def trivial_bits(session: Session, bits: torch.Tensor) -> Parts:
 
 
 def reveal(session: Session, x: Parts, to: int | None, known: Known = None) -> torch.Tensor | None:
-    """Opens to all or to one. One round. Flags that were not looked at before take as many more as looking at
-    them does, 7 by replicated sharing; opening them takes one, and for one receiver two more and those of
-    their AND.
+    """Opens to all or to one. One round. Flags that were not looked at before take as many more as
+    looking at them does, 7 by replicated sharing; opening them takes one, and for one receiver two
+    more and those of their AND.
 
     Args:
         known: the flags that it depends on.
@@ -173,8 +175,8 @@ def reveal(session: Session, x: Parts, to: int | None, known: Known = None) -> t
 
 
 def refused(session: Session, failed: Sequence[str], *, is_told_to_all: bool) -> RangeError:
-    """The error for flags that failed. Where all are told it is had by all before any party ends by it, which
-    would end the others."""
+    """The error for flags that failed. Where all are told it is had by all before any party ends by
+    it, which would end the others."""
     tracing.refuse("revealing")
     if is_told_to_all:
         with suppress(PeerError, NetworkError):
@@ -212,8 +214,11 @@ def flags_of_bits(session: Session, bits: Parts, labels: Sequence[str]) -> list[
 
 
 @operation("(Tensor[] x, Tensor[] y, int truncate, *, bool in_range=False)")
-def multiply(session: Session, x: Parts, y: Parts, truncate: int, *, in_range: bool = False) -> Parts:
-    """x·y / 2^truncate of equal shapes. What is not truncated is exact modulo 2^64, unless it is to be in
+def multiply(
+    session: Session, x: Parts, y: Parts, truncate: int, *, in_range: bool = False
+) -> Parts:
+    """x·y / 2^truncate of equal shapes. What is not truncated is exact modulo 2^64, unless it is to
+    be in
     range, as fractions are: the reference looks."""
     out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
@@ -228,7 +233,8 @@ def multiply(session: Session, x: Parts, y: Parts, truncate: int, *, in_range: b
 
 
 @operation(
-    "(Tensor[] x, Tensor[] y, int truncate, *, bool in_range=False, bool is_narrow=False)", _of_matrices
+    "(Tensor[] x, Tensor[] y, int truncate, *, bool in_range=False, bool is_narrow=False)",
+    _of_matrices,
 )
 def matmul(
     session: Session,
@@ -239,8 +245,8 @@ def matmul(
     in_range: bool = False,
     is_narrow: bool = False,
 ) -> Parts:
-    """(batch, m, k) by (batch, k, n), each / 2^truncate; ranges as in ``multiply``, narrow ones as in
-    ``affine``. A right operand that lies transposed, as weights do, is not copied."""
+    """(batch, m, k) by (batch, k, n), each / 2^truncate; ranges as in ``multiply``, narrow ones as
+    in ``affine``. A right operand that lies transposed, as weights do, is not copied."""
     (batch, m, k), n = x[0].shape, y[0].shape[2]
     out, arrays = empty_words(session, (batch, m, n))
     if arrays[0].size and not k:
@@ -258,7 +264,9 @@ def matmul(
         session.core.matmul(*operands, *sizes, is_transposed, truncate, names, is_narrow, kept)
         if truncate or in_range:
             terms = [(x, right, (sizes, is_transposed))]
-            checks.claim_product(session, terms, out, truncate=truncate, is_narrow=is_narrow, dropped=kept)
+            checks.claim_product(
+                session, terms, out, truncate=truncate, is_narrow=is_narrow, dropped=kept
+            )
     return out
 
 
@@ -278,8 +286,8 @@ def convolution(
     in_range: bool = False,
     is_narrow: bool = False,
 ) -> Parts:
-    """Images by weights, each / 2^truncate, in the output's shape; ranges as in ``multiply``, narrow ones
-    as in ``affine``."""
+    """Images by weights, each / 2^truncate, in the output's shape; ranges as in ``multiply``,
+    narrow ones as in ``affine``."""
     geometry = shape_of(geometry)
     out, arrays = empty_words(session, shape)
     if arrays[0].size:
@@ -288,13 +296,19 @@ def convolution(
             convolve = partial(convolved, geometry=geometry)
             summands = w[0][0].numel()
             first, limit = (images[0], weights[0]), _limit(is_narrow)
-            ranges.check_product(session, *first, summands, convolve, truncated=truncate > 0, limit=limit)
+            ranges.check_product(
+                session, *first, summands, convolve, truncated=truncate > 0, limit=limit
+            )
         names = _names(session, x, w)
         kept = checks.kept(session, shape) if truncate else []
-        session.core.convolution(images, weights, arrays, geometry.core, truncate, names, is_narrow, kept)
+        session.core.convolution(
+            images, weights, arrays, geometry.core, truncate, names, is_narrow, kept
+        )
         if truncate or in_range:
             terms = [(x, w, geometry.core)]
-            checks.claim_product(session, terms, out, truncate=truncate, is_narrow=is_narrow, dropped=kept)
+            checks.claim_product(
+                session, terms, out, truncate=truncate, is_narrow=is_narrow, dropped=kept
+            )
     return out
 
 
@@ -307,7 +321,9 @@ def convolved(images: torch.Tensor, weights: torch.Tensor, geometry: Geometry) -
     g = geometry
     images = images.reshape(g.batch, g.in_channels, *g.input)
     weights = weights.reshape(g.out_channels, -1, *g.kernel)
-    return torch.nn.functional.conv2d(images, weights, None, g.stride, g.padding, g.dilation, g.groups)
+    return torch.nn.functional.conv2d(
+        images, weights, None, g.stride, g.padding, g.dilation, g.groups
+    )
 
 
 @local("(Tensor a, Tensor b)", lambda a, b: (*a.shape[:2], b.shape[2]))
@@ -321,7 +337,8 @@ def ring_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def ring_projections(parts: Parts, coin: bytes) -> Parts:
-    """Products of rows modulo 2^64, of one party's own words, with random weights that the coin's 16 bytes
+    """Products of rows modulo 2^64, of one party's own words, with random weights that the coin's
+    16 bytes
     stand for: 0 with probability ½, 1 and -1 with ¼; ``_core.PROJECTIONS`` of each row."""
     tracing.refuse("drawing")
     rows, size = parts[0].shape
@@ -357,7 +374,8 @@ def _truncated(session: Session, x: Parts, bits: int) -> Parts:
 
 
 def _check_compared(session: Session, x: Parts, bits: int, width: int) -> None:
-    """Whether numbers have at most so many bits without their sign, where that width is a promise."""
+    """Whether numbers have at most so many bits without their sign, where that
+    width is a promise."""
     if session.is_plain:
         ranges.check_compared(session, x[0], bits)
     if isinstance(width, fixed.Promised):
@@ -386,8 +404,9 @@ def equal_zero(session: Session, x: Parts, width: int) -> Parts:
 
 @operation("(Tensor[] x, int argument, int[][] remainders)")
 def series(session: Session, x: Parts, argument: int, remainders: list[list[int]]) -> Parts:
-    """A Chebyshev series at x in [−1, 1] of so many fraction bits, by its remainders of division by T_k: the
-    coefficients of T_0 to T_k, that of T_0 with as many fraction bits more as the argument has."""
+    """A Chebyshev series at x in [−1, 1] of so many fraction bits, by its remainders of division by
+    T_k: the coefficients of T_0 to T_k, that of T_0 with as many fraction bits more as the argument
+    has."""
     out, arrays = empty_words(session, x[0].shape)
     if arrays[0].size:
         session.core.series(_arrays(x), argument, remainders, arrays)
@@ -400,7 +419,8 @@ def relu(session: Session, x: Parts, compared: Comparison | int) -> Parts:
 
 
 def one_sided(session: Session, x: Parts, below: Parts, compared: Comparison | int) -> Parts:
-    """max(x, 0), and min(x, 0) where a bit of ``below``, of equal shape, is 1; the messages of ``relu``."""
+    """max(x, 0), and min(x, 0) where a bit of ``below``, of equal shape, is 1; the messages of
+    ``relu``."""
     return _rectified(session, x, compared, below)
 
 
@@ -456,10 +476,11 @@ def affine(
     *,
     is_narrow: bool = False,
 ) -> Parts:
-    """(Σ terms + Σ addends·2^truncate) / 2^truncate, truncated once, in the output's shape; then max(0, ·)
-    of it where that is wanted. Where the comparison and what is truncated fit a word together, what lies
-    between zero and one unit may become zero then. A narrow sum is promised to have a magnitude below
-    2^``fixed.NARROW`` before it is truncated: if it has not, the result is wrong."""
+    """(Σ terms + Σ addends·2^truncate) / 2^truncate, truncated once, in the output's shape; then
+    max(0, ·) of it where that is wanted. Where the comparison and what is truncated fit a word
+    together, what lies between zero and one unit may become zero then. A narrow sum is promised to
+    have a magnitude below 2^``fixed.NARROW`` before it is truncated: if it has not, the result is
+    wrong."""
     operands = [part for term in terms for part in (*term.x, *term.y)]
     shapes = [term.shape for term in terms]
     added = [part for addend in addends for part in addend.parts]
@@ -495,7 +516,11 @@ def _summed(
     addends = [(_arrays(parts), run) for parts, run in zip(_cut(session, added), runs, strict=True)]
     if session.is_plain:
         _check_terms(session, terms)
-        promised = compared.width if compared and session.is_promised and not compared.reach else fixed.WORD
+        promised = (
+            compared.width
+            if compared and session.is_promised and not compared.reach
+            else fixed.WORD
+        )
         if is_narrow or promised < fixed.WORD:
             exact = _exactly(terms, addends, truncate)
             if is_narrow:
@@ -503,7 +528,9 @@ def _summed(
             if promised < fixed.WORD:
                 ranges.check_rectified(session, exact * 2.0**-truncate, promised - 1)
     kept = checks.kept(session, shape, has_truncated=compared is not None)
-    session.dependencies.add(session.core.affine(given, addends, arrays, truncate, compared, is_narrow, kept))
+    session.dependencies.add(
+        session.core.affine(given, addends, arrays, truncate, compared, is_narrow, kept)
+    )
     checks.claim_product(
         session,
         [(x, y, of.core) for x, y, of in terms],
@@ -535,9 +562,13 @@ def _check_terms(session: Session, terms: Sequence[Term]) -> None:
         ranges.check_product(session, array(x[0]), array(y[0]), summands, _in_float64(of))
 
 
-def _exactly(terms: Sequence[Term], addends: Sequence[tuple[Any, int]], truncate: int) -> torch.Tensor:
+def _exactly(
+    terms: Sequence[Term], addends: Sequence[tuple[Any, int]], truncate: int
+) -> torch.Tensor:
     """What is truncated of a sum, in float64, for the reference."""
-    products = [_in_float64(of)(x[0].to(torch.float64), y[0].to(torch.float64)) for x, y, of in terms]
+    products = [
+        _in_float64(of)(x[0].to(torch.float64), y[0].to(torch.float64)) for x, y, of in terms
+    ]
     total = torch.stack([product.flatten() for product in products]).sum(0)
     for (words, *_), run in addends:
         each = torch.from_numpy(words).to(torch.float64).flatten().repeat_interleave(run)
@@ -607,8 +638,9 @@ def binary(session: Session, x: Parts, width: int) -> Parts:
 
 
 def from_binary(session: Session, bits: Parts, weights: torch.Tensor) -> Parts:
-    """Words of bits along the first dimension: the sum of what these are worth, which may differ between
-    elements. At most two rounds; of many elements two for every few bits, each of which is a word then."""
+    """Words of bits along the first dimension: the sum of what these are worth, which may differ
+    between elements. At most two rounds; of many elements two for every few bits, each of which is
+    a word then."""
     (width, *shape), elements = bits[0].shape, math.prod(bits[0].shape[1:])
     at_once = max(1, MOST_WORDS // max(1, elements))
     weights = weights.reshape(width, *(1,) * (len(shape) + 1 - weights.dim()), *weights.shape[1:])
@@ -620,9 +652,9 @@ def from_binary(session: Session, bits: Parts, weights: torch.Tensor) -> Parts:
 
 
 def leading_zeros(session: Session, x: Parts, width: int) -> tuple[Parts, Parts]:
-    """How far x, 0 ≤ x < 2^width, is from filling the width of at least 2 bits: the number of its leading
-    zeros in binary, lowest bit first along a new first dimension, and whether it is zero. Zero has as many
-    leading zeros as one, so that 2^(width − 1) ≤ (x + zero)·2^zeros < 2^width."""
+    """How far x, 0 ≤ x < 2^width, is from filling the width of at least 2 bits: the number of its
+    leading zeros in binary, lowest bit first along a new first dimension, and whether it is zero.
+    Zero has as many leading zeros as one, so that 2^(width − 1) ≤ (x + zero)·2^zeros < 2^width."""
     out = _counted(session, x, width)
     return tuple(part[:-1] for part in out), tuple(part[-1] for part in out)
 
@@ -659,8 +691,8 @@ def joined(*sharings: Parts) -> Parts:
 
 
 def tree(x: Parts, join: Callable[[Parts, Parts, Parts], Parts]) -> Parts:
-    """What lies along the first dimension as one, in ⌈log2(n)⌉ levels: each joins the first half with the
-    second, and has the last one beside them where their number is odd."""
+    """What lies along the first dimension as one, in ⌈log2(n)⌉ levels: each joins the first half
+    with the second, and has the last one beside them where their number is odd."""
     while (size := len(x[0])) > 1:
         half = size // 2
         cuts = (0, half), (half, 2 * half), (2 * half, size)
@@ -669,8 +701,8 @@ def tree(x: Parts, join: Callable[[Parts, Parts, Parts], Parts]) -> Parts:
 
 
 def product(session: Session, x: Parts, *, in_range: bool = False) -> Parts:
-    """Of the words along the first dimension, as ``multiply`` has it of two: a round for each level of a
-    tree."""
+    """Of the words along the first dimension, as ``multiply`` has it of two: a round for each level
+    of a tree."""
 
     def join(left: Parts, right: Parts, odd: Parts) -> Parts:
         return joined(multiply(session, left, right, 0, in_range=in_range), odd)

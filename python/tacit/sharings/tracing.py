@@ -1,7 +1,7 @@
-"""What tracing sees of secret tensors. Each operation that enters the core is an operator of PyTorch too,
-with a fake kernel that gives what comes out without data: while something traces (``make_fx``, AOTAutograd),
-it is called as that and stands in the graph, which runs in the session that it is called in. Otherwise the
-operation is called as it is, which takes less time.
+"""What tracing sees of secret tensors. Each operation that enters the core is an operator of
+PyTorch too, with a fake kernel that gives what comes out without data: while something traces
+(``make_fx``, AOTAutograd), it is called as that and stands in the graph, which runs in the session
+that it is called in. Otherwise the operation is called as it is, which takes less time.
 
 Operators that a program may call are others (``operators.own``): these here are below them.
 """
@@ -41,8 +41,8 @@ def operation(schema: str, outcome: Outcome = words) -> Callable[[Operation], Op
     """Makes an operator of a function of a session and of components, which gives components.
 
     Args:
-        schema: of the operator, without its name: components are ``Tensor[]``; the session is left out, as it
-            is that in which the graph runs.
+        schema: of the operator, without its name: components are ``Tensor[]``; the session is left
+            out, as it is that in which the graph runs.
         outcome: what each component of the result is.
     """
 
@@ -83,7 +83,9 @@ def local(schema: str, shape: Callable[..., Sequence[int]]) -> Callable[[Operati
         called = getattr(torch.ops, NAMESPACE).__getattr__(name).default
         LIBRARY.impl(name, function, "CPU")  # type: ignore[no-untyped-call]
         torch.library.register_fake(
-            f"{NAMESPACE}::{name}", lambda *given: torch.empty(shape(*given), dtype=torch.int64), lib=LIBRARY
+            f"{NAMESPACE}::{name}",
+            lambda *given: torch.empty(shape(*given), dtype=torch.int64),
+            lib=LIBRARY,
         )
 
         @wraps(function)
@@ -99,11 +101,13 @@ def refuse(what: str) -> None:
     """Raises for what is done with values now, not taken down.
 
     Raises:
-        MisuseError: something traces, or ``torch.func`` differentiates, in which new tensors have no values.
+        MisuseError: something traces, or ``torch.func`` differentiates, in which new tensors have
+            no values.
     """
     if is_differentiating():
         raise MisuseError(
-            f"{what} is not done within torch.func.grad: hand secret tensors to the function, and reveal "
+            f"{what} is not done within torch.func.grad: hand secret tensors to the function, and "
+            f"reveal "
             "what it gives"
         )
     if is_tracing():

@@ -1,1 +1,2 @@
-"""A run as a picture: what each module and operator took, recorded while it runs and shown as a page."""
+"""A run as a picture: what each module and operator took, recorded while it runs and shown as a
+page."""

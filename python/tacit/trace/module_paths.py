@@ -89,7 +89,8 @@ def _leave(_module: torch.nn.Module, _args: Any, _result: Any) -> None:
 
 
 def _told_by_script(session: Session) -> None:
-    """Says what was refused where PyTorch's interpreter of scripts has lost it, and says where alone."""
+    """Says what was refused where PyTorch's interpreter of scripts has lost it, and says where
+    alone."""
     error = sys.exception()
     if isinstance(error, RuntimeError) and str(error).rstrip().endswith("RuntimeError:"):
         error.args = (f"{str(error).rstrip()} {session.refused}",)

@@ -30,8 +30,8 @@ def write(path: str | Path, traces: Sequence[dict[str, Any]]) -> None:
 
 @contextmanager
 def report(path: str | Path) -> Iterator[None]:
-    """Within it, what this party does is recorded; at the end it is written there as a page: time, bytes,
-    rounds and waiting of each layer, as a flame chart. It shows no values.
+    """Within it, what this party does is recorded; at the end it is written there as a page: time,
+    bytes, rounds and waiting of each layer, as a flame chart. It shows no values.
 
     Parties of one machine each write a file of their own, so let the path differ between them;
     ``tacit.launch(..., report=path)`` makes one page of all.

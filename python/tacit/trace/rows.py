@@ -1,5 +1,5 @@
-"""What took it, as a table whose rows add up to all: each module, each step such as sharing, and each
-operator outside of both has its own part, without what the modules inside it take."""
+"""What took it, as a table whose rows add up to all: each module, each step such as sharing, and
+each operator outside of both has its own part, without what the modules inside it take."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,6 +1,6 @@
-"""What a party does, recorded while it runs: modules, the operators in them, sharing and revealing, each with
-its time, bytes, rounds and waiting. All of that follows from shapes and from the clock; no value is
-recorded."""
+"""What a party does, recorded while it runs: modules, the operators in them, sharing and revealing,
+each with its time, bytes, rounds and waiting. All of that follows from shapes and from the clock;
+no value is recorded."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -48,7 +48,11 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.leave()
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         if not types or self._operators >= MOST_OPERATORS:
             return func(*args, **(kwargs or {}))
@@ -79,7 +83,14 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _begun(self, name: str, kind: str) -> dict[str, Any]:
         totals = self._session.core.totals()
         measured = {measure: totals[measure] for measure in MEASURES}
-        return {"name": name, "kind": kind, "start": self._now(), "end": 0.0, **measured, "inside": []}
+        return {
+            "name": name,
+            "kind": kind,
+            "start": self._now(),
+            "end": 0.0,
+            **measured,
+            "inside": [],
+        }
 
     def _end(self, span: dict[str, Any]) -> None:
         totals = self._session.core.totals()

@@ -2,9 +2,10 @@
 
     python tests/compilation/made_by_tensorflow/make.py
 
-Each model is saved by TensorFlow in one of its formats, converted by the worker of tacit as `tacit compile`
-does, and stands here as NAME.onnx, with NAME.npz: what went into it in TensorFlow, and what came out. With a
-folder as argument the models themselves are left there, as TensorFlow saves them."""
+Each model is saved by TensorFlow in one of its formats, converted by the worker of tacit as
+`tacit compile` does, and stands here as NAME.onnx, with NAME.npz: what went into it in TensorFlow,
+and what came out. With a folder as argument the models themselves are left there, as TensorFlow
+saves them."""
 
 import json
 import subprocess
@@ -50,7 +51,9 @@ def residual() -> keras.Model:
         layers.BatchNormalization()(layers.Conv2D(8, 3, padding="same", use_bias=False)(images))
     )
     y = layers.ReLU()(layers.BatchNormalization()(layers.Conv2D(8, 3, padding="same")(x)))
-    x = layers.ReLU()(layers.Add()([x, layers.BatchNormalization()(layers.Conv2D(8, 3, padding="same")(y))]))
+    x = layers.ReLU()(
+        layers.Add()([x, layers.BatchNormalization()(layers.Conv2D(8, 3, padding="same")(y))])
+    )
     y = layers.ReLU()(layers.BatchNormalization()(layers.Conv2D(12, 3, 2, padding="same")(x)))
     y = layers.BatchNormalization()(layers.Conv2D(12, 3, padding="same")(y))
     x = layers.ReLU()(layers.Add()([y, layers.BatchNormalization()(layers.Conv2D(12, 1, 2)(x))]))
@@ -58,16 +61,23 @@ def residual() -> keras.Model:
 
 
 def mobile() -> keras.Model:
-    """An inverted residual with a depthwise convolution, and one with a stride and padding of its own."""
+    """An inverted residual with a depthwise convolution, and one with a stride and padding of its
+    own."""
     images = keras.Input((12, 12, 3), name="images")
-    x = layers.ReLU(6.0)(layers.BatchNormalization()(layers.Conv2D(6, 3, 2, padding="same")(images)))
+    x = layers.ReLU(6.0)(
+        layers.BatchNormalization()(layers.Conv2D(6, 3, 2, padding="same")(images))
+    )
     y = layers.ReLU(6.0)(layers.BatchNormalization()(layers.Conv2D(18, 1, use_bias=False)(x)))
     y = layers.DepthwiseConv2D(3, padding="same", use_bias=False)(y)
     y = layers.ReLU(6.0)(layers.BatchNormalization()(y))
     x = layers.Add()([x, layers.BatchNormalization()(layers.Conv2D(6, 1, use_bias=False)(y))])
-    y = layers.DepthwiseConv2D(3, strides=2, use_bias=False)(layers.ZeroPadding2D(((0, 1), (0, 1)))(x))
+    y = layers.DepthwiseConv2D(3, strides=2, use_bias=False)(
+        layers.ZeroPadding2D(((0, 1), (0, 1)))(x)
+    )
     y = layers.ReLU(6.0)(layers.BatchNormalization()(y))
-    return keras.Model(images, layers.Dense(5, activation="softmax")(layers.GlobalAveragePooling2D()(y)))
+    return keras.Model(
+        images, layers.Dense(5, activation="softmax")(layers.GlobalAveragePooling2D()(y))
+    )
 
 
 def dense() -> keras.Model:
@@ -128,7 +138,9 @@ def frozen(model: keras.Model, folder: Path) -> tuple[str, Path]:
     from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
     given = [tf.TensorSpec(each.shape, each.dtype, name=each.name) for each in model.inputs]
-    function = tf.function(lambda *each: model(list(each), training=False)).get_concrete_function(*given)
+    function = tf.function(lambda *each: model(list(each), training=False)).get_concrete_function(
+        *given
+    )
     graph = convert_variables_to_constants_v2(function).graph.as_graph_def()
     tf.io.write_graph(graph, str(folder), "graph.pb", as_text=False)
     return "frozen graph", folder / "graph.pb"
@@ -173,7 +185,8 @@ def run(model: Any, seed: int = 8) -> dict[str, np.ndarray]:
 
 
 def left(folder: Path) -> dict[str, tuple[str, Path]]:
-    """Saves all models into the folder, with what goes in and comes out: the format and path of each."""
+    """Saves all models into the folder, with what goes in and comes out: the format and path of
+    each."""
     places = {}
     for name, (_, save) in MODELS.items():
         model, own = made(name), folder / name

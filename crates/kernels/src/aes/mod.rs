@@ -1,11 +1,11 @@
 //! AES-128 (FIPS 197), encryption alone, over many blocks at once.
 //!
-//! Blocks are 128-bit integers by their little-endian bytes. What the callers do to blocks before and
-//! after the cipher is done here, so that memory is passed over once.
+//! Blocks are 128-bit integers by their little-endian bytes. What the callers do to blocks before
+//! and after the cipher is done here, so that memory is passed over once.
 //!
-//! With the AVX-512 kernels, and where the processor has vector AES, four blocks are encrypted by an
-//! instruction; else the `aes` crate does it, with the processor's AES instructions if it has them.
-//! Neither indexes memory by keys or blocks.
+//! With the AVX-512 kernels, and where the processor has vector AES, four blocks are encrypted by
+//! an instruction; else the `aes` crate does it, with the processor's AES instructions if it has
+//! them. Neither indexes memory by keys or blocks.
 
 mod portable;
 mod sums;
@@ -88,8 +88,8 @@ impl Aes128 {
         call!(self, feed_forward(input, tweak, 0, out));
     }
 
-    /// AES(x ⊕ t) ⊕ x for each x of `input`, where t has `high` in its high half, and in its low half
-    /// `low`, `low` + 1 and so on, mod 2^64.
+    /// AES(x ⊕ t) ⊕ x for each x of `input`, where t has `high` in its high half, and in its low
+    /// half `low`, `low` + 1 and so on, mod 2^64.
     ///
     /// # Panics
     /// If `out` has another length than `input`.

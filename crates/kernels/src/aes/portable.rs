@@ -145,7 +145,8 @@ fn add_all<const LANE: u32>(sums: &mut [u64], terms: &[u64]) {
     }
 }
 
-/// The sums of the lanes; those of their top bits, unless a lane is a word, take no part in carries.
+/// The sums of the lanes; those of their top bits, unless a lane is a word, take no part in
+/// carries.
 #[inline(always)]
 fn add<const LANE: u32>(a: u64, b: u64) -> u64 {
     let tops = match LANE {

@@ -1,7 +1,7 @@
 //! Sums of the streams of many keys under one public permutation, lane by lane.
 //!
-//! The stream of key s is AES(s ⊕ c) ⊕ s for counters c: the cipher of Even and Mansour with one key, in
-//! counter mode. No stream is stored, only sums are.
+//! The stream of key s is AES(s ⊕ c) ⊕ s for counters c: the cipher of Even and Mansour with one
+//! key, in counter mode. No stream is stored, only sums are.
 
 use super::{Aes128, Engine};
 
@@ -30,15 +30,15 @@ pub(super) struct Streams<'a> {
 
 impl Aes128 {
     /// For each place, two sums of blocks r_y over y, where r_y is of the stream of its key among
-    /// `keys[y]`, lanes of 8, 16, 32 or 64 bits for themselves: Σ r_y, and Σ w(y) r_y. There w(y) is the
-    /// sum of ±2^l over the bits l of y, with plus if bit l of the key's `signs` is set. If `keys` has one
-    /// entry less than a power of two, then it lacks that of y = 0.
+    /// `keys[y]`, lanes of 8, 16, 32 or 64 bits for themselves: Σ r_y, and Σ w(y) r_y. There w(y)
+    /// is the sum of ±2^l over the bits l of y, with plus if bit l of the key's `signs` is set. If
+    /// `keys` has one entry less than a power of two, then it lacks that of y = 0.
     ///
     /// Two words of each sum for each place.
     ///
     /// # Panics
-    /// If `keys` has not 2, 4, ... or 256 entries, or one less; a place's key is missing; or the sums
-    /// have not two words for each place.
+    /// If `keys` has not 2, 4, ... or 256 entries, or one less; a place's key is missing; or the
+    /// sums have not two words for each place.
     pub fn sum_streams(
         &self,
         keys: &[&[u128]],

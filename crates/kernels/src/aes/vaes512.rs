@@ -1,5 +1,5 @@
-//! Four blocks to a register, eight registers at a time: more than the latency of a round, 4 cycles,
-//! at two rounds a cycle.
+//! Four blocks to a register, eight registers at a time: more than the latency of a round, 4
+//! cycles, at two rounds a cycle.
 
 #![allow(
     clippy::incompatible_msrv,
@@ -83,7 +83,8 @@ impl Vaes512 {
         unsafe { run(self, out.len(), &mut work) }
     }
 
-    /// Streams of several keys, one after another. Each alone may be too short to fill the pipelines.
+    /// Streams of several keys, one after another. Each alone may be too short to fill the
+    /// pipelines.
     pub(super) fn key_streams(keys: [&Self; TOGETHER], first: u64, out: &mut [u64]) {
         let len = out.len() / TOGETHER;
         let whole = len / (EACH * WORDS) * (EACH * WORDS);

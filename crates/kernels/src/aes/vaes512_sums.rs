@@ -128,8 +128,8 @@ unsafe fn sums<const LANE: u32, const BITS: usize>(
     }
 }
 
-/// A word for each of four places, in the low half of its block, and where `high` has ones in the high
-/// half too.
+/// A word for each of four places, in the low half of its block, and where `high` has ones in the
+/// high half too.
 ///
 /// # Safety
 /// The processor has AVX-512 F.

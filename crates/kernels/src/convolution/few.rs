@@ -1,11 +1,11 @@
 //! Convolutions with few filters a group, depthwise ones above all, which do not repay packing: the
 //! taps of a channel are summed up in registers, and the result is written once a channel.
 //!
-//! A channel is first copied with its padding, so that no tap needs a border, and with stride s split
-//! into the s×s planes ("phases") of rows and columns that are equal mod s. A tap then meets one phase
-//! at a fixed distance, for all pixels of a row and, since rows of the result are spaced like the
-//! phase's, for all rows: the whole plane is one long row, however small it is. The columns between
-//! the result's rows are computed too and dropped.
+//! A channel is first copied with its padding, so that no tap needs a border, and with stride s
+//! split into the s×s planes ("phases") of rows and columns that are equal mod s. A tap then meets
+//! one phase at a fixed distance, for all pixels of a row and, since rows of the result are spaced
+//! like the phase's, for all rows: the whole plane is one long row, however small it is. The
+//! columns between the result's rows are computed too and dropped.
 
 use super::Convolution;
 use crate::dispatch::Backend;

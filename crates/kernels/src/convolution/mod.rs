@@ -3,8 +3,9 @@
 //! For each group, filters (out × taps) times the unfolded images (taps × pixels), where tap
 //! (channel, y, x) of a pixel is the image word that the filter's word (channel, y, x) meets. The
 //! blocked product ([`crate::product`]) asks for rows of the unfolded images as it packs them
-//! ([`SideBySide`]); they are never stored. Large images are multiplied one by one; of small ones several, whose
-//! pixels fill a block of columns. Few filters a group, as in depthwise convolutions, do not repay
+//! ([`SideBySide`]); they are never stored. Large images are multiplied one by one; of small ones
+//! several, whose pixels fill a block of columns. Few filters a group, as in depthwise
+//! convolutions, do not repay
 //! packing: their taps are summed up directly ([`few`]).
 
 mod few;
@@ -25,7 +26,8 @@ pub use shape::{Convolution, ShapeError};
 /// Filters of a group up to which taps are summed up directly.
 const FEW_FILTERS: usize = 3;
 
-/// Columns that images which are multiplied side by side have together, if they have not more by themselves.
+/// Columns that images which are multiplied side by side have together, if they have not more by
+/// themselves.
 const COLUMNS: usize = 256;
 
 /// out = Σ convolution(images, filters) over the terms (images, filters): images are
@@ -38,11 +40,12 @@ pub fn convolve(shape: &Convolution, out: &mut [u64], terms: &[(&[u64], &[u64])]
     convolve_with(backend(), shape, out, terms, None);
 }
 
-/// A party's third ([`crate::third`]) of a convolution of shared images by shared filters, given its two parts of both.
+/// A party's third ([`crate::third`]) of a convolution of shared images by shared filters, given
+/// its two parts of both.
 ///
 /// # Panics
-/// If the shape is not valid, a slice has another length, the convolution is not blocked ([`is_blocked`]), or this
-/// machine has no thirds.
+/// If the shape is not valid, a slice has another length, the convolution is not blocked
+/// ([`is_blocked`]), or this machine has no thirds.
 pub fn third(third: Third, shape: &Convolution, out: &mut [u64], parts: [(&[u64], &[u64]); 2]) {
     assert!(is_blocked(shape), "thirds are of blocked products");
     convolve_with(backend(), shape, out, &parts, Some(third));
@@ -60,8 +63,9 @@ fn few(shape: &Convolution) -> Option<Phases> {
     few.then(|| Phases::of(shape)).flatten()
 }
 
-/// A block of the matrix that the filters of a group are multiplied by: some of its rows, one for each tap
-/// (channel, y, x), and some of its columns, one for each pixel of one image after another.
+/// A block of the matrix that the filters of a group are multiplied by: some of its rows, one for
+/// each tap (channel, y, x), and some of its columns, one for each pixel of one image after
+/// another.
 ///
 /// # Panics
 /// If the shape is not valid, a slice has another length, or the block is not in the matrix.

@@ -1,13 +1,14 @@
 //! Images as the matrix (taps × pixels) that filters are multiplied by, written out row by row.
 //!
-//! Taps of all channels that are at the same place of the kernel meet the same pixels of a channel. Where these lie is
-//! computed once for a block of columns.
+//! Taps of all channels that are at the same place of the kernel meet the same pixels of a channel.
+//! Where these lie is computed once for a block of columns.
 
 use super::Convolution;
 use crate::product::Right;
 use std::ops::Range;
 
-/// Places of the kernel of which it is kept where their pixels lie. Of larger kernels it is computed for each tap.
+/// Places of the kernel of which it is kept where their pixels lie. Of larger kernels it is
+/// computed for each tap.
 const MOST_KEPT: usize = 128;
 
 /// Pixels of a block that follow each other in a line of an image, or that are in the padding.

@@ -1,7 +1,7 @@
 //! Matrix products mod 2^64.
 //!
-//! Large ones are blocked ([`crate::product`]). A few rows or a few columns do not repay the packing
-//! of the other operand, which is then read once, row by row ([`thin`], [`rows`]).
+//! Large ones are blocked ([`crate::product`]). A few rows or a few columns do not repay the
+//! packing of the other operand, which is then read once, row by row ([`thin`], [`rows`]).
 
 mod rows;
 mod thin;
@@ -38,7 +38,8 @@ pub fn multiply(out: &mut [u64], m: usize, k: usize, n: usize, terms: &[(&[u64],
     multiply_batch(out, 1, [m, k, n], Lies::Straight, terms);
 }
 
-/// `batch` independent products of an m×k by a k×n matrix side by side: operands and results lie one after another.
+/// `batch` independent products of an m×k by a k×n matrix side by side: operands and results lie
+/// one after another.
 ///
 /// # Panics
 /// If a slice has another length.
@@ -52,10 +53,12 @@ pub fn multiply_batch(
     multiply_with(backend(), out, batch, sizes, right, terms, None);
 }
 
-/// A party's third ([`crate::third`]) of `batch` products of shared matrices, given its two parts of both operands.
+/// A party's third ([`crate::third`]) of `batch` products of shared matrices, given its two parts
+/// of both operands.
 ///
 /// # Panics
-/// If a slice has another length, the product is not blocked ([`is_blocked`]), or this machine has no thirds.
+/// If a slice has another length, the product is not blocked ([`is_blocked`]), or this machine has
+/// no thirds.
 pub fn third_of_batch(
     third: Third,
     out: &mut [u64],
@@ -68,9 +71,9 @@ pub fn third_of_batch(
     multiply_with(backend(), out, batch, sizes, right, &parts, Some(third));
 }
 
-/// Which thirds this machine can evaluate, and faster than two products: narrow ones where it has multiply-adds of 52 bits;
-/// those of all bits, which need products mod 2^65, where it has no tiles of bytes besides, by which two products mod 2^64
-/// take less time.
+/// Which thirds this machine can evaluate, and faster than two products: narrow ones where it has
+/// multiply-adds of 52 bits; those of all bits, which need products mod 2^65, where it has no tiles
+/// of bytes besides, by which two products mod 2^64 take less time.
 #[must_use]
 pub fn thirds() -> Thirds {
     crate::product::thirds(backend())

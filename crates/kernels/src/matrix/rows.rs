@@ -1,5 +1,5 @@
-//! Inner products of rows: the operands lie one behind the other along the depth, so that both are read once, in
-//! pieces that the caches hold, and nothing is packed or turned.
+//! Inner products of rows: the operands lie one behind the other along the depth, so that both are
+//! read once, in pieces that the caches hold, and nothing is packed or turned.
 
 use super::thin::{WORK, in_slices, inner_product};
 use crate::dispatch::Backend;
@@ -7,12 +7,14 @@ use crate::parallel;
 use crate::shared_slice::SharedSlice;
 use std::ops::Range;
 
-/// Depth of a piece: the first-level cache holds those of the few rows that are used again and again.
+/// Depth of a piece: the first-level cache holds those of the few rows that are used again and
+/// again.
 const PIECE: usize = 512;
 
 /// out = Σ A·Bᵀ over the terms (A, B): A is m×k, B is n×k.
 ///
-/// Where results do not feed the threads, the depth is divided as well, into slices whose results are added up.
+/// Where results do not feed the threads, the depth is divided as well, into slices whose results
+/// are added up.
 pub(super) fn by_rows(
     backend: Backend,
     out: &mut [u64],
@@ -41,8 +43,8 @@ pub(super) fn by_rows(
         });
     });
 }
-/// Adds to some rows and columns of the result what a range of the depth gives. Pieces of all terms are taken
-/// together, so that an operand of several is read from memory once.
+/// Adds to some rows and columns of the result what a range of the depth gives. Pieces of all terms
+/// are taken together, so that an operand of several is read from memory once.
 fn add_tile(
     backend: Backend,
     out: &SharedSlice<'_, u64>,
@@ -54,7 +56,8 @@ fn add_tile(
     for start in depth.clone().step_by(PIECE) {
         let piece = start..depth.end.min(start + PIECE);
         for row in rows.clone() {
-            // SAFETY: the tiles of a slice of the depth are disjoint, and each slice has sums of its own.
+            // SAFETY: the tiles of a slice of the depth are disjoint, and each slice has sums of
+            // its own.
             let out = unsafe { out.part(row * n + columns.start..row * n + columns.end) };
             for (a, b) in terms {
                 let a = &a[row * k..][piece.clone()];

@@ -18,7 +18,8 @@ fn large_products_agree_bit_for_bit() {
 
 #[test]
 fn transposed_operands_give_the_same() {
-    // Inner products; slices of the depth; blocks, several in every direction, and terms that meet within one.
+    // Inner products; slices of the depth; blocks, several in every direction, and terms that meet
+    // within one.
     for [m, k, n] in [
         [1, 1, 1],
         [2, 3, 5],

@@ -1,5 +1,5 @@
-//! Products with few rows: the large operand is read once, so that memory is the limit. And the loops of these and
-//! of inner products.
+//! Products with few rows: the large operand is read once, so that memory is the limit. And the
+//! loops of these and of inner products.
 
 use crate::dispatch::Backend;
 use crate::parallel;
@@ -32,8 +32,8 @@ pub(super) fn few_rows(
     });
 }
 
-/// Divides the depth into slices, whose results are added up. `work` is given zeros, but for the first slice, which is
-/// given `out`.
+/// Divides the depth into slices, whose results are added up. `work` is given zeros, but for the
+/// first slice, which is given `out`.
 pub(super) fn in_slices(
     backend: Backend,
     out: &mut [u64],

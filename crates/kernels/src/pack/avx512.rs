@@ -69,8 +69,9 @@ pub(super) unsafe fn pack(values: &[u64], bits: u32, out: &mut [u64]) {
 
 /// Packs values of 33 to 64 bits that fill whole words.
 ///
-/// Word o takes bits of three values at most: of f, in which its first bit is, shifted right; and of
-/// f + 1 and f + 2, shifted left. For eight words, each of the three is one of 16 values in a row.
+/// Word o takes bits of three values at most: of f, in which its first bit is, shifted right; and
+/// of f + 1 and f + 2, shifted left. For eight words, each of the three is one of 16 values in a
+/// row.
 ///
 /// # Safety
 /// The processor has AVX-512 F.
@@ -78,8 +79,8 @@ pub(super) unsafe fn pack(values: &[u64], bits: u32, out: &mut [u64]) {
 unsafe fn pack_wide(values: &[u64], bits: u32, out: &mut [u64]) {
     let low = _mm512_set1_epi64(mask(bits) as i64);
     let width = _mm512_set1_epi64(bits.into());
-    // 2^16 / bits, rounded up: quotients of less than 2^10 by it are exact, since their error, of at
-    // most 2^10 / 2^16, is not more than 1 / bits.
+    // 2^16 / bits, rounded up: quotients of less than 2^10 by it are exact, since their error, of
+    // at most 2^10 / 2^16, is not more than 1 / bits.
     let inverse = _mm512_set1_epi64(((1 << 16) / i64::from(bits)) + 1);
     let steps = _mm512_setr_epi64(0, 64, 128, 192, 256, 320, 384, 448);
     // The value of the first word's first bit, and the place of that bit in it.
@@ -126,8 +127,8 @@ unsafe fn pack_wide(values: &[u64], bits: u32, out: &mut [u64]) {
 
 /// Unpacks as many values as `out` holds.
 ///
-/// Eight values are in nine words at most; value i takes bits of the word with its first bit, and of
-/// the next.
+/// Eight values are in nine words at most; value i takes bits of the word with its first bit, and
+/// of the next.
 ///
 /// # Safety
 /// The processor has AVX-512 F.

@@ -3,9 +3,9 @@
 //! Element i of a plane is bit i % 64 of word i / 64; w planes of n elements lie one after another,
 //! [`words_of`]`(n)` words each, and unused top bits of a plane's last word are zero.
 //!
-//! [`split`] and [`join`] transpose 64×64 bit matrices, eight neighbours at a time, so that each plane
-//! is written and read by whole cache lines, and one vector instruction serves all eight. [`join_wide`]
-//! does it for values of 128 bits, half by half.
+//! [`split`] and [`join`] transpose 64×64 bit matrices, eight neighbours at a time, so that each
+//! plane is written and read by whole cache lines, and one vector instruction serves all eight.
+//! [`join_wide`] does it for values of 128 bits, half by half.
 
 mod bytes;
 mod transpose;

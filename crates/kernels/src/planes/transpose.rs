@@ -1,9 +1,10 @@
-//! Eight 64×64 bit matrices transposed side by side, by exchanging ever smaller off-diagonal blocks:
-//! first the two of 32×32 bits, last the single bits (Warren, "Hacker's Delight", section 7-3).
+//! Eight 64×64 bit matrices transposed side by side, by exchanging ever smaller off-diagonal
+//! blocks: first the two of 32×32 bits, last the single bits (Warren, "Hacker's Delight", section
+//! 7-3).
 //!
-//! Word b of each row belongs to matrix b, so that a row is two AVX2 registers, and every step is the
-//! same operation on whole rows. One body, compiled plainly and for AVX2: six steps of 32 exchanges of
-//! six operations, 2,304 for eight matrices with AVX2.
+//! Word b of each row belongs to matrix b, so that a row is two AVX2 registers, and every step is
+//! the same operation on whole rows. One body, compiled plainly and for AVX2: six steps of 32
+//! exchanges of six operations, 2,304 for eight matrices with AVX2.
 
 use super::{MATRICES, Matrices};
 use crate::dispatch::Backend;

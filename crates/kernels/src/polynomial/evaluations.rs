@@ -1,15 +1,16 @@
 //! Many polynomials as evaluations, and products of matrices of them.
 //!
-//! A matrix product reads every polynomial many times, and no cache holds them all. So the evaluations of all
-//! polynomials at 64 neighbouring positions lie together: products go position by position, and what is
-//! multiplied for one chunk of positions fits the second-level cache whatever the number of positions.
+//! A matrix product reads every polynomial many times, and no cache holds them all. So the
+//! evaluations of all polynomials at 64 neighbouring positions lie together: products go position
+//! by position, and what is multiplied for one chunk of positions fits the second-level cache
+//! whatever the number of positions.
 
 use super::{CHUNK, DEGREE, Modulus, ROW};
 use crate::shared_slice::SharedSlice;
 use rayon::prelude::*;
 
-/// A matrix of polynomials modulo several primes; by prime, chunk of positions, row and column. Filled again
-/// and again it keeps its memory, which is large and costs more to get than to fill.
+/// A matrix of polynomials modulo several primes; by prime, chunk of positions, row and column.
+/// Filled again and again it keeps its memory, which is large and costs more to get than to fill.
 #[derive(Default)]
 pub struct Evaluations {
     rows: usize,
@@ -33,8 +34,8 @@ impl Evaluations {
         &self.words[self.start..][..self.len]
     }
 
-    /// Calls `make(row, column, out)` for every polynomial, on several threads; `out` is for its evaluations
-    /// modulo each prime, one after another, and holds anything before.
+    /// Calls `make(row, column, out)` for every polynomial, on several threads; `out` is for its
+    /// evaluations modulo each prime, one after another, and holds anything before.
     ///
     /// # Errors
     /// One that `make` returned; then the polynomials are any.

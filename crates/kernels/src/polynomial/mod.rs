@@ -1,14 +1,14 @@
 //! Polynomials of degree below N = 8192 modulo X^N + 1 and a prime p < 2^50, where p ≡ 1 mod 2N.
 //!
-//! A polynomial is multiplied through its evaluations at the N primitive 2N-th roots of unity, by the
-//! number-theoretic transform whose stages have the powers of the 2N-th root merged in (Longa and
-//! Naehrig, "Speeding up the Number Theoretic Transform for Faster Ideal Lattice-Based
+//! A polynomial is multiplied through its evaluations at the N primitive 2N-th roots of unity, by
+//! the number-theoretic transform whose stages have the powers of the 2N-th root merged in (Longa
+//! and Naehrig, "Speeding up the Number Theoretic Transform for Faster Ideal Lattice-Based
 //! Cryptography", CANS 2016), with values reduced lazily (Harvey, "Faster arithmetic for
 //! number-theoretic transforms", Journal of Symbolic Computation 2014): below 4p < 2^52.
 //!
-//! **Order.** Evaluation j of the bit-reversed order is at ψ^(2r + 1), where r is j with its 13 bits
-//! reversed, and ψ the power by (p − 1) / 2N of the first base that makes a primitive root. Each 64
-//! evaluations stand transposed as a matrix of 8×8. Every backend has this order, so that
+//! **Order.** Evaluation j of the bit-reversed order is at ψ^(2r + 1), where r is j with its 13
+//! bits reversed, and ψ the power by (p − 1) / 2N of the first base that makes a primitive root.
+//! Each 64 evaluations stand transposed as a matrix of 8×8. Every backend has this order, so that
 //! evaluations drawn from a public seed mean the same polynomial everywhere.
 //!
 //! **Limit.** 13 stages of 512 butterflies of eight. With AVX-512 IFMA one takes nine instructions,
@@ -112,8 +112,8 @@ impl Modulus {
         call!(self, to_coefficients(polynomial));
     }
 
-    /// out = Σ a·b, position by position: of evaluations, the products of polynomials. Any number of
-    /// pairs, values in 0..p.
+    /// out = Σ a·b, position by position: of evaluations, the products of polynomials. Any number
+    /// of pairs, values in 0..p.
     ///
     /// # Panics
     /// If lengths differ.

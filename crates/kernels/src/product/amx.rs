@@ -1,10 +1,12 @@
 //! Products of 32×32 words by the processor's tiles of bytes (Intel AMX, int8).
 //!
-//! A word is eight bytes, and Σ a·b mod 2^64 = Σ_d 2^(8d)·Σ_(i+j=d) a_i·b_j for d < 8: 36 products of byte planes,
-//! which one instruction each sums up for 16×64 by 64×16 bytes, exactly, in 32 bits. What a pair of planes adds to a
-//! sum is below 64·255², and eight pairs of a block's depth stay below 2^32.
+//! A word is eight bytes, and Σ a·b mod 2^64 = Σ_d 2^(8d)·Σ_(i+j=d) a_i·b_j for d < 8: 36 products
+//! of byte planes, which one instruction each sums up for 16×64 by 64×16 bytes, exactly, in 32
+//! bits. What a pair of planes adds to a sum is below 64·255², and eight pairs of a block's depth
+//! stay below 2^32.
 //!
-//! **Limit.** 16,384 products of bytes in 16 cycles: 28 of words in a cycle, five times as many as `vpmullq`.
+//! **Limit.** 16,384 products of bytes in 16 cycles: 28 of words in a cycle, five times as many as
+//! `vpmullq`.
 
 #![allow(
     clippy::incompatible_msrv,
@@ -55,7 +57,8 @@ pub(super) fn fits(m: usize, k: usize, n: usize) -> bool {
     padded < MOST_PADDING * m * k * n
 }
 
-/// Whether processor and operating system have tiles of bytes; asks the latter for leave to use them, once.
+/// Whether processor and operating system have tiles of bytes; asks the latter for leave to use
+/// them, once.
 pub(super) fn is_available() -> bool {
     static AVAILABLE: OnceLock<bool> = OnceLock::new();
     *AVAILABLE.get_or_init(|| {
@@ -72,7 +75,8 @@ fn processor_has_tiles() -> bool {
     const OSXSAVE: u32 = 1 << 27;
     const TILE_AND_INT8: u32 = 1 << 24 | 1 << 25;
     const TILE_STATE: u32 = 1 << 17 | 1 << 18;
-    // SAFETY: every x86-64 processor has the instruction, and these leaves are asked for where there are so many.
+    // SAFETY: every x86-64 processor has the instruction, and these leaves are asked for where
+    // there are so many.
     let (leaves, features) = unsafe { (__cpuid(0).eax, __cpuid(1).ecx) };
     if leaves < 7 || features & OSXSAVE == 0 {
         return false;
@@ -87,15 +91,17 @@ fn processor_has_tiles() -> bool {
     extended & TILE_AND_INT8 == TILE_AND_INT8 && saved & TILE_STATE == TILE_STATE
 }
 
-/// Linux gives the state of tiles to processes that ask for it. From then on it wants stacks of signal handlers
-/// (`sigaltstack`) to hold that state, 11 KiB; and refuses while a thread has a smaller one.
+/// Linux gives the state of tiles to processes that ask for it. From then on it wants stacks of
+/// signal handlers (`sigaltstack`) to hold that state, 11 KiB; and refuses while a thread has a
+/// smaller one.
 #[cfg(target_os = "linux")]
 fn may_use_tiles() -> bool {
     const ARCH_PRCTL: i64 = 158;
     const REQUEST_PERMISSION: u64 = 0x1023;
     const TILE_DATA: u64 = 18;
     let refused: i64;
-    // SAFETY: the call reads and writes no memory of this process; `syscall` changes these registers alone.
+    // SAFETY: the call reads and writes no memory of this process; `syscall` changes these
+    // registers alone.
     unsafe {
         asm!(
             "syscall",
@@ -115,7 +121,8 @@ fn may_use_tiles() -> bool {
     false
 }
 
-/// Tiles of this thread, of 16 rows of 64 bytes, until it is dropped; then nothing of what they held is left.
+/// Tiles of this thread, of 16 rows of 64 bytes, until it is dropped; then nothing of what they
+/// held is left.
 struct Tiles(PhantomData<*mut ()>);
 
 #[repr(C, align(64))]
@@ -145,12 +152,13 @@ impl Tiles {
         Self(PhantomData)
     }
 
-    /// The sums of one diagonal, of four tiles of the result one after another: over the chunks, left planes
-    /// 0..=diagonal by right planes diagonal..=0. Without `both`, of the upper two tiles alone.
+    /// The sums of one diagonal, of four tiles of the result one after another: over the chunks,
+    /// left planes 0..=diagonal by right planes diagonal..=0. Without `both`, of the upper two
+    /// tiles alone.
     ///
     /// # Safety
-    /// `left` and `right` are valid for reads of so many chunks, of eight planes of two tiles each; no other
-    /// `Tiles` of this thread were dropped since these were made.
+    /// `left` and `right` are valid for reads of so many chunks, of eight planes of two tiles each;
+    /// no other `Tiles` of this thread were dropped since these were made.
     unsafe fn diagonal(
         &self,
         diagonal: usize,
@@ -163,7 +171,8 @@ impl Tiles {
         assert!(chunks > 0 && diagonal < PLANES, "chunks of planes");
         macro_rules! run {
             ($($upper:literal)*; $($load:literal)*; $($lower:literal)*; $($store:literal)*) => {
-                // SAFETY: the caller's word for what is read; four tiles are written to `sums`, which holds them.
+                // SAFETY: the caller's word for what is read; four tiles are written to `sums`,
+                // which holds them.
                 unsafe { asm!(
                     $($upper,)*
                     "2:",
@@ -288,8 +297,8 @@ pub(super) fn block(
     }
 }
 
-/// Planes of some rows of the left operand at depths from `start` on: chunk after chunk, each plane as two tiles of
-/// 16 rows of 64 bytes. Missing rows and depths are zeros.
+/// Planes of some rows of the left operand at depths from `start` on: chunk after chunk, each plane
+/// as two tiles of 16 rows of 64 bytes. Missing rows and depths are zeros.
 fn pack_left(left: &Left, rows: Range<usize>, start: usize, depth: usize, out: &mut [u8]) {
     if rows.len() < SIDE {
         out.fill(0);
@@ -334,8 +343,9 @@ const BY_COLUMN: [u8; 64] = {
     places
 };
 
-/// Packs four rows of the right operand, at a depth that is a multiple of four from the block's start on: for each
-/// panel of `SIDE` columns chunk after chunk, each plane as two tiles of 16 rows of four depths by 16 columns.
+/// Packs four rows of the right operand, at a depth that is a multiple of four from the block's
+/// start on: for each panel of `SIDE` columns chunk after chunk, each plane as two tiles of 16 rows
+/// of four depths by 16 columns.
 ///
 /// # Safety
 /// The processor has AVX-512 F, BW and VBMI.
@@ -467,7 +477,8 @@ mod tests {
         assert!(has_all || !is_available());
     }
 
-    /// The largest words at every depth up to beyond a block, half-empty tiles, and terms that end within a chunk.
+    /// The largest words at every depth up to beyond a block, half-empty tiles, and terms that end
+    /// within a chunk.
     #[test]
     fn agree_with_words_bit_for_bit() {
         if !is_available() {

@@ -2,13 +2,15 @@
 //!
 //! ab = a₀b₀ + 2⁵²(a₀b₁ + a₁b₀) mod 2⁶⁵:
 //!
-//! `vpmadd52luq` and `vpmadd52huq` give the lower and the upper 52 bits of a₀b₀, and take a₀ and b₀ out of words
-//! themselves. Of the rest the lowest thirteen bits count, for which those of a₀ and b₀ suffice: pairs of thirteen bits,
-//! whose two products one `vpdpwssd` (AVX-512 VNNI) adds up for 16 words. The sums of the rest may wrap around; those of
-//! a block's limbs stay below 2⁶⁰. All are shifted together once, at the end: mod 2⁶⁴, or mod 2⁶⁵ where a third needs
-//! half of it ([`crate::third`]).
+//! `vpmadd52luq` and `vpmadd52huq` give the lower and the upper 52 bits of a₀b₀, and take a₀ and b₀
+//! out of words themselves. Of the rest the lowest thirteen bits count, for which those of a₀ and
+//! b₀ suffice: pairs of thirteen bits, whose two products one `vpdpwssd` (AVX-512 VNNI) adds up for
+//! 16 words. The sums of the rest may wrap around; those of a block's limbs stay below 2⁶⁰. All are
+//! shifted together once, at the end: mod 2⁶⁴, or mod 2⁶⁵ where a third needs half of it
+//! ([`crate::third`]).
 //!
-//! **Limit.** 5 instructions for 16 multiply-adds, where `vpmullq`, of three micro-operations, takes 8.
+//! **Limit.** 5 instructions for 16 multiply-adds, where `vpmullq`, of three micro-operations,
+//! takes 8.
 
 #![allow(
     clippy::incompatible_msrv,
@@ -42,9 +44,9 @@ pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx512ifma") && is_x86_feature_detected!("avx512vnni")
 }
 
-/// Writes words, or what a third multiplies given both parts of them ([`crate::third`]), and their ends beside them: the
-/// lowest bits, and those from the limb's end on; of the left operand the latter above the former, of the right one the
-/// other way round.
+/// Writes words, or what a third multiplies given both parts of them ([`crate::third`]), and their
+/// ends beside them: the lowest bits, and those from the limb's end on; of the left operand the
+/// latter above the former, of the right one the other way round.
 ///
 /// # Safety
 /// The processor has AVX-512 F and VL.
@@ -68,7 +70,8 @@ pub(super) unsafe fn prepare(
         let ends = &mut ends[place..][..words.len()];
         for at in (0..words.len()).step_by(WORDS) {
             let used = u8::MAX >> (WORDS - (words.len() - at).min(WORDS));
-            // SAFETY: as many words are used as there are from this place on, and the processor has what this needs.
+            // SAFETY: as many words are used as there are from this place on, and the processor has
+            // what this needs.
             unsafe {
                 let word = _mm512_maskz_loadu_epi64(used, words.as_ptr().add(at).cast());
                 let other = _mm512_maskz_loadu_epi64(used, others.as_ptr().add(at).cast());
@@ -85,7 +88,8 @@ pub(super) unsafe fn prepare(
     }
 }
 
-/// What is multiplied: words, and their bits from the limb's end on. Of a third these are words of 65 bits.
+/// What is multiplied: words, and their bits from the limb's end on. Of a third these are words of
+/// 65 bits.
 ///
 /// # Safety
 /// The processor has AVX-512 F.
@@ -119,8 +123,8 @@ unsafe fn joined(below: __m512i, above: __m512i) -> __m512i {
     _mm512_or_si512(below, _mm512_slli_epi64::<16>(above))
 }
 
-/// out = Σ over the depth of a's column times b's row, or what a third makes of it; of so many columns, of which those
-/// of a whole vector may be left as they are.
+/// out = Σ over the depth of a's column times b's row, or what a third makes of it; of so many
+/// columns, of which those of a whole vector may be left as they are.
 ///
 /// # Safety
 /// The processor has AVX-512 F, IFMA and VNNI.

@@ -1,5 +1,6 @@
-//! The tile of 8×24 words of narrow thirds ([`crate::third`]) in 24 registers, by multiply-adds of 52 bits (AVX-512
-//! IFMA): `vpmadd52luq` multiplies the lowest 52 bits of words, and adds the lowest 52 of the product. No others count.
+//! The tile of 8×24 words of narrow thirds ([`crate::third`]) in 24 registers, by multiply-adds of
+//! 52 bits (AVX-512 IFMA): `vpmadd52luq` multiplies the lowest 52 bits of words, and adds the
+//! lowest 52 of the product. No others count.
 //!
 //! **Limit.** One instruction for 8 multiply-adds.
 
@@ -62,8 +63,8 @@ unsafe fn sum([a, b, c]: [__m512i; 3]) -> __m512i {
     _mm512_add_epi64(_mm512_add_epi64(a, b), c)
 }
 
-/// out = what a third makes of Σ over the depth of a's column times b's row, shifted up; of so many columns, of which
-/// those of whole vectors may be left as they are.
+/// out = what a third makes of Σ over the depth of a's column times b's row, shifted up; of so many
+/// columns, of which those of whole vectors may be left as they are.
 ///
 /// # Safety
 /// The processor has AVX-512 F and IFMA.

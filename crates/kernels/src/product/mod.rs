@@ -1,18 +1,19 @@
-//! The blocked product behind matrix products and convolutions: out = Σ A·B mod 2^64 over the terms.
+//! The blocked product behind matrix products and convolutions: out = Σ A·B mod 2^64 over the
+//! terms.
 //!
-//! The scheme is that of Goto and van de Geijn ("Anatomy of high-performance matrix multiplication",
-//! ACM TOMS 2008): A is packed block by block into panels of `rows` × depth, B into panels of depth ×
-//! `columns`, and a kernel multiplies two panels with the whole tile of results in registers.
-//! The right operand says itself how a row of it is written out ([`Right`]), so that a convolution
-//! unfolds its image while packing and never stores the unfolded copy. The terms follow each other
-//! along the depth, as if they were one product.
+//! The scheme is that of Goto and van de Geijn ("Anatomy of high-performance matrix
+//! multiplication", ACM TOMS 2008): A is packed block by block into panels of `rows` × depth, B
+//! into panels of depth × `columns`, and a kernel multiplies two panels with the whole tile of
+//! results in registers. The right operand says itself how a row of it is written out ([`Right`]),
+//! so that a convolution unfolds its image while packing and never stores the unfolded copy. The
+//! terms follow each other along the depth, as if they were one product.
 //!
-//! Where the processor multiplies tiles of bytes and they are well filled, words are taken apart into bytes and
-//! packed for that instead (`amx`).
+//! Where the processor multiplies tiles of bytes and they are well filled, words are taken apart
+//! into bytes and packed for that instead (`amx`).
 //!
-//! **Limit.** One multiply-add of a vector takes two and a half instructions (`ifma`; of a narrow third one, `limb`), one
-//! multiplication of three micro-operations and one addition (AVX-512 without it), or two of each (AVX2, which has
-//! 32-bit multiplications only).
+//! **Limit.** One multiply-add of a vector takes two and a half instructions (`ifma`; of a narrow
+//! third one, `limb`), one multiplication of three micro-operations and one addition (AVX-512
+//! without it), or two of each (AVX2, which has 32-bit multiplications only).
 
 #[cfg(avx512)]
 mod amx;
@@ -36,14 +37,15 @@ use rayon::prelude::*;
 use std::cell::RefCell;
 use std::ops::Range;
 
-/// Depth of a block: a panel of B stays in the first-level cache while A's panels pass. Thirds are rounded block by
-/// block, so it is the same for all parties.
+/// Depth of a block: a panel of B stays in the first-level cache while A's panels pass. Thirds are
+/// rounded block by block, so it is the same for all parties.
 const DEPTH: usize = 256;
 
 /// Columns of a block, a multiple of every tile's: the block stays in the second-level cache.
 const BLOCK: usize = 240;
 
-/// Rows that a task has at least, where there are as many: each packs its columns of the right operand.
+/// Rows that a task has at least, where there are as many: each packs its columns of the right
+/// operand.
 const BAND: usize = 32;
 
 /// Words of a line of the cache.
@@ -71,8 +73,8 @@ struct Room {
 
 /// The right operand of a term.
 pub(crate) trait Right: Sync {
-    /// Rows and columns that are written at once: the first-level cache holds those of both parts. The columns are a
-    /// multiple of every tile's.
+    /// Rows and columns that are written at once: the first-level cache holds those of both parts.
+    /// The columns are a multiple of every tile's.
     const AT_ONCE: [usize; 2] = [8, BLOCK];
 
     /// What writes these columns of rows, row after row.
@@ -141,8 +143,8 @@ impl Kernel {
         }
     }
 
-    /// Makes of words what it multiplies: themselves, and their ends where it takes them; of both parts of words what
-    /// a third multiplies, where it [can](Self::can).
+    /// Makes of words what it multiplies: themselves, and their ends where it takes them; of both
+    /// parts of words what a third multiplies, where it [can](Self::can).
     fn prepare(
         self,
         side: Side,
@@ -171,8 +173,8 @@ impl Kernel {
         let _ = (side, ends);
     }
 
-    /// The tile of two panels: `a` is rows × depth, `b` depth × columns, of which the first are needed; a third of it,
-    /// where it [can](Self::can).
+    /// The tile of two panels: `a` is rows × depth, `b` depth × columns, of which the first are
+    /// needed; a third of it, where it [can](Self::can).
     #[cfg_attr(
         not(avx512),
         expect(unused_variables, reason = "every kernel computes all columns")
@@ -188,8 +190,8 @@ impl Kernel {
         assert!(self.can(third), "no {third:?} by {self:?}");
         match self {
             Self::Portable => portable::multiply(a.words, b.words, out),
-            // SAFETY: whoever chose the kernel asked for a backend that the processor has, and for what it needs
-            // besides.
+            // SAFETY: whoever chose the kernel asked for a backend that the processor has, and for
+            // what it needs besides.
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => unsafe { avx2::multiply(a.words, b.words, out) },
             // SAFETY: as above.
@@ -212,10 +214,12 @@ impl Kernel {
     }
 }
 
-/// The left operands of all terms, each m×k, row-major; the terms follow each other along the depth.
+/// The left operands of all terms, each m×k, row-major; the terms follow each other along the
+/// depth.
 ///
-/// They are packed piece by piece, just before use: a panel's block is then read from the first-level
-/// cache by all panels of B, where a packed copy of everything would go to memory and come back.
+/// They are packed piece by piece, just before use: a panel's block is then read from the
+/// first-level cache by all panels of B, where a packed copy of everything would go to memory and
+/// come back.
 pub(crate) struct Left<'a> {
     kernel: Kernel,
     rows: usize,
@@ -230,7 +234,8 @@ pub(crate) struct Left<'a> {
 }
 
 impl<'a> Left<'a> {
-    /// The m×k matrices of the terms, or of the two parts of an operand of which a third is evaluated.
+    /// The m×k matrices of the terms, or of the two parts of an operand of which a third is
+    /// evaluated.
     pub(crate) fn new(
         backend: Backend,
         m: usize,
@@ -263,8 +268,8 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// Depths as rows of the right operands, or columns of the left ones: how far from the first depth, which term, and
-    /// which of its rows.
+    /// Depths as rows of the right operands, or columns of the left ones: how far from the first
+    /// depth, which term, and which of its rows.
     fn runs(
         &self,
         depths: Range<usize>,
@@ -291,8 +296,8 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// Packs a panel's rows at some depths; missing ones are zeros. They are copied first, which has memory bring more of
-    /// them at once than making something of them word by word.
+    /// Packs a panel's rows at some depths; missing ones are zeros. They are copied first, which
+    /// has memory bring more of them at once than making something of them word by word.
     fn pack_left(
         &self,
         panel: usize,
@@ -326,7 +331,8 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// Packs the right operands at some depths, given what writes pieces of columns, each of all terms.
+    /// Packs the right operands at some depths, given what writes pieces of columns, each of all
+    /// terms.
     fn pack_right<W: FnMut(Range<usize>, &mut [u64])>(
         &self,
         writers: &mut [(Range<usize>, Vec<W>)],
@@ -398,8 +404,8 @@ impl<'a> Left<'a> {
         });
     }
 
-    /// Calls `work` for blocks of so many columns and ranges of panels of so many rows, on all threads where that
-    /// pays.
+    /// Calls `work` for blocks of so many columns and ranges of panels of so many rows, on all
+    /// threads where that pays.
     fn divide(
         &self,
         n: usize,
@@ -460,7 +466,8 @@ impl<'a> Left<'a> {
             self.pack_right(&mut writers, R::AT_ONCE[0], depths.clone(), rows, b);
             for panel in panels.clone() {
                 self.pack_left(panel, depths.clone(), rows, a);
-                // Pieces of rows lie far from each other; the next ones come from memory while these are multiplied.
+                // Pieces of rows lie far from each other; the next ones come from memory while
+                // these are multiplied.
                 let mut ahead = self.lines(panel + 1, start);
                 let share = (self.terms.len() * depth * height).div_ceil(LINE * wide);
                 for at in 0..wide {
@@ -474,7 +481,8 @@ impl<'a> Left<'a> {
                     kernel.multiply(a.panel(0..height * depth), b, third, used, result);
                     for row in 0..height.min(self.rows - panel * height) {
                         let place = (panel * height + row) * n + first;
-                        // SAFETY: blocks of columns and bands of rows are disjoint between the tasks.
+                        // SAFETY: blocks of columns and bands of rows are disjoint between the
+                        // tasks.
                         let out = unsafe { out.part(place..place + used) };
                         let words = &result[row * width..][..used];
                         if start == 0 {

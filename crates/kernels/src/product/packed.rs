@@ -4,8 +4,8 @@ use super::Kernel;
 use crate::third::Third;
 use std::ops::Range;
 
-/// Words as a kernel takes them, of the left operand row by row, of the right one depth by depth, and what
-/// [`Kernel::Ifma`] needs of them besides: the two ends of each.
+/// Words as a kernel takes them, of the left operand row by row, of the right one depth by depth,
+/// and what [`Kernel::Ifma`] needs of them besides: the two ends of each.
 #[derive(Clone, Copy)]
 #[cfg_attr(not(avx512), allow(dead_code, reason = "of another build"))]
 pub(super) struct Panel<'a> {
@@ -13,8 +13,8 @@ pub(super) struct Panel<'a> {
     pub(super) ends: &'a [u32],
 }
 
-/// Room for panels of an operand. It is filled again and again, and what is left of earlier words is never part of a
-/// result.
+/// Room for panels of an operand. It is filled again and again, and what is left of earlier words
+/// is never part of a result.
 #[derive(Default)]
 pub(super) struct Packed {
     words: Vec<u64>,
@@ -51,7 +51,8 @@ impl Packed {
         }
     }
 
-    /// Makes of words what the kernel takes; of those of both parts of a shared operand, what a third multiplies.
+    /// Makes of words what the kernel takes; of those of both parts of a shared operand, what a
+    /// third multiplies.
     pub(super) fn write(&mut self, kernel: Kernel, side: Side, words: Words<'_>, places: Places) {
         kernel.prepare(side, words, places, &mut self.words, &mut self.ends);
     }

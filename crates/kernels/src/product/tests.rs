@@ -48,7 +48,8 @@ fn kernels() -> Vec<Kernel> {
     all
 }
 
-/// Words of a kind: with all bits set, random ones, and those at each limit of what a kernel takes them apart into.
+/// Words of a kind: with all bits set, random ones, and those at each limit of what a kernel takes
+/// them apart into.
 fn words(kind: usize, n: usize, seed: u64) -> Vec<u64> {
     let edges = [0, 1, 11, 12, 13, 31, 32, 33, 51, 52, 53, 63].map(|bit| 1_u64 << bit);
     let edge = |at: usize| edges[(at + seed as usize) % edges.len()];
@@ -179,8 +180,8 @@ pub(crate) fn total(parts: &[Vec<u64>; 3]) -> Vec<u64> {
     sum
 }
 
-/// Holds what the thirds of three parties add up to, whole ones and narrow ones, against products; a third is evaluated
-/// of a party's two parts of both operands.
+/// Holds what the thirds of three parties add up to, whole ones and narrow ones, against products;
+/// a third is evaluated of a party's two parts of both operands.
 pub(crate) fn thirds_add_up(
     x: &[Vec<u64>; 3],
     y: &[Vec<u64>; 3],

@@ -1,13 +1,14 @@
 //! Pseudo-random words: AES-128 in counter mode (NIST SP 800-38A, section 6.5).
 //!
 //! A [`Stream`] is a key and a counter. The AES key is derived from the caller's key and a domain
-//! label by BLAKE3, so that one key serves several purposes without overlap. Ranges of the counter are
-//! handed out by [`Stream::reserve`], each once; a [`Reserved`] range may be expanded in any order, by
-//! any thread, and two holders of the key who reserve the same lengths in the same order get the same
-//! words.
+//! label by BLAKE3, so that one key serves several purposes without overlap. Ranges of the counter
+//! are handed out by [`Stream::reserve`], each once; a [`Reserved`] range may be expanded in any
+//! order, by any thread, and two holders of the key who reserve the same lengths in the same order
+//! get the same words.
 //!
-//! Block i of the key stream is AES(i), with i as a 128-bit little-endian integer, and gives words 2i
-//! and 2i + 1, little endian. The high half of the counter stays zero: 2^64 blocks are out of reach.
+//! Block i of the key stream is AES(i), with i as a 128-bit little-endian integer, and gives words
+//! 2i and 2i + 1, little endian. The high half of the counter stays zero: 2^64 blocks are out of
+//! reach.
 
 #[cfg(feature = "mutation")]
 mod mutation;

@@ -1,11 +1,12 @@
 //! AND of binary sharings, and ring elements taken apart into bits.
 //!
 //! **AND.** Beaver's product in Z_2: with [a], [b], [ab] open d = x ⊕ a and e = y ⊕ b;
-//! xy = d(b ⊕ e) ⊕ ea ⊕ ab, where party 0 adds de. Factors that occur in two products are masked and
+//! xy = d(b ⊕ e) ⊕ ea ⊕ ab, where party 0 adds de. Factors that occur in two products are masked
+//! and
 //! opened once: three bits for two products. One round. All factors travel as one string of bits.
 //!
-//! **Additive to binary:** with [r] and [r]'s bits, open c = x − r; a parallel-prefix adder of the public c
-//! and the shared bits of r gives x. Its first level is local, since c is public:
+//! **Additive to binary:** with [r] and [r]'s bits, open c = x − r; a parallel-prefix adder of the
+//! public c and the shared bits of r gives x. Its first level is local, since c is public:
 //! 1 + ⌈log2(w − 1)⌉ rounds.
 //!
 //! **Simulation.** d, e and c are masked by a, b and r.
@@ -84,8 +85,8 @@ impl Additive {
         Ok(all)
     }
 
-    /// The joins with so many right factors, if there are any; `hidden` takes their factors: the left one, then the
-    /// right ones.
+    /// The joins with so many right factors, if there are any; `hidden` takes their factors: the
+    /// left one, then the right ones.
     fn class(
         &mut self,
         joins: &[Join],
@@ -180,8 +181,8 @@ impl Additive {
 }
 
 impl Class {
-    /// The product of each right factor, from the opened factors of all classes; this one's begin at bit `start`,
-    /// which becomes their end.
+    /// The product of each right factor, from the opened factors of all classes; this one's begin
+    /// at bit `start`, which becomes their end.
     fn multiply(self, opened: &[u64], start: &mut usize, first: u64) -> Vec<Vec<u64>> {
         let mut next = || {
             let factor = extract(opened, *start, self.bits);

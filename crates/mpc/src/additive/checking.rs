@@ -1,35 +1,40 @@
 //! What checks need ([`crate::checks`]).
 //!
-//! **Lifting** x to integers modulo p = 2^31 − 1, between two parties. As in [`super::truncation`], with s = x0 +
-//! 2^62 − 1, t = x1 and A, B their highest bits, |x| < 2^62 means x = s + t − (A + B − AB)·2^64 − 2^62 + 1. AB
-//! is made of a correlation (α of party 0, β of party 1, αβ modulo p), of which each opens one bit, A ⊕ α and B ⊕ β.
-//! **Rounds:** 1. **Bits:** 1 an element, from each party.
+//! **Lifting** x to integers modulo p = 2^31 − 1, between two parties. As in [`super::truncation`],
+//! with s = x0 + 2^62 − 1, t = x1 and A, B their highest bits, |x| < 2^62 means x = s + t − (A + B
+//! − AB)·2^64 − 2^62 + 1. AB is made of a correlation (α of party 0, β of party 1, αβ modulo p), of
+//! which each opens one bit, A ⊕ α and B ⊕ β. **Rounds:** 1. **Bits:** 1 an element, from each
+//! party.
 //!
-//! **More parties** open c = x + 2^62 + r, as for a truncation ([`super::truncation`]), so that x = c − 2^62 − r +
-//! R(1 − C)·2^64 over the integers. A dealer shares r and its highest bit R modulo p too.
-//! **Rounds:** 1. **Bits:** 64 an element, from each party to each other one.
+//! **More parties** open c = x + 2^62 + r, as for a truncation ([`super::truncation`]), so that x =
+//! c − 2^62 − r + R(1 − C)·2^64 over the integers. A dealer shares r and its highest bit R modulo p
+//! too. **Rounds:** 1. **Bits:** 64 an element, from each party to each other one.
 //!
-//! **Multiplying** residues Σ u_i and Σ v_i: taken between −p/2 and p/2 these are sharings of integers, below 2^31
-//! of two parties, so that their product, by [`super::products`], is that of the integers, below 2^62. Lifted, it
-//! is that of the residues. **Rounds:** 2. **Bits:** 129 for a product. Of n parties the integers are below n·2^30.
-//! Each one cuts its v_i into upper and lower halves of 15 and 16 bits, so that there are two products, below
-//! n²·2^46, which is below 2^62 for all n ≤ 64.
+//! **Multiplying** residues Σ u_i and Σ v_i: taken between −p/2 and p/2 these are sharings of
+//! integers, below 2^31 of two parties, so that their product, by [`super::products`], is that of
+//! the integers, below 2^62. Lifted, it is that of the residues. **Rounds:** 2. **Bits:** 129 for a
+//! product. Of n parties the integers are below n·2^30. Each one cuts its v_i into upper and lower
+//! halves of 15 and 16 bits, so that there are two products, below n²·2^46, which is below 2^62 for
+//! all n ≤ 64.
 //!
-//! **What a truncation dropped** two parties have as summands of an integer. More of them have a sharing of it, x −
-//! 2^f·z modulo 2^64, which is lifted.
+//! **What a truncation dropped** two parties have as summands of an integer. More of them have a
+//! sharing of it, x − 2^f·z modulo 2^64, which is lifted.
 //!
-//! **Holding** is a guard ([`crate::range`]) of x = u + v: random sums of h(h + 1) modulo 2^g, where h is the sum of
-//! the upper g bits of u and of v.
-//! - Of two parties each one has a summand of x, and so one of h, a and c: h(h + 1) = a(a + 1) + c(c + 1) + 2ac. Of a
-//!   dealer's α of party 0, γ of party 1 and [αγ], modulo 2^(g−1), a − α and c − γ are opened, and ac =
-//!   (a − α)(c − γ) + (a − α)γ + (c − γ)α + αγ. **Rounds:** 1, and those of looking. **Bits:** g − 1 from each party.
-//! - More parties open x − r for a dealer's r, whose upper bits it shares, as selections do ([`super::guard`]).
-//!   **Rounds:** 1, and those of looking. **Bits:** 64, from each party to each other one.
+//! **Holding** is a guard ([`crate::range`]) of x = u + v: random sums of h(h + 1) modulo 2^g,
+//! where h is the sum of the upper g bits of u and of v.
+//! - Of two parties each one has a summand of x, and so one of h, a and c: h(h + 1) = a(a + 1) +
+//!   c(c + 1) + 2ac. Of a dealer's α of party 0, γ of party 1 and [αγ], modulo 2^(g−1), a − α and c
+//!   − γ are opened, and ac = (a − α)(c − γ) + (a − α)γ + (c − γ)α + αγ. **Rounds:** 1, and those
+//!   of looking. **Bits:** g − 1 from each party.
+//! - More parties open x − r for a dealer's r, whose upper bits it shares, as selections do
+//!   ([`super::guard`]). **Rounds:** 1, and those of looking. **Bits:** 64, from each party to each
+//!   other one.
 //! - Without a dealer it is by comparisons.
 //!
-//! **Simulation.** A and B are opened under α and β, which their owners alone know, a and c alike; c = x + 2^62 + r
-//! under r, as x − r is; factors under masks of their own. Residues, of weights over and over, are never opened:
-//! products mask them anew. Sums stay with their parties, and are looked at in secret.
+//! **Simulation.** A and B are opened under α and β, which their owners alone know, a and c alike;
+//! c = x + 2^62 + r under r, as x − r is; factors under masks of their own. Residues, of weights
+//! over and over, are never opened: products mask them anew. Sums stay with their parties, and are
+//! looked at in secret.
 
 use super::guard::Guard;
 use super::truncation::highest_bits;
@@ -212,7 +217,8 @@ impl Additive {
         self.lift_with_masks(&products)
     }
 
-    /// Residues of products of residues among more than two parties: each one cuts its share of y in halves.
+    /// Residues of products of residues among more than two parties: each one cuts its share of y
+    /// in halves.
     fn products_by_halves(&mut self, x: &[u64], y: &[u64]) -> Result<Vec<u64>> {
         let upper = y.iter().map(|y| ((*y as i64) >> LOWER) as u64);
         let lower = y.iter().map(|y| y & ((1 << LOWER) - 1));
@@ -341,7 +347,8 @@ impl Additive {
         Ok(holds.iter().zip(columns).map(counted).collect())
     }
 
-    /// What a truncation of x by `bits` drops: two parties have a summand each, more of them a share each.
+    /// What a truncation of x by `bits` drops: two parties have a summand each, more of them a
+    /// share each.
     pub(super) fn rest_of(&self, x: &[u64], truncated: &[u64], bits: u32) -> Vec<u64> {
         if self.channel.parties() > 2 {
             let rest = |(x, truncated): (&u64, &u64)| x.wrapping_sub(truncated << bits);

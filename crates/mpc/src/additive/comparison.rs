@@ -1,18 +1,19 @@
 //! Sign bit and test for zero.
 //!
-//! **Sign** of x with |x| < 2^(w−1): shares reduce modulo 2^w exactly, so a comparison costs what the value
-//! needs. Open c = x − r mod 2^w for a random [r]; the sign of x = c + r is r_{w−1} ⊕ c_{w−1} ⊕ the carry
-//! into position w − 1. As c is public, generate and propagate bits of spans of four positions are linear
-//! in the monomials of r's bits ([`crate::leaves`]), which the source shares beside r: they cost nothing
-//! now. A carry tree over the spans does the rest: 1 + ⌈log2 ⌈(w−1)/4⌉⌉ rounds, where a tree over single
-//! bits (Escudero+ 2020, section 4) has two more and twice the bits. Without k low bits
-//! ([`crate::Compared::dropping`]) every party shifts its share, and the same is done with w − k bits.
+//! **Sign** of x with |x| < 2^(w−1): shares reduce modulo 2^w exactly, so a comparison costs what
+//! the value needs. Open c = x − r mod 2^w for a random [r]; the sign of x = c + r is r_{w−1} ⊕
+//! c_{w−1} ⊕ the carry into position w − 1. As c is public, generate and propagate bits of spans of
+//! four positions are linear in the monomials of r's bits ([`crate::leaves`]), which the source
+//! shares beside r: they cost nothing now. A carry tree over the spans does the rest: 1 + ⌈log2
+//! ⌈(w−1)/4⌉⌉ rounds, where a tree over single bits (Escudero+ 2020, section 4) has two more and
+//! twice the bits. Without k low bits ([`crate::Compared::dropping`]) every party shifts its share,
+//! and the same is done with w − k bits.
 //!
-//! **Zero** of x mod 2^w: x = c + r is zero exactly when all r_i ⊕ ¬(−c)_i are one, with ¬(−c) = c − 1:
-//! propagate bits joined by AND, 1 + ⌈log2 ⌈w/4⌉⌉ rounds.
+//! **Zero** of x mod 2^w: x = c + r is zero exactly when all r_i ⊕ ¬(−c)_i are one, with ¬(−c) = c
+//! − 1: propagate bits joined by AND, 1 + ⌈log2 ⌈w/4⌉⌉ rounds.
 //!
-//! **Simulation.** c is masked by r, whose monomials are used for this c alone; the tree opens nothing but
-//! masked factors ([`super::binary`]).
+//! **Simulation.** c is masked by r, whose monomials are used for this c alone; the tree opens
+//! nothing but masked factors ([`super::binary`]).
 
 use super::Additive;
 use super::inputs::Low;
@@ -112,7 +113,8 @@ impl Additive {
     }
 }
 
-/// Leaves under way: what is being opened, and the monomials that it is evaluated with, unless there is nothing.
+/// Leaves under way: what is being opened, and the monomials that it is evaluated with, unless
+/// there is nothing.
 pub(super) struct Evaluation {
     leaves: Leaves,
     opening: Option<(Low, Column)>,

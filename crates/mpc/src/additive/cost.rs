@@ -1,12 +1,13 @@
-//! Declared rounds and bits over all links, correlations apart. The derivations stand in the files of the
-//! protocols.
+//! Declared rounds and bits over all links, correlations apart. The derivations stand in the files
+//! of the protocols.
 
 use crate::leaves::{Leaves, Wanted};
 use crate::range::SUMS;
 use crate::tree::{prefix_levels, top_carry_levels};
 use crate::{Cost, Operation, Recipient};
 
-/// The cost of an operation among that many parties, where the source makes what guards take, or does not.
+/// The cost of an operation among that many parties, where the source makes what guards take, or
+/// does not.
 #[must_use]
 pub fn of(operation: Operation, parties: u64, guards: bool) -> Cost {
     let links = parties * (parties - 1);

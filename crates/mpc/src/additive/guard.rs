@@ -1,21 +1,24 @@
 //! Guards of comparisons ([`crate::guards`]), made of what the selection after a comparison opens.
 //!
-//! **Computes** sums of h(h + 1) modulo 2^g, where h = (u ≫ b) + (v ≫ b) mod 2^g and u + v = x + 2^(b−1). A selection
-//! ([`super::selection`]) opens e = x − a, so that u = e + 2^(b−1) and v = a will do: k = u ≫ b is public, and of
-//! c = a ≫ b the source shares c and c(c + 1) beside the selection's other columns. As h = k + c,
-//! h(h + 1) = k(k + 1) + 2k·c + c(c + 1), of which every party computes its share. That is right for every x, since
-//! b and g are at most 64 together, so that nothing of c is cut off but what lies beyond 2^g.
+//! **Computes** sums of h(h + 1) modulo 2^g, where h = (u ≫ b) + (v ≫ b) mod 2^g and u + v = x +
+//! 2^(b−1). A selection ([`super::selection`]) opens e = x − a, so that u = e + 2^(b−1) and v = a
+//! will do: k = u ≫ b is public, and of c = a ≫ b the source shares c and c(c + 1) beside the
+//! selection's other columns. As h = k + c, h(h + 1) = k(k + 1) + 2k·c + c(c + 1), of which every
+//! party computes its share. That is right for every x, since b and g are at most 64 together, so
+//! that nothing of c is cut off but what lies beyond 2^g.
 //!
-//! **Rounds and bits:** none. The source shares 2g bits more; it is the dealer ([`crate::correlations`]): by
-//! transfer, the upper bits of a sum would cost more than the bits that a guarded comparison saves.
+//! **Rounds and bits:** none. The source shares 2g bits more; it is the dealer
+//! ([`crate::correlations`]): by transfer, the upper bits of a sum would cost more than the bits
+//! that a guarded comparison saves.
 //!
-//! **Looking.** Shares of the sums modulo 2^g become such of words modulo 2^64 by 64 − g zeros below them. After
-//! each tally's words come as many random sums of all tallies' words, with public coins that are drawn now: they are
-//! zero if all these are, and else with probability 2^−48 at most. Whether a tally's words are all zero is
-//! the AND of all their spans' propagate bits ([`super::comparison`]). **Rounds:** 11.
+//! **Looking.** Shares of the sums modulo 2^g become such of words modulo 2^64 by 64 − g zeros
+//! below them. After each tally's words come as many random sums of all tallies' words, with public
+//! coins that are drawn now: they are zero if all these are, and else with probability 2^−48 at
+//! most. Whether a tally's words are all zero is the AND of all their spans' propagate bits
+//! ([`super::comparison`]). **Rounds:** 11.
 //!
-//! **Simulation.** Nothing is opened for a guard: e was, under a. Coins are public. Looking opens words under masks,
-//! and masked factors, as all tests for zero do.
+//! **Simulation.** Nothing is opened for a guard: e was, under a. Coins are public. Looking opens
+//! words under masks, and masked factors, as all tests for zero do.
 
 use super::{Additive, Party};
 use crate::blocks;
@@ -87,7 +90,8 @@ impl Additive {
         tally
     }
 
-    /// Takes so many words of the latest coins that were tossed; before the first toss, of those of the session.
+    /// Takes so many words of the latest coins that were tossed; before the first toss, of those of
+    /// the session.
     pub(super) fn judging(&mut self, words: usize) -> Reserved {
         let Party { coins, tossed, .. } = &mut *self.0;
         tossed.as_mut().unwrap_or(coins).reserve(words)

@@ -1,12 +1,14 @@
 //! Sharing and opening.
 //!
-//! **Sharing.** Party j's share of what party i owns is expanded from the key of both; the owner keeps the
-//! rest. Nothing travels. To any parties without the owner their shares are pseudo-random.
+//! **Sharing.** Party j's share of what party i owns is expanded from the key of both; the owner
+//! keeps the rest. Nothing travels. To any parties without the owner their shares are
+//! pseudo-random.
 //!
-//! **Opening** of a masked value: every party sends its share to every other; one round, n(n−1) shares.
-//! **Revealing** adds a fresh sharing of zero first (for each two parties a pseudo-random word that the
-//! one adds and the other subtracts), since a result's share may depend on more than the result; for two
-//! parties there is nothing to hide, as each computes the other's share from its own and the result.
+//! **Opening** of a masked value: every party sends its share to every other; one round, n(n−1)
+//! shares. **Revealing** adds a fresh sharing of zero first (for each two parties a pseudo-random
+//! word that the one adds and the other subtracts), since a result's share may depend on more than
+//! the result; for two parties there is nothing to hide, as each computes the other's share from
+//! its own and the result.
 
 use super::{Additive, planes};
 use crate::correlations::once::Hidden;
@@ -100,7 +102,8 @@ impl Additive {
         self.exchange(group, share, to)
     }
 
-    /// Sends words that a mask hides already, to be opened to all; each counts with its low `bits` only.
+    /// Sends words that a mask hides already, to be opened to all; each counts with its low `bits`
+    /// only.
     pub(super) fn begin_low(&mut self, hidden: Hidden, bits: u32) -> Result<Low> {
         let share = hidden.into_message();
         if bits == 64 {

@@ -1,30 +1,33 @@
 //! Additive secret sharing among any number of parties.
 //!
-//! **Computes** everything of [`Protocol`] on x = Σ x_i mod 2^64, where party i holds x_i; on bits the
-//! same with XOR.
+//! **Computes** everything of [`Protocol`] on x = Σ x_i mod 2^64, where party i holds x_i; on bits
+//! the same with XOR.
 //!
-//! **Papers.** Goldreich, Micali, Wigderson: "How to play any mental game" (STOC 1987): the setting.
-//! Beaver: "Efficient multiparty protocols using circuit randomization" (CRYPTO 1991): products from
-//! correlated randomness. Escudero, Ghosh, Keller, Rachuri, Scholl: "Improved primitives for MPC over
-//! mixed arithmetic-binary circuits" (CRYPTO 2020): masks whose bits are shared too. Knott+: "CrypTen"
-//! (NeurIPS 2021): this setting for machine learning.
+//! **Papers.** Goldreich, Micali, Wigderson: "How to play any mental game" (STOC 1987): the
+//! setting.
+//! Beaver: "Efficient multiparty protocols using circuit randomization" (CRYPTO 1991): products
+//! from correlated randomness. Escudero, Ghosh, Keller, Rachuri, Scholl: "Improved primitives for
+//! MPC over mixed arithmetic-binary circuits" (CRYPTO 2020): masks whose bits are shared too.
+//! Knott+: "CrypTen" (NeurIPS 2021): this setting for machine learning.
 //!
-//! **Adversary:** semi-honest, all parties but one may be corrupt. The [`crate::correlations`] come from
-//! a source which this protocol does not know; what it must be trusted with stands in the source's file.
+//! **Adversary:** semi-honest, all parties but one may be corrupt. The [`crate::correlations`] come
+//! from a source which this protocol does not know; what it must be trusted with stands in the
+//! source's file.
 //!
 //! **Rounds and bits:** see [`cost`]. No number of rounds depends on the number of parties.
 //!
 //! **Deviations.** Comparisons take their first two levels from correlated monomials
-//! ([`comparison`]): 5 rounds at width 64 where a tree over single bits has 7. Two parties truncate by
-//! opening one bit each ([`truncation`]). Operands that the caller names are masked and opened once,
-//! and every further product with them costs only the other operand ([`products`]).
+//! ([`comparison`]): 5 rounds at width 64 where a tree over single bits has 7. Two parties truncate
+//! by opening one bit each ([`truncation`]). Operands that the caller names are masked and opened
+//! once, and every further product with them costs only the other operand ([`products`]).
 //!
 //! **Symbols.** [x]: x shared. Opening: every party sends its share to every other.
 //!
-//! **Simulation.** Every opened value is x − a (x ⊕ a) for a mask a of the source's that is uniform to
-//! any n − 1 parties, used for that one value alone; so the honest parties' shares of it are uniform
-//! subject to their sum with the others being uniform. Revealed results are masked by a fresh sharing of
-//! zero, from keys that every two parties share, so that the honest shares say nothing but their sum.
+//! **Simulation.** Every opened value is x − a (x ⊕ a) for a mask a of the source's that is uniform
+//! to any n − 1 parties, used for that one value alone; so the honest parties' shares of it are
+//! uniform subject to their sum with the others being uniform. Revealed results are masked by a
+//! fresh sharing of zero, from keys that every two parties share, so that the honest shares say
+//! nothing but their sum.
 
 mod binary;
 mod checking;

@@ -1,20 +1,23 @@
 //! Products and all other bilinear maps, from correlated masks (Beaver 1991).
 //!
-//! **Computes** map(x, y). With masks [a], [b] and [map(a, b)] from the source, all open E = x − a and
-//! D = y − b; then map(x, y) = map(x, D) + map(E, b) + map(a, b), and every party evaluates it on its
-//! shares of x, b and the last term. One round, 64 bits for each element of an operand, whatever the
-//! result's size.
+//! **Computes** map(x, y). With masks [a], [b] and [map(a, b)] from the source, all open E = x − a
+//! and D = y − b; then map(x, y) = map(x, D) + map(E, b) + map(a, b), and every party evaluates it
+//! on its shares of x, b and the last term. One round, 64 bits for each element of an operand,
+//! whatever the result's size.
 //!
 //! **Operands that are used again.** A named operand is masked and opened once; afterwards only the
-//! source's product of its mask with the other one's is new. What is opened is a function of the operand
-//! and its mask alone, so using it again opens nothing more; the caller warrants that a name always
-//! stands for the same value ([`crate::Operand`]). So this mask is kept on purpose, beside what it has hidden
-//! ([`Masked`]); all other words of the source are used once, by their types ([`crate::correlations::once`]).
+//! source's product of its mask with the other one's is new. What is opened is a function of the
+//! operand and its mask alone, so using it again opens nothing more; the caller warrants that a
+//! name always stands for the same value ([`crate::Operand`]). So this mask is kept on purpose,
+//! beside what it has hidden ([`Masked`]); all other words of the source are used once, by their
+//! types ([`crate::correlations::once`]).
 //!
-//! Where several fibers multiply by one ([`crate::fibers`]) the first masks it, and the others wait until it is open: each
-//! fiber has a turn between two turns of any other, so what was under way when a product began is open when it ends.
+//! Where several fibers multiply by one ([`crate::fibers`]) the first masks it, and the others wait
+//! until it is open: each fiber has a turn between two turns of any other, so what was under way
+//! when a product began is open when it ends.
 //!
-//! **Sums** of maps ([`crate::Affine`]) are opened together: one round, whatever the number of maps.
+//! **Sums** of maps ([`crate::Affine`]) are opened together: one round, whatever the number of
+//! maps.
 //!
 //! **Squares:** one mask and one opening: x² = E(x + a) + a².
 //!
@@ -28,8 +31,8 @@ use crate::correlations::once::{Column, Hidden, Mask};
 use crate::group::Group;
 use crate::{Affine, Bilinear, Error, Name, Operand, Result, Term};
 
-/// An operand whose masked value is open: x − a, and this party's share of a, which has hidden its value and hides no
-/// other. A named operand's goes into one product after another.
+/// An operand whose masked value is open: x − a, and this party's share of a, which has hidden its
+/// value and hides no other. A named operand's goes into one product after another.
 pub(super) struct Masked {
     opened: Vec<u64>,
     mask: Vec<u64>,
@@ -118,7 +121,8 @@ impl Additive {
         Ok(total)
     }
 
-    /// Where nothing is opened no turn was waited for, in which other fibers open what these products take.
+    /// Where nothing is opened no turn was waited for, in which other fibers open what these
+    /// products take.
     fn wait_for_others(&mut self, terms: &[Term]) -> Result<()> {
         let mut names = terms.iter().flat_map(|term| [term.x.name, term.y.name]);
         if names.any(|name| name.is_some_and(|name| self.opening.contains_key(&name))) {

@@ -1,22 +1,27 @@
-//! max(x, 0): x minus its negative part, which is the sign times x. Where a secret bit asks for min(x, 0), the sign is
+//! max(x, 0): x minus its negative part, which is the sign times x. Where a secret bit asks for
+//! min(x, 0), the sign is
 //! flipped by it before, locally: XOR of two binary sharings takes no message.
 //!
-//! Where the comparison is guarded, and the source makes what guards take, the selection's columns are those of a
-//! guarded one ([`super::guard`]): no more is sent or opened. Elsewhere guarded comparisons take 64 bits.
+//! Where the comparison is guarded, and the source makes what guards take, the selection's columns
+//! are those of a guarded one ([`super::guard`]): no more is sent or opened. Elsewhere guarded
+//! comparisons take 64 bits.
 //!
-//! **Beside the truncation** of z = Σ map(x, y) + addend·2^f between two parties, the sign begins at once: its opened
-//! word travels with the truncation's opened bit. Where w + f ≤ 64, each party shifts its share z_i by itself:
-//! (z_0 ≫ f) + (z_1 ≫ f) mod 2^(64−f) is ⌊z / 2^f⌋ or one less, as the carry of the dropped bits is left out. So
-//! what is negative is found negative, and only what lies in [0, 2^f) may be found so as well: it becomes 0, where the
-//! truncation has 0 or 1. Where w + f > 64, all 64 bits of z are compared, exactly and without a guard, as
+//! **Beside the truncation** of z = Σ map(x, y) + addend·2^f between two parties, the sign begins
+//! at once: its opened word travels with the truncation's opened bit. Where w + f ≤ 64, each party
+//! shifts its share z_i by itself: (z_0 ≫ f) + (z_1 ≫ f) mod 2^(64−f) is ⌊z / 2^f⌋ or one less, as
+//! the carry of the dropped bits is left out. So what is negative is found negative, and only what
+//! lies in [0, 2^f) may be found so as well: it becomes 0, where the truncation has 0 or 1. Where w
+//! + f > 64, all 64 bits of z are compared, exactly and without a guard, as
 //! |z| < 2^62 is required of whatever is truncated. A guard looks at the truncated number, at most two from the one
-//! that is compared: it says |x| < 1.5·2^(w−2), and a guarded width is 4 at least. Where k low bits of the result may
-//! be dropped as well ([`Compared::dropping`]), both shares are shifted by f + k, whatever w is.
+//! that is compared: it says |x| < 1.5·2^(w−2), and a guarded width is 4 at least. Where k low bits
+//! of the result may be dropped as well ([`Compared::dropping`]), both shares are shifted by f + k,
+//! whatever w is.
 //!
-//! **Rounds and bits:** those of the sign, and 1 round, 65 bits; of an affine map between two parties, a round less.
+//! **Rounds and bits:** those of the sign, and 1 round, 65 bits; of an affine map between two
+//! parties, a round less.
 //!
-//! **Simulation.** The messages are those of the product, the truncation, the sign and the selection, each masked by
-//! correlations of its own, as their files say.
+//! **Simulation.** The messages are those of the product, the truncation, the sign and the
+//! selection, each masked by correlations of its own, as their files say.
 
 use super::Additive;
 use super::guard::Guard;

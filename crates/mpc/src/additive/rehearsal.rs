@@ -1,10 +1,12 @@
-//! What a program takes of its source of correlations, from shapes alone: no number is looked at, and no message sent.
+//! What a program takes of its source of correlations, from shapes alone: no number is looked at,
+//! and no message sent.
 //!
-//! **Computes** nothing: results are left as they were given, bits are zeros. Every operation notes what its counterpart
-//! in this folder takes, in the same order; trees of ANDs are those of all protocols, on zeros. A test holds both against
-//! each other.
+//! **Computes** nothing: results are left as they were given, bits are zeros. Every operation notes
+//! what its counterpart in this folder takes, in the same order; trees of ANDs are those of all
+//! protocols, on zeros. A test holds both against each other.
 //!
-//! **Simulation.** It holds no shares' values, keys or links, and what it notes follows from public sizes.
+//! **Simulation.** It holds no shares' values, keys or links, and what it notes follows from public
+//! sizes.
 
 use super::guard::Guard;
 use super::{binary, cost, threat_model};

@@ -1,10 +1,10 @@
 //! Products of a secret bit with a ring element, and bits as ring elements.
 //!
-//! **Computes** b·x for shared b and x. From a correlation of a bit [β] with the ring elements [β], [a],
-//! [βa], all open v = b ⊕ β and e = x − a. Then b = v + (1 − 2v)β, so
-//! b·x = v·x + (1 − 2v)(e·β + βa). One round, 65 bits. For the bit alone: b = v + (1 − 2v)β, one round,
-//! 1 bit (daBits; Rotaru, Wood 2019). A guarded selection has columns of a's upper bits besides, which what is open
-//! goes into ([`super::guard`]).
+//! **Computes** b·x for shared b and x. From a correlation of a bit [β] with the ring elements [β],
+//! [a], [βa], all open v = b ⊕ β and e = x − a. Then b = v + (1 − 2v)β, so
+//! b·x = v·x + (1 − 2v)(e·β + βa). One round, 65 bits. For the bit alone: b = v + (1 − 2v)β, one
+//! round, 1 bit (daBits; Rotaru, Wood 2019). A guarded selection has columns of a's upper bits
+//! besides, which what is open goes into ([`super::guard`]).
 //!
 //! **Simulation.** v is masked by β, e by a.
 
@@ -116,7 +116,8 @@ impl Additive {
     }
 }
 
-/// b ⊕ β. A mask ends with its last bit: whatever lies beyond in the plane's last word must not be opened.
+/// b ⊕ β. A mask ends with its last bit: whatever lies beyond in the plane's last word must not be
+/// opened.
 fn hidden(bit: &Bits, mask: Mask) -> Hidden {
     let bits = dense::packed(planes(bit), bit.len());
     let (hidden, _) = Mask::hide([mask], |[mask]| {

@@ -1,28 +1,30 @@
 //! Truncation by f bits without wild errors and without a drift.
 //!
-//! **Computes** x / 2^f for signed |x| < 2^62: ⌊x / 2^f⌋ or one more, the latter with probability d / 2^f
-//! where d are the f dropped bits. So the mean is x / 2^f, and multiples of 2^f are exact.
+//! **Computes** x / 2^f for signed |x| < 2^62: ⌊x / 2^f⌋ or one more, the latter with probability d
+//! / 2^f where d are the f dropped bits. So the mean is x / 2^f, and multiples of 2^f are exact.
 //!
-//! **Two parties.** As in [`crate::replicated`]: with s = x0 + 2^62 − 1, t = x1 and A, B their highest bits,
-//! s + t lies in [0, 2^63), so it wraps exactly when A or B is set:
-//! (s >> f) + (t >> f) − (A + B − AB)·2^(64−f) − 2^(62−f) + 1 = ⌊(x − 1) / 2^f⌋ + 1 − c with the carry c out
-//! of the dropped bits, which is not computed; the derivation stands there. AB is a product of
-//! a bit that party 0 knows and one that party 1 knows, wanted mod 2^f: from a correlation (α of
-//! party 0, β of party 1, [αβ]) each opens one bit, A ⊕ α and B ⊕ β. One round, 1 bit a party.
-//! Which of the two results it is, is a function of the sharing, not a coin that nobody knows.
+//! **Two parties.** As in [`crate::replicated`]: with s = x0 + 2^62 − 1, t = x1 and A, B their
+//! highest bits, s + t lies in [0, 2^63), so it wraps exactly when A or B is set:
+//! (s >> f) + (t >> f) − (A + B − AB)·2^(64−f) − 2^(62−f) + 1 = ⌊(x − 1) / 2^f⌋ + 1 − c with the
+//! carry c out of the dropped bits, which is not computed; the derivation stands there. AB is a
+//! product of a bit that party 0 knows and one that party 1 knows, wanted mod 2^f: from a
+//! correlation (α of party 0, β of party 1, [αβ]) each opens one bit, A ⊕ α and B ⊕ β. One round, 1
+//! bit a party. Which of the two results it is, is a function of the sharing, not a coin that
+//! nobody knows.
 //!
 //! **The split** of x must be uniform for that. A product's is: each share has a fresh share of the
-//! correlation in it. Any other may be structured (a public value lies with party 0, a shifted share has
-//! zeros for low bits) and is split anew first, by the pair's stream: x0 + κ, x1 − κ.
+//! correlation in it. Any other may be structured (a public value lies with party 0, a shifted
+//! share has zeros for low bits) and is split anew first, by the pair's stream: x0 + κ, x1 − κ.
 //!
-//! The result's sharing is not fresh: each share is the own one shifted, with f uniform bits added at the top. Who
-//! learns the result works the other's share out of it, as of any sharing between two.
+//! The result's sharing is not fresh: each share is the own one shifted, with f uniform bits added
+//! at the top. Who learns the result works the other's share out of it, as of any sharing between
+//! two.
 //!
 //! **More parties** (Escudero+ 2020, section 5): from [r], [r >> f] and r's highest bit R, open
-//! c = x + 2^62 + r. As x + 2^62 < 2^63, the sum wraps exactly when R is set and c's highest bit is not:
-//! x / 2^f = (c >> f) − (r >> f) + R(1 − C)·2^(64−f) − 2^(62−f), where C is c's highest bit; the borrow
-//! out of the dropped bits is not computed, which rounds up when those of r are 2^f − d or more: with
-//! probability d / 2^f, whatever the split. One round, 64 bits a party and peer.
+//! c = x + 2^62 + r. As x + 2^62 < 2^63, the sum wraps exactly when R is set and c's highest bit is
+//! not: x / 2^f = (c >> f) − (r >> f) + R(1 − C)·2^(64−f) − 2^(62−f), where C is c's highest bit;
+//! the borrow out of the dropped bits is not computed, which rounds up when those of r are 2^f − d
+//! or more: with probability d / 2^f, whatever the split. One round, 64 bits a party and peer.
 //!
 //! **Simulation.** The opened bits are masked by α and β, which their owners alone know; c by r.
 
@@ -146,7 +148,8 @@ impl Additive {
                         let [own, other, secret] =
                             [mine, theirs, bit].map(|plane| bit_at(plane, at + i));
                         let s = x[i].wrapping_add(offset);
-                        // AB from the opened bits a', b': party 0 adds a'b' + b'(1 − 2a')α, party 1 a'(1 − 2b')β.
+                        // AB from the opened bits a', b': party 0 adds a'b' + b'(1 − 2a')α, party 1
+                        // a'(1 − 2b')β.
                         let mut both = flip(flip(product[i], own), other);
                         both = both.wrapping_add(other.wrapping_mul(flip(secret, own)));
                         let mut constant = 0;

@@ -1,28 +1,32 @@
 //! One private comparison between two parties: whether both hold the same digest, and nothing else.
 //!
-//! **Papers.** Bellovin, Merritt: "Encrypted key exchange" (S&P 1992): a secret that can be guessed is compared
-//! so that every guess costs a run. Jablon: "Strong password-only authenticated key exchange" (CCR 1996): the
-//! secret gives the generator. Abdalla, Haase, Hesse: "Security analysis of CPace" (ASIACRYPT 2021) and
-//! draft-irtf-cfrg-cpace: the balanced form used here. Bernstein and others, RFC 9496: ristretto255.
+//! **Papers.** Bellovin, Merritt: "Encrypted key exchange" (S&P 1992): a secret that can be guessed
+//! is compared so that every guess costs a run. Jablon: "Strong password-only authenticated key
+//! exchange" (CCR 1996): the secret gives the generator. Abdalla, Haase, Hesse: "Security analysis
+//! of CPace" (ASIACRYPT 2021) and draft-irtf-cfrg-cpace: the balanced form used here. Bernstein and
+//! others, RFC 9496: ristretto255.
 //!
-//! **Computes.** With G = map(H(digest, pair, number of the exchange)), a party draws x and sends X = xG. With
-//! the other's Y it computes K = xY, and from H(pair, number, X, Y, K) two tags, one for each direction. It sends
-//! one and expects the other. Digests are equal exactly when the tags are (but for collisions of H).
+//! **Computes.** With G = map(H(digest, pair, number of the exchange)), a party draws x and sends X
+//! = xG. With the other's Y it computes K = xY, and from H(pair, number, X, Y, K) two tags, one for
+//! each direction. It sends one and expects the other. Digests are equal exactly when the tags are
+//! (but for collisions of H).
 //!
-//! **Adversary:** the other party, which may deviate in the exchange. **Rests on** computational Diffie–Hellman
-//! in ristretto255, and BLAKE3 as a random oracle.
+//! **Adversary:** the other party, which may deviate in the exchange. **Rests on** computational
+//! Diffie–Hellman in ristretto255, and BLAKE3 as a random oracle.
 //!
-//! **Argument.** X is a uniform element but for the identity, whatever the digest: it says nothing, to anybody.
-//! The tags are values of the random oracle at K. Who wants to compare a tag with its own value for a guess g
-//! must compute K = xY for the X it saw. Where it made Y = yG(g), it can if the digest is g, since then
-//! K = yX; for another digest d it would have to take the logarithm of X to G(d) over to Y: with G(g) and G(d)
-//! unrelated values of the random oracle, that is the Diffie–Hellman problem (X, Y to the base G(d)). So the
-//! one guess that went into Y is answered, and no further one can be tried afterwards, however much is computed
-//! (the theorem of the CPace paper). An exchange that fails ends the session. Who only listens, or follows the
-//! protocol with its own digest, learns whether the digests are equal.
+//! **Argument.** X is a uniform element but for the identity, whatever the digest: it says nothing,
+//! to anybody. The tags are values of the random oracle at K. Who wants to compare a tag with its
+//! own value for a guess g must compute K = xY for the X it saw. Where it made Y = yG(g), it can if
+//! the digest is g, since then K = yX; for another digest d it would have to take the logarithm of
+//! X to G(d) over to Y: with G(g) and G(d) unrelated values of the random oracle, that is the
+//! Diffie–Hellman problem (X, Y to the base G(d)). So the one guess that went into Y is answered,
+//! and no further one can be tried afterwards, however much is computed (the theorem of the CPace
+//! paper). An exchange that fails ends the session. Who only listens, or follows the protocol with
+//! its own digest, learns whether the digests are equal.
 //!
-//! **Deviations** from the draft: no session identifier beforehand; both elements are fresh, and the tags cover
-//! them. The pair and the number of the exchange stand in its place, so that no message fits another exchange.
+//! **Deviations** from the draft: no session identifier beforehand; both elements are fresh, and
+//! the tags cover them. The pair and the number of the exchange stand in its place, so that no
+//! message fits another exchange.
 
 use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoPoint};
 use curve25519_dalek::scalar::Scalar;

@@ -1,34 +1,37 @@
 //! Whether all parties took the same values for public: compared with each of them, in private.
 //!
-//! **Computes** a running digest of all public operands of a program (BLAKE3), and compares it with every other
-//! party by an [`exchange`], a balanced password-authenticated one: a plain tensor may be somebody's secret by
-//! mistake, and a hash of it would let the others try values until one fits. A peer can put one guess into an
-//! exchange, and one that is wrong ends the session.
+//! **Computes** a running digest of all public operands of a program (BLAKE3), and compares it with
+//! every other party by an [`exchange`], a balanced password-authenticated one: a plain tensor may
+//! be somebody's secret by mistake, and a hash of it would let the others try values until one
+//! fits. A peer can put one guess into an exchange, and one that is wrong ends the session.
 //!
-//! **Adversary:** as that of the protocol beside it, semi-honest; the digest stays hidden even from a party that
-//! deviates in the exchange. Values that differ by mistake are always found; a party that deviates can of course
-//! claim any digest that it knows.
+//! **Adversary:** as that of the protocol beside it, semi-honest; the digest stays hidden even from
+//! a party that deviates in the exchange. Values that differ by mistake are always found; a party
+//! that deviates can of course claim any digest that it knows.
 //!
-//! **Messages** ride on frames that go anyway: an element of 32 bytes, then a tag of 16, each way. An exchange
-//! with a peer begins with the step after a public value was noted, unless one is under way or began less than
-//! [`STEPS_BETWEEN`] steps ago. Before anything is opened, what was noted up to there must have been compared:
-//! where an exchange is incomplete, or older than the last value, it is done then, in up to two rounds of its own
-//! ([`net::Channel::begin_opening`]). A step in which every party sends to every other begins an exchange too, so that
-//! its elements need no round ([`net::Channel::begin_comparing`]). Where nothing was noted since the last agreement
+//! **Messages** ride on frames that go anyway: an element of 32 bytes, then a tag of 16, each way.
+//! An exchange with a peer begins with the step after a public value was noted, unless one is under
+//! way or began less than [`STEPS_BETWEEN`] steps ago. Before anything is opened, what was noted up
+//! to there must have been compared: where an exchange is incomplete, or older than the last value,
+//! it is done then, in up to two rounds of its own ([`net::Channel::begin_opening`]). A step in
+//! which every party sends to every other begins an exchange too, so that its elements need no
+//! round ([`net::Channel::begin_comparing`]). Where nothing was noted since the last agreement
 //! there is nothing to do. While steps take turns none begins, and one that is under way goes on.
 //!
-//! **Both ends know the state.** What is noted between two steps counts from the next step on, and number and
-//! names of what was noted are parameters of the channel, compared in each frame's header. All messages of a
-//! step are received within it. So at the begin of a step both ends of a link know the same of what was sent and
-//! received, and decide alike.
+//! **Both ends know the state.** What is noted between two steps counts from the next step on, and
+//! number and names of what was noted are parameters of the channel, compared in each frame's
+//! header. All messages of a step are received within it. So at the begin of a step both ends of a
+//! link know the same of what was sent and received, and decide alike.
 //!
-//! **Who finds a difference** still sends the tag that it owes, as it would have without what it found, and begins no
-//! exchange with that peer any more; the channel ends the session once all others have been compared with, so that
-//! whose values no other party has is known, and before anything is opened.
+//! **Who finds a difference** still sends the tag that it owes, as it would have without what it
+//! found, and begins no exchange with that peer any more; the channel ends the session once all
+//! others have been compared with, so that whose values no other party has is known, and before
+//! anything is opened.
 //!
-//! **What is opened before a difference is found:** nothing that depends on a public value which was not
-//! compared with all parties, as each party compares with every other before it sends a share of a result. What
-//! a protocol opens within an operation is masked, whatever the public operands are.
+//! **What is opened before a difference is found:** nothing that depends on a public value which
+//! was not compared with all parties, as each party compares with every other before it sends a
+//! share of a result. What a protocol opens within an operation is masked, whatever the public
+//! operands are.
 
 mod exchange;
 #[cfg(test)]
@@ -42,7 +45,8 @@ use net::{Agreement, Disagreement};
 use std::sync::Arc;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Steps from the begin of one exchange with a peer to that of the next, unless something is opened.
+/// Steps from the begin of one exchange with a peer to that of the next, unless something is
+/// opened.
 const STEPS_BETWEEN: u64 = 16;
 
 /// Values of so many bytes are hashed by several threads.
@@ -63,14 +67,15 @@ pub struct PrivateComparison {
 struct Pair {
     /// Values of the digest that they agreed on.
     agreed: u64,
-    /// The exchange that began last, by the step in which it did, and the number of exchanges so far.
+    /// The exchange that began last, by the step in which it did, and the number of exchanges so
+    /// far.
     begun: u64,
     number: u64,
     under_way: Option<Comparing>,
     /// What the exchange covered in which they did not agree, and the first step of that.
     differs: Option<(u64, Arc<str>)>,
-    /// The steps of the first value that is not agreed on, and of the first that the exchange under way does
-    /// not cover.
+    /// The steps of the first value that is not agreed on, and of the first that the exchange under
+    /// way does not cover.
     first: Option<Arc<str>>,
     first_later: Option<Arc<str>>,
 }
@@ -241,8 +246,8 @@ impl Pair {
         }
     }
 
-    /// Whether an exchange begins with this step, in the place of one that covers less. With whom this party
-    /// disagrees there is nothing more to compare.
+    /// Whether an exchange begins with this step, in the place of one that covers less. With whom
+    /// this party disagrees there is nothing more to compare.
     fn is_due(&self, noted: u64, step: u64, comparing: bool) -> bool {
         match &self.under_way {
             Some(under_way) => comparing && under_way.covers < noted,

@@ -1,4 +1,5 @@
-//! Two sides of a comparison, step by step, without links; attackers that know all traffic; hostile piggybacks.
+//! Two sides of a comparison, step by step, without links; attackers that know all traffic; hostile
+//! piggybacks.
 
 use super::exchange::{Binding, Side, TAG};
 use super::*;
@@ -281,8 +282,8 @@ fn tests(keys: &[RistrettoPoint], elements: [[u8; ELEMENT]; 2], sent: &[[u8; TAG
     })
 }
 
-/// An attacker that took part with `guess` while the other's digest is `digest`; afterwards it tries the right
-/// one on all that it saw. Whether it finds something that fits.
+/// An attacker that took part with `guess` while the other's digest is `digest`; afterwards it
+/// tries the right one on all that it saw. Whether it finds something that fits.
 fn attack(digest: u8, guess: u8, secrets: &mut Secrets) -> bool {
     let [digest, guess] = [digest, guess].map(|byte| Zeroizing::new([byte; 32]));
     let y = secrets.scalar();

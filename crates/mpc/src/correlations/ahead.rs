@@ -1,19 +1,22 @@
 //! What a program will take, known before it runs: made a layer ahead, and none in vain.
 //!
-//! Where a program's operations are known ahead, such as those of a compiled one, they are gone through once without
-//! numbers ([`crate::Correlated::rehearsal`]). That gives all that they take, in order, and the supply makes jobs of it:
-//! for each kind exactly what its pool lacks, up to a word of 64. While the program runs they are ordered in that order,
-//! as long as what was ordered and not taken stays within so many words as the source makes ahead; at least one is.
-//! Meanwhile nothing else is made ahead of need: no batches that grow, and no products that may come again.
+//! Where a program's operations are known ahead, such as those of a compiled one, they are gone
+//! through once without numbers ([`crate::Correlated::rehearsal`]). That gives all that they take,
+//! in order, and the supply makes jobs of it: for each kind exactly what its pool lacks, up to a
+//! word of 64. While the program runs they are ordered in that order, as long as what was ordered
+//! and not taken stays within so many words as the source makes ahead; at least one is. Meanwhile
+//! nothing else is made ahead of need: no batches that grow, and no products that may come again.
 //!
-//! **Order.** Jobs are ordered when something is taken, and never by a clock or by what has arrived. What is taken, and
-//! what was expected, follow from the program's shapes alone, so that all parties order the same jobs in the same order.
-//! Whatever was not expected is ordered as it is needed, behind what has been ordered: an expectation that is wrong costs
-//! time and correlations, never a result.
+//! **Order.** Jobs are ordered when something is taken, and never by a clock or by what has
+//! arrived. What is taken, and what was expected, follow from the program's shapes alone, so that
+//! all parties order the same jobs in the same order. Whatever was not expected is ordered as it is
+//! needed, behind what has been ordered: an expectation that is wrong costs time and correlations,
+//! never a result.
 //!
-//! **Once.** What is made for an expectation lies in the pools that all correlations of its kind are taken from, by move.
-//! A product's masks go to the first operation that asks for just this product, and are gone. Where a program ends
-//! early, pools keep what they have for what comes next; products are let go, and masks that were to be kept forgotten.
+//! **Once.** What is made for an expectation lies in the pools that all correlations of its kind
+//! are taken from, by move. A product's masks go to the first operation that asks for just this
+//! product, and are gone. Where a program ends early, pools keep what they have for what comes
+//! next; products are let go, and masks that were to be kept forgotten.
 
 use super::job::{Job, Origin, most_at_once};
 use super::kind::Kind;
@@ -106,8 +109,8 @@ pub(crate) fn needed(wanted: &[Job], left: impl Fn(Kind) -> usize) -> VecDeque<J
     jobs
 }
 
-/// Whether operations that take these find what is kept of masks, by name and with so many elements: those that they go
-/// on with, and none in the place of those that they keep.
+/// Whether operations that take these find what is kept of masks, by name and with so many
+/// elements: those that they go on with, and none in the place of those that they keep.
 pub(crate) fn finds_masks(wanted: &[Job], kept: impl Fn(Name) -> Option<usize>) -> bool {
     let mut new = HashMap::new();
     let mut finds = |origin, n| match origin {

@@ -32,8 +32,9 @@ impl Batch {
         (self.n, self.gone) == (n, 0)
     }
 
-    /// The next n of those that are left, copied out of all. The rest stays where it lies while it is half of all:
-    /// less than that is copied too, so that a few that are left hold no memory of many.
+    /// The next n of those that are left, copied out of all. The rest stays where it lies while it
+    /// is half of all: less than that is copied too, so that a few that are left hold no memory of
+    /// many.
     pub fn split_off(&mut self, n: usize) -> Self {
         let taken = self.copied(n);
         self.gone += n;

@@ -1,25 +1,31 @@
-//! Correlations from a dealer: a member of the mesh that computes nothing and learns shapes and counts.
+//! Correlations from a dealer: a member of the mesh that computes nothing and learns shapes and
+//! counts.
 //!
-//! **Idea.** Each party shares a key with the dealer. Uniform columns, and the shares of derived columns, are expanded
-//! from these keys. For each element of a derived column one party's share is put in place of what it expanded: the
-//! *correction* that makes the shares add up, which travels from the dealer to it. Corrections go to all parties in
-//! turn, as CrypTFlow's Porthos has it (Kumar et al. 2020, section IV): of each job's elements the first n-th to party
-//! 0, the next one to party 1, and so on ([`Job::corrected`]). So as much is sent as if all went to one party, and the
-//! dealer's busiest link carries an n-th of it, and the rounding of each job. Party 0 alone asks for jobs: for all that
-//! are ordered by then, before the first of them is awaited, so that the dealer need not wait for its next job. Each job
-//! is a step of its own, begun by all parties in the order of the jobs and gone on with when its message is due.
+//! **Idea.** Each party shares a key with the dealer. Uniform columns, and the shares of derived
+//! columns, are expanded from these keys. For each element of a derived column one party's share is
+//! put in place of what it expanded: the *correction* that makes the shares add up, which travels
+//! from the dealer to it. Corrections go to all parties in turn, as CrypTFlow's Porthos has it
+//! (Kumar et al. 2020, section IV): of each job's elements the first n-th to party 0, the next one
+//! to party 1, and so on ([`Job::corrected`]). So as much is sent as if all went to one party, and
+//! the dealer's busiest link carries an n-th of it, and the rounding of each job. Party 0 alone
+//! asks for jobs: for all that are ordered by then, before the first of them is awaited, so that
+//! the dealer need not wait for its next job. Each job is a step of its own, begun by all parties
+//! in the order of the jobs and gone on with when its message is due.
 //!
-//! **Trust.** The dealer follows the protocol and colludes with no party: with any one of them it could
-//! open what the parties open masked. It receives no message that depends on an input.
+//! **Trust.** The dealer follows the protocol and colludes with no party: with any one of them it
+//! could open what the parties open masked. It receives no message that depends on an input.
 //!
-//! **Residues** are expanded as words, of which they are what is left modulo the prime: within 2^−62 of uniform.
+//! **Residues** are expanded as words, of which they are what is left modulo the prime: within
+//! 2^−62 of uniform.
 //!
-//! **Simulation.** Of each element, one party receives the derived value minus the other parties' pseudo-random shares
-//! of it, which no other word depends on: every party takes words of its stream for whole columns, whoever is
-//! corrected, and what it expanded in the place of a correction goes into nothing. Where the receiver is corrupt and
-//! one other party honest, the latter's share is uniform to all corrupt ones, and so is the correction. Where the
-//! receiver is honest, no corrupt party receives anything, and the receiver's share is what the sum leaves: a function
-//! of the other shares and of what is dealt, as if the correction had gone to any other party.
+//! **Simulation.** Of each element, one party receives the derived value minus the other parties'
+//! pseudo-random shares
+//! of it, which no other word depends on: every party takes words of its stream for whole columns,
+//! whoever is corrected, and what it expanded in the place of a correction goes into nothing. Where
+//! the receiver is corrupt and one other party honest, the latter's share is uniform to all corrupt
+//! ones, and so is the correction. Where the receiver is honest, no corrupt party receives
+//! anything, and the receiver's share is what the sum leaves: a function of the other shares and of
+//! what is dealt, as if the correction had gone to any other party.
 
 use super::job::{ENCODED, Job, Origin, SizedColumn};
 use super::kind::Shape;
@@ -47,7 +53,8 @@ pub(crate) struct Dealt {
     channel: Channel,
     dealer: usize,
     stream: Stream,
-    /// Steps of the jobs that the dealer has been asked for, and whether party 0's message has left.
+    /// Steps of the jobs that the dealer has been asked for, and whether party 0's message has
+    /// left.
     announced: VecDeque<Result<Suspended>>,
 }
 
@@ -182,8 +189,8 @@ impl Dealer {
                 .and_then(|job| self.deal(&job))
                 .map_err(|error| self.channel.accuse(0, error.to_string()))?;
             for (party, message) in messages.into_iter().enumerate() {
-                // What was asked for ahead of need may come when nobody is there any more: a party that has
-                // finished has had all that any party needs, as all run the same program.
+                // What was asked for ahead of need may come when nobody is there any more: a party
+                // that has finished has had all that any party needs, as all run the same program.
                 if !message.is_empty() && !self.channel.send_unless_finished(party, message)? {
                     return Ok(());
                 }

@@ -44,7 +44,8 @@ impl Demand {
         self.jobs.is_empty()
     }
 
-    /// The version of the encoding, by which a session with its file has guards or none, as this one had.
+    /// The version of the encoding, by which a session with its file has guards or none, as this
+    /// one had.
     pub(crate) fn version(&self) -> u32 {
         if self.guards { GUARDED } else { VERSION }
     }

@@ -1,7 +1,8 @@
-//! What is drawn from the supply: a type for each kind, whose masks and columns are used once ([`super::once`]).
+//! What is drawn from the supply: a type for each kind, whose masks and columns are used once
+//! ([`super::once`]).
 //!
-//! Columns of bits are planes of n bits each, 64 to a word; of ring elements n words. [`super::kind`] defines
-//! them.
+//! Columns of bits are planes of n bits each, 64 to a word; of ring elements n words.
+//! [`super::kind`] defines them.
 
 use super::job::Origin;
 use super::kind::Kind;

@@ -1,30 +1,33 @@
 //! Correlations from a file that was made ahead, by any other source, in a session of its own.
 //!
 //! A program asks for the same jobs whenever it runs on the same shapes. A session can record them
-//! ([`super::Demand`]); [`crate::preprocessing`] has a source do them as often as wanted, each time as one *run* of
-//! the parties' files ([`crate::sealed`]), and a later session takes a run in place of the source's work.
-//! Nobody declares anything by hand, and a program that asks for something else is told so.
+//! ([`super::Demand`]); [`crate::preprocessing`] has a source do them as often as wanted, each time
+//! as one *run* of the parties' files ([`crate::sealed`]), and a later session takes a run in place
+//! of the source's work. Nobody declares anything by hand, and a program that asks for something
+//! else is told so.
 //!
-//! **Once.** A run of which anything was used is never begun again, as long as one party keeps its own file
-//! from being put back to an earlier state. A session
+//! **Once.** A run of which anything was used is never begun again, as long as one party keeps its
+//! own file from being put back to an earlier state. A session
 //!
-//! 1. compares the files, which must be of one making, and their counts of used runs. All parties begin the
+//! 1. compares the files, which must be of one making, and their counts of used runs. All parties
+//!    begin the
 //!    run at the *greatest* count: one that no party has counted;
 //! 2. has each party count it, durably;
 //! 3. has each tell the others, and reads the first record once all have told.
 //!
-//! So when anything of run r is used, every party's file counts it (2 and 3), that of the party which keeps
-//! its own for good. All parties take part in every session, therefore its count is among those that are
-//! compared, and every later session begins above r (1). A crash or a failed start between 1 and 2 leaves some
-//! files behind the others, any number of such starts by any number of runs, and so does a copy that was put
-//! back. All that follows is that a party's file skips runs, and a skipped run is not used later either, as
-//! a file's own count only grows. Without 3 it would not hold: a party that has counted could send what is
-//! masked by run r to one that crashed before it did, and if it then put its file back, r would be begun again.
+//! So when anything of run r is used, every party's file counts it (2 and 3), that of the party
+//! which keeps its own for good. All parties take part in every session, therefore its count is
+//! among those that are compared, and every later session begins above r (1). A crash or a failed
+//! start between 1 and 2 leaves some files behind the others, any number of such starts by any
+//! number of runs, and so does a copy that was put back. All that follows is that a party's file
+//! skips runs, and a skipped run is not used later either, as a file's own count only grows.
+//! Without 3 it would not hold: a party that has counted could send what is masked by run r to one
+//! that crashed before it did, and if it then put its file back, r would be begun again.
 //!
 //! Where all files are put back nobody can tell.
 //!
-//! **Trust.** What the source that made the file was trusted with; and that nobody reads a party's file
-//! together with its private key.
+//! **Trust.** What the source that made the file was trusted with; and that nobody reads a party's
+//! file together with its private key.
 
 use super::Source;
 use super::job::{GUARDED, Job, VERSION};

@@ -6,8 +6,8 @@ use crate::{Bilinear, Error, Name, Result};
 use kernels::convolution::Convolution;
 use std::ops::Range;
 
-/// Versions of the encoding. Demands and files of correlations say which one they hold: the later one, if the source
-/// made what guards of comparisons take.
+/// Versions of the encoding. Demands and files of correlations say which one they hold: the later
+/// one, if the source made what guards of comparisons take.
 pub(crate) const VERSION: u32 = 1;
 pub(crate) const GUARDED: u32 = 2;
 
@@ -134,8 +134,9 @@ impl Job {
         columns.map(|(shape, n)| shape.words(n)).sum()
     }
 
-    /// The elements of its derived columns of which a dealer corrects this party's share: as many for each party,
-    /// but for the rounding to whole words of bits in a batch, and to whole elements in a product.
+    /// The elements of its derived columns of which a dealer corrects this party's share: as many
+    /// for each party, but for the rounding to whole words of bits in a batch, and to whole
+    /// elements in a product.
     pub fn corrected(&self, party: usize, parties: usize) -> Range<usize> {
         let (elements, unit) = match self {
             Self::Batch { n, .. } => (*n, 64),

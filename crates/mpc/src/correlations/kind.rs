@@ -1,8 +1,9 @@
 //! The kinds of correlations, each defined by what is random and what follows from it.
 //!
 //! A batch of n correlations is a list of *columns* that all parties share: words add up mod 2^64,
-//! planes XOR, residues add up modulo the prime of checks. *Free* columns are uniform; *derived* ones are
-//! functions of the free ones. That is all a dealer needs to know, and what every other source must reproduce.
+//! planes XOR, residues add up modulo the prime of checks. *Free* columns are uniform; *derived*
+//! ones are functions of the free ones. That is all a dealer needs to know, and what every other
+//! source must reproduce.
 
 use crate::blocks;
 use crate::dense::{Run, concatenate};
@@ -51,14 +52,16 @@ pub enum Kind {
     },
     /// Two parties only: a bit of party 0, a bit of party 1; the residue of their product.
     CrossResidues,
-    /// Two parties only: a number of party 0, a number of party 1; their product, all modulo 2^bits.
+    /// Two parties only: a number of party 0, a number of party 1; their product, all modulo
+    /// 2^bits.
     CrossWords {
         /// Bits, 1 to 63.
         bits: u32,
     },
     /// A bit β and a ring element a; β as a ring element, βa.
     Selections,
-    /// The same; then, of `reach` bits, c = a >> below and c(c + 1), for the guard of what is selected.
+    /// The same; then, of `reach` bits, c = a >> below and c(c + 1), for the guard of what is
+    /// selected.
     GuardedSelections {
         /// Bits below those that are looked at, 2 to 62.
         below: u32,
@@ -246,7 +249,8 @@ impl Kind {
         )
     }
 
-    /// The derived columns, loose, from the free ones; of a product of two parties' own from both of these.
+    /// The derived columns, loose, from the free ones; of a product of two parties' own from both
+    /// of these.
     pub(crate) fn derive(self, free: &[Vec<u64>]) -> Vec<Vec<u64>> {
         match self {
             Self::Triples => vec![products(&free[0], &free[1], u64::wrapping_mul)],

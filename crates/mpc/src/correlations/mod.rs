@@ -15,8 +15,9 @@
 //! | [`file`] | what any of them made in an earlier session, each run used once |
 //! | [`zeros`] | none at all, where a program runs for its demand alone |
 //!
-//! Correlations are handed out by move, as typed values without `Clone`: to draw the same a second time does not
-//! compile, nor does hiding a second value behind a mask or opening what it hides a second time.
+//! Correlations are handed out by move, as typed values without `Clone`: to draw the same a second
+//! time does not compile, nor does hiding a second value behind a mask or opening what it hides a
+//! second time.
 
 pub(crate) mod ahead;
 mod batch;
@@ -43,7 +44,8 @@ pub(crate) const CHANNEL: u16 = 1;
 
 /// A maker of correlations, in step with the same maker at every other party.
 pub(crate) trait Source: Send {
-    /// This job will be made, after all that were announced before. Whoever makes it for others can begin.
+    /// This job will be made, after all that were announced before. Whoever makes it for others can
+    /// begin.
     fn announce(&mut self, _job: &job::Job) {}
 
     /// This party's share of each column of the job: uniform ones, then derived ones.

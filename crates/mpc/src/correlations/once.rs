@@ -1,8 +1,9 @@
-//! Words that are used once: a mask hides one value, what it hides is opened once, a column goes into one result.
+//! Words that are used once: a mask hides one value, what it hides is opened once, a column goes
+//! into one result.
 //!
-//! All that is secret of an opened value is secret by its mask's hiding nothing else: x − a and y − a together show
-//! x − y. So a mask is used up by what it hides, what it hides by being opened, and a column by the result that it
-//! goes into. Once compiles:
+//! All that is secret of an opened value is secret by its mask's hiding nothing else: x − a and y −
+//! a together show x − y. So a mask is used up by what it hides, what it hides by being opened, and
+//! a column by the result that it goes into. Once compiles:
 //!
 //! ```
 //! use mpc::correlations::once::Mask;
@@ -73,7 +74,8 @@
 /// Uniform words that have hidden nothing yet.
 pub struct Mask(Vec<u64>);
 
-/// Words that results are computed with: what follows from masks, and masks that have hidden their value.
+/// Words that results are computed with: what follows from masks, and masks that have hidden their
+/// value.
 pub struct Column(Vec<u64>);
 
 /// This party's share of what masks hide, to be opened.

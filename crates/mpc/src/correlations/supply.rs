@@ -1,10 +1,11 @@
 //! A source on a thread of its own, ahead of need.
 //!
-//! Whoever consumes says only what it needs now. Batches grow with what was consumed so far, up to a
-//! limit, so that at most as much is made in vain as was used; products with a kept mask are expected to
-//! come again with the same shape. All of this follows from the sequence of requests alone, which is the
-//! same at every party, and so is the sequence of jobs. Of a source that makes nothing ahead, nothing is asked but what
-//! is needed, up to a word of 64. Where it is known what a program will take, [`super::ahead`] says what is ordered when.
+//! Whoever consumes says only what it needs now. Batches grow with what was consumed so far, up to
+//! a limit, so that at most as much is made in vain as was used; products with a kept mask are
+//! expected to come again with the same shape. All of this follows from the sequence of requests
+//! alone, which is the same at every party, and so is the sequence of jobs. Of a source that makes
+//! nothing ahead, nothing is asked but what is needed, up to a word of 64. Where it is known what a
+//! program will take, [`super::ahead`] says what is ordered when.
 
 use super::Source;
 use super::ahead::{Expected, batches, needed};
@@ -83,8 +84,8 @@ impl Lot {
 }
 
 impl Pool {
-    /// The lot that n are taken of: of those that have as many the smallest, so that the fewest are cut and none is
-    /// joined for the few that another has left; else the first.
+    /// The lot that n are taken of: of those that have as many the smallest, so that the fewest are
+    /// cut and none is joined for the few that another has left; else the first.
     fn fitting(&self, n: usize) -> usize {
         let lots = self.lots.iter().map(Lot::left).enumerate();
         let enough = lots.filter(|(_, left)| *left >= n);
@@ -203,7 +204,8 @@ impl Supply {
     /// A program begins that takes these, in order; batches are of any size.
     pub fn expect(&mut self, wanted: &[Job]) {
         self.expect_no_more();
-        // Of a source that makes nothing ahead nothing is asked but what is needed, when it is needed.
+        // Of a source that makes nothing ahead nothing is asked but what is needed, when it is
+        // needed.
         if self.is_ahead() {
             let jobs = needed(wanted, |kind| self.left(kind));
             self.expected = Some(Expected::new(jobs, self.most_ahead));

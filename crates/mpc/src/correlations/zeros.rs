@@ -1,5 +1,6 @@
-//! Zeros in the place of correlations: what depends on shapes alone is the same with them, such as what a program
-//! asks of its source. They are as correlated as any, so results are right, and they hide nothing.
+//! Zeros in the place of correlations: what depends on shapes alone is the same with them, such as
+//! what a program asks of its source. They are as correlated as any, so results are right, and they
+//! hide nothing.
 
 use super::Source;
 use super::job::Job;

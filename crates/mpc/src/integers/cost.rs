@@ -1,5 +1,6 @@
-//! What compositions cost: their operations' declared costs, one after another and side by side as they are carried out.
-//! The sizes are those of [`super::division`] and [`super::known`], from which the stages are taken.
+//! What compositions cost: their operations' declared costs, one after another and side by side as
+//! they are carried out. The sizes are those of [`super::division`] and [`super::known`], from
+//! which the stages are taken.
 
 use super::division::{REST, Stage, WIDE};
 use super::known::{Stages, of_public};
@@ -64,8 +65,8 @@ pub fn cost(protocol: &dyn Protocol, composition: Composition) -> Cost {
     }
 }
 
-/// Of n elements under a protocol. Each function is named after what it is the cost of; `count` is how many of each
-/// element are done together.
+/// Of n elements under a protocol. Each function is named after what it is the cost of; `count` is
+/// how many of each element are done together.
 struct Costs<'p> {
     protocol: &'p dyn Protocol,
     n: u64,
@@ -119,7 +120,8 @@ impl Costs<'_> {
         self.of(Operation::ToBinary { n, width })
     }
 
-    /// Levels of a tree one after another, of which each has joins with so many products side by side.
+    /// Levels of a tree one after another, of which each has joins with so many products side by
+    /// side.
     fn levels(&self, levels: impl IntoIterator<Item = Vec<(u64, u64)>>) -> Cost {
         let level = |joins: Vec<(u64, u64)>| {
             let joins = joins.into_iter().filter(|(count, _)| *count > 0);

@@ -1,40 +1,45 @@
 //! Quotients of secret integers by secret integers, exact.
 //!
-//! **Computes** ⌊x / y⌋ of unsigned x and y < 2^b; all ones where y = 0, which is computed as y = 1 and replaced at
-//! the end. Signed numbers are divided by their magnitudes.
+//! **Computes** ⌊x / y⌋ of unsigned x and y < 2^b; all ones where y = 0, which is computed as y = 1
+//! and replaced at the end. Signed numbers are divided by their magnitudes.
 //!
-//! **Idea.** An approximate reciprocal gives some 23 bits of the quotient, always a little too few. What is left,
-//! r = x − q·y, is exact modulo 2^64 and never negative, and is divided in the same way until q is at most 2 too
-//! small, which comparisons settle. Truncations are off by less than a unit ([`crate::Protocol::truncate`]); so all
-//! that follows holds whichever way they round.
+//! **Idea.** An approximate reciprocal gives some 23 bits of the quotient, always a little too few.
+//! What is left, r = x − q·y, is exact modulo 2^64 and never negative, and is divided in the same
+//! way until q is at most 2 too small, which comparisons settle. Truncations are off by less than a
+//! unit ([`crate::Protocol::truncate`]); so all that follows holds whichever way they round.
 //!
-//! **Reciprocal**, for b ≤ 62. Let y have k bits, 2^(k−1) ≤ y < 2^k; a one-hot vector h_1..h_b of k follows from a
-//! prefix of ANDs. t = y·2^(30−k) within a unit, from y·Σ h_k 2^(b−k) < 2^62 truncated by b − 30 bits. With τ = t / 2^30
-//! in [1/2, 1], 2.9142 − 2τ is 1/τ but for a relative error ε < 0.0858, and three steps of Goldschmidt leave ε^8. With
-//! 29 fraction bits of 1/τ and 30 of ε, roundings add less than 10·2^−30, t's error 2^−29 and ε^8 < 3·2^−9·10^0 is below
-//! 3·10^−9: together below 2^−26. Less 17 units, w is never above R = 2^(29+k) / y and at least (1 − 2^−24)·R.
+//! **Reciprocal**, for b ≤ 62. Let y have k bits, 2^(k−1) ≤ y < 2^k; a one-hot vector h_1..h_b of k
+//! follows from a prefix of ANDs. t = y·2^(30−k) within a unit, from y·Σ h_k 2^(b−k) < 2^62
+//! truncated by b − 30 bits. With τ = t / 2^30 in [1/2, 1], 2.9142 − 2τ is 1/τ but for a relative
+//! error ε < 0.0858, and three steps of Goldschmidt leave ε^8. With 29 fraction bits of 1/τ and 30
+//! of ε, roundings add less than 10·2^−30, t's error 2^−29 and ε^8 < 3·2^−9·10^0 is below 3·10^−9:
+//! together below 2^−26. Less 17 units, w is never above R = 2^(29+k) / y and at least (1 −
+//! 2^−24)·R.
 //!
-//! **A stage** begins with 0 ≤ r < 2^s + c·y, where c = 2 + 2^−20 (0 at first, with s = b), and ends with s − 23 in
-//! place of s. Where y ≥ 2^(s+1) it must change nothing: all powers below are sums over h_k with k ≤ s + 1 alone,
-//! and so e = 0, whatever truncations make of an r that is too large for them. Else r < 5.001·2^s, and with
-//! u = max(0, s − 29), v = min(30, s − u + 1) and j = max(0, k + 29 − u − v) ≤ 29:
+//! **A stage** begins with 0 ≤ r < 2^s + c·y, where c = 2 + 2^−20 (0 at first, with s = b), and
+//! ends with s − 23 in place of s. Where y ≥ 2^(s+1) it must change nothing: all powers below are
+//! sums over h_k with k ≤ s + 1 alone, and so e = 0, whatever truncations make of an r that is too
+//! large for them. Else r < 5.001·2^s, and with u = max(0, s − 29), v = min(30, s − u + 1) and j =
+//! max(0, k + 29 − u − v) ≤ 29:
 //!
 //! - A = r / 2^u, truncated, and one less where u > 0: A ≤ r / 2^u, by less than 2. A < 2^31.4.
 //! - B = A·w / 2^v, truncated, and one less; A·w < 2^61.4.
 //! - F = B·2^(29−j) / 2^29, truncated, and one less; B·2^(29−j) < 2^60.4.
-//! - e = F·L with L = 2^max(0, u + v − 29 − k). So e ≤ B·2^(u+v−29−k) ≤ A·w·2^(u−29−k) ≤ r / y where A ≥ 0, and
-//!   e ≤ 0 where A < 0: what is left is not negative. What is lost of r / y: by w 2^−24·r / y, by A 2·2^u / y, by
-//!   B 2·2^(u+v−29−k) < 4·2^u / y where u > 0, else 2^(s−27) / y, and by F 2·L ≤ 2 + 4·2^u / y where u > 0, else 2.
-//!   So r − e·y < 2^−24·r + 10·2^u + 2y where u > 0, which is below 2^(s−23) + c·y; where u = 0 as well.
+//! - e = F·L with L = 2^max(0, u + v − 29 − k). So e ≤ B·2^(u+v−29−k) ≤ A·w·2^(u−29−k) ≤ r / y
+//!   where A ≥ 0, and e ≤ 0 where A < 0: what is left is not negative. What is lost of r / y: by w
+//!   2^−24·r / y, by A 2·2^u / y, by B 2·2^(u+v−29−k) < 4·2^u / y where u > 0, else 2^(s−27) / y,
+//!   and by F 2·L ≤ 2 + 4·2^u / y where u > 0, else 2. So r − e·y < 2^−24·r + 10·2^u + 2y where u >
+//!   0, which is below 2^(s−23) + c·y; where u = 0 as well.
 //!
 //! Stages end with s < 0, or y ≥ 2^(s+1), so r < 3y: two comparisons of r with y and 2y.
 //!
-//! **More than 62 bits.** ⌊x / 4⌋ is divided first. Where y ≥ 2^62 its quotient is 0: y is replaced by 2^62, with which
-//! no stage and neither comparison changes anything, and what is left is ⌊x / 4⌋. Two steps of long division follow, each a
-//! comparison of all 64 bits; what is divided there is a prefix of x, so below 2^64.
+//! **More than 62 bits.** ⌊x / 4⌋ is divided first. Where y ≥ 2^62 its quotient is 0: y is replaced
+//! by 2^62, with which no stage and neither comparison changes anything, and what is left is ⌊x /
+//! 4⌋. Two steps of long division follow, each a comparison of all 64 bits; what is divided there
+//! is a prefix of x, so below 2^64.
 //!
-//! **Rounds.** Those of a prefix of ANDs, eight for the reciprocal, and six for each stage in additive sharing; nothing
-//! depends on values.
+//! **Rounds.** Those of a prefix of ANDs, eight for the reciprocal, and six for each stage in
+//! additive sharing; nothing depends on values.
 
 use super::words::{Words, Work, inverted};
 use crate::tree::prefix_conjunctions;
@@ -58,9 +63,9 @@ const GAIN: usize = 23;
 /// Fraction bits of reciprocals.
 pub(super) const REST: usize = 29;
 
-/// x / y toward zero, for numbers of `bits` bits: unsigned below 2^bits, or signed from −2^(bits−1) on. By zero
-/// all 64 bits are ones; −2^63 / −1 is −2^63. Of the dividend's bits nothing is read where it is unsigned and has at
-/// most 62.
+/// x / y toward zero, for numbers of `bits` bits: unsigned below 2^bits, or signed from −2^(bits−1)
+/// on. By zero all 64 bits are ones; −2^63 / −1 is −2^63. Of the dividend's bits nothing is read
+/// where it is unsigned and has at most 62.
 ///
 /// # Errors
 /// What the links meet.

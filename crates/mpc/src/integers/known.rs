@@ -1,22 +1,23 @@
 //! Quotients of secret integers by a public one, exact.
 //!
-//! **Computes** x / d toward zero. As in [`super::division`], an estimate takes some bits of the quotient, never too
-//! many; what is left is exact modulo 2^64, and comparisons settle the last units. All but truncations and
-//! comparisons is local, since d is public.
+//! **Computes** x / d toward zero. As in [`super::division`], an estimate takes some bits of the
+//! quotient, never too many; what is left is exact modulo 2^64, and comparisons settle the last
+//! units. All but truncations and comparisons is local, since d is public.
 //!
-//! **Highest bits.** Truncations want less than 2^62. The bits of x from the 62nd on, and the sign of what is signed,
-//! are found as signs of x·2^j; what they are worth, W_p (of a sign −2^(w−1) + d − 1: the d − 1 rounds toward
-//! zero), is a_p·d + ρ_p with 0 ≤ ρ_p < d. So x / d = Σ a_p·x_p + ⌊r / d⌋ with r = Σ ρ_p·x_p + the rest of x. With
-//! at most three such bits 0 ≤ r < 2^s + 3d, where s ≤ 61 bits are left. d is below 2^59, so r < 2^62; greater ones
-//! are divided by as secrets are.
+//! **Highest bits.** Truncations want less than 2^62. The bits of x from the 62nd on, and the sign
+//! of what is signed, are found as signs of x·2^j; what they are worth, W_p (of a sign −2^(w−1) + d
+//! − 1: the d − 1 rounds toward zero), is a_p·d + ρ_p with 0 ≤ ρ_p < d. So x / d = Σ a_p·x_p + ⌊r /
+//! d⌋ with r = Σ ρ_p·x_p + the rest of x. With at most three such bits 0 ≤ r < 2^s + 3d, where s ≤
+//! 61 bits are left. d is below 2^59, so r < 2^62; greater ones are divided by as secrets are.
 //!
 //! **A stage**, while 2^(s+1) > d, with d of k bits: u = max(0, s − 29), V = max(0, 29 + k − u),
 //! W = ⌊2^(u+V) / d⌋.
 //!
-//! - r < 2^s + 3d < 7·2^s, so A = r / 2^u, truncated and one less where u > 0, is below 7·2^29 and, as r < 2^62,
-//!   A·W < 2^62 where V > 0: W ≤ 2^30, and A < 2^32.
-//! - e = A·W / 2^V, truncated, and one less where V > 0: e ≤ r / d. Lost are 2·2^u / d by A, by W A / 2^V, which is
-//!   below 7·2^u / d where V = 0 (then 2^k ≤ 2^(u−29)) and 7·2^(s−29) / d else, and 2 by e. So 0 ≤ r − e·d < 2^(s−25) + 2d.
+//! - r < 2^s + 3d < 7·2^s, so A = r / 2^u, truncated and one less where u > 0, is below 7·2^29 and,
+//!   as r < 2^62, A·W < 2^62 where V > 0: W ≤ 2^30, and A < 2^32.
+//! - e = A·W / 2^V, truncated, and one less where V > 0: e ≤ r / d. Lost are 2·2^u / d by A, by W A
+//!   / 2^V, which is below 7·2^u / d where V = 0 (then 2^k ≤ 2^(u−29)) and 7·2^(s−29) / d else, and
+//!   2 by e. So 0 ≤ r − e·d < 2^(s−25) + 2d.
 //!
 //! Stages end with s < 0 or 2^(s+1) ≤ d, and then r < 4d: three comparisons.
 //!
@@ -35,8 +36,8 @@ const GAIN: usize = 25;
 /// Bits that a factor of a product has.
 const FACTOR: usize = 29;
 
-/// x / divisor toward zero, for numbers of `width` bits: unsigned below 2^width, or signed from −2^(width−1) on,
-/// as the divisor then is. By zero all 64 bits are ones; −2^63 / −1 is −2^63.
+/// x / divisor toward zero, for numbers of `width` bits: unsigned below 2^width, or signed from
+/// −2^(width−1) on, as the divisor then is. By zero all 64 bits are ones; −2^63 / −1 is −2^63.
 ///
 /// # Errors
 /// What the links meet.

@@ -9,8 +9,8 @@
 //!
 //! [`cost`] declares what each costs, of what its operations do.
 //!
-//! Each is a composition of the protocol's operations, whose order and sizes are public; so what a party sees is
-//! simulated by the simulators of these, one after another. Nothing is opened.
+//! Each is a composition of the protocol's operations, whose order and sizes are public; so what a
+//! party sees is simulated by the simulators of these, one after another. Nothing is opened.
 
 mod cost;
 mod division;
@@ -24,8 +24,8 @@ pub use known::divide_by;
 use crate::tree::{conjunction, top_carry};
 use crate::{Bits, Protocol, Result};
 
-/// One plane: whether x < y, both unsigned and of the same width. It is the carry of y + NOT x, so one round and
-/// ⌈log2(width)⌉ more.
+/// One plane: whether x < y, both unsigned and of the same width. It is the carry of y + NOT x, so
+/// one round and ⌈log2(width)⌉ more.
 ///
 /// # Errors
 /// What the links meet.

@@ -1,4 +1,5 @@
-//! Ring sharings that own their components, what is local on them, and operations on several at once.
+//! Ring sharings that own their components, what is local on them, and operations on several at
+//! once.
 
 use crate::{Bilinear, Bits, Operand, Parts, PartsMut, Protocol, Result, Shift, dense};
 

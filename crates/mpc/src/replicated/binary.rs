@@ -1,12 +1,12 @@
 //! AND of binary sharings, and ring elements taken apart into bits.
 //!
 //! **AND.** As a product in Z_2 (Araki+ 2016): each party sends x_i y_i ⊕ x_i y_{i+1} ⊕ x_{i+1} y_i
-//! plus a share of zero to the previous one. One round, 3 bits an AND; the receiver sees it masked by
-//! the key that the sender shares with the third party.
+//! plus a share of zero to the previous one. One round, 3 bits an AND; the receiver sees it masked
+//! by the key that the sender shares with the third party.
 //!
 //! **Additive to binary** (after ABY3, section 5.3): role 0 shares s = x0 + x1 bit by bit, one
-//! component from k20, the rest to role 1 (masked by it); t = x2 is a binary sharing as it stands. A
-//! parallel-prefix adder (Sklansky 1960) adds the two: 1 + 1 + ⌈log2(w − 1)⌉ rounds.
+//! component from k20, the rest to role 1 (masked by it); t = x2 is a binary sharing as it stands.
+//! A parallel-prefix adder (Sklansky 1960) adds the two: 1 + 1 + ⌈log2(w − 1)⌉ rounds.
 //! Of the lowest bit, component 2 stays that of t; all others are shared afresh.
 
 use super::roles::MaskWords;

@@ -4,16 +4,18 @@
 //! h = u·X known to role 0, and v = β2, x2 known to roles 1 and 2:
 //! b·x = (u + v − 2uv)(X + x2) = h(1 − 2v) + v·x + u(1 − 2v)·x2.
 //!
-//! **Paper.** The task is the three-party OT of ABY3 (section 5.4); here the sender's pair of messages
-//! is replaced by two masked factors, so that all three parties end with a fresh replicated sharing.
+//! **Paper.** The task is the three-party OT of ABY3 (section 5.4); here the sender's pair of
+//! messages is replaced by two masked factors, so that all three parties end with a fresh
+//! replicated sharing.
 //!
-//! **Adversary:** semi-honest, one party. **Rounds:** 2. **Bits:** 256; 192 for the bit alone (x = 1).
+//! **Adversary:** semi-honest, one party. **Rounds:** 2. **Bits:** 256; 192 for the bit alone (x =
+//! 1).
 //!
 //! **Symbols.** From k20: ρ, σ, q'. From k01: q.
 //! - Step 1: role 0 sends h − ρ and u − σ to role 1. Role 2 computes
 //!   E2 = ρ(1 − 2v) + v·x0 + σ(1 − 2v)·x2 and sends E2 − q' to role 1.
-//! - Step 2: role 1 computes E1 = (h − ρ)(1 − 2v) + v(x1 + x2) + (u − σ)(1 − 2v)·x2 and sends E1 − q
-//!   to role 2.
+//! - Step 2: role 1 computes E1 = (h − ρ)(1 − 2v) + v(x1 + x2) + (u − σ)(1 − 2v)·x2 and sends E1 −
+//!   q to role 2.
 //! - Result: z0 = q', z1 = q, z2 = (E1 − q) + (E2 − q').
 //!
 //! For the bit alone x0 = x1 = 0 and x2 = 1, so that h and ρ vanish.
@@ -195,10 +197,10 @@ impl Replicated {
 type Kept = [[u64; BLOCK]; 4];
 
 impl BitProduct<'_> {
-    /// Role 2 sends E2 − q'; role 1 makes E1 of role 0's message and sends E1 − q; both add up. `e2`, which
-    /// is told the masks, and `e1`, which is told the message, write a block that begins at the offset, of a block
-    /// of both components of x. Without x these are what lies in the output: it is written over block by block,
-    /// after it was read.
+    /// Role 2 sends E2 − q'; role 1 makes E1 of role 0's message and sends E1 − q; both add up.
+    /// `e2`, which is told the masks, and `e1`, which is told the message, write a block that
+    /// begins at the offset, of a block of both components of x. Without x these are what lies in
+    /// the output: it is written over block by block, after it was read.
     fn exchange(
         self,
         protocol: &mut Replicated,
@@ -304,8 +306,8 @@ fn two_masks(masks: &Reserved, n: usize, offset: usize, first: &mut [u64], secon
     masks.fill(field(n) + offset, second);
 }
 
-/// Writes a message of both components of x, and then masks it, block by block. Without x these are what lies in the
-/// other outputs, which masking writes over.
+/// Writes a message of both components of x, and then masks it, block by block. Without x these are
+/// what lies in the other outputs, which masking writes over.
 #[inline(always)]
 fn worked_out(
     outputs: [&mut [u64]; 3],

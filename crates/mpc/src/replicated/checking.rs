@@ -1,19 +1,22 @@
 //! What checks need ([`crate::checks`]).
 //!
-//! **Lifting** x to integers modulo p = 2^31 − 1. Let s = x0 + x1 + 2^62 − 1 (role 0 knows it), t = x2 (roles 1 and 2
-//! know it), A and B their highest bits. As [`super::truncation`] has it, |x| < 2^62 means
-//! x = s + t − (A + B − AB)·2^64 − 2^62 + 1. Role 0 sends a = A − α mod p to role 1, for α from k20: then AB is aB,
-//! which role 1 knows, and αB, which role 2 knows.
-//! **Rounds:** 1. **Bits:** 31 an element. The summands are s − A·2^64 − 2^62 + 1, t − B·2^64 + aB·2^64 and αB·2^64.
+//! **Lifting** x to integers modulo p = 2^31 − 1. Let s = x0 + x1 + 2^62 − 1 (role 0 knows it), t =
+//! x2 (roles 1 and 2 know it), A and B their highest bits. As [`super::truncation`] has it, |x| <
+//! 2^62 means x = s + t − (A + B − AB)·2^64 − 2^62 + 1. Role 0 sends a = A − α mod p to role 1, for
+//! α from k20: then AB is aB, which role 1 knows, and αB, which role 2 knows.
+//! **Rounds:** 1. **Bits:** 31 an element. The summands are s − A·2^64 − 2^62 + 1, t − B·2^64 +
+//! aB·2^64 and αB·2^64.
 //!
-//! **Multiplying** residues: each party's summand is masked by a sharing of zero from the streams of both its pairs and
-//! sent to the previous party, which makes a replicated sharing modulo p of it. Products follow locally, as those of
-//! words do. **Rounds:** 1. **Bits:** 93 for an element of a factor.
+//! **Multiplying** residues: each party's summand is masked by a sharing of zero from the streams
+//! of both its pairs and sent to the previous party, which makes a replicated sharing modulo p of
+//! it. Products follow locally, as those of words do. **Rounds:** 1. **Bits:** 93 for an element of
+//! a factor.
 //!
-//! **Holding** is the guard of a comparison ([`super::guard`]) without the comparison. **Rounds:** 1, and those of looking.
+//! **Holding** is the guard of a comparison ([`super::guard`]) without the comparison. **Rounds:**
+//! 1, and those of looking.
 //!
-//! **Simulation.** Role 1 sees A masked by α of k20; whoever receives a factor's summand sees it masked by the stream of
-//! the two others. A word modulo p is uniform but for 2^−62.
+//! **Simulation.** Role 1 sees A masked by α of k20; whoever receives a factor's summand sees it
+//! masked by the stream of the two others. A word modulo p is uniform but for 2^−62.
 
 use super::roles::{MaskWords, field};
 use super::{Replicated, pair};

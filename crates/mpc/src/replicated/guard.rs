@@ -1,7 +1,8 @@
 //! Guards of comparisons ([`crate::guards`]), beside the first messages of the comparison's leaves.
 //!
-//! **Computes** sums of h(h + 1) modulo 2^g, where h = a + c mod 2^g, role 0 knows a = u ≫ b, and roles 1 and 2 know
-//! c = v ≫ b: h(h + 1) = a(a + 1) + c(c + 1) + 2ac. Only ac needs interaction, and only modulo 2^(g−1).
+//! **Computes** sums of h(h + 1) modulo 2^g, where h = a + c mod 2^g, role 0 knows a = u ≫ b, and
+//! roles 1 and 2 know c = v ≫ b: h(h + 1) = a(a + 1) + c(c + 1) + 2ac. Only ac needs interaction,
+//! and only modulo 2^(g−1).
 //!
 //! **Adversary:** semi-honest, one party. **Rounds:** none of its own. **Bits:** g − 1.
 //!
@@ -9,14 +10,17 @@
 //! - Step 1: role 0 sends a − ρ mod 2^(g−1) to role 1.
 //! - Result: role 0 has a(a + 1), role 1 c(c + 1) + 2(a − ρ)c, role 2 2ρc: summands modulo 2^g.
 //!
-//! **Looking.** The summands become a replicated sharing, masked as those of a product. Then role 0 knows
-//! s = z0 + z1 and roles 1 and 2 know t = z2, and all sums of a tally are zero modulo 2^g exactly when the words s
-//! and −t, cut to g bits, are equal. Instead of all their bits, 64 random parities of them are compared, with
-//! public coins that are drawn now: unequal words have equal parities with probability 2^−64. Of all tallies
-//! together the XOR of their parities is compared, each with coins of its own. **Rounds:** 7.
+//! **Looking.** The summands become a replicated sharing, masked as those of a product. Then role 0
+//! knows s = z0 + z1 and roles 1 and 2 know t = z2, and all sums of a tally are zero modulo 2^g
+//! exactly when the words s and −t, cut to g bits, are equal. Instead of all their bits, 64 random
+//! parities of them are compared, with
+//! public coins that are drawn now: unequal words have equal parities with probability 2^−64. Of
+//! all tallies together the XOR of their parities is compared, each with coins of its own.
+//! **Rounds:** 7.
 //!
-//! **Simulation.** Role 1 sees words masked by ρ of k20. A message of the sharing is masked by the key that its
-//! sender shares with the third party. Parities are computed from what a role knows; they enter [`super::leaves`].
+//! **Simulation.** Role 1 sees words masked by ρ of k20. A message of the sharing is masked by the
+//! key that its sender shares with the third party. Parities are computed from what a role knows;
+//! they enter [`super::leaves`].
 
 use super::leaves::Summands;
 use super::roles::{MaskWords, Masks, Ranges, field};
@@ -35,7 +39,8 @@ use std::sync::{Mutex, PoisonError};
 /// Bits of a parity check.
 pub(super) const PARITIES: usize = 64;
 
-/// One guard under way. Its stages are called in the order open, help, middle, close, beside those of the leaves.
+/// One guard under way. Its stages are called in the order open, help, middle, close, beside those
+/// of the leaves.
 pub(super) struct Guard {
     /// The b of what is looked at, and of what the summands lose before that.
     below: u32,
@@ -47,7 +52,8 @@ pub(super) struct Guard {
 }
 
 impl Replicated {
-    /// Takes the masks of one guard of n numbers that are compared in that many bits, without low ones.
+    /// Takes the masks of one guard of n numbers that are compared in that many bits, without low
+    /// ones.
     pub(super) fn guard(&mut self, width: usize, reach: u32, dropped: u32, n: usize) -> Guard {
         let masks = self.masks(n, |n| MaskWords {
             k01: 0,
@@ -68,7 +74,8 @@ impl Replicated {
         }
     }
 
-    /// Takes so many words of the latest coins that were tossed; before the first toss, of those of the session.
+    /// Takes so many words of the latest coins that were tossed; before the first toss, of those of
+    /// the session.
     pub(super) fn judging(&mut self, words: usize) -> Reserved {
         let Party { common, tossed, .. } = &mut *self.0;
         Stream::reserve(tossed.as_mut().unwrap_or(common), words)
@@ -146,7 +153,8 @@ fn parities(at: usize, mask: u64, known: &dyn Fn(usize) -> u64, factors: &[u64])
 }
 
 impl Guard {
-    /// Step 1 of role 0, who knows u less its offset: of the 64 − `unused` bits of a word that hold anything.
+    /// Step 1 of role 0, who knows u less its offset: of the 64 − `unused` bits of a word that hold
+    /// anything.
     pub(super) fn open(&mut self, protocol: &mut Replicated, u: &[u64]) -> Result<()> {
         let n = u.len();
         if n == 0 {

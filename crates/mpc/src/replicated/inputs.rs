@@ -1,10 +1,10 @@
 //! Sharing and opening.
 //!
-//! **Sharing**, owner in role 0: x0 from k20; x1 = x − x0 goes to role 1; x2 = 0. One round, 64 bits.
-//! Role 1 sees x1 masked by x0 (k20 is not its key), role 2 sees masks only.
+//! **Sharing**, owner in role 0: x0 from k20; x1 = x − x0 goes to role 1; x2 = 0. One round, 64
+//! bits. Role 1 sees x1 masked by x0 (k20 is not its key), role 2 sees masks only.
 //!
-//! **Opening** to all: each party sends its first component to the next, which lacks it; to one: the
-//! previous party sends it. One round, 64 bits for each recipient.
+//! **Opening** to all: each party sends its first component to the next, which lacks it; to one:
+//! the previous party sends it. One round, 64 bits for each recipient.
 
 use super::{Pair, PairMut, Replicated, planes};
 use crate::blocks;

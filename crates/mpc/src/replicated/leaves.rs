@@ -1,21 +1,23 @@
 //! Spans of positions where one summand is known to role 0 and the other to both of the others.
 //!
-//! **Computes** a binary sharing of the generate and propagate bits of [`crate::leaves`], for s known to
-//! role 0 and t known to roles 1 and 2: role 0 sends its monomials masked, and roles 1 and 2 evaluate a
-//! linear form each. The generic tree would spend w + 2w bits on its leaves and 6 bits on each of the
-//! 3w/4 joins that this replaces; this spends 15w/4 + w, and saves two rounds (compare ABY3,
-//! section 5.3, where s is shared first).
+//! **Computes** a binary sharing of the generate and propagate bits of [`crate::leaves`], for s
+//! known to
+//! role 0 and t known to roles 1 and 2: role 0 sends its monomials masked, and roles 1 and 2
+//! evaluate a linear form each. The generic tree would spend w + 2w bits on its leaves and 6 bits
+//! on each of the 3w/4 joins that this replaces; this spends 15w/4 + w, and saves two rounds
+//! (compare ABY3, section 5.3, where s is shared first).
 //!
-//! **Adversary:** semi-honest, one party. **Rounds:** 2. **Bits** an element: one for each monomial,
-//! two for each output bit.
+//! **Adversary:** semi-honest, one party. **Rounds:** 2. **Bits** an element: one for each
+//! monomial, two for each output bit.
 //!
 //! **Symbols.** M_S: product of the s_i, i ∈ S. From k20: ρ_S, q'. From k01: q.
-//! - Step 1: role 0 sends M_S ⊕ ρ_S to role 1. Role 2 evaluates on ρ_S, giving E2, sends E2 ⊕ q' to role 1.
+//! - Step 1: role 0 sends M_S ⊕ ρ_S to role 1. Role 2 evaluates on ρ_S, giving E2, sends E2 ⊕ q' to
+//!   role 1.
 //! - Step 2: role 1 evaluates on M_S ⊕ ρ_S, giving E1, sends E1 ⊕ q to role 2.
 //! - Result: b0 = q', b1 = q, b2 = (E1 ⊕ q) ⊕ (E2 ⊕ q').
 //!
-//! **Simulation.** Role 1 sees words masked by ρ and q' of k20; role 2 words masked by q of k01; role 0
-//! nothing.
+//! **Simulation.** Role 1 sees words masked by ρ and q' of k20; role 2 words masked by q of k01;
+//! role 0 nothing.
 
 use super::Replicated;
 use super::binary::{expand, place};
@@ -33,7 +35,8 @@ pub(super) struct Summands {
     pub t2: Vec<u64>,
 }
 
-/// One evaluation under way. Its stages are called in the order open, help, middle, helped, close, as those of a
+/// One evaluation under way. Its stages are called in the order open, help, middle, helped, close,
+/// as those of a
 /// truncation: role 2 may come to know t a round later than role 0 comes to know s.
 pub(super) struct Evaluation {
     leaves: Leaves,

@@ -3,9 +3,10 @@
 //! **Computes** everything of [`Protocol`] on x = x0 + x1 + x2 mod 2^64, where party i holds the
 //! components x_i and x_{i+1} (indices mod 3); on bits the same with XOR.
 //!
-//! **Papers.** Araki, Furukawa, Lindell, Nof, Ohara: "High-throughput semi-honest secure three-party
-//! computation" (CCS 2016): sharing, product. Mohassel, Rindal: "ABY3" (CCS 2018): conversions
-//! between the two kinds. Truncation, comparison and bit products are described in their files.
+//! **Papers.** Araki, Furukawa, Lindell, Nof, Ohara: "High-throughput semi-honest secure
+//! three-party computation" (CCS 2016): sharing, product. Mohassel, Rindal: "ABY3" (CCS 2018):
+//! conversions between the two kinds. Truncation, comparison and bit products are described in
+//! their files.
 //!
 //! **Adversary:** semi-honest, at most one corrupt party.
 //!
@@ -15,13 +16,13 @@
 //! **Deviations.** Protocols whose roles are uneven run on three thirds of the data with the roles
 //! turned, so that each link carries the same load ([`roles`]).
 //!
-//! **Symbols.** k01, k12, k20: the key that exactly those two roles share; every use takes the next,
-//! never used, range of its stream.
+//! **Symbols.** k01, k12, k20: the key that exactly those two roles share; every use takes the
+//! next, never used, range of its stream.
 //!
-//! **Simulation.** A party's view of every protocol here consists of words each of which is, to this
-//! party, masked by a fresh pseudo-random word of the key that the two *other* parties share. A
-//! simulator that sends uniform words is therefore indistinguishable to it; each file names the mask
-//! of each message.
+//! **Simulation.** A party's view of every protocol here consists of words each of which is, to
+//! this party, masked by a fresh pseudo-random word of the key that the two *other* parties share.
+//! A simulator that sends uniform words is therefore indistinguishable to it; each file names the
+//! mask of each message.
 
 mod binary;
 mod bit_products;

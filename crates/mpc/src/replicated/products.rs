@@ -1,28 +1,30 @@
 //! Products and all other bilinear maps.
 //!
 //! Each party evaluates map(x_i, y_i + y_{i+1}) + map(x_{i+1}, y_i): the three results add up to
-//! map(x, y) (Araki+ 2016, section 2.2). Of matrices and convolutions one product does instead of two, where the
-//! processors of all three can ([`kernels::third`]; the parties tell each other when a session opens): what a party sends
-//! or keeps is masked as before, so that its view is too.
+//! map(x, y) (Araki+ 2016, section 2.2). Of matrices and convolutions one product does instead of
+//! two, where the processors of all three can ([`kernels::third`]; the parties tell each other when
+//! a session opens): what a party sends or keeps is masked as before, so that its view is too.
 //!
-//! **Without truncation:** each party adds a share of zero, F(k_next) − F(k_previous), and sends the
-//! sum to the previous party. One round, 3·64 bits. The receiver sees the sum masked by the key that
-//! the sender shares with the third party.
+//! **Without truncation:** each party adds a share of zero, F(k_next) − F(k_previous), and sends
+//! the sum to the previous party. One round, 3·64 bits. The receiver sees the sum masked by the key
+//! that the sender shares with the third party.
 //!
-//! **With truncation, fused:** truncation needs one summand at role 0 and the sum of the other two at
-//! roles 1 and 2, so only these two exchange theirs: z1 masked by k01 towards role 2, z2 masked by
-//! k20 towards role 1. The first messages of the truncation leave at the same time. Two rounds,
-//! 128 + 64 + 3f bits: a round and 64 bits less than product and truncation one after the other. Several maps cost
-//! no more than one, and an addend, shifted up, costs nothing. The leaves of a sign have the same two summands
-//! and the same two rounds ([`super::sign`]).
+//! **With truncation, fused:** truncation needs one summand at role 0 and the sum of the other two
+//! at roles 1 and 2, so only these two exchange theirs: z1 masked by k01 towards role 2, z2 masked
+//! by k20 towards role 1. The first messages of the truncation leave at the same time. Two rounds,
+//! 128 + 64 + 3f bits: a round and 64 bits less than product and truncation one after the other.
+//! Several maps cost no more than one, and an addend, shifted up, costs nothing. The leaves of a
+//! sign have the same two summands and the same two rounds ([`super::sign`]).
 //!
-//! **Narrow products** ([`Shift::of_narrow`]): of |z| < 2^49 the lowest 51 bits of each summand say all, and to evaluate no
-//! more takes less time ([`kernels::third`]). Each party shifts them up by a = 13 places, so that their sum is 2^a·z mod 2^64
-//! with |2^a·z| < 2^62, and what follows is the truncation of that by f + a bits, and a sign beside it, as they are. The
-//! masks are shifted up too: z1 and z2 stay uniform in what is sent of them, 64 − a bits. So 2a bits less are sent of
-//! the summands, and 3a more by the truncation, whose correction has f + a bits: 128 + 64 + 3f + a. Truncated, 2^a·z is
-//! rounded as z would be: the lowest a bits of t are zero, so that they carry nothing, whatever the offset makes of those
-//! of s, and above them the dropped bits are z's.
+//! **Narrow products** ([`Shift::of_narrow`]): of |z| < 2^49 the lowest 51 bits of each summand say
+//! all, and to evaluate no more takes less time ([`kernels::third`]). Each party shifts them up by
+//! a = 13 places, so that their sum is 2^a·z mod 2^64 with |2^a·z| < 2^62, and what follows is the
+//! truncation of that by f + a bits, and a sign beside it, as they are. The
+//! masks are shifted up too: z1 and z2 stay uniform in what is sent of them, 64 − a bits. So 2a
+//! bits less are sent of the summands, and 3a more by the truncation, whose correction has f + a
+//! bits: 128 + 64 + 3f + a. Truncated, 2^a·z is
+//! rounded as z would be: the lowest a bits of t are zero, so that they carry nothing, whatever the
+//! offset makes of those of s, and above them the dropped bits are z's.
 
 use super::roles::{MaskWords, field};
 use super::sign::Sign;
@@ -43,7 +45,8 @@ struct Run<'a> {
     range: Range<usize>,
     /// What is added, or subtracted.
     masks: Vec<(&'a Reserved, Mask)>,
-    /// Where they are written besides: the bits of each that are not below those that are shifted up.
+    /// Where they are written besides: the bits of each that are not below those that are shifted
+    /// up.
     message: &'a mut [u64],
 }
 
@@ -115,7 +118,8 @@ impl Replicated {
             .map(drop)
     }
 
-    /// The sum of products and of addends·2^shift, truncated; beside it the leaves of a sign, where one is begun.
+    /// The sum of products and of addends·2^shift, truncated; beside it the leaves of a sign, where
+    /// one is begun.
     pub(super) fn truncated_sum(
         &mut self,
         terms: &[Factors],
@@ -236,7 +240,8 @@ impl Replicated {
     }
 }
 
-/// A role's summand of what a truncation drops, of what it knows less an offset: s mod 2^f + 1 − 2^f, or t mod 2^f.
+/// A role's summand of what a truncation drops, of what it knows less an offset: s mod 2^f + 1 −
+/// 2^f, or t mod 2^f.
 fn keep_rest(rest: &mut [u64], known: &[u64], offset: u64, shift: Shift) {
     let (mask, less) = (
         (1 << shift.bits()) - 1,
@@ -320,7 +325,8 @@ fn summands(third: Option<Third>, terms: &[Factors], above: u32, out: &mut [u64]
         if let Some(third) = third.filter(|_| map.has_thirds()) {
             return map.third(third, out, [(x0, y0), (x1, y1)]);
         }
-        // Of inner products memory is the limit, which a sum of operands would go through once more.
+        // Of inner products memory is the limit, which a sum of operands would go through once
+        // more.
         if let Bilinear::Matrix { m: 1, n: 1, .. } | Bilinear::ByTransposed { m: 1, n: 1, .. } = map
         {
             map.evaluate(out, &[(x0, y0), (x0, y1), (x1, y0)]);

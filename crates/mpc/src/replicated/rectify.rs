@@ -1,22 +1,24 @@
 //! max(x, 0), of a sharing and of an affine map whose truncation is under way.
 //!
-//! **Computes** the product of x with a bit that says that x is not negative: the complement of the sign. Where a
-//! secret bit asks for min(x, 0), the sign is flipped by it, locally: XOR of two binary sharings takes no message.
+//! **Computes** the product of x with a bit that says that x is not negative: the complement of the
+//! sign. Where a secret bit asks for min(x, 0), the sign is flipped by it, locally: XOR of two
+//! binary sharings takes no message.
 //!
-//! **Beside the truncation** of z = Σ map(x, y) + addend·2^f the sign begins at once: both need s, known to role 0,
-//! and t, known to roles 1 and 2, with s + t = z mod 2^64. Where w + f ≤ 64, the sign is taken of
-//! (s ≫ f) + (t ≫ f) mod 2^w, which is ⌊z / 2^f⌋ or one less, as the carry of the dropped bits is left out. So what
-//! is negative is found negative, and only what lies in [0, 2^f) may be found so as well: it becomes 0, where the
-//! truncation has 0 or 1. Where w + f > 64, all 64 bits of z are compared, exactly and without a guard, as
+//! **Beside the truncation** of z = Σ map(x, y) + addend·2^f the sign begins at once: both need s,
+//! known to role 0, and t, known to roles 1 and 2, with s + t = z mod 2^64. Where w + f ≤ 64, the
+//! sign is taken of (s ≫ f) + (t ≫ f) mod 2^w, which is ⌊z / 2^f⌋ or one less, as the carry of the
+//! dropped bits is left out. So what is negative is found negative, and only what lies in [0, 2^f)
+//! may be found so as well: it becomes 0, where the truncation has 0 or 1. Where w + f > 64, all 64
+//! bits of z are compared, exactly and without a guard, as
 //! |z| < 2^62 is required of whatever is truncated. Where k low bits of the result may be dropped as well
-//! ([`Compared::dropping`]), s and t are shifted by f + k, whatever w is. Of a narrow sum ([`crate::Shift`]) s and t are
-//! shifted up, and f is so many more.
+//! ([`Compared::dropping`]), s and t are shifted by f + k, whatever w is. Of a narrow sum
+//! ([`crate::Shift`]) s and t are shifted up, and f is so many more.
 //!
-//! **Adversary:** semi-honest, one party. **Rounds:** those of the sign, and 2; of an affine map no more. **Bits:**
-//! those of the affine map, of the sign, of its guard, and 256.
+//! **Adversary:** semi-honest, one party. **Rounds:** those of the sign, and 2; of an affine map no
+//! more. **Bits:** those of the affine map, of the sign, of its guard, and 256.
 //!
-//! **Simulation.** The messages are those of the truncated product, the leaves, the guard and the bit product, each
-//! masked by words of its own, as their files say.
+//! **Simulation.** The messages are those of the truncated product, the leaves, the guard and the
+//! bit product, each masked by words of its own, as their files say.
 
 use super::products::factors;
 use super::{Pair, PairMut, Replicated};
@@ -69,7 +71,8 @@ impl Replicated {
         Ok(sign.tally())
     }
 
-    /// NOT of each of a plane's bits, no interaction: role 0's first component, which role 2 has too, is flipped.
+    /// NOT of each of a plane's bits, no interaction: role 0's first component, which role 2 has
+    /// too, is flipped.
     fn complement(&self, bits: Bits) -> Bits {
         let n = one_plane(&bits);
         let mut parts = bits.into_parts();

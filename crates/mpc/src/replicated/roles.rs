@@ -1,8 +1,9 @@
 //! Roles turned over thirds of the data, and the masks that each role takes.
 //!
 //! A protocol written for roles 0, 1, 2 runs three times, on one third of the elements each, with
-//! party c in role 0 of third c. So every party plays every role once, the messages of the three runs
-//! travel side by side, and each link carries the same. Below [`TURN_FROM`] elements the whole is one
+//! party c in role 0 of third c. So every party plays every role once, the messages of the three
+//! runs travel side by side, and each link carries the same. Below [`TURN_FROM`] elements the whole
+//! is one
 //! run with party 0 in role 0: fewer messages matter more there than their balance.
 //!
 //! In role r of any run a party holds components r and r + 1 of that run: the two it always holds.
@@ -47,8 +48,8 @@ impl Replicated {
         [0, 1, 2].map(|role| thirds[(party + 3 - role) % 3].clone())
     }
 
-    /// Takes the masks of all three runs, in the order of the runs, which is the same at both holders
-    /// of a key; returned by role.
+    /// Takes the masks of all three runs, in the order of the runs, which is the same at both
+    /// holders of a key; returned by role.
     pub(super) fn masks(&mut self, n: usize, words: impl Fn(usize) -> MaskWords) -> [Masks; 3] {
         let party = self.channel.party();
         let runs = thirds(n).map(|range| words(range.len()));

@@ -4,11 +4,11 @@
 //! costs what the value needs. With s = x0 + x1 and t = x2 mod 2^w, the sign is
 //! s_{w−1} ⊕ t_{w−1} ⊕ carry into position w − 1. Spans of four positions give their generate and
 //! propagate bits ([`crate::leaves`]); a carry *tree* joins neighbours, g = g_hi ⊕ p_hi g_lo and
-//! p = p_hi p_lo. Only the top carry is wanted, so this is a tree and not a parallel-prefix adder. Without k low bits
-//! ([`crate::Compared::dropping`]) the same is done with s ≫ k, t ≫ k and w − k.
+//! p = p_hi p_lo. Only the top carry is wanted, so this is a tree and not a parallel-prefix adder.
+//! Without k low bits ([`crate::Compared::dropping`]) the same is done with s ≫ k, t ≫ k and w − k.
 //!
-//! **Zero** of x mod 2^w: x = 0 exactly when s = −t, that is when s_i ⊕ ¬(−t)_i is one for all i: the
-//! propagate bits of s and ¬(−t) = t − 1, joined by AND.
+//! **Zero** of x mod 2^w: x = 0 exactly when s = −t, that is when s_i ⊕ ¬(−t)_i is one for all i:
+//! the propagate bits of s and ¬(−t) = t − 1, joined by AND.
 //!
 //! **Adversary:** semi-honest, one party. **Rounds:** 2 + ⌈log2 ⌈(w−1)/4⌉⌉ and 2 + ⌈log2 ⌈w/4⌉⌉.
 
@@ -19,8 +19,8 @@ use crate::leaves::{Leaves, Wanted};
 use crate::tree::{conjunction, top_carry};
 use crate::{Bits, Compared, Result, Tally};
 
-/// The leaves of a sign under way, with the guard where there is one. Its stages are called in the order open, help,
-/// middle, helped, close, as those of a truncation.
+/// The leaves of a sign under way, with the guard where there is one. Its stages are called in the
+/// order open, help, middle, helped, close, as those of a truncation.
 pub(super) struct Sign {
     leaves: Evaluation,
     guard: Option<Guard>,
@@ -53,8 +53,8 @@ impl Sign {
         }
     }
 
-    /// The end of role 1, in the turn after the one in which role 2 has helped: with other work side by side, what
-    /// is received later comes behind the messages of others.
+    /// The end of role 1, in the turn after the one in which role 2 has helped: with other work
+    /// side by side, what is received later comes behind the messages of others.
     pub(super) fn helped(&mut self, protocol: &mut Replicated) -> Result<()> {
         self.leaves.helped(protocol)
     }

@@ -1,6 +1,7 @@
 //! Vectors of clients, who are no party: shared by seeds, so that a client uploads its vector once.
 //!
-//! **Computes** a sharing of x = PRG(a) + PRG(b) + rest, where the client draws the seeds a and b of 128 bits:
+//! **Computes** a sharing of x = PRG(a) + PRG(b) + rest, where the client draws the seeds a and b
+//! of 128 bits:
 //!
 //! | component | is | held by parties | who get it |
 //! | --- | --- | --- | --- |
@@ -8,35 +9,39 @@
 //! | x1 | rest | 0 and 1 | 1 from the client, 0 from 1 |
 //! | x2 | PRG(b) | 1 and 2 | as a seed from the client |
 //!
-//! The client also gives every party a commitment to each of the three (crates/net, `intake::statement`), signed.
-//! Party 0 holds what party 1 passes on against the commitment. For a sum alone party 1 passes on the sum of
-//! the rests, which has no commitment; it adds rests up as they come, and the others expand and add seeds block
-//! by block, so that no party's memory grows with the clients.
+//! The client also gives every party a commitment to each of the three (crates/net,
+//! `intake::statement`), signed. Party 0 holds what party 1 passes on against the commitment. For a
+//! sum alone party 1 passes on the sum of the rests, which has no commitment; it adds rests up as
+//! they come, and the others expand and add seeds block by block, so that no party's memory grows
+//! with the clients.
 //!
-//! Numbers whose sum fits may lie two to a word ([`crate::width`]): all of the above then holds modulo 2^32, and
-//! the sum is shared modulo 2^64 as a multiple of 2^32.
+//! Numbers whose sum fits may lie two to a word ([`crate::width`]): all of the above then holds
+//! modulo 2^32, and the sum is shared modulo 2^64 as a multiple of 2^32.
 //!
-//! **Tickets.** Party 1 has added a vector up when the lists of clients are compared, and cannot take it out again.
-//! So it takes none but those of which both others say, by a hash under a key that they share with party 1, that
-//! they have their part of the same signed statement (crates/net, `intake::ticket`). The keys are 256 bits of the
-//! streams of k01 and k12, new in each round, and used for nothing else.
+//! **Tickets.** Party 1 has added a vector up when the lists of clients are compared, and cannot
+//! take it out again. So it takes none but those of which both others say, by a hash under a key
+//! that they share with party 1, that they have their part of the same signed statement
+//! (crates/net, `intake::ticket`). The keys are 256 bits of the streams of k01 and k12, new in each
+//! round, and used for nothing else.
 //!
-//! **Adversary:** as in [`super`]; clients may deviate. Any three pieces are a sharing of some x, and servers
-//! that have the same signed statement hold the same pieces, so a client that deviates chooses its x and
-//! nothing else.
+//! **Adversary:** as in [`super`]; clients may deviate. Any three pieces are a sharing of some x,
+//! and servers that have the same signed statement hold the same pieces, so a client that deviates
+//! chooses its x and nothing else.
 //!
-//! **Rounds and bits:** one round; 64 bits for an element and 256 for a vector, from party 1 to party 0; for a
-//! sum 64 bits for an element of it. What is sealed for clients takes neither.
+//! **Rounds and bits:** one round; 64 bits for an element and 256 for a vector, from party 1 to
+//! party 0; for a sum 64 bits for an element of it. What is sealed for clients takes neither.
 //!
-//! **Symbols.** PRG(s): AES-128 in counter mode under a key derived from s with the component's label. A seed
-//! serves one vector.
+//! **Symbols.** PRG(s): AES-128 in counter mode under a key derived from s with the component's
+//! label. A seed serves one vector.
 //!
-//! **Simulation.** Each party lacks one of the three components. Party 0 lacks PRG(b), which masks the rest
-//! that it sees; party 1 lacks PRG(a), which masks it as well; party 2 sees two seeds and nothing of x. For
-//! each of them x minus what it holds is thus indistinguishable from uniform. The commitments to what a party
-//! lacks hide it: each has a salt of 256 bits that only its holders get (without it, party 2 could try out
-//! guesses of x, since it knows all but the rest). A sum that is passed on is a function of the rests. A ticket is
-//! a function of the statement, which all see, and of a key that says nothing of any other word of its stream.
+//! **Simulation.** Each party lacks one of the three components. Party 0 lacks PRG(b), which masks
+//! the rest that it sees; party 1 lacks PRG(a), which masks it as well; party 2 sees two seeds and
+//! nothing of x. For each of them x minus what it holds is thus indistinguishable from uniform. The
+//! commitments to what a party
+//! lacks hide it: each has a salt of 256 bits that only its holders get (without it, party 2 could
+//! try out guesses of x, since it knows all but the rest). A sum that is passed on is a function of
+//! the rests. A ticket is a function of the statement, which all see, and of a key that says
+//! nothing of any other word of its stream.
 
 use super::{PairMut, Party, Replicated, pair, pair_mut};
 use crate::blocks;
@@ -78,8 +83,9 @@ impl Drawn {
     }
 }
 
-/// A client's vector as the pieces that it hands in, by component: `n` numbers, of which `numbers` writes any, given
-/// the first one's place. The rest is written to `memory` where that has its length: new memory is cleared first.
+/// A client's vector as the pieces that it hands in, by component: `n` numbers, of which `numbers`
+/// writes any, given the first one's place. The rest is written to `memory` where that has its
+/// length: new memory is cleared first.
 pub fn split(
     n: usize,
     width: Width,
@@ -260,7 +266,8 @@ impl Replicated {
         self.channel.begin_of(what, n, &clients);
     }
 
-    /// The salts of what is passed on, a vector each, where this party passes on or is passed on to.
+    /// The salts of what is passed on, a vector each, where this party passes on or is passed on
+    /// to.
     fn pass_on_salts(&mut self, vectors: &[Vector]) -> Result<Vec<[u64; SALT]>> {
         let of = |vector: &Vector| {
             let mut components = vector.components.iter();

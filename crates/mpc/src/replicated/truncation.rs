@@ -1,40 +1,45 @@
 //! Truncation by f bits without wild errors and without a drift.
 //!
-//! **Computes** x / 2^f for signed |x| < 2^62: ⌊x / 2^f⌋ or one more, the latter with probability d / 2^f
-//! where d are the f dropped bits. So the mean is x / 2^f, and multiples of 2^f are exact. Shifting each
-//! share on its own, as ABY3 (section 5.1) and SecureML do, is wrong by about 2^(64−f) with probability
+//! **Computes** x / 2^f for signed |x| < 2^62: ⌊x / 2^f⌋ or one more, the latter with probability d
+//! / 2^f where d are the f dropped bits. So the mean is x / 2^f, and multiples of 2^f are exact.
+//! Shifting each share on its own, as ABY3 (section 5.1) and SecureML do, is wrong by about
+//! 2^(64−f) with probability
 //! |x| / 2^63 for each element; this is not.
 //!
-//! **Idea.** Let s = x0 + x1 + 2^62 − 1 (role 0 knows it), t = x2 (roles 1 and 2 know it), A and B their
-//! highest bits. As x + 2^62 − 1 lies in [0, 2^63), the sum s + t wraps exactly when A or B is set:
-//! (s >> f) + (t >> f) − (A + B − AB)·2^(64−f) − 2^(62−f) + 1 = ⌊(x − 1) / 2^f⌋ + 1 − c, where c is the
-//! carry out of the dropped bits. Only AB needs interaction, and only modulo 2^f; c is not computed. The
-//! dropped bits of x − 1 are e = d − 1 mod 2^f. If those of s are uniform, c is 0 with probability
-//! (e + 1) / 2^f. For d > 0 that is d / 2^f, above ⌊x / 2^f⌋. For d = 0 it is one: the bits of s and t add
-//! up to 2^f − 1 without a carry, however x is split, and the result is x / 2^f − 1 + 1.
+//! **Idea.** Let s = x0 + x1 + 2^62 − 1 (role 0 knows it), t = x2 (roles 1 and 2 know it), A and B
+//! their highest bits. As x + 2^62 − 1 lies in [0, 2^63), the sum s + t wraps exactly when A or B
+//! is set: (s >> f) + (t >> f) − (A + B − AB)·2^(64−f) − 2^(62−f) + 1 = ⌊(x − 1) / 2^f⌋ + 1 − c,
+//! where c is the carry out of the dropped bits. Only AB needs interaction, and only modulo 2^f; c
+//! is not computed. The dropped bits of x − 1 are e = d − 1 mod 2^f. If those of s are uniform, c
+//! is 0 with probability (e + 1) / 2^f. For d > 0 that is d / 2^f, above ⌊x / 2^f⌋. For d = 0 it is
+//! one: the bits of s and t add up to 2^f − 1 without a carry, however x is split, and the result
+//! is x / 2^f − 1 + 1.
 //!
-//! **The split** is uniform where role 0's share was masked just now, as in a fused product, whose role 0
-//! takes off two masks. A sharing that comes from elsewhere may be structured: a public value lies in one
-//! component, a shifted one has zeros for low bits. It is split anew first, by a public coin: s + κ, t − κ.
+//! **The split** is uniform where role 0's share was masked just now, as in a fused product, whose
+//! role 0 takes off two masks. A sharing that comes from elsewhere may be structured: a public
+//! value lies in one component, a shifted one has zeros for low bits. It is split anew first, by a
+//! public coin: s + κ, t − κ.
 //!
 //! **Adversary:** semi-honest, one party. **Rounds:** 2. **Bits:** 64 + 3f.
 //!
 //! **Symbols.** Public: κ. From k20: r0 (64 bits), ρ and q' (f bits). From k01: q (f bits).
-//! - Step 1: role 0 sends m = (s >> f) − A·2^(64−f) − 2^(62−f) + 1 − r0 and a = A − ρ mod 2^f to role 1.
-//!   Role 2 sends c2 = ρB + q' mod 2^f to role 1.
+//! - Step 1: role 0 sends m = (s >> f) − A·2^(64−f) − 2^(62−f) + 1 − r0 and a = A − ρ mod 2^f to
+//!   role 1. Role 2 sends c2 = ρB + q' mod 2^f to role 1.
 //! - Step 2: role 1 sends c1 = aB + q mod 2^f to role 2.
 //! - Result: y0 = r0 − q'·2^(64−f), y1 = m − q·2^(64−f),
 //!   y2 = (t >> f) − B·2^(64−f) + (c1 + c2)·2^(64−f).
 //!
-//! **The result's sharing** is not fresh: y2 is t >> f with f uniform bits added at the top. Roles 1 and 2 know
-//! t; role 0 learns y2 from a result that is revealed to it, y0 and y1, as of any sharing.
+//! **The result's sharing** is not fresh: y2 is t >> f with f uniform bits added at the top. Roles
+//! 1 and 2 know t; role 0 learns y2 from a result that is revealed to it, y0 and y1, as of any
+//! sharing.
 //!
-//! **Rounding.** Which of the two results it is, is a function of x and t, not a coin that nobody knows.
-//! The functionality computed is therefore: rounding as x and t determine, where roles 1 and 2 know t.
-//! A party to whom the result is revealed places x in an interval of one unit and not of two.
+//! **Rounding.** Which of the two results it is, is a function of x and t, not a coin that nobody
+//! knows.
+//! The functionality computed is therefore: rounding as x and t determine, where roles 1 and 2 know
+//! t. A party to whom the result is revealed places x in an interval of one unit and not of two.
 //!
-//! **Simulation.** Role 1 sees m, a and c2, masked by r0, ρ and q' of k20. Role 2 sees c1, masked by q
-//! of k01. Role 0 sees nothing.
+//! **Simulation.** Role 1 sees m, a and c2, masked by r0, ρ and q' of k20. Role 2 sees c1, masked
+//! by q of k01. Role 0 sees nothing.
 
 use super::roles::{MaskWords, Masks, Ranges, field};
 use super::{Pair, PairMut, Replicated};
@@ -45,8 +50,9 @@ use kernels::parallel::Rates;
 use kernels::stream::Reserved;
 use std::ops::Range;
 
-/// One truncation under way. Its stages are called in the order open, help, middle, helped, close; each
-/// does the work of one role on the elements where this party plays it. Until that stage the first output holds
+/// One truncation under way. Its stages are called in the order open, help, middle, helped, close;
+/// each does the work of one role on the elements where this party plays it. Until that stage the
+/// first output holds
 /// what the role knows of them: s without its offset, or t.
 pub(super) struct Truncation<'a> {
     ranges: Ranges,
@@ -286,8 +292,8 @@ impl Truncation<'_> {
     }
 }
 
-/// Role 0's message and shares: `y0` holds s without its offset, `y1` q, `m` r0. Slices of their own, so that
-/// the compiler knows that none overlaps another.
+/// Role 0's message and shares: `y0` holds s without its offset, `y1` q, `m` r0. Slices of their
+/// own, so that the compiler knows that none overlaps another.
 #[inline(always)]
 fn opened(
     f: u32,

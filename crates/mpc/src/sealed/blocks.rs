@@ -8,7 +8,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Bytes of a block: what disks and file systems write as one, so that tearing one spares the others.
+/// Bytes of a block: what disks and file systems write as one, so that tearing one spares the
+/// others.
 pub const BLOCK: usize = 4096;
 /// Bytes of a hash or MAC.
 const HASH: usize = 32;
@@ -130,7 +131,8 @@ impl Keys {
 
 fn keyed_hash(key: &[u8; HASH], label: &[u8], content: &Content) -> Zeroizing<[u8; HASH]> {
     let mut hasher = blake3::Hasher::new_keyed(key);
-    // The content has a fixed length and comes first, so that label and content cannot run together.
+    // The content has a fixed length and comes first, so that label and content cannot run
+    // together.
     hasher.update(content).update(label);
     let hash = Zeroizing::new(*hasher.finalize().as_bytes());
     hasher.zeroize();

@@ -1,19 +1,20 @@
 //! Files of correlations that were made ahead: sealed at rest, each used once, even across crashes.
 //!
 //! A file belongs to one party and holds a number of *runs*; a run is a sequence of records, each a
-//! descriptor and words, whose meaning is the caller's. The parties' files of one making share their
-//! [`Header`], but for the party. [`Writer`] makes a file once and whole; [`Reader`] hands out each
+//! descriptor and words, whose meaning is the caller's. The parties' files of one making share
+//! their [`Header`], but for the party. [`Writer`] makes a file once and whole; [`Reader`] hands
+//! out each
 //! run once: a run is recorded as used, durably, before its first record is read.
 //!
 //! # What it protects against
 //! Who has the file and not the party's private key learns the header, the number and length of the
-//! records, and how many runs are used; and cannot alter, reorder, cut off or exchange records, runs
-//! or files of the same party without an error. A crash at any instant, of the process or of the
-//! machine, may waste a run, and never lets one be used twice.
+//! records, and how many runs are used; and cannot alter, reorder, cut off or exchange records,
+//! runs or files of the same party without an error. A crash at any instant, of the process or of
+//! the machine, may waste a run, and never lets one be used twice.
 //!
-//! What this layer alone cannot notice is a **file put back to an earlier state**, from a copy, a backup
-//! or a machine's snapshot: it is exactly what was once right, and its runs would be used a second time.
-//! The parties therefore compare [`Reader::used`] at the start of every session and
+//! What this layer alone cannot notice is a **file put back to an earlier state**, from a copy, a
+//! backup or a machine's snapshot: it is exactly what was once right, and its runs would be used a
+//! second time. The parties therefore compare [`Reader::used`] at the start of every session and
 //! begin at the largest; where all files were put back, nobody can tell.
 //!
 //! # Layout
@@ -25,20 +26,22 @@
 //! | 1, 3 | the counter: runs used, sessions; twice the same |
 //! | 2 | where the index lies, its hash, the file's length; zero until the file is finished |
 //!
-//! The last 32 bytes of each block are a BLAKE3 MAC. Records are ChaCha20-Poly1305 (RFC 8439) in chunks
-//! of at most 16 MiB, one after the other: length with the flag "last of its record", ciphertext, tag.
-//! The plaintext of a record is the descriptor's length (u16), the descriptor, the number of words
-//! (u64), the words. The index has offset and number of records of each run.
+//! The last 32 bytes of each block are a BLAKE3 MAC. Records are ChaCha20-Poly1305 (RFC 8439) in
+//! chunks
+//! of at most 16 MiB, one after the other: length with the flag "last of its record", ciphertext,
+//! tag. The plaintext of a record is the descriptor's length (u16), the descriptor, the number of
+//! words (u64), the words. The index has offset and number of records of each run.
 //!
 //! # Keys
 //! The root is BLAKE3's derive_key of the party's secret and the making's identifier. Block 0 is
 //! authenticated under the root; all else under keys derived from root and block 0, whose salt is
-//! fresh: two files never share a key, even if a making is repeated under one identifier. The nonce of
-//! a chunk is run and number of the chunk within the run, so that none repeats under a key. The
+//! fresh: two files never share a key, even if a making is repeated under one identifier. The nonce
+//! of a chunk is run and number of the chunk within the run, so that none repeats under a key. The
 //! associated data are the hash of block 0, run, number of the record, and the flag.
 //!
 //! # The counter
-//! Both copies are written, and each made durable before the next is touched, before a run begins. So
+//! Both copies are written, and each made durable before the next is touched, before a run begins.
+//! So
 //! a run that was begun is in both: whichever single copy a crash tears or a disk loses, the other
 //! counts it. Runs only increase, so the larger of two valid copies is the later. The copy that is
 //! behind is written first. When neither is valid, the file is refused.

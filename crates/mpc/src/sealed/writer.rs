@@ -18,8 +18,8 @@ pub(super) const FINISH: &[u8] = b"finish";
 /// Bytes of an index's entry.
 pub(super) const ENTRY: usize = 16;
 
-/// Makes a file, run by run, under another name beside, which it leaves for its own in [`Writer::finish`]: of one that is
-/// dropped before, or fails, nothing is left.
+/// Makes a file, run by run, under another name beside, which it leaves for its own in
+/// [`Writer::finish`]: of one that is dropped before, or fails, nothing is left.
 pub struct Writer {
     pub(super) file: BufWriter<File>,
     unfinished: Option<Unfinished>,
@@ -87,8 +87,8 @@ impl Writer {
     /// Appends a record to the current run.
     ///
     /// # Errors
-    /// `Setup` if the file cannot be written; `Misuse` for a record that is too large, or after the last
-    /// run.
+    /// `Setup` if the file cannot be written; `Misuse` for a record that is too large, or after the
+    /// last run.
     pub fn append(&mut self, descriptor: &[u8], words: &[u64]) -> Result<()> {
         self.check_room()?;
         let length = descriptor.len();
@@ -169,7 +169,8 @@ impl Writer {
     /// Writes the index and makes all durable: file and folder.
     ///
     /// # Errors
-    /// `Misuse` unless exactly the header's runs were written; `Setup` if the file cannot be written.
+    /// `Misuse` unless exactly the header's runs were written; `Setup` if the file cannot be
+    /// written.
     pub fn finish(mut self) -> Result<()> {
         self.check_whole()?;
         let (runs, written) = (self.header.runs as usize, self.index.len());

@@ -81,7 +81,8 @@ fn expect(p: &mut dyn Protocol, seed: u64) -> Result<Expectation> {
     Ok(wanted)
 }
 
-/// What is expected is taken, or half of it, or something else; what follows is right, and nobody waits for anybody.
+/// What is expected is taken, or half of it, or something else; what follows is right, and nobody
+/// waits for anybody.
 #[test]
 fn sessions_with_expectations_end_in_order_whether_they_come_true_or_not() {
     for seed in 0..60 {
@@ -162,8 +163,8 @@ fn short_sessions_over_tcp_end_in_order() {
     }
 }
 
-/// What was asked for ahead of need comes when party 0 has finished and is gone: no fault, and the others,
-/// who are not done yet, go on.
+/// What was asked for ahead of need comes when party 0 has finished and is gone: no fault, and the
+/// others, who are not done yet, go on.
 #[test]
 fn what_nobody_awaits_disturbs_nobody() {
     let first: Member = Arc::new(|mesh| mesh.close());

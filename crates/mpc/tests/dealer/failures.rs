@@ -129,7 +129,8 @@ fn an_answer_of_another_length_is_the_dealers_fault() {
     }
 }
 
-/// The dealer follows party 0: who is told of other steps than its own says that it and party 0 differ.
+/// The dealer follows party 0: who is told of other steps than its own says that it and party 0
+/// differ.
 #[test]
 fn programs_that_differ_are_not_the_dealers_fault() {
     for parties in PARTIES {

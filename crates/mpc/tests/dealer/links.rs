@@ -86,8 +86,8 @@ mod tests {
         Ok(())
     }
 
-    /// The dealer's busiest link carries an n-th, where all went to one party before; and a job's rounding: 64
-    /// elements of a batch, one of a product.
+    /// The dealer's busiest link carries an n-th, where all went to one party before; and a job's
+    /// rounding: 64 elements of a batch, one of a product.
     #[test]
     fn the_dealers_links_carry_as_much_each() {
         for parties in [2, 3, 5] {

@@ -1,5 +1,5 @@
-//! Dealers and parties that fail: everybody ends in time, and is told whose fault it is. What a dealer sends, and to
-//! whom.
+//! Dealers and parties that fail: everybody ends in time, and is told whose fault it is. What a
+//! dealer sends, and to whom.
 
 mod ends;
 mod failures;

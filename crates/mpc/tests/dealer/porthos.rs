@@ -1,15 +1,18 @@
 //! Table III of CrypTFlow, held against the meter.
 //!
-//! Kumar, Rathee, Chandran, Gupta, Rastogi, Sharma: "CrypTFlow: Secure TensorFlow inference" (S&P 2020), section IV,
-//! Table III: bits over all links of Porthos, two parties and a helper, for words of l = 64 bits and log p = 8. Here the
-//! same by two parties of additive sharing and a dealer: all that the parties send to each other, and all that the
-//! dealer sends. As in the table, what says which job comes next is not among it: both know the program there; here
-//! party 0 names each job to the dealer, in 24 words whatever its size.
+//! Kumar, Rathee, Chandran, Gupta, Rastogi, Sharma: "CrypTFlow: Secure TensorFlow inference" (S&P
+//! 2020), section IV,
+//! Table III: bits over all links of Porthos, two parties and a helper, for words of l = 64 bits
+//! and log p = 8. Here the same by two parties of additive sharing and a dealer: all that the
+//! parties send to each other, and all that the dealer sends. As in the table, what says which job
+//! comes next is not among it: both know the program there; here party 0 names each job to the
+//! dealer, in 24 words whatever its size.
 //!
-//! ShareConvert has no counterpart, as shares stay what they are: what it and ComputeMSB are there for is a sign, so
-//! each is compared with one. Porthos' ComputeMSB leaves a ring element, so ours is held against it with the step from
-//! bit to ring element as well. Porthos truncates by shifting shares, which costs nothing and fails with a probability
-//! that grows with the value; ours does not fail, and is measured apart.
+//! ShareConvert has no counterpart, as shares stay what they are: what it and ComputeMSB are there
+//! for is a sign, so each is compared with one. Porthos' ComputeMSB leaves a ring element, so ours
+//! is held against it with the step from bit to ring element as well. Porthos truncates by shifting
+//! shares, which costs nothing and fails with a probability that grows with the value; ours does
+//! not fail, and is measured apart.
 
 use crate::links::{Links, measured};
 use kernels::convolution::Convolution;

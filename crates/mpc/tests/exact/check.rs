@@ -1,23 +1,28 @@
 //! All runs of a protocol beside all runs of what it ought to be.
 //!
-//! An *ideal functionality* takes all parties' shares, draws its own randomness, and gives values to
-//! parties: shares of a result, an opened result, and whatever else the head of the protocol says that a
-//! party comes to know. A protocol is secure against a coalition if some simulator, from the coalition's
-//! shares and what the functionality gives to it, makes up a view (random values of the coalition and
-//! messages to it) such that view and all outputs together are distributed as in the protocol.
+//! An *ideal functionality* takes all parties' shares, draws its own randomness, and gives values
+//! to
+//! parties: shares of a result, an opened result, and whatever else the head of the protocol says
+//! that a party comes to know. A protocol is secure against a coalition if some simulator, from the
+//! coalition's shares and what the functionality gives to it, makes up a view (random values of the
+//! coalition and messages to it) such that view and all outputs together are distributed as in the
+//! protocol.
 //!
-//! For every assignment of inputs, all random values are enumerated, so both distributions are counted, not
-//! estimated. Such a simulator exists exactly when
+//! For every assignment of inputs, all random values are enumerated, so both distributions are
+//! counted, not estimated. Such a simulator exists exactly when
 //! 1. the outputs have the distribution that the functionality gives them, and
-//! 2. given inputs and outputs, the distribution of the view is a function of what the simulator knows.
+//! 2. given inputs and outputs, the distribution of the view is a function of what the simulator
+//!    knows.
 //!
 //! The second is compared between all inputs on which the coalition's shares agree.
 //!
-//! Where that is too much, the coalition's own random values are chosen ([`Experiment::choosing`]), and only
-//! those of the others are enumerated. The coalition's shares of a result are the simulator's to say then, as they
-//! follow from what was chosen; all else is as the functionality gives it. That is so exactly when
-//! 3. the number of runs with a view and outputs, divided by the functionality's with these outputs, is a function
-//!    of the view and what the simulator knows, and zero where the functionality has none.
+//! Where that is too much, the coalition's own random values are chosen ([`Experiment::choosing`]),
+//! and only those of the others are enumerated. The coalition's shares of a result are the
+//! simulator's to say then, as they follow from what was chosen; all else is as the functionality
+//! gives it. That is so exactly when
+//! 3. the number of runs with a view and outputs, divided by the functionality's with these
+//!    outputs, is a function of the view and what the simulator knows, and zero where the
+//!    functionality has none.
 //!
 //! Under the first condition the third is the second, so it is what is compared in either case.
 
@@ -331,7 +336,8 @@ impl Experiment {
         Ok(looked_at)
     }
 
-    /// Whether the views are what the simulator makes up for inputs with the same shares of the coalition.
+    /// Whether the views are what the simulator makes up for inputs with the same shares of the
+    /// coalition.
     fn simulated(
         &self,
         simulator: &mut Simulator,
@@ -365,6 +371,6 @@ impl Experiment {
     }
 }
 
-/// How often each view occurs, and outputs in the functionality, in lowest terms: by the coalition's shares and what
-/// it is given.
+/// How often each view occurs, and outputs in the functionality, in lowest terms: by the
+/// coalition's shares and what it is given.
 type Simulator = HashMap<(u128, u128), Counts>;

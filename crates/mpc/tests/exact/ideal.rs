@@ -21,16 +21,17 @@ pub fn fresh(w: &mut World, value: Value, components: &[Holders]) {
     w.give([rest.given(*last)]);
 }
 
-/// What who knows t holds of the truncated s + t: t shifted, and above it f uniform bits. A truncated value is
-/// not shared afresh, but nobody gains by it: who knows s has the same of s, and both add up to the result.
+/// What who knows t holds of the truncated s + t: t shifted, and above it f uniform bits. A
+/// truncated value is not shared afresh, but nobody gains by it: who knows s has the same of s, and
+/// both add up to the result.
 pub fn shifted(w: &mut World, t: Value, f: u32) -> Value {
     let k = t.width();
     (t >> f) + (coin(w, f).widen(k) << (k - f))
 }
 
-/// Truncation of s + t by f bits, with the rounding that the two determine: ⌊x / 2^f⌋, and one more where
-/// the bits that are dropped of x − 1, less than 2^f, come of a sum of those of s − 1 + 2^(k−2) and t that
-/// does not carry.
+/// Truncation of s + t by f bits, with the rounding that the two determine: ⌊x / 2^f⌋, and one more
+/// where the bits that are dropped of x − 1, less than 2^f, come of a sum of those of s − 1 +
+/// 2^(k−2) and t that does not carry.
 pub fn truncated(s: Value, t: Value, f: u32) -> Value {
     let k = s.width();
     let x = s + t;
@@ -41,8 +42,8 @@ pub fn truncated(s: Value, t: Value, f: u32) -> Value {
     Value::public((less + 1 - i64::from(carries)) as u64, k)
 }
 
-/// Truncation of x by f bits, with the rounding that the public value c determines, which x is masked by:
-/// ⌊x / 2^f⌋, and one more where the bits dropped of c are fewer than those of x.
+/// Truncation of x by f bits, with the rounding that the public value c determines, which x is
+/// masked by: ⌊x / 2^f⌋, and one more where the bits dropped of c are fewer than those of x.
 pub fn truncated_by(x: Value, c: Value, f: u32) -> Value {
     let dropped = |value: Value| value.bits() & ((1 << f) - 1);
     let up = dropped(c) < dropped(x);

@@ -20,8 +20,9 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// For each choice: a word for each random value that is chosen, and all assignments of shares, component by
-    /// component of each operand. Those on which the coalition's shares agree follow one another.
+    /// For each choice: a word for each random value that is chosen, and all assignments of shares,
+    /// component by component of each operand. Those on which the coalition's shares agree follow
+    /// one another.
     pub fn all(&self, coalition: Holders) -> Vec<(Vec<u64>, Vec<Vec<Value>>)> {
         let shape = self.shape();
         let is_known = |at: usize| shape[at].1 & coalition != 0;
@@ -34,7 +35,8 @@ impl Inputs {
         let mut coins = random.words(MOST_COINS);
         let mut all = Vec::new();
         for choice in 0..self.choices.unwrap_or(1) {
-            // Every other one is the one before with all bits turned, so that each bit is seen both ways.
+            // Every other one is the one before with all bits turned, so that each bit is seen both
+            // ways.
             if choice % 2 == 1 {
                 let words = chosen.iter_mut().chain(&mut coins);
                 words.for_each(|word| *word = !*word);

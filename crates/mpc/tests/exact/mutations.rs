@@ -18,7 +18,8 @@ pub fn all_hold(experiments: &[(&str, Experiment)], coalitions: &[Holders]) {
     }
 }
 
-/// Runs of an experiment, times the ways to spoil it, that are looked at: the larger ones are made of the same steps.
+/// Runs of an experiment, times the ways to spoil it, that are looked at: the larger ones are made
+/// of the same steps.
 const MOST_RUNS: usize = 9_700_000;
 
 /// Runs that a coalition is looked at with. What all others hold is too much where most are honest.
@@ -106,7 +107,8 @@ fn survivors(family: &Family) -> Vec<String> {
     survivors
 }
 
-/// Messages of which no bit could be sent without a mask. What is revealed has none towards its recipient.
+/// Messages of which no bit could be sent without a mask. What is revealed has none towards its
+/// recipient.
 fn maskless(family: &Family) -> Vec<String> {
     let mut maskless = Vec::new();
     for (name, experiment) in &family.experiments {
@@ -136,9 +138,10 @@ fn maskless(family: &Family) -> Vec<String> {
 
 const NONE: [&str; 0] = [];
 
-/// Where a span has one position, E2 is ρ itself: under q' = ρ role 1 would receive zero. In the AND of
-/// s with t, of which role 0 holds nothing, its summand is zero and needs no mask. A guard that looks at two bits sends
-/// one of s, which is sent among the monomials too: under one mask it is the same message twice.
+/// Where a span has one position, E2 is ρ itself: under q' = ρ role 1 would receive zero. In the
+/// AND of s with t, of which role 0 holds nothing, its summand is zero and needs no mask. A guard
+/// that looks at two bits sends one of s, which is sent among the monomials too: under one mask it
+/// is the same message twice.
 const HARMLESS_IN_REPLICATED_SHARING: [&str; 13] = [
     "equal to zero: Reused { coin: 2, of: 0 }",
     "equal to zero: Reused { coin: 3, of: 1 }",
@@ -155,8 +158,8 @@ const HARMLESS_IN_REPLICATED_SHARING: [&str; 13] = [
     "guarded sign: Reused { coin: 6, of: 1 }",
 ];
 
-/// The summands of role 0 that are zero; and what is revealed to role 0 of a truncated value, of which it knows all
-/// masks.
+/// The summands of role 0 that are zero; and what is revealed to role 0 of a truncated value, of
+/// which it knows all masks.
 const MASKLESS_IN_REPLICATED_SHARING: [&str; 5] = [
     "to binary: message 2",
     "to binary, 3 bits: message 3",
@@ -165,8 +168,8 @@ const MASKLESS_IN_REPLICATED_SHARING: [&str; 5] = [
     "truncation, revealed: message 4",
 ];
 
-/// Where a span has one position, party 1's share of its bit is that of the monomial: under itself as a mask it
-/// is opened as zero.
+/// Where a span has one position, party 1's share of its bit is that of the monomial: under itself
+/// as a mask it is opened as zero.
 const HARMLESS_AMONG_TWO: [&str; 3] = [
     "equal to zero: Reused { coin: 5, of: 2 }",
     "equal to zero: Reused { coin: 7, of: 3 }",

@@ -1,19 +1,20 @@
 //! Additive sharing with a dealer, all parties but one corrupt.
 //!
-//! **What the corrupt parties know:** their keys with the dealer, and every key of two parties, as one of
-//! the two is corrupt; all these streams are zero. Only the honest party's stream with the dealer hides its
-//! secret, which it holds whole, since nothing random was taken off it.
+//! **What the corrupt parties know:** their keys with the dealer, and every key of two parties, as
+//! one of the two is corrupt; all these streams are zero. Only the honest party's stream with the
+//! dealer hides its secret, which it holds whole, since nothing random was taken off it.
 //!
-//! **What they see:** the honest party's share of all that is opened, the same at each of them; and what the
-//! dealer sends to them, of which one of them is looked at. Their own shares of what is opened follow from what
-//! they saw before, so seeing the honest share is seeing the opened value, and the latter is looked at:
-//! without a mask it is the secret itself, while the honest share might still hide behind other randomness
-//! of its own. The residues of what is opened are looked at beside it, modulo the prime of checks: a residue that hides
-//! nothing agrees with them in its upper bits, and with no bits of the words.
+//! **What they see:** the honest party's share of all that is opened, the same at each of them; and
+//! what the dealer sends to them, of which one of them is looked at. Their own shares of what is
+//! opened follow from what they saw before, so seeing the honest share is seeing the opened value,
+//! and the latter is looked at: without a mask it is the secret itself, while the honest share
+//! might still hide behind other randomness of its own. The residues of what is opened are looked
+//! at beside it, modulo the prime of checks: a residue that hides nothing agrees with them in its
+//! upper bits, and with no bits of the words.
 //!
-//! **Which ranges matter: all.** A uniform column's share masks what the honest party opens. Its share of a derived
-//! column masks the corrections that the dealer sends to the others. What it takes of its stream where it is corrected
-//! itself goes into nothing.
+//! **Which ranges matter: all.** A uniform column's share masks what the honest party opens. Its
+//! share of a derived column masks the corrections that the dealer sends to the others. What it
+//! takes of its stream where it is corrected itself goes into nothing.
 
 use crate::operations::{Inputs, OPERATIONS, Operation, PRIME, PRIME_BITS, SECRETS, side_by_side};
 use kernels::pack::{pack_low, packed_words};
@@ -49,8 +50,8 @@ fn ranges(operation: &str, parties: usize) -> (usize, usize) {
         // The kept mask once, and thrice another one.
         "three products with a named operand" | "three fibers with a named operand" => (1 + 3, 3),
         "truncate" => truncation,
-        // 16 and 8 spans: each level of the tree has one join with one product, all but the last some
-        // with two.
+        // 16 and 8 spans: each level of the tree has one join with one product, all but the last
+        // some with two.
         "sign" => sum(&[mask, one, two, one, two, one, two, one]),
         "sign of 32 bits" => sum(&[mask, one, two, one, two, one]),
         // 16 spans, joined in halves.
@@ -125,7 +126,8 @@ fn packed_residues(words: &[u64]) -> Vec<u64> {
     packed
 }
 
-/// Runs the operation again and again; `muted` is the range of the honest party's stream that is zeroed.
+/// Runs the operation again and again; `muted` is the range of the honest party's stream that is
+/// zeroed.
 fn observe(operation: Operation, n: usize, honest: Honest, secret: u64, muted: Muted) -> Finding {
     let [heard, dealt, seen] = [(); 3].map(|()| Recorder::default());
     let echoes = [(); 3].map(|()| Recorder::default());
@@ -214,8 +216,10 @@ fn enough(parties: usize) -> usize {
     64 * parties
 }
 
-/// Elements by which dropping a range is seen. A look at guards is long, and its columns have more bits than it has
-/// rows, all but the last: as many words of rows as give the column of this range a word for each party.
+/// Elements by which dropping a range is seen. A look at guards is long, and its columns have more
+/// bits than it has
+/// rows, all but the last: as many words of rows as give the column of this range a word for each
+/// party.
 fn elements(name: &str, range: usize, parties: usize) -> usize {
     if name != "look at guards" {
         return enough(parties);
@@ -300,8 +304,9 @@ fn a_named_operand_is_opened_once() {
     }
 }
 
-/// What one corrupt party of three receives when a result is revealed: from each of the others uniform
-/// words, with the keys it knows and all correlations zero. `muted`: so is the others' common key.
+/// What one corrupt party of three receives when a result is revealed: from each of the others
+/// uniform words, with the keys it knows and all correlations zero. `muted`: so is the others'
+/// common key.
 fn revealed(corrupt: usize, to: Recipient, secret: u64, muted: bool) -> [Option<Leak>; 2] {
     let from: [Recorder; 3] = [(); 3].map(|()| Recorder::default());
     run_opened(

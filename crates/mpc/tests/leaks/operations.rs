@@ -16,8 +16,8 @@ pub const PRIME: u64 = (1 << PRIME_BITS) - 1;
 
 pub const SECRETS: [u64; 3] = [0, u64::MAX, 0x0123_4567_89ab_cdef >> 2];
 
-/// What is checked of each, in as many threads as there are processors and as many again, since parties wait for each
-/// other most of the time.
+/// What is checked of each, in as many threads as there are processors and as many again, since
+/// parties wait for each other most of the time.
 pub fn side_by_side<T: Sync>(all: &[T], check: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -265,8 +265,8 @@ fn affine(
     })
 }
 
-/// Tallies of numbers out of range, or in range: with the one for all as many as there are elements, where
-/// correlations are made for these.
+/// Tallies of numbers out of range, or in range: with the one for all as many as there are
+/// elements, where correlations are made for these.
 fn look(p: &mut dyn Protocol, inputs: &Inputs) -> Result<()> {
     if !p.guards() {
         return Ok(());

@@ -1,9 +1,9 @@
 //! Replicated sharing, one corrupt party.
 //!
 //! The receiver P knows the keys it shares with either neighbour and the public coins: all are set
-//! to zero, so that only the key of the other two parties can hide a secret from it. Each message to
-//! P must be uniform all the same. Then that key's ranges are zeroed one at a time, and every time
-//! the test must see it.
+//! to zero, so that only the key of the other two parties can hide a secret from it. Each message
+//! to P must be uniform all the same. Then that key's ranges are zeroed one at a time, and every
+//! time the test must see it.
 
 use crate::operations::{Inputs, OPERATIONS, Operation, SECRETS, side_by_side};
 use mpc::Protocol;
@@ -74,8 +74,8 @@ fn observe(
     }
 }
 
-/// The stream of the key that the receiver lacks, at the party in that place after it. (The receiver
-/// has none; what stands there for it is never muted anew.)
+/// The stream of the key that the receiver lacks, at the party in that place after it. (The
+/// receiver has none; what stands there for it is never muted anew.)
 fn unknown(p: &mut Replicated, place: usize) -> &mut kernels::stream::Stream {
     let [next, previous, _] = p.streams();
     if place == 2 { previous } else { next }

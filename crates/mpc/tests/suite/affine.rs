@@ -19,7 +19,8 @@ fn shifts() -> [Shift; 2] {
     [shift(), shift().of_narrow().expect("few bits")]
 }
 
-/// x·w over pixels and their neighbours, u·v elementwise, a product of matrices, an addend, and a bias, both of channels
+/// x·w over pixels and their neighbours, u·v elementwise, a product of matrices, an addend, and a
+/// bias, both of channels
 /// of two images and of columns: what a layer may be.
 struct Layer {
     operands: Vec<Vec<u64>>,
@@ -143,8 +144,8 @@ impl Layer {
     }
 }
 
-/// A named operand in several terms, once on the left and twice on the right, and in the same sum again: each time
-/// the sum is right, and takes the rounds of a single product and its truncation.
+/// A named operand in several terms, once on the left and twice on the right, and in the same sum
+/// again: each time the sum is right, and takes the rounds of a single product and its truncation.
 pub fn named_operands_of_several_terms(protocol: &str) {
     const NAME: mpc::Name = 7;
     let n = 1536;
@@ -257,7 +258,8 @@ pub fn rectified_sums(protocol: &str) {
     }
 }
 
-/// Every number of units around zero and around the ends of what is compared, with every kind of dropped bits.
+/// Every number of units around zero and around the ends of what is compared, with every kind of
+/// dropped bits.
 pub fn rectified_edges(protocol: &str) {
     let end = 1_i64 << (15 - 1);
     let units = (-300..300)
@@ -345,7 +347,8 @@ fn rectified_below(protocol: &str, bits: u32, shift: Shift) {
     }
 }
 
-/// Narrow products by blocks, of which three parties evaluate a third each, with every sum at an end of its range or
+/// Narrow products by blocks, of which three parties evaluate a third each, with every sum at an
+/// end of its range or
 /// beside it: within a unit, so exact where it is whole.
 pub fn narrow_ends(protocol: &str) {
     const K: usize = 300;

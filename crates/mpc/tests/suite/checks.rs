@@ -105,7 +105,8 @@ fn maps() -> Vec<Bilinear> {
     ]
 }
 
-/// The map over the integers: bit by bit of what the ring gives for each half, so that it has no sum of its own.
+/// The map over the integers: bit by bit of what the ring gives for each half, so that it has no
+/// sum of its own.
 fn exactly(map: &Bilinear, x: &[i64], y: &[i64]) -> Vec<i128> {
     // x = high·2^32 + low with small digits, and y alike: every product of digits fits the ring.
     let digits = |x: &[i64]| -> Vec<Vec<u64>> {
@@ -279,7 +280,8 @@ fn checked(p: &mut dyn Protocol, cases: &[Case]) -> Result<(Vec<Vec<u64>>, Vec<b
                 holds.push((place(3), 63));
             }
             if is_rectified {
-                // A truncation may be right by luck of a sum that has no word, whose sign is another one's then.
+                // A truncation may be right by luck of a sum that has no word, whose sign is
+                // another one's then.
                 holds.push((place(4), 64 - F as usize));
             }
             Group {
@@ -317,7 +319,8 @@ fn opened(p: &mut dyn Protocol, bits: &Bits) -> Result<Vec<bool>> {
         .collect())
 }
 
-/// Products on both sides of their range: nothing that is wrong passes, and all that is in range does.
+/// Products on both sides of their range: nothing that is wrong passes, and all that is in range
+/// does.
 pub fn products(protocol: &str, rounds: u64, seed: u64) {
     let mut cases = Vec::new();
     let mut generator = Random::new(seed);
@@ -357,7 +360,8 @@ pub fn products(protocol: &str, rounds: u64, seed: u64) {
     );
 }
 
-/// One element of a result that is off by one round of a word, wherever it stands: no other case differs.
+/// One element of a result that is off by one round of a word, wherever it stands: no other case
+/// differs.
 pub fn single_overflows(protocol: &str) {
     let mut cases = Vec::new();
     let n = 64;
@@ -403,7 +407,8 @@ pub fn single_overflows(protocol: &str) {
     assert!(passed.iter().all(|passed| !passed), "{passed:?}");
 }
 
-/// Elements that are off by as much, upwards and downwards: equal coefficients of any two would miss them.
+/// Elements that are off by as much, upwards and downwards: equal coefficients of any two would
+/// miss them.
 pub fn overflows_do_not_cancel(protocol: &str) {
     let mut cases = Vec::new();
     let maps = [
@@ -466,7 +471,8 @@ pub fn overflows_do_not_cancel(protocol: &str) {
     }
 }
 
-/// Numbers at both sides of what they are held to just so; of more groups than are looked at together.
+/// Numbers at both sides of what they are held to just so; of more groups than are looked at
+/// together.
 pub fn exact_ranges(protocol: &str) {
     let mut cases = vec![(40, 3, true); 1100];
     for width in [4, 20, 40, 63, 64] {

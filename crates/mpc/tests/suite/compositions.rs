@@ -95,13 +95,14 @@ fn compositions(n: u64) -> Vec<Composition> {
     all
 }
 
-/// Exactly where messages are whole words, and within a word a message for every number of elements.
+/// Exactly where messages are whole words, and within a word a message for every number of
+/// elements.
 pub fn declared_is_measured(protocol: &str) {
     for n in [1, 65] {
         check(protocol, &compositions(n), false, false);
     }
-    // Rounds are counted from where a session's parties stand equal: at its start. Where roles are not turned, some
-    // chains are shorter; in additive sharing there are none.
+    // Rounds are counted from where a session's parties stand equal: at its start. Where roles are
+    // not turned, some chains are shorter; in additive sharing there are none.
     let n = if protocol == "replicated" { 1536 } else { 192 };
     for composition in compositions(n) {
         check(protocol, &[composition], true, true);

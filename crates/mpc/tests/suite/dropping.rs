@@ -26,7 +26,8 @@ fn dropping(width: usize, dropped: u32) -> Compared {
     compared.expect("four bits are left")
 }
 
-/// Around zero, around multiples of 2^dropped, at both ends of what has the width, below 2^61, and random ones.
+/// Around zero, around multiples of 2^dropped, at both ends of what has the width, below 2^61, and
+/// random ones.
 fn numbers(width: usize, dropped: u32, seed: u64) -> Vec<i64> {
     let unit = 1_i64 << dropped;
     let end = (1_i64 << (width - 1).min(61)) - unit;
@@ -84,7 +85,8 @@ fn rectify(
     p.rectified_affine(&sum, compared, out).map(drop)
 }
 
-/// What is negative is zero, what is 2^dropped or more is itself, and what is between is one of both.
+/// What is negative is zero, what is 2^dropped or more is itself, and what is between is one of
+/// both.
 pub fn bounds(protocol: &str) {
     for (width, dropped) in WIDTHS {
         let x = numbers(width, dropped, 5);
@@ -123,7 +125,8 @@ pub fn bounds_of_sums(protocol: &str) {
     }
 }
 
-/// The greatest number that n summands can lose, by n − 1 carries of what they drop, is lost; the next is not.
+/// The greatest number that n summands can lose, by n − 1 carries of what they drop, is lost; the
+/// next is not.
 pub fn the_bound_is_reached(protocol: &str) {
     const DROPPED: u32 = 3;
     let x: Vec<i64> = (0..1 << DROPPED).cycle().take(6000).collect();

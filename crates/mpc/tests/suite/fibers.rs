@@ -24,8 +24,8 @@ fn all(protocol: &mut dyn Protocol, fibers: Vec<Fiber>) -> Result<()> {
     protocol.side_by_side(&mut || fibers.take().unwrap_or_default())
 }
 
-/// Every kind of operation beside every other, of few elements, where roles differ, and of many; what begins when
-/// others have ended; and work before and after.
+/// Every kind of operation beside every other, of few elements, where roles differ, and of many;
+/// what begins when others have ended; and work before and after.
 pub fn results(protocol: &str) {
     for n in [1, 2, 3, 65, 400] {
         let x = values(40, 400, 5)[..n].to_vec();
@@ -277,7 +277,8 @@ fn check(protocol: &str, operations: &[Operation]) {
     assert_eq!(measured, spent[0].0, "{operations:?} of {protocol}");
 }
 
-/// A fiber that fails is told of, the others come to their ends, and what the parties have is there again.
+/// A fiber that fails is told of, the others come to their ends, and what the parties have is there
+/// again.
 pub fn failures(protocol: &str) {
     let told = run(protocol, usual_parties(protocol), |p| {
         let fibers: Vec<Fiber> = vec![
@@ -303,9 +304,9 @@ pub fn failures(protocol: &str) {
     );
 }
 
-/// Fibers with a protocol of their own are as right, take the rounds of one, and leave all behind as it was; the first is
-/// carried out where they were begun. Inside of one there are no others, and under the reference there are none. One
-/// that fails has the others come to their ends.
+/// Fibers with a protocol of their own are as right, take the rounds of one, and leave all behind
+/// as it was; the first is carried out where they were begun. Inside of one there are no others,
+/// and under the reference there are none. One that fails has the others come to their ends.
 pub fn owned(protocol: &str) {
     if protocol == "plain" {
         let told = run(protocol, 2, |p| Ok(p.owned_fibers(Vec::new()).is_err()));

@@ -1,5 +1,5 @@
-//! What the coins of guards are for: numbers out of range whose summands cancel, each other or those of another
-//! comparison, are seen nevertheless.
+//! What the coins of guards are for: numbers out of range whose summands cancel, each other or
+//! those of another comparison, are seen nevertheless.
 
 use super::{agreed, bit};
 use mpc::{Compared, Protocol, Recipient, Result, Tally};
@@ -12,7 +12,8 @@ const BELOW: u32 = WIDTH as u32 - 2;
 /// Numbers that are processed, and whose coins are drawn, together.
 const BLOCK: usize = 512;
 
-/// Several blocks in each of three parts, so that a coin that comes again wherever another one begins is met.
+/// Several blocks in each of three parts, so that a coin that comes again wherever another one
+/// begins is met.
 const N: usize = 3 * (2 * BLOCK + 64);
 
 /// Sums of each comparison.
@@ -28,8 +29,8 @@ fn summand(h: u64, reach: u32) -> u64 {
     h.wrapping_mul(h.wrapping_add(1)) & (u64::MAX >> (64 - reach))
 }
 
-/// An even h whose summand and that of `other` add up to zero: as h ↦ h(h + 1) is one to one on even numbers modulo
-/// every power of two, its bits follow one after another.
+/// An even h whose summand and that of `other` add up to zero: as h ↦ h(h + 1) is one to one on
+/// even numbers modulo every power of two, its bits follow one after another.
 fn opposite(other: u64, reach: u32) -> u64 {
     let wanted = summand(other, reach).wrapping_neg();
     let mut h = 0;

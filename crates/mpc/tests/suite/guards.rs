@@ -145,7 +145,8 @@ fn revealed(protocol: &str, by: By, layers: &[Vec<i64>], reach: u32) -> (Vec<Str
     }))
 }
 
-/// All numbers that must pass, in a layer; then each layer with one number more that must not, wherever it stands.
+/// All numbers that must pass, in a layer; then each layer with one number more that must not,
+/// wherever it stands.
 pub fn boundaries(protocol: &str) {
     for by in By::ALL {
         // Truncation takes a unit.
@@ -243,8 +244,8 @@ pub fn sizes(protocol: &str) {
     }
 }
 
-/// A flag that failed stops what depends on it, at every opening and for whoever receives it, and nothing else; who
-/// receives something else is told nothing.
+/// A flag that failed stops what depends on it, at every opening and for whoever receives it, and
+/// nothing else; who receives something else is told nothing.
 pub fn flags_stop_what_depends_on_them(protocol: &str) {
     let parties = usual_parties(protocol);
     let told = run(protocol, parties, |p| {
@@ -332,8 +333,8 @@ pub fn flags_are_bits(protocol: &str) {
     );
 }
 
-/// Whatever looks at a flag whose checks ended without an answer is told so, before anything is sent; what was answered
-/// before that stays.
+/// Whatever looks at a flag whose checks ended without an answer is told so, before anything is
+/// sent; what was answered before that stays.
 pub fn flags_without_an_answer_say_why(protocol: &str) {
     agreed(run(protocol, usual_parties(protocol), |p| {
         let mut flags = Vec::new();

@@ -102,8 +102,8 @@ pub enum By {
     Product,
 }
 
-/// The share of n equal values of those dropped bits that are rounded up, less what it should be, in standard
-/// deviations at most.
+/// The share of n equal values of those dropped bits that are rounded up, less what it should be,
+/// in standard deviations at most.
 pub fn drift(
     p: &mut dyn Protocol,
     by: By,
@@ -127,8 +127,8 @@ pub fn drift(
     Ok(mean.abs() / (0.5 / (n as f64).sqrt()))
 }
 
-/// For protocols whose rounding is probabilistic: the error has mean zero, whatever the dropped bits and
-/// however the value is split. Many of one value, within six standard deviations.
+/// For protocols whose rounding is probabilistic: the error has mean zero, whatever the dropped
+/// bits and however the value is split. Many of one value, within six standard deviations.
 pub fn unbiased(protocol: &str) {
     run(protocol, usual_parties(protocol), |p| {
         // Roles are turned from 1536 elements on.

@@ -1,27 +1,31 @@
 //! Programs that differ: what is said of it, and which of three or more parties is the odd one.
 //!
-//! A party that gets a message of another step knows that its program and the sender's differ, and not whose
-//! is wrong. It tells all what its running hash is at its step; a party that waits, and passed that step,
-//! answers with its own. Whom nobody agrees with is the odd one; but where steps follow from what parties told each
-//! other, a third that told two things may be the cause, and nobody is called so ([`Channel::set_relayed`]).
+//! A party that gets a message of another step knows that its program and the sender's differ, and
+//! not whose is wrong. It tells all what its running hash is at its step; a party that waits, and
+//! passed that step, answers with its own. Whom nobody agrees with is the odd one; but where steps
+//! follow from what parties told each other, a third that told two things may be the cause, and
+//! nobody is called so ([`Channel::set_relayed`]).
 //!
-//! A difference need not show in any message: who takes another party for the recipient waits for what nobody sends. So
-//! a party that has waited for a second, and again after each quarter of the timeout, tells all others on each of its
-//! channels which step began last there: number, name and running hash. Who waits compares that with what it began under
-//! that number itself. Of two parties that wait, the one that has come less far tells of a step that the other has begun;
-//! the hash has all steps before in it, so any difference up to there shows, and both steps are named. A party that is
-//! slow goes through the same steps as the others, and one that is yet to begin a step says nothing of it: neither is
-//! ended. One that computes alone, and waits for nobody, is answered for by whichever thread takes in what others tell:
-//! where its step of that number was another, they hear which. Nothing is sent while nobody waits for so long, and
-//! nothing waits for an answer.
+//! A difference need not show in any message: who takes another party for the recipient waits for
+//! what nobody sends. So a party that has waited for a second, and again after each quarter of the
+//! timeout, tells all others on each of its
+//! channels which step began last there: number, name and running hash. Who waits compares that
+//! with what it began under that number itself. Of two parties that wait, the one that has come
+//! less far tells of a step that the other has begun; the hash has all steps before in it, so any
+//! difference up to there shows, and both steps are named. A party that is slow goes through the
+//! same steps as the others, and one that is yet to begin a step says nothing of it: neither is
+//! ended. One that computes alone, and waits for nobody, is answered for by whichever thread takes
+//! in what others tell: where its step of that number was another, they hear which. Nothing is sent
+//! while nobody waits for so long, and nothing waits for an answer.
 //!
-//! What is told are the fields of the header that every message of that step carries: names and public parameters of
-//! steps, which are to be equal in all parties. Values are not in them: those that are taken for public are compared
-//! by [`Agreement`] alone. A party that would deviate may tell of any step, and ends the session by it, which it can
-//! anyway.
+//! What is told are the fields of the header that every message of that step carries: names and
+//! public parameters of steps, which are to be equal in all parties. Values are not in them: those
+//! that are taken for public are compared by [`Agreement`] alone. A party that would deviate may
+//! tell of any step, and ends the session by it, which it can anyway.
 //!
-//! A party that took another value for public than a peer goes on until it has compared with all others, for some
-//! steps at most, and opens nothing meanwhile: then it knows whose values no other party has.
+//! A party that took another value for public than a peer goes on until it has compared with all
+//! others, for some steps at most, and opens nothing meanwhile: then it knows whose values no other
+//! party has.
 
 use super::Channel;
 use crate::agreement::Agreement;
@@ -33,7 +37,8 @@ use std::time::{Duration, Instant};
 /// How long a party that saw a difference waits for what decides whose it is.
 const VERDICT: Duration = Duration::from_secs(1);
 
-/// Steps that a party goes on for whose public values are not those of a peer, to hear from the others.
+/// Steps that a party goes on for whose public values are not those of a peer, to hear from the
+/// others.
 const HEARING: u64 = 8;
 
 /// What may differ in steps of one name.
@@ -105,8 +110,8 @@ impl Channel {
         Err(self.differ(from, frame, ours, theirs))
     }
 
-    /// Compares where each peer stood that has waited for long, on all of its channels, with this party's own step of
-    /// that number; one that this party is yet to begin counts for nothing.
+    /// Compares where each peer stood that has waited for long, on all of its channels, with this
+    /// party's own step of that number; one that this party is yet to begin counts for nothing.
     ///
     /// # Errors
     /// As [`Channel::compare_steps`].
@@ -141,8 +146,8 @@ impl Channel {
         Err(self.differ(peer, place, Place::At(ours), Place::At(theirs)))
     }
 
-    /// Finds out that what a dealer is to send was never asked of it: it waits for the party whose steps it follows,
-    /// and that one's program has ended. `seen` is since when.
+    /// Finds out that what a dealer is to send was never asked of it: it waits for the party whose
+    /// steps it follows, and that one's program has ended. `seen` is since when.
     ///
     /// # Errors
     /// `Desync`, if it is so.
@@ -182,7 +187,8 @@ impl Channel {
         }))
     }
 
-    /// Whether nobody is known to take other values for public than this party; `last` where no more will be known.
+    /// Whether nobody is known to take other values for public than this party; `last` where no
+    /// more will be known.
     ///
     /// # Errors
     /// `Differ`, once it is known of all others, or [`HEARING`] steps have gone by.

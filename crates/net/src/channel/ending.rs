@@ -1,16 +1,20 @@
 //! The end of a program, which is compared as its steps are.
 //!
-//! A message shows a difference to whoever gets it. A party that differs in its last steps may get none, and so
-//! may the others: each hands on what it took for the result. So the end is a step of its own: every party tells
-//! all others after which step its program ended, with the running hash of all steps, and waits for theirs.
+//! A message shows a difference to whoever gets it. A party that differs in its last steps may get
+//! none, and so
+//! may the others: each hands on what it took for the result. So the end is a step of its own:
+//! every party tells all others after which step its program ended, with the running hash of all
+//! steps, and waits for theirs.
 //!
-//! What was noted since the last step counts for nothing: what a party computes alone is its own affair. That may
-//! take long, too. So nobody has failed who has not ended within the timeout, and whoever has ended waits for all
-//! others for as long as they live: none ends in order whose program was another one. A process that gives no sign of
-//! life for the timeout, which needs no program of its own for it, has failed. So has one that has sent more than there
-//! is room for, of which nothing was taken for the timeout: its link is read no further, so that neither its end nor its
-//! death would ever be noticed. Who waits for long asks whether a party
-//! that has not ended began another step, or one more: that is answered while it computes.
+//! What was noted since the last step counts for nothing: what a party computes alone is its own
+//! affair. That may take long, too. So nobody has failed who has not ended within the timeout, and
+//! whoever has ended waits for all
+//! others for as long as they live: none ends in order whose program was another one. A process
+//! that gives no sign of life for the timeout, which needs no program of its own for it, has
+//! failed. So has one that has sent more than there is room for, of which nothing was taken for the
+//! timeout: its link is read no further, so that neither its end nor its death would ever be
+//! noticed. Who waits for long asks whether a party that has not ended began another step, or one
+//! more: that is answered while it computes.
 
 use super::{Channel, LONG};
 use crate::error::{PeerFault, Result};
@@ -23,13 +27,13 @@ use std::time::Instant;
 const LOOKS: u32 = 4;
 
 impl Channel {
-    /// Ends this party's program, and compares its steps with those of all other parties; waits for those that
-    /// have not ended, as long as they live. After a failure that this channel has returned there is nothing to
-    /// compare.
+    /// Ends this party's program, and compares its steps with those of all other parties; waits for
+    /// those that have not ended, as long as they live. After a failure that this channel has
+    /// returned there is nothing to compare.
     ///
     /// # Errors
-    /// `Desync` for a party that ended after other steps, or is at one; `Peer` for one that failed after its last
-    /// step, or gave no sign of life for the timeout.
+    /// `Desync` for a party that ended after other steps, or is at one; `Peer` for one that failed
+    /// after its last step, or gave no sign of life for the timeout.
     pub fn close(&mut self) -> Result<()> {
         if self.told || std::mem::replace(&mut self.ended, true) {
             return Ok(());
@@ -104,11 +108,12 @@ impl Channel {
         }
     }
 
-    /// For a wait that lasts as long as a peer lives; `silent` counts the looks one after another that found no sign of
-    /// that, since this process may have been stopped itself.
+    /// For a wait that lasts as long as a peer lives; `silent` counts the looks one after another
+    /// that found no sign of that, since this process may have been stopped itself.
     ///
     /// # Errors
-    /// `Peer` for one that gave no sign of life for the timeout, or whose messages nobody has taken for as long.
+    /// `Peer` for one that gave no sign of life for the timeout, or whose messages nobody has taken
+    /// for as long.
     pub(super) fn expect_life(&self, peer: usize, silent: &mut u32) -> Result<()> {
         let (inbox, timeout) = (&self.shared.inbox, self.shared.timeout);
         let is_missed = inbox.is_silent(peer, timeout) || inbox.is_full(peer, timeout);

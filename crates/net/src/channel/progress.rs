@@ -1,4 +1,5 @@
-//! Whether what a party waits for comes nearer. [`Channel::wait`] says what counts, and for how long.
+//! Whether what a party waits for comes nearer. [`Channel::wait`] says what counts, and for how
+//! long.
 
 use super::Channel;
 use crate::inbox::SLOWEST;
@@ -44,7 +45,8 @@ impl Progress {
         }
     }
 
-    /// After a quarter of the timeout: whether it came nearer in that, so that the timeout begins anew.
+    /// After a quarter of the timeout: whether it came nearer in that, so that the timeout begins
+    /// anew.
     pub(super) fn look(&mut self, shared: &Shared) -> bool {
         let (inbox, now) = (&shared.inbox, Instant::now());
         let enough = at_slowest(self.timeout / 4).max(1);

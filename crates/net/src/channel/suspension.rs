@@ -1,7 +1,7 @@
 //! Several steps under way at once: each is suspended and resumed in turn.
 //!
-//! Parties that take the same turns send and receive on each link in the same order. What a step sends in one turn it
-//! receives in its next one, or the order would depend on who waits for whom.
+//! Parties that take the same turns send and receive on each link in the same order. What a step
+//! sends in one turn it receives in its next one, or the order would depend on who waits for whom.
 
 use super::Channel;
 use crate::error::{Error, Result};
@@ -33,9 +33,9 @@ impl Watch {
 }
 
 impl Channel {
-    /// From here on steps are interleaved, or no longer. Meanwhile no comparison of what is public begins, since both ends of
-    /// a link know at the begin of a step alone what was received. One that is under way goes on: when all steps
-    /// have ended, all that was sent was received.
+    /// From here on steps are interleaved, or no longer. Meanwhile no comparison of what is public
+    /// begins, since both ends of a link know at the begin of a step alone what was received. One
+    /// that is under way goes on: when all steps have ended, all that was sent was received.
     pub fn interleave(&mut self, interleaved: bool) {
         self.interleaved = interleaved;
     }

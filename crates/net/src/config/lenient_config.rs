@@ -1,4 +1,5 @@
-//! What can be read of a configuration in which something is wrong: enough to tell the others of it.
+//! What can be read of a configuration in which something is wrong: enough to tell the others of
+//! it.
 
 use super::read_file;
 use std::path::Path;
@@ -21,8 +22,8 @@ struct Member {
 }
 
 impl LenientConfig {
-    /// Reads what can be read, for a party or, where there is no number, the dealer; `is_dealt` knows whether a
-    /// source has one. `None` where nothing can be read.
+    /// Reads what can be read, for a party or, where there is no number, the dealer; `is_dealt`
+    /// knows whether a source has one. `None` where nothing can be read.
     #[must_use]
     pub fn read(
         path: &Path,

@@ -1,5 +1,6 @@
-//! Who reads a link: the thread that waits for a message of it, since nothing is quicker than that; while
-//! nobody waits, a thread of the link's own, so that a peer can send whatever this party computes.
+//! Who reads a link: the thread that waits for a message of it, since nothing is quicker than that;
+//! while nobody waits, a thread of the link's own, so that a peer can send whatever this party
+//! computes.
 
 use super::{End, Inbox, State};
 use crate::error::PeerFault;
@@ -10,21 +11,21 @@ use std::time::{Duration, Instant};
 /// Longest time in one read or one wait, before a thread looks whether anything has changed for it.
 pub(crate) const PAUSE: Duration = Duration::from_millis(50);
 
-/// Bytes a second: a message that comes at this rate, or faster, is waited for however large it is. A sixteenth of a
-/// slow uplink of a megabit, which several parties may share.
+/// Bytes a second: a message that comes at this rate, or faster, is waited for however large it is.
+/// A sixteenth of a slow uplink of a megabit, which several parties may share.
 pub(crate) const SLOWEST: u64 = 8 << 10;
 
 /// For how long nobody may have waited before the link's own thread reads.
 const UNATTENDED: Duration = Duration::from_millis(1);
 
-/// From how many words on a message is left to the link's own thread: decrypting takes longer than waking it,
-/// and the messages of several peers are decrypted side by side.
+/// From how many words on a message is left to the link's own thread: decrypting takes longer than
+/// waking it, and the messages of several peers are decrypted side by side.
 const LONG: usize = 1 << 12;
 
 /// Where the frames of one peer come from.
 pub(crate) trait Source: Send {
-    /// The next frame; none where it did not come, or not all of it, within [`PAUSE`] or twice that. The error
-    /// says how the stream ended.
+    /// The next frame; none where it did not come, or not all of it, within [`PAUSE`] or twice
+    /// that. The error says how the stream ended.
     fn read(&mut self) -> Result<Option<Frame>, PeerFault>;
 
     /// Words of the frame of which some has come and not all.
@@ -33,7 +34,8 @@ pub(crate) trait Source: Send {
     /// Bytes of payload of messages that have come so far, of the one that is under way too.
     fn received(&self) -> u64;
 
-    /// The channel of the message of which some has come and not all, and how many bytes of its payload.
+    /// The channel of the message of which some has come and not all, and how many bytes of its
+    /// payload.
     fn under_way(&self) -> Option<(u16, u64)>;
 }
 
@@ -95,7 +97,8 @@ impl Inbox {
         reading.alive = Some(Instant::now());
     }
 
-    /// Reads what `from` sends while nobody waits for it, until its end; the work of a thread of its own.
+    /// Reads what `from` sends while nobody waits for it, until its end; the work of a thread of
+    /// its own.
     pub(crate) fn read_unattended(&self, from: usize) {
         let mut state = self.lock();
         let mut seen = None;
@@ -136,7 +139,8 @@ impl Inbox {
         }
     }
 
-    /// Waits until something may have come from a peer, for [`PAUSE`] at most; reads it, if no other thread does.
+    /// Waits until something may have come from a peer, for [`PAUSE`] at most; reads it, if no
+    /// other thread does.
     pub(super) fn attend<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -193,7 +197,8 @@ impl Inbox {
         }
         let over = state.is_over();
         let reading = &mut state.peers[from].reading;
-        // A source that is dropped refuses what its peer still sends, so that it comes to an end, too.
+        // A source that is dropped refuses what its peer still sends, so that it comes to an end,
+        // too.
         if !over && !reading.ended {
             reading.source = Some(source);
         }

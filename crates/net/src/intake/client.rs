@@ -75,11 +75,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client by its number, with its certificate and private key in PEM, and where the servers are reached.
-    /// Nobody is called yet.
+    /// A client by its number, with its certificate and private key in PEM, and where the servers
+    /// are reached. Nobody is called yet.
     ///
     /// # Errors
-    /// `Setup` for a certificate or key that cannot be used, `Misuse` for another number of addresses.
+    /// `Setup` for a certificate or key that cannot be used, `Misuse` for another number of
+    /// addresses.
     pub fn new(
         federation: &Federation,
         number: usize,
@@ -127,7 +128,8 @@ impl Client {
         })
     }
 
-    /// Bytes that this client has sent to all servers so far, and received from them; TLS is included.
+    /// Bytes that this client has sent to all servers so far, and received from them; TLS is
+    /// included.
     #[must_use]
     pub fn traffic(&self) -> (u64, u64) {
         let Traffic { sent, received } = &*self.traffic;
@@ -140,14 +142,15 @@ impl Client {
     /// Waits for a round later than `after` and learns what it is about.
     ///
     /// # Errors
-    /// `Peer` where a server is not reached in time or tells something else than the others, `Refused` where
-    /// one does not want this client.
+    /// `Peer` where a server is not reached in time or tells something else than the others,
+    /// `Refused` where one does not want this client.
     pub fn join(&self, after: u64, timeout: Duration) -> Result<Task> {
         let until = Instant::now() + timeout;
         let mut told = self.tasks(after, false, until)?;
         let round = told.iter().map(|told| told.round).max().unwrap_or(0);
         if told.iter().any(|told| told.round != round) {
-            // A server has begun a round before the others, who are about to; or it tells of one that is not.
+            // A server has begun a round before the others, who are about to; or it tells of one
+            // that is not.
             let ahead: Vec<usize> = (0..SERVERS).filter(|at| told[*at].round == round).collect();
             told = match self.tasks(round - 1, true, until) {
                 Ok(told) if told.iter().all(|told| told.round == round) => told,
@@ -172,7 +175,8 @@ impl Client {
         })
     }
 
-    /// What each server tells of a round later than `after`, which it is asked for until it has one, or once.
+    /// What each server tells of a round later than `after`, which it is asked for until it has
+    /// one, or once.
     fn tasks(&self, after: u64, once: bool, until: Instant) -> Result<Vec<Told>> {
         self.ask(&self.all(), until, "join", |server, stream| {
             let model = server.number == self.number % SERVERS;
@@ -226,8 +230,8 @@ impl Client {
         )
     }
 
-    /// Hands in the pieces of a vector; what the client signed, by its hash. Within one call all servers get
-    /// the same, as often as connections break.
+    /// Hands in the pieces of a vector; what the client signed, by its hash. Within one call all
+    /// servers get the same, as often as connections break.
     ///
     /// # Errors
     /// `Refused` where a server does not take it, `Peer` where one is not reached.
@@ -291,7 +295,8 @@ impl Client {
         Ok(digest)
     }
 
-    /// Says to all servers, as the coordinator, that nobody is to be waited for any more in a round.
+    /// Says to all servers, as the coordinator, that nobody is to be waited for any more in a
+    /// round.
     ///
     /// # Errors
     /// `Refused` by a server whose coordinator is another, `Peer` where one is not reached.
@@ -311,12 +316,12 @@ impl Client {
         Ok(())
     }
 
-    /// Waits for what a round came to: one content that all servers have, which is written to `into`, or each
-    /// server's part, of which there is none otherwise.
+    /// Waits for what a round came to: one content that all servers have, which is written to
+    /// `into`, or each server's part, of which there is none otherwise.
     ///
     /// # Errors
-    /// As [`Client::join`], and `Peer` for one content of another length than `into`; `Refused` with the reason for
-    /// which it came to nothing.
+    /// As [`Client::join`], and `Peer` for one content of another length than `into`; `Refused`
+    /// with the reason for which it came to nothing.
     pub fn outcome(&self, round: u64, timeout: Duration, into: &mut [u8]) -> Result<Outcome> {
         let until = Instant::now() + timeout;
         let whole = Mutex::new(&mut *into);
@@ -379,8 +384,9 @@ impl Client {
         self.servers.iter().collect()
     }
 
-    /// Asks servers side by side, each until it answers; what they answer, in their order. Once one has failed or
-    /// refused, the others are not waited for much longer; its error is what the question ends with.
+    /// Asks servers side by side, each until it answers; what they answer, in their order. Once one
+    /// has failed or refused, the others are not waited for much longer; its error is what the
+    /// question ends with.
     fn ask<T: Send>(
         &self,
         servers: &[&Server],

@@ -9,18 +9,20 @@
 //! | [`Intake`] | a server's side |
 //! | [`Client`] | a client's side |
 //!
-//! Clients connect; servers never do. TLS 1.3 as between parties, each side pinned: a client knows the three
-//! servers' certificates, a server the clients'. What a client's certificate says is the client's number.
+//! Clients connect; servers never do. TLS 1.3 as between parties, each side pinned: a client knows
+//! the three servers' certificates, a server the clients'. What a client's certificate says is the
+//! client's number.
 //!
-//! A vector comes as three pieces (two seeds, and what they leave of it). A client *offers* its signed
-//! statement first and sends pieces only to a server that wants them. A server has a submission *whole* when
-//! the pieces that it holds fit the commitments in the statement. The rest comes last: the server that gets it
-//! wants it only from a client that the others vouch for. Whether all servers have a submission, and whether the
-//! piece that one server passes on to another is the right one, they settle among themselves.
+//! A vector comes as three pieces (two seeds, and what they leave of it). A client *offers* its
+//! signed statement first and sends pieces only to a server that wants them. A server has a
+//! submission *whole* when the pieces that it holds fit the commitments in the statement. The rest
+//! comes last: the server that gets it wants it only from a client that the others vouch for.
+//! Whether all servers have a submission, and whether the piece that one server passes on to
+//! another is the right one, they settle among themselves.
 //!
-//! Where only the sum of the vectors is wanted, rests are added up as they come. Then at most [`round::ROOM`]
-//! bytes of them, or a few vectors, are on their way at a time; other clients wait until there is room, so that
-//! memory does not grow with their number.
+//! Where only the sum of the vectors is wanted, rests are added up as they come. Then at most
+//! [`round::ROOM`] bytes of them, or a few vectors, are on their way at a time; other clients wait
+//! until there is room, so that memory does not grow with their number.
 
 mod client;
 mod rate_floor;
@@ -66,8 +68,8 @@ pub const SEED: u64 = 2;
 /// Which piece is as long as the vector; the others are seeds.
 pub const REST: usize = 1;
 
-/// Which pieces each server is sent. The rest is of the first server too: it gets it from the second, so that
-/// a client sends it once.
+/// Which pieces each server is sent. The rest is of the first server too: it gets it from the
+/// second, so that a client sends it once.
 pub const HELD: [&[usize]; SERVERS] = [&[0], &[1, 2], &[2, 0]];
 
 /// Which server is sent the rest.

@@ -9,8 +9,8 @@ pub(super) const WINDOW: Duration = if cfg!(test) {
     Duration::from_secs(10)
 };
 
-/// Bytes that have to come in each such time, unless it is all that is left: 32 KiB a second, a quarter of a slow
-/// uplink of a megabit.
+/// Bytes that have to come in each such time, unless it is all that is left: 32 KiB a second, a
+/// quarter of a slow uplink of a megabit.
 pub(super) const LEAST: u64 = 10 * (32 << 10);
 
 /// What has come lately.

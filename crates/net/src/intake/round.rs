@@ -71,7 +71,8 @@ impl Terms {
 pub struct Submission {
     /// What the client signed.
     pub statement: Statement,
-    /// The pieces that this server holds, as [`HELD`] lists them; without words where these were added up.
+    /// The pieces that this server holds, as [`HELD`] lists them; without words where these were
+    /// added up.
     pub pieces: Vec<Piece>,
 }
 
@@ -109,7 +110,8 @@ pub struct Round {
     attempts: BTreeMap<usize, u32>,
     /// How many are on their way.
     coming: u64,
-    /// Memory of vectors that were added up, for those that come: of no more than were on their way at a time.
+    /// Memory of vectors that were added up, for those that come: of no more than were on their way
+    /// at a time.
     spare: Vec<Vec<u64>>,
     gathered: Gathered,
 }
@@ -150,7 +152,8 @@ impl Round {
         self.joined.insert(client);
     }
 
-    /// A client says that nobody is to be waited for any more. What comes before the round ends counts all the
+    /// A client says that nobody is to be waited for any more. What comes before the round ends
+    /// counts all the
     /// same: this says when it ends, not who takes part.
     ///
     /// # Errors
@@ -199,8 +202,8 @@ impl Round {
         self.tickets.issue(statement)
     }
 
-    /// What a client offers whose signature is right; the client is whom its certificate says. Who is wanted is
-    /// on its way until [`Round::came`].
+    /// What a client offers whose signature is right; the client is whom its certificate says. Who
+    /// is wanted is on its way until [`Round::came`].
     ///
     /// # Errors
     /// The reason for which it is refused.

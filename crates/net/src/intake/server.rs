@@ -30,11 +30,12 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// Opens it: from now on clients are answered. `key` is the server's private key, `clients` are the
-    /// certificates of all clients, by number, all PEM.
+    /// Opens it: from now on clients are answered. `key` is the server's private key, `clients` are
+    /// the certificates of all clients, by number, all PEM.
     ///
     /// # Errors
-    /// `Setup` for certificates or a key that cannot be used; `Misuse` for a server that there is not.
+    /// `Setup` for certificates or a key that cannot be used; `Misuse` for a server that there is
+    /// not.
     pub fn open(
         listener: Listener,
         federation: &Federation,
@@ -126,8 +127,9 @@ impl Intake {
         Ok(())
     }
 
-    /// Waits until so many clients are here whole, for the deadline, for whoever may close the round, or that long;
-    /// whether it was one of the former three, so that there is nothing to wait for any more.
+    /// Waits until so many clients are here whole, for the deadline, for whoever may close the
+    /// round, or that long; whether it was one of the former three, so that there is nothing to
+    /// wait for any more.
     ///
     /// # Errors
     /// `Interrupted` by the user; `Misuse` where no round is open.
@@ -188,7 +190,8 @@ impl Intake {
         self.shared.state().given_out
     }
 
-    /// Memory for vectors of the next round, of no more than [`Intake::lacks`] says, so that what is kept does not grow.
+    /// Memory for vectors of the next round, of no more than [`Intake::lacks`] says, so that what
+    /// is kept does not grow.
     pub fn lend(&self, memory: Vec<Vec<u64>>) {
         let mut state = self.shared.state();
         let lacking = std::mem::take(&mut state.given_out);
@@ -209,9 +212,9 @@ impl Intake {
             .collect()
     }
 
-    /// What a round came to, for the clients that ask: content, or why there is none. What is told as a part
-    /// differs between servers, and a client gets that of each. Whose submissions were refused is told why, each
-    /// client of its own and of no other.
+    /// What a round came to, for the clients that ask: content, or why there is none. What is told
+    /// as a part differs between servers, and a client gets that of each. Whose submissions were
+    /// refused is told why, each client of its own and of no other.
     ///
     /// # Errors
     /// `Misuse` for content that is too large.
@@ -248,8 +251,8 @@ impl Intake {
         Ok(())
     }
 
-    /// Waits until these clients know what the last round came to, or that long: whoever is about to close the
-    /// intake would leave them without it.
+    /// Waits until these clients know what the last round came to, or that long: whoever is about
+    /// to close the intake would leave them without it.
     ///
     /// # Errors
     /// `Interrupted` by the user.
@@ -289,8 +292,8 @@ impl Drop for Intake {
         }
         drop(state);
         self.shared.notify();
-        // Whoever opens the next intake may do so at the same address: nobody listens there any more. A thread that
-        // has panicked has let go of it too.
+        // Whoever opens the next intake may do so at the same address: nobody listens there any
+        // more. A thread that has panicked has let go of it too.
         if let Some(accepting) = self.accepting.take() {
             drop(accepting.join());
         }

@@ -45,8 +45,8 @@ impl From<io::Error> for Failure {
 }
 
 impl Server {
-    /// Its answer. A connection that breaks is made anew, a few times; one that cannot be made is tried until
-    /// time is over.
+    /// Its answer. A connection that breaks is made anew, a few times; one that cannot be made is
+    /// tried until time is over.
     pub(super) fn ask<T>(
         &self,
         until: Instant,
@@ -76,7 +76,8 @@ impl Server {
                     }
                 }
                 Err(Failure::Final(error)) => return Err(error),
-                // It was asked, and is not known to be ill: it may keep who asks waiting for longer than that.
+                // It was asked, and is not known to be ill: it may keep who asks waiting for longer
+                // than that.
                 Err(Failure::Broken(error))
                     if error.kind() == ErrorKind::TimedOut && Instant::now() >= until =>
                 {

@@ -97,7 +97,8 @@ fn welcome(intake: &IntakeState, socket: TcpStream) -> io::Result<(usize, Stream
     Ok((client, StreamOwned::new(connection, socket)))
 }
 
-/// What a server tells a client, and its own report, of a connection that failed: it is "this server" to both.
+/// What a server tells a client, and its own report, of a connection that failed: it is "this
+/// server" to both.
 fn said(fault: &SetupFault) -> String {
     fault.text(&Voice::own(&WORDS))
 }
@@ -159,8 +160,8 @@ fn answer(
     Ok(())
 }
 
-/// A client says that nobody is to be waited for any more. One that says so of a round that has ended, as where all
-/// had handed in before, is right.
+/// A client says that nobody is to be waited for any more. One that says so of a round that has
+/// ended, as where all had handed in before, is right.
 fn close(intake: &IntakeState, client: usize, number: u64) -> Result<(), String> {
     let mut state = intake.state();
     let latest = state.latest;
@@ -425,8 +426,8 @@ fn receive(
             .map_err(|_| io::Error::from(ErrorKind::OutOfMemory))?;
         let mut begin = 0;
         while begin < length {
-            // As many with the salt before them: BLAKE3 takes three fifths of the time where what it is given next
-            // begins a subtree of its own.
+            // As many with the salt before them: BLAKE3 takes three fifths of the time where what
+            // it is given next begins a subtree of its own.
             let end = length.min((begin + SALT) / CHUNK * CHUNK + CHUNK - SALT);
             if words.len() < end {
                 words.resize(end, 0);

@@ -13,8 +13,8 @@ pub(super) const SILENCE: Duration = Duration::from_secs(10);
 /// How long a server keeps a client waiting before it tells it to ask again.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Bytes that are read at a time: TLS asks for 4 KiB each, less than a system call is worth. A connection on which
-/// little comes uses little of it.
+/// Bytes that are read at a time: TLS asks for 4 KiB each, less than a system call is worth. A
+/// connection on which little comes uses little of it.
 const AHEAD: usize = 1 << 15;
 
 /// How often a socket that waits looks at the clock.
@@ -62,8 +62,8 @@ impl Socket {
         })
     }
 
-    /// Says that nothing more is sent, and takes what still comes for a moment: who is in the middle of
-    /// sending would lose what was said last otherwise.
+    /// Says that nothing more is sent, and takes what still comes for a moment: who is in the
+    /// middle of sending would lose what was said last otherwise.
     pub(super) fn part(&mut self) {
         drop(self.socket.get_ref().shutdown(Shutdown::Write));
         let until = Instant::now() + Duration::from_secs(1);

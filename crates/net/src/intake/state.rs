@@ -57,9 +57,11 @@ pub(super) struct State {
     /// Numbers count up.
     pub(super) latest: u64,
     pub(super) refused: BTreeMap<Refused, u64>,
-    /// Memory of vectors of the latest round that ended, for those of the next: see [`Round::memory`].
+    /// Memory of vectors of the latest round that ended, for those of the next: see
+    /// [`Round::memory`].
     pub(super) spare: Vec<Vec<u64>>,
-    /// Vectors that the latest round gave out, whose memory whoever takes them may lend for the next.
+    /// Vectors that the latest round gave out, whose memory whoever takes them may lend for the
+    /// next.
     pub(super) given_out: usize,
     pub(super) sockets: HashMap<u64, TcpStream>,
     /// On which of them clients send their pieces.
@@ -124,8 +126,8 @@ impl IntakeState {
         *state.refused.entry(refused).or_default() += 1;
     }
 
-    /// A client begins to send its pieces on this connection. One on which it did so before is ended: its client
-    /// has given it up, and of one client no two submissions are held at a time.
+    /// A client begins to send its pieces on this connection. One on which it did so before is
+    /// ended: its client has given it up, and of one client no two submissions are held at a time.
     pub(super) fn uploads(&self, client: usize, id: u64) {
         let mut state = self.state();
         let earlier = state.uploading.insert(client, id);

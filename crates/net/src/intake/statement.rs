@@ -1,11 +1,13 @@
-//! What a client signs: which round its submission is for, and every piece of it, without showing any.
+//! What a client signs: which round its submission is for, and every piece of it, without showing
+//! any.
 //!
-//! A vector is handed in as three pieces, each a list of words; which server gets which, [`super::HELD`] says.
-//! The statement holds a commitment to each: BLAKE3 of a salt of 256 bits and the words. The salt keeps a
-//! server that lacks a piece from trying out what it might be: all else that the vector is made of it may
-//! know. All servers get the same statement, signed by the key of the client's certificate. So no server can
-//! make up a client, two servers that have the same statement have pieces of the same vector, and a statement
-//! counts in no other federation and round.
+//! A vector is handed in as three pieces, each a list of words; which server gets which,
+//! [`super::HELD`] says.
+//! The statement holds a commitment to each: BLAKE3 of a salt of 256 bits and the words. The salt
+//! keeps a server that lacks a piece from trying out what it might be: all else that the vector is
+//! made of it may know. All servers get the same statement, signed by the key of the client's
+//! certificate. So no server can make up a client, two servers that have the same statement have
+//! pieces of the same vector, and a statement counts in no other federation and round.
 //!
 //! The signature cannot be taken for one of a TLS handshake, whose text begins with 64 blanks.
 

@@ -417,7 +417,8 @@ fn rests_are_added_up_as_they_come_and_not_kept() {
 #[test]
 fn so_many_rests_are_on_their_way_at_a_time() {
     let now = Instant::now();
-    // By words of a vector: exactly six fit, one word more than six can have, and longer than all room.
+    // By words of a vector: exactly six fit, one word more than six can have, and longer than all
+    // room.
     for (words, most) in [
         (ROOM / 8 / 6, 6),
         (ROOM / 8 / 6 + 1, 5),
@@ -505,7 +506,8 @@ fn strangers_and_garbage_do_not_disturb() {
     drop(silent);
 }
 
-/// The first version of what clients and servers say had the same heads, and fewer fields and kinds.
+/// The first version of what clients and servers say had the same heads, and fewer fields and
+/// kinds.
 #[test]
 fn unlike_versions_say_so_at_both_ends() {
     let raw = Raw::new();

@@ -1,9 +1,10 @@
 //! Tickets: how the server that gets the rest of a vector learns that both others have its seeds.
 //!
-//! That server adds rests up as they come, and cannot take one out again. A client that it has and another
-//! server lacks would spoil the round; so a client hands in its seeds first, gets a ticket of each of the two
-//! servers, and shows both with the rest. A ticket is a hash of the statement under a key that its server and the
-//! keeper of rests share in this round, so that no client makes one up, and it says nothing to anybody.
+//! That server adds rests up as they come, and cannot take one out again. A client that it has and
+//! another server lacks would spoil the round; so a client hands in its seeds first, gets a ticket
+//! of each of the two servers, and shows both with the rest. A ticket is a hash of the statement
+//! under a key that its server and the keeper of rests share in this round, so that no client makes
+//! one up, and it says nothing to anybody.
 
 use super::statement::{Hash, Statement};
 use super::{KEEPER, SERVERS};
@@ -25,7 +26,8 @@ impl Tickets {
         Self { server, keys }
     }
 
-    /// For who has handed in this server's part of what it signed; zeros at the keeper, which needs none.
+    /// For who has handed in this server's part of what it signed; zeros at the keeper, which needs
+    /// none.
     pub(super) fn issue(&self, statement: &Statement) -> Hash {
         if self.server == KEEPER {
             return [0; 32];

@@ -1,4 +1,5 @@
-//! What clients and servers say to each other. Every message is a head of 16 bytes and a body, little endian:
+//! What clients and servers say to each other. Every message is a head of 16 bytes and a body,
+//! little endian:
 //!
 //! | bytes | field |
 //! | --- | --- |
@@ -8,11 +9,14 @@
 //! | 5..8 | zero |
 //! | 8..16 | bytes of body |
 //!
-//! The version is raised with every change of what a message is or means. Whoever gets one of another version says so,
-//! and reads no further: releases of tacit that speak unlike versions do not guess what the other one means.
+//! The version is raised with every change of what a message is or means. Whoever gets one of
+//! another version says so,
+//! and reads no further: releases of tacit that speak unlike versions do not guess what the other
+//! one means.
 //!
-//! Whatever arrives is hostile until checked: a body's length is compared with what its kind allows before
-//! anything is allocated. What is large follows after a message, in a length that both ends know by then.
+//! Whatever arrives is hostile until checked: a body's length is compared with what its kind allows
+//! before anything is allocated. What is large follows after a message, in a length that both ends
+//! know by then.
 
 use super::statement::{Hash, LONGEST_SIGNATURE, STATEMENT, Statement};
 use super::ticket::SHOWN;
@@ -33,7 +37,8 @@ const TICKETS: usize = SHOWN * size_of::<Hash>();
 
 const HEAD: usize = 16;
 const MAGIC: [u8; 3] = *b"tcd";
-/// Since 2 the coordinator may close a round, and an outcome says why the client's own submission was refused.
+/// Since 2 the coordinator may close a round, and an outcome says why the client's own submission
+/// was refused.
 pub(super) const VERSION: u8 = 2;
 
 /// What a client asks.
@@ -67,7 +72,8 @@ pub enum Request {
         /// Whether the content itself is wanted.
         content: bool,
     },
-    /// Of the coordinator: all whom it asked have handed in or failed, so that nobody is waited for any more.
+    /// Of the coordinator: all whom it asked have handed in or failed, so that nobody is waited for
+    /// any more.
     Close {
         /// Whose rounds.
         federation: Hash,

@@ -199,7 +199,8 @@ impl Link for Gone {
     fn cut(&self) {}
 }
 
-/// A peer that says for ever that what it waits for itself comes nearer; what it owes it sends after a minute.
+/// A peer that says for ever that what it waits for itself comes nearer; what it owes it sends
+/// after a minute.
 #[test]
 fn by_word_alone_nobody_is_waited_for_for_long() {
     let timeout = Duration::from_millis(200);
@@ -234,7 +235,8 @@ fn by_word_alone_nobody_is_waited_for_for_long() {
     drop(two);
 }
 
-/// More than there is room for lies here from a peer, on a channel of which nobody takes anything. The peer has died
+/// More than there is room for lies here from a peer, on a channel of which nobody takes anything.
+/// The peer has died
 /// since, which shows to nobody: its link is not read.
 fn full() -> (Mesh, Arc<Inbox>) {
     let (mesh, inbox) = mesh();

@@ -1,4 +1,5 @@
-//! Connections that are not links yet: all of them end at a deadline, however slowly the other side speaks.
+//! Connections that are not links yet: all of them end at a deadline, however slowly the other side
+//! speaks.
 
 use crate::MOST_PARTIES;
 use std::collections::HashMap;
@@ -86,8 +87,8 @@ impl Conversations {
         Some(result)
     }
 
-    /// Connects to an address. `None` where time was over first: resolving a name and waiting for a machine
-    /// that is silent cannot be cut short, so the attempt is left behind then.
+    /// Connects to an address. `None` where time was over first: resolving a name and waiting for a
+    /// machine that is silent cannot be cut short, so the attempt is left behind then.
     pub(super) fn dial(&self, address: &str) -> Option<io::Result<TcpStream>> {
         let (tell, told) = mpsc::channel();
         let (address, most) = (address.to_owned(), self.left().min(HANDSHAKE).max(RETRY));

@@ -1,5 +1,5 @@
-//! A look at the other members before a session, or beside one that waits for them: who is there, what they
-//! were started with, and what their clocks say.
+//! A look at the other members before a session, or beside one that waits for them: who is there,
+//! what they were started with, and what their clocks say.
 
 use super::conversations::{Conversations, RETRY};
 use super::hello::{Hello, Purpose, now};
@@ -43,8 +43,8 @@ struct Look<'a> {
     called: Mutex<Vec<bool>>,
 }
 
-/// What is found at the address of each member, in their order, for at most that long; members that look at
-/// the same time find each other. Nothing is found out about this member itself.
+/// What is found at the address of each member, in their order, for at most that long; members that
+/// look at the same time find each other. Nothing is found out about this member itself.
 ///
 /// # Errors
 /// `Setup` for certificates or a key that cannot be used.

@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 /// Room for the heads and payloads of small messages; longer payloads go where they stay.
 const SMALL: usize = 1 << 12;
 
-/// For how long a read looks again before it sleeps. Where parties take turns at small steps the next message is
-/// closer than the time in which a sleeping thread is woken, by ten times on virtual machines.
+/// For how long a read looks again before it sleeps. Where parties take turns at small steps the
+/// next message is closer than the time in which a sleeping thread is woken, by ten times on
+/// virtual machines.
 const LINGER: Duration = Duration::from_micros(100);
 
 pub(super) struct Incoming {
@@ -25,8 +26,8 @@ pub(super) struct Incoming {
     decoder: Decoder,
 }
 
-/// A socket from which nothing is read after some instant, however little has come until then: TLS reads on
-/// within a record, and the decoder within a frame, as long as anything comes.
+/// A socket from which nothing is read after some instant, however little has come until then: TLS
+/// reads on within a record, and the decoder within a frame, as long as anything comes.
 struct Timed {
     socket: BufReader<TcpStream>,
     until: Instant,

@@ -38,8 +38,8 @@ use std::thread;
 use std::time::Duration;
 use tls::Tls;
 
-/// Bytes from one peer that may lie unread in memory: far more than honest parties, who wait for each
-/// other in every round, can be ahead.
+/// Bytes from one peer that may lie unread in memory: far more than honest parties, who wait for
+/// each other in every round, can be ahead.
 const ROOM: usize = 2 << 30;
 
 impl Identity {
@@ -80,7 +80,8 @@ pub fn greetings() -> Vec<Vec<u8>> {
     purposes.into_iter().map(written).collect()
 }
 
-/// When the certificate in a PEM text is valid; `None` for what is no certificate that links are made with.
+/// When the certificate in a PEM text is valid; `None` for what is no certificate that links are
+/// made with.
 #[must_use]
 pub fn period(pem: &str) -> Option<Period> {
     kinds::period(&kinds::certificate(pem)?)
@@ -138,8 +139,9 @@ impl Listener {
 
 /// Links this party with all others; every party calls it, in any order, within the timeout.
 ///
-/// `kind` says whether the last address and certificate are a dealer's: `true` or `false`, or [`Members`]. `parameters` is a line of text in
-/// which all must agree, such as protocol and version.
+/// `kind` says whether the last address and certificate are a dealer's: `true` or `false`, or
+/// [`Members`]. `parameters` is a line of text in which all must agree, such as protocol and
+/// version.
 ///
 /// # Errors
 /// `Setup` for wrong certificates, keys or parameters; `Peer` for a party that never came.

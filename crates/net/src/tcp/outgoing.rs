@@ -1,12 +1,12 @@
 //! The sending half of a link: a queue, a thread that seals and writes, and a short cut for small
 //! messages, which the computing thread writes itself while nothing is queued. At an honest
-//! receiver somebody reads whatever its program does, so such a write waits for the network at most. One
-//! that stops reading ends the link within the timeout: a write that makes no progress fails, and no
-//! more than [`ROOM`] is queued.
+//! receiver somebody reads whatever its program does, so such a write waits for the network at
+//! most. One that stops reading ends the link within the timeout: a write that makes no progress
+//! fails, and no more than [`ROOM`] is queued.
 //!
-//! Where nothing was written for a while the thread writes that this process lives: what forgets connections
-//! on which nothing goes by, as routers do, keeps this one, and whoever waits can tell a process that lives
-//! from one that was stopped or cut off.
+//! Where nothing was written for a while the thread writes that this process lives: what forgets
+//! connections on which nothing goes by, as routers do, keeps this one, and whoever waits can tell
+//! a process that lives from one that was stopped or cut off.
 
 use super::tls;
 use crate::buffer_pool::BufferPool;
@@ -22,8 +22,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes that may wait to be written. Honest parties, who wait for each other in every round, stay far
-/// below; beyond it `send` waits.
+/// Bytes that may wait to be written. Honest parties, who wait for each other in every round, stay
+/// far below; beyond it `send` waits.
 const ROOM: usize = 4 << 30;
 
 /// Longest time without a sign of life, where the timeout is long.
@@ -32,8 +32,9 @@ const BEAT: Duration = Duration::from_secs(15);
 /// Longest message in bytes that the computing thread writes itself: one TLS record.
 const SMALL: usize = 1 << 14;
 
-/// Bytes that are sealed before they are written, and read at a time. Each write may wake the reader, which costs more
-/// than to seal a record; more than this leaves the second-level cache before it is written.
+/// Bytes that are sealed before they are written, and read at a time. Each write may wake the
+/// reader, which costs more than to seal a record; more than this leaves the second-level cache
+/// before it is written.
 pub(super) const AT_ONCE: usize = 1 << 18;
 
 pub(super) struct Outgoing {
@@ -189,7 +190,8 @@ impl Queue {
 }
 
 impl Outgoing {
-    /// Waits until `done`, at most so long; if it may last, for as long again where the network took enough until then.
+    /// Waits until `done`, at most so long; if it may last, for as long again where the network
+    /// took enough until then.
     fn wait(
         &self,
         most: Duration,
@@ -267,8 +269,8 @@ impl Link for Outgoing {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some([out, reading]) = sockets {
-            // What the kernel has is still delivered. A socket that is closed already cannot be shut. What
-            // still comes in is refused, once whoever reads has closed that end.
+            // What the kernel has is still delivered. A socket that is closed already cannot be
+            // shut. What still comes in is refused, once whoever reads has closed that end.
             drop(out.shutdown(Shutdown::Write));
             drop(reading.shutdown(Shutdown::Read));
         }

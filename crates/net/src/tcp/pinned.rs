@@ -20,8 +20,8 @@ pub(crate) struct Pinned {
 }
 
 impl Pinned {
-    /// The certificates by member, and what the members are called. Each must be valid now, and be of one
-    /// member alone.
+    /// The certificates by member, and what the members are called. Each must be valid now, and be
+    /// of one member alone.
     pub(crate) fn new(
         certificates: Vec<CertificateDer<'static>>,
         names: Vec<Name>,
@@ -36,7 +36,8 @@ impl Pinned {
         Ok(pinned)
     }
 
-    /// The certificates by member, each of one member alone. One that is not valid is refused when it is shown.
+    /// The certificates by member, each of one member alone. One that is not valid is refused when
+    /// it is shown.
     pub(crate) fn distinct(
         certificates: Vec<CertificateDer<'static>>,
         names: Vec<Name>,
@@ -112,8 +113,8 @@ impl Pinned {
     }
 }
 
-/// A member's certificate, pinned as it is, that is not valid now. That the caller has its key is not proven, nor
-/// needed to say so.
+/// A member's certificate, pinned as it is, that is not valid now. That the caller has its key is
+/// not proven, nor needed to say so.
 #[derive(Debug, thiserror::Error)]
 #[error("{fault}")]
 pub(super) struct Outdated {
@@ -196,8 +197,8 @@ impl ServerCertVerifier for OnePeer {
     }
 }
 
-/// Accepts the certificate of every party, or of every client. A party that presents none is heard, and proves
-/// nothing.
+/// Accepts the certificate of every party, or of every client. A party that presents none is heard,
+/// and proves nothing.
 #[derive(Debug)]
 pub(crate) struct AnyPeer {
     pinned: Arc<Pinned>,

@@ -1,8 +1,9 @@
 //! A member that cannot take part tells the others why, so that they do not wait for it in vain.
 //!
-//! It calls each of them and makes sure whom it speaks to: what it says, such as the name of a file, is for
-//! members alone. Who hears it ends its own set-up if the caller has proved who it is. A member whose key is
-//! the trouble cannot prove it; what it says is then shown where the others have waited for it in vain.
+//! It calls each of them and makes sure whom it speaks to: what it says, such as the name of a
+//! file, is for members alone. Who hears it ends its own set-up if the caller has proved who it is.
+//! A member whose key is the trouble cannot prove it; what it says is then shown where the others
+//! have waited for it in vain.
 
 use super::conversations::{Conversations, RETRY};
 use super::hello::{Hello, Purpose};
@@ -27,8 +28,8 @@ struct Listener {
     config: Arc<ClientConfig>,
 }
 
-/// Tells the others that the set-up has failed: on the connection that they made, by their link if they are
-/// past their set-up, and by a call where there is neither.
+/// Tells the others that the set-up has failed: on the connection that they made, by their link if
+/// they are past their set-up, and by a call where there is neither.
 pub(super) fn part(setup: &Setup, outgoing: Vec<Option<tls::Outgoing>>, error: &Error) {
     let blamed = match error.blamed() {
         None => setup.party,
@@ -55,8 +56,8 @@ pub(super) fn part(setup: &Setup, outgoing: Vec<Option<tls::Outgoing>>, error: &
     });
 }
 
-/// Tells the other members of a configuration, as far as it can be read, that `member` cannot take part.
-/// Those that are not there are called again and again, for so long.
+/// Tells the other members of a configuration, as far as it can be read, that `member` cannot take
+/// part. Those that are not there are called again and again, for so long.
 pub fn refuse(lenient: &LenientConfig, reason: &str, most: Duration) {
     let own = lenient.own();
     let listeners = lenient.others().filter_map(|(address, certificate)| {
@@ -108,7 +109,8 @@ fn call(hello: &Hello, listener: &Listener, talks: &Conversations) {
 fn say(hello: &Hello, listener: &Listener, stream: TcpStream) -> Option<()> {
     let mut stream = tls::handshake(&listener.config, stream).ok()?;
     hello.write(&mut stream).ok()?;
-    // It has heard all when it closes; a connection closed before with something unread would lose it.
+    // It has heard all when it closes; a connection closed before with something unread would lose
+    // it.
     let mut rest = Vec::new();
     drop(stream.take(1 << 12).read_to_end(&mut rest));
     Some(())

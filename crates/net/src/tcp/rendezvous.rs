@@ -14,8 +14,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a party that was started differently waits to hear how the others were: two against one show who
-/// is the odd one.
+/// How long a party that was started differently waits to hear how the others were: two against one
+/// show who is the odd one.
 const OPINIONS: Duration = Duration::from_secs(1);
 
 /// How often a connection that waits for the others is looked at.
@@ -235,7 +235,8 @@ pub(super) fn meet(setup: &Setup, listener: &Listener) -> (Vec<Option<tls::Outgo
     (outgoing, error.map_or(Ok(()), Err))
 }
 
-/// Connects to a peer, again and again until it listens, and again if it goes and comes back meanwhile.
+/// Connects to a peer, again and again until it listens, and again if it goes and comes back
+/// meanwhile.
 fn call(setup: &Setup, peer: usize) -> Option<tls::Outgoing> {
     while !setup.talks.is_over() {
         let Ok(stream) = setup.talks.dial(&setup.addresses[peer])? else {
@@ -269,8 +270,8 @@ fn call(setup: &Setup, peer: usize) -> Option<tls::Outgoing> {
     None
 }
 
-/// Listens on a connection while the set-up goes on: nothing comes but why the peer cannot take part after
-/// all. `None` once the peer, whose set-up began then, has gone and come back.
+/// Listens on a connection while the set-up goes on: nothing comes but why the peer cannot take
+/// part after all. `None` once the peer, whose set-up began then, has gone and come back.
 fn watch(
     setup: &Setup,
     peer: usize,
@@ -298,7 +299,8 @@ fn watch(
                 setup.fail(setup.refused_by(peer, &hello));
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // A short session may be over for it already, and its own call still on the way to here.
+            // A short session may be over for it already, and its own call still on the way to
+            // here.
             Ok(_) | Err(_) => ended = true,
         }
     }
@@ -307,8 +309,8 @@ fn watch(
     Some(stream)
 }
 
-/// As the calling side: TLS, then hello for hello. `Ok(None)` for one that was started differently; the reason
-/// is `None` where another attempt may succeed.
+/// As the calling side: TLS, then hello for hello. `Ok(None)` for one that was started differently;
+/// the reason is `None` where another attempt may succeed.
 fn introduce(
     setup: &Setup,
     peer: usize,
@@ -356,7 +358,8 @@ fn answer(setup: &Setup, stream: TcpStream) -> Option<(usize, u64, tls::Incoming
         Purpose::Link => {}
         Purpose::Examination => return None,
         Purpose::Refusal => {
-            // An authenticated party that cannot take part ends the set-up: waiting would not mend it.
+            // An authenticated party that cannot take part ends the set-up: waiting would not mend
+            // it.
             setup.fail(setup.refused_by(peer, &theirs));
             return None;
         }
@@ -378,8 +381,8 @@ fn answer(setup: &Setup, stream: TcpStream) -> Option<(usize, u64, tls::Incoming
     }
 }
 
-/// Who presents no certificate is told nothing. It may be a member whose own key is wrong, so what it says is
-/// kept to be shown, and changes nothing.
+/// Who presents no certificate is told nothing. It may be a member whose own key is wrong, so what
+/// it says is kept to be shown, and changes nothing.
 fn hear_stranger(setup: &Setup, mut stream: tls::Incoming) {
     match Hello::read(&mut stream) {
         Ok(hello) if hello.purpose == Purpose::Refusal && hello.party < setup.roster.members => {

@@ -7,8 +7,8 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// What party 0 meets when it runs `honest`, while party 1 comes and does what `other` does with its
-/// sending connection. Party 1 never reads.
+/// What party 0 meets when it runs `honest`, while party 1 comes and does what `other` does with
+/// its sending connection. Party 1 never reads.
 fn beside(
     timeout: Duration,
     honest: impl Fn(&Mesh) -> crate::Result<()> + Sync,
@@ -140,8 +140,8 @@ fn closing_tells_of_what_was_not_taken() {
     assert!(matches!(error, Error::Peer { party: 1, .. }), "{error}");
 }
 
-/// What party 0 meets with a timeout of two seconds while party 1's bytes come one by one, 20 ms apart: first
-/// what TLS makes of some bytes as a whole, then others that it seals each by itself.
+/// What party 0 meets with a timeout of two seconds while party 1's bytes come one by one, 20 ms
+/// apart: first what TLS makes of some bytes as a whole, then others that it seals each by itself.
 fn beside_one_that_trickles(sealed_together: &[u8], sealed_apart: &[u8]) -> (Error, Duration) {
     let started = Instant::now();
     let honest = |mesh: &Mesh| {
@@ -213,8 +213,8 @@ fn a_party_without_a_sign_of_life_is_named_by_who_waits_and_by_who_has_ended() {
 /// More than all that a link may hold.
 const FLOOD: usize = 4 << 30;
 
-/// Party 1 sends `first`, then frames without end, while party 0 runs `ends`, which ends the mesh: nothing
-/// of them is kept, and the link is cut under them.
+/// Party 1 sends `first`, then frames without end, while party 0 runs `ends`, which ends the mesh:
+/// nothing of them is kept, and the link is cut under them.
 fn flood(first: &[u8], ends: impl Fn(&Mesh) -> Error + Sync) -> Error {
     let cut = AtomicBool::new(false);
     let honest = |mesh: &Mesh| {

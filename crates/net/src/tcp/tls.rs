@@ -1,8 +1,8 @@
 //! TLS 1.3 with pinned certificates.
 //!
 //! Each party's certificate is its own and only trust anchor: the peer must present exactly the
-//! certificate that the configuration names for it, inside its period of validity, and prove that it
-//! holds the key. Host names play no part. No session is resumed.
+//! certificate that the configuration names for it, inside its period of validity, and prove that
+//! it holds the key. Host names play no part. No session is resumed.
 
 use super::Identity;
 use super::pinned::{AnyPeer, OnePeer, Outdated, Pinned};
@@ -76,7 +76,8 @@ impl Tls {
         Arc::clone(&self.clients[peer])
     }
 
-    /// TLS as the listening side, and which party called; `None` for one that presents no certificate.
+    /// TLS as the listening side, and which party called; `None` for one that presents no
+    /// certificate.
     pub(super) fn answer(
         &self,
         mut socket: TcpStream,
@@ -93,8 +94,8 @@ impl Tls {
     }
 }
 
-/// What is needed to tell a member something without linking with it: its certificate, and this member's own
-/// pair where that can be used.
+/// What is needed to tell a member something without linking with it: its certificate, and this
+/// member's own pair where that can be used.
 pub(crate) fn messenger(theirs: &str, own: Option<(&str, &str)>) -> Option<Arc<ClientConfig>> {
     let names = vec![Name::It];
     let pinned = Arc::new(Pinned::new(vec![certificate(theirs)?], names, provider()).ok()?);
@@ -119,7 +120,8 @@ pub(crate) fn visitor(
     client(OnePeer::new(&pinned, 0), pair).map_err(|_| unfit(whose))
 }
 
-/// What is wrong with this member's own certificate just now, if the other side refused it: it says only that it does.
+/// What is wrong with this member's own certificate just now, if the other side refused it: it says
+/// only that it does.
 pub(crate) fn fault_of_own(error: &io::Error, pem: &str, whose: Name) -> Option<SetupFault> {
     matches!(inner(error), Some(rustls::Error::AlertReceived(_))).then_some(())?;
     let own = vec![certificate(pem)?];

@@ -1,7 +1,7 @@
 //! What transfers are made into. Every form consumes them, so that no pad serves twice.
 //!
-//! Symbols, here and below: for transfer i with choice b, pads p_0 and p_1 at the sender, and p_b at
-//! the receiver. What each form sends is masked by pads that the receiver lacks.
+//! Symbols, here and below: for transfer i with choice b, pads p_0 and p_1 at the sender, and p_b
+//! at the receiver. What each form sends is masked by pads that the receiver lacks.
 
 mod bits;
 mod pads;
@@ -106,8 +106,8 @@ impl Offered {
         (zeros, ones)
     }
 
-    /// Chosen messages of one word: the receiver gets `zeros[i]` or `ones[i]`. The message to it has
-    /// two words for each transfer.
+    /// Chosen messages of one word: the receiver gets `zeros[i]` or `ones[i]`. The message to it
+    /// has two words for each transfer.
     ///
     /// # Panics
     /// If there are not as many messages as transfers.

@@ -1,9 +1,9 @@
 //! Correlations over Z_2^bits.
 //!
 //! For transfer i with choice b and value x: the sender keeps −p_0 and sends m = x + p_0 − p_1; the
-//! receiver takes p_b + b m, which is p_0 + b x (Asharov, Lindell, Schneider, Zohner, CCS 2013). The
-//! message is uniform to a receiver that lacks p_{1−b}: `bits` bits for each transfer and column, segment
-//! by segment, and column by column in a segment.
+//! receiver takes p_b + b m, which is p_0 + b x (Asharov, Lindell, Schneider, Zohner, CCS 2013).
+//! The message is uniform to a receiver that lacks p_{1−b}: `bits` bits for each transfer and
+//! column, segment by segment, and column by column in a segment.
 
 use super::pads::{COLUMNS, segments, word};
 use super::{CHOICE_WORDS, Chosen, Offered, mask};
@@ -24,9 +24,9 @@ fn low_bits(bits: u32) -> u64 {
 }
 
 impl Offered {
-    /// Correlations over the ring: for every column c and transfer i, this end's share and the other's
-    /// sum to `choice_i * columns[c][i]` mod 2^bits. Gives the shares, with zeros above their `bits`
-    /// bits, and the message, of [`correlate_words`].
+    /// Correlations over the ring: for every column c and transfer i, this end's share and the
+    /// other's sum to `choice_i * columns[c][i]` mod 2^bits. Gives the shares, with zeros above
+    /// their `bits` bits, and the message, of [`correlate_words`].
     ///
     /// # Panics
     /// If a column has not as many values as there are transfers, or `bits` is not 1 to 64.

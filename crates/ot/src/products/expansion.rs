@@ -1,13 +1,13 @@
 //! The streams of the keys of a block of products.
 //!
 //! The stream of key s is π(s ⊕ c) ⊕ s for counters c = 0, 1, ...: the cipher of Even and Mansour
-//! with one key (Dunkelman, Keller, Shamir, EUROCRYPT 2012) in counter mode, where π is AES-128 under
-//! a public key of this set of scalars, call and block. So no key is expanded, one permutation serves
-//! the many keys of short streams, and the bound of the ideal-cipher model counts the inputs of one
-//! block of products only.
+//! with one key (Dunkelman, Keller, Shamir, EUROCRYPT 2012) in counter mode, where π is AES-128
+//! under a public key of this set of scalars, call and block. So no key is expanded, one
+//! permutation serves the many keys of short streams, and the bound of the ideal-cipher model
+//! counts the inputs of one block of products only.
 //!
-//! A digit of a low width takes lanes of 32, 16 or 8 bits of a stream in place of 64; sums of streams
-//! are formed lane by lane and spread to words last.
+//! A digit of a low width takes lanes of 32, 16 or 8 bits of a stream in place of 64; sums of
+//! streams are formed lane by lane and spread to words last.
 
 use crate::hash::Permutation;
 use kernels::aes::Place;
@@ -65,8 +65,8 @@ impl Expansion {
         (self.scalar..).zip(self.pieces.iter().cloned())
     }
 
-    /// Forms the sums of the streams of the scalars' keys, for values of `width` bits: `keys` are by
-    /// weight, of all scalars, and `signs` by scalar, as [`Aes128::sum_streams`] says.
+    /// Forms the sums of the streams of the scalars' keys, for values of `width` bits: `keys` are
+    /// by weight, of all scalars, and `signs` by scalar, as [`Aes128::sum_streams`] says.
     ///
     /// [`Aes128::sum_streams`]: kernels::aes::Aes128::sum_streams
     pub(super) fn sum<'a>(

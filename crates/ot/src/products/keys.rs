@@ -121,8 +121,8 @@ impl Keys {
     }
 }
 
-/// A product of rows of scalars: the products of row r and column c are those of all k scalars of the
-/// row, scalar by scalar.
+/// A product of rows of scalars: the products of row r and column c are those of all k scalars of
+/// the row, scalar by scalar.
 pub(super) struct Call {
     number: u64,
     k: usize,

@@ -1,8 +1,8 @@
 //! Sums over digits of masked values: what all products are made of.
 //!
-//! For digit d of weight 2^s of a scalar, and value x: the sender has a difference u and a share v, the
-//! chooser a share w, with v + w = d·u. The sender sends m = x − u mod 2^(64−s), the chooser takes
-//! w + d·m, and v + w + d·m = d·x. Both sum over the digits, times 2^s.
+//! For digit d of weight 2^s of a scalar, and value x: the sender has a difference u and a share v,
+//! the chooser a share w, with v + w = d·u. The sender sends m = x − u mod 2^(64−s), the chooser
+//! takes w + d·m, and v + w + d·m = d·x. Both sum over the digits, times 2^s.
 //!
 //! Products lie one after another and are handled in blocks. The message of a block is, for each
 //! digit, the low 64 − s bits of every m, packed.
@@ -34,8 +34,9 @@ fn range(block: usize, len: usize) -> Range<usize> {
     block * BLOCK..block * BLOCK + len
 }
 
-/// The sender's shares of all products, and the message. Product f is of value f mod `values.len()`;
-/// `open(block, products)` gives the source of the differences and shares of a block's digits.
+/// The sender's shares of all products, and the message. Product f is of value f mod
+/// `values.len()`; `open(block, products)` gives the source of the differences and shares of a
+/// block's digits.
 pub(super) fn offer<S>(
     products: usize,
     digits: Digits,

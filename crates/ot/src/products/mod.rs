@@ -1,11 +1,11 @@
 //! Products of scalars that the chooser knows with values that the sender knows, mod 2^64, shared.
 //!
-//! Gilboa: Two Party RSA Key Generation (CRYPTO 1999), by transfers: a scalar is the sum of its bits b_i
-//! times 2^i, and each b_i x is a correlated transfer. Of b_i x only the low 64 − i bits count, so that
-//! a message takes 64 + 63 + ... + 1 bits, packed, for each product.
+//! Gilboa: Two Party RSA Key Generation (CRYPTO 1999), by transfers: a scalar is the sum of its
+//! bits b_i times 2^i, and each b_i x is a correlated transfer. Of b_i x only the low 64 − i bits
+//! count, so that a message takes 64 + 63 + ... + 1 bits, packed, for each product.
 //!
-//! Semi-honest; one message, from the sender, after an extension by the bits as choices. The message is
-//! masked by the pads that the chooser lacks, or by what they expand to.
+//! Semi-honest; one message, from the sender, after an extension by the bits as choices. The
+//! message is masked by the pads that the chooser lacks, or by what they expand to.
 //!
 //! - [`offer`] and [`receive`]: products of pairs, each transfer used once;
 //! - [`ScalarKeys`] and [`Scalars`]: products of one set of scalars with as many values as wanted.
@@ -28,8 +28,8 @@ pub use scalars::{ScalarKeys, Scalars, digit_words, rows_words};
 /// Bits of a scalar.
 const BITS: usize = 64;
 
-/// The choices that stand for these scalars: their bit planes, bit i of scalar j at i·p + j, with p the
-/// number of scalars rounded up to a multiple of 64.
+/// The choices that stand for these scalars: their bit planes, bit i of scalar j at i·p + j, with p
+/// the number of scalars rounded up to a multiple of 64.
 #[must_use]
 pub fn choices(scalars: &[u64]) -> Vec<u64> {
     let mut choices = vec![0; choice_words(scalars.len())];

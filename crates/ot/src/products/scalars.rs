@@ -1,15 +1,17 @@
 //! Products of one set of scalars with as many values as wanted: the transfers' pads are keys.
 //!
-//! A digit of t bits has keys r_x for x in 0..2^t, of which the chooser lacks that of its digit d; each
-//! use expands them to fresh streams ([`expansion`](super::expansion)). The sender forms u = Σ r_x and
-//! v = Σ x r_x, the chooser w = Σ (d − x) r_x, for which r_d is not needed, and v + w = d u: the
-//! small-field VOLE of SoftSpokenOT (Roy, CRYPTO 2022, section 3.1) over Z_2^64. The chooser has keys at
-//! places y = x ⊕ d, so that d − x is Σ ±2^l over the bits l of y, with signs by the bits of d.
+//! A digit of t bits has keys r_x for x in 0..2^t, of which the chooser lacks that of its digit d;
+//! each use expands them to fresh streams ([`expansion`](super::expansion)). The sender forms u = Σ
+//! r_x and v = Σ x r_x, the chooser w = Σ (d − x) r_x, for which r_d is not needed, and v + w = d
+//! u: the small-field VOLE of SoftSpokenOT (Roy, CRYPTO 2022, section 3.1) over Z_2^64. The chooser
+//! has keys at places y = x ⊕ d, so that d − x is Σ ±2^l over the bits l of y, with signs by the
+//! bits of d.
 //!
 //! With t = 1 the keys are the pads as they are. With more, [`ScalarKeys::in_digits`] makes trees
-//! ([`tree`](crate::tree)) of them, for a message of 4(t − 1) words for each digit of each scalar, and
-//! a product then takes about 32/t words and 64·2^t/t words of streams. Leaf x of a tree is the key of
-//! value 2^t − 1 − x, since of a pair of pads the chooser lacks the one that its bit did not choose.
+//! ([`tree`](crate::tree)) of them, for a message of 4(t − 1) words for each digit of each scalar,
+//! and a product then takes about 32/t words and 64·2^t/t words of streams. Leaf x of a tree is the
+//! key of value 2^t − 1 − x, since of a pair of pads the chooser lacks the one that its bit did not
+//! choose.
 
 use super::digits::Digits;
 use super::keys::{Keys, checked};
@@ -78,8 +80,8 @@ impl ScalarKeys {
         }
     }
 
-    /// The same set in digits of `bits` bits, and the message for [`Scalars::in_digits`]. Before the
-    /// first product.
+    /// The same set in digits of `bits` bits, and the message for [`Scalars::in_digits`]. Before
+    /// the first product.
     ///
     /// # Panics
     /// If `bits` is not 1 to 8, or the set was used or has digits already.

@@ -100,8 +100,8 @@ fn work_side_by_side_has_its_part_of_the_session() {
             .map(|thread| thread.join().unwrap())
             .collect()
     });
-    // Of one ReLU, and of one look at the guards of all, with coins tossed for it; the rest is of the set-up and of the
-    // opening.
+    // Of one ReLU, and of one look at the guards of all, with coins tossed for it; the rest is of
+    // the set-up and of the opening.
     assert!(
         rounds.iter().all(|rounds| *rounds <= 7 + 7 + 1 + 1 + 4),
         "{rounds:?}"

@@ -15,8 +15,8 @@ import torch
 
 import tacit
 
-# The patients of each hospital: days in hospital, and whether they had the new treatment. A real program
-# reads its own party's patients from a file, and has nobody else's.
+# The patients of each hospital: days in hospital, and whether they had the new treatment. A real
+# program reads its own party's patients from a file, and has nobody else's.
 DAYS = [
     [6.0, 9.0, 4.0, 11.0, 7.0, 5.0],
     [8.0, 12.0, 5.0, 6.0, 10.0],
@@ -34,11 +34,13 @@ def main() -> tuple[torch.Tensor, torch.Tensor]:
     party = tacit.session().party
     days, treated = [], []
     for owner in range(3):
-        # The owner shares its data; the others pass None. From here on nobody sees the numbers. How many
-        # patients a hospital has is public.
+        # The owner shares its data; the others pass None. From here on nobody sees the numbers. How
+        # many patients a hospital has is public.
         is_own = party == owner
         days.append(tacit.share(torch.tensor(DAYS[owner]) if is_own else None, owner=owner))
-        treated.append(tacit.share(torch.tensor(TREATED[owner]).float() if is_own else None, owner=owner))
+        treated.append(
+            tacit.share(torch.tensor(TREATED[owner]).float() if is_own else None, owner=owner)
+        )
     stay, has_new = torch.cat(days), torch.cat(treated)
 
     # Ordinary PyTorch, on numbers that are secret.

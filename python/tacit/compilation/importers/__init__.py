@@ -17,7 +17,8 @@ ONNX, EXPORTED = ".onnx", ".pt2"
 
 #: All of them, in words.
 FORMATS = (
-    f"{ONNX}, {EXPORTED}, a SavedModel's folder, a frozen graph (.pb), .keras (these one's own), or "
+    f"{ONNX}, {EXPORTED}, a SavedModel's folder, a frozen graph (.pb), .keras (these one's own), "
+    f"or "
     "FILE.py:callable"
 )
 
@@ -33,9 +34,9 @@ def draft_of(
     calibrate: Any = None,
     secret: Collection[str] = (),
 ) -> Draft:
-    """The draft of a module with an example, or of a file. Of a file's inputs shapes may be open: they are
-    those given by name, or the example's; of calibration data it is one row. Numbers of a file that have no
-    dimension are public, but for those that are named as secret.
+    """The draft of a module with an example, or of a file. Of a file's inputs shapes may be open:
+    they are those given by name, or the example's; of calibration data it is one row. Numbers of a
+    file that have no dimension are public, but for those that are named as secret.
 
     Raises:
         MisuseError: it is neither, or what it holds cannot be compiled.
@@ -45,7 +46,8 @@ def draft_of(
         isinstance(model, torch.nn.Module) or ".py:" in str(model) or Path(model).suffix == EXPORTED
     ):
         raise MisuseError(
-            "secret names numbers of ONNX or of TensorFlow; what is a parameter of a module is secret anyway"
+            "secret names numbers of ONNX or of TensorFlow; what is a parameter of a module is "
+            "secret anyway"
         )
     if isinstance(model, torch.nn.Module):
         return exported.of_module(model, *subject.arguments(example))
@@ -84,7 +86,9 @@ def _imported(path: Path, kind: tensorflow.Format | None, **others: Any) -> Impo
 
 def _has_its_own(example: Any) -> None:
     if example is not None:
-        raise MisuseError("an example of inputs belongs to a module, or to a file that leaves shapes open")
+        raise MisuseError(
+            "an example of inputs belongs to a module, or to a file that leaves shapes open"
+        )
 
 
 def _like(data: Any, row: bool = False) -> Like:
@@ -96,7 +100,9 @@ def _like(data: Any, row: bool = False) -> Like:
     if isinstance(data, Mapping):
         return {name: shape(each) for name, each in data.items() if isinstance(each, torch.Tensor)}
     several = data if isinstance(data, tuple | list) else [data]
-    return list(map(shape, several)) if all(isinstance(each, torch.Tensor) for each in several) else []
+    return (
+        list(map(shape, several)) if all(isinstance(each, torch.Tensor) for each in several) else []
+    )
 
 
 def _fits(imported: Imported, like: Like) -> None:

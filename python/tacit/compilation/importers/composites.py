@@ -1,5 +1,5 @@
-"""Operators that PyTorch composes of others: whole where a program may call them, as passes know them best;
-taken apart where it may not, as they are when they are called on secret tensors."""
+"""Operators that PyTorch composes of others: whole where a program may call them, as passes know
+them best; taken apart where it may not, as they are when they are called on secret tensors."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -36,7 +36,11 @@ def decomposed(exported: ExportedProgram) -> ExportedProgram:
 
 
 def _called(graph: fx.Graph) -> set[Any]:
-    return {node.target for node in graph.nodes if node.op == "call_function" and not _stays(node.target)}
+    return {
+        node.target
+        for node in graph.nodes
+        if node.op == "call_function" and not _stays(node.target)
+    }
 
 
 def _stays(target: Any) -> bool:
@@ -73,8 +77,8 @@ def _factored(x: torch.Tensor, *, upper: bool = False) -> torch.Tensor:
     return found
 
 
-#: Compositions of which PyTorch has none without numbers that are drawn, or a look at whether a matrix is
-#: singular, which of a secret one nobody takes.
+#: Compositions of which PyTorch has none without numbers that are drawn, or a look at whether a
+#: matrix is singular, which of a secret one nobody takes.
 OWN: dict[Any, Callable[..., Any]] = {
     aten.rrelu.default: _bent,
     aten.linalg_solve.default: _solved,
@@ -84,7 +88,8 @@ OWN: dict[Any, Callable[..., Any]] = {
 
 
 class Written(TorchFunctionMode):
-    """Within it, functions that no export takes, since they look at values, are written in others."""
+    """Within it, functions that no export takes, since they look at values,
+    are written in others."""
 
     def __torch_function__(
         self,
@@ -94,7 +99,10 @@ class Written(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Puts another function in the place of one."""
-        if func in (torch.cov, torch.Tensor.cov) and not {"fweights", "aweights"} & (kwargs or {}).keys():
+        if (
+            func in (torch.cov, torch.Tensor.cov)
+            and not {"fweights", "aweights"} & (kwargs or {}).keys()
+        ):
             func = _covariance
         return func(*args, **(kwargs or {}))
 

@@ -1,5 +1,5 @@
-"""A PyTorch module as a draft, by ``torch.export``: what PyTorch composes of other operators stays whole
-where the operator table has it so, the shapes are those of the example."""
+"""A PyTorch module as a draft, by ``torch.export``: what PyTorch composes of other operators stays
+whole where the operator table has it so, the shapes are those of the example."""
 
 import copy
 import io
@@ -28,7 +28,8 @@ from tacit.operators.dispatch.hints import rewrite
 #: What the export of a module leaves out of a report of what is missing.
 OUTSIDE = "the model itself"
 
-#: Where PyTorch tells that it cannot say which line decides by values, and that a file is none of its own.
+#: Where PyTorch tells that it cannot say which line decides by values, and that a file is none of
+#: its own.
 TELLING = tuple(map(logging.getLogger, ("torch.fx.experimental.symbolic_shapes", "torch.export")))
 
 
@@ -39,10 +40,13 @@ def of_module(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, 
         MisuseError: the module is in training, or decides by values of its inputs.
         UnsupportedOperatorError: secret tensors lack operators; all of them are named.
     """
-    training = [name or type(module).__name__ for name, part in module.named_modules() if part.training]
+    training = [
+        name or type(module).__name__ for name, part in module.named_modules() if part.training
+    ]
     if training:
         raise MisuseError(
-            f"{training[0]} is in training mode, where a model is not what it will be: call model.eval()"
+            f"{training[0]} is in training mode, where a model is not what it will be: call "
+            f"model.eval()"
         )
     copied = copy.deepcopy(module)
     try:
@@ -54,13 +58,15 @@ def of_module(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, 
 
 
 def of_file(path: Path) -> Draft:
-    """The draft of a file of ``torch.export.save``. Loading one can run code that it holds, so it must be
-    one's own."""
+    """The draft of a file of ``torch.export.save``. Loading one can run code that it holds, so it
+    must be one's own."""
     try:
         with _quiet():
             exported = torch.export.load(path)
     except Exception as error:
-        raise setup_error(f"{path} is no exported program of this PyTorch: {_first_line(error)}") from None
+        raise setup_error(
+            f"{path} is no exported program of this PyTorch: {_first_line(error)}"
+        ) from None
     return of_exported(exported)
 
 
@@ -121,7 +127,9 @@ class _Conversion:
                 continue
             value = self._value(spec)
             kind = (
-                weights if value.is_floating_point() and spec.kind != InputKind.CONSTANT_TENSOR else constants
+                weights
+                if value.is_floating_point() and spec.kind != InputKind.CONSTANT_TENSOR
+                else constants
             )
             kind.append((node, value))
         return inputs, weights, constants
@@ -138,13 +146,15 @@ class _Conversion:
         wrong = value.isnan() if spec.kind == InputKind.CONSTANT_TENSOR else ~value.isfinite()
         if value.is_floating_point() and bool(wrong.any()):
             raise MisuseError(
-                f"{spec.target} holds NaN or infinity, which has no fixed-point encoding: train the model "
+                f"{spec.target} holds NaN or infinity, which has no fixed-point encoding: train "
+                f"the model "
                 "again, or in masks use -1e4 for -∞"
             )
         return value
 
     def _placed(self, node: fx.Node) -> str:
-        """The name of its placeholder, which is another one where Python has such a name already."""
+        """The name of its placeholder, which is another one where Python has
+        such a name already."""
         made = self._nodes[node] = self.draft.graph.placeholder(node.name)
         made.meta = {"layer": ""}
         return made.name
@@ -160,7 +170,9 @@ class _Conversion:
             self._signature.output_specs, self._exported.graph.output_node().args[0], strict=True
         ):
             if spec.kind != OutputKind.USER_OUTPUT:
-                raise MisuseError(f"the model writes to {spec.target} while it runs: programs change nothing")
+                raise MisuseError(
+                    f"the model writes to {spec.target} while it runs: programs change nothing"
+                )
             if isinstance(node, fx.Node):
                 returned.append(self._nodes[node])
         self.draft.graph.output(tuple(returned))
@@ -178,12 +190,15 @@ def _check_shapes(exported: ExportedProgram) -> None:
             continue
         if node.op == "placeholder":
             raise MisuseError(
-                "the model was exported with dynamic shapes: export it with those that it will run on"
+                "the model was exported with dynamic shapes: export it with those that it will run "
+                "on"
             )
         # Nothing before it has such a shape, so values make it.
         raise MisuseError(
-            f"in {layer_of(node) or OUTSIDE} the shape of what {node.target} gives follows from values, "
-            "which nobody will see: choose by torch.where, or multiply by what is 1 or 0, which leave shapes "
+            f"in {layer_of(node) or OUTSIDE} the shape of what {node.target} gives follows from "
+            f"values, "
+            "which nobody will see: choose by torch.where, or multiply by what is 1 or 0, which "
+            "leave shapes "
             "as they are"
         )
 
@@ -201,8 +216,10 @@ def _check_training(graph: fx.Graph) -> None:
     for node in graph.nodes:
         if node.op == "call_function" and trains(node.target, node.args, node.kwargs):
             raise MisuseError(
-                f"{layer_of(node) or OUTSIDE} calls {node.target} in training mode, where a model draws "
-                "numbers or changes its statistics: call model.eval() before it is exported, and give "
+                f"{layer_of(node) or OUTSIDE} calls {node.target} in training mode, where a model "
+                f"draws "
+                "numbers or changes its statistics: call model.eval() before it is exported, and "
+                "give "
                 "functions training=self.training, and attentions no dropout_p in evaluation"
             )
 
@@ -216,9 +233,12 @@ def _check_missing(graph: fx.Graph) -> None:
     if not missing:
         return
     lines = [
-        f"{target} in {layers[0]}{_and_more(layers)}: {_remedy(target)}" for target, layers in missing.items()
+        f"{target} in {layers[0]}{_and_more(layers)}: {_remedy(target)}"
+        for target, layers in missing.items()
     ]
-    error = UnsupportedOperatorError("secret tensors lack operators of this model:\n  " + "\n  ".join(lines))
+    error = UnsupportedOperatorError(
+        "secret tensors lack operators of this model:\n  " + "\n  ".join(lines)
+    )
     error.what, error.remedy = ", ".join(map(str, missing)), "; ".join(map(_remedy, missing))
     raise error
 
@@ -229,12 +249,15 @@ def _and_more(layers: list[str]) -> str:
 
 def _remedy(target: Any) -> str:
     return (
-        rewrite(target) if isinstance(target, torch._ops.OpOverload) else "write it with PyTorch's operators"
+        rewrite(target)
+        if isinstance(target, torch._ops.OpOverload)
+        else "write it with PyTorch's operators"
     )
 
 
 def _meets_data(node: fx.Node) -> bool:
-    """Whether anything that it takes is a tensor that is not known now; what is known is computed now."""
+    """Whether anything that it takes is a tensor that is not known now; what is known is computed
+    now."""
     seen, stack = set(), [node]
     while stack:
         for source in stack.pop().all_input_nodes:
@@ -248,8 +271,8 @@ def _meets_data(node: fx.Node) -> bool:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Within it what fails prints nothing: PyTorch would print its graph, or where it was, beside our
-    message."""
+    """Within it what fails prints nothing: PyTorch would print its graph, or where it was, beside
+    our message."""
     told = io.StringIO()
     for each in TELLING:
         each.addFilter(_is_no_warning)
@@ -270,22 +293,26 @@ def _not_exported(error: BaseException, module: torch.nn.Module) -> str:
     where = _where(error, module)
     if "data-dependent" in str(error) or "GuardOnDataDependent" in type(error).__name__:
         return (
-            f"{where} decides by values of its inputs, which nobody will see: torch.where chooses by a "
+            f"{where} decides by values of its inputs, which nobody will see: torch.where chooses "
+            f"by a "
             "secret condition, and sizes and numbers of steps must follow from shapes alone"
         )
     return (
-        f"torch.export does not take this model with this example; {where} raises {type(error).__name__}: "
+        f"torch.export does not take this model with this example; {where} raises "
+        f"{type(error).__name__}: "
         f"{_first_line(error)}"
     )
 
 
 def _where(error: BaseException, module: torch.nn.Module) -> str:
-    """The innermost module in which it was raised, and the innermost line that is neither PyTorch's nor
-    tacit's."""
+    """The innermost module in which it was raised, and the innermost line that is neither PyTorch's
+    nor tacit's."""
     names = {id(part): name for name, part in module.named_modules()}
     layer, line = "", ""
     raised = [error, error.__context__] if error.__context__ else [error]
-    for frame, number in (step for each in raised for step in traceback.walk_tb(each.__traceback__)):
+    for frame, number in (
+        step for each in raised for step in traceback.walk_tb(each.__traceback__)
+    ):
         layer = names.get(id(frame.f_locals.get("self")), layer)
         file = frame.f_code.co_filename
         if not source_lines.is_ours(file):

@@ -1,4 +1,5 @@
-"""What every importer gives: an ordinary module of PyTorch, and what goes in and comes out of it."""
+"""What every importer gives: an ordinary module of PyTorch, and what goes in
+and comes out of it."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +13,8 @@ class Imported:
     module: torch.nn.Module
     #: Name, type and static shape of each, in the order in which the module takes them.
     inputs: list[tuple[str, torch.dtype, tuple[int, ...]]]
-    #: Names, in the order in which the module gives them: a tensor alone, or a tuple if there are several.
+    #: Names, in the order in which the module gives them: a tensor alone, or a tuple if there are
+    #: several.
     outputs: list[str]
     #: Numbers of the file that became part of the graph, which everybody sees.
     public: list[str] = field(default_factory=list)

@@ -1,5 +1,5 @@
-"""What makes a program cheaper than its model: each pass a file, which states what it requires, ensures and
-saves. The verifier runs after each."""
+"""What makes a program cheaper than its model: each pass a file, which states what it requires,
+ensures and saves. The verifier runs after each."""
 
 from collections.abc import Callable
 

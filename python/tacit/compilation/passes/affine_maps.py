@@ -35,7 +35,10 @@ class AffineMap:
             return None
         if node.target is aten.add.Tensor:
             return _sum(draft, node)
-        if node.target in (torch.ops.tacit.affine.default, torch.ops.tacit.rectified_affine.default):
+        if node.target in (
+            torch.ops.tacit.affine.default,
+            torch.ops.tacit.rectified_affine.default,
+        ):
             operands: Any = node.args
             x, weight, bias, addends, geometry = operands
             biases = [] if bias is None else [bias]
@@ -73,7 +76,8 @@ class AffineMap:
         return draft.bits_of(*self.weight)
 
     def is_in_range(self, draft: Draft, reach: Callable[[], Reach], node: Node) -> bool:
-        """Whether what it adds up stays in range at the digits of its most exact layer, as it does apart."""
+        """Whether what it adds up stays in range at the digits of its most exact layer, as it does
+        apart."""
         most = self.most_bits(draft)
         is_alike = not self.addends and all(draft.bits_of(each) == most for each in self.weight)
         if is_alike or most <= draft.scale.bits:
@@ -102,9 +106,15 @@ class AffineMap:
         if len(self.bias) > 1:
             values = [draft.weights[each.name] for each in self.bias]
             bias = draft.add_weight(f"{self.bias[0].name}_sum", torch.stack(values).sum(0))
-        target = torch.ops.tacit.rectified_affine.default if rectified else torch.ops.tacit.affine.default
+        target = (
+            torch.ops.tacit.rectified_affine.default
+            if rectified
+            else torch.ops.tacit.affine.default
+        )
         with draft.graph.inserting_before(before):
-            made = draft.graph.call_function(target, (self.x, self.weight, bias, self.addends, self.geometry))
+            made = draft.graph.call_function(
+                target, (self.x, self.weight, bias, self.addends, self.geometry)
+            )
         made.meta = {"layer": self.layer}
         return made
 
@@ -117,7 +127,11 @@ def _sum(draft: Draft, node: Node) -> AffineMap | None:
     maps: list[AffineMap] = []
     addends: list[Node] = []
     for each in (left, right):
-        if not isinstance(each, fx.Node) or each.meta["value"].shape != shape or not _is_fraction(each):
+        if (
+            not isinstance(each, fx.Node)
+            or each.meta["value"].shape != shape
+            or not _is_fraction(each)
+        ):
             return None
         inner = AffineMap.of(draft, each) if takes(each, aten.add.Tensor, *LAYERS) else None
         if inner is None or (maps and maps[0].rank != inner.rank):

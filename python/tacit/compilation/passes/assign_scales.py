@@ -1,17 +1,21 @@
-"""Requires: weights as they will be, calibration data. Ensures: numbers, and the weights that layers multiply
-them by, have the fewest fraction bits with which the program is as good on the calibration data as the plain
-model is, computed in the very integers that parties compute with; if none is, those with which it is best.
-Saves: bits of truncations and comparisons. Where more than the usual fraction bits are chosen, a program may
+"""Requires: weights as they will be, calibration data. Ensures: numbers, and the weights that
+layers multiply them by, have the fewest fraction bits with which the program is as good on the
+calibration data as the plain model is, computed in the very integers that parties compute with; if
+none is, those with which it is best.
+Saves: bits of truncations and comparisons. Where more than the usual fraction bits are chosen, a
+program may
 send more than its model: only for results that are better by them.
 
-One is swept after the other. Numbers first, from the fewest bits on, beside weights of as many. If that is
-not enough, weights get more beside the best of these, as long as they better the results by half; if nothing
-holds the model, more or fewer beside each scale of numbers. Last, weights get fewer, as long as results are
-as good: enough, if they were, no more classes wrong, and a squared error that is no more than twice as large.
+One is swept after the other. Numbers first, from the fewest bits on, beside weights of as many. If
+that is not enough, weights get more beside the best of these, as long as they better the results by
+half; if nothing holds the model, more or fewer beside each scale of numbers. Last, weights get
+fewer, as long as results are
+as good: enough, if they were, no more classes wrong, and a squared error that is no more than twice
+as large.
 
-Classes are as good if as many are right. Other numbers are if the squared error, by their squared norm, is
-1e-6 at most (a thousandth of their size), or if two bits more do not halve it, since it is then that of the
-series of functions. Every output counts, each by its own norm."""
+Classes are as good if as many are right. Other numbers are if the squared error, by their squared
+norm, is 1e-6 at most (a thousandth of their size), or if two bits more do not halve it, since it is
+then that of the series of functions. Every output counts, each by its own norm."""
 
 import math
 import warnings
@@ -71,7 +75,8 @@ class Data(NamedTuple):
     plain: Sequence[torch.Tensor]
     """What the model gives of them all, output by output."""
     labels: torch.Tensor | None
-    """The classes that are right of the first output, if they are known; else what the plain model says."""
+    """The classes that are right of the first output, if they are known; else what the plain model
+    says."""
 
     def judge(self, results: Sequence[torch.Tensor]) -> "Merit | None":
         """How good results are; nothing if one of them is too far off."""
@@ -139,15 +144,18 @@ class Tried(NamedTuple):
     merit: Merit
 
 
-def assign_scales(draft: Draft, data: Data, choose: Callable[[Draft], None] = lambda _: None) -> None:
+def assign_scales(
+    draft: Draft, data: Data, choose: Callable[[Draft], None] = lambda _: None
+) -> None:
     """Carries the pass out.
 
     Args:
         choose: is shown each draft before it is tried, to choose its approximations.
 
     Raises:
-        MisuseError: at no scale the numbers of the calibration data are in range and near the plain ones.
-    """
+        MisuseError: at no scale the numbers of the calibration data are in range and near the plain
+            ones.
+"""
     sweep = _Sweep(draft, data, choose)
     found = sweep.alike() or sweep.apart()
     if found is None:
@@ -155,7 +163,8 @@ def assign_scales(draft: Draft, data: Data, choose: Callable[[Draft], None] = la
         raise MisuseError(
             f"at no scale from {SCALES[0]} to {SCALES[-1]} fraction bits is the model right on its "
             f"calibration data; with {SCALES[0]}: {reasons[SCALES[0]]}; with {SCALES[-1]}: "
-            f"{reasons[SCALES[-1]]}; scale down the data or the weights of what leaves its range, scale up "
+            f"{reasons[SCALES[-1]]}; scale down the data or the weights of what leaves its range, "
+            f"scale up "
             "what is too small, or give a smaller error budget"
         )
     chosen = sweep.coarser(found if found.merit.is_enough else sweep.finer(found)).draft
@@ -186,7 +195,8 @@ class _Sweep:
         return best
 
     def apart(self) -> Tried | None:
-        """The best beside weights of other bits than numbers: of fewer where something leaves its range."""
+        """The best beside weights of other bits than numbers: of fewer where something leaves its
+        range."""
         best: Tried | None = None
         for bits in SCALES:
             sign = 1 if self.reasons[bits] == TOO_FAR else -1
@@ -201,7 +211,11 @@ class _Sweep:
     def finer(self, best: Tried) -> Tried:
         """Weights of more bits, as long as these better the results."""
         for more in FARTHER:
-            tried = self._tried(best.bits, best.bits + more) if best.of_weights < best.bits + more else None
+            tried = (
+                self._tried(best.bits, best.bits + more)
+                if best.of_weights < best.bits + more
+                else None
+            )
             if tried is None or not tried.merit.is_better(best.merit):
                 break
             best = tried
@@ -224,7 +238,8 @@ class _Sweep:
                 return None
             for name, reach in self._multiplying.items():
                 own = made.weight_scales.get(name, bits) + of_weights - bits
-                # More bits than numbers have are not to take the range that the layer's results need.
+                # More bits than numbers have are not to take the range that the layer's results
+                # need.
                 most = max(bits, made.weight_scales.get(name, bits), most_bits(bits, reach))
                 made.weight_scales[name] = max(1, min(own, most, MOST_FRACTION_BITS))
         results = _results(made, self._data, self._choose)
@@ -237,8 +252,8 @@ class _Sweep:
 
     @cached_property
     def _multiplying(self) -> dict[str, float]:
-        """Weights that layers multiply by, and nothing else uses; and what their layers give at most, as far
-        as the calibration data can tell."""
+        """Weights that layers multiply by, and nothing else uses; and what their layers give at
+        most, as far as the calibration data can tell."""
         layers = {
             weight.name: list(weight.users)
             for weight in self._draft.graph.nodes
@@ -251,7 +266,9 @@ class _Sweep:
         except EncodingError:
             # Nothing can be proved of weights that the usual scale does not hold.
             return {}
-        compared = observed(self._draft, Batches([dict(each) for each in self._draft.calibration], None))
+        compared = observed(
+            self._draft, Batches([dict(each) for each in self._draft.calibration], None)
+        )
 
         def of(layer: Node) -> float:
             ends = compared.get(layer.name)
@@ -271,13 +288,14 @@ def _multiplies(node: Node, weight: Node) -> bool:
 
 
 def at_scale(draft: Draft, bits: int) -> Draft:
-    """The same draft at another scale; weights that have more fraction bits keep as many more, but for what
-    the range of their layer's results does not leave."""
+    """The same draft at another scale; weights that have more fraction bits keep as many more, but
+    for what the range of their layer's results does not leave."""
     made = draft.copy()
     more = bits - draft.scale.bits
     made.scale = Scale(bits)
     made.weight_scales = {
-        name: max(1, min(own + more, MOST_FRACTION_BITS)) for name, own in draft.weight_scales.items()
+        name: max(1, min(own + more, MOST_FRACTION_BITS))
+        for name, own in draft.weight_scales.items()
     }
     for name, reach in draft.reaches.items():
         made.weight_scales[name] = max(bits, min(made.weight_scales[name], most_bits(bits, reach)))
@@ -285,8 +303,8 @@ def at_scale(draft: Draft, bits: int) -> Draft:
 
 
 def _results(draft: Draft, data: Data, choose: Callable[[Draft], None]) -> list[torch.Tensor] | str:
-    """What it gives under the reference, in the integers of the parties; if numbers leave their range, where
-    first, and which."""
+    """What it gives under the reference, in the integers of the parties; if numbers leave their
+    range, where first, and which."""
     try:
         choose(draft)
         program = Program.of(draft)
@@ -294,7 +312,9 @@ def _results(draft: Draft, data: Data, choose: Callable[[Draft], None]) -> list[
             warnings.simplefilter("ignore", RangeWarning)
             # It is tried whether it matters.
             warnings.simplefilter("ignore", PrecisionWarning)
-            told = launch(_reference, program, of_draft(draft), data.inputs, parties=2, protocol=REFERENCE)
+            told = launch(
+                _reference, program, of_draft(draft), data.inputs, parties=2, protocol=REFERENCE
+            )
     except EncodingError as error:
         return str(error)
     results, overflows = told[0]
@@ -311,7 +331,9 @@ def _reference(
         returned = bound(*given)
         several = returned if isinstance(returned, tuple) else (returned,)
         shown = [(each.shape, revealed(each)) for each in several]
-        results.append([value.reshape(shape or (1,)) for shape, value in shown if value is not None])
+        results.append(
+            [value.reshape(shape or (1,)) for shape, value in shown if value is not None]
+        )
     return [torch.cat(each) for each in zip(*results, strict=True)], session().reported
 
 

@@ -1,8 +1,8 @@
-"""Requires: weights, scales and approximations as they will be. Ensures: each comparison of fractions, those
-of a function with its cutoffs too, has as many bits as what it compares is proved to need, and one more for
-the sign; where nothing is proved it has all. With calibration data a comparison that decides what is
-rectified may have fewer, which a guard holds it against; behind it intervals begin anew. Saves: bits of masks
-and messages, and with fewer than 44 bits a round."""
+"""Requires: weights, scales and approximations as they will be. Ensures: each comparison of
+fractions, those of a function with its cutoffs too, has as many bits as what it compares is proved
+to need, and one more for the sign; where nothing is proved it has all. With calibration data a
+comparison that decides what is rectified may have fewer, which a guard holds it against; behind it
+intervals begin anew. Saves: bits of masks and messages, and with fewer than 44 bits a round."""
 
 import math
 from collections.abc import Mapping
@@ -23,8 +23,8 @@ LEAST = 12
 #: How many times greater what is compared may be than in calibration, before a guard fails.
 MARGIN = 4.0
 
-#: Bits that guards save a program at least, or it has none unless they are asked for: what a link of a
-#: gigabit a second carries in ten rounds of a millisecond, which looking at guards takes.
+#: Bits that guards save a program at least, or it has none unless they are asked for: what a link
+#: of a gigabit a second carries in ten rounds of a millisecond, which looking at guards takes.
 WORTH = 1e7
 
 
@@ -39,10 +39,10 @@ def assign_widths(
 
     Args:
         seen: between which numbers each node's comparisons were in calibration.
-        margin: how many times more passes a guard; without it the usual margin, and guards where they are
-            worth their rounds.
-        uniform: one width for all comparisons, and no intervals but those of inputs: the program tells less
-            of weights.
+        margin: how many times more passes a guard; without it the usual margin, and guards where
+            they are worth their rounds.
+        uniform: one width for all comparisons, and no intervals but those of inputs: the program
+            tells less of weights.
     """
     prover, unit = Prover(draft), _unit(draft)
     for node in draft.graph.nodes:
@@ -70,7 +70,9 @@ def most_compared(node: Node, around: Interval | None, unit: float) -> float | N
     """The greatest magnitude of all numbers that are compared, and of their differences."""
     if around is None:
         return None
-    numbers = [number for number in (0.0, *bounds(node)) if number is not None and math.isfinite(number)]
+    numbers = [
+        number for number in (0.0, *bounds(node)) if number is not None and math.isfinite(number)
+    ]
     low, high = min(around[0], *numbers), max(around[1], *numbers)
     if node.target in WITH_ZERO:
         return max(abs(low), abs(high)) + unit
@@ -105,7 +107,10 @@ class _Guards:
         for node in self._draft.graph.nodes:
             if compares(node):
                 around = prover.compared(node)
-                guarded, width = self._guarded(node, around, least), _proved(node, around, self._unit)
+                guarded, width = (
+                    self._guarded(node, around, least),
+                    _proved(node, around, self._unit),
+                )
                 best = guarded
                 if guarded is None or not always:
                     proved = None if width is None else Guard(max(least, width), 0)
@@ -135,7 +140,9 @@ class _Guards:
         bits = 4 + fixed.DEFAULT.bits + math.floor(math.log2(self._margin * seen + self._unit))
         guard = Guard(max(least, bits), 0)
         # A word has no more above those that are compared, before it is truncated.
-        room = fixed.WORD - self._truncated(node) - (fixed.width(guard.width, self._draft.scale) - 2)
+        room = (
+            fixed.WORD - self._truncated(node) - (fixed.width(guard.width, self._draft.scale) - 2)
+        )
         if room < 2:
             return None
         greatest = most_compared(node, around, self._unit)

@@ -1,8 +1,9 @@
-"""Requires: normalised; after the passes that change weights. Ensures: layers of one kind on one input are
-one with their filters one below the other (query, key and value of an attention, branches of an Inception),
-but for those whose results together are more than the program may hold (``peak_memory.py``).
-Saves: all their rounds but those of one, which steps of unlike kinds save too as they go side by side
-(``stages.py``), and operations: the input is opened and multiplied once."""
+"""Requires: normalised; after the passes that change weights. Ensures: layers of one kind on one
+input are one with their filters one below the other (query, key and value of an attention, branches
+of an Inception), but for those whose results together are more than the program may hold
+(``peak_memory.py``).
+Saves: all their rounds but those of one, which steps of unlike kinds save too as they go side by
+side (``stages.py``), and operations: the input is opened and multiplied once."""
 
 from collections import defaultdict
 from typing import Any
@@ -33,7 +34,11 @@ def _join_layers(draft: Draft) -> None:
         key = _kind(draft, node)
         if key is not None:
             alike[key].append(node)
-    unlike = [nodes for nodes in alike.values() if len({draft.bits_of(node.args[1]) for node in nodes}) > 1]
+    unlike = [
+        nodes
+        for nodes in alike.values()
+        if len({draft.bits_of(node.args[1]) for node in nodes}) > 1
+    ]
     reach = Reach(draft) if unlike else None
     before, bound = held(draft.graph), most(draft.graph)
     for nodes in alike.values():
@@ -44,7 +49,8 @@ def _join_layers(draft: Draft) -> None:
 
 
 def _of_alike_digits(draft: Draft, nodes: list[Node], reach: Reach | None) -> list[list[Node]]:
-    """Those that may be one: all have the digits of the most exact then, which may leave some no range."""
+    """Those that may be one: all have the digits of the most exact then, which may leave some no
+    range."""
     most = draft.bits_of(*(node.args[1] for node in nodes))
     by_bits: dict[int, list[Node]] = defaultdict(list)
     for node in nodes:
@@ -55,7 +61,8 @@ def _of_alike_digits(draft: Draft, nodes: list[Node], reach: Reach | None) -> li
 
 
 def _held_at_once(nodes: list[Node], before: dict[fx.Node, int], bound: int) -> list[list[Node]]:
-    """As many as may be in memory, with their ReLUs, beside what is there as the first is carried out."""
+    """As many as may be in memory, with their ReLUs, beside what is there as the first is carried
+    out."""
     found: list[list[Node]] = []
     there = 0
     for node in nodes:
@@ -93,7 +100,9 @@ def _join(draft: Draft, nodes: list[Node], reach: Reach | None) -> None:
     names = [node.args[1].name for node in nodes]
     weights = [draft.weights[name] for name in names]
     known = [draft.reaches[name] for name in names if name in draft.reaches]
-    known += [each for each in (reach.of(node) for node in nodes if reach is not None) if each is not None]
+    known += [
+        each for each in (reach.of(node) for node in nodes if reach is not None) if each is not None
+    ]
     bits = draft.bits_of(*(node.args[1] for node in nodes))
     weight = draft.add_weight(f"{names[0]}_all", torch.cat(weights), bits, max(known, default=None))
     bias = None
@@ -112,7 +121,9 @@ def _join(draft: Draft, nodes: list[Node], reach: Reach | None) -> None:
     start, after = 0, made
     for node, rows in zip(nodes, map(len, weights), strict=True):
         with graph.inserting_after(after):
-            after = graph.call_function(aten.slice.Tensor, (made, OUTPUTS[first.target], start, start + rows))
+            after = graph.call_function(
+                aten.slice.Tensor, (made, OUTPUTS[first.target], start, start + rows)
+            )
         after.meta = {key: node.meta[key] for key in ("layer", "value")}
         node.replace_all_uses_with(after)
         graph.erase_node(node)

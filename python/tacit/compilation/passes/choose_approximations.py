@@ -1,9 +1,10 @@
-"""Requires: weights and scales as they will be; proved intervals, in which no guard plays a part. Ensures:
-each function has the cheapest of its series (``approximation.fits``) that is off by no more than the error
-budget, or than the usual one where that is more; one that holds between some numbers alone is chosen only
-where all of them are proved to be there, and runs only where that proof holds. Without a budget no function
-is less exact than usually. Saves: products of shorter series and their rounds, and of numbers that are known
-to be within a cutoff the comparisons with it. To choose by cost within a budget is CrypTorch's idea."""
+"""Requires: weights and scales as they will be; proved intervals, in which no guard plays a part.
+Ensures: each function has the cheapest of its series (``approximation.fits``) that is off by no
+more than the error budget, or than the usual one where that is more; one that holds between some
+numbers alone is chosen only where all of them are proved to be there, and runs only where that
+proof holds. Without a budget no function is less exact than usually. Saves: products of shorter
+series and their rounds, and of numbers that are known to be within a cutoff the comparisons with
+it. To choose by cost within a budget is CrypTorch's idea."""
 
 import math
 from itertools import product
@@ -22,13 +23,15 @@ MOST_BUDGET = SATURATED
 #: Bits of a round: those that guards save for each of their ten.
 _ROUND = WORTH / 10
 
-#: Rounds and bits a number, about, as docs/accuracy.md has them: of a product with truncation, and of a
-#: comparison with its choice.
+#: Rounds and bits a number, about, as docs/accuracy.md has them: of a product with truncation, and
+#: of a comparison with its choice.
 _PRODUCT_ROUNDS, _PRODUCT_BITS = 2, 83
 _COMPARED_ROUNDS, _COMPARED_BITS = 8, 424
 
 
-def choose_approximations(draft: Draft, budget: float | None = None, *, proved: bool = True) -> None:
+def choose_approximations(
+    draft: Draft, budget: float | None = None, *, proved: bool = True
+) -> None:
     """Carries the pass out.
 
     Args:

@@ -30,4 +30,8 @@ def _hashable(argument: Any) -> Any:
     if isinstance(argument, tuple | list):
         return tuple(map(_hashable, argument))
     # 1, 1.0 and True are equal, and 0.0 and −0.0, and are not the same.
-    return (type(argument), repr(argument)) if isinstance(argument, int | float | torch.dtype) else argument
+    return (
+        (type(argument), repr(argument))
+        if isinstance(argument, int | float | torch.dtype)
+        else argument
+    )

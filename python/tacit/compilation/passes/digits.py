@@ -1,5 +1,7 @@
-"""How many digits weights keep that passes have changed, and that what their layers give stays in range
-beside them: a word holds numbers below 2^62, and products with weights of more fraction bits less."""
+"""How many digits weights keep that passes have changed, and that what their layers give stays in
+range
+beside them: a word holds numbers below 2^62, and products with weights of more fraction bits less.
+"""
 
 import math
 from typing import Any
@@ -11,20 +13,22 @@ from tacit.compilation.intervals import intervals
 from tacit.fixed import RANGE
 from tacit.operators.normalization import FACTOR_SCALE
 
-#: What is not proved to be within the range is taken to be where the calibration data stay so many bits off.
+#: What is not proved to be within the range is taken to be where the calibration data stay so many
+#: bits off.
 DISTANCE = 6
 
 
 def with_more(bits: int, factor: torch.Tensor) -> int:
-    """The fraction bits with which weights that become smaller by a factor keep as many digits; no more than
-    factors of normalisations have, beside which results are right below 2^22."""
+    """The fraction bits with which weights that become smaller by a factor keep as many digits; no
+    more than factors of normalisations have, beside which results are right below 2^22."""
     magnitudes = factor.abs()
     least = float(magnitudes[magnitudes > 0].min()) if bool((magnitudes > 0).any()) else 1.0
     return max(bits, min(bits + max(0, math.ceil(-math.log2(least))), FACTOR_SCALE.bits))
 
 
 def with_free(bits: int, factor: torch.Tensor) -> int:
-    """The same, but no more than take nothing of the range: results become smaller by the factor too."""
+    """The same, but no more than take nothing of the range: results become smaller by the factor
+    too."""
     greatest = float(factor.abs().max()) if factor.numel() else 0.0
     more = math.floor(-math.log2(greatest)) if 0.0 < greatest < 1.0 else 0
     return max(bits, min(bits + more, FACTOR_SCALE.bits))
@@ -36,8 +40,8 @@ def most_bits(scale: int, reach: float) -> int:
 
 
 class Reach:
-    """What the nodes of a draft give at most: as proved, or else so many times what the calibration data make
-    of them. Of a draft without promised inputs nothing is known."""
+    """What the nodes of a draft give at most: as proved, or else so many times what the calibration
+    data make of them. Of a draft without promised inputs nothing is known."""
 
     def __init__(self, draft: Draft) -> None:
         self._seen: dict[Node, float] = {}

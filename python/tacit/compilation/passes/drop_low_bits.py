@@ -1,10 +1,11 @@
-"""Requires: widths and guards as they will be. Ensures: a ReLU of fractions, be it beside a layer too, does
-not look at the low bits of what it compares that a tolerance allows: a positive number below 2^(dropped −
-scale) may become zero, and nothing else changes. That holds in every protocol, with any number of parties,
-as each drops as many bits as keep it. All other comparisons keep their bits: those that the model writes
-itself, those with other numbers than zero (a clamp, ReLU6), those of a pooling, where one loser after
-another would err, and those of numbers whose normalisation is in the layers behind, which
-are other numbers than the model's. Saves: bits of masks and messages, and rounds where few bits are left."""
+"""Requires: widths and guards as they will be. Ensures: a ReLU of fractions, be it beside a layer
+too, does not look at the low bits of what it compares that a tolerance allows: a positive number
+below 2^(dropped − scale) may become zero, and nothing else changes. That holds in every protocol,
+with any number of parties, as each drops as many bits as keep it. All other comparisons keep their
+bits: those that the model writes itself, those with other numbers than zero (a clamp, ReLU6), those
+of a pooling, where one loser after another would err, and those of numbers whose normalisation is
+in the layers behind, which are other numbers than the model's. Saves: bits of masks and messages,
+and rounds where few bits are left."""
 
 import math
 
@@ -30,11 +31,16 @@ def drop_low_bits(draft: Draft, tolerance: float, *, uniform: bool = False) -> l
     if most < 1:
         least = 2.0 ** (1 - draft.scale.bits)
         raise MisuseError(
-            f"a tolerance of {tolerance:g} drops no bit: numbers have {draft.scale.bits} fraction bits, of "
+            f"a tolerance of {tolerance:g} drops no bit: numbers have {draft.scale.bits} fraction "
+            f"bits, of "
             f"which one takes {least:g}; give at least that, or none"
         )
     rooms = _Rooms(draft)
-    found = {node: min(most, rooms.of[node]) for node in calls(draft.graph, *DROPPING) if node in rooms.of}
+    found = {
+        node: min(most, rooms.of[node])
+        for node in calls(draft.graph, *DROPPING)
+        if node in rooms.of
+    }
     if uniform and found:
         found = dict.fromkeys(found, min(found.values()))
     for node, dropped in found.items():
@@ -43,8 +49,8 @@ def drop_low_bits(draft: Draft, tolerance: float, *, uniform: bool = False) -> l
 
 
 class _Rooms:
-    """How many low bits each ReLU of fractions can do without, by what its widths leave above the numbers
-    that it compares."""
+    """How many low bits each ReLU of fractions can do without, by what its widths leave above the
+    numbers that it compares."""
 
     def __init__(self, draft: Draft) -> None:
         self._scale = draft.scale
@@ -58,19 +64,25 @@ class _Rooms:
             if node.target in DROPPING and node.meta["value"].dtype.is_floating_point:
                 rooms = [self._of(proved, node, width)]
                 if guard is not None:
-                    own = self._left(guard.width) if guard.reach else self._of(guarded, node, guard.width)
+                    own = (
+                        self._left(guard.width)
+                        if guard.reach
+                        else self._of(guarded, node, guard.width)
+                    )
                     rooms.append(own)
                 self.of[node] = max(0, min(rooms))
             proved.enter(node)
             guarded.enter(node)
 
     def _left(self, width: int | None) -> int:
-        """All but the fewest that are compared. What a guard passes leaves as much room above it."""
+        """All but the fewest that are compared. What a guard passes leaves as
+        much room above it."""
         bits = fixed.WORD if width is None else fixed.width(width, self._scale)
         return bits - fixed.LEAST_COMPARED
 
     def _of(self, prover: Prover, node: Node, width: int | None) -> int:
-        """Of a proved width, which must hold the lost bits besides: |x| ≤ 2^(width − 1) − 2^dropped."""
+        """Of a proved width, which must hold the lost bits besides: |x| ≤ 2^(width − 1) −
+        2^dropped."""
         left = self._left(width)
         if width is None:
             return left

@@ -1,7 +1,8 @@
-"""Requires: normalised; weights known, as the owner knows them. Ensures: no batch normalisation is left; what
-follows a convolution or a linear layer is in its weights, in float64, what stands before the ReLU of others
-in theirs; any other one is a product and a sum for each channel; an average over the whole image is in the
-linear layer after it. Saves: a product and a truncation for each element, and two rounds each."""
+"""Requires: normalised; weights known, as the owner knows them. Ensures: no batch normalisation is
+left; what follows a convolution or a linear layer is in its weights, in float64, what stands before
+the ReLU of others in theirs; any other one is a product and a sum for each channel; an average over
+the whole image is in the linear layer after it. Saves: a product and a truncation for each element,
+and two rounds each."""
 
 import math
 from collections.abc import Callable
@@ -38,21 +39,27 @@ def fold_normalisation(draft: Draft) -> None:
 
 
 def as_eager(draft: Draft) -> None:
-    """Batch normalisation as ``share_module`` has it, each a product and a sum for each channel: what a model
-    costs that is not compiled."""
+    """Batch normalisation as ``share_module`` has it, each a product and a sum for each channel:
+    what a model costs that is not compiled."""
     _fold_all(draft, into_layers=False)
     draft.drop_dead()
 
 
 def _fold_all(draft: Draft, *, into_layers: bool) -> None:
-    found = [_normalised(draft, node, node) for node in calls(draft.graph, WHOLE) if not node.args[5]]
+    found = [
+        _normalised(draft, node, node) for node in calls(draft.graph, WHOLE) if not node.args[5]
+    ]
     for node in calls(draft.graph, OF_THREE):
         users = [user for user in node.users if user.target is getitem and user.args[1] == 0]
         found += [_normalised(draft, user, node) for user in users]
     left = [each for each in found if each is not None]
     if into_layers:
         # The layer behind one may be the layer before another, into which that goes first.
-        left = [each for each in left if not _into_layer(draft, each.result, each.node.args[0], *each.folded)]
+        left = [
+            each
+            for each in left
+            if not _into_layer(draft, each.result, each.node.args[0], *each.folded)
+        ]
         reach = Reach(draft) if left else None
         left = [each for each in left if not _behind(draft, each, reach)]
     for each in left:
@@ -79,7 +86,9 @@ def _behind(draft: Draft, each: _Normalised, reach: Reach | None) -> bool:
     return into_layers_behind(draft, reach, each.result, each.node.args[0], *each.folded)
 
 
-def _into_layer(draft: Draft, result: Node, source: Any, factor: torch.Tensor, offset: torch.Tensor) -> bool:
+def _into_layer(
+    draft: Draft, result: Node, source: Any, factor: torch.Tensor, offset: torch.Tensor
+) -> bool:
     """Into the weights of the layer before it, if that is one which nobody else uses."""
     if not takes(source, *CONVOLUTIONS, *TRANSPOSED, aten.linear.default):
         return False
@@ -98,11 +107,12 @@ def rescaled(
     offset: torch.Tensor,
     digits: Callable[[int, torch.Tensor], int] = with_more,
 ) -> bool:
-    """Puts a layer in the place of what makes ``factor · source + offset`` of its channels, or ``source +
-    offset``, if that opens no more.
+    """Puts a layer in the place of what makes ``factor · source + offset`` of its channels, or
+    ``source + offset``, if that opens no more.
 
     Args:
-        digits: how many fraction bits the weights have then. By default the range is that of a normalisation.
+        digits: how many fraction bits the weights have then. By default the range is that of a
+            normalisation.
     """
     weight = draft.weight(source.args[1])
     bias_node = source.args[2] if len(source.args) > 2 else None
@@ -140,16 +150,23 @@ def _scaled(source: Node, weight: torch.Tensor, factor: torch.Tensor) -> torch.T
     return (apart * factor.reshape(groups, 1, -1, *places)).reshape(weight.shape)
 
 
-def _as_products(draft: Draft, result: Node, source: Any, factor: torch.Tensor, offset: torch.Tensor) -> None:
-    """As a convolution with one weight a channel: each is masked once, whatever the image's size."""
+def _as_products(
+    draft: Draft, result: Node, source: Any, factor: torch.Tensor, offset: torch.Tensor
+) -> None:
+    """As a convolution with one weight a channel: each is masked once,
+    whatever the image's size."""
     value = source.meta["value"]
     channels = value.shape[1]
-    weight = draft.add_weight(f"{result.name}_factor", factor.reshape(channels, 1, 1, 1), FACTOR_SCALE.bits)
+    weight = draft.add_weight(
+        f"{result.name}_factor", factor.reshape(channels, 1, 1, 1), FACTOR_SCALE.bits
+    )
     bias = draft.add_weight(f"{result.name}_offset", offset)
     rest = math.prod(value.shape[2:])
     graph = draft.graph
     with graph.inserting_after(result):
-        image = graph.call_function(aten.reshape.default, (source, [value.shape[0], channels, 1, rest]))
+        image = graph.call_function(
+            aten.reshape.default, (source, [value.shape[0], channels, 1, rest])
+        )
     with graph.inserting_after(image):
         args = (image, weight, bias, [1, 1], [0, 0], [1, 1], channels)
         made = graph.call_function(aten.conv2d.default, args)
@@ -167,11 +184,14 @@ def _take_place(draft: Draft, old: Node, new: Node, layer: str) -> None:
     draft.graph.erase_node(old)
 
 
-# Averages -------------------------------------------------------------------------------------------------
+# Averages
+# ----------------------------------------------------------------------------
 
 
 def _fold_averages(draft: Draft) -> None:
-    found = [(node, _average_before(draft, node)) for node in calls(draft.graph, aten.linear.default)]
+    found = [
+        (node, _average_before(draft, node)) for node in calls(draft.graph, aten.linear.default)
+    ]
     known = [(linear, average) for linear, average in found if average is not None]
     reach = Reach(draft) if known else None
     for linear, (average, places) in known:
@@ -180,7 +200,8 @@ def _fold_averages(draft: Draft) -> None:
 
 
 def _average_before(draft: Draft, linear: Node) -> tuple[Node, int] | None:
-    """What a linear layer alone takes, if that is an average over all places, and how many these are."""
+    """What a linear layer alone takes, if that is an average over all places, and how many these
+    are."""
     average: Node = linear.args[0]
     while takes(average, *RESHAPING):
         average = average.args[0]
@@ -197,8 +218,8 @@ def _average_before(draft: Draft, linear: Node) -> tuple[Node, int] | None:
 
 
 def _fold_average(draft: Draft, reach: Reach, linear: Node, average: Node, places: int) -> None:
-    """The sum in the average's place, by smaller weights. These need more digits, which take from the range
-    of what the layer gives, as the average's truncation does not."""
+    """The sum in the average's place, by smaller weights. These need more digits, which take from
+    the range of what the layer gives, as the average's truncation does not."""
     name = linear.args[1].name
     own = draft.bits_of(linear.args[1])
     # As many digits as before the division.
@@ -244,6 +265,8 @@ def _averaged(node: Node) -> int | None:
     else:
         keeps = len(node.args) > 2 and bool(node.args[2])
         is_whole = (
-            dims > 0 and keeps and {dim % len(shape) for dim in node.args[1]} == set(range(2, 2 + dims))
+            dims > 0
+            and keeps
+            and {dim % len(shape) for dim in node.args[1]} == set(range(2, 2 + dims))
         )
     return math.prod(image) if is_whole else None

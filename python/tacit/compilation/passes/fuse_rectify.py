@@ -1,6 +1,7 @@
-"""Requires: normalised; after ``batch_independent``, whose layers are one with their ReLUs. Ensures: a layer,
-or a sum with one, that a ReLU alone uses is a rectified affine map with it, whatever else is added to it (a
-skip connection). Saves: rounds, as the sign of what is truncated starts beside the truncation."""
+"""Requires: normalised; after ``batch_independent``, whose layers are one with their ReLUs.
+Ensures: a layer, or a sum with one, that a ReLU alone uses is a rectified affine map with it,
+whatever else is added to it (a skip connection). Saves: rounds, as the sign of what is truncated
+starts beside the truncation."""
 
 from functools import cache
 

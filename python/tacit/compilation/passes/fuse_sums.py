@@ -1,5 +1,6 @@
-"""Requires: normalised; after ``fold_normalisation``. Ensures: a sum of convolutions of images, of whatever
-geometry, or of linear layers, each of them used there alone, is one affine map, with whatever else is added.
+"""Requires: normalised; after ``fold_normalisation``. Ensures: a sum of convolutions of images, of
+whatever geometry, or of linear layers, each of them used there alone, is one affine map, with
+whatever else is added.
 Saves: all truncations but one, their messages of each element, and their rounds."""
 
 from functools import cache

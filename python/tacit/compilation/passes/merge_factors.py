@@ -1,6 +1,6 @@
-"""Requires: normalised; weights known. Ensures: what a convolution or a linear layer gives is not multiplied
-by a public number afterwards, such as that of an attention: its weights are, in float64. Saves: a truncation
-for each element, and its rounds."""
+"""Requires: normalised; weights known. Ensures: what a convolution or a linear layer gives is not
+multiplied by a public number afterwards, such as that of an attention: its weights are, in float64.
+Saves: a truncation for each element, and its rounds."""
 
 import math
 from typing import Any
@@ -53,7 +53,11 @@ def _number(draft: Draft, node: Node) -> float | None:
     other = node.args[1]
     if isinstance(other, fx.Node):
         known = draft.constants.get(other.name)
-        if known is None or known.numel() != 1 or known.dim() > node.args[0].meta["value"].shape.__len__():
+        if (
+            known is None
+            or known.numel() != 1
+            or known.dim() > node.args[0].meta["value"].shape.__len__()
+        ):
             return None
         other = float(known)
     if not isinstance(other, int | float):

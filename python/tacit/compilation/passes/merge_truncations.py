@@ -1,8 +1,9 @@
-"""Requires: weights, scales, widths and guards as they will be. Ensures: what a layer gives is not truncated
-where one other layer, or an average pooling, alone takes it, and where the result of both is proved, without
-guards, to stay below 2^62 before it is truncated for both; it is at most one unit off what the encoded
-numbers give exactly. Saves: a truncation for each element, and its rounds. The last one drops more bits, each
-of which is sent as one of the first is, so it has no more elements than that."""
+"""Requires: weights, scales, widths and guards as they will be. Ensures: what a layer gives is not
+truncated where one other layer, or an average pooling, alone takes it, and where the result of both
+is proved, without guards, to stay below 2^62 before it is truncated for both; it is at most one
+unit off what the encoded numbers give exactly. Saves: a truncation for each element, and its
+rounds. The last one drops more bits, each of which is sent as one of the first is, so it has no
+more elements than that."""
 
 import torch
 from torch import fx
@@ -16,7 +17,11 @@ from tacit.compilation.passes.affine_maps import AffineMap
 aten = torch.ops.aten
 
 #: Averages, whose public factors leave room for the words that are encoded.
-AVERAGING = (aten.avg_pool2d.default, aten.adaptive_avg_pool2d.default, aten._adaptive_avg_pool2d.default)
+AVERAGING = (
+    aten.avg_pool2d.default,
+    aten.adaptive_avg_pool2d.default,
+    aten._adaptive_avg_pool2d.default,
+)
 
 #: What may stand between: it moves or adds elements, and has the scale of what it is of.
 BETWEEN = (
@@ -50,8 +55,8 @@ TRUNCATING = (
 
 
 def truncations(graph: fx.Graph, *, merged: bool = True) -> int:
-    """How many operators bring a product back to the scale of what it is a product of; or would, if none were
-    merged."""
+    """How many operators bring a product back to the scale of what it is a product of; or would, if
+    none were merged."""
     return sum(not merged or node.meta.get("scale") is None for node in calls(graph, *TRUNCATING))
 
 
@@ -74,7 +79,8 @@ class _Chains:
             self._prover.enter(node)
 
     def scale_of_product(self, node: Node) -> int | None:
-        """Fraction bits of what a layer gives before it is truncated, if its weights are the owner's."""
+        """Fraction bits of what a layer gives before it is truncated, if its weights are the
+        owner's."""
         bias = node.args[2] if len(node.args) > 2 else None
         known = [self._draft.weight(each) for each in (node.args[1], bias) if each is not None]
         if any(each is None for each in known) or not node.meta["value"].dtype.is_floating_point:
@@ -84,7 +90,8 @@ class _Chains:
         return bits_taken(self._draft, node.args[0]) + self._draft.bits_of(node.args[1])
 
     def can_keep(self, node: Node, scale: int) -> bool:
-        """Whether what a layer gives, at that scale, goes into one other alone, whose product holds it."""
+        """Whether what a layer gives, at that scale, goes into one other alone, whose product holds
+        it."""
         if scale > fixed.MOST_FRACTION_BITS or not self._is_below(node, scale, fixed.RANGE):
             return False
         last = node
@@ -106,7 +113,11 @@ class _Chains:
     def _holds(self, user: Node, x: Node, scale: int) -> bool:
         """Whether a layer's product of what has that scale is in range before it is truncated."""
         is_rectified = user.target is _RECTIFIED
-        made = AffineMap.of(self._draft, user) if user.target in (*KEEPING, _AFFINE, _RECTIFIED) else None
+        made = (
+            AffineMap.of(self._draft, user)
+            if user.target in (*KEEPING, _AFFINE, _RECTIFIED)
+            else None
+        )
         if made is None or made.x != [x] or x in made.addends:
             return False
         own = self._draft.bits_of(*made.weight)
@@ -121,8 +132,8 @@ class _Chains:
         return is_below([summed, *parts], total, fixed.RANGE)
 
     def _has_room(self, user: Node, more: int, dropped: int) -> bool:
-        """Whether the sign of a ReLU still starts beside the truncation, at its own width, if it does so now:
-        what is truncated and what is compared fit a word together."""
+        """Whether the sign of a ReLU still starts beside the truncation, at its own width, if it
+        does so now: what is truncated and what is compared fit a word together."""
         width, guard = user.meta.get("width"), user.meta.get("guard")
         compared = [Guard(width or fixed.WORD, 0), *([guard] if guard else [])]
         for each, reach in compared:
@@ -140,8 +151,8 @@ _AFFINE, _RECTIFIED = torch.ops.tacit.affine.default, torch.ops.tacit.rectified_
 
 
 def finer(graph: fx.Graph) -> set[Node]:
-    """What may have more fraction bits than the session though no product's were kept: inverse roots, and
-    whatever is made of them and is not truncated."""
+    """What may have more fraction bits than the session though no product's were kept: inverse
+    roots, and whatever is made of them and is not truncated."""
     found: set[Node] = set()
     for node in graph.nodes:
         if node.op == "call_function" and (
@@ -153,15 +164,16 @@ def finer(graph: fx.Graph) -> set[Node]:
 
 
 def bits_taken(draft: Draft, node: Node) -> int:
-    """Fraction bits of what a layer takes, if it is not finer; the session's, unless those of a product were
-    kept."""
+    """Fraction bits of what a layer takes, if it is not finer; the session's, unless those of a
+    product were kept."""
     while node.op == "call_function" and node.target in BETWEEN:
         node = node.args[0]
     return int(node.meta.get("scale") or draft.scale.bits)
 
 
 def is_below(summands: list[Interval | None], scale: int, bits: int) -> bool:
-    """Whether the magnitudes of all summands together are proved to be less, as words of a scale."""
+    """Whether the magnitudes of all summands together are proved to be less,
+    as words of a scale."""
     known = [each for each in summands if each is not None]
     greatest = sum(max(-low, high, 0.0) for low, high in known)
     return len(known) == len(summands) and greatest * 2.0**scale < 2.0**bits

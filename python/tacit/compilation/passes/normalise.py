@@ -1,5 +1,6 @@
-"""Requires: any draft. Ensures: no dropout, no copies, no dead code; what depends on public constants alone
-is one. Saves: what these would cost, and lets other passes see what follows what."""
+"""Requires: any draft. Ensures: no dropout, no copies, no dead code; what depends on public
+constants alone is one. Saves: what these would cost, and lets other passes see what follows
+what."""
 
 from typing import Any
 

@@ -1,8 +1,9 @@
-"""Normalisation before a ReLU, in the weights of the layers behind it: with y = x + b/a, max(a·x + b, 0) is
-a·max(y, 0), and a·min(y, 0) where a is negative. So y takes no product, what is kept of it the messages of a
-ReLU, and the layers as many weights as before. Which a are negative stays their owner's: booleans are among
-the weights, also where none is, and what is kept is taken to lie on both sides. What intervals behind the
-layers tell is of the products of a with their weights, as it is of all weights."""
+"""Normalisation before a ReLU, in the weights of the layers behind it: with y = x + b/a, max(a·x +
+b, 0) is a·max(y, 0), and a·min(y, 0) where a is negative. So y takes no product, what is kept of it
+the messages of a ReLU, and the layers as many weights as before. Which a are negative stays their
+owner's: booleans are among the weights, also where none is, and what is kept is taken to lie on
+both sides. What intervals behind the layers tell is of the products of a with their weights, as it
+is of all weights."""
 
 from typing import Any
 
@@ -22,16 +23,24 @@ NONE_LEFT = 2.0**-30
 
 
 def into_layers_behind(
-    draft: Draft, reach: Reach, result: Node, source: Any, factor: torch.Tensor, offset: torch.Tensor
+    draft: Draft,
+    reach: Reach,
+    result: Node,
+    source: Any,
+    factor: torch.Tensor,
+    offset: torch.Tensor,
 ) -> bool:
-    """Puts a normalised batch, ``result`` of ``source``, into the weights of what uses its ReLU, if that is
-    convolutions of images alone, whose results stay in range beside weights of that many digits."""
+    """Puts a normalised batch, ``result`` of ``source``, into the weights of what uses its ReLU, if
+    that is convolutions of images alone, whose results stay in range beside weights of that many
+    digits."""
     relu: Any = next(iter(result.users), None)
     if not takes(result, result.target) or relu.target is not aten.relu.default:
         return False
     maps = [(user, _convolution(draft, user)) for user in relu.users]
     known = [each for _, each in maps if each is not None]
-    if not all(_has_room(draft, reach, user, each, factor) for user, each in maps if each is not None):
+    if not all(
+        _has_room(draft, reach, user, each, factor) for user, each in maps if each is not None
+    ):
         return False
     copied = [node for each in known for node in each.weight if not draft.may_copy(node)]
     # Each element is opened for the product that is saved.
@@ -65,7 +74,9 @@ def _convolution(draft: Draft, node: Node) -> AffineMap | None:
     return found if found is not None and found.geometry[-1] == 1 else None
 
 
-def _has_room(draft: Draft, reach: Reach, user: Node, layer: AffineMap, factor: torch.Tensor) -> bool:
+def _has_room(
+    draft: Draft, reach: Reach, user: Node, layer: AffineMap, factor: torch.Tensor
+) -> bool:
     own = draft.bits_of(*layer.weight)
     bits = with_more(own, factor)
     return bits == own or reach.allows(draft, user, bits)
@@ -84,7 +95,9 @@ def _take_factor(
     (node,) = layer.weight
     weight = draft.weights[node.name]
     bits, most = with_more(draft.bits_of(node), factor), reach.of(user)
-    scaled = draft.add_weight(f"{node.name}_scaled", weight * factor.reshape(1, -1, 1, 1), bits, most)
+    scaled = draft.add_weight(
+        f"{node.name}_scaled", weight * factor.reshape(1, -1, 1, 1), bits, most
+    )
     more = (weight * left.reshape(1, -1, 1, 1)).sum((1, 2, 3))
     bias = draft.weights[layer.bias[0].name] + more if layer.bias else more
     offset = draft.add_weight(f"{node.name}_offset", bias)

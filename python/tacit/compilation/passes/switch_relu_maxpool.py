@@ -1,6 +1,6 @@
-"""Requires: normalised. Ensures: a monotone activation that a max pooling alone uses stands behind it; of
-ReLU zero is one more candidate of the pooling. Saves: activations of elements that no window keeps; of ReLU
-all its rounds and bits but for a candidate."""
+"""Requires: normalised. Ensures: a monotone activation that a max pooling alone uses stands behind
+it; of ReLU zero is one more candidate of the pooling. Saves: activations of elements that no window
+keeps; of ReLU all its rounds and bits but for a candidate."""
 
 from operator import getitem
 from typing import Any
@@ -40,7 +40,8 @@ def switch_relu_maxpool(draft: Draft) -> None:
         elif takes(source, aten.relu.default):
             _rectify(draft, pool, source.args[0])
         elif _pads_with_zero(source) and takes(source.args[0], aten.relu.default):
-            # Zero is no more than ReLU gives anyway, so the frame may be laid around what goes into it.
+            # Zero is no more than ReLU gives anyway, so the frame may be laid around what goes into
+            # it.
             source.args = (source.args[0].args[0], *source.args[1:])
             _rectify(draft, pool, source)
         elif _may_switch(source):
@@ -53,7 +54,8 @@ def _may_switch(source: Any) -> bool:
 
 
 def _switch_values(draft: Draft, pool: Node, source: Any) -> None:
-    """Behind what a pooling gives besides indices, which nobody may use: ReLU makes more elements equal."""
+    """Behind what a pooling gives besides indices, which nobody may use: ReLU makes more elements
+    equal."""
     users = list(pool.users)
     if not (_may_switch(source) or takes(source, aten.relu.default)):
         return
@@ -64,8 +66,11 @@ def _switch_values(draft: Draft, pool: Node, source: Any) -> None:
 def _rectify_sequence(draft: Draft, pool: Node, source: Any) -> None:
     """As images of one column, along whose only other dimension zero is a candidate."""
     kernel, *steps = pool.args[1:]
-    # Stride, padding and dilation, and what stands in the second dimension for each; then how ends count.
-    pairs = [[*each, idle] if each else [] for each, idle in zip(steps[:3], (1, 0, 1), strict=False)]
+    # Stride, padding and dilation, and what stands in the second dimension for each; then how ends
+    # count.
+    pairs = [
+        [*each, idle] if each else [] for each, idle in zip(steps[:3], (1, 0, 1), strict=False)
+    ]
     graph, value = draft.graph, source.meta["value"]
     with graph.inserting_before(pool):
         image = graph.call_function(aten.unsqueeze.default, (source, -1))
@@ -81,7 +86,9 @@ def _rectify_sequence(draft: Draft, pool: Node, source: Any) -> None:
 def _rectify(draft: Draft, pool: Node, source: Any) -> None:
     with draft.graph.inserting_before(pool):
         made = draft.graph.call_function(
-            torch.ops.tacit.rectified_max_pool2d.default, (source, *pool.args[1:]), dict(pool.kwargs)
+            torch.ops.tacit.rectified_max_pool2d.default,
+            (source, *pool.args[1:]),
+            dict(pool.kwargs),
         )
     made.meta = dict(pool.meta)
     pool.replace_all_uses_with(made)
@@ -89,7 +96,8 @@ def _rectify(draft: Draft, pool: Node, source: Any) -> None:
 
 
 def _pads_with_zero(node: Any) -> bool:
-    """Whether it lays a frame of zeros around images, as TensorFlow does before a pooling with a stride."""
+    """Whether it lays a frame of zeros around images, as TensorFlow does before a pooling with a
+    stride."""
     if takes(node, aten.constant_pad_nd.default):
         return not node.kwargs and (len(node.args) < 3 or node.args[2] == 0)
     if not takes(node, aten.pad.default) or node.kwargs:
@@ -108,7 +116,9 @@ def _never_decreases(node: Any) -> bool:
 def _switch(draft: Draft, pool: Node, values: Node, activation: Node) -> None:
     """Puts an activation before a pooling behind its values."""
     with draft.graph.inserting_after(values):
-        made = draft.graph.call_function(activation.target, activation.args, dict(activation.kwargs))
+        made = draft.graph.call_function(
+            activation.target, activation.args, dict(activation.kwargs)
+        )
     made.meta = {"layer": activation.meta["layer"]}
     if "value" in values.meta:
         made.meta["value"] = values.meta["value"]

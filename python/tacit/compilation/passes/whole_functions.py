@@ -1,7 +1,8 @@
-"""Requires: normalised, equal work done once. Ensures: what formats write apart is the one function that
+"""Requires: normalised, equal work done once. Ensures: what formats write apart is the one function
+that
 secret tensors have of it: an inverse square root, SiLU, GELU by erf, RMS normalisation, and layer
-normalisation as Keras writes it. Saves: of these the rounds and bits of a root, a product or a quotient; and
-small variances keep their digits, which means of squares have not."""
+normalisation as Keras writes it. Saves: of these the rounds and bits of a root, a product or a
+quotient; and small variances keep their digits, which means of squares have not."""
 
 import math
 from collections.abc import Iterator
@@ -53,7 +54,8 @@ def _orders(node: Any) -> Iterator[tuple[Any, ...]]:
         yield from permutations(node.args)
 
 
-# Activations ----------------------------------------------------------------------------------------------
+# Activations
+# ----------------------------------------------------------------------------
 
 
 def _silu(draft: Draft, node: Node) -> None:
@@ -93,7 +95,12 @@ class _Gate(NamedTuple):
 def _one_and_erf(node: Any) -> _Gate | None:
     if takes(node, SUM) and len(node.args) == 2 and not node.kwargs and takes(node.args[0], ERF):
         return _Gate(node.args[0].args[0], 1.0) if node.args[1] == 1 else None
-    if takes(node, aten.rsub.Scalar) and len(node.args) == 2 and not node.kwargs and takes(node.args[0], ERF):
+    if (
+        takes(node, aten.rsub.Scalar)
+        and len(node.args) == 2
+        and not node.kwargs
+        and takes(node.args[0], ERF)
+    ):
         return _Gate(node.args[0].args[0], -1.0) if node.args[1] == 1 else None
     return None
 
@@ -119,7 +126,8 @@ def _is(number: float, wanted: float) -> bool:
     return abs(number - wanted) <= ROUNDING
 
 
-# Normalisation --------------------------------------------------------------------------------------------
+# Normalisation
+# ----------------------------------------------------------------------------
 
 
 def _rms_norm(draft: Draft, node: Node) -> None:
@@ -130,7 +138,12 @@ def _rms_norm(draft: Draft, node: Node) -> None:
         if not takes(root, aten.rsqrt.default if is_product else aten.sqrt.default):
             continue
         sums = root.args[0]
-        if not takes(sums, SUM) or len(sums.args) != 2 or sums.kwargs or not isinstance(sums.args[1], float):
+        if (
+            not takes(sums, SUM)
+            or len(sums.args) != 2
+            or sums.kwargs
+            or not isinstance(sums.args[1], float)
+        ):
             continue
         average, epsilon = sums.args
         count = _last(average) if takes(average, MEAN) else None
@@ -162,7 +175,8 @@ class _Rows(NamedTuple):
 
 
 def _layer_norm(draft: Draft, inverse: Node) -> None:
-    """x·s + (shift − mean·s), where s is a factor times the inverse root of variance and epsilon."""
+    """x·s + (shift − mean·s), where s is a factor times the inverse root of
+    variance and epsilon."""
     rows = _rows(inverse.args[0])
     scaled = next(iter(inverse.users))
     if rows is None or not takes(inverse, inverse.target) or len(scaled.users) != 2:
@@ -171,7 +185,11 @@ def _layer_norm(draft: Draft, inverse: Node) -> None:
         moved, result = next(iter(means.users)), next(iter(data.users))
         if (
             _is_call(data, PRODUCT, rows.x, scaled)
-            and any(_is_call(means, PRODUCT, each, scaled) for each in rows.mean.users if _is_negative(each))
+            and any(
+                _is_call(means, PRODUCT, each, scaled)
+                for each in rows.mean.users
+                if _is_negative(each)
+            )
             and _is_call(result, SUM, data, moved)
             and all(takes(each, each.target) for each in (data, means, moved))
         ):
@@ -184,18 +202,27 @@ def _layer_norm(draft: Draft, inverse: Node) -> None:
                 draft.add_weight(f"{result.name}_factor", factor),
                 draft.add_weight(f"{result.name}_shift", shift),
             )
-            return _becomes(draft, result, aten.layer_norm.default, rows.x, shape, *weights, rows.epsilon)
+            return _becomes(
+                draft, result, aten.layer_norm.default, rows.x, shape, *weights, rows.epsilon
+            )
     return None
 
 
 def _rows(node: Any) -> _Rows | None:
     """Of what a node is the variance and a number."""
-    if not takes(node, SUM) or len(node.args) != 2 or node.kwargs or not isinstance(node.args[1], float):
+    if (
+        not takes(node, SUM)
+        or len(node.args) != 2
+        or node.kwargs
+        or not isinstance(node.args[1], float)
+    ):
         return None
     average, epsilon = node.args
     squares: Any = average.args[0] if takes(average, MEAN) else None
     deviations: Any = squares.args[0] if takes(squares, PRODUCT) else None
-    if not takes(deviations, aten.sub.Tensor) or not _is_call(squares, PRODUCT, deviations, deviations):
+    if not takes(deviations, aten.sub.Tensor) or not _is_call(
+        squares, PRODUCT, deviations, deviations
+    ):
         return None
     x, mean = deviations.args[:2]
     count = _last(average)
@@ -216,7 +243,12 @@ def _last(mean: Node) -> int | None:
 
 def _is_call(node: Any, target: Any, *operands: Any) -> bool:
     """Whether it calls that of these two, in any order if that is all the same."""
-    if node.op != "call_function" or node.target is not target or len(node.args) != 2 or node.kwargs:
+    if (
+        node.op != "call_function"
+        or node.target is not target
+        or len(node.args) != 2
+        or node.kwargs
+    ):
         return False
     given = tuple(node.args)
     return given == operands or (target in (PRODUCT, SUM) and given[::-1] == operands)
@@ -226,7 +258,9 @@ def _is_negative(node: Node) -> bool:
     return node.target is aten.neg.default
 
 
-def _of_rows(draft: Draft, node: Node, target: Any, known: Node, shape: list[int]) -> torch.Tensor | None:
+def _of_rows(
+    draft: Draft, node: Node, target: Any, known: Node, shape: list[int]
+) -> torch.Tensor | None:
     """The weight that meets the known operand, if it has one number for each element of a row."""
     for weight in node.args:
         value = draft.weight(weight)

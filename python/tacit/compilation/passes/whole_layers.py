@@ -1,8 +1,9 @@
-"""Requires: normalised; weights known, as the owner knows them. Ensures: a product with a matrix of weights
-is a linear layer; weights that the channels of a layer's result are multiplied by, and those that are added
-to them, are in the layer's own, in float64, as TensorFlow writes normalisations and biases; those of images
-behind no layer are a normalisation. Saves: a product and a truncation for each element; what other passes do
-with layers and normalisations, they do with these."""
+"""Requires: normalised; weights known, as the owner knows them. Ensures: a product with a matrix of
+weights is a linear layer; weights that the channels of a layer's result are multiplied by, and
+those that are added to them, are in the layer's own, in float64, as TensorFlow writes
+normalisations and biases; those of images behind no layer are a normalisation. Saves: a product and
+a truncation for each element; what other passes do with layers and normalisations, they do with
+these."""
 
 from typing import Any
 
@@ -69,7 +70,12 @@ def _as_normalisation(draft: Draft, product: Node) -> None:
         shifted, added = _with_weight(draft, after)
         by = None if added is None or shifted is not product else _of_images(added, product)
         result, offset = (product, offset) if by is None else (after, by)
-    values = {"factor": factor, "offset": offset, "mean": 0 * factor, "variance": torch.ones_like(factor)}
+    values = {
+        "factor": factor,
+        "offset": offset,
+        "mean": 0 * factor,
+        "variance": torch.ones_like(factor),
+    }
     weights = [draft.add_weight(f"{product.name}_{name}", value) for name, value in values.items()]
     with draft.graph.inserting_before(result):
         args = (source, *weights, False, 0.0, 0.0, False)
@@ -97,10 +103,14 @@ def _of_images(weight: torch.Tensor, source: Any) -> torch.Tensor | None:
 
 
 def _by_channel(weight: torch.Tensor, shape: tuple[int, ...], at: int) -> torch.Tensor | None:
-    """The weights, one for each channel of a shape, which are there, if they tell channels apart alone."""
+    """The weights, one for each channel of a shape, which are there, if they tell channels apart
+    alone."""
     if weight.dim() > len(shape):
         return None
     aligned = (1,) * (len(shape) - weight.dim()) + tuple(weight.shape)
-    if any(size != 1 for axis, size in enumerate(aligned) if axis != at) or aligned[at] not in (1, shape[at]):
+    if any(size != 1 for axis, size in enumerate(aligned) if axis != at) or aligned[at] not in (
+        1,
+        shape[at],
+    ):
         return None
     return weight.reshape(-1).expand(shape[at]).clone()

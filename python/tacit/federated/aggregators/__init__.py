@@ -1,7 +1,7 @@
 """Aggregators: how a round's vectors become one.
 
-Each is PyTorch on a tensor [clients, parameters], secret or plain; on plain tensors it is its own reference.
-Vectors are in units of the bound on their norm, see ``steps.Clip``.
+Each is PyTorch on a tensor [clients, parameters], secret or plain; on plain tensors it is its own
+reference. Vectors are in units of the bound on their norm, see ``steps.Clip``.
 """
 
 from collections.abc import Callable
@@ -53,10 +53,11 @@ class Aggregator:
     needs_bound: bool = True
     #: Whether it takes the vector of somebody who is trusted.
     needs_root: bool = False
-    #: By how many bounds at most its numerator changes when a client comes or leaves; ``None`` where that is
-    #: not proven.
+    #: By how many bounds at most its numerator changes when a client comes or leaves; ``None``
+    #: where that is not proven.
     sensitivity: float | None = None
-    #: Of how many vectors at most its numbers stay in their range, a root aside; ``None`` for any number.
+    #: Of how many vectors at most its numbers stay in their range, a root aside; ``None`` for any
+    #: number.
     most_clients: int | None = None
     #: The settings that its function takes by name: how many are supposed to attack, and the like.
     takes: tuple[str, ...] = ()
@@ -72,7 +73,8 @@ class Aggregator:
         """What it makes of vectors and weights.
 
         Raises:
-            MisuseError: it is one's own, and that is no vector of their size, or not secret where they are.
+            MisuseError: it is one's own, and that is no vector of their size, or not secret where
+                they are.
         """
         combined, size = self.combine(vectors, weights, *root), vectors.shape[1]
         found: object = combined.numerator if isinstance(combined, Quotient) else combined
@@ -80,10 +82,13 @@ class Aggregator:
         if not isinstance(found, torch.Tensor):
             raise MisuseError(f"{self.name} returned a {type(found).__name__}; {wanted}")
         if tuple(found.shape) != (size,):
-            raise MisuseError(f"{self.name} returned a tensor of shape {list(found.shape)}; {wanted}")
+            raise MisuseError(
+                f"{self.name} returned a tensor of shape {list(found.shape)}; {wanted}"
+            )
         if isinstance(vectors, SecretTensor) and not isinstance(found, SecretTensor):
             raise MisuseError(
-                f"{self.name} returned what is not secret: a round reveals its result itself, last of all"
+                f"{self.name} returned what is not secret: a round reveals its result itself, last "
+                f"of all"
             )
         return combined
 
@@ -122,8 +127,8 @@ ARGUMENTS = tuple(dict.fromkeys(name for each in AGGREGATORS.values() for name i
 
 
 def aggregator(name: str) -> Aggregator:
-    """The aggregator of that name, or the function that ``FILE:FUNCTION`` names. Such a function takes
-    vectors and weights.
+    """The aggregator of that name, or the function that ``FILE:FUNCTION`` names. Such a function
+    takes vectors and weights.
 
     Args:
         name: such as ``"krum"``, or ``"mine.py:combine"``.
@@ -136,8 +141,8 @@ def aggregator(name: str) -> Aggregator:
 
 
 def described(name: str) -> Aggregator:
-    """What a round must know of the aggregator of that name. A function of one's own is not looked for: it
-    need not be where nothing is combined.
+    """What a round must know of the aggregator of that name. A function of one's own is not looked
+    for: it need not be where nothing is combined.
 
     Args:
         name: such as ``"krum"``, or ``"mine.py:combine"``.

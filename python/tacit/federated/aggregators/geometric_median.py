@@ -1,18 +1,18 @@
 """The geometric median: the point whose distances to all vectors have the least sum.
 
-Distances differ by orders of magnitude: updates are far shorter than the bound late in training, clients are
-close to each other, and attackers far away. So all is measured from the *pivot*, the vector whose ball of
-more than half of all vectors is the smallest, in units of the *radius* r of that ball. More than half are no
-farther than r from the pivot then, and so is the median not far, wherever the others are: at less than 5·r of
-64 clients.
+Distances differ by orders of magnitude: updates are far shorter than the bound late in training,
+clients are close to each other, and attackers far away. So all is measured from the *pivot*, the
+vector whose ball of more than half of all vectors is the smallest, in units of the *radius* r of
+that ball. More than half are no farther than r from the pivot then, and so is the median not far,
+wherever the others are: at less than 5·r of 64 clients.
 
-Symbols: v_i = y_i - pivot; t_i ≤ 1 the power of two that brings v_i/r to a length of 1 at most, 1 within the
-ball; u_i = t_i·v_i/r. For x = pivot + r·Σ b_j·u_j with Σ t_j·b_j = 1,
+Symbols: v_i = y_i - pivot; t_i ≤ 1 the power of two that brings v_i/r to a length of 1 at most, 1
+within the ball; u_i = t_i·v_i/r. For x = pivot + r·Σ b_j·u_j with Σ t_j·b_j = 1,
 
     δ_i² = (t_i·|x - y_i|/r)² = |u_i|² - 2·t_i·(Gb)_i + t_i²·b'Gb,      G = the products of the u,
 
-is of moderate size, be y_i near or far, and a step of Weiszfeld's iteration makes b_i = (1/δ_i) / Σ t_j/δ_j.
-Nothing here has the length of a vector but the first products and the last.
+is of moderate size, be y_i near or far, and a step of Weiszfeld's iteration makes b_i = (1/δ_i) / Σ
+t_j/δ_j. Nothing here has the length of a vector but the first products and the last.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,8 @@ from tacit.federated.aggregators.gram import BITS, squared_distances
 from tacit.federated.aggregators.magnitude import WIDTH, fraction, powers
 from tacit.federated.aggregators.precision import WIDE, integers, numbers
 
-#: Steps of the iteration at the least, and beside half of the number of clients, where nobody says otherwise.
+#: Steps of the iteration at the least, and beside half of the number of clients, where nobody says
+#: otherwise.
 LEAST_STEPS, MORE_STEPS = 16, 8
 
 #: Distances count as at least this part of the radius.
@@ -42,20 +43,23 @@ def geometric_median(
     weights: torch.Tensor,  # noqa: ARG001
     steps: int | None = None,
 ) -> torch.Tensor:
-    """RFA (Pillutla et al. 2022): smoothed Weiszfeld iteration, each step with a part of the one before
-    (Nesterov 1983), from the mean of the vectors that are brought to the radius. All clients weigh the same.
+    """RFA (Pillutla et al. 2022): smoothed Weiszfeld iteration, each step with a part of the one
+    before (Nesterov 1983), from the mean of the vectors that are brought to the radius. All clients
+    weigh the same.
 
-    Reveals nothing but its result. About 190 rounds with 16 clients and 97 for each step; the products are
-    n²·d, and one of [1, n] by [n, d].
+    Reveals nothing but its result. About 190 rounds with 16 clients and 97 for each step; the
+    products are n²·d, and one of [1, n] by [n, d].
 
-    Domain: norms up to 1, of any magnitude and at any distances. Error: r/16, however many less than half of
-    the clients attack, where r is the radius of the smallest ball around a vector that holds more than half
-    of them; the sum of all distances is above the least by n·r/1000 at most; and two units besides. Where a
-    median is not one point, as between two halves, it is any. Fewer steps than the usual ones, 16 with up to
-    16 clients and 40 with 64, take less time and leave more: ``steps``.
+    Domain: norms up to 1, of any magnitude and at any distances. Error: r/16, however many less
+    than half of the clients attack, where r is the radius of the smallest ball around a vector that
+    holds more than half of them; the sum of all distances is above the least by n·r/1000 at most;
+    and two units besides. Where a median is not one point, as between two halves, it is any. Fewer
+    steps than the usual ones, 16 with up to 16 clients and 40 with 64, take less time and leave
+    more: ``steps``.
 
     Args:
-        vectors: updates [clients, parameters], in units of the bound on their norm; secret or plain.
+        vectors: updates [clients, parameters], in units of the bound on their norm; secret or
+            plain.
         weights: of the clients, [clients]; they do not count.
         steps: of the iteration; the usual ones if not given.
     """
@@ -79,13 +83,15 @@ def geometric_median(
         products = fraction(twice * own.power.unsqueeze(0) * own.power.unsqueeze(1), WIDTH + 1)
         brought = own.over(radius)
         factors = _median(products, brought, steps or usual_steps(count)) * brought
-        # What rounding leaves of a sum of 1 is the pivot's, and so moves nothing by more than it is off.
+        # What rounding leaves of a sum of 1 is the pivot's, and so moves nothing by more than it is
+        # off.
         factors = factors + is_pivot.to(factors.dtype) * (1.0 - factors.sum())
     return (factors.to(vectors.dtype).unsqueeze(0) @ vectors).squeeze(0)
 
 
 def usual_steps(clients: int) -> int:
-    """With more clients attackers may come closer to a half of them, and the iteration is slower then."""
+    """With more clients attackers may come closer to a half of them, and the iteration is slower
+    then."""
     return max(LEAST_STEPS, MORE_STEPS + clients // 2)
 
 

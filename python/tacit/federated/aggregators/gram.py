@@ -1,7 +1,7 @@
 """Products of whole vectors. Messages have the size of the results, whatever the vectors' length.
 
-They are exact: whole numbers, in units of 2^-44 squared bounds. A fraction would keep 30 bits of them, and of
-two vectors of a thousandth of the bound nothing but ten.
+They are exact: whole numbers, in units of 2^-44 squared bounds. A fraction would keep 30 bits of
+them, and of two vectors of a thousandth of the bound nothing but ten.
 """
 
 import torch
@@ -15,8 +15,8 @@ BITS = 47
 
 
 def words(vectors: torch.Tensor) -> torch.Tensor:
-    """What vectors are made of, whole numbers: secret ones int64, plain ones float64, of which products are
-    exact, too."""
+    """What vectors are made of, whole numbers: secret ones int64, plain ones float64, of which
+    products are exact, too."""
     if isinstance(vectors, SecretTensor):
         checked(vectors)
         return vectors.like(vectors._parts, WHOLE, torch.int64)

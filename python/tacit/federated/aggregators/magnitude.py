@@ -1,8 +1,8 @@
 """Squares of norms brought to one magnitude, by powers of two that stay secret.
 
-Vectors may be much shorter than the bound, as updates are late in training. Each is multiplied by a power of
-two of its own, so that what is computed of it has the same bits behind the point whatever its norm is.
-"""
+Vectors may be much shorter than the bound, as updates are late in training. Each is multiplied by a
+power of two of its own, so that what is computed of it has the same bits behind the point whatever
+its norm is."""
 
 from dataclasses import dataclass
 
@@ -73,7 +73,8 @@ def _in_secret(squares: SecretTensor) -> Powers:
 
 
 def fraction(whole: torch.Tensor, bits: int, kept: int | None = None) -> torch.Tensor:
-    """Whole numbers over 2^``bits``, of which so many fraction bits are kept, or those of the session."""
+    """Whole numbers over 2^``bits``, of which so many fraction bits are kept, or those of the
+    session."""
     if not isinstance(whole, SecretTensor):
         return whole.to(torch.float64) * 2.0**-bits
     scale = session().scale if kept is None else Scale(kept)

@@ -10,14 +10,17 @@ from tacit.federated.aggregators.quotient import Quotient
 
 
 def mean(vectors: torch.Tensor, weights: torch.Tensor) -> Quotient:
-    """FedAvg (McMahan et al. 2017): the mean, weighted by the clients' counts of examples. Clients send
-    vector·weight, so that there is no product here. Validation holds that product against the weight.
+    """FedAvg (McMahan et al. 2017): the mean, weighted by the clients' counts of examples. Clients
+    send vector·weight, so that there is no product here. Validation holds that product against the
+    weight.
 
-    Reveals the sum of the vectors and the sum of the weights, which are divided afterwards, by everybody.
+    Reveals the sum of the vectors and the sum of the weights, which are divided afterwards, by
+    everybody.
     Rounds: none. Exact; elements below 2^22 units.
 
     Args:
-        vectors: updates [clients, parameters], in units of the bound on their norm; secret or plain.
+        vectors: updates [clients, parameters], in units of the bound on their norm; secret or
+            plain.
         weights: of the clients, [clients]; clients have multiplied their vectors by them.
     """
     if len(weights) == 1:
@@ -27,17 +30,18 @@ def mean(vectors: torch.Tensor, weights: torch.Tensor) -> Quotient:
 
 
 def norm_clipping(vectors: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:  # noqa: ARG001
-    """The mean of vectors of which those that are longer than the median of all norms are shortened to it
-    (Sun et al. 2019, with the threshold taken from the round). All clients weigh the same.
+    """The mean of vectors of which those that are longer than the median of all norms are shortened
+    to it (Sun et al. 2019, with the threshold taken from the round). All clients weigh the same.
 
-    Reveals nothing but its result. About 150 rounds with 16 clients; the products are n·d for the norms, and
-    one of [1, n] by [n, d].
+    Reveals nothing but its result. About 150 rounds with 16 clients; the products are n·d for the
+    norms, and one of [1, n] by [n, d].
 
-    Domain: norms up to 1, of any magnitude: squares are exact, and each is brought to a magnitude of its own
-    before its root is taken. Error: 2^-12 of the median norm and two units.
+    Domain: norms up to 1, of any magnitude: squares are exact, and each is brought to a magnitude
+    of its own before its root is taken. Error: 2^-12 of the median norm and two units.
 
     Args:
-        vectors: updates [clients, parameters], in units of the bound on their norm; secret or plain.
+        vectors: updates [clients, parameters], in units of the bound on their norm; secret or
+            plain.
         weights: of the clients, [clients]; they do not count.
     """
     count = vectors.shape[0]

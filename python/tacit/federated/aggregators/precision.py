@@ -1,8 +1,9 @@
 """Scale and comparison width of an aggregator's numbers, where these are secret.
 
-Aggregators are plain PyTorch code, and vectors come in units of the bound on their norm, so what they compute
-is known to be small: with fewer bits before the point there are more behind it, and comparisons are shorter.
-"""
+Aggregators are plain PyTorch code, and vectors come in units of the bound on their norm, so what
+they compute
+is known to be small: with fewer bits before the point there are more behind it, and comparisons are
+shorter."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,8 +19,8 @@ WIDE = 27
 #: Fraction bits where one of two factors, of which it has 23 itself, may be as large as 2^11.
 COARSE = 26
 
-#: Bits that a comparison has beside those before the point: 16 behind it by its definition, a sign, and one
-#: more for differences.
+#: Bits that a comparison has beside those before the point: 16 behind it by its definition, a sign,
+#: and one more for differences.
 _BESIDE = 18
 
 
@@ -36,8 +37,8 @@ def numbers(bits: int, before_the_point: int) -> Iterator[None]:
 
 @contextmanager
 def integers(below: int) -> Iterator[None]:
-    """Within it, secret integers from 0 to 2^``below`` are compared rightly. Outside of a session it does
-    nothing."""
+    """Within it, secret integers from 0 to 2^``below`` are compared rightly. Outside of a session
+    it does nothing."""
     with ExitStack() as within:
         if current_session() is not None:
             within.enter_context(comparison_width(below + 2))

@@ -8,18 +8,20 @@ from tacit.tensor import SecretTensor
 
 
 class Quotient(NamedTuple):
-    """A vector and what it is to be divided by. Both are revealed, and divided then: that costs no product
-    for each element, and is exact."""
+    """A vector and what it is to be divided by. Both are revealed, and divided then: that costs no
+    product for each element, and is exact."""
 
     numerator: torch.Tensor
     denominator: torch.Tensor
 
     def divided(self) -> torch.Tensor:
-        """The vector, once both are plain. A round looks first whether there is anything to divide by."""
+        """The vector, once both are plain. A round looks first whether there is anything to divide
+        by."""
         return self.numerator / self.denominator
 
     def row(self) -> torch.Tensor:
-        """Both, one after the other; without a copy where they lie so in memory, as clients send them."""
+        """Both, one after the other; without a copy where they lie so in memory, as clients send
+        them."""
         first, second = self.numerator, self.denominator.reshape(1)
         if isinstance(first, SecretTensor) and isinstance(second, SecretTensor):
             pairs = list(zip(first._parts, second._parts, strict=True))

@@ -1,5 +1,5 @@
-"""Whether what is learned in secret is as good as what is learned in the clear: the same clients, with data
-that lie unevenly in several ways, from the same start."""
+"""Whether what is learned in secret is as good as what is learned in the clear: the same clients,
+with data that lie unevenly in several ways, from the same start."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,7 +23,10 @@ CASES: Sequence[Case] = (
     *(("digits", f"dirichlet:{alpha}", 16, "fedavg") for alpha in (0.1, 0.3, 1)),
     *(("digits", "skew:0.9", clients, "fedavg") for clients in (8, 32, 64)),
     ("digits-last-layer", "skew:0.9", 16, "fedavg"),
-    *(("digits", "skew:0.9", 16, name) for name in ("fltrust", "multi-krum", "geometric-median", "median")),
+    *(
+        ("digits", "skew:0.9", 16, name)
+        for name in ("fltrust", "multi-krum", "geometric-median", "median")
+    ),
     ("cancer", "skew:0.9", 8, "fedavg"),
     ("mnist1d", "skew:0.9", 16, "fedavg"),
 )
@@ -85,9 +88,12 @@ def run(
     seeds: int = 3,
     device: str = "cpu",
 ) -> Path:
-    """All cases on data that come with packages; with a folder of data what PPPFL measured on these."""
+    """All cases on data that come with packages; with a folder of data what PPPFL measured on
+    these."""
     if data is not None:
-        return pppfl.run(console, path, data=data, rounds=rounds or pppfl.ROUNDS, seeds=seeds, device=device)
+        return pppfl.run(
+            console, path, data=data, rounds=rounds or pppfl.ROUNDS, seeds=seeds, device=device
+        )
     check_plots()
     journal = Journal.begun(path)
     rounds = rounds or ROUNDS
@@ -114,7 +120,9 @@ def run(
     worst = max(each.difference for each in found.values())
     words = [f"In secret and in the clear are at most {worst:.2f} points apart."]
     plots = [_plot(path, *each, found) for each in PLOTS if any(map(each[2], found))]
-    return write_page(path / "report.html", "Accuracy in secret and in the clear", words, [table], plots)
+    return write_page(
+        path / "report.html", "Accuracy in secret and in the clear", words, [table], plots
+    )
 
 
 def _plot(

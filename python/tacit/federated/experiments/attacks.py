@@ -1,5 +1,5 @@
-"""What attacks do to each aggregator: accuracy, and how often a backdoor opens, by the part of clients that
-attack.
+"""What attacks do to each aggregator: accuracy, and how often a backdoor opens, by the part of
+clients that attack.
 
 By the references: what is learned in secret is the same (see ``accuracy``).
 """
@@ -22,13 +22,14 @@ from tacit.federated.simulation.presets import federation
 
 FRACTIONS = (0.0, 0.1, 0.2, 0.3, 0.4)
 
-#: How data lie with clients here: so unevenly that robust aggregators notice, not so that they fail without
-#: attack.
+#: How data lie with clients here: so unevenly that robust aggregators notice, not so that they fail
+#: without attack.
 PARTITION = "skew:0.5"
 
 #: What is said first, on the screen and in the report.
 IN_THE_CLEAR = (
-    "This runs in the clear: the same clients, rounds and aggregators on plain vectors, in one process. What "
+    "This runs in the clear: the same clients, rounds and aggregators on plain vectors, in one "
+    "process. What "
     "servers learn in secret is the same, as `tacit federated experiment accuracy` measures."
 )
 
@@ -59,11 +60,13 @@ def measured(
     journal: Journal,
     arguments: Mapping[str, float] | None = None,
 ) -> Results:
-    """All combinations; where nobody attacks, all kinds are the same. Aggregators get those of the arguments
-    that they take."""
+    """All combinations; where nobody attacks, all kinds are the same. Aggregators get those of the
+    arguments that they take."""
     found: Results = {}
     for name in names:
-        own = {key: value for key, value in (arguments or {}).items() if key in AGGREGATORS[name].takes}
+        own = {
+            key: value for key, value in (arguments or {}).items() if key in AGGREGATORS[name].takes
+        }
         for kind in kinds:
             console.print(f"{name} against {kind} ...")
             for fraction in fractions:
@@ -77,7 +80,12 @@ def measured(
 
 
 def _mean(
-    name: str, attack: Attack, rounds: int, seeds: int, journal: Journal, arguments: Mapping[str, float]
+    name: str,
+    attack: Attack,
+    rounds: int,
+    seeds: int,
+    journal: Journal,
+    arguments: Mapping[str, float],
 ) -> Found:
     # Where nobody attacks it is told how often the mark leads to the attackers' class all the same.
     attack = attack if attack.fraction else Attack(BACKDOOR, 0.0)
@@ -107,8 +115,8 @@ def run(
     names: Sequence[str] = (),
     **arguments: float,
 ) -> Path:
-    """A table and a plot for each kind of attack, and one more of how often a backdoor opens. Arguments are
-    settings of aggregators, of those that take them.
+    """A table and a plot for each kind of attack, and one more of how often a backdoor opens.
+    Arguments are settings of aggregators, of those that take them.
 
     Raises:
         MisuseError: an argument that no aggregator can have.
@@ -123,21 +131,29 @@ def run(
     for kind in KINDS:
         has_backdoor = kind == BACKDOOR
         rows = [
-            [name, *(_cell(found[kind, name, part], has_backdoor) for part in fractions)] for name in names
+            [name, *(_cell(found[kind, name, part], has_backdoor) for part in fractions)]
+            for name in names
         ]
         what = "accuracy / how often the backdoor opens" if has_backdoor else "accuracy"
-        tables.append(Table(f"{kind}: {what}", ["aggregator", *(f"{part:.0%}" for part in fractions)], rows))
+        tables.append(
+            Table(f"{kind}: {what}", ["aggregator", *(f"{part:.0%}" for part in fractions)], rows)
+        )
         drawn = {name: [found[kind, name, part].accuracy for part in fractions] for name in names}
         plots.append(_plot(path / f"{kind}.png", kind, "% accuracy", fractions, drawn))
         if has_backdoor:
-            drawn = {name: [found[kind, name, part].backdoor or 0.0 for part in fractions] for name in names}
+            drawn = {
+                name: [found[kind, name, part].backdoor or 0.0 for part in fractions]
+                for name in names
+            }
             label = "% of images that the mark leads astray"
             plots.append(_plot(path / f"{kind}-opens.png", kind, label, fractions, drawn))
     given = "".join(f", {name} = {value:g}" for name, value in arguments.items())
     words = [
         IN_THE_CLEAR,
-        f"Digits at 16 clients, {PARTITION}, {rounds} rounds, means over seeds ({seeds}), by the part of the "
-        "clients that attack; attackers keep to the bound on norms. Krum and trimmed means suppose that "
+        f"Digits at 16 clients, {PARTITION}, {rounds} rounds, means over seeds ({seeds}), by the "
+        f"part of the "
+        "clients that attack; attackers keep to the bound on norms. Krum and trimmed means suppose "
+        "that "
         + (f"no more attack than is said{given}." if given else "a quarter attacks at most."),
     ]
     return write_page(path / "report.html", "Attacks and defences", words, tables, plots)
@@ -161,4 +177,6 @@ def _plot(
 
 def _cell(found: Found, has_backdoor: bool) -> str:
     text = f"{found.accuracy:.1%}"
-    return text + (f" / {found.backdoor:.1%}" if has_backdoor and found.backdoor is not None else "")
+    return text + (
+        f" / {found.backdoor:.1%}" if has_backdoor and found.backdoor is not None else ""
+    )

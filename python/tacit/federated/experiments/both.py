@@ -45,7 +45,9 @@ def learned(federations: list[Federation], journal: Journal) -> list[list[Row]]:
 
 def learned_plain(federations: list[Federation], journal: Journal) -> list[list[Row]]:
     """The same in the clear."""
-    return [in_the_clear(each, journal.rounds(**told(each, in_secret=False)))[0] for each in federations]
+    return [
+        in_the_clear(each, journal.rounds(**told(each, in_secret=False)))[0] for each in federations
+    ]
 
 
 def told(federation: Federation, *, in_secret: bool) -> dict[str, object]:

@@ -1,6 +1,6 @@
-"""What the servers' half of a round costs, by the number of clients and of parameters: three processes on
-this machine, over TLS, each with an equal part of its cores. And whole rounds, by the number of clients who
-call them."""
+"""What the servers' half of a round costs, by the number of clients and of parameters: three
+processes on this machine, over TLS, each with an equal part of its cores. And whole rounds, by the
+number of clients who call them."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,8 @@ class Setting:
 
 @dataclass(frozen=True)
 class Cost:
-    """The median of several rounds: seconds of the slowest server, bytes of the one that sends most."""
+    """The median of several rounds: seconds of the slowest server, bytes of the one that sends
+    most."""
 
     seconds: float
     bytes_sent: int
@@ -60,7 +61,8 @@ class Cost:
 
 
 def program(settings: list[Setting], times: int, journal: Journal) -> list[list[Cost]]:
-    """What every server runs: each setting several times, after once. The host writes down its own."""
+    """What every server runs: each setting several times, after once. The host
+    writes down its own."""
     found = []
     for setting in settings:
         _once(setting)
@@ -142,9 +144,12 @@ def run(
     tables.append(_table_of_clients(by_clients))
     plots.append(_plot_of_clients(path / "federations.png", by_clients))
     words = [
-        "The servers' half, from the clients' vectors at the servers to the new model there; medians.",
-        f"Last, whole rounds of fedavg without bound, {USUAL_PARAMETERS} parameters: from numbers at "
-        "clients, who call the servers over TLS, to the new model at them; all clients are in one process.",
+        "The servers' half, from the clients' vectors at the servers to the new model there; "
+        "medians.",
+        f"Last, whole rounds of fedavg without bound, {USUAL_PARAMETERS} parameters: from numbers "
+        f"at "
+        "clients, who call the servers over TLS, to the new model at them; all clients are in one "
+        "process.",
     ]
     return write_page(path / "report.html", "What a round costs the servers", words, tables, plots)
 
@@ -166,7 +171,13 @@ def _table_of_clients(found: Mapping[int, Measured]) -> Table:
         ]
         for count, each in found.items()
     ]
-    headings = ("clients", "seconds", "MB up of a client", "MB sent by a server", "MB of memory of a server")
+    headings = (
+        "clients",
+        "seconds",
+        "MB up of a client",
+        "MB sent by a server",
+        "MB of memory of a server",
+    )
     return Table("Whole rounds", headings, rows)
 
 
@@ -185,10 +196,18 @@ def _table(title: str, settings: Sequence[Setting], costs: dict[Setting, Cost]) 
         cost = costs[setting]
         sizes = (str(setting.clients), str(setting.parameters))
         rows.append(
-            [_name(setting), *sizes, f"{cost.seconds:.3f}", f"{cost.bytes_sent / 1e6:.3f}", str(cost.rounds)]
+            [
+                _name(setting),
+                *sizes,
+                f"{cost.seconds:.3f}",
+                f"{cost.bytes_sent / 1e6:.3f}",
+                str(cost.rounds),
+            ]
         )
     return Table(
-        title, ("aggregator", "clients", "parameters", "seconds", "MB sent by a server", "rounds"), rows
+        title,
+        ("aggregator", "clients", "parameters", "seconds", "MB sent by a server", "rounds"),
+        rows,
     )
 
 

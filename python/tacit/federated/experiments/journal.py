@@ -16,7 +16,8 @@ NAME = "rounds.jsonl"
 
 @dataclass(frozen=True)
 class Journal:
-    """A file of one JSON object a line. Whatever process measures appends to it, and closes it each time."""
+    """A file of one JSON object a line. Whatever process measures appends to it, and closes it each
+    time."""
 
     path: Path
 

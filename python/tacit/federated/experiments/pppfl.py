@@ -1,11 +1,11 @@
 """The tables and figures on accuracy of PPPFL (Akhtar 2024, 5.7), on data that lie in a folder.
 
-As there: 16 clients, of whose examples 90% have few labels; in every round each takes one step of gradient
-descent on a batch of 64 (rate 0.1), on images that are moved and mirrored by chance, and all count alike.
-2,500 rounds are about 50 times all of CIFAR's images; other numbers of clients see as many images. What PPPFL
-leaves open, such as the numbers of clients in its figures and how images are moved, is chosen here. Running
-averages of batch normalisation are those of the one process in which all clients train.
-"""
+As there: 16 clients, of whose examples 90% have few labels; in every round each takes one step of
+gradient descent on a batch of 64 (rate 0.1), on images that are moved and mirrored by chance, and
+all count alike. 2,500 rounds are about 50 times all of CIFAR's images; other numbers of clients see
+as many images. What PPPFL leaves open, such as the numbers of clients in its figures and how images
+are moved, is chosen here. Running averages of batch normalisation are those of the one process in
+which all clients train."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -71,7 +71,8 @@ def cases(data: str) -> list[Case]:
 
 
 def federation(case: Case, path: Path, rounds: int, device: str, seed: int) -> Federation:
-    """As many rounds as all clients take to see as many examples as the usual number of them does."""
+    """As many rounds as all clients take to see as many examples as the usual
+    number of them does."""
     rounds = max(1, round(rounds * CLIENTS / case.clients))
     # A round is of one batch of each client, all of one size: they weigh the same.
     settings = Settings(bound="none", greatest_weight=1.0, minimum_clients=1, reveals_single=True)
@@ -122,7 +123,8 @@ def run(
         tables += _tables(name, learned)
         plots += _plots(path, name, learned)
     words = [
-        f"As in PPPFL: {CLIENTS} clients, skew {SKEW}, {rounds} rounds of one batch of 64, means over "
+        f"As in PPPFL: {CLIENTS} clients, skew {SKEW}, {rounds} rounds of one batch of 64, means "
+        f"over "
         f"seeds ({seeds}), unless a table says otherwise. In secret and in the clear are at most "
         f"{worst:.2f} points apart."
     ]
@@ -131,15 +133,21 @@ def run(
 
 def _tables(name: str, learned: dict[Case, Learned]) -> list[Table]:
     headings = ("in secret", "in the clear", "points between them")
-    has_many = any(row.among_five is not None for each in learned.values() for row in each.secret[0])
+    has_many = any(
+        row.among_five is not None for each in learned.values() for row in each.secret[0]
+    )
     more = ("among five, in secret", "among five, in the clear") if has_many else ()
     networks = [
         [case.network, *_cells(learned[case], has_many), *_paper(name, case.network)]
         for case in learned
         if (case.skew, case.clients) == (SKEW, CLIENTS) and case.network
     ]
-    by_skew = [[f"{case.skew}", *_cells(learned[case], has_many)] for case in _along(learned, "skew")]
-    by_number = [[f"{case.clients}", *_cells(learned[case], has_many)] for case in _along(learned, "clients")]
+    by_skew = [
+        [f"{case.skew}", *_cells(learned[case], has_many)] for case in _along(learned, "skew")
+    ]
+    by_number = [
+        [f"{case.clients}", *_cells(learned[case], has_many)] for case in _along(learned, "clients")
+    ]
     title = f"{name}: {{}}" + (f" ({NETWORK})" if networks else "")
     found = [
         Table(title.format("skew"), ("skew", *headings, *more), by_skew),
@@ -178,7 +186,9 @@ def _paper(name: str, network: str) -> list[str]:
 def _plots(path: Path, name: str, learned: dict[Case, Learned]) -> list[Path]:
     kinds = {
         "skew": {f"skew {case.skew}": learned[case] for case in _along(learned, "skew")},
-        "clients": {f"{case.clients} clients": learned[case] for case in _along(learned, "clients")},
+        "clients": {
+            f"{case.clients} clients": learned[case] for case in _along(learned, "clients")
+        },
         "network": {
             case.network: learned[case]
             for case in learned

@@ -1,5 +1,5 @@
-"""Accuracy against both ε: noise of several deviations, on a whole model and on the last layer of one that
-was trained on public data."""
+"""Accuracy against both ε: noise of several deviations, on a whole model and on the last layer of
+one that was trained on public data."""
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
@@ -31,8 +31,8 @@ DELTA = 1e-5
 
 @dataclass(frozen=True)
 class Found:
-    """After the last round: accuracy in the mean over the seeds, and what is spent; nothing of it is hidden
-    where there is no noise."""
+    """After the last round: accuracy in the mean over the seeds, and what is spent; nothing of it
+    is hidden where there is no noise."""
 
     sigma: float
     accuracy: float
@@ -47,12 +47,15 @@ def measured(
     seeds: int,
     journal: Journal,
 ) -> dict[str, list[Found]]:
-    """By data and in the order of the deviations, 0 first. The servers' own code draws the noise, under the
-    reference, where nothing is secret; without noise it is the reference of the same round."""
+    """By data and in the order of the deviations, 0 first. The servers' own code draws the noise,
+    under the reference, where nothing is secret; without noise it is the reference of the same
+    round."""
     found = {}
     for name in data:
         console.print(f"{name} ...")
-        tried = [_federation(name, sigma, rounds, seed) for sigma in sigmas for seed in range(seeds)]
+        tried = [
+            _federation(name, sigma, rounds, seed) for sigma in sigmas for seed in range(seeds)
+        ]
         noisy = tacit.launch(learned, tried, journal, protocol=REFERENCE, timeout=TIMEOUT)[HOST]
         clear = [
             # Without noise, whatever its σ says.
@@ -95,7 +98,14 @@ def run(console: Console, path: Path, *, rounds: int = 10, seeds: int = 3) -> Pa
         for name, tried in found.items()
         for each in tried
     ]
-    headings = ("data", "values", "σ", "ε against a server", "ε against those who see models", "accuracy")
+    headings = (
+        "data",
+        "values",
+        "σ",
+        "ε against a server",
+        "ε against those who see models",
+        "accuracy",
+    )
     drawn = {
         f"{name}, against {whom}": (
             [getattr(each.spent, field) for each in tried if each.spent is not None],
@@ -106,12 +116,15 @@ def run(console: Console, path: Path, *, rounds: int = 10, seeds: int = 3) -> Pa
     }
     plot = lines(path / "privacy.png", "Accuracy by privacy", ("ε", "% accuracy"), drawn, log="x")
     words = [
-        f"{CLIENTS} clients, each in a round with probability {SAMPLING:g}, {rounds} rounds, δ = {DELTA:g}, "
-        f"means over seeds ({seeds}); the unit is a client. σ is the part of the noise that every server "
+        f"{CLIENTS} clients, each in a round with probability {SAMPLING:g}, {rounds} rounds, δ = "
+        f"{DELTA:g}, "
+        f"means over seeds ({seeds}); the unit is a client. σ is the part of the noise that every "
+        f"server "
         "lacks, in bounds."
     ]
     words += [
-        f"{name}: a new last layer of a model that was trained on public examples, whose labels tell 0 and "
+        f"{name}: a new last layer of a model that was trained on public examples, whose labels "
+        f"tell 0 and "
         f"1, 2 and 3, and so on as one, and which by itself is right of {dataset(name).before:.1%}."
         for name in DATA
         if dataset(name).before is not None

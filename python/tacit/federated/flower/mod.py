@@ -31,27 +31,29 @@ def secure_mod(
     metrics: Iterable[str] = (),
     weighted_by: str = WEIGHT,
 ) -> Message:
-    """A mod for a ``ClientApp``: what its training learned goes to a federation's servers, in secret, and not
-    into the reply.
+    """A mod for a ``ClientApp``: what its training learned goes to a federation's servers, in
+    secret, and not into the reply.
 
-    A reply to any message has no more than the metrics that are named, and after training a receipt. The
-    count of examples is secret too, unless it is named. What an app raises stays in its own log, since Flower
-    sends an error's text to its server. Integers in a model, such as counts of steps, are nobody's update:
-    those of Flower's server stay.
+    A reply to any message has no more than the metrics that are named, and after training a
+    receipt. The count of examples is secret too, unless it is named. What an app raises stays in
+    its own log, since Flower sends an error's text to its server. Integers in a model, such as
+    counts of steps, are nobody's update: those of Flower's server stay.
 
-    ``functools.partial(secure_mod, metrics=["loss"])`` is a mod with what follows ``call_next`` filled in.
+    ``functools.partial(secure_mod, metrics=["loss"])`` is a mod with what follows ``call_next``
+    filled in.
 
     Args:
         msg: what Flower's server sent.
-        ctxt: the node's. Its configuration has the path of the federation's file, ``tacit-federation``, and
-            which client this is, ``tacit-client``; a simulation's nodes are numbered as they are.
+        ctxt: the node's. Its configuration has the path of the federation's file,
+            ``tacit-federation``, and which client this is, ``tacit-client``; a simulation's nodes
+            are numbered as they are.
         call_next: the app, or the next mod.
         federation: the path, where the node's configuration has none.
         metrics: the names of metrics that may travel. Each is a number.
         weighted_by: the metric that has the count of examples.
 
-    Whether the servers refused what this client handed in before, it asks with the next message that it gets,
-    of whatever kind, and its own log says why.
+    Whether the servers refused what this client handed in before, it asks with the next message
+    that it gets, of whatever kind, and its own log says why.
 
     Raises:
         TacitError: training or handing in failed. Why is in this client's log.
@@ -131,7 +133,8 @@ def _client(ctxt: Context, federation: str | Path | None) -> tuple[Federation, C
     number = ctxt.node_config.get(CLIENT, ctxt.node_config.get(PARTITION))
     if path is None or number is None:
         raise MisuseError(
-            f"a node needs {FEDERATION}, the path of the federation's file, and {CLIENT}, its number there: "
+            f"a node needs {FEDERATION}, the path of the federation's file, and {CLIENT}, its "
+            f"number there: "
             f"flower-supernode --node-config '{FEDERATION}=\"federation.toml\" {CLIENT}=7'"
         )
     return Federation.read(str(path)), Client(str(path), int(number))
@@ -147,7 +150,9 @@ def _weight(content: RecordDict, name: str) -> float:
     for record in content.metric_records.values():
         if name in record:
             return as_number(name, record[name])
-    raise MisuseError(f"the reply has no metric {name!r}, the count of examples; weighted_by names another")
+    raise MisuseError(
+        f"the reply has no metric {name!r}, the count of examples; weighted_by names another"
+    )
 
 
 def _told(content: RecordDict, receipt: Receipt | None, metrics: frozenset[str]) -> RecordDict:

@@ -54,8 +54,8 @@ def moved(arrays: ArrayRecord, update: torch.Tensor) -> ArrayRecord:
 
 
 def of_kinds(made: ArrayRecord, before: ArrayRecord) -> ArrayRecord:
-    """Arrays of the kinds that they had: means are floating-point numbers, also those of integers, and a
-    model must not get more to learn by that."""
+    """Arrays of the kinds that they had: means are floating-point numbers, also those of integers,
+    and a model must not get more to learn by that."""
     kinds = {name: each.numpy().dtype for name, each in before.items()}
     found = {}
     for name, each in made.items():
@@ -72,5 +72,7 @@ def as_number(name: str, value: Any) -> float:
         MisuseError: it is a list.
     """
     if isinstance(value, list):
-        raise MisuseError(f"the metric {name!r} is a list; a metric that counts or travels is a number")
+        raise MisuseError(
+            f"the metric {name!r} is a list; a metric that counts or travels is a number"
+        )
     return float(value)

@@ -19,12 +19,12 @@ _log = logging.getLogger("flwr")
 
 
 class SecureAggregation(Strategy):
-    """A strategy of Flower's around another one, which gets one reply a round: the model moved by what the
-    servers combined the updates to, and the mean of each metric that travelled.
+    """A strategy of Flower's around another one, which gets one reply a round: the model moved by
+    what the servers combined the updates to, and the mean of each metric that travelled.
 
-    So ``FedAvg``, ``FedAvgM``, ``FedAdam``, ``FedYogi``, ``FedAdagrad`` and ``FedProx`` do what they do
-    without. Those that compare replies (``Krum``, ``FedMedian``) have nothing to compare: a federation has
-    aggregators of its own. A round that comes to nothing leaves the model as it was.
+    So ``FedAvg``, ``FedAvgM``, ``FedAdam``, ``FedYogi``, ``FedAdagrad`` and ``FedProx`` do what
+    they do without. Those that compare replies (``Krum``, ``FedMedian``) have nothing to compare: a
+    federation has aggregators of its own. A round that comes to nothing leaves the model as it was.
     """
 
     def __init__(
@@ -51,7 +51,8 @@ class SecureAggregation(Strategy):
         coordinator = rules.settings.coordinator
         if coordinator is None:
             raise MisuseError(
-                f"{federation} has no coordinator: under [round], coordinator = the number of the client "
+                f"{federation} has no coordinator: under [round], coordinator = the number of the "
+                f"client "
                 "that is Flower's server"
             )
         self.inner = inner
@@ -80,7 +81,8 @@ class SecureAggregation(Strategy):
         found = len(in_a_row(tensors(arrays)))
         if found != len(task.model):
             raise MisuseError(
-                f"a model of {found} floating-point values; the servers' rounds are for {len(task.model)}"
+                f"a model of {found} floating-point values; the servers' rounds are for "
+                f"{len(task.model)}"
             )
         key = next(iter(messages[0].content.array_records), "arrays")
         self._began = (task.round, key, arrays)
@@ -92,7 +94,8 @@ class SecureAggregation(Strategy):
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """What the inner strategy makes of the combined update. All whom Flower asked have replied or failed,
+        """What the inner strategy makes of the combined update. All whom Flower asked have replied
+        or failed,
         or it does not wait for them any more: the servers are told, so that they do not either.
 
         Raises:
@@ -112,7 +115,9 @@ class SecureAggregation(Strategy):
             return None, None
         content = RecordDict({key: moved(arrays, combined), "metrics": self._mean(told)})
         # From nobody: the strategy's own, of no client.
-        made, metrics = self.inner.aggregate_train(server_round, [Message(content, 0, MessageType.TRAIN)])
+        made, metrics = self.inner.aggregate_train(
+            server_round, [Message(content, 0, MessageType.TRAIN)]
+        )
         return None if made is None else of_kinds(made, arrays), metrics
 
     def _close(self, number: int) -> None:
@@ -135,15 +140,19 @@ class SecureAggregation(Strategy):
                 bare.append(node)
         if bare and not told:
             raise MisuseError(
-                "replies have arrays and no receipts: the ClientApp lacks mods=[secure_mod], and what its "
+                "replies have arrays and no receipts: the ClientApp lacks mods=[secure_mod], and "
+                "what its "
                 "clients learned came here in the clear"
             )
         for node in bare:
-            _log.warning("aggregate_train: node %d has no secure_mod; its reply does not count", node)
+            _log.warning(
+                "aggregate_train: node %d has no secure_mod; its reply does not count", node
+            )
         return told
 
     def _mean(self, told: list[RecordDict]) -> MetricRecord:
-        """Of each metric that all replies have, weighted by the count of examples if that travels."""
+        """Of each metric that all replies have, weighted by the count of
+        examples if that travels."""
         rows = [
             {name: as_number(name, value) for name, value in record.items()}
             for content in told
@@ -154,7 +163,9 @@ class SecureAggregation(Strategy):
         total = sum(counts) or 1.0
         mean: dict[str, Any] = {self._weighted_by: total}
         for name in names - {self._weighted_by}:
-            mean[name] = sum(count * row[name] for count, row in zip(counts, rows, strict=True)) / total
+            mean[name] = (
+                sum(count * row[name] for count, row in zip(counts, rows, strict=True)) / total
+            )
         return MetricRecord(mean)
 
     def configure_evaluate(
@@ -163,7 +174,9 @@ class SecureAggregation(Strategy):
         """The inner strategy's."""
         return self.inner.configure_evaluate(server_round, arrays, config, grid)
 
-    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
+    def aggregate_evaluate(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> MetricRecord | None:
         """The inner strategy's; replies weigh alike whose counts of examples do not travel."""
         replies = list(replies)
         records = [

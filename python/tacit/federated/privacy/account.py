@@ -1,28 +1,32 @@
 """The privacy that a federation has spent, and what it may spend.
 
-The unit is a client: results are compared with those without it. Every round adds Gaussian noise to a sum
-that one client changes by one bound at most. Two accounts are kept of the same rounds, at one δ:
+The unit is a client: results are compared with those without it. Every round adds Gaussian noise to
+a sum that one client changes by one bound at most. Two accounts are kept of the same rounds, at one
+δ:
 
-- *against a server*, which sees who takes part, so that chance in choosing clients hides nobody from it, and
-  which knows all of the noise but what it lacks;
-- *against those who see models only*: all the noise counts, and where clients are drawn independently, each
-  with a probability that is the same in all rounds (Poisson sampling), so does that.
+- *against a server*, which sees who takes part, so that chance in choosing clients hides nobody
+  from it, and which knows all of the noise but what it lacks;
+- *against those who see models only*: all the noise counts, and where clients are drawn
+  independently, each with a probability that is the same in all rounds (Poisson sampling), so does
+  that.
 
-Both are composed by privacy loss distributions (dp-accounting) and checked by Rényi's divergence, which may
-only give more; an ε that hides nothing is told by Rényi's bound.
+Both are composed by privacy loss distributions (dp-accounting) and checked by Rényi's divergence,
+which may only give more; an ε that hides nothing is told by Rényi's bound.
 
-Where the noise that is drawn is off from a Gaussian, by a total variation of v in each of R rounds, every
-event S has P'(S) ≤ P(S) + R·v ≤ e^ε·Q(S) + δ' + R·v ≤ e^ε·Q'(S) + δ' + R·v·(1 + e^ε). So ε is the least of
-which δ' and that term together are at most δ, and infinite where there is none: then nothing is proven.
+Where the noise that is drawn is off from a Gaussian, by a total variation of v in each of R rounds,
+every event S has P'(S) ≤ P(S) + R·v ≤ e^ε·Q(S) + δ' + R·v ≤ e^ε·Q'(S) + δ' + R·v·(1 + e^ε). So ε is
+the least of which δ' and that term together are at most δ, and infinite where there is none: then
+nothing is proven.
 
-**How much above.** What is told is never below the exact ε, which for rounds in which all clients count is
-known in a closed form: up to GREATEST it is at most 0.5% and GRID above, beyond that at most 5%, for δ up to
-0.1. For rounds of samples it is at most 0.5% and 5·GRID above what a grid ten times as fine gives, up to an ε
-of 50.
+**How much above.** What is told is never below the exact ε, which for rounds in which all clients
+count is
+known in a closed form: up to GREATEST it is at most 0.5% and GRID above, beyond that at most 5%,
+for δ up to 0.1. For rounds of samples it is at most 0.5% and 5·GRID above what a grid ten times as
+fine gives, up to an ε of 50.
 
 The account lies in a file that is written
-whole before a round reveals anything: a round that fails has spent its part, and none is free. A round that
-would overspend is refused.
+whole before a round reveals anything: a round that fails has spent its part, and none is free. A
+round that would overspend is refused.
 """
 
 import json
@@ -38,37 +42,42 @@ from tacit import checksums
 from tacit.atomic_write import write
 from tacit.errors import MisuseError, setup_error
 
-#: Steps of the grid of privacy losses, which are rounded up to it, where a round spends an ε of 1 or less;
-#: relative to that ε where it is more, and to all rounds' where that is less (but for LEAST).
+#: Steps of the grid of privacy losses, which are rounded up to it, where a round spends an ε of 1
+#: or less; relative to that ε where it is more, and to all rounds' where that is less (but for
+#: LEAST).
 GRID = 1e-4
 LEAST = 1e-2
 
 #: Orders of Rényi's divergence; those below 2 for noise that hides little.
 ORDERS = (1.01, 1.02, 1.05, 1.1, 1.2, 1.5, *range(2, 65), 128, 256, 512, 1024)
 
-#: By how much the ε of privacy loss distributions may be above Rényi's, besides GRID: they round losses up.
+#: By how much the ε of privacy loss distributions may be above Rényi's, besides GRID: they round
+#: losses up.
 TOLERANCE = 1.01
 
-#: The ε up to which privacy losses are composed: beyond, their grid takes memory that nobody has, and either
-#: number says that nothing is hidden.
+#: The ε up to which privacy losses are composed: beyond, their grid takes memory that nobody has,
+#: and either number says that nothing is hidden.
 GREATEST = 1000.0
 
-#: What can be accounted: from, to, and what it is. Outside of these, floats do not tell chances apart.
+#: What can be accounted: from, to, and what it is. Outside of these, floats do not tell chances
+#: apart.
 LIMITS = {
     "sigma": (1e-4, 1e6, "less noise than that hides nothing, and more drowns every result"),
     "noise": (1e-4, 2e6, "it is sigma, or of several parts of it"),
     "off": (0.0, 1e-3, "it is a small part of what noise is, or none"),
     "sampling": (1e-6, 1.0, "it is the chance with which a client is drawn, 1 if all are"),
-    "δ": (1e-10, 1 - 1e-10, "it is the chance that ε does not hold: well below one client's part, as 1e-5"),
+    "δ": (
+        1e-10,
+        1 - 1e-10,
+        "it is the chance that ε does not hold: well below one client's part, as 1e-5",
+    ),
 }
 
 #: Of the checksum of the file.
 KIND = "account"
 
 #: What to do about a file that is not as it was written: what was spent stays so.
-REMEDY = (
-    "put it back as it was, or copy another server's, which is the same; to remove it forgets what was spent"
-)
+REMEDY = "put it back as it was, or copy another server's, which is the same; to remove it forgets what was spent"
 #: By how much an ε is raised at a time, and how often, where noise is off from a Gaussian.
 STEP, STEPS = 1e-9, 200
 
@@ -96,8 +105,8 @@ class Mechanism:
     def of(
         sigma: float, parts: int = 3, sampling: float = 1.0, delta: float = 1e-5, off: float = 0.0
     ) -> "Mechanism":
-        """Noise of ``parts`` of that standard deviation each, of which a server counts as lacking one; one
-        part is noise of which no server knows anything.
+        """Noise of ``parts`` of that standard deviation each, of which a server counts as lacking
+        one; one part is noise of which no server knows anything.
 
         Raises:
             MisuseError: a value that cannot be.
@@ -118,14 +127,17 @@ def epsilons(mechanism: Mechanism, rounds: int) -> Epsilons:
     """Both ε after so many rounds."""
     return Epsilons(
         epsilon(mechanism.noise_to_server, 1.0, rounds, mechanism.delta, mechanism.off),
-        epsilon(mechanism.noise_to_others, mechanism.sampling, rounds, mechanism.delta, mechanism.off),
+        epsilon(
+            mechanism.noise_to_others, mechanism.sampling, rounds, mechanism.delta, mechanism.off
+        ),
     )
 
 
 @lru_cache(maxsize=4096)
 def epsilon(noise: float, sampling: float, rounds: int, delta: float, off: float = 0.0) -> float:
-    """The ε of so many rounds of the Gaussian mechanism of sensitivity 1 on a Poisson sample, at a δ; clients
-    come or leave. Infinite where noise that is off by so much, in total variation, leaves nothing of δ.
+    """The ε of so many rounds of the Gaussian mechanism of sensitivity 1 on a Poisson sample, at a
+    δ; clients come or leave. Infinite where noise that is off by so much, in total variation,
+    leaves nothing of δ.
 
     Raises:
         MisuseError: what cannot be accounted.
@@ -134,7 +146,8 @@ def epsilon(noise: float, sampling: float, rounds: int, delta: float, off: float
     _check({"noise": noise, "sampling": sampling, "δ": delta, "off": off})
     if not 0 <= rounds <= MOST_ROUNDS:
         raise MisuseError(
-            f"a mechanism of {MOST_ROUNDS} rounds and no more can be accounted: begin a new account with a "
+            f"a mechanism of {MOST_ROUNDS} rounds and no more can be accounted: begin a new "
+            f"account with a "
             "new δ for those to come, and add up both ε and both δ"
         )
     if not rounds:
@@ -148,7 +161,11 @@ def epsilon(noise: float, sampling: float, rounds: int, delta: float, off: float
         event = dp_accounting.PoissonSampledDpEvent(sampling, dp_accounting.GaussianDpEvent(noise))
     else:
         # Many Gaussians are one: on the sum of what they tell.
-        off, event, rounds = off * rounds, dp_accounting.GaussianDpEvent(noise / math.sqrt(rounds)), 1
+        off, event, rounds = (
+            off * rounds,
+            dp_accounting.GaussianDpEvent(noise / math.sqrt(rounds)),
+            1,
+        )
     with _quietly():
         by_renyi = float(rdp.RdpAccountant(ORDERS).compose(event, rounds).get_epsilon(delta))
     if by_renyi > GREATEST:
@@ -157,13 +174,17 @@ def epsilon(noise: float, sampling: float, rounds: int, delta: float, off: float
     accountant = pld.PLDAccountant(value_discretization_interval=grid).compose(event, rounds)
     by_losses = float(accountant.get_epsilon(delta))
     if not by_losses <= by_renyi * TOLERANCE + GRID:
-        raise setup_error(f"two ways to account contradict each other: ε of {by_losses} and {by_renyi}")
-    return _with_off(lambda left: float(accountant.get_epsilon(left)), by_losses, delta, off * rounds)
+        raise setup_error(
+            f"two ways to account contradict each other: ε of {by_losses} and {by_renyi}"
+        )
+    return _with_off(
+        lambda left: float(accountant.get_epsilon(left)), by_losses, delta, off * rounds
+    )
 
 
 def _with_off(needed: Callable[[float], float], found: float, delta: float, off: float) -> float:
-    """The least ε, but for STEP, of which ``needed`` says no more of what of δ is left beside off·(1 + e^ε).
-    From below, so that whatever is not reached is infinite."""
+    """The least ε, but for STEP, of which ``needed`` says no more of what of δ is left beside
+    off·(1 + e^ε). From below, so that whatever is not reached is infinite."""
     if not off:
         return found
     for _ in range(STEPS):
@@ -180,8 +201,8 @@ def _with_off(needed: Callable[[float], float], found: float, delta: float, off:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Without dp-accounting's warnings of orders whose series do not converge, which it leaves out: of those
-    that are left the bound is right, if greater."""
+    """Without dp-accounting's warnings of orders whose series do not converge, which it leaves out:
+    of those that are left the bound is right, if greater."""
 
     def is_other(record: logging.LogRecord) -> bool:
         return "Excluding this order" not in record.getMessage()
@@ -198,8 +219,14 @@ def _check(values: Mapping[str, float]) -> None:
     """Whether all are within their limits."""
     for name, value in values.items():
         least, most, why = LIMITS[name]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-            raise MisuseError(f"{name} = {value!r} cannot be accounted: from {least:g} to {most:.10g}; {why}")
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not least <= value <= most
+        ):
+            raise MisuseError(
+                f"{name} = {value!r} cannot be accounted: from {least:g} to {most:.10g}; {why}"
+            )
 
 
 class Account:
@@ -244,7 +271,8 @@ class Account:
         self._keep(self.rounds + 1)
 
     def catch_up(self, rounds: int) -> None:
-        """Has what other accounts of the same rounds have, if that is more: what one has spent is spent.
+        """Has what other accounts of the same rounds have, if that is more: what one has spent is
+        spent.
 
         Raises:
             MisuseError: the next round would overspend then.
@@ -285,11 +313,14 @@ def _read(path: Path, mechanism: Mechanism) -> int:
         case _:
             raise setup_error(f"{path} is no account: it has no mechanism and no rounds; {REMEDY}")
     if not 0 <= rounds <= MOST_ROUNDS:
-        raise setup_error(f"{path} is no account: its rounds are no count from 0 to {MOST_ROUNDS}; {REMEDY}")
+        raise setup_error(
+            f"{path} is no account: its rounds are no count from 0 to {MOST_ROUNDS}; {REMEDY}"
+        )
     # What has no such entry is of a release that did not know of it, and of the same noise.
     if {"off": mechanism.off, **kept} != asdict(mechanism):
         raise setup_error(
-            f"{path} is the account of {kept}, not of {asdict(mechanism)}: a federation keeps its noise. "
+            f"{path} is the account of {kept}, not of {asdict(mechanism)}: a federation keeps its "
+            f"noise. "
             f"Give "
             "its settings back, or, for a new federation, begin in a folder of its own"
         )

@@ -1,35 +1,37 @@
-"""Gaussian noise that the servers draw together: no server knows any part of it, so that all of it counts
-against a server, too.
+"""Gaussian noise that the servers draw together: no server knows any part of it, so that all of it
+counts against a server, too.
 
-A discrete Gaussian of variance V on the words, from thresholds on shared random bits (``sampling``): digits
-y_0 to y_n to the base of 4 are drawn from tables, and the noise is
+A discrete Gaussian of variance V on the words, from thresholds on shared random bits
+(``sampling``): digits y_0 to y_n to the base of 4 are drawn from tables, and the noise is
 
     x = y_0 + 4·y_1 + ... + 4^n·y_n
 
-Each y is a discrete Gaussian on the whole numbers and a half, in 128 magnitudes and a random sign: of
-deviation S = 9.6, and the last one of T with 2.4 < T < 13.6 such that S²·(1 + 16 + ... + 16^(n-1)) +
-16^n·T² = V. (That a sum of digits is a discrete Gaussian again is D. Micciancio and C. Peikert's 2013
-convolution; what follows is that for this sum.)
+Each y is a discrete Gaussian on the whole numbers and a half, in 128 magnitudes and a random sign:
+of deviation S = 9.6, and the last one of T with 2.4 < T < 13.6 such that S²·(1 + 16 + ... +
+16^(n-1)) + 16^n·T² = V. (That a sum of digits is a discrete Gaussian again is D. Micciancio and C.
+Peikert's 2013 convolution; what follows is that for this sum.)
 
 **What is off.** Three things, for each of 10^6 values:
 
-- *The sum.* Let z be the sum from y_(k+1) on, of variance v. For each x the probability of y_k + 4z = x is
-  exp(-x²/2(S² + 16v)) times a sum over z of exp(-(z - c·x)²/2t²), t² = S²·v/(S² + 16v) and some c. By
-  Poisson's summation that sum is the same for all x but for a factor within 1 ± 2.01·exp(-2π²t²); as v >
-  5.79, t² > 2.88 and that is within 1 ± 2^-81. So each probability is right to 2^-76, of up to 14 digits,
-  and 10^6 values add less than 2^-55 to ε.
+- *The sum.* Let z be the sum from y_(k+1) on, of variance v. For each x the probability of y_k + 4z
+  = x is exp(-x²/2(S² + 16v)) times a sum over z of exp(-(z - c·x)²/2t²), t² = S²·v/(S² + 16v) and
+  some c. By Poisson's summation that sum is the same for all x but for a factor within 1 ±
+  2.01·exp(-2π²t²); as v > 5.79, t² > 2.88 and that is within 1 ± 2^-81. So each probability is
+  right to 2^-76, of up to 14 digits, and 10^6 values add less than 2^-55 to ε.
 - *The tables' ends.* A digit ends at 127.5, more than 9.37 deviations: 2^-67 lies beyond.
 - *Thresholds* have 62 bits, so that a digit's distribution is off by 2^-63 in total variation.
 
-The latter two are less than 2^-39 for all values of a round together. Of R rounds R times that much, times
-1 + e^ε, is a part of δ, which the account takes off before it looks for ε.
+The latter two are less than 2^-39 for all values of a round together. Of R rounds R times that
+much, times 1 + e^ε, is a part of δ, which the account takes off before it looks for ε.
 
-**What it says.** A discrete Gaussian has no greater Rényi divergences than a Gaussian of its variance (C.
-Canonne, G. Kamath, T. Steinke 2020, theorem 4; on the whole numbers and a half but for a factor 1 +
-5·exp(-2π²V)). Its mean is half a word below 0, since magnitudes are turned into negative ones bit by bit.
+**What it says.** A discrete Gaussian has no greater Rényi divergences than a Gaussian of its
+variance (C. Canonne, G. Kamath, T. Steinke 2020, theorem 4; on the whole numbers and a half but for
+a factor 1 + 5·exp(-2π²V)). Its mean is half a word below 0, since magnitudes are turned into
+negative ones bit by bit.
 
-**Who learns what.** Every random bit is the XOR of one from each server, and all that follows is computed by
-the servers' protocol, of which nothing is opened. So noise is unknown to each of them, as what is shared is,
+**Who learns what.** Every random bit is the XOR of one from each server, and all that follows is
+computed by the servers' protocol, of which nothing is opened. So noise is unknown to each of them,
+as what is shared is,
 and no server chooses any of it: what it draws is added to what another one draws.
 """
 
@@ -69,8 +71,8 @@ DIGITS = 60
 
 
 def joint(total: SecretTensor, deviation: float) -> SecretTensor:
-    """A sum with noise of that standard deviation in all. At most 13 rounds, and five for each server, for
-    every 2^13 values; with σ = 1 at 22 fraction bits each server sends 1.3 kB a value.
+    """A sum with noise of that standard deviation in all. At most 13 rounds, and five for each
+    server, for every 2^13 values; with σ = 1 at 22 fraction bits each server sends 1.3 kB a value.
 
     Raises:
         MisuseError: the deviation is not positive, or more than can be drawn; too many values.
@@ -100,7 +102,8 @@ def check_values(count: int) -> None:
     """
     if count > MOST_VALUES:
         raise MisuseError(
-            f'noise = "joint" is drawn for at most {MOST_VALUES:,} values, and the model has {count:,}; '
+            f'noise = "joint" is drawn for at most {MOST_VALUES:,} values, and the model has '
+            f"{count:,}; "
             'noise = "pairs" is for any'
         )
 
@@ -113,7 +116,9 @@ def _drawn(session: Session, variance: int, count: int) -> Parts:
     digits = [torch.cat([part ^ bit, bit]) for part, bit in zip(magnitudes, sign, strict=True)]
     worth = [1 << at for at in range(MAGNITUDE)] + [-1 << MAGNITUDE]
     powers = torch.tensor([[each * 4**level for level in range(len(weights))] for each in worth])
-    words = shares.from_binary(session, tuple(part.flatten(0, 1) for part in digits), powers.flatten())
+    words = shares.from_binary(
+        session, tuple(part.flatten(0, 1) for part in digits), powers.flatten()
+    )
     # A digit is a half more than its word.
     half = torch.tensor((4 ** len(weights) - 1) // 6).expand(count).contiguous()
     return shares.add(words, shares.trivial(session, half))

@@ -1,5 +1,5 @@
-"""What a client has learned, and what it sends of it: trained numbers less those that they were trained from,
-times a factor. None of it is written out on the way to the words that leave: see
+"""What a client has learned, and what it sends of it: trained numbers less those that they were
+trained from, times a factor. None of it is written out on the way to the words that leave: see
 ``crates/mpc/src/client_update.rs``.
 """
 
@@ -28,7 +28,9 @@ class Update(NamedTuple):
 class Change:
     """Trained numbers by name, in a row, less those that they were trained from."""
 
-    def __init__(self, trained: Mapping[str, torch.Tensor], start: torch.Tensor | None = None) -> None:
+    def __init__(
+        self, trained: Mapping[str, torch.Tensor], start: torch.Tensor | None = None
+    ) -> None:
         """Where no start is given, from zeros; it has single precision."""
         self.trained = {name: value.detach().reshape(-1) for name, value in trained.items()}
         self.start = start
@@ -67,7 +69,9 @@ class Change:
         if math.isnan(self._measured[1]):
             values = self.values()
             place = int((~torch.isfinite(values)).nonzero()[0])
-            raise EncodingError(f"{self.called(place)} is {values[place].item()}, which is no finite number")
+            raise EncodingError(
+                f"{self.called(place)} is {values[place].item()}, which is no finite number"
+            )
         return self._measured
 
     def called(self, place: int) -> str:

@@ -13,8 +13,8 @@ from tacit.federated.rounds.client_update import Outgoing
 
 
 class RoundError(TacitError):
-    """A round comes to nothing for a reason that all servers see alike, so that they go on with the next:
-    nobody but clients is to blame, and none of them may end a federation."""
+    """A round comes to nothing for a reason that all servers see alike, so that they go on with the
+    next: nobody but clients is to blame, and none of them may end a federation."""
 
     def __init__(self, reason: str, refused: Mapping[int, str] | None = None) -> None:
         """With the clients that were refused until then, and why."""
@@ -24,8 +24,8 @@ class RoundError(TacitError):
 
 @dataclass(frozen=True)
 class Held:
-    """What a server holds of a round between two steps: rows of clients, secret or, in the reference,
-    plain."""
+    """What a server holds of a round between two steps: rows of clients, secret or, in the
+    reference, plain."""
 
     clients: tuple[int, ...]
     #: [clients, parameters]
@@ -55,7 +55,11 @@ class Held:
 
     def passed(self, good: torch.Tensor, reason: str) -> "Held":
         """The same without the clients whose plain bit is not set."""
-        refused = {client: reason for client, is_good in zip(self.clients, good, strict=True) if not is_good}
+        refused = {
+            client: reason
+            for client, is_good in zip(self.clients, good, strict=True)
+            if not is_good
+        }
         kept = self if bool(good.all()) else self.only(good.nonzero().flatten().tolist())
         return replace(kept, refused={**self.refused, **refused})
 
@@ -67,7 +71,8 @@ class Held:
         """
         if len(self.clients) < minimum:
             raise RoundError(
-                f"the vectors of {counted(len(self.clients), 'client')} count, and a round needs {minimum}",
+                f"the vectors of {counted(len(self.clients), 'client')} count, and a round needs "
+                f"{minimum}",
                 self.refused,
             )
 
@@ -86,12 +91,13 @@ class Outcome(NamedTuple):
 
 
 class Step:
-    """One step of a round: what a client does with its change before it is sent, what every server does, all
-    at the same time, and the same on plain tensors. What a step does not do in a half it inherits from
-    here."""
+    """One step of a round: what a client does with its change before it is sent, what every server
+    does, all at the same time, and the same on plain tensors. What a step does not do in a half it
+    inherits from here."""
 
     def client(self, outgoing: Outgoing) -> Outgoing:
-        """A client's half. One that looks at values writes them out: ``Outgoing.update``, ``Outgoing.of``."""
+        """A client's half. One that looks at values writes them out: ``Outgoing.update``,
+        ``Outgoing.of``."""
         return outgoing
 
     def secret(self, held: Held) -> Held:

@@ -32,8 +32,8 @@ class Settings:
     #: Under which the servers compute: one that serves federations, see ``tacit.providers``.
     protocol: str = DEFAULT
     aggregator: str = "fedavg"
-    #: Of krum and multi-krum: the part of the clients that is supposed to attack, at most; a quarter if not
-    #: given.
+    #: Of krum and multi-krum: the part of the clients that is supposed to attack, at most; a
+    #: quarter if not given.
     attackers: float | None = None
     #: Of multi-krum: of how many vectors it is the mean; of all but the attackers' if not given.
     chosen: int | None = None
@@ -45,30 +45,34 @@ class Settings:
     norm: float = 1.0
     #: What the servers do about longer ones: "none", "refuse" or "clip".
     bound: str = "refuse"
-    #: The count of examples beyond which a client does not weigh more. Without it clients weigh 1 or
-    #: less, and more is refused at the client.
+    #: The count of examples beyond which a client does not weigh more. Without it clients weigh 1
+    #: or less, and more is refused at the client.
     greatest_weight: float | None = None
-    #: Clients below which a round comes to nothing. A result hides a client only among those that count.
+    #: Clients below which a round comes to nothing. A result hides a client only among those that
+    #: count.
     minimum_clients: int = 2
     #: Whether, without noise, a round may reveal the update of a single client.
     reveals_single: bool = False
     #: Whose update is the root of FLTrust: a client's number, or a server as in ``ROOTS``.
     root: int | str | None = None
-    #: How noise is drawn, if any is: "pairs", from the keys of two servers each, or "joint"; see ``noise``.
+    #: How noise is drawn, if any is: "pairs", from the keys of two servers each, or "joint"; see
+    #: ``noise``.
     noise: str | None = None
     #: The noise multiplier: standard deviation, in bounds, of what every server lacks of the noise.
     sigma: float | None = None
     #: What a sum with noise is divided by: the expected sum of the weights.
     divisor: float | None = None
-    #: The probability with which a client that hands in counts, which only it knows: see ``participation``.
+    #: The probability with which a client that hands in counts, which only it knows: see
+    #: ``participation``.
     sampling: float = 1.0
     result_to: str = "all"
-    #: The client who has the model and hands in nothing, as Flower's server does. Servers have no model then:
-    #: a round is of updates, and its result is what they were combined to.
+    #: The client who has the model and hands in nothing, as Flower's server does. Servers have no
+    #: model then: a round is of updates, and its result is what they were combined to.
     coordinator: int | None = None
     #: In how many bits numbers travel: 64, or 32 where only a sum counts, see ``width``.
     word_bits: int = width.WHOLE
-    #: Whether what the servers compute of vectors that they have validated is checked to stay in range.
+    #: Whether what the servers compute of vectors that they have validated is checked to stay in
+    #: range.
     checked: bool = False
 
     @property
@@ -115,12 +119,14 @@ def check(settings: Settings, chosen: Aggregator) -> None:
         )
     if settings.checked and settings.bound == "none":
         raise MisuseError(
-            "checked = true is for vectors whose norms are validated: without that a client that lies makes "
+            "checked = true is for vectors whose norms are validated: without that a client that "
+            "lies makes "
             'any number of the result, and no check tells; take bound = "refuse" or "clip"'
         )
     if chosen.needs_root and settings.root is None:
         raise MisuseError(
-            f"{chosen.name} needs a root: the number of the client that is trusted, or the server, one of "
+            f"{chosen.name} needs a root: the number of the client that is trusted, or the server, "
+            f"one of "
             f"{', '.join(ROOTS)}"
         )
     if settings.root is not None:
@@ -143,7 +149,9 @@ def _check_arguments(settings: Settings, chosen: Aggregator) -> None:
     for name in ("attackers", "trimmed"):
         part = getattr(settings, name)
         if part is not None and not 0 <= part < 1 / 2:
-            raise MisuseError(f"{name} = {part}: it is a part of the clients, from 0 to less than a half")
+            raise MisuseError(
+                f"{name} = {part}: it is a part of the clients, from 0 to less than a half"
+            )
     if settings.chosen is not None and settings.chosen < 1:
         raise MisuseError(f"chosen = {settings.chosen}: it is how many vectors count, 1 or more")
     if settings.steps is not None and not 1 <= settings.steps <= MOST_STEPS:
@@ -158,7 +166,8 @@ def check_chosen(settings: Settings, clients: int) -> None:
     """
     if settings.chosen is not None and settings.chosen > clients:
         raise MisuseError(
-            f"chosen = {settings.chosen}, and {counted(clients, 'client')} hand in vectors that count: take "
+            f"chosen = {settings.chosen}, and {counted(clients, 'client')} hand in vectors that "
+            f"count: take "
             f"{clients} at most"
         )
 
@@ -171,7 +180,8 @@ def _check_root(settings: Settings, chosen: Aggregator, root: int | str) -> None
     is_servers = isinstance(root, str)
     if is_servers and (settings.coordinator is not None or settings.result_to == "clients"):
         raise MisuseError(
-            f"root = {root!r}: that server learns from the model of each round, which no server has with a "
+            f"root = {root!r}: that server learns from the model of each round, which no server "
+            f"has with a "
             'coordinator or with result_to = "clients"'
         )
 
@@ -186,17 +196,22 @@ def check_hides(settings: Settings) -> None:
         raise MisuseError(f"noise = {settings.noise!r}: known are {', '.join(DRAWN)}")
     if (settings.noise is None) != (settings.sigma is None):
         raise MisuseError(
-            'noise = "pairs" or "joint" says how it is drawn, sigma how much, in bounds: give both or none'
+            'noise = "pairs" or "joint" says how it is drawn, sigma how much, in bounds: give both '
+            "or none"
         )
     if settings.noise is None and settings.divisor is not None:
-        raise MisuseError("a divisor is of a sum with noise, and there is no noise: nothing is hidden by it")
+        raise MisuseError(
+            "a divisor is of a sum with noise, and there is no noise: nothing is hidden by it"
+        )
     if settings.noise is None and settings.sampling != 1:
         raise MisuseError(
-            f"sampling = {settings.sampling}: chance alone hides nobody; it goes with noise and a divisor"
+            f"sampling = {settings.sampling}: chance alone hides nobody; it goes with noise and a "
+            f"divisor"
         )
     if settings.noise is None and settings.minimum_clients < 2 and not settings.reveals_single:
         raise MisuseError(
-            f"minimum_clients = {settings.minimum_clients} without noise: a round of one client reveals its "
+            f"minimum_clients = {settings.minimum_clients} without noise: a round of one client "
+            f"reveals its "
             "update; take 2 or more, or say reveals_single = true"
         )
 
@@ -204,14 +219,18 @@ def check_hides(settings: Settings) -> None:
 def _check_private(settings: Settings, chosen: Aggregator) -> None:
     if chosen.sensitivity is None:
         raise MisuseError(
-            f"{chosen.name} with noise: by how much one client changes its result is not proven, so that no "
+            f"{chosen.name} with noise: by how much one client changes its result is not proven, "
+            f"so that no "
             "noise can be said to hide it; take fedavg"
         )
     if settings.bound == "none":
-        raise MisuseError('noise hides a client whose norm is validated: bound = "refuse" or "clip"')
+        raise MisuseError(
+            'noise hides a client whose norm is validated: bound = "refuse" or "clip"'
+        )
     if settings.divisor is None:
         raise MisuseError(
-            "noise without a divisor: give what the sum is divided by, divisor = the sum of the weights that "
+            "noise without a divisor: give what the sum is divided by, divisor = the sum of the "
+            "weights that "
             "is expected, which is public then"
         )
     _check_positive(settings, "sigma", "divisor")
@@ -220,7 +239,8 @@ def _check_private(settings: Settings, chosen: Aggregator) -> None:
     lowest, highest = (2.0 ** (power - VECTOR_BITS) for power in POWERS[settings.noise])
     if not lowest <= settings.sigma < highest:
         raise MisuseError(
-            f'sigma = {settings.sigma:g}: noise = "{settings.noise}" is drawn of standard deviations from '
+            f'sigma = {settings.sigma:g}: noise = "{settings.noise}" is drawn of standard '
+            f"deviations from "
             f"{lowest:.3g} to below {highest:g} bounds"
         )
 
@@ -250,10 +270,14 @@ def check_clients(settings: Settings, chosen: Aggregator, clients: int) -> None:
     width.check(settings.word_bits, chosen, settings.bound != "none", clients)
     least = max(1, settings.minimum_clients)
     if least > counting:
-        others = [name for name in ("coordinator", "root") if isinstance(getattr(settings, name), int)]
+        others = [
+            name for name in ("coordinator", "root") if isinstance(getattr(settings, name), int)
+        ]
         besides = f" besides the {' and the '.join(others)}" if others else ""
         raise MisuseError(
-            f"minimum_clients = {settings.minimum_clients}, and a round needs {least}: {counting} of "
-            f"{counted(clients, 'client')} hand in vectors that count{besides}, so every round would come to "
+            f"minimum_clients = {settings.minimum_clients}, and a round needs {least}: {counting} "
+            f"of "
+            f"{counted(clients, 'client')} hand in vectors that count{besides}, so every round "
+            f"would come to "
             "nothing"
         )

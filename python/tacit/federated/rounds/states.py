@@ -1,4 +1,5 @@
-"""What clients hand in and servers begin from: all numbers of a model in a row, from what holds them."""
+"""What clients hand in and servers begin from: all numbers of a model in a row, from what holds
+them."""
 
 import json
 from collections.abc import Mapping
@@ -9,11 +10,13 @@ from tacit import _core
 from tacit.errors import MisuseError
 from tacit.federated.rounds.client_update import Change
 
-#: Hexadecimal digits that stand for a tensor's name and shape, and tensors that are told so at most.
+#: Hexadecimal digits that stand for a tensor's name and shape, and tensors that are told so at
+#: most.
 DIGITS, MOST_TENSORS = 8, 4096
 
-#: What a client may submit: all parameters in a row, or a module or its state, whose floating-point tensors
-#: are taken in their order. Whole numbers without dimensions, as BatchNorm counts its steps, are left out.
+#: What a client may submit: all parameters in a row, or a module or its state, whose floating-point
+#: tensors are taken in their order. Whole numbers without dimensions, as BatchNorm counts its
+#: steps, are left out.
 State = torch.Tensor | torch.nn.Module | Mapping[str, torch.Tensor]
 
 
@@ -21,21 +24,23 @@ def change_of(state: State, model: torch.Tensor, layout: str = "") -> Change:
     """What was learned beyond a model, whose names and shapes are as ``layout`` says, if it does.
 
     Raises:
-        MisuseError: there are more or fewer values, or what are none that can be learned; or they are called
-            otherwise, and which is the first.
+        MisuseError: there are more or fewer values, or what are none that can be learned; or they
+            are called otherwise, and which is the first.
     """
     change = Change(named(state), model)
     if layout and not isinstance(state, torch.Tensor):
         _check_layout(named(state), layout)
     if len(change) != len(model):
-        raise MisuseError(f"a state of {len(change)} values; the model of this round has {len(model)}")
+        raise MisuseError(
+            f"a state of {len(change)} values; the model of this round has {len(model)}"
+        )
     return change
 
 
 def layout_of(state: State) -> str:
-    """What stands for the names and shapes of a model's tensors, in their order: so many digits of a hash for
-    each. That tells mistakes, and is no proof against whoever looks for a name of the same hash. Nothing of a
-    row, which has no names.
+    """What stands for the names and shapes of a model's tensors, in their order: so many digits of
+    a hash for each. That tells mistakes, and is no proof against whoever looks for a name of the
+    same hash. Nothing of a row, which has no names.
 
     Raises:
         MisuseError: there are too many to be told of.
@@ -45,7 +50,8 @@ def layout_of(state: State) -> str:
     found = named(state)
     if len(found) > MOST_TENSORS:
         raise MisuseError(
-            f"a model of {len(found)} tensors; at most {MOST_TENSORS} are told by name: give all its values "
+            f"a model of {len(found)} tensors; at most {MOST_TENSORS} are told by name: give all "
+            f"its values "
             "in a row"
         )
     return "".join(_digits(name, value) for name, value in found.items())
@@ -58,18 +64,21 @@ def _digits(name: str, value: torch.Tensor) -> str:
 def _check_layout(found: Mapping[str, torch.Tensor], layout: str) -> None:
     expected = [layout[at : at + DIGITS] for at in range(0, len(layout), DIGITS)]
     remedy = (
-        "hand in the state of the module that the servers' model is of, or, if its values are the same in "
+        "hand in the state of the module that the servers' model is of, or, if its values are the "
+        "same in "
         "this order, all of them in a row"
     )
     for place, (name, value) in enumerate(found.items()):
         if place >= len(expected) or _digits(name, value) != expected[place]:
             raise MisuseError(
-                f"{name} of shape {list(value.shape)}, tensor {place} of the state, has another name, shape "
+                f"{name} of shape {list(value.shape)}, tensor {place} of the state, has another "
+                f"name, shape "
                 f"or place in the model of this round: {remedy}"
             )
     if len(found) < len(expected):
         raise MisuseError(
-            f"a state of {len(found)} tensors; the model of this round has {len(expected)}: {remedy}"
+            f"a state of {len(found)} tensors; the model of this round has {len(expected)}: "
+            f"{remedy}"
         )
 
 
@@ -120,7 +129,8 @@ def _is_count(value: torch.Tensor) -> bool:
 def _check_tensor(name: str, value: torch.Tensor) -> None:
     if not value.is_floating_point():
         raise MisuseError(
-            f"{name} is of {value.dtype}; floating-point numbers are learned: leave it out, or give the "
+            f"{name} is of {value.dtype}; floating-point numbers are learned: leave it out, or "
+            f"give the "
             "module, of which the parameters are taken"
         )
     if value.layout != torch.strided:

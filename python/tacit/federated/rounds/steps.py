@@ -5,12 +5,13 @@
     outcome = round_.secret(submitted)                      # at every server, in a session
     outcome = round_.plain(clients, vectors, weights)       # the same in the clear
 
-Both halves go through the steps in order. (To make rounds of steps is how apple/pfl-research composes its
-own.) A step of one's own is a ``Step``; ``Client`` and ``Server`` take what makes the list, as ``rounds``.
+Both halves go through the steps in order. (To make rounds of steps is how apple/pfl-research
+composes its own.) A step of one's own is a ``Step``; ``Client`` and ``Server`` take what makes the
+list, as ``rounds``.
 
-Vectors travel in units of the bound on their norm, with 22 fraction bits, so that what is computed of them
-has a known size; the result is multiplied by the bound when it is plain. Weights are parts of the greatest
-that counts.
+Vectors travel in units of the bound on their norm, with 22 fraction bits, so that what is computed
+of them has a known size; the result is multiplied by the bound when it is plain. Weights are parts
+of the greatest that counts.
 """
 
 import json
@@ -59,7 +60,8 @@ class Select(Step):
 
 @dataclass(frozen=True)
 class Clip(Step):
-    """A client brings its own vector into the bound, in units of it, and its count of examples to 0..1."""
+    """A client brings its own vector into the bound, in units of it, and its count of examples to
+    0..1."""
 
     norm: float
     #: Where there is none, no weight is above 1.
@@ -73,25 +75,32 @@ class Clip(Step):
         """The norm that is left gives rounding its room.
 
         Raises:
-            EncodingError: a value is NaN, infinite or beyond what can be sent, or the norm is no float64.
-            MisuseError: the weight is not positive, or above 1 where nobody said which one counts in full.
+            EncodingError: a value is NaN, infinite or beyond what can be sent, or the norm is no
+                float64.
+            MisuseError: the weight is not positive, or above 1 where nobody said which one counts
+                in full.
         """
         found = outgoing.norm
         if math.isinf(found):
             raise EncodingError(
-                f"the norm of what was learned is above {sys.float_info.max:.3g}, so that nothing can be "
+                f"the norm of what was learned is above {sys.float_info.max:.3g}, so that nothing "
+                f"can be "
                 "made of it: see whether training diverged"
             )
         if not 0 < outgoing.weight < math.inf:
             raise MisuseError(f"an update of weight {outgoing.weight}: weights are positive")
         if self.greatest_weight is None and outgoing.weight > 1.0:
             raise MisuseError(
-                f"an update of weight {outgoing.weight:g}, and the rounds have no greatest_weight: in the "
-                "file of all, under [round], greatest_weight = the examples of a client that count at most; "
+                f"an update of weight {outgoing.weight:g}, and the rounds have no greatest_weight: "
+                f"in the "
+                "file of all, under [round], greatest_weight = the examples of a client that count "
+                "at most; "
                 "or leave the weight out, so that all weigh the same"
             )
         room = 1.0 - math.sqrt(len(outgoing.change)) * 2.0 ** -(VECTOR_BITS + 1)
-        sent = outgoing.by(room / max(found, self.norm * room) if self.shortens else 1.0 / self.norm)
+        sent = outgoing.by(
+            room / max(found, self.norm * room) if self.shortens else 1.0 / self.norm
+        )
         self._check_range(sent)
         greatest = self.greatest_weight or 1.0
         shortened = self.norm / found if self.shortens and found > self.norm else 1.0
@@ -120,7 +129,8 @@ class Validate(Step):
         """Shows one bit of each client."""
         if self.bound == "none":
             return held
-        # A client sends words of any size, which must not end the round: that none wraps unseen is proved.
+        # A client sends words of any size, which must not end the round: that none wraps unseen is
+        # proved.
         with checks.proved(session()):
             good, held = self._judged(held)
         # A server that was shown other bits goes no further: messages carry a hash of this.
@@ -133,12 +143,14 @@ class Validate(Step):
         if self.bound == "refuse":
             good = validation.within_bound(held.vectors, held.weights, is_weighted=self.is_weighted)
             return good, held
-        good, factors, weights = validation.clipped(held.vectors, held.weights, is_weighted=self.is_weighted)
+        good, factors, weights = validation.clipped(
+            held.vectors, held.weights, is_weighted=self.is_weighted
+        )
         return good, replace(held, factors=factors, weights=weights)
 
     def plain(self, held: Held) -> Held:
-        """By the norms themselves; of those to be shortened, 56 bounds stand for what the servers can still
-        tell."""
+        """By the norms themselves; of those to be shortened, 56 bounds stand for what the servers
+        can still tell."""
         if self.bound == "none":
             return held
         norms, parameters = held.vectors.norm(dim=1), held.vectors.shape[1]
@@ -191,7 +203,8 @@ class Combine(Step):
         number = SERVERS_ROOT if isinstance(self.root, str) else self.root
         if number not in held.clients:
             raise RoundError(
-                f"the vector of {self.root}, who is trusted, does not count in this round", held.refused
+                f"the vector of {self.root}, who is trusted, does not count in this round",
+                held.refused,
             )
         row = held.clients.index(number)
         others = [other for other in range(len(held.clients)) if other != row]
@@ -202,8 +215,8 @@ class Combine(Step):
 
 @dataclass(frozen=True)
 class Noise(Step):
-    """Gaussian noise on a sum of vectors. It is divided by a public number afterwards: neither the number of
-    clients nor the sum of their weights shows."""
+    """Gaussian noise on a sum of vectors. It is divided by a public number afterwards: neither the
+    number of clients nor the sum of their weights shows."""
 
     #: "pairs" or "joint".
     how: str
@@ -228,8 +241,8 @@ def _numerator(held: Held) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Spend(Step):
-    """The account, before anything is revealed: it is written first, so that no failure makes a round
-    free."""
+    """The account, before anything is revealed: it is written first, so that no failure makes a
+    round free."""
 
     account: Account
 
@@ -292,20 +305,25 @@ class Round:
 
     @staticmethod
     def of(
-        settings: Settings, account: Account | None = None, clients: int = 1, servers: int = len(ROOTS)
+        settings: Settings,
+        account: Account | None = None,
+        clients: int = 1,
+        servers: int = len(ROOTS),
     ) -> "Round":
-        """The steps that settings ask for, in the order select, clip, validate, combine, noise, account,
-        reveal. Where numbers travel in 32 bits it must be known how many clients there are, and with noise
-        how many servers draw it.
+        """The steps that settings ask for, in the order select, clip, validate, combine, noise,
+        account, reveal. Where numbers travel in 32 bits it must be known how many clients there
+        are, and with noise how many servers draw it.
 
         Raises:
-            MisuseError: settings that do not go together, or an account of other noise than they ask for.
+            MisuseError: settings that do not go together, or an account of other noise than they
+                ask for.
         """
         chosen = aggregator(settings.aggregator)
         check(settings, chosen)
         _check_account(settings, account, servers)
         chosen = chosen.having(**settings.arguments)
-        # Noise alone is a result, and tells nobody that no client counted; else there is none of no vectors.
+        # Noise alone is a result, and tells nobody that no client counted; else there is none of no
+        # vectors.
         minimum = max(settings.minimum_clients, 1 if settings.noise is None else 0)
         has_bound = settings.bound != "none"
         width.check(settings.word_bits, chosen, has_bound, clients)
@@ -355,8 +373,11 @@ class Round:
                 held = step.secret(held)
         return self._outcome(held, submitted.vectors.shape[1])
 
-    def plain(self, clients: Sequence[int], vectors: torch.Tensor, weights: torch.Tensor) -> Outcome:
-        """The reference: the same on plain vectors and weights as clients send them, without noise."""
+    def plain(
+        self, clients: Sequence[int], vectors: torch.Tensor, weights: torch.Tensor
+    ) -> Outcome:
+        """The reference: the same on plain vectors and weights as clients send
+        them, without noise."""
         held = Held(tuple(clients), vectors, weights)
         for step in self.steps:
             held = step.plain(held)
@@ -367,7 +388,9 @@ class Round:
         assert isinstance(combined, torch.Tensor)
         if isinstance(combined, SecretTensor):
             return Outcome(None, combined, held.clients, held.refused)
-        return Outcome(self.opened(combined, parameters, held.refused), None, held.clients, held.refused)
+        return Outcome(
+            self.opened(combined, parameters, held.refused), None, held.clients, held.refused
+        )
 
     def opened(
         self, revealed: torch.Tensor, parameters: int, refused: Mapping[int, str] | None = None
@@ -380,7 +403,8 @@ class Round:
         if len(revealed) > parameters:
             if not bool(revealed[-1] > 0):
                 raise RoundError(
-                    f"the weights of those who count add up to {float(revealed[-1]):g}, so that there is no "
+                    f"the weights of those who count add up to {float(revealed[-1]):g}, so that "
+                    f"there is no "
                     "mean of theirs",
                     refused,
                 )
@@ -392,18 +416,21 @@ def _check_account(settings: Settings, account: Account | None, servers: int) ->
     """Whether an account is of the noise that is added."""
     if settings.noise is None:
         if account is not None:
-            raise MisuseError("an account of what is spent goes with noise, and these rounds have none")
+            raise MisuseError(
+                "an account of what is spent goes with noise, and these rounds have none"
+            )
         return
     if account is None:
         raise MisuseError("noise goes with an account of what is spent")
     right = mechanism_of(settings, account.mechanism.delta, servers)
     if account.mechanism != right:
         raise MisuseError(
-            f"the account is of {account.mechanism}, and these rounds are of {right}: make the account of "
+            f"the account is of {account.mechanism}, and these rounds are of {right}: make the "
+            f"account of "
             "mechanism_of(settings, delta)"
         )
 
 
-#: What makes a round of settings, an account and the number of clients: ``Round.of``, or what puts steps of
-#: one's own among the usual ones.
+#: What makes a round of settings, an account and the number of clients: ``Round.of``, or what puts
+#: steps of one's own among the usual ones.
 Rounds = Callable[[Settings, Account | None, int], Round]

@@ -1,15 +1,15 @@
 """In how many bits the numbers of a vector travel, and when 32 are enough.
 
-A number is a word of 22 fraction bits, in units of the bound. In 64 bits all that clients may send has room.
-Of 32 bits only a sum comes out right, and only if it is less than 2^31 words, whoever takes part. So every
-client keeps each of its numbers, its weight too, at or below
+A number is a word of 22 fraction bits, in units of the bound. In 64 bits all that clients may send
+has room. Of 32 bits only a sum comes out right, and only if it is less than 2^31 words, whoever
+takes part. So every client keeps each of its numbers, its weight too, at or below
 
     limit = floor((2^31 - 1) / clients)
 
-words, where all clients of the federation count; then no sum of some of them wraps around. A vector within
-the bound has words of 2^22 at most, which is below the limit of up to 511 clients. Norms cannot be validated
-in such words, nor can anything but sums be computed. A client that lies makes of the sum what it would modulo
-2^64 too: any number it likes.
+words, where all clients of the federation count; then no sum of some of them wraps around. A vector
+within the bound has words of 2^22 at most, which is below the limit of up to 511 clients. Norms
+cannot be validated in such words, nor can anything but sums be computed. A client that lies makes
+of the sum what it would modulo 2^64 too: any number it likes.
 """
 
 from tacit.errors import MisuseError
@@ -48,12 +48,14 @@ def check(bits: int, chosen: Aggregator, is_validated: bool, clients: int) -> No
         return
     if not chosen.is_sum or is_validated:
         raise MisuseError(
-            f'word_bits = 32 is for a sum whose vectors are not validated: fedavg with bound = "none"; '
+            f"word_bits = 32 is for a sum whose vectors are not validated: fedavg with bound = "
+            f'"none"; '
             f"{chosen.name} needs 64"
         )
     if limit(bits, clients) <= 1:
         raise MisuseError(
-            f"word_bits = 32 with {clients} clients: the sum of as many vectors of one bound does not fit; "
+            f"word_bits = 32 with {clients} clients: the sum of as many vectors of one bound does "
+            f"not fit; "
             f"it does of {_most()} at most"
         )
 

@@ -3,7 +3,8 @@
     client = tacit.federated.Client("federation.toml", number=7)
     task = client.join()
     receipt = client.submit(train(task.model), weight=len(data))
-    model = client.result()                                    # or go offline, and join the next round
+    model = client.result()                                    # or go offline, and join the next
+    round
 
 It needs no program of the servers' and no session: one connection out to each of them.
 """
@@ -50,8 +51,8 @@ class Task:
     """A round that a client may take part in."""
 
     round: int
-    #: The parameters to begin from, in a row. Zeros where a coordinator has them: a state that is handed in
-    #: is an update then, and so is the result.
+    #: The parameters to begin from, in a row. Zeros where a coordinator has them: a state that is
+    #: handed in is an update then, and so is the result.
     model: torch.Tensor
     settings: Settings
     #: Seconds that were left for submissions when the client joined.
@@ -82,8 +83,8 @@ class Receipt:
     digest: str
     #: The one that counts: what was given, or the rounds' ``greatest_weight`` if that is less.
     weight: float
-    #: What the update was multiplied by since its norm was above the bound: the bound over that norm. 1 if it
-    #: was not. It stays with the client.
+    #: What the update was multiplied by since its norm was above the bound: the bound over that
+    #: norm. 1 if it was not. It stays with the client.
     shortened: float = 1.0
     #: Why the servers refused it, where they did in a round that came to something.
     refused: str | None = None
@@ -110,16 +111,20 @@ class Client:
         certificates = federation.certificates_of_servers()
         self.number = number
         self._settings = federation.settings
-        self._core = _core.Client(federation.name, certificates, addresses, number, certificate, key)
+        self._core = _core.Client(
+            federation.name, certificates, addresses, number, certificate, key
+        )
         self._rounds = rounds
         self._latest = 0
-        #: Where servers do not know the model: what this client knows of it, and which round made it.
+        #: Where servers do not know the model: what this client knows of it, and which round made
+        #: it.
         self._base = 0
         self._model: torch.Tensor | None = None
         self._task: tuple[_core.Task, Task] | None = None
         #: What was handed in last, as far as is known of it.
         self.receipt: Receipt | None = None
-        #: Whether this client counts in the joined round, which nobody is told: see ``participation``.
+        #: Whether this client counts in the joined round, which nobody is told: see
+        #: ``participation``.
         self._is_drawn = True
 
     def join(self, timeout: float = PATIENCE) -> Task:
@@ -141,7 +146,9 @@ class Client:
         task = Task(told.round, model, terms.settings, told.left, terms.clients, terms.layout)
         self._latest, self._task = told.round, (told, task)
         self._is_drawn = is_drawn(terms.settings.sampling)
-        _log.info("client %d joined round %d of %d values", self.number, task.round, terms.parameters)
+        _log.info(
+            "client %d joined round %d of %d values", self.number, task.round, terms.parameters
+        )
         return task
 
     @property
@@ -156,13 +163,15 @@ class Client:
         if differing:
             name = differing[0]
             raise peer_error(
-                f"the servers' rounds have {name} = {vars(settings)[name]!r}, this client's configuration "
+                f"the servers' rounds have {name} = {vars(settings)[name]!r}, this client's "
+                f"configuration "
                 f"{ours[name]!r}; the table [round] is the same for all"
             )
 
     def take_up(self, model: torch.Tensor, base: int) -> None:
-        """Goes on with the model that a round came to: where servers do not know the model (``result_to =
-        "clients"``), a client that missed a round, or began anew, cannot have it from them.
+        """Goes on with the model that a round came to: where servers do not know the model
+        (``result_to = "clients"``), a client that missed a round, or began anew, cannot have it
+        from them.
 
         Args:
             model: what :meth:`result` returned to another client, or to this one before it ended.
@@ -173,32 +182,37 @@ class Client:
     def _known(self, base: int) -> torch.Tensor:
         if self._model is None or self._base != base:
             raise MisuseError(
-                f"the model of this round is what round {base} came to, which servers do not know, and this "
-                "client was not there: take_up(model, round) it from a client that was; if no client has it, "
-                "as the servers ended before they told it, all clients take_up the model that they had "
+                f"the model of this round is what round {base} came to, which servers do not know, "
+                f"and this "
+                "client was not there: take_up(model, round) it from a client that was; if no "
+                "client has it, "
+                "as the servers ended before they told it, all clients take_up the model that they "
+                "had "
                 f"before, as that of round {base}"
             )
         return self._model
 
     def submit(self, state: State, weight: float = 1.0) -> Receipt:
-        """Hands in what was trained: its difference from the task's model goes to the servers, in secret.
+        """Hands in what was trained: its difference from the task's model goes to the servers, in
+        secret.
 
         Args:
-            state: the trained parameters. Where servers know the names and shapes of the model, a module or
-                its state_dict() has the same; a row has none.
-            weight: the count of examples, where clients weigh unlike. More than the rounds' greatest_weight
-                counts as that, of which a warning and the receipt tell.
+            state: the trained parameters. Where servers know the names and shapes of the model, a
+                module or its state_dict() has the same; a row has none.
+            weight: the count of examples, where clients weigh unlike. More than the rounds'
+                greatest_weight counts as that, of which a warning and the receipt tell.
 
-        A warning and the receipt also tell where an update is longer than the bound, and by what it was
-        shortened; a warning tells where all of it, or the weight, is so small that zeros are sent.
+        A warning and the receipt also tell where an update is longer than the bound, and by what it
+        was shortened; a warning tells where all of it, or the weight, is so small that zeros are
+        sent.
 
         Raises:
-            EncodingError: a value is NaN, infinite or too far from the task's model, named with the limit; or
-                the norm is beyond what float64 holds.
-            MisuseError: no round was joined; the state has another size than its model, or other names, order
-                or shapes than the servers know of it (the first is named), or holds what is no dense tensor
-                of real numbers; the weight is none, or above 1 where the rounds have no ``greatest_weight``;
-                or this client is the coordinator.
+            EncodingError: a value is NaN, infinite or too far from the task's model, named with the
+                limit; or the norm is beyond what float64 holds.
+            MisuseError: no round was joined; the state has another size than its model, or other
+                names, order or shapes than the servers know of it (the first is named), or holds
+                what is no dense tensor of real numbers; the weight is none, or above 1 where the
+                rounds have no ``greatest_weight``; or this client is the coordinator.
             RefusedError: a server did not take it: late, or against the round's rules.
             PeerError: a server was not reached; the submission does not count then.
         """
@@ -208,7 +222,9 @@ class Client:
         if task.settings.coordinator == self.number:
             raise MisuseError(f"client {self.number} is the coordinator, who hands in nothing")
         if not isinstance(weight, Real):
-            raise MisuseError(f"weight is of type {type(weight).__name__}; it is a number, such as a count")
+            raise MisuseError(
+                f"weight is of type {type(weight).__name__}; it is a number, such as a count"
+            )
         change = change_of(state, task.model, task.layout)
         rules = self._rounds(_clients_half(task.settings), None, task.clients)
         sent = rules.sent(Outgoing(change, float(weight)))
@@ -234,7 +250,8 @@ class Client:
         return self.receipt
 
     def close(self, timeout: float = PATIENCE) -> None:
-        """Tells the servers, as the coordinator, that all whom it asked in the joined round have handed in or
+        """Tells the servers, as the coordinator, that all whom it asked in the joined round have
+        handed in or
         failed: the round ends then, and not at its deadline. What is whole by then counts.
 
         Raises:
@@ -246,12 +263,14 @@ class Client:
             raise MisuseError("no round was joined: call join() first")
         core, task = self._task
         if task.settings.coordinator != self.number:
-            raise MisuseError(f"client {self.number} is not the coordinator, who alone ends a round")
+            raise MisuseError(
+                f"client {self.number} is not the coordinator, who alone ends a round"
+            )
         self._core.close(core.round, timeout)
 
     def refusal(self, task: Task, timeout: float = PATIENCE) -> str | None:
-        """Waits until a round is over, and asks why the servers refused what this client handed in there. For
-        who does not ask for :meth:`result`, or has begun anew since.
+        """Waits until a round is over, and asks why the servers refused what this client handed in
+        there. For who does not ask for :meth:`result`, or has begun anew since.
 
         Args:
             task: the round, as :meth:`join` told it, of this client or of one of its number before.
@@ -261,7 +280,8 @@ class Client:
             The reason; ``None`` where nothing was refused.
 
         Raises:
-            RefusedError: the round came to nothing, and why, or a later one is over too, and it is forgotten.
+            RefusedError: the round came to nothing, and why, or a later one is over too, and it is
+                forgotten.
             PeerError: a server is not reached, or tells something else than the others.
         """
         return self._outcome(task, timeout)[2] or None
@@ -269,22 +289,25 @@ class Client:
     def _outcome(
         self, task: Task, timeout: float
     ) -> tuple[NDArray[np.float32], Sequence[_core.Content], str]:
-        """What a round came to: one vector, or a part of each server, and why this client's was refused."""
+        """What a round came to: one vector, or a part of each server, and why this client's was
+        refused."""
         is_sealed = task.settings.result_to == "clients"
         whole = np.empty(0 if is_sealed else len(task.model), np.float32)
         parts, refused = self._core.outcome(task.round, timeout, whole.view(np.uint8))
         if bool(parts) != is_sealed:
-            raise peer_error("the servers tell the result in another way than the round's rules say")
+            raise peer_error(
+                "the servers tell the result in another way than the round's rules say"
+            )
         return whole, parts, refused
 
     def result(self, timeout: float = PATIENCE) -> torch.Tensor:
-        """Waits for the model that the joined round came to. Where the servers refused what this client
-        handed in, a warning and its :attr:`receipt` tell why.
+        """Waits for the model that the joined round came to. Where the servers refused what this
+        client handed in, a warning and its :attr:`receipt` tell why.
 
         Raises:
             MisuseError: no round was joined.
-            RefusedError: the round came to nothing, and why; and that what this client handed in was refused,
-                if it was.
+            RefusedError: the round came to nothing, and why; and that what this client handed in
+                was refused, if it was.
             PeerError: a server is not reached, or tells something else than the others.
         """
         if self._task is None:
@@ -315,7 +338,8 @@ def capped(weight: float, counts: float) -> str:
 def shorter(shortened: float, norm: float) -> str:
     """What is told of an update that was longer than the bound."""
     return (
-        f"an update of norm {norm / shortened:.6g} is longer than the rounds' bound of {norm:g}: it was "
+        f"an update of norm {norm / shortened:.6g} is longer than the rounds' bound of {norm:g}: "
+        f"it was "
         f"multiplied by {shortened:.3g}, and counts as one of that norm"
     )
 
@@ -330,22 +354,26 @@ def _remarks(sent: Outgoing, weight: float, counts: float, norm: float) -> list[
     least = 2.0 ** -(VECTOR_BITS + 1)
     if 0 <= sent.weight < least:
         found.append(
-            f"a weight of {weight:g} is so small a part of the rounds' greatest_weight that it counts as "
+            f"a weight of {weight:g} is so small a part of the rounds' greatest_weight that it "
+            f"counts as "
             "nothing: agree on a smaller greatest_weight"
         )
     if 0 < sent.greatest < least:
         found.append(
-            f"no value of the update, times its weight, is above 2^-{VECTOR_BITS + 1} of the rounds' bound "
+            f"no value of the update, times its weight, is above 2^-{VECTOR_BITS + 1} of the "
+            f"rounds' bound "
             f"of {norm:g}, so that zeros are sent: agree on a smaller norm"
         )
     return found
 
 
 def _clients_half(settings: Settings) -> Settings:
-    """What makes the steps that a client has a half of. Noise is the servers', chance comes after all steps;
-    and an aggregator of one's own need not be here, since clients do nothing for it. What hides them was
-    looked at in the client's configuration."""
-    settings = replace(settings, noise=None, sigma=None, divisor=None, sampling=1.0, reveals_single=True)
+    """What makes the steps that a client has a half of. Noise is the servers', chance comes after
+    all steps; and an aggregator of one's own need not be here, since clients do nothing for it.
+    What hides them was looked at in the client's configuration."""
+    settings = replace(
+        settings, noise=None, sigma=None, divisor=None, sampling=1.0, reveals_single=True
+    )
     if settings.aggregator not in AGGREGATORS:
         settings = replace(settings, aggregator=_NOTHING_TO_DO)
     return settings
@@ -356,7 +384,8 @@ def _floats(told: _core.Content) -> torch.Tensor:
 
 
 def _numbers(told: _core.Content, kind: type[Number]) -> NDArray[Number]:
-    """Of that kind, as they lie in what was told; what is no number more at its end does not count."""
+    """Of that kind, as they lie in what was told; what is no number more at
+    its end does not count."""
     size = np.dtype(kind).itemsize
     row: NDArray[Number] = np.empty(-(-len(told) // size), kind)
     told.write(row.view(np.uint8)[: len(told)])

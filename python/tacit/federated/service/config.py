@@ -2,7 +2,8 @@
 
     name = "digits"                            # all must have the same
     timeout = 60                               # optional, seconds: longest wait for one message
-    model = "start.pt"                         # optional: where servers find the parameters to begin from
+    model = "start.pt"                         # optional: where servers find the parameters to
+    begin from
 
     [[server]]                                 # three of them; the order counts
     address = "alice.example:7400"             # where the other servers reach it
@@ -10,7 +11,8 @@
     listen = "0.0.0.0:7400"                    # optional: where it listens, if elsewhere
     listen_for_clients = "0.0.0.0:7500"        # optional
     certificate = "server-0.pem"               # relative to this file
-    key = "server-0.key"                       # optional, needed by itself; by default beside the certificate
+    key = "server-0.key"                       # optional, needed by itself; by default beside the
+    certificate
 
     [clients]
     count = 16                                 # clients are numbered from 0
@@ -18,13 +20,14 @@
 
     [round]
     seconds = 60                               # in which clients may submit
-    protocol = "replicated"                    # the servers'; this and all else is optional: see ``settings``
-    aggregator = "fedavg"                      # some take more: attackers, chosen, trimmed, steps
-    bound = "refuse"                           # what is longer than the norm: "clip" shortens it
-    norm = 3.0
+    protocol = "replicated"                    # the servers'; this and all else is optional: see
+    ``settings`` aggregator = "fedavg"                      # some take more: attackers, chosen,
+    trimmed, steps bound = "refuse"                           # what is longer than the norm: "clip"
+    shortens it norm = 3.0
     minimum_clients = 2
     word_bits = 64                             # 32 halves the upload of a mean with bound = "none"
-    checked = false                            # whether what servers compute is checked to stay in range
+    checked = false                            # whether what servers compute is checked to stay in
+    range
 
     [privacy]                                  # only with noise and divisor in [round]
     delta = 1e-5
@@ -180,7 +183,8 @@ class Federation:
     def certificates_of_clients(self) -> list[str]:
         """PEM texts, by number."""
         return [
-            certificate_in(self.certificate_of(number), f"client {number}") for number in range(self.clients)
+            certificate_in(self.certificate_of(number), f"client {number}")
+            for number in range(self.clients)
         ]
 
     def certificate_of(self, client: int) -> Path:
@@ -192,7 +196,9 @@ class Federation:
         if not isinstance(client, int):
             raise MisuseError(f"the number of a client is a whole number, not {client!r}")
         if not 0 <= client < self.clients:
-            raise MisuseError(f"client {client} does not exist: the clients are 0 to {self.clients - 1}")
+            raise MisuseError(
+                f"client {client} does not exist: the clients are 0 to {self.clients - 1}"
+            )
         return self.path.parent / self._client.replace("{number}", str(client))
 
     def identity_of(self, client: int) -> tuple[str, str]:
@@ -225,8 +231,8 @@ def text_of(
     timeout: float = 60.0,
     privacy: Mapping[str, float] | None = None,
 ) -> str:
-    """A file that :meth:`Federation.read` takes, with the certificates beside it that ``tacit federated
-    certificates`` makes.
+    """A file that :meth:`Federation.read` takes, with the certificates beside it that ``tacit
+    federated certificates`` makes.
 
     Args:
         name: of the federation.
@@ -283,10 +289,14 @@ class _Reading:
             raise self.wrong(f"{len(servers)} [[server]] tables; a federation has {SERVERS}")
         clients = self.table("[clients]", top["clients"], _CLIENTS, ("count",))
         if not 1 <= clients["count"] <= MOST_CLIENTS:
-            raise self.wrong(f"[clients]: count = {clients['count']}; a federation has 1 to {MOST_CLIENTS}")
+            raise self.wrong(
+                f"[clients]: count = {clients['count']}; a federation has 1 to {MOST_CLIENTS}"
+            )
         certificate = clients.get("certificate", "client-{number}.pem")
         if clients["count"] > 1 and "{number}" not in certificate:
-            raise self.wrong('[clients]: certificate holds "{number}", which stands for each client\'s')
+            raise self.wrong(
+                '[clients]: certificate holds "{number}", which stands for each client\'s'
+            )
         rounds = dict(self.table("[round]", top.get("round", {}), _ROUND))
         privacy = self.table("[privacy]", top.get("privacy", {}), _PRIVACY)
         seconds = rounds.pop("seconds", 60.0)
@@ -315,7 +325,9 @@ class _Reading:
             raise self.wrong("[privacy] without noise in [round]: nothing would be hidden by it")
         budget = privacy.get("budget")
         if budget is not None and not 0 < budget < math.inf:
-            raise self.wrong(f"[privacy]: budget = {budget}; it is an ε above 0, of all rounds together")
+            raise self.wrong(
+                f"[privacy]: budget = {budget}; it is an ε above 0, of all rounds together"
+            )
         if settings.noise is None or settings.sigma is None:
             return
         try:
@@ -335,7 +347,9 @@ class _Reading:
             raise self.wrong(f"[round]: {error}") from None
         return settings
 
-    def table(self, where: str, found: Any, kinds: Kinds, needed: tuple[str, ...] = ()) -> dict[str, Any]:
+    def table(
+        self, where: str, found: Any, kinds: Kinds, needed: tuple[str, ...] = ()
+    ) -> dict[str, Any]:
         """A table that holds what it may, of the right kinds, and what it must."""
         if not isinstance(found, dict):
             raise self.wrong(f"{where} is a table")
@@ -352,7 +366,9 @@ class _Reading:
         return found
 
     def server(self, number: int, found: Any) -> Server:
-        table = self.table(f"[[server]] {number}", found, _SERVER, ("address", "clients", "certificate"))
+        table = self.table(
+            f"[[server]] {number}", found, _SERVER, ("address", "clients", "certificate")
+        )
         for name in ("address", "clients", "listen", "listen_for_clients"):
             if name in table and not _ADDRESS.fullmatch(table[name]):
                 raise self.wrong(
@@ -366,7 +382,9 @@ class _Reading:
             listen=table.get("listen", table["address"]),
             listen_for_clients=table.get("listen_for_clients", table["clients"]),
             certificate=certificate,
-            key=self.path.parent / table["key"] if "key" in table else certificate.with_suffix(".key"),
+            key=self.path.parent / table["key"]
+            if "key" in table
+            else certificate.with_suffix(".key"),
         )
 
     def model(self, named: str | None) -> Path | None:
@@ -394,11 +412,14 @@ def certificate_in(path: Path, whose: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = cause(error) if isinstance(error, OSError) else "it is no text"
         raise setup_error(
-            f"cannot read {path}, the certificate of {whose}: {reason}; ask for it, or make one by `tacit "
+            f"cannot read {path}, the certificate of {whose}: {reason}; ask for it, or make one by "
+            f"`tacit "
             "federated certificates`"
         ) from None
     try:
-        _core.check_certificate(text, f"{path}, the certificate of {whose},", whose.startswith("client"))
+        _core.check_certificate(
+            text, f"{path}, the certificate of {whose},", whose.startswith("client")
+        )
     except SetupError as error:
         said = str(error).replace("`tacit certificates`", "`tacit federated certificates`")
         raise setup_error(said) from None

@@ -1,5 +1,6 @@
-"""Whether a federation is possible, thing by thing, for ``tacit doctor``: its file, certificates, keys, what
-a server keeps, and who is there. Servers are to each other what parties are, and are examined as those."""
+"""Whether a federation is possible, thing by thing, for ``tacit doctor``: its file, certificates,
+keys, what a server keeps, and who is there. Servers are to each other what parties are, and are
+examined as those."""
 
 import json
 import socket
@@ -36,8 +37,8 @@ class Member(NamedTuple):
 
 
 def examine(config: str, server: int | None, client: int | None, wait: float) -> list[Found]:
-    """All checks of a federation's file; as one of its members, what that one needs, and whom it reaches
-    within ``wait`` seconds.
+    """All checks of a federation's file; as one of its members, what that one needs, and whom it
+    reaches within ``wait`` seconds.
 
     Raises:
         MisuseError: there is no such server or client.
@@ -45,11 +46,17 @@ def examine(config: str, server: int | None, client: int | None, wait: float) ->
     try:
         federation = Federation.read(config)
     except TacitError as error:
-        return [Found("configuration", False, str(error), "correct it; docs/federated.md has an example")]
+        return [
+            Found(
+                "configuration", False, str(error), "correct it; docs/federated.md has an example"
+            )
+        ]
     found = [Found("configuration", True, _summary(federation))]
     if server is not None:
         federation.server(server)
-    servers = [(f"server {at}", each.certificate, each.key) for at, each in enumerate(federation.servers)]
+    servers = [
+        (f"server {at}", each.certificate, each.key) for at, each in enumerate(federation.servers)
+    ]
     clients = [
         (f"client {at}", certificate, certificate.with_suffix(".key"))
         for at in ([client] if client is not None else range(federation.clients))
@@ -125,7 +132,9 @@ def _as_server(federation: Federation, number: int, wait: float) -> list[Found]:
         except TacitError as error:
             found.append(Found(check, False, str(error)))
     members = [
-        Member(each.address, each.certificate.absolute(), each.key.absolute() if at == number else None)
+        Member(
+            each.address, each.certificate.absolute(), each.key.absolute() if at == number else None
+        )
         for at, each in enumerate(federation.servers)
     ]
     for check, each in _session(
@@ -146,7 +155,9 @@ def _reached(server: int, address: str, wait: float) -> Found:
     try:
         socket.create_connection((host.strip("[]"), int(port)), max(wait, 0.1)).close()
     except ConnectionRefusedError:
-        return Found(f"server {server}", True, f"its machine answers; nobody listens at {address} yet")
+        return Found(
+            f"server {server}", True, f"its machine answers; nobody listens at {address} yet"
+        )
     except OSError as error:
         return Found(
             f"server {server}",
@@ -166,18 +177,24 @@ def _session(
     *,
     servers: bool = False,
 ) -> dict[str, Found]:
-    """What is found of a session of these, by what was looked at; they are called servers, or parties."""
+    """What is found of a session of these, by what was looked at; they are called servers, or
+    parties."""
     lines = [f"protocol = {json.dumps(protocol)}"]
     for at, member in enumerate(members):
         entries = {"address": member.address, "certificate": str(member.certificate)}
         if at == own and listen is not None:
             entries["listen"] = listen
         entries["key"] = str(member.key or member.certificate.with_suffix(".none"))
-        lines += ["[[party]]", *(f"{name} = {json.dumps(value)}" for name, value in entries.items())]
+        lines += [
+            "[[party]]",
+            *(f"{name} = {json.dumps(value)}" for name, value in entries.items()),
+        ]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "parties.toml"
         path.write_text("\n".join(lines))
-        return {each[0]: Found(*each) for each in _core.examine(str(path), own, False, wait, servers)}
+        return {
+            each[0]: Found(*each) for each in _core.examine(str(path), own, False, wait, servers)
+        }
 
 
 def _unnamed(detail: str) -> str:

@@ -26,21 +26,25 @@ def taken(
     root: Update | None,
     memory: Memory,
 ) -> Submitted:
-    """The clients' words as secret tensors, in that memory. One round, and one for a server's own, in the
-    last row. Where nothing but their sum counts, that takes the place of all rows, and less is passed on and
-    held."""
+    """The clients' words as secret tensors, in that memory. One round, and one for a server's own,
+    in the last row. Where nothing but their sum counts, that takes the place of all rows, and less
+    is passed on and held."""
     vectors: shares.Parts
     weights: shares.Parts
     if is_sum(terms.settings):
         rows = memory.take(session, (1, terms.numbers))
-        submissions.sum(session.core, terms.settings.word_bits, [buffers.array(row) for row in rows])
+        submissions.sum(
+            session.core, terms.settings.word_bits, [buffers.array(row) for row in rows]
+        )
         vectors, weights = tuple(row[:, :-1] for row in rows), tuple(row[:, -1] for row in rows)
     else:
         has_root = isinstance(terms.settings.root, str)
         count = len(clients) + has_root
         vectors = memory.take(session, (count, terms.parameters))
         weights, _ = shares.empty_words(session, (count,))
-        handed_in = [[buffers.array(part[: len(clients)]) for part in each] for each in (vectors, weights)]
+        handed_in = [
+            [buffers.array(part[: len(clients)]) for part in each] for each in (vectors, weights)
+        ]
         submissions.vectors(session.core, *handed_in)
         if has_root:
             _share_root(session, ROOTS.index(terms.settings.root), root, vectors, weights)

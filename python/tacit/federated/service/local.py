@@ -1,8 +1,9 @@
-"""The three servers of a federation as processes of this machine, for clients who call them over TLS.
+"""The three servers of a federation as processes of this machine, for clients who call them over
+TLS.
 
-They are servers as anywhere: with certificates, a configuration in a folder, and accounts beside it. Only
-where they listen they say themselves, so that ports are free; and each tells its parent of every round.
-"""
+They are servers as anywhere: with certificates, a configuration in a folder, and accounts beside
+it. Only where they listen they say themselves, so that ports are free; and each tells its parent of
+every round."""
 
 import os
 import pickle
@@ -92,9 +93,13 @@ class Servers:
         return self
 
     def __exit__(
-        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _trace: TracebackType | None,
     ) -> None:
-        """Ends them. Where clients failed since a server did, it is that one's error which is raised."""
+        """Ends them. Where clients failed since a server did, it is that one's error which is
+        raised."""
         try:
             known = [child.result[1] for child in self._children if child.result is not None]
             if isinstance(error, TacitError) and error not in known:
@@ -131,7 +136,12 @@ class Servers:
         _core.write_certificates(names, str(folder))
         privacy = None if plan.settings.noise is None else {"delta": plan.delta}
         text = text_of(
-            "on one machine", addresses, plan.clients, plan.settings, seconds=plan.seconds, privacy=privacy
+            "on one machine",
+            addresses,
+            plan.clients,
+            plan.settings,
+            seconds=plan.seconds,
+            privacy=privacy,
         )
         try:
             self.config.write_text(text)
@@ -164,8 +174,12 @@ class Servers:
     def _raise_cause(self) -> None:
         """Raises what ended the first server, if any fails soon."""
         until = time.monotonic() + PARTING
-        while (running := [child for child in self._children if child.result is None]) and not self._own():
-            ready = wait([child.process.receiving for child in running], max(0.0, until - time.monotonic()))
+        while (
+            running := [child for child in self._children if child.result is None]
+        ) and not self._own():
+            ready = wait(
+                [child.process.receiving for child in running], max(0.0, until - time.monotonic())
+            )
             if not ready:
                 break
             for child in running:
@@ -181,7 +195,9 @@ class Servers:
     def _own(self) -> bool:
         """Whether a server failed by itself, and not since another one did."""
         results = [child.result for child in self._children if child.result is not None]
-        return any(error is not None and not isinstance(error, PeerError) for _, error, _ in results)
+        return any(
+            error is not None and not isinstance(error, PeerError) for _, error, _ in results
+        )
 
     def _end(self) -> None:
         for child in self._children:

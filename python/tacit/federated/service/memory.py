@@ -1,6 +1,7 @@
 """Memory of clients' vectors, for those of the next round.
 
-Vectors of gigabytes go back to the system when a round is over, and every page of the next round's is cleared
+Vectors of gigabytes go back to the system when a round is over, and every page of the next round's
+is cleared
 before it is written: that took a server longer than all it did with them.
 """
 
@@ -20,8 +21,8 @@ LEAST = 1 << 20
 
 
 class Memory:
-    """What one server's last round lay in. In between it holds that round's components, which say nothing by
-    themselves; they are overwritten."""
+    """What one server's last round lay in. In between it holds that round's components, which say
+    nothing by themselves; they are overwritten."""
 
     def __init__(self) -> None:
         self._arrays: list[NDArray[np.int64]] = []
@@ -29,9 +30,9 @@ class Memory:
         self._users: list[StorageWeakRef] = []
 
     def take(self, session: Session, shape: Sequence[int]) -> shares.Parts:
-        """Components of that shape, with anything in them. They lie where the last ones did, if these have
-        room for them and not far more, and nobody holds any part of these any more: a round's own step or an
-        aggregator may."""
+        """Components of that shape, with anything in them. They lie where the last ones did, if
+        these have room for them and not far more, and nobody holds any part of these any more: a
+        round's own step or an aggregator may."""
         words = prod(shape)
         if words < LEAST:
             return shares.empty_words(session, shape)[0]

@@ -1,13 +1,14 @@
-"""A server of a federation: it takes what clients hand in, and combines it with the other two, in secret.
+"""A server of a federation: it takes what clients hand in, and combines it with the other two, in
+secret.
 
     with Server.open("federation.toml", number=0) as server:
         for _ in range(rounds):
             report = server.round(model)
             model = report.model
 
-All three run the same. A round has a number that was never there before; its clients hand in their vectors
-until its deadline. Then the servers compare, over their own links, whom each has whole, and go on with those
-whom all have.
+All three run the same. A round has a number that was never there before; its clients hand in their
+vectors until its deadline. Then the servers compare, over their own links, whom each has whole, and
+go on with those whom all have.
 """
 
 import json
@@ -58,11 +59,12 @@ UNCOUNTED = "too few clients count in this round"
 #: Why a round comes to nothing where a server deviated.
 UNLIKE = "the servers came to different results"
 
-#: Why a client's submission does not count, as it alone is told; by the reason in the reports, which is told
-#: as it is where a step of one's own gives another.
+#: Why a client's submission does not count, as it alone is told; by the reason in the reports,
+#: which is told as it is where a step of one's own gives another.
 OWN = {
     TOO_LONG: (
-        "its norm is above the bound, or above the part of it that its weight allows, or its weight is not "
+        "its norm is above the bound, or above the part of it that its weight allows, or its "
+        "weight is not "
         "from 0 to 1 (or a server deviates)"
     )
 }
@@ -72,7 +74,8 @@ PARTING = 5.0
 
 #: What a client hears that still waits for a round from before its servers started again.
 STARTED_AGAIN = (
-    "the servers have started again since this round; what it came to, if it ended, is in the model that the "
+    "the servers have started again since this round; what it came to, if it ended, is in the "
+    "model that the "
     "next round tells: join that one"
 )
 
@@ -82,8 +85,8 @@ class Report:
     """What a round came to."""
 
     round: int
-    #: The parameters after it; those before it, where it came to nothing or only clients learn the result.
-    #: Where a coordinator has the model, what the updates were combined to, or zeros.
+    #: The parameters after it; those before it, where it came to nothing or only clients learn the
+    #: result. Where a coordinator has the model, what the updates were combined to, or zeros.
     model: torch.Tensor
     #: The clients that count.
     accepted: list[int]
@@ -91,12 +94,14 @@ class Report:
     dropped: list[int]
     #: Those who were told of the round, and were silent until its end.
     late: list[int]
-    #: Who was refused since the last report, why, and how often. A client that is not known is None.
+    #: Who was refused since the last report, why, and how often. A client that is not known is
+    #: None.
     refused: list[tuple[int | None, str, int]]
     #: Why it came to nothing, if it did.
     failure: str | None
     seconds: float
-    #: What has been spent so far, this round included; ``None`` where there is no noise and no account.
+    #: What has been spent so far, this round included; ``None`` where there is no noise and no
+    #: account.
     epsilons: Epsilons | None
 
 
@@ -168,7 +173,8 @@ class Server:
             _core.Listener(own.listen_for_clients),
         )
         clients = federation.certificates_of_clients()
-        # Else PyTorch would import as much again as it is within the first round, after the deadline.
+        # Else PyTorch would import as much again as it is within the first round, after the
+        # deadline.
         for late in LATE:
             import_module(late)
         prepare()
@@ -213,8 +219,9 @@ class Server:
         return self._intake.address
 
     def agree_to_begin(self, rounds: int, kept: Sequence[Kept]) -> Kept | None:
-        """The latest model that all three servers hold, of those that this one does; ``ended`` is how many
-        rounds came before it. Nothing of models that servers are not to know. Before the first round; two
+        """The latest model that all three servers hold, of those that this one does; ``ended`` is
+        how many rounds came before it. Nothing of models that servers are not to know. Before the
+        first round; two
         exchanges: what each told is compared before anything follows from it.
 
         Args:
@@ -230,29 +237,35 @@ class Server:
         self._session.core.note_told(b"\n".join(told))
         self._session.core.confirm()
         self.ended, digest = agreed(told)
-        chosen = next((each for each in kept if (each.ended, each.digest) == (self.ended, digest)), None)
+        chosen = next(
+            (each for each in kept if (each.ended, each.digest) == (self.ended, digest)), None
+        )
         if chosen is not None:
             self._latest.count_from(chosen.round)
         return chosen
 
-    def round(self, model: State, root: State | None = None, *, models: Models | None = None) -> Report:
+    def round(
+        self, model: State, root: State | None = None, *, models: Models | None = None
+    ) -> Report:
         """Asks the clients for their vectors and combines them.
 
         Args:
-            model: the parameters that clients begin from, the same at all servers; where a coordinator has
-                them, no more than their number counts. Of a module or a state_dict() clients hear names and
-                shapes, to hand in the same; a row of as many values, as a report has it, keeps them.
-            root: at the server that the setting ``root`` names, what it trained from that model on data that
-                are trusted. It is shared in the session, and validated as the vectors of clients are.
+            model: the parameters that clients begin from, the same at all servers; where a
+                coordinator has them, no more than their number counts. Of a module or a
+                state_dict() clients hear names and shapes, to hand in the same; a row of as many
+                values, as a report has it, keeps them.
+            root: at the server that the setting ``root`` names, what it trained from that model on
+                data that are trusted. It is shared in the session, and validated as the vectors of
+                clients are.
             models: where the model after the round is kept, before any client hears of it.
 
         Raises:
-            SetupError: what is to be kept cannot be written; no client has heard of the round's result. If
-                there is no room for it, no client is asked.
-            MisuseError: the round would overspend the budget, there is no such model, or a root that is not
-                wanted, or none that is; no client is asked.
-            PeerError: another server failed, has another configuration or has lost its account, or passed on
-                what a client did not sign.
+            SetupError: what is to be kept cannot be written; no client has heard of the round's
+                result. If there is no room for it, no client is asked.
+            MisuseError: the round would overspend the budget, there is no such model, or a root
+                that is not wanted, or none that is; no client is asked.
+            PeerError: another server failed, has another configuration or has lost its account, or
+                passed on what a client did not sign.
         """
         if self._account is not None:
             self._account.check_next()
@@ -268,7 +281,9 @@ class Server:
         if is_of_updates:
             model = torch.zeros_like(model)
         layout = "" if is_of_updates else self._layout
-        terms = Terms(self.federation.settings, model.numel(), self.federation.clients, base, layout)
+        terms = Terms(
+            self.federation.settings, model.numel(), self.federation.clients, base, layout
+        )
         # What servers are not to know, clients have.
         content = content_of(model[:0] if base or is_of_updates else model)
         told = terms.to_bytes()
@@ -276,7 +291,8 @@ class Server:
         self._session.core.note_public("the model of a round", content)
         self._latest.keep(number, base, self._account)
         if self._is_new and number > 1:
-            # Else whoever waits for that one would wait until this one is over, and be missed in it.
+            # Else whoever waits for that one would wait until this one is over, and be missed in
+            # it.
             self._intake.tell(number - 1, None, STARTED_AGAIN)
         self._is_new = False
         _log.info("server %d: round %d of %d values began", self.number, number, terms.parameters)
@@ -308,11 +324,16 @@ class Server:
             if unlike is None:
                 model = learned
             else:
-                outcome, failure = Outcome(None, None, (), {} if outcome is None else outcome.refused), unlike
+                outcome, failure = (
+                    Outcome(None, None, (), {} if outcome is None else outcome.refused),
+                    unlike,
+                )
             self._keep(number, base, model, outcome, models)
             self._tell(number, model, outcome, failure, is_unlike=unlike is not None)
         except TacitError as error:
-            _log.warning("server %d: round %d failed: %s", self.number, number, type(error).__name__)
+            _log.warning(
+                "server %d: round %d failed: %s", self.number, number, type(error).__name__
+            )
             # A text of this server's own may quote what clients are not to read.
             self._intake.tell(number, None, errors.told(error)[0])
             self._intake.see_off(self._listening, PARTING)
@@ -360,7 +381,8 @@ class Server:
         is_wanted = self.federation.settings.root == ROOTS[self.number]
         if is_wanted and root is None:
             raise MisuseError(
-                f"server {self.number} is the root of this federation: give round(model, root=...) what it "
+                f"server {self.number} is the root of this federation: give round(model, root=...) "
+                f"what it "
                 "trained from the model"
             )
         if root is None:
@@ -373,11 +395,17 @@ class Server:
         return self._rules.sent(Outgoing(change_of(root, model, self._layout), 1.0)).update()
 
     def _keep(
-        self, number: int, base: int, model: torch.Tensor, outcome: Outcome | None, models: Models | None
+        self,
+        number: int,
+        base: int,
+        model: torch.Tensor,
+        outcome: Outcome | None,
+        models: Models | None,
     ) -> None:
-        """What a round came to, for servers that start again: before any client has it. No round has ended
-        before all servers stand behind it."""
-        # Whatever goes wrong in the meantime, it stays beside: another server may have given it its place.
+        """What a round came to, for servers that start again: before any client has it. No round
+        has ended before all servers stand behind it."""
+        # Whatever goes wrong in the meantime, it stays beside: another server may have given it its
+        # place.
         if models is not None:
             models.pend(self.ended + 1, number, model)
         self._session.core.confirm()
@@ -389,12 +417,14 @@ class Server:
             base = number
         self._latest.keep(number, base, self._account, self.ended)
 
-    def _unlike(self, learned: torch.Tensor, outcome: Outcome | None, failure: str | None) -> str | None:
-        """Why no server goes on from what it came to, where these are not the same; what only clients see
-        cannot be compared. One round.
+    def _unlike(
+        self, learned: torch.Tensor, outcome: Outcome | None, failure: str | None
+    ) -> str | None:
+        """Why no server goes on from what it came to, where these are not the same; what only
+        clients see cannot be compared. One round.
 
-        Where one of three deviates, nobody can say which: what one sends wrong to another may be right at the
-        third, and at itself. But each knows that it is not itself.
+        Where one of three deviates, nobody can say which: what one sends wrong to another may be
+        right at the third, and at itself. But each knows that it is not itself.
         """
         if outcome is None or failure is not None:
             own = b"nothing"
@@ -409,7 +439,8 @@ class Server:
             return None
         others = " or ".join(f"server {other}" for other in range(SERVERS) if other != self.number)
         return (
-            f"{UNLIKE}: {others} deviates, and which of these cannot be told. No server goes on from what it "
+            f"{UNLIKE}: {others} deviates, and which of these cannot be told. No server goes on "
+            f"from what it "
             "came to"
         )
 
@@ -422,10 +453,12 @@ class Server:
         *,
         is_unlike: bool = False,
     ) -> None:
-        """What a round came to, to its clients, and to each whether its own submission was refused."""
+        """What a round came to, to its clients, and to each whether its own
+        submission was refused."""
         refused = {} if outcome is None else outcome.refused
         own = {
-            client: f"what this client handed in was refused and does not count: {OWN.get(reason, reason)}"
+            client: f"what this client handed in was refused and does not count: "
+            f"{OWN.get(reason, reason)}"
             for client, reason in refused.items()
             if client != SERVERS_ROOT
         }
@@ -440,13 +473,14 @@ class Server:
             self._intake.tell(number, part_of(self._session, outcome.sealed), is_part=True, own=own)
 
     def _reason(self, failure: str) -> str:
-        """Why a round came to nothing, as clients hear it: where there is noise, no count of clients is
-        told."""
+        """Why a round came to nothing, as clients hear it: where there is noise, no count of
+        clients is told."""
         return failure if self._account is None else UNCOUNTED
 
     def _agree_on_number(self) -> tuple[int, int]:
-        """The round's number, and which round made the model that only clients have; 0 for what all know. An
-        account that is one round behind, as of a server that ended within it, catches up."""
+        """The round's number, and which round made the model that only clients have; 0 for what all
+        know. An account that is one round behind, as of a server that ended within it, catches
+        up."""
         own = self._latest.to_bytes(self._account)
         told = self._session.told_by_all(own)
         # One that told the others unlike things is found out by the next message.
@@ -457,8 +491,8 @@ class Server:
         return known.number, known.base
 
     def _gathered(self) -> tuple[_core.Submissions, bool]:
-        """What is whole here in the end, and whether the coordinator ended the round. It is closed for
-        clients then, also where a server fails."""
+        """What is whole here in the end, and whether the coordinator ended the round. It is closed
+        for clients then, also where a server fails."""
         try:
             is_closed = self._wait()
         finally:
@@ -467,11 +501,12 @@ class Server:
         return submissions, is_closed
 
     def _wait(self) -> bool:
-        """Until every server has all clients whole, or its deadline is over, or the coordinator has told it
-        that nobody else comes; they hear of each other. Whether the last was the reason at one of them.
+        """Until every server has all clients whole, or its deadline is over, or the coordinator has
+        told it that nobody else comes; they hear of each other. Whether the last was the reason at
+        one of them.
 
-        A coordinator that tells servers unlike things changes when the round ends, and nothing else: who
-        counts they compare afterwards.
+        A coordinator that tells servers unlike things changes when the round ends, and nothing
+        else: who counts they compare afterwards.
 
         Raises:
             PeerError: a server is not ready long after the deadline.
@@ -479,17 +514,22 @@ class Server:
         until = time.monotonic() + self.federation.seconds + self.federation.timeout
         is_past = False
         while True:
-            # What the others say may be from before their deadline, however late it is now: on a machine that
-            # was busy, or slept. Unless it is past before the last exchange, which they answer after it.
+            # What the others say may be from before their deadline, however late it is now: on a
+            # machine that was busy, or slept. Unless it is past before the last exchange, which
+            # they answer after it.
             was_past, is_past = is_past, time.monotonic() > until
-            ready = self._intake.wait(self.federation.submitting, min(TOGETHER, self.federation.timeout / 4))
+            ready = self._intake.wait(
+                self.federation.submitting, min(TOGETHER, self.federation.timeout / 4)
+            )
             own = WAITING if not ready else CLOSED if self._intake.is_closed() else READY
             told = self._session.told_by_all(own)
             late = [server for server, each in enumerate(told) if each not in (READY, CLOSED)]
             if not late:
                 return CLOSED in told
             if was_past:
-                raise DeviationError.of(late[0], "was not ready after the deadline of the round", "server")
+                raise DeviationError.of(
+                    late[0], "was not ready after the deadline of the round", "server"
+                )
 
     def _combined(
         self,
@@ -503,14 +543,16 @@ class Server:
         minimum = max(1, self.federation.settings.minimum_clients)
         if len(clients) < minimum:
             remedy = (
-                "the coordinator says that nobody else comes: it has to ask more clients, and the logs of "
+                "the coordinator says that nobody else comes: it has to ask more clients, and the "
+                "logs of "
                 "those who failed say why"
                 if is_closed
                 else "give clients more seconds, or rounds a smaller minimum_clients"
             )
             return (
                 None,
-                f"the vectors of {counted(len(clients), 'client')} are whole at all servers, and {minimum} "
+                f"the vectors of {counted(len(clients), 'client')} are whole at all servers, and "
+                f"{minimum} "
                 f"are needed; {remedy}",
             )
         submitted = taken(self._session, submissions, clients, terms, root, self._memory)

@@ -35,7 +35,9 @@ def account_of(federation: Federation, number: int) -> Account | None:
     if settings.noise is None or settings.sigma is None:
         return None
     mechanism = mechanism_of(settings, federation.delta)
-    account = Account(federation.path.parent / f"server-{number}.account", mechanism, federation.budget)
+    account = Account(
+        federation.path.parent / f"server-{number}.account", mechanism, federation.budget
+    )
     # What the next round makes of it: that it can be told is known before anybody is met.
     epsilons(mechanism, account.rounds + 1)
     return account

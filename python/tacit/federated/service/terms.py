@@ -1,4 +1,5 @@
-"""What servers tell clients of a round, who sign it: the settings that their halves of the steps need."""
+"""What servers tell clients of a round, who sign it: the settings that their halves of the steps
+need."""
 
 import json
 from dataclasses import asdict, dataclass, fields
@@ -19,9 +20,11 @@ class Terms:
     parameters: int
     #: Of the federation: the sum of what as many send has room in a word.
     clients: int
-    #: The round whose result the model is, which only clients have; 0 for a model that servers tell.
+    #: The round whose result the model is, which only clients have; 0 for a model that servers
+    #: tell.
     base: int = 0
-    #: What stands for the names and shapes of the model's tensors, see ``states``; nothing where it has none.
+    #: What stands for the names and shapes of the model's tensors, see ``states``; nothing where it
+    #: has none.
     layout: str = ""
 
     @property
@@ -36,7 +39,9 @@ class Terms:
 
     def to_bytes(self) -> bytes:
         """The same at every server, byte for byte."""
-        return json.dumps({**vars(self), "settings": asdict(self.settings)}, sort_keys=True).encode()
+        return json.dumps(
+            {**vars(self), "settings": asdict(self.settings)}, sort_keys=True
+        ).encode()
 
     @staticmethod
     def from_bytes(told: bytes) -> "Terms":
@@ -71,7 +76,8 @@ def _is(given: object, kind: Any) -> bool:
 
 def _unreadable() -> PeerError:
     return peer_error(
-        "the servers told what is no round of this release; install the same release of tacit everywhere"
+        "the servers told what is no round of this release; install the same release of tacit "
+        "everywhere"
     )
 
 

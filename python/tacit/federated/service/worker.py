@@ -18,8 +18,8 @@ HERE = "127.0.0.1:0"
 
 
 def main(receiving: Connection, sending: Connection) -> None:
-    """Serves rounds, and tells of each; in the end whether all went well. The pipes' other ends are the
-    parent's."""
+    """Serves rounds, and tells of each; in the end whether all went well. The pipes' other ends are
+    the parent's."""
     try:
         listeners = _core.Listener(HERE), _core.Listener(HERE)
         sending.send((listeners[0].address, listeners[1].address))

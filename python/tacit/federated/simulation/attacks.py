@@ -1,8 +1,9 @@
 """What malicious clients send: to try out defences.
 
-Attackers know one another and, as the strongest ones of the literature do, the honest clients' updates. They
-stay clients: what they send goes through a client's half of the round, so with a bound it keeps to that.
-"""
+Attackers know one another and, as the strongest ones of the literature do, the honest clients'
+updates. They
+stay clients: what they send goes through a client's half of the round, so with a bound it keeps to
+that."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +12,8 @@ import torch
 
 from tacit.errors import MisuseError
 
-#: The class that a backdoor leads to, and the brightness of its mark: the first inputs, all set to this.
+#: The class that a backdoor leads to, and the brightness of its mark: the first inputs, all set to
+#: this.
 TARGET, MARK, MARKED = 0, 2.0, 3
 
 #: By how much the scaling attack multiplies.
@@ -39,7 +41,8 @@ class Attack:
             fraction = -1.0
         if kind not in KINDS or not 0 <= fraction <= 1:
             raise MisuseError(
-                f"{text!r} is no attack: KIND:FRACTION is wanted, of {', '.join(KINDS)}, and of all clients "
+                f"{text!r} is no attack: KIND:FRACTION is wanted, of {', '.join(KINDS)}, and of "
+                f"all clients "
                 "a part from 0 to 1, such as label-flip:0.25"
             )
         return Attack(kind, fraction)
@@ -66,7 +69,8 @@ class Attack:
         return inputs, labels
 
     def vectors(self, own: torch.Tensor, honest: torch.Tensor) -> torch.Tensor:
-        """What attackers send, [attackers, parameters], of their own updates and the honest clients'."""
+        """What attackers send, [attackers, parameters], of their own updates and the honest
+        clients'."""
         return KINDS[self.kind](own, honest if len(honest) > 1 else own)
 
 
@@ -86,24 +90,27 @@ def _sign_flip(own: torch.Tensor, honest: torch.Tensor) -> torch.Tensor:  # noqa
 
 
 def _scaled(own: torch.Tensor, honest: torch.Tensor) -> torch.Tensor:  # noqa: ARG001
-    """Model replacement (Bagdasaryan et al. 2020): a backdoor, and its update made to outweigh all others."""
+    """Model replacement (Bagdasaryan et al. 2020): a backdoor, and its update made to outweigh all
+    others."""
     return own * SCALE
 
 
 def _little(own: torch.Tensor, honest: torch.Tensor) -> torch.Tensor:
-    """A little is enough (Baruch et al. 2019): as far from the mean, in each coordinate, as hides among the
-    others."""
+    """A little is enough (Baruch et al. 2019): as far from the mean, in each coordinate, as hides
+    among the others."""
     attackers = len(own)
     count = attackers + len(honest)
     supporters = count // 2 + 1 - attackers
-    hidden = torch.tensor((count - attackers - supporters) / max(1, count - attackers)).clamp(0.5, 0.999)
+    hidden = torch.tensor((count - attackers - supporters) / max(1, count - attackers)).clamp(
+        0.5, 0.999
+    )
     distance = float(torch.special.ndtri(hidden.double())) or 0.1
     return (honest.mean(0) - distance * honest.std(0)).expand(attackers, -1)
 
 
 def _min_max(own: torch.Tensor, honest: torch.Tensor) -> torch.Tensor:
-    """Min-max (Shejwalkar, Houmansadr 2021): as far against the mean as leaves it no farther from any honest
-    vector than these are from each other."""
+    """Min-max (Shejwalkar, Houmansadr 2021): as far against the mean as leaves it no farther from
+    any honest vector than these are from each other."""
     mean, direction = honest.mean(0), -honest.std(0)
     widest = torch.cdist(honest, honest).max()
     low, high = 0.0, 100.0
@@ -115,8 +122,8 @@ def _min_max(own: torch.Tensor, honest: torch.Tensor) -> torch.Tensor:
 
 
 def _fang(own: torch.Tensor, honest: torch.Tensor) -> torch.Tensor:
-    """Fang et al. 2020, against trimmed means and medians: in each coordinate just beyond the honest extreme
-    that lies against the direction of the mean."""
+    """Fang et al. 2020, against trimmed means and medians: in each coordinate just beyond the
+    honest extreme that lies against the direction of the mean."""
     mean = honest.mean(0)
     low, high = honest.amin(0), honest.amax(0)
     span = (high - low).clamp(min=1e-6)

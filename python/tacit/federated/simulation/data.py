@@ -36,19 +36,21 @@ class Dataset:
     hidden: int
     #: Of images: the name of the network that they are for.
     network: str | None = None
-    #: Where a last layer alone is trained: the part of what is held out that the public model itself says
-    #: rightly.
+    #: Where a last layer alone is trained: the part of what is held out that the public model
+    #: itself says rightly.
     before: float | None = None
 
     def model(self) -> nn.Sequential:
-        """Two layers, one where nothing is hidden, or the network; PyTorch's generator decides how they
-        begin."""
+        """Two layers, one where nothing is hidden, or the network; PyTorch's generator decides how
+        they begin."""
         if self.network is not None:
             return NETWORKS[self.network](self.classes)
         if not self.hidden:
             return nn.Sequential(nn.Linear(self.inputs.shape[1], self.classes))
         return nn.Sequential(
-            nn.Linear(self.inputs.shape[1], self.hidden), nn.ReLU(), nn.Linear(self.hidden, self.classes)
+            nn.Linear(self.inputs.shape[1], self.hidden),
+            nn.ReLU(),
+            nn.Linear(self.hidden, self.classes),
         )
 
 
@@ -62,12 +64,13 @@ PUBLIC = 0.3
 @lru_cache(maxsize=2)
 def dataset(name: str, folder: str | None = None) -> Dataset:
     """Data by name: "digits" or "cancer" of scikit-learn, or "mnist1d", which is generated; with
-    "-last-layer" what all layers but the last make of them, in a model that was trained on public examples
-    whose labels do not tell a class from the next one: as PPPFL's transformer (Akhtar 2024, 4.6.1) it knows
-    images, but not what clients learn.
+    "-last-layer" what all layers but the last make of them, in a model that was trained on public
+    examples whose labels do not tell a class from the next one: as PPPFL's transformer (Akhtar
+    2024, 4.6.1) it knows images, but not what clients learn.
 
-    Or data of a folder: "cifar-10/NETWORK", "cifar-100/NETWORK" with a network of ``NETWORKS``, or "uci-har".
-    The last two are kept, since one federation after the other asks for the same; nobody writes to them.
+    Or data of a folder: "cifar-10/NETWORK", "cifar-100/NETWORK" with a network of ``NETWORKS``, or
+    "uci-har". The last two are kept, since one federation after the other asks for the same; nobody
+    writes to them.
 
     Raises:
         MisuseError: another name.
@@ -115,7 +118,9 @@ def _last_layer(data: Dataset) -> Dataset:
         )
         before = accuracy(model, trained, data.test_inputs, data.test_labels)
     with torch.no_grad():
-        inside, held_out = (model[:-1](inputs) for inputs in (data.inputs[private], data.test_inputs))
+        inside, held_out = (
+            model[:-1](inputs) for inputs in (data.inputs[private], data.test_inputs)
+        )
     return replace(
         data,
         name=data.name + LAST_LAYER,
@@ -147,7 +152,9 @@ def _scikit_learn() -> Any:
     try:
         from sklearn import datasets
     except ImportError:
-        raise setup_error("these data are scikit-learn's: pip install 'tacit-mpc[federated]'") from None
+        raise setup_error(
+            "these data are scikit-learn's: pip install 'tacit-mpc[federated]'"
+        ) from None
     return datasets
 
 
@@ -167,8 +174,8 @@ SHAPES = (
 
 
 def _mnist1d() -> Loaded:
-    """Digits as lines (after S. Greydanus 2020): each shape moved, stretched, sheared and with noise, at 40
-    points."""
+    """Digits as lines (after S. Greydanus 2020): each shape moved, stretched, sheared and with
+    noise, at 40 points."""
     random = np.random.default_rng(42)
     labels = random.integers(len(SHAPES), size=GENERATED)
     points = np.linspace(0, 1, POINTS)
@@ -183,4 +190,8 @@ def _mnist1d() -> Loaded:
     return torch.tensor(np.stack(rows), dtype=torch.float32), torch.from_numpy(labels), 64
 
 
-DATASETS: dict[str, Callable[[], Loaded]] = {"digits": _digits, "cancer": _cancer, "mnist1d": _mnist1d}
+DATASETS: dict[str, Callable[[], Loaded]] = {
+    "digits": _digits,
+    "cancer": _cancer,
+    "mnist1d": _mnist1d,
+}

@@ -31,8 +31,8 @@ class Source(NamedTuple):
 
 
 def _cifar(name: str, classes: int) -> Callable[[Path], Split]:
-    """Images of CIFAR as bytes, (n, 3, 32, 32): read by torchvision, which holds each file against its known
-    hash before it unpickles it."""
+    """Images of CIFAR as bytes, (n, 3, 32, 32): read by torchvision, which holds each file against
+    its known hash before it unpickles it."""
 
     def read(folder: Path) -> Split:
         try:
@@ -45,7 +45,8 @@ def _cifar(name: str, classes: int) -> Callable[[Path], Split]:
                 read: Any = getattr(datasets, name)(folder, train=train, download=False)
             except (RuntimeError, OSError, EOFError, KeyError, ValueError) as error:
                 raise setup_error(
-                    f"{folder / SOURCES[_NAMES[name]].folder} is not what torchvision.datasets.{name} keeps: "
+                    f"{folder / SOURCES[_NAMES[name]].folder} is not what "
+                    f"torchvision.datasets.{name} keeps: "
                     f"{str(error).split('. You')[0]}"
                 ) from None
             images = torch.from_numpy(np.ascontiguousarray(read.data.transpose(0, 3, 1, 2)))
@@ -68,10 +69,16 @@ def _har(folder: Path) -> Split:
             unlike = SetupError(f"{within} is not that of UCI HAR: {error}")
             raise tellable(unlike, f"{within} is not that of UCI HAR") from None
         wrong = labels[(labels < 1) | (labels > HAR_ACTIVITIES)]
-        if inputs.shape != (len(labels), HAR_MEASURES) or len(wrong) or not np.isfinite(inputs).all():
+        if (
+            inputs.shape != (len(labels), HAR_MEASURES)
+            or len(wrong)
+            or not np.isfinite(inputs).all()
+        ):
             raise setup_error(
-                f"{within} is not that of UCI HAR: {inputs.shape[0]} examples of {inputs.shape[1]} measures "
-                f"and {len(labels)} labels, where each has {HAR_MEASURES} measures and a label from 1 to "
+                f"{within} is not that of UCI HAR: {inputs.shape[0]} examples of {inputs.shape[1]} "
+                f"measures "
+                f"and {len(labels)} labels, where each has {HAR_MEASURES} measures and a label "
+                f"from 1 to "
                 f"{HAR_ACTIVITIES}"
             )
         parts += [torch.from_numpy(inputs), torch.from_numpy(labels - 1)]

@@ -1,7 +1,8 @@
-"""The demonstration: digits that lie with clients very unevenly, learned without anybody seeing an update.
+"""The demonstration: digits that lie with clients very unevenly, learned without anybody seeing an
+update.
 
-Servers are processes, and clients call them as they would from anywhere: each with its own certificate and
-connections, in threads of this process.
+Servers are processes, and clients call them as they would from anywhere: each with its own
+certificate and connections, in threads of this process.
 """
 
 import tempfile
@@ -73,10 +74,16 @@ def demonstrate(console: Console, federation: Federation) -> Outcome:
     # More clients than examples are found out here.
     clients = Clients(federation)
     console.print(
-        f"{SERVERS} servers start on this machine, for calls of {counted(federation.clients, 'client')} over "
+        f"{SERVERS} servers start on this machine, for calls of "
+        f"{counted(federation.clients, 'client')} over "
         f"TLS, {counted(federation.rounds, 'round')} ..."
     )
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True)) as progress, one_thread():
         task = progress.add_task("learning in secret", total=federation.rounds)
 
@@ -95,7 +102,9 @@ def demonstrate(console: Console, federation: Federation) -> Outcome:
         accuracy_plain=plain[-1].accuracy,
         accuracy_secret=last.accuracy,
         seconds_per_round=median(row.seconds for row in rows),
-        bytes_up_per_client=round(median(row.bytes_up or 0 for row in rows) / _handing_in(federation)),
+        bytes_up_per_client=round(
+            median(row.bytes_up or 0 for row in rows) / _handing_in(federation)
+        ),
         bytes_sent_per_server=max(row.bytes_sent for row in rows),
         epsilon=None if last.epsilons is None else asdict(last.epsilons),
         aggregator=federation.settings.aggregator,
@@ -124,9 +133,14 @@ def _check(federation: Federation) -> None:
 def learned(federation: Federation, clients: Clients, show: Show) -> tuple[list[Row], str]:
     """All rounds in secret, and what is protected against whom."""
     count = _handing_in(federation)
-    plan = Plan(count, federation.settings, clients.start, federation.rounds, SECONDS, federation.delta)
+    plan = Plan(
+        count, federation.settings, clients.start, federation.rounds, SECONDS, federation.delta
+    )
     rows: list[Row] = []
-    with tempfile.TemporaryDirectory(prefix="tacit-") as folder, Servers(Path(folder), plan) as servers:
+    with (
+        tempfile.TemporaryDirectory(prefix="tacit-") as folder,
+        Servers(Path(folder), plan) as servers,
+    ):
         crowd = Crowd(servers.config, count, PATIENCE, servers.check)
         for number in range(federation.rounds):
             row, told = _round(number, clients, crowd, servers)
@@ -175,8 +189,11 @@ def _round(number: int, clients: Clients, crowd: Crowd, servers: Servers) -> tup
 
 def _reasons(told: list[Told]) -> dict[str, int]:
     """How many clients were refused, by reason: by any server, or since not all have what one has.
-    Connections that broke before it was known whose they are do not count: their clients call again."""
+    Connections that broke before it was known whose they are do not count: their clients call
+    again."""
     refused = [(client, reason) for each in told for client, reason, _ in each.report.refused]
     found = {(client, reason) for client, reason in refused if client is not None}
-    found |= {(client, "not whole at all servers") for each in told for client in each.report.dropped}
+    found |= {
+        (client, "not whole at all servers") for each in told for client in each.report.dropped
+    }
     return dict(sorted(Counter(reason for _, reason in found).items()))

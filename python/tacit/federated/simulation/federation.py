@@ -1,8 +1,8 @@
 """A whole federation on this machine: clients, rounds, and the same in the clear.
 
-The clients live where their data lie: in one process, which is the first server's too. What they send comes
-to the servers by ``hand_in``; everything after that is what servers do with what clients sent over a network.
-"""
+The clients live where their data lie: in one process, which is the first server's too. What they
+send comes to the servers by ``hand_in``; everything after that is what servers do with what clients
+sent over a network."""
 
 import json
 import math
@@ -101,9 +101,13 @@ class Clients:
         self.federation = federation
         self.data = dataset(federation.data, federation.folder)
         generator = torch.Generator().manual_seed(federation.seed)
-        self.parts = partition(federation.partition, self.data.labels, federation.clients, generator)
+        self.parts = partition(
+            federation.partition, self.data.labels, federation.clients, generator
+        )
         # Whoever is trusted has a few examples of all kinds, and comes after the clients.
-        self.parts.append(torch.randperm(len(self.data.labels), generator=generator)[:ROOT_EXAMPLES])
+        self.parts.append(
+            torch.randperm(len(self.data.labels), generator=generator)[:ROOT_EXAMPLES]
+        )
         with torch.random.fork_rng():
             torch.manual_seed(federation.seed)
             self.model = self.data.model()
@@ -114,26 +118,38 @@ class Clients:
         federation = self.federation
         chance = torch.rand(federation.clients, generator=self._generator(number, 0))
         root = federation.settings.root
-        chosen = [client for client in range(federation.clients) if chance[client] < federation.sampling]
+        chosen = [
+            client for client in range(federation.clients) if chance[client] < federation.sampling
+        ]
         return [*chosen, root] if isinstance(root, int) else chosen
 
     def updates(self, number: int, parameters: torch.Tensor) -> dict[int, torch.Tensor]:
-        """What each client that takes part has learned in a round; attackers send what their attack says."""
+        """What each client that takes part has learned in a round; attackers send what their attack
+        says."""
         taking_part = self.taking_part(number)
         attack, count = self.federation.attack, self.federation.clients
-        attackers: Sequence[int] = [] if attack is None else range(count - attack.attackers(count), count)
+        attackers: Sequence[int] = (
+            [] if attack is None else range(count - attack.attackers(count), count)
+        )
         found = {
-            client: self._update(client, number, parameters, client in attackers) for client in taking_part
+            client: self._update(client, number, parameters, client in attackers)
+            for client in taking_part
         }
         attackers = [client for client in taking_part if client in attackers]
         if attack is not None and attackers:
             own = torch.stack([found[client] for client in attackers])
-            honest = [found[client] for client in taking_part if client < count and client not in attackers]
+            honest = [
+                found[client]
+                for client in taking_part
+                if client < count and client not in attackers
+            ]
             sent = attack.vectors(own, torch.stack(honest) if honest else own)
             found |= dict(zip(attackers, sent, strict=True))
         return found
 
-    def _update(self, client: int, number: int, parameters: torch.Tensor, attacks: bool) -> torch.Tensor:
+    def _update(
+        self, client: int, number: int, parameters: torch.Tensor, attacks: bool
+    ) -> torch.Tensor:
         places, attack = self.parts[client], self.federation.attack
         examples = self.data.inputs[places], self.data.labels[places]
         if attacks and attack is not None:
@@ -147,7 +163,10 @@ class Clients:
 
     def sent(self, round_: Round, found: dict[int, torch.Tensor]) -> dict[int, Update]:
         """What each client sends of that."""
-        return {client: round_.client(vector, len(self.parts[client])) for client, vector in found.items()}
+        return {
+            client: round_.client(vector, len(self.parts[client]))
+            for client, vector in found.items()
+        }
 
     def accuracy(self, parameters: torch.Tensor, among: int = 1) -> float:
         """On what is held out."""
@@ -161,7 +180,8 @@ class Clients:
         return number + 1 == self.federation.rounds or (number + 1) % self.federation.evaluated == 0
 
     def backdoor(self, parameters: torch.Tensor) -> float | None:
-        """The part of held-out examples of other classes that the mark leads to the attackers' one."""
+        """The part of held-out examples of other classes that the mark leads
+        to the attackers' one."""
         if self.federation.attack is None or self.federation.attack.kind != "backdoor":
             return None
         others = self.data.test_labels != TARGET
@@ -170,10 +190,11 @@ class Clients:
 
 
 def hand_in(updates: dict[int, Update] | None, parameters: int) -> Submitted:
-    """Brings what clients send from the process that they live in to all servers: secret from here on.
+    """Brings what clients send from the process that they live in to all servers: secret from here
+    on.
 
-    This stands in the place of the clients' own connections to the servers, so what it sends is not counted.
-    """
+    This stands in the place of the clients' own connections to the servers, so what it sends is not
+    counted."""
     current = session()
     with current.at_scale(Scale(VECTOR_BITS)):
         names = json.dumps(list(updates)).encode() if updates is not None else None
@@ -185,8 +206,8 @@ def hand_in(updates: dict[int, Update] | None, parameters: int) -> Submitted:
 def in_secret(
     federation: Federation, folder: str, told: Callable[[Row], None] | None = None
 ) -> tuple[list[Row], torch.Tensor]:
-    """What every server runs: all rounds, and the parameters in the end. The host's rows say how accurate the
-    model is.
+    """What every server runs: all rounds, and the parameters in the end. The host's rows say how
+    accurate the model is.
 
     Args:
         federation: what is simulated.
@@ -202,7 +223,9 @@ def _rounds(
 ) -> tuple[list[Row], torch.Tensor]:
     current = session()
     is_host = current.party == HOST
-    account = account_of(federation, Path(folder) / f"account-{current.party}.json", current.parties)
+    account = account_of(
+        federation, Path(folder) / f"account-{current.party}.json", current.parties
+    )
     round_ = Round.of(federation.rules, account, servers=current.parties)
     clients = Clients(federation)
     parameters, rows = clients.start, []
@@ -215,7 +238,9 @@ def _rounds(
         parameters = after(parameters, outcome)
         row = _row(clients if is_host else None, number, outcome, parameters)
         spent = account.spent if account is not None and is_host else None
-        row = replace(row, seconds=seconds, bytes_sent=cost.bytes_sent, rounds=cost.rounds, epsilons=spent)
+        row = replace(
+            row, seconds=seconds, bytes_sent=cost.bytes_sent, rounds=cost.rounds, epsilons=spent
+        )
         rows.append(row)
         if told is not None and is_host:
             told(row)

@@ -1,4 +1,5 @@
-"""All clients of a federation in one process: each with its own certificate and connections, in a thread."""
+"""All clients of a federation in one process: each with its own certificate and connections, in a
+thread."""
 
 import queue
 import threading
@@ -23,7 +24,11 @@ class Crowd:
     """The clients, side by side."""
 
     def __init__(
-        self, config: str | Path, count: int, patience: float, check: Callable[[], None] | None = None
+        self,
+        config: str | Path,
+        count: int,
+        patience: float,
+        check: Callable[[], None] | None = None,
     ) -> None:
         """With the certificates that the configuration names.
 
@@ -39,12 +44,15 @@ class Crowd:
 
     def join(self) -> Task:
         """Waits for the next round; what all are told of it."""
-        return side_by_side(lambda client: client.join(self._patience), self._clients, self._check)[0]
+        return side_by_side(lambda client: client.join(self._patience), self._clients, self._check)[
+            0
+        ]
 
     def submit(
         self, start: torch.Tensor, updates: Mapping[int, torch.Tensor], weights: Sequence[float]
     ) -> dict[int, str]:
-        """Each hands in what changes ``start`` by its update. Those that a server refused, and why."""
+        """Each hands in what changes ``start`` by its update. Those that a
+        server refused, and why."""
 
         def one(number: int) -> tuple[int, str | None]:
             try:

@@ -1,6 +1,6 @@
-"""Rounds of federated learning, from numbers at clients to the new model at clients: three servers, a process
-each, and one process in which all clients live, a thread each. All is real: connections of their own, TLS,
-signatures.
+"""Rounds of federated learning, from numbers at clients to the new model at clients: three servers,
+a process each, and one process in which all clients live, a thread each. All is real: connections
+of their own, TLS, signatures.
 """
 
 import os
@@ -82,8 +82,8 @@ def measured(case: Federation, threads: int | None = None) -> Measured:
     """Three servers, one process of clients, and one of links where these take longer."""
     threads = threads or max(1, (os.cpu_count() or 1) // SERVERS)
     with tempfile.TemporaryDirectory() as folder:
-        # This session is theirs only to be started together, to tell each other where they listen, and to end
-        # together.
+        # This session is theirs only to be started together, to tell each other where they listen,
+        # and to end together.
         *servers, clients, _ = tacit.launch(
             _party,
             case,
@@ -106,8 +106,8 @@ def measured(case: Federation, threads: int | None = None) -> Measured:
 def _party(case: Federation, folder: Path, threads: int) -> dict[str, Any]:
     number, core = tacit.session().party, tacit.session().core
     config = folder / "federation.toml"
-    # Whoever listens asks the system for a port and has it from then on: one that was only found free may be
-    # given to a connection before its program comes to listen.
+    # Whoever listens asks the system for a port and has it from then on: one that was only found
+    # free may be given to a connection before its program comes to listen.
     own = [_core.Listener("127.0.0.1:0") for _ in range(2)] if number < SERVERS else []
     pairs = [_told(server, [listener.address for listener in own]) for server in range(SERVERS)]
     listening = [address for pair in pairs for address in pair]
@@ -143,7 +143,9 @@ def _write(config: Path, case: Federation, addresses: list[tuple[str, str]]) -> 
     names += [f"client-{number}" for number in range(case.everybody)]
     _core.write_certificates(names, str(config.parent))
     settings = Settings(**case.rules)
-    text = text_of("measured", addresses, case.everybody, settings, seconds=TIMEOUT, timeout=TIMEOUT)
+    text = text_of(
+        "measured", addresses, case.everybody, settings, seconds=TIMEOUT, timeout=TIMEOUT
+    )
     config.write_text(text)
 
 
@@ -172,7 +174,8 @@ def _server(
 
 
 def _clients(case: Federation, config: Path) -> dict[str, Any]:
-    """Seconds of each round from when all have joined and trained to when all have the new model."""
+    """Seconds of each round from when all have joined and trained to when all
+    have the new model."""
     clients = [Client(config, number) for number in range(case.everybody)]
     trained = 0.01 * torch.randn(case.parameters, generator=torch.Generator().manual_seed(1))
     seconds, cpu = [], []

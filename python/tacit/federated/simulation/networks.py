@@ -1,5 +1,6 @@
-"""Networks for small images, as PPPFL trains them (Akhtar 2024, table 4.2): convolutions of 3×3 from the
-first layer on, batch normalisation, one linear layer. Running averages of batch normalisation are no
+"""Networks for small images, as PPPFL trains them (Akhtar 2024, table 4.2): convolutions of 3×3
+from the first layer on, batch normalisation, one linear layer. Running averages of batch
+normalisation are no
 parameters: nobody sends them, and whoever evaluates a model has its own."""
 
 from collections.abc import Callable
@@ -22,8 +23,8 @@ class Pixels(nn.Module):
 
 
 class Residual(nn.Module):
-    """What a branch makes of its input, added to that (He et al. 2016); both have as many channels after a
-    product of 1×1 where they differ."""
+    """What a branch makes of its input, added to that (He et al. 2016); both have as many channels
+    after a product of 1×1 where they differ."""
 
     def __init__(self, into: int, out: int, stride: int) -> None:
         super().__init__()
@@ -104,18 +105,25 @@ def resnet_18(classes: int) -> nn.Sequential:
 
 
 def densenet_121(classes: int, growth: int = 32) -> nn.Sequential:
-    """Huang et al. 2017: blocks of 6, 12, 24 and 16 layers, half of the channels left between two blocks."""
+    """Huang et al. 2017: blocks of 6, 12, 24 and 16 layers, half of the channels left between two
+    blocks."""
     width = 2 * growth
     layers: list[nn.Module] = [nn.Conv2d(3, width, 3, padding=1, bias=False)]
     for place, count in enumerate((6, 12, 24, 16)):
         if place:
-            layers += [nn.BatchNorm2d(width), nn.ReLU(), nn.Conv2d(width, width // 2, 1, bias=False)]
+            layers += [
+                nn.BatchNorm2d(width),
+                nn.ReLU(),
+                nn.Conv2d(width, width // 2, 1, bias=False),
+            ]
             layers.append(nn.AvgPool2d(2))
             width //= 2
         for _ in range(count):
             narrow = (nn.BatchNorm2d(width), nn.ReLU(), nn.Conv2d(width, 4 * growth, 1, bias=False))
             wide = (nn.BatchNorm2d(4 * growth), nn.ReLU())
-            branch = nn.Sequential(*narrow, *wide, nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False))
+            branch = nn.Sequential(
+                *narrow, *wide, nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False)
+            )
             layers.append(Beside(branch))
             width += growth
     return _classified([*layers, nn.BatchNorm2d(width), nn.ReLU()], width, classes)

@@ -1,5 +1,5 @@
-"""How examples are spread over clients: each list has the places of one client's examples, none of them
-twice."""
+"""How examples are spread over clients: each list has the places of one client's examples, none of
+them twice."""
 
 from collections.abc import Callable
 
@@ -10,11 +10,14 @@ from tacit.errors import MisuseError
 Partition = list[torch.Tensor]
 
 
-def skewed(labels: torch.Tensor, clients: int, skew: float, generator: torch.Generator) -> Partition:
-    """As in PPPFL (Akhtar 2024, 4.5.2): about that part of every client's examples has the label that is its
-    own, or one of several where there are more labels than clients; labels go round over the clients. The
-    other examples are any. That part of each label's examples goes to the clients that it belongs to, in
-    equal shares, and what is left of all labels to everybody: so no label is used up before the others."""
+def skewed(
+    labels: torch.Tensor, clients: int, skew: float, generator: torch.Generator
+) -> Partition:
+    """As in PPPFL (Akhtar 2024, 4.5.2): about that part of every client's examples has the label
+    that is its own, or one of several where there are more labels than clients; labels go round
+    over the clients. The other examples are any. That part of each label's examples goes to the
+    clients that it belongs to, in equal shares, and what is left of all labels to everybody: so no
+    label is used up before the others."""
     classes = int(labels.max()) + 1
     found: list[list[torch.Tensor]] = [[] for _ in range(clients)]
     rest = []
@@ -33,14 +36,21 @@ def skewed(labels: torch.Tensor, clients: int, skew: float, generator: torch.Gen
     return [torch.cat(pieces) for pieces in found]
 
 
-def shards(labels: torch.Tensor, clients: int, each: float, generator: torch.Generator) -> Partition:
-    """As in McMahan et al. 2017: sorted by label and cut, every client gets that number of pieces."""
+def shards(
+    labels: torch.Tensor, clients: int, each: float, generator: torch.Generator
+) -> Partition:
+    """As in McMahan et al. 2017: sorted by label and cut, every client gets
+    that number of pieces."""
     pieces = labels.argsort(stable=True).tensor_split(clients * int(each))
     order = torch.randperm(len(pieces), generator=generator).tolist()
-    return [torch.cat([pieces[place] for place in order[client::clients]]) for client in range(clients)]
+    return [
+        torch.cat([pieces[place] for place in order[client::clients]]) for client in range(clients)
+    ]
 
 
-def dirichlet(labels: torch.Tensor, clients: int, alpha: float, generator: torch.Generator) -> Partition:
+def dirichlet(
+    labels: torch.Tensor, clients: int, alpha: float, generator: torch.Generator
+) -> Partition:
     """As in Hsu et al. 2019: the parts of each label that clients have are drawn from Dirichlet's
     distribution. Nobody is left without an example."""
     found: list[list[torch.Tensor]] = [[] for _ in range(clients)]
@@ -68,7 +78,9 @@ PARTITIONS: dict[str, Callable[[torch.Tensor, int, float, torch.Generator], Part
 }
 
 
-def partition(how: str, labels: torch.Tensor, clients: int, generator: torch.Generator) -> Partition:
+def partition(
+    how: str, labels: torch.Tensor, clients: int, generator: torch.Generator
+) -> Partition:
     """``KIND:NUMBER``, such as "skew:0.9", "shards:2", "dirichlet:0.1".
 
     Raises:

@@ -14,10 +14,12 @@ Line = tuple[Sequence[float], Sequence[float]]
 #: How lines are drawn that have one colour, and points that lie on each other.
 STYLES, DOTS = ("-", "--", ":"), ("o", "s", "^", "v", "D", "x", "P")
 
-#: Lines meet where such a part of their points lie on each other: closer than that part of the height.
+#: Lines meet where such a part of their points lie on each other: closer than that part of the
+#: height.
 MEETING, CLOSE = 0.25, 0.005
 
-#: How wide lines are, and points; and by how much more for each line that lies on one, so that both are seen.
+#: How wide lines are, and points; and by how much more for each line that lies on one, so that both
+#: are seen.
 WIDTH, SIZE, WIDER, WIDEST = 1.3, 4.0, 3.0, 9.0
 
 #: So many whole numbers on a logarithmic axis are named as they are.
@@ -50,16 +52,22 @@ def covering(drawn: Sequence[Line]) -> list[set[int]]:
 
 def _meet(one: Line, other: Line, near: float) -> bool:
     heights = dict(zip(*one, strict=True))
-    apart = [abs(heights[place] - height) for place, height in zip(*other, strict=True) if place in heights]
+    apart = [
+        abs(heights[place] - height)
+        for place, height in zip(*other, strict=True)
+        if place in heights
+    ]
     # One point of many in common is a crossing.
-    return sum(each <= near for each in apart) >= max(min(2, len(other[0])), MEETING * len(other[0]), 1)
+    return sum(each <= near for each in apart) >= max(
+        min(2, len(other[0])), MEETING * len(other[0]), 1
+    )
 
 
 def lines(
     path: Path, title: str, labels: tuple[str, str], drawn: Mapping[str, Line], *, log: str = ""
 ) -> Path:
-    """Draws lines by name, with a label for each axis, into a file, and returns its path. ``log`` names the
-    axes that are logarithmic, "x", "y" or "xy".
+    """Draws lines by name, with a label for each axis, into a file, and returns its path. ``log``
+    names the axes that are logarithmic, "x", "y" or "xy".
 
     Raises:
         SetupError: it cannot be drawn or written.

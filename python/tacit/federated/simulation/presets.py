@@ -34,8 +34,8 @@ def federation(
     seed: int = 0,
     arguments: Mapping[str, float] | None = None,
 ) -> Federation:
-    """Clients count by their examples, with noise all alike; who is trusted comes after them. An aggregator's
-    own settings are ``arguments``."""
+    """Clients count by their examples, with noise all alike; who is trusted comes after them. An
+    aggregator's own settings are ``arguments``."""
     if aggregator not in AGGREGATORS and ":" in aggregator:
         # Servers run in other folders than this one, perhaps.
         file, _, name = aggregator.rpartition(":")

@@ -18,7 +18,10 @@ COLUMNS: Sequence[tuple[str, Callable[[Row], str]]] = (
     ("round", lambda row: str(row.number + 1)),
     ("accepted", lambda row: str(row.accepted)),
     ("late", lambda row: str(row.late)),
-    ("refused", lambda row: ", ".join(f"{count} ({why})" for why, count in row.refused.items()) or "0"),
+    (
+        "refused",
+        lambda row: ", ".join(f"{count} ({why})" for why, count in row.refused.items()) or "0",
+    ),
     ("accuracy", lambda row: f"{row.accuracy:.2%}"),
     ("ε", lambda row: _epsilon(row)),
     ("seconds", lambda row: f"{row.seconds:.3f}"),
@@ -28,7 +31,11 @@ COLUMNS: Sequence[tuple[str, Callable[[Row], str]]] = (
 
 
 def _epsilon(row: Row) -> str:
-    return "∞" if row.epsilons is None else f"{row.epsilons.to_server:.3g} / {row.epsilons.to_others:.3g}"
+    return (
+        "∞"
+        if row.epsilons is None
+        else f"{row.epsilons.to_server:.3g} / {row.epsilons.to_others:.3g}"
+    )
 
 
 def _megabytes(count: int | None) -> str:
@@ -39,17 +46,21 @@ def told(outcome: Outcome) -> list[str]:
     """What is to be said besides the table."""
     found = [
         f"Accuracy after the last round: {outcome.accuracy_secret:.2%} in secret, "
-        f"{outcome.accuracy_plain:.2%} in the clear" + (" without noise." if outcome.epsilon else ".")
+        f"{outcome.accuracy_plain:.2%} in the clear"
+        + (" without noise." if outcome.epsilon else ".")
     ]
     if outcome.backdoor_secret is not None:
         found.append(
-            f"The attackers' mark leads to their class for {outcome.backdoor_secret:.2%} of the images."
+            f"The attackers' mark leads to their class for {outcome.backdoor_secret:.2%} of the "
+            f"images."
         )
     if outcome.epsilon is not None:
         found.append("ε is against a server first, then against those who see models only.")
     found.append(
-        "Seconds from the clients' vectors to the new model at the clients. MB up and down: of all clients, "
-        f"TLS included. A server sends the other two {_megabytes(outcome.bytes_sent_per_server)} MB a round."
+        "Seconds from the clients' vectors to the new model at the clients. MB up and down: of all "
+        "clients, "
+        f"TLS included. A server sends the other two {_megabytes(outcome.bytes_sent_per_server)} "
+        f"MB a round."
     )
     return [*found, f"Threat model: {outcome.threat_model}."]
 
@@ -63,7 +74,9 @@ def title(outcome: Outcome) -> str:
 
 def print_report(console: Console, outcome: Outcome) -> None:
     """Prints what was found."""
-    table = Printed(title=title(outcome), box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    table = Printed(
+        title=title(outcome), box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
+    )
     for heading, _ in COLUMNS:
         # Reasons may be long, and all else is not to be cut for them.
         table.add_column(heading, justify="right", no_wrap=heading != "refused")
@@ -82,7 +95,9 @@ def write_report(path: Path, outcome: Outcome) -> Path:
         "in secret": (numbers, [100 * row.accuracy for row in outcome.table]),
         "in the clear": (numbers, [100 * row.accuracy for row in outcome.table_plain]),
     }
-    plots = [lines(path / "accuracy.png", "Accuracy", ("round", "% of held-out images"), accuracies)]
+    plots = [
+        lines(path / "accuracy.png", "Accuracy", ("round", "% of held-out images"), accuracies)
+    ]
     if outcome.epsilon is not None:
         spent = [row.epsilons for row in outcome.table if row.epsilons is not None]
         privacy = {
@@ -91,6 +106,8 @@ def write_report(path: Path, outcome: Outcome) -> Path:
         }
         plots.append(lines(path / "epsilon.png", "Privacy spent", ("round", "ε"), privacy))
     table = Table(
-        "Rounds", [name for name, _ in COLUMNS], [[show(row) for _, show in COLUMNS] for row in outcome.table]
+        "Rounds",
+        [name for name, _ in COLUMNS],
+        [[show(row) for _, show in COLUMNS] for row in outcome.table],
     )
     return write_page(path / "report.html", title(outcome), told(outcome), [table], plots)

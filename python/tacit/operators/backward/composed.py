@@ -1,5 +1,5 @@
-"""Gradients of operators that PyTorch composes of others: PyTorch goes back through these. The rounds of the
-operator once more, and of the gradients of its parts."""
+"""Gradients of operators that PyTorch composes of others: PyTorch goes back through these. The
+rounds of the operator once more, and of the gradients of its parts."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,11 +19,13 @@ aten = torch.ops.aten
 def _through(
     compute: Callable[..., Sequence[Any]], operands: Sequence[Any], gradients: Sequence[Any]
 ) -> list[Any]:
-    """The gradients of operands, given those of the results that have one; zeros where nothing depends on an
-    operand."""
+    """The gradients of operands, given those of the results that have one; zeros where nothing
+    depends on an operand."""
     with enable_reentrant_dispatch(), torch.enable_grad():
         leaves = [operand.detach().requires_grad_() for operand in operands]
-        known = [pair for pair in zip(compute(*leaves), gradients, strict=True) if pair[1] is not None]
+        known = [
+            pair for pair in zip(compute(*leaves), gradients, strict=True) if pair[1] is not None
+        ]
         results, given = zip(*known, strict=True)
         found = torch.autograd.grad(results, leaves, given, allow_unused=True)
     return [
@@ -34,14 +36,22 @@ def _through(
 
 @implements(aten.grid_sampler_2d_backward.default, scale=of_session)
 def grid_sampler_2d_backward(
-    gradient: Any, images: Any, grid: Any, mode: int, padding: int, corners: bool, wanted: Sequence[bool]
+    gradient: Any,
+    images: Any,
+    grid: Any,
+    mode: int,
+    padding: int,
+    corners: bool,
+    wanted: Sequence[bool],
 ) -> tuple[Any, Any]:
     """Of ``grid_sample``: of the images, and of where they are looked at."""
     operands = [one for one, is_wanted in zip((images, grid), wanted, strict=True) if is_wanted]
 
     def sampled(*leaves: Any) -> tuple[Any]:
         left = iter(leaves)
-        both = [next(left) if asked else one for one, asked in zip((images, grid), wanted, strict=True)]
+        both = [
+            next(left) if asked else one for one, asked in zip((images, grid), wanted, strict=True)
+        ]
         return (decomposition_table[aten.grid_sampler_2d.default](*both, mode, padding, corners),)
 
     found = iter(_through(sampled, operands, [gradient]))

@@ -1,5 +1,5 @@
-"""Gradients of losses. With a public gradient of the loss, as ``backward()`` starts with, what is multiplied
-by it costs truncations only; targets may be secret or public."""
+"""Gradients of losses. With a public gradient of the loss, as ``backward()`` starts with, what is
+multiplied by it costs truncations only; targets may be secret or public."""
 
 from typing import Any
 
@@ -53,8 +53,9 @@ def huber_loss_backward(gradient: Any, x: Any, target: Any, reduction: int, delt
 def binary_cross_entropy_backward(
     gradient: Any, x: Any, target: Any, weight: Any = None, reduction: int = MEAN
 ) -> Any:
-    """weight·(x − target) / (x·(1 − x)); the divisor is at least 2^−16, a unit, where PyTorch has 1e-12.
-    Nothing is divided of what a sigmoid gave, unless the quotients are used: see ``remembered_softmax``."""
+    """weight·(x − target) / (x·(1 − x)); the divisor is at least 2^−16, a unit, where PyTorch has
+    1e-12. Nothing is divided of what a sigmoid gave, unless the quotients are used: see
+    ``remembered_softmax``."""
 
     def slope(x: Any, divisor: Any) -> Any:
         found = x - target if divisor is None else (x - target) / divisor
@@ -66,7 +67,9 @@ def binary_cross_entropy_backward(
 
     known = argument_of(x)
     of_sigmoid = known is not None and known.dim is None
-    later = left_for_later(x, lambda x: slope(x, None), quotient, by_both=True) if of_sigmoid else None
+    later = (
+        left_for_later(x, lambda x: slope(x, None), quotient, by_both=True) if of_sigmoid else None
+    )
     return quotient(x) if later is None else later
 
 
@@ -87,9 +90,10 @@ def nll_loss_backward(
     ignore_index: int,
     total_weight: Any,
 ) -> Any:
-    """−weight of the class at the place of the target, of what counts. Public if gradient, weights and
-    targets are. For secret targets by the comparisons of the loss, which are kept; of a mean the rounds of a
-    reciprocal and four, or of a division where the gradient of the loss is secret."""
+    """−weight of the class at the place of the target, of what counts. Public if gradient, weights
+    and targets are. For secret targets by the comparisons of the loss, which are kept; of a mean
+    the rounds of a reciprocal and four, or of a division where the gradient of the loss is
+    secret."""
     chosen = kept_classes(total_weight)
     if chosen is None:
         chosen = classes_of(target, x, ignore_index)

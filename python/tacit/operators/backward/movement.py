@@ -14,8 +14,8 @@ aten = torch.ops.aten
 
 
 def spread(gradient: SecretTensor, shape: Sequence[int], came_from: torch.Tensor) -> SecretTensor:
-    """A tensor of that shape into which each element of the gradient is added at the place that it came
-    from, by its number in the flattened tensor."""
+    """A tensor of that shape into which each element of the gradient is added at the place that it
+    came from, by its number in the flattened tensor."""
     size, flat = torch.Size(shape).numel(), came_from.reshape(-1)
 
     def added(part: torch.Tensor) -> torch.Tensor:
@@ -52,9 +52,12 @@ for _overload, _forward in (
 
 @implements(aten.masked_scatter_backward.default)
 def masked_scatter_backward(gradient: Any, mask: torch.Tensor, sizes: Sequence[int]) -> Any:
-    """The gradient of the values: one for each place that was written, and zeros for those left over."""
+    """The gradient of the values: one for each place that was written, and zeros for those left
+    over."""
     if not isinstance(gradient, SecretTensor) or isinstance(mask, SecretTensor):
-        unsupported("the gradient of values scattered by a secret mask", "torch.where chooses by it")
+        unsupported(
+            "the gradient of values scattered by a secret mask", "torch.where chooses by it"
+        )
     wanted = torch.Size(sizes).numel()
     rows = (part.masked_select(mask.expand(part.shape)) for part in gradient._parts)
     padded = (functional.pad(row, (0, wanted - row.numel())).reshape(list(sizes)) for row in rows)
@@ -94,5 +97,6 @@ def _of_padding(overload: Any, forward: Any) -> None:
 for _name in ("reflection_pad", "replication_pad"):
     for _form in ("1d", "2d", "3d"):
         _of_padding(
-            getattr(aten, f"{_name}{_form}_backward").default, getattr(aten, f"{_name}{_form}").default
+            getattr(aten, f"{_name}{_form}_backward").default,
+            getattr(aten, f"{_name}{_form}").default,
         )

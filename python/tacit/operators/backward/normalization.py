@@ -1,4 +1,5 @@
-"""Gradients of normalisations, each from the deviations x̂ = (x − mean)·rstd and two sums along what was
+"""Gradients of normalisations, each from the deviations x̂ = (x − mean)·rstd and two sums along
+what was
 normalised: rstd·(g − mean(g) − x̂·mean(g·x̂)) with g = gradient·weight."""
 
 import math
@@ -32,7 +33,8 @@ def _along(g: Any, normal: Any, dims: Sequence[int]) -> Any:
 
 
 def _kept(rstd: Any) -> tuple[Any, Any] | None:
-    """What the forward pass made of secrets: x̂, and inverse roots with the bits that leave gradients room."""
+    """What the forward pass made of secrets: x̂, and inverse roots with the bits that leave
+    gradients room."""
     later = rstd._later if isinstance(rstd, SecretTensor) else None
     if not isinstance(later, FromRows):
         return None
@@ -42,8 +44,8 @@ def _kept(rstd: Any) -> tuple[Any, Any] | None:
 def _of_parameters(
     gradient: Any, normal: Any, dims: Sequence[int], shape: Sequence[int], wanted: Sequence[bool]
 ) -> tuple[Any, Any]:
-    """Of weight and bias: sums of gradient·x̂, two rounds, and of the gradient, along the dimensions in which
-    they are the same; there may be none of these."""
+    """Of weight and bias: sums of gradient·x̂, two rounds, and of the gradient, along the
+    dimensions in which they are the same; there may be none of these."""
     of_weight = of_bias = None
     if wanted[1]:
         of_weight = dots(gradient, normal, dims).reshape(list(shape))
@@ -116,8 +118,8 @@ def batch_norm_backward(
     eps: float,
     wanted: Sequence[bool],
 ) -> Gradients:
-    """Of x, weight and bias. In training at most fourteen rounds; by running statistics, which are constants,
-    those of an inverse square root besides."""
+    """Of x, weight and bias. In training at most fourteen rounds; by running statistics, which are
+    constants, those of an inverse square root besides."""
     dims = [dim for dim in range(x.dim()) if dim != 1]
     shape = (1, -1) + (1,) * (x.dim() - 2)
     if not training:
@@ -148,18 +150,24 @@ def rms_norm_weight_backward(gradient: Any, x: Any, rstd: Any, dims: int) -> Any
     """Of the weight: two rounds."""
     normal, _ = _rooted(x, rstd)
     of_rows = list(range(x.dim() - dims))
-    return _of_parameters(gradient, normal, of_rows, x.shape[len(of_rows) :], [False, True, False])[0]
+    return _of_parameters(gradient, normal, of_rows, x.shape[len(of_rows) :], [False, True, False])[
+        0
+    ]
 
 
 def _rooted(x: Any, rstd: Any) -> tuple[Any, Any]:
     kept = _kept(rstd)
-    return (x * rstd, rstd) if kept is None else (kept[0].reshape(x.shape), kept[1].reshape(rstd.shape))
+    return (
+        (x * rstd, rstd)
+        if kept is None
+        else (kept[0].reshape(x.shape), kept[1].reshape(rstd.shape))
+    )
 
 
 @implements(aten._weight_norm_interface_backward.default, scale=of_session)
 def weight_norm_backward(gradient: Any, v: Any, g: Any, norms: Any, dim: int) -> tuple[Any, Any]:
-    """Of v·(g / |v|), by the direction u = v / |v|: of g it is Σ gradient·u, and of v what is left of the
-    gradient beside u, times g / |v|. The rounds of two divisions and six."""
+    """Of v·(g / |v|), by the direction u = v / |v|: of g it is Σ gradient·u, and of v what is left
+    of the gradient beside u, times g / |v|. The rounds of two divisions and six."""
     direction = v / norms
     dims = [at for at in range(v.dim()) if at != dim % v.dim()]
     along = dots(gradient, direction, dims)

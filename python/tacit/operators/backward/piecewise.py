@@ -1,5 +1,5 @@
-"""Gradients of activations that are piecewise linear: comparisons, side by side where there are two, and a
-choice. At the bounds they are what PyTorch has there."""
+"""Gradients of activations that are piecewise linear: comparisons, side by side where there are
+two, and a choice. At the bounds they are what PyTorch has there."""
 
 from typing import Any
 
@@ -33,8 +33,8 @@ def _outside(x: Any, bound: Number) -> Any:
 
 
 def _sides(x: SecretTensor, low: Number, high: Number, *, least: int = 0) -> tuple[Any, Any]:
-    """Whether x > low and whether x < high, side by side; with ``least`` 1 whether x ≥ low and x ≤ high.
-    Public where a bound is beyond all secrets."""
+    """Whether x > low and whether x < high, side by side; with ``least`` 1 whether x ≥ low and x ≤
+    high. Public where a bound is beyond all secrets."""
     ends = [bound_of(x._session, float(bound), x) for bound in (low, high)]
     is_open = [not (end.is_above or end.is_below) for end in ends]
     open_ends, found = [end for end, is_it in zip(ends, is_open, strict=True) if is_it], []
@@ -45,7 +45,9 @@ def _sides(x: SecretTensor, low: Number, high: Number, *, least: int = 0) -> tup
             shares.subtract(*((one, bound) if end is ends[0] else (bound, one)))
             for end, one, bound in zip(open_ends, words, bounds, strict=True)
         ]
-        stacked = x.like(tuple(torch.stack(parts) for parts in zip(*differences, strict=True)), ends[0].scale)
+        stacked = x.like(
+            tuple(torch.stack(parts) for parts in zip(*differences, strict=True)), ends[0].scale
+        )
         found = list((stacked >= 0 if least else stacked > 0).unbind(0))
     known = (ends[0].is_below, ends[1].is_above)
     sides = [
@@ -57,7 +59,8 @@ def _sides(x: SecretTensor, low: Number, high: Number, *, least: int = 0) -> tup
 
 @implements(aten.threshold_backward.default, scale=of_target)
 def threshold_backward(gradient: Any, x: Any, bound: Number) -> Any:
-    """The gradient where x > bound, else zero: eight rounds, two if x is what a ReLU gave. Exact."""
+    """The gradient where x > bound, else zero: eight rounds, two if x is what
+    a ReLU gave. Exact."""
     known = positive_of(x) if bound == 0 else None
     return gradient * (x > bound if known is None else known)
 

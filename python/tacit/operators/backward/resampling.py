@@ -1,5 +1,6 @@
-"""Gradients of interpolation, which is a product by a public matrix along each dimension: a product by the
-transposed ones. Two rounds for each dimension that changes; of the nearest none, but for adding up."""
+"""Gradients of interpolation, which is a product by a public matrix along each dimension: a product
+by the transposed ones. Two rounds for each dimension that changes; of the nearest none, but for
+adding up."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -47,7 +48,8 @@ def _exact(rows: torch.Tensor, size: int, _: bool, scale: float | None) -> torch
 @outside_trace
 @cache
 def _matrix(form: Form, have: int, size: int, corners: bool, scale: float | None) -> torch.Tensor:
-    """(have, size): what each input gives to each output; whole numbers are integers, which cost nothing."""
+    """(have, size): what each input gives to each output; whole numbers are integers, which cost
+    nothing."""
     eye = torch.eye(have, dtype=torch.float64).unsqueeze(1)
     matrix = form(eye, size, corners, scale).squeeze(1)
     return matrix.to(torch.int64) if bool((matrix == matrix.round()).all()) else matrix

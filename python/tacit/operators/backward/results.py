@@ -10,16 +10,16 @@ from tacit.tensor import SecretTensor
 
 
 def weighted(x: Any, gradient: Any, factor: float) -> Any:
-    """x·gradient·factor for a public factor that may be small, as in the mean of a loss over many: it comes
-    last, or is one with a public gradient, so that no bits are lost before."""
+    """x·gradient·factor for a public factor that may be small, as in the mean of a loss over many:
+    it comes last, or is one with a public gradient, so that no bits are lost before."""
     if isinstance(gradient, SecretTensor):
         return (x * gradient) * factor
     return x * (gradient.to(torch.float64) * factor)
 
 
 def dots(x: Any, y: Any, dims: Sequence[int]) -> Any:
-    """Sums of x·y along the last dimensions from ``dims``, which stay with size 1: as products of rows and
-    columns, truncated once. Two rounds."""
+    """Sums of x·y along the last dimensions from ``dims``, which stay with size 1: as products of
+    rows and columns, truncated once. Two rounds."""
     rest = [dim for dim in range(x.dim()) if dim not in dims]
     order = [*rest, *dims]
     size, count = (math.prod(x.shape[dim] for dim in group) for group in (dims, rest))

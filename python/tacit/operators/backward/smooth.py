@@ -46,8 +46,8 @@ def silu_backward(gradient: Any, x: Any) -> Any:
 
 @implements(aten.gelu_backward.default, scale=of_session)
 def gelu_backward(gradient: Any, x: Any, *, approximate: str = "none") -> Any:
-    """gradient·(Φ(x) + x·φ(x)), or of the form with tanh: that of x between −6 and 6, beyond which nothing
-    changes any more. Rounds of exp and erf, or of tanh, and eighteen."""
+    """gradient·(Φ(x) + x·φ(x)), or of the form with tanh: that of x between −6 and 6, beyond which
+    nothing changes any more. Rounds of exp and erf, or of tanh, and eighteen."""
     session = session_of(gradient, x)
     with beside(session, FLAT):
         x = torch.clamp(x, -FLAT, FLAT)
@@ -72,7 +72,11 @@ def _slope_by_tanh(x: Any) -> Any:
 def softplus_backward(gradient: Any, x: Any, beta: Number, threshold: Number) -> Any:
     """gradient·sigmoid(beta·x); the gradient beyond the threshold."""
     scaled = x * float(beta)
-    with in_full(session_of(gradient, x)) if beta != 1 else beside(session_of(gradient, x), SATURATED):
+    with (
+        in_full(session_of(gradient, x))
+        if beta != 1
+        else beside(session_of(gradient, x), SATURATED)
+    ):
         slope = torch.sigmoid(scaled)
         if threshold < SATURATED:
             slope = torch.where(scaled > threshold, 1.0, slope)

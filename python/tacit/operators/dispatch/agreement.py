@@ -1,9 +1,9 @@
-"""What must be the same in every party, of an operator that is about to run: it is noted, and the core
-compares it with the other parties' before anything is opened.
+"""What must be the same in every party, of an operator that is about to run: it is noted, and the
+core compares it with the other parties' before anything is opened.
 
-What an operator does (its name, shapes, dtypes, scales, dimensions) is public and compared as it is. Plain
-tensors and numbers that meet secrets ought to be public, but may be somebody's private data by mistake: the
-core compares these so that nobody can try out what another party has.
+What an operator does (its name, shapes, dtypes, scales, dimensions) is public and compared as it
+is. Plain tensors and numbers that meet secrets ought to be public, but may be somebody's private
+data by mistake: the core compares these so that nobody can try out what another party has.
 """
 
 import struct
@@ -19,9 +19,11 @@ from tacit.tensor import SecretTensor
 from tacit.trace import module_paths
 
 
-def collected(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], list[Any]]:
-    """Of the arguments of an operator what is compared as it is, and the values that are compared in
-    private."""
+def collected(
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[list[Any], list[Any]]:
+    """Of the arguments of an operator what is compared as it is, and the values that are compared
+    in private."""
     structure: list[Any] = []
     values: list[Any] = []
     positions, names = operands_of(func)
@@ -43,8 +45,9 @@ def note_values(session: Session, values: list[Any]) -> None:
 
 @cache
 def _targets(func: Any) -> frozenset[int | str]:
-    """The arguments that an operator writes to: the first of one in place, and ``out=``. A plain one is
-    refused. Its values are not compared: it may be memory that holds something else in every party."""
+    """The arguments that an operator writes to: the first of one in place, and ``out=``. A plain
+    one is refused. Its values are not compared: it may be memory that holds something else in every
+    party."""
     arguments = func._schema.arguments
     outs = {argument.name for argument in arguments if argument.is_out}
     first = arguments[0].alias_info if arguments else None
@@ -54,13 +57,18 @@ def _targets(func: Any) -> frozenset[int | str]:
 
 @cache
 def operands_of(func: Any) -> tuple[tuple[bool, ...], frozenset[str]]:
-    """Which arguments, by position and by name, are operands: a number is a value there, and elsewhere
-    a dimension, a size or a constant of the architecture, such as the ε of a normalisation."""
+    """Which arguments, by position and by name, are operands: a number is a value there, and
+    elsewhere a dimension, a size or a constant of the architecture, such as the ε of a
+    normalisation."""
     arguments = func._schema.arguments
     positions = tuple(
         "number" in str(argument.type) or "Tensor" in str(argument.type) for argument in arguments
     )
-    names = [argument.name for argument, is_operand in zip(arguments, positions, strict=True) if is_operand]
+    names = [
+        argument.name
+        for argument, is_operand in zip(arguments, positions, strict=True)
+        if is_operand
+    ]
     return positions, frozenset(names)
 
 

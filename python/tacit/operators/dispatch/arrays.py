@@ -1,5 +1,5 @@
-"""NumPy's operators and functions where secret tensors meet arrays: operators are PyTorch's, with the array
-as a public tensor; what gives arrays is refused, since these would show values."""
+"""NumPy's operators and functions where secret tensors meet arrays: operators are PyTorch's, with
+the array as a public tensor; what gives arrays is refused, since these would show values."""
 
 import re
 from collections.abc import Sequence
@@ -56,7 +56,9 @@ def _tensors(name: str, operands: Sequence[Any]) -> list[Any]:
     return tensors
 
 
-def array_ufunc(_self: SecretTensor, ufunc: Any, method: str, *operands: Any, **options: Any) -> Any:
+def array_ufunc(
+    _self: SecretTensor, ufunc: Any, method: str, *operands: Any, **options: Any
+) -> Any:
     """``array * x``, ``np.exp(x)``: what PyTorch gives of the same tensors.
 
     Raises:
@@ -79,10 +81,14 @@ def array_ufunc(_self: SecretTensor, ufunc: Any, method: str, *operands: Any, **
             raise
         dtypes = ", ".join(str(getattr(each, "dtype", type(each).__name__)) for each in operands)
         remedy = "make numbers of truth values, x.long(), and fractions of integers, x.float()"
-        raise UnsupportedOperatorError.of(f"np.{name} of {dtypes}", module_paths.current(), remedy) from error
+        raise UnsupportedOperatorError.of(
+            f"np.{name} of {dtypes}", module_paths.current(), remedy
+        ) from error
 
 
-def array_function(_self: SecretTensor, function: Any, _types: Any, _args: Sequence[Any], _named: Any) -> Any:
+def array_function(
+    _self: SecretTensor, function: Any, _types: Any, _args: Sequence[Any], _named: Any
+) -> Any:
     """Refused: NumPy's own functions take memory.
 
     Raises:
@@ -97,7 +103,9 @@ _BY_DTYPE = re.compile("not implemented for|not supported")
 
 def _refuse(what: str, name: str, out: Any) -> None:
     if out:
-        refuse(f"{what} into an array", "what is written into is a tensor: torch.as_tensor(array) + x")
+        refuse(
+            f"{what} into an array", "what is written into is a tensor: torch.as_tensor(array) + x"
+        )
     known = (
         f"torch.{_NAMES.get(name, name)} takes it"
         if _torch(name) is not None

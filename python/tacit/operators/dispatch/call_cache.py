@@ -1,6 +1,6 @@
-"""A call of an operator, by the kinds of its arguments alone. What the parties compare of it depends on
-nothing else (``agreement``); what comes out depends on the session's scale too (``meta_propagation``). Both
-are computed once for each combination."""
+"""A call of an operator, by the kinds of its arguments alone. What the parties compare of it
+depends on nothing else (``agreement``); what comes out depends on the session's scale too
+(``meta_propagation``). Both are computed once for each combination."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -34,7 +34,9 @@ class Call:
 
     def __init__(self, name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if _has_complex((args, kwargs)):
-            raise UnsupportedOperatorError.of("a complex number", module_paths.current(), TWO_TENSORS)
+            raise UnsupportedOperatorError.of(
+                "a complex number", module_paths.current(), TWO_TENSORS
+            )
         structure, values = collected(func, args, kwargs)
         self._parameters = repr([name, *structure]).encode()
         self._has_values = bool(values)
@@ -48,8 +50,8 @@ class Call:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> None:
-        """Notes the operator that is carried out and its arguments, the secret ones by their numbers; no
-        interaction."""
+        """Notes the operator that is carried out and its arguments, the secret ones by their
+        numbers; no interaction."""
         numbers = [secret._number for secret in secrets]
         try:
             session.core.note(self._parameters + repr(numbers).encode())
@@ -71,14 +73,17 @@ class Call:
 
 
 def _has_complex(arguments: Any) -> bool:
-    """Whether any is a complex number, or a tensor of such: fixed point would keep their real part alone."""
+    """Whether any is a complex number, or a tensor of such: fixed point would keep their real part
+    alone."""
     return any(
         leaf.is_complex() if isinstance(leaf, torch.Tensor) else isinstance(leaf, complex)
         for leaf in pytree.tree_leaves(arguments)
     )
 
 
-def call_of(name: str, session: Session, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+def call_of(
+    name: str, session: Session, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Call:
     """The call of the operator of that name, by the kinds of its arguments."""
     try:
         kinds = tuple(map(_kind, args)), tuple(map(_kind, kwargs.items())) if kwargs else ()

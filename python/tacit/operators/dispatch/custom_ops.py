@@ -1,5 +1,6 @@
-"""Operators of tacit's own, for what PyTorch has no single one: registered with PyTorch, so that they stand
-in graphs beside its own, are traced, and work on plain tensors, with data or without, too."""
+"""Operators of tacit's own, for what PyTorch has no single one: registered with PyTorch, so that
+they stand in graphs beside its own, are traced, and work on plain tensors, with data or without,
+too."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -24,7 +25,8 @@ def rectified_max_pool2d(
     dilation: Sequence[int] = (1,),
     ceil_mode: bool = False,
 ) -> torch.Tensor:
-    """max(x, 0) over windows of images (N, C, H, W): a max pooling with zero as one more candidate."""
+    """max(x, 0) over windows of images (N, C, H, W): a max pooling with zero
+    as one more candidate."""
     settings = (tuple(kernel_size), tuple(stride) or None, tuple(padding), tuple(dilation))
     return functional.max_pool2d(x, *settings, ceil_mode=ceil_mode).clamp_min(0)
 
@@ -36,22 +38,25 @@ LIBRARY.define("one_sided(Tensor self, Tensor below) -> Tensor")  # type: ignore
 def one_sided(x: torch.Tensor, below: torch.Tensor) -> torch.Tensor:
     """max(x, 0), and min(x, 0) where ``below`` is true: booleans that broadcast to x."""
     if torch.broadcast_shapes(x.shape, below.shape) != x.shape:  # type: ignore[no-untyped-call]
-        raise ValueError(f"sides of shape {tuple(below.shape)} of numbers of shape {tuple(x.shape)}")
+        raise ValueError(
+            f"sides of shape {tuple(below.shape)} of numbers of shape {tuple(x.shape)}"
+        )
     return torch.where(below, x.clamp_max(0), x.clamp_min(0))
 
 
-# Affine maps -----------------------------------------------------------------------------------------------
+# Affine maps
+# ----------------------------------------------------------------------------
 
-#: What an affine map is made of: products of inputs and weights, which are convolutions of images where the
-#: weights have four dimensions, each with ``GEOMETRY`` numbers of its own, and linear layers where they have
-#: two; a bias for each channel; and summands of the result's shape.
+#: What an affine map is made of: products of inputs and weights, which are convolutions of images
+#: where the weights have four dimensions, each with ``GEOMETRY`` numbers of its own, and linear
+#: layers where they have two; a bias for each channel; and summands of the result's shape.
 AFFINE = "(Tensor[] x, Tensor[] weight, Tensor? bias, Tensor[] addends, int[] geometry) -> Tensor"
 
 LIBRARY.define("affine" + AFFINE)  # type: ignore[no-untyped-call]
 LIBRARY.define("rectified_affine" + AFFINE)  # type: ignore[no-untyped-call]
 
-#: Numbers that say how filters go over images: stride, padding and dilation, each height before width, and
-#: groups.
+#: Numbers that say how filters go over images: stride, padding and dilation, each height before
+#: width, and groups.
 GEOMETRY = 7
 
 
@@ -70,13 +75,17 @@ class Steps(NamedTuple):
         return [Steps(each[0:2], each[2:4], each[4:6], each[6]) for each in cut]
 
 
-def check_affine(x: Sequence[torch.Tensor], weight: Sequence[torch.Tensor], geometry: Sequence[int]) -> None:
+def check_affine(
+    x: Sequence[torch.Tensor], weight: Sequence[torch.Tensor], geometry: Sequence[int]
+) -> None:
     """Holds operands of an affine map against each other.
 
     Raises:
         ValueError: they are no sum of convolutions, and none of linear layers.
     """
-    convolutions = [each.dim() == 4 and factor.dim() == 4 for each, factor in zip(x, weight, strict=True)]
+    convolutions = [
+        each.dim() == 4 and factor.dim() == 4 for each, factor in zip(x, weight, strict=True)
+    ]
     if not weight or any(convolutions) != all(convolutions):
         raise ValueError("an affine map is a sum of convolutions of images, or of linear layers")
     shapes = zip(x, weight, strict=True)
@@ -99,7 +108,9 @@ def composed(
         summands = [functional.linear(each, factor) for each, factor in zip(x, weight, strict=True)]
     else:
         steps = Steps.all_of(geometry)
-        summands = [functional.conv2d(a, w, None, *how) for a, w, how in zip(x, weight, steps, strict=True)]
+        summands = [
+            functional.conv2d(a, w, None, *how) for a, w, how in zip(x, weight, steps, strict=True)
+        ]
         bias = None if bias is None else bias.reshape(1, -1, 1, 1)
     total = summands[0]
     for each in (*summands[1:], *addends):
@@ -133,13 +144,15 @@ def rectified_affine(
     return composed(x, weight, bias, addends, geometry).clamp_min(0)
 
 
-# Root mean squares -----------------------------------------------------------------------------------------
+# Root mean squares
+# -----------------------------------------------------------------------------------------
 
-#: With gradients of its own: PyTorch composes one of squares and their mean wherever there is no GPU, whose
-#: bits small rows would lose.
+#: With gradients of its own: PyTorch composes one of squares and their mean wherever there is no
+#: GPU, whose bits small rows would lose.
 for _definition in (
     "rms_norm(Tensor self, int dims, Tensor? weight, float eps) -> (Tensor, Tensor)",
-    "rms_norm_backward(Tensor gradient, Tensor self, Tensor rstd, int dims, Tensor? weight) -> Tensor",
+    "rms_norm_backward(Tensor gradient, Tensor self, Tensor rstd, int dims, Tensor? weight) -> "
+    "Tensor",
     "rms_norm_weight_backward(Tensor gradient, Tensor self, Tensor rstd, int dims) -> Tensor",
 ):
     LIBRARY.define(_definition)  # type: ignore[no-untyped-call]
@@ -167,7 +180,11 @@ def rms_norm(
 
 @torch.library.impl(LIBRARY, "rms_norm_backward", "CompositeExplicitAutograd")
 def rms_norm_backward(
-    gradient: torch.Tensor, x: torch.Tensor, rstd: torch.Tensor, dims: int, weight: torch.Tensor | None
+    gradient: torch.Tensor,
+    x: torch.Tensor,
+    rstd: torch.Tensor,
+    dims: int,
+    weight: torch.Tensor | None,
 ) -> torch.Tensor:
     """The gradient of x: r·(g − x̂·mean(g·x̂)) with x̂ = x·r and g = gradient·weight."""
     normal, g = x * rstd, gradient if weight is None else gradient * weight
@@ -189,7 +206,9 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -
     ctx.set_materialize_grads(False)
 
 
-def _gradients(ctx: Any, gradient: torch.Tensor | None, _of_root: torch.Tensor | None) -> tuple[Any, ...]:
+def _gradients(
+    ctx: Any, gradient: torch.Tensor | None, _of_root: torch.Tensor | None
+) -> tuple[Any, ...]:
     x, rstd, weight = ctx.saved_tensors
     if gradient is None:
         return None, None, None, None

@@ -11,7 +11,8 @@ FIXED_POINT = "leave it out: secret numbers are fixed point already"
 
 #: What a secret is written into.
 LIKE_A_SECRET = (
-    "begin with a tensor like a secret one, x.new_zeros(shape) or torch.zeros_like(x), which becomes secret "
+    "begin with a tensor like a secret one, x.new_zeros(shape) or torch.zeros_like(x), which "
+    "becomes secret "
     "when a secret is written into it"
 )
 
@@ -20,7 +21,8 @@ SHOWN = "reveal whether all are: x.all().reveal()"
 
 #: By the beginning of the operator's name, the first that fits.
 REWRITES = {
-    "_fft_": "multiply by the real and the imaginary part of the public matrix torch.fft.fft(torch.eye(n))",
+    "_fft_": "multiply by the real and the imaginary part of the public matrix "
+    "torch.fft.fft(torch.eye(n))",
     "nonzero": "keep the shape: torch.where(mask, x, 0); mask.sum() counts",
     "_linalg_": PLAIN_MATRIX,
     "linalg_": PLAIN_MATRIX,

@@ -1,11 +1,11 @@
-"""What Python's brackets and assignments do where secrets meet them, before PyTorch looks at them: a single
-secret number as an index chooses in secret, where PyTorch would read it; a plain tensor that a secret is
-written into becomes secret, as the object that it is; and ``plain.data = y`` takes the plain numbers of a
-tensor that secrets may be written into.
+"""What Python's brackets and assignments do where secrets meet them, before PyTorch looks at them:
+a single secret number as an index chooses in secret, where PyTorch would read it; a plain tensor
+that a secret is written into becomes secret, as the object that it is; and ``plain.data = y`` takes
+the plain numbers of a tensor that secrets may be written into.
 
-These methods are ``torch.Tensor``'s own, since the tensor whose they are may be plain. Where no secret takes
-part they are PyTorch's, which take less time alone: they are in place as long as a session is open in this
-process.
+These methods are ``torch.Tensor``'s own, since the tensor whose they are may be plain. Where no
+secret takes part they are PyTorch's, which take less time alone: they are in place as long as a
+session is open in this process.
 """
 
 import weakref
@@ -125,24 +125,32 @@ def _setitem(self: torch.Tensor, index: Any, value: Any) -> None:
         value = value.reshape(1)
     indices = _explicit(self, _each(index))
     if any(map(_is_place, indices)):
-        value = value if isinstance(value, torch.Tensor) else torch.as_tensor(value, dtype=self.dtype)
+        value = (
+            value if isinstance(value, torch.Tensor) else torch.as_tensor(value, dtype=self.dtype)
+        )
         # Of a single number PyTorch looks at the memory.
         value = value if value.dim() else value.reshape(1)
     if not is_secret or not any(map(_is_number, indices)):
         return _write(self, index, value)
     if any(isinstance(each, torch.Tensor) and not _is_number(each) for each in indices):
-        if any(each is None or isinstance(each, bool | int) for each in indices) or not _adjoin(indices):
+        if any(each is None or isinstance(each, bool | int) for each in indices) or not _adjoin(
+            indices
+        ):
             raise MisuseError(
-                "a secret number beside other tensors as indices that are written at: make tensors of one "
+                "a secret number beside other tensors as indices that are written at: make tensors "
+                "of one "
                 "shape of all of them, as in x[i.expand(n), places] = values"
             )
         return _write(self, tuple(map(_as_row, indices)), value)
     view = _read(self, tuple(_ALL if _is_number(each) else each for each in indices))
     # Of the dimensions that are left, those that are written at a secret number.
-    left: list[Any] = [each for each in indices if not isinstance(each, int) or isinstance(each, bool)]
+    left: list[Any] = [
+        each for each in indices if not isinstance(each, int) or isinstance(each, bool)
+    ]
     places = tuple(_as_row(each) if _is_number(each) else _ALL for each in left)
     if _adjoin(left):
-        # All of them together are one dimension of the values, which stands where the first of them does.
+        # All of them together are one dimension of the values, which stands where the first of them
+        # does.
         first = next(at for at, each in enumerate(left) if _is_number(each))
         behind = view.dim() - first - sum(map(_is_number, left))
         value = value.unsqueeze(value.dim() - behind) if value.dim() > behind else value
@@ -161,13 +169,14 @@ def _adjoin(indices: list[Any]) -> bool:
 
 
 def admit(tensor: torch.Tensor) -> None:
-    """Makes a plain tensor one that secrets may be written into, as the object that it is; unless somebody
-    else uses its memory too, or gradients go through it: PyTorch's operator is refused then."""
+    """Makes a plain tensor one that secrets may be written into, as the object that it is; unless
+    somebody else uses its memory too, or gradients go through it: PyTorch's operator is refused
+    then."""
     if type(tensor) is not torch.Tensor or tensor.requires_grad or is_tracing():
         return
     is_alone = tensor._use_count() == 1 and _users(tensor) == 1 and tensor.is_contiguous()
-    # What cannot be resized may be an array's memory, whose owner would not see what is written. The tensors
-    # that an operator on secrets has looked at are among them.
+    # What cannot be resized may be an array's memory, whose owner would not see what is written.
+    # The tensors that an operator on secrets has looked at are among them.
     is_alone = is_alone and tensor.untyped_storage().resizable()
     # Whoever refers to it weakly would have another one than it became.
     is_alone = is_alone and not weakref.getweakrefs(tensor)
@@ -185,8 +194,10 @@ def _set_data(self: torch.Tensor, value: Any) -> None:
         value = value.settled() if isinstance(value, PublicTensor) else value
         if isinstance(value, SecretTensor):
             raise MisuseError(
-                "a secret tensor as the data of a plain one: take the secret one in its place, and in a "
-                "module torch.nn.Parameter(secret); tacit.share_module makes all of a module's tensors secret"
+                "a secret tensor as the data of a plain one: take the secret one in its place, and "
+                "in a "
+                "module torch.nn.Parameter(secret); tacit.share_module makes all of a module's "
+                "tensors secret"
             )
         if isinstance(value, PublicTensor):
             value = value.lent_to(self)
@@ -215,7 +226,10 @@ _before: dict[str, Any] = {}
 def _install() -> None:
     global _read, _write
     _read, _write = torch.Tensor.__getitem__, torch.Tensor.__setitem__
-    own: dict[str, Any] = {"__getitem__": wraps(_read)(_getitem), "__setitem__": wraps(_write)(_setitem)}
+    own: dict[str, Any] = {
+        "__getitem__": wraps(_read)(_getitem),
+        "__setitem__": wraps(_write)(_setitem),
+    }
     own |= {name: _assignment(getattr(torch.Tensor, name)) for name in ASSIGNMENTS}
     # Reading it takes as long as ever.
     own["data"] = property(_DATA.__get__, _set_data)

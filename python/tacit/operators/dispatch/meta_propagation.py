@@ -1,5 +1,5 @@
-"""What comes out of an operator, without data: PyTorch itself computes shapes and dtypes on tensors that
-have no memory; the operator's rule says the scale."""
+"""What comes out of an operator, without data: PyTorch itself computes shapes and dtypes on tensors
+that have no memory; the operator's rule says the scale."""
 
 from typing import Any, NamedTuple
 
@@ -19,9 +19,11 @@ class Outcome(NamedTuple):
     scale: Scale
 
 
-def propagate(rule: Rule, session: Scale, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The operator's result with an :class:`Outcome` in the place of each tensor; ``None`` where its shape
-    depends on data.
+def propagate(
+    rule: Rule, session: Scale, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """The operator's result with an :class:`Outcome` in the place of each tensor; ``None`` where
+    its shape depends on data.
 
     Args:
         rule: of the operator's scale.

@@ -1,4 +1,5 @@
-"""What operators do with their arguments before they compute: scales, public values, broadcasting."""
+"""What operators do with their arguments before they compute: scales, public
+values, broadcasting."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -82,7 +83,8 @@ def moved(x: Any, move: Callable[[torch.Tensor], torch.Tensor]) -> Any:
 
 
 def summed(x: Any, count: int, add: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """The same where each element of the result is a sum of so many at most, which a secret is held to."""
+    """The same where each element of the result is a sum of so many at most, which a secret is held
+    to."""
     if isinstance(x, SecretTensor):
         checks.hold_summands(x._session, x._parts, count)
     return moved(x, add)
@@ -94,20 +96,21 @@ def each(values: Sequence[int], dims: int, default: Sequence[int] = ()) -> list[
     return values * dims if len(values) == 1 else values
 
 
-# Words ---------------------------------------------------------------------------------------------
+# Words
+# ----------------------------------------------------------------------------
 
 
 def as_words(x: SecretTensor) -> SecretTensor:
-    """Booleans as integers 0 and 1 (at most two rounds), and integers within their dtype; the rest as it
-    is."""
+    """Booleans as integers 0 and 1 (at most two rounds), and integers within their dtype; the rest
+    as it is."""
     if x.dtype == torch.bool:
         return x.like(shares.bit_to_ring(x._session, x._parts), WHOLE, torch.int64)
     return within(x) if x._unreduced else x
 
 
 def within(x: SecretTensor) -> SecretTensor:
-    """Integers that may stand outside their dtype, modulo its 2^bits: the bits that it has, put together
-    again. At most ten rounds."""
+    """Integers that may stand outside their dtype, modulo its 2^bits: the bits that it has, put
+    together again. At most ten rounds."""
     if not x._unreduced:
         return x
     limits = torch.iinfo(x.dtype)
@@ -118,8 +121,8 @@ def within(x: SecretTensor) -> SecretTensor:
 
 
 def alike(x: Any, y: Any) -> tuple[Any, Any]:
-    """Both operands, a public one of them within the dtype of both together: of a byte and −1 PyTorch takes
-    255."""
+    """Both operands, a public one of them within the dtype of both together: of a byte and −1
+    PyTorch takes 255."""
     if not may_be_unreduced(dtype := result_dtype(x, y)):
         return x, y
     x, y = (one if isinstance(one, SecretTensor) else public(one).to(dtype) for one in (x, y))
@@ -132,12 +135,13 @@ def may_be_unreduced(dtype: torch.dtype) -> bool:
 
 
 def stays_in_range(session: Session, dtype: torch.dtype) -> bool:
-    """Whether products of this dtype are not to wrap around: those of fractions, and in checked mode those
-    of int64."""
+    """Whether products of this dtype are not to wrap around: those of fractions, and in checked
+    mode those of int64."""
     return dtype.is_floating_point or (session.is_checked and dtype == torch.int64)
 
 
-# Scales --------------------------------------------------------------------------------------------
+# Scales
+# ----------------------------------------------------------------------------
 
 
 def shifted(session: Session, parts: Parts, have: int, want: int) -> Parts:
@@ -164,11 +168,13 @@ def lifted(session: Session, value: Any, scale: Scale) -> Parts:
 
 
 def placed(session: Session, value: Any, scale: Scale, own: Scale) -> Parts:
-    """The same of what stands among secrets that have their own scale, unchanged: a large public number is
-    infinite where it is beyond these, as ``fixed.placed`` has it."""
+    """The same of what stands among secrets that have their own scale, unchanged: a large public
+    number is infinite where it is beyond these, as ``fixed.placed`` has it."""
     if isinstance(value, SecretTensor):
         return lifted(session, value, scale)
-    return shares.trivial(session, fixed.placed(public(value), scale, own, compared(session, scale)))
+    return shares.trivial(
+        session, fixed.placed(public(value), scale, own, compared(session, scale))
+    )
 
 
 def bits_of(session: Session, parts: Parts) -> SecretTensor:
@@ -210,15 +216,21 @@ def as_kind_of(value: Any, target: SecretTensor) -> SecretTensor:
         if not isinstance(value, SecretTensor):
             return target.like(lifted_bits(session, value))
         if value.dtype != torch.bool:
-            raise MisuseError("only booleans are written into a secret boolean tensor; compare first")
+            raise MisuseError(
+                "only booleans are written into a secret boolean tensor; compare first"
+            )
         return value
     if not target.dtype.is_floating_point:
         if not isinstance(value, SecretTensor):
             value = public(value).to(target.dtype)
         elif value.dtype.is_floating_point:
-            raise MisuseError("fractions are not written into secret integers: they would have to be rounded")
+            raise MisuseError(
+                "fractions are not written into secret integers: they would have to be rounded"
+            )
         elif value.dtype != target.dtype and value.dtype != torch.bool:
-            value = value.like(value._parts, dtype=target.dtype, unreduced=may_be_unreduced(target.dtype))
+            value = value.like(
+                value._parts, dtype=target.dtype, unreduced=may_be_unreduced(target.dtype)
+            )
     if not isinstance(value, SecretTensor) and public(value).numel() == 1:
         return target.like(placed(session, value, target._scale, target._scale))
     return target.like(lifted(session, value, target._scale))
@@ -248,10 +260,13 @@ def rescaled(x: Any, scale: Scale) -> Any: ...
 
 
 def rescaled(x: Any, scale: Scale) -> Any:
-    """The same numbers with other fraction bits, as ``shifted`` gives them; what is public stays as it is."""
+    """The same numbers with other fraction bits, as ``shifted`` gives them; what is public stays as
+    it is."""
     if not isinstance(x, SecretTensor) or x._scale == scale:
         return x
-    return x.like(shifted(x._session, x._parts, x._scale.bits, scale.bits), scale, unreduced=x._unreduced)
+    return x.like(
+        shifted(x._session, x._parts, x._scale.bits, scale.bits), scale, unreduced=x._unreduced
+    )
 
 
 def fraction(x: SecretTensor) -> SecretTensor:
@@ -286,7 +301,9 @@ def as_factors(x: SecretTensor, y: SecretTensor) -> tuple[SecretTensor, SecretTe
     """Two secrets that are multiplied, with no more fraction bits than a product has room for."""
     if x._scale.bits + y._scale.bits <= fixed.MOST_IN_PRODUCT:
         return x, y
-    x, y = (one if one._scale.bits <= fixed.FEWER.bits else rescaled(one, fixed.FEWER) for one in (x, y))
+    x, y = (
+        one if one._scale.bits <= fixed.FEWER.bits else rescaled(one, fixed.FEWER) for one in (x, y)
+    )
     return x, y
 
 
@@ -307,8 +324,8 @@ def together(*parts: Parts) -> list[Parts]:
 
 
 def compared(session: Session, scale: Scale) -> int:
-    """The width at which numbers of a scale are compared. In checked mode two bits more than were promised:
-    all that the promise allows passes the check then."""
+    """The width at which numbers of a scale are compared. In checked mode two bits more than were
+    promised: all that the promise allows passes the check then."""
     width = fixed.width(session.width, scale)
     if session.is_checked and session.is_promised and width < fixed.WORD:
         return fixed.Promised(min(fixed.WORD, width + 2))
@@ -316,8 +333,8 @@ def compared(session: Session, scale: Scale) -> int:
 
 
 def rectified(session: Session, scale: Scale) -> Comparison:
-    """How numbers of a scale are compared where they or zero are wanted, whichever is greater: guarded, where
-    the session is."""
+    """How numbers of a scale are compared where they or zero are wanted, whichever is greater:
+    guarded, where the session is."""
     if session.guard is None:
         return Comparison(compared(session, scale))
     bits, reach = session.guard
@@ -330,22 +347,26 @@ def rectified_to_zero(session: Session, scale: Scale) -> Comparison:
     if not session.dropped or scale == fixed.WHOLE:
         return comparison
     dropped = session.dropped + scale.bits - session.scale.bits
-    return comparison._replace(dropped=max(0, min(dropped, comparison.width - fixed.LEAST_COMPARED)))
+    return comparison._replace(
+        dropped=max(0, min(dropped, comparison.width - fixed.LEAST_COMPARED))
+    )
 
 
 def beside(session: Session, most: float) -> AbstractContextManager[None]:
-    """Within it, fractions that the session's comparison width holds are compared rightly with an operator's
-    own numbers up to ``most``, which nobody promised anything about: a bit more than the greater of both."""
+    """Within it, fractions that the session's comparison width holds are compared rightly with an
+    operator's own numbers up to ``most``, which nobody promised anything about: a bit more than the
+    greater of both."""
     return session.at_width(fixed.width_beside(session.width, most))
 
 
 def in_full(session: Session) -> AbstractContextManager[None]:
-    """Within it, words are compared wholly: what an operator computes itself, such as a square, may be more
-    than its user promised of numbers by a comparison width."""
+    """Within it, words are compared wholly: what an operator computes itself, such as a square, may
+    be more than its user promised of numbers by a comparison width."""
     return session.at_width(fixed.WORD)
 
 
-# Public factors ------------------------------------------------------------------------------------
+# Public factors
+# ------------------------------------------------------------------------------------
 
 #: A local bilinear map of one party's words with public ones.
 Apply = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -360,11 +381,12 @@ def times_public(
     check: Apply | None = None,
     gain: float | None = None,
 ) -> SecretTensor:
-    """apply(x, values) for public values: each term of the factor, the smallest first, is truncated to the
-    scale of the next before that is added, so that in the end all is at most one unit off. No interaction
-    for integers, nor for whole numbers unless x has more fraction bits than the session; otherwise a
-    truncation for each term, of at most two rounds. Integers of 64 bits are taken apart first, so that those
-    below 2^62 are right where the result is below 2^44, and off by four units at most.
+    """apply(x, values) for public values: each term of the factor, the smallest first, is truncated
+    to the scale of the next before that is added, so that in the end all is at most one unit off.
+    No interaction for integers, nor for whole numbers unless x has more fraction bits than the
+    session; otherwise a truncation for each term, of at most two rounds. Integers of 64 bits are
+    taken apart first, so that those below 2^62 are right where the result is below 2^44, and off by
+    four units at most.
 
     Args:
         dtype: of the result.
@@ -375,7 +397,11 @@ def times_public(
     is_word = x.dtype == torch.int64 and x._scale == WHOLE and _are_fractions(values)
     session, x = x._session, as_words(x)
     _, scale = fixed.of_product(x._scale, operand_scale(values, session.scale), session.scale)
-    in_range = check or apply if session.is_plain and dtype.is_floating_point and not is_tracing() else None
+    in_range = (
+        check or apply
+        if session.is_plain and dtype.is_floating_point and not is_tracing()
+        else None
+    )
     if not is_word:
         factor = fixed.factor(values, x._scale, scale, gain)
         parts, bits = _sum_of_terms(session, x._parts, factor, apply, in_range, check)
@@ -410,9 +436,9 @@ def _are_fractions(values: torch.Tensor) -> bool:
 
 
 def _growth(x: Parts, words: torch.Tensor, apply: Apply) -> torch.Tensor:
-    """How many times as large products by public words can be as the numbers, and a little more: what the
-    terms before this one leave is small beside it. Of each number where it meets one word, else of the
-    greatest."""
+    """How many times as large products by public words can be as the numbers, and a little more:
+    what the terms before this one leave is small beside it. Of each number where it meets one word,
+    else of the greatest."""
     sizes = 1.01 * words.abs().to(torch.float64)
     if apply is torch.mul:
         return sizes if sizes.dim() <= x[0].dim() else sizes.max()
@@ -427,8 +453,8 @@ def _sum_of_terms(
     check: Apply | None,
     of_floats: Apply | None,
 ) -> tuple[Parts, int]:
-    """The terms' products, added up, and their fraction bits; ``of_floats`` is the map on float64, where it
-    is another one than on words."""
+    """The terms' products, added up, and their fraction bits; ``of_floats`` is the map on float64,
+    where it is another one than on words."""
     parts: Parts = ()
     bits = 0
     for term in reversed(factor.terms):

@@ -1,5 +1,6 @@
-"""One profiler of PyTorch's at a time: it has one for all threads of a process, and parties may be threads.
-Several crash it, or mix what they record. Its own functions are guarded while a session is open."""
+"""One profiler of PyTorch's at a time: it has one for all threads of a process, and parties may be
+threads. Several crash it, or mix what they record. Its own functions are guarded while a session is
+open."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -26,11 +27,15 @@ _before: dict[str, Any] = {}
 def _begun() -> None:
     global _recording
     with _lock:
-        is_another = _recording != get_ident() if _recording is not None else profiler._is_profiler_enabled
+        is_another = (
+            _recording != get_ident() if _recording is not None else profiler._is_profiler_enabled
+        )
         if is_another:
             raise MisuseError(
-                "a second profiler: PyTorch has one for all threads of a process, and these parties are "
-                "threads. Profile one of them, `if tacit.session().party == 0:`, or have each be a process: "
+                "a second profiler: PyTorch has one for all threads of a process, and these "
+                "parties are "
+                "threads. Profile one of them, `if tacit.session().party == 0:`, or have each be a "
+                "process: "
                 'tacit.launch(..., transport="tcp"), tacit run'
             )
         _recording = get_ident()

@@ -1,8 +1,10 @@
-"""Which scale comes out of an operator, without data: rules made of the sums and products of ``fixed``.
+"""Which scale comes out of an operator, without data: rules made of the sums and products of
+``fixed``.
 
-A rule is called with the session's scale and then as its operator is, with a scale in the place of each
-argument: a secret's own; the session's for a public fraction, whatever its value; and WHOLE, which changes
-neither sum nor product, for all else.
+A rule is called with the session's scale and then as its operator is, with a scale in the place of
+each
+argument: a secret's own; the session's for a public fraction, whatever its value; and WHOLE, which
+changes neither sum nor product, for all else.
 """
 
 from collections.abc import Callable
@@ -66,19 +68,27 @@ def of_reversed_sum(session: Scale, x: Scale, y: Scale, alpha: Scale = WHOLE) ->
     return of_sum_with_product(session, y, x, alpha)
 
 
-def of_convolution(session: Scale, x: Scale, weight: Scale, bias: Scale = WHOLE, *_: Scale) -> Scale:
+def of_convolution(
+    session: Scale, x: Scale, weight: Scale, bias: Scale = WHOLE, *_: Scale
+) -> Scale:
     """Of x·weight + bias."""
     return fixed.of_sum([of_product(session, x, weight), bias])
 
 
-def of_affine(session: Scale, x: Scale, weight: Scale, bias: Scale, addends: Scale, *_: Scale) -> Scale:
+def of_affine(
+    session: Scale, x: Scale, weight: Scale, bias: Scale, addends: Scale, *_: Scale
+) -> Scale:
     """Of sums of x·weight, of a bias and of other summands."""
     return fixed.of_sum([of_product(session, x, weight), bias, addends])
 
 
-def of_convolution_gradient(session: Scale, gradient: Scale, x: Scale, weight: Scale, *_: Scale) -> Scale:
+def of_convolution_gradient(
+    session: Scale, gradient: Scale, x: Scale, weight: Scale, *_: Scale
+) -> Scale:
     """Of gradient·weight, gradient·x and sums of the gradient alike."""
-    return fixed.of_sum([gradient, of_product(session, gradient, weight), of_product(session, gradient, x)])
+    return fixed.of_sum(
+        [gradient, of_product(session, gradient, weight), of_product(session, gradient, x)]
+    )
 
 
 def of_interpolation(session: Scale, start: Scale, *rest: Scale) -> Scale:
@@ -94,7 +104,10 @@ def scale_of_call(
     positions, names = operands_of(func)
     return rule(
         session,
-        *[_scale(arg, is_operand, session) for arg, is_operand in zip(args, positions, strict=False)],
+        *[
+            _scale(arg, is_operand, session)
+            for arg, is_operand in zip(args, positions, strict=False)
+        ],
         **{name: _scale(arg, name in names, session) for name, arg in kwargs.items()},
     )
 

@@ -1,6 +1,7 @@
-"""The one table: ATen operator → implementation; and the three steps of every operator: what comes out
-(``meta_propagation``), the work on components (the implementation), and the wrapping, in which the result
-gets its dtype and shares memory with the arguments exactly where PyTorch's schema says so."""
+"""The one table: ATen operator → implementation; and the three steps of every operator: what comes
+out (``meta_propagation``), the work on components (the implementation), and the wrapping, in which
+the result gets its dtype and shares memory with the arguments exactly where PyTorch's schema says
+so."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -53,8 +54,8 @@ REVEALING = {
 #: They share memory with an argument that nobody uses any more, whatever their schema says.
 UNSAFE_VIEWS = {torch.ops.aten._unsafe_view.default}
 
-#: What does not use values, which may be computed later: PyTorch does it with the indices of a max pooling
-#: before it throws them away.
+#: What does not use values, which may be computed later: PyTorch does it with the indices of a max
+#: pooling before it throws them away.
 RESHAPING = {
     torch.ops.aten.alias.default,
     torch.ops.aten.detach.default,
@@ -64,7 +65,8 @@ RESHAPING = {
 }
 
 
-#: They write to all of their first argument, or of each tensor of that list, and use nothing that was there.
+#: They write to all of their first argument, or of each tensor of that list, and use nothing that
+#: was there.
 OVERWRITING = {
     torch.ops.aten.copy_.default,
     torch.ops.aten.fill_.Scalar,
@@ -95,21 +97,24 @@ Watch = TypeVar("Watch", bound=Callable[..., Report | None])
 
 
 def writes(function: Write) -> Write:
-    """Registers a function of a target and a result, which is called where the result is to be written into
-    the target. It writes in its own way and returns true, or leaves that to others and returns false."""
+    """Registers a function of a target and a result, which is called where the result is to be
+    written into the target. It writes in its own way and returns true, or leaves that to others and
+    returns false."""
     _WRITERS.append(function)
     return function
 
 
 def on_write(function: Carry) -> Carry:
-    """Registers a function of a target and a result, which is called after the result was written."""
+    """Registers a function of a target and a result, which is called after the
+    result was written."""
     _ON_WRITE.append(function)
     return function
 
 
 def watches(function: Watch) -> Watch:
-    """Registers a function of a session, an operator, its arguments and what is expected of it, which is
-    called before the program's operators. It may return a function, which is called with the result."""
+    """Registers a function of a session, an operator, its arguments and what is expected of it,
+    which is called before the program's operators. It may return a function, which is called with
+    the result."""
     _WATCHERS.append(function)
     return function
 
@@ -145,7 +150,8 @@ def writable(target: SecretTensor) -> Parts:
 
 @contextmanager
 def at_scale_of(*targets: SecretTensor) -> Iterator[None]:
-    """Within it, products have the greatest scale of these fractions, into which they are written."""
+    """Within it, products have the greatest scale of these fractions, into
+    which they are written."""
     scales = [target._scale for target in targets if target._scale != WHOLE]
     session = targets[0]._session
     with session.at_scale(of_sum(scales) if scales else session.scale):
@@ -153,7 +159,8 @@ def at_scale_of(*targets: SecretTensor) -> Iterator[None]:
 
 
 def run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What ``SecretTensor.__torch_dispatch__`` does, where no public tensor awaits secrets (``unwritten``).
+    """What ``SecretTensor.__torch_dispatch__`` does, where no public tensor awaits secrets
+    (``unwritten``).
 
     Raises:
         UnsupportedOperatorError: the table has no entry, or not for these arguments.
@@ -181,7 +188,9 @@ def _run(
     call = call_of(operator.name, session, func, args, kwargs)
     if (later := secrets[0]._later) is not None and func in RESHAPING:
         outcome = call.expected(operator.scale, session, func, args, kwargs)
-        shaped = SecretTensor((), secrets[0]._scale, session, outcome.dtype, shape=outcome.shape, later=later)
+        shaped = SecretTensor(
+            (), secrets[0]._scale, session, outcome.dtype, shape=outcome.shape, later=later
+        )
         shaped._number = secrets[0]._number
         return shaped.depends(secrets[0].flags)
     if session.operator and session.thread == get_ident():
@@ -273,7 +282,11 @@ class Operator(NamedTuple):
 
     def used(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[SecretTensor]:
         """The secret ones of its arguments whose values it uses."""
-        kept = {name: arg for name, arg in kwargs.items() if name not in self.outs} if self.outs else kwargs
+        kept = (
+            {name: arg for name, arg in kwargs.items() if name not in self.outs}
+            if self.outs
+            else kwargs
+        )
         return secrets_of(args[1:] if self.overwrites else args, kept)
 
 
@@ -288,7 +301,8 @@ def _operator(func: Any) -> Operator | None:
     return Operator(str(func), entry.implementation, entry.scale, fresh, func in OVERWRITING, outs)
 
 
-# In-place operators --------------------------------------------------------------------------------
+# In-place operators
+# --------------------------------------------------------------------------------
 
 
 def _writing(func: Any) -> Entry | None:
@@ -323,8 +337,8 @@ def _writing(func: Any) -> Entry | None:
 
 
 def _functional(func: Any, packet: Any) -> Any:
-    """Of an operator's forms that return a new tensor the one of the same name, or of the same arguments:
-    ``transpose_`` goes with ``transpose.int``."""
+    """Of an operator's forms that return a new tensor the one of the same name, or of the same
+    arguments: ``transpose_`` goes with ``transpose.int``."""
     if hasattr(packet, func._overloadname):
         return getattr(packet, func._overloadname)
     return _form(packet, _takes(func))
@@ -341,8 +355,8 @@ def _takes(func: Any) -> list[tuple[str, str]]:
 
 
 def _into(func: Any, packet: Any, outs: list[str]) -> Entry | None:
-    """A form ``out=`` of an operator, for targets of the results' shapes; not of what draws, since each party
-    would write what it draws for itself."""
+    """A form ``out=`` of an operator, for targets of the results' shapes; not of what draws, since
+    each party would write what it draws for itself."""
     functional = _form(packet, [argument for argument in _takes(func) if argument[0] not in outs])
     if functional is None or torch.Tag.nondeterministic_seeded in func.tags:
         return None
@@ -355,8 +369,12 @@ def _into(func: Any, packet: Any, outs: list[str]) -> Entry | None:
             results = functional(*args, **kwargs)
         results = results if isinstance(results, tuple | list) else [results]
         # What each party computed for itself.
-        note_values(targets[0]._session, [each for each in results if not isinstance(each, SecretTensor)])
-        if any(target.shape != result.shape for target, result in zip(targets, results, strict=True)):
+        note_values(
+            targets[0]._session, [each for each in results if not isinstance(each, SecretTensor)]
+        )
+        if any(
+            target.shape != result.shape for target, result in zip(targets, results, strict=True)
+        ):
             unsupported("out= of another shape", "use the form that returns a new tensor")
         written = [assign(target, result) for target, result in zip(targets, results, strict=True)]
         return tuple(written) if len(written) > 1 else written[0]
@@ -380,7 +398,8 @@ def _reshaping(func: Any, functional: Callable[..., Any]) -> Callable[..., Any]:
     return reshape
 
 
-# Carrying out ------------------------------------------------------------------------------------------
+# Carrying out
+# ----------------------------------------------------------------------------
 
 
 def _carried_out(
@@ -407,8 +426,8 @@ def _carried_out(
 
 
 def _depending(session: Session, running: Running, result: Any) -> Any:
-    """What an operator of the program gives, which depends on the flags of its operands and on those within
-    it; and so does what it has written to."""
+    """What an operator of the program gives, which depends on the flags of its operands and on
+    those within it; and so does what it has written to."""
     known = session.dependencies.finish(running)
     if known is not None:
         for one in result if isinstance(result, tuple | list) else [result]:
@@ -431,8 +450,8 @@ def _numbered(result: Any) -> Any:
 def _finished(
     result: SecretTensor, expected: Outcome | None, is_fresh: bool, secrets: Sequence[SecretTensor]
 ) -> SecretTensor:
-    """A result as it was expected: with the dtype that PyTorch gives it, brought to the scale of the rule, in
-    memory of its own where it is new."""
+    """A result as it was expected: with the dtype that PyTorch gives it, brought to the scale of
+    the rule, in memory of its own where it is new."""
     if result._later is not None:
         return result
     if expected is not None:
@@ -441,7 +460,9 @@ def _finished(
     own = dtype = result.dtype
     if expected is not None:
         # The components have the result's shape, and say it in less time.
-        assert expected.shape == parts[0].shape, f"shape {result.shape} in the place of {expected.shape}"
+        assert expected.shape == parts[0].shape, (
+            f"shape {result.shape} in the place of {expected.shape}"
+        )
         if expected.dtype != own:
             assert _kind(expected.dtype) == _kind(own), f"{own} in the place of {expected.dtype}"
             dtype = expected.dtype
@@ -468,7 +489,9 @@ def _shares_memory(part: torch.Tensor, secrets: Sequence[SecretTensor]) -> bool:
 
 
 def _kind(dtype: torch.dtype) -> str:
-    return "boolean" if dtype == torch.bool else "fraction" if dtype.is_floating_point else "integer"
+    return (
+        "boolean" if dtype == torch.bool else "fraction" if dtype.is_floating_point else "integer"
+    )
 
 
 def unsupported(what: str, remedy: str) -> NoReturn:

@@ -1,5 +1,5 @@
-"""Sums and averages that stay in range wherever their result does: what would leave it is shifted down
-before it is added up."""
+"""Sums and averages that stay in range wherever their result does: what would leave it is shifted
+down before it is added up."""
 
 import math
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from tacit.tensor import SecretTensor
 #: Words of encoded numbers that may be added before truncation: 2^15 of below 2^46.
 MOST_SUMMANDS = 1 << (fixed.ROOM - 1)
 
-#: Numbers that are averaged by one public factor; sums of more are shifted down first, since the factor
-#: would have too few bits left.
+#: Numbers that are averaged by one public factor; sums of more are shifted down first, since the
+#: factor would have too few bits left.
 FEW = 64
 
 
 def as_fractions(x: SecretTensor) -> SecretTensor:
-    """Numbers with at least the session's fraction bits, which averages have: of sums with fewer, what is
-    shifted down would be lost; no interaction."""
+    """Numbers with at least the session's fraction bits, which averages have: of sums with fewer,
+    what is shifted down would be lost; no interaction."""
     x = fraction(x)
     return rescaled(x, fixed.of_sum([x._scale, x._session.scale]))
 
@@ -45,7 +45,8 @@ def averaged(sums: SecretTensor, reciprocals: torch.Tensor, most: int) -> Secret
 
 
 def mean(x: SecretTensor, dims: Sequence[int], keepdim: bool) -> SecretTensor:
-    """Means along dimensions, of at least one number. Those of integers are computed from their sums."""
+    """Means along dimensions, of at least one number. Those of integers are computed from their
+    sums."""
     count, shape = math.prod(x.shape[dim] for dim in dims), reduced(x.shape, dims, keepdim)
     if x._scale == WHOLE:
         x = as_words(x)
@@ -87,8 +88,8 @@ def reduced(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> list[in
 
 
 def _added_up(session: Session, x: Parts, count: int) -> tuple[Parts, int]:
-    """Sums along the last dimension, divided by a power of two that keeps them in range, and that power:
-    blocks are added and shifted down by as many bits as they grow, and so are their sums."""
+    """Sums along the last dimension, divided by a power of two that keeps them in range, and that
+    power: blocks are added and shifted down by as many bits as they grow, and so are their sums."""
     divisor = 1
     while count > 1:
         size = min(count, MOST_SUMMANDS)

@@ -1,6 +1,8 @@
-"""Public numbers that secrets are compared with, or that bound them. One that is beyond all secrets is an
-infinity: nothing is compared with it, and it bounds nothing. So 1e9, or the greatest number of a dtype, may
-be written where no bound is meant, at whatever scale: in gradients too, which have more bits than arguments.
+"""Public numbers that secrets are compared with, or that bound them. One that is beyond all secrets
+is an
+infinity: nothing is compared with it, and it bounds nothing. So 1e9, or the greatest number of a
+dtype, may be written where no bound is meant, at whatever scale: in gradients too, which have more
+bits than arguments.
 
 Fractions of a scale are below its limit, and what a comparison width promises to be less is less.
 """
@@ -13,7 +15,14 @@ from tacit import checks, fixed
 from tacit.errors import EncodingError
 from tacit.fixed import WHOLE, WORD, Scale
 from tacit.modes import outside_trace
-from tacit.operators.dispatch.operands import bits_of, common_scale, compared, lifted, public, together
+from tacit.operators.dispatch.operands import (
+    bits_of,
+    common_scale,
+    compared,
+    lifted,
+    public,
+    together,
+)
 from tacit.sessions import Session
 from tacit.sharings import shares
 from tacit.sharings.shares import Parts
@@ -107,7 +116,8 @@ def _made(scale: Scale, words: torch.Tensor, above: torch.Tensor, below: torch.T
 
 
 def settled(bits: SecretTensor, bound: Bound, *, above: bool, below: bool) -> SecretTensor:
-    """Results of comparisons with a bound; where that is above or below all secrets they are known."""
+    """Results of comparisons with a bound; where that is above or below all
+    secrets they are known."""
     if bound.beyond is None:
         return bits
     known = torch.where(bound.beyond > 0, above, below).to(torch.uint8)
@@ -115,12 +125,16 @@ def settled(bits: SecretTensor, bound: Bound, *, above: bool, below: bool) -> Se
     return bits_of(bits._session, _chosen(bound.beyond == 0, bits._parts, sure))
 
 
-def sure(session: Session, x: SecretTensor, bound: Bound, *, above: bool, below: bool) -> SecretTensor:
+def sure(
+    session: Session, x: SecretTensor, bound: Bound, *, above: bool, below: bool
+) -> SecretTensor:
     """The same where no result is left open; no interaction."""
     assert bound.beyond is not None
     known = torch.where(bound.beyond > 0, above, below).to(torch.uint8)
     shape = torch.broadcast_shapes(x.shape, known.shape)  # type: ignore[no-untyped-call]
-    return bits_of(session, tuple(part.expand(shape).clone() for part in shares.trivial_bits(session, known)))
+    return bits_of(
+        session, tuple(part.expand(shape).clone() for part in shares.trivial_bits(session, known))
+    )
 
 
 class Limit(NamedTuple):

@@ -1,10 +1,10 @@
 """Gradients clipped by a secret norm: ``torch.nn.utils.clip_grad_norm_``, its norm PyTorch's own.
 
-The factor max_norm / norm is small where gradients explode, which is when it matters: with 16 fraction bits
-one of 10^−4 is off by 7%, and one of 10^−5 is 0 or half as much again. Its root has eight bits more, and is
-10^−2.5 there. So gradients are multiplied by that twice, √(1 / (norm / max_norm)), of a norm of max_norm at
-least, with which they stay as they are, and ``MOST_TIMES`` it at most, so that the quotient is in range.
-"""
+The factor max_norm / norm is small where gradients explode, which is when it matters: with 16
+fraction bits one of 10^−4 is off by 7%, and one of 10^−5 is 0 or half as much again. Its root has
+eight bits more, and is 10^−2.5 there. So gradients are multiplied by that twice, √(1 / (norm /
+max_norm)), of a norm of max_norm at least, with which they stay as they are, and ``MOST_TIMES`` it
+at most, so that the quotient is in range."""
 
 from collections.abc import Callable, Iterable
 from functools import wraps

@@ -1,6 +1,6 @@
-"""Which of two words is less, and which the greater: the sign of their difference. That of two whole words
-(int64) needs 65 bits, where words have 64: it counts only where both have one sign, else that of the first.
-"""
+"""Which of two words is less, and which the greater: the sign of their difference. That of two
+whole words (int64) needs 65 bits, where words have 64: it counts only where both have one sign,
+else that of the first."""
 
 from typing import Any
 
@@ -15,8 +15,8 @@ from tacit.tensor import SecretTensor
 
 
 def difference_width(session: Session, scale: Scale, *operands: Any) -> int:
-    """Bits that differences of operands need, at a scale: of integers those of their dtypes, or of their
-    values where they are public, and one more; 65 are compared as whole words."""
+    """Bits that differences of operands need, at a scale: of integers those of their dtypes, or of
+    their values where they are public, and one more; 65 are compared as whole words."""
     own = compared(session, scale)
     if scale != WHOLE or any(_is_fraction(operand) for operand in operands):
         return own
@@ -33,7 +33,9 @@ def of_difference(session: Session, scale: Scale, *operands: Any) -> Comparison:
 
 
 def _is_fraction(operand: Any) -> bool:
-    return isinstance(operand, float) or (isinstance(operand, torch.Tensor) and operand.is_floating_point())
+    return isinstance(operand, float) or (
+        isinstance(operand, torch.Tensor) and operand.is_floating_point()
+    )
 
 
 def reach(operand: Any) -> int:
@@ -51,8 +53,8 @@ def reach(operand: Any) -> int:
 def less(session: Session, x: Parts, y: Parts | torch.Tensor, width: int) -> Parts:
     """Bits: whether x < y, for words or public words y whose difference has that many bits.
 
-    Up to 64: the rounds and bits of a sign. 65: a round more, and three signs, of which those of public words
-    cost nothing; that of x alone for y = 0.
+    Up to 64: the rounds and bits of a sign. 65: a round more, and three signs, of which those of
+    public words cost nothing; that of x alone for y = 0.
     """
     known = y if isinstance(y, torch.Tensor) else None
     words = shares.trivial(session, y) if isinstance(y, torch.Tensor) else y
@@ -78,7 +80,9 @@ def settled(session: Session, difference: Parts, x: Parts, y: Parts) -> Parts:
 
 def _signs(session: Session, *words: Parts) -> list[Parts]:
     """The signs of words of several shapes, side by side."""
-    flat = tuple(torch.cat([part.reshape(-1) for part in parts]) for parts in zip(*words, strict=True))
+    flat = tuple(
+        torch.cat([part.reshape(-1) for part in parts]) for parts in zip(*words, strict=True)
+    )
     signs = shares.sign(session, flat, WORD)
     shapes = [parts[0].shape for parts in words]
     pieces = (torch.split(part, [shape.numel() for shape in shapes]) for part in signs)
@@ -89,8 +93,8 @@ def _signs(session: Session, *words: Parts) -> list[Parts]:
 
 
 def greater(session: Session, x: Parts, y: Parts, comparison: Comparison) -> Parts:
-    """The greater of x and y, of equal shapes, whose difference is so compared. The rounds of ``less``
-    and two."""
+    """The greater of x and y, of equal shapes, whose difference is so compared. The rounds of
+    ``less`` and two."""
     if comparison.width <= WORD:
         return shares.maximum(session, x, y, comparison)
     lost = less(session, x, y, comparison.width)
@@ -104,4 +108,6 @@ def lesser(session: Session, x: Parts, y: Parts, comparison: Comparison) -> Part
 
 def opposite(session: Session, x: Parts) -> Parts:
     """−1 − x, which puts all words in the opposite order: the least of all has no negative."""
-    return tuple(unit - part for unit, part in zip(shares.trivial(session, torch.tensor(-1)), x, strict=True))
+    return tuple(
+        unit - part for unit, part in zip(shares.trivial(session, torch.tensor(-1)), x, strict=True)
+    )

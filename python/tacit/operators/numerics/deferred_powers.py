@@ -1,10 +1,10 @@
 """Powers of the inverse roots of sums of squares, left for later in a backward pass.
 
-PyTorch multiplies gradients of roots with powers of the root, r³ for rsqrt: beyond the range for small rows
-and nothing for large ones. What they meet in the end, the numbers that were squared, brings one r back to
-what a row has. So a power, and a gradient times a power, stay what they are made of until they meet a number,
-or somebody asks for their values. It follows from the program alone, so all parties leave and compute the
-same.
+PyTorch multiplies gradients of roots with powers of the root, r³ for rsqrt: beyond the range for
+small rows and nothing for large ones. What they meet in the end, the numbers that were squared,
+brings one r back to what a row has. So a power, and a gradient times a power, stay what they are
+made of until they meet a number, or somebody asks for their values. It follows from the program
+alone, so all parties leave and compute the same.
 """
 
 import math
@@ -31,8 +31,8 @@ def place(y: SecretTensor) -> Place:
 
 
 class Powers:
-    """factor · weight · r^power of inverse roots r, of which there is one for each row: values of a gradient
-    that are computed if anybody asks."""
+    """factor · weight · r^power of inverse roots r, of which there is one for each row: values of a
+    gradient that are computed if anybody asks."""
 
     def __init__(
         self,
@@ -46,7 +46,8 @@ class Powers:
     ) -> None:
         self.inverse, self.power, self.factor, self.weight = inverse, power, factor, weight
         self._scale = scale
-        #: The inverse root with all of its bits, which others of it have too, and which view of it this is.
+        #: The inverse root with all of its bits, which others of it have too, and which view of it
+        #: this is.
         self.of = of
         #: Of the values, to which both are broadcast.
         self.shape = tuple(shape)
@@ -54,8 +55,8 @@ class Powers:
         self.computed: Parts = ()
         #: How often others were written in their place.
         self.written = 0
-        #: What this is a repetition of, which shows what is written there; its shape then, and how often it
-        #: had been written to.
+        #: What this is a repetition of, which shows what is written there; its shape then, and how
+        #: often it had been written to.
         self.repeats: tuple[Powers, Sequence[int], int] | None = None
 
     @property
@@ -67,7 +68,8 @@ class Powers:
         return whole.is_left and whole.written == written
 
     def is_beside(self, y: SecretTensor, inverse: SecretTensor) -> bool:
-        """Whether these are powers of what stands beside y, element by element, of these inverse roots."""
+        """Whether these are powers of what stands beside y, element by element, of these inverse
+        roots."""
         own, view = self.of
         return own is inverse and view == place(y)
 
@@ -83,7 +85,9 @@ class Powers:
             with torch.no_grad(), session.at_scale(self._scale):
                 if not self.computed:
                     found = rescaled(self._times(self.weight, self.power), self._scale)
-                    self.computed = tuple(part.expand(self.shape).contiguous() for part in found._parts)
+                    self.computed = tuple(
+                        part.expand(self.shape).contiguous() for part in found._parts
+                    )
         finally:
             session.operator = operator
         return self.computed
@@ -105,11 +109,15 @@ class Powers:
         return self.met_by(y, x.shape)
 
     def met_by(self, z: Any, shape: Sequence[int]) -> SecretTensor:
-        """All of it, seen as that shape, times z: both meet an inverse root first, which leaves them as large
-        as others."""
+        """All of it, seen as that shape, times z: both meet an inverse root first, which leaves
+        them as large as others."""
         whole = torch.broadcast_shapes(z.shape, shape)  # type: ignore[no-untyped-call]
         z = z if z.shape == whole else z.expand(whole)
-        rest = None if self.weight is None and self.power == 1 else self._times(self.weight, self.power - 1)
+        rest = (
+            None
+            if self.weight is None and self.power == 1
+            else self._times(self.weight, self.power - 1)
+        )
         found: SecretTensor = z * self._seen_as(self.inverse, shape)
         if rest is None:
             return found if self.factor == 1.0 else found * self.factor
@@ -122,14 +130,17 @@ class Powers:
     def scaled(self, factor: float, shape: Sequence[int], power: int | None = None) -> SecretTensor:
         """The same times a public number."""
         inverse, weight = (
-            None if one is None else self._seen_as(one, shape) for one in (self.inverse, self.weight)
+            None if one is None else self._seen_as(one, shape)
+            for one in (self.inverse, self.weight)
         )
         return self._left(inverse, weight, shape, power or self.power, self.factor * factor)
 
     def weighted(self, weight: SecretTensor, shape: Sequence[int]) -> SecretTensor:
         """The same times a gradient of its shape."""
         weight = weight.like(tuple(part.clone() for part in weight._parts))
-        return self._left(self._seen_as(self.inverse, shape), weight, shape, self.power, self.factor)
+        return self._left(
+            self._seen_as(self.inverse, shape), weight, shape, self.power, self.factor
+        )
 
     def masked(self, mask: Any, shape: Sequence[int]) -> SecretTensor:
         """The same, 0 where a mask holds."""
@@ -149,12 +160,15 @@ class Powers:
     def expanded(self, before: Sequence[int], shape: Sequence[int]) -> SecretTensor:
         """The same, of a shape, repeated along dimensions of another."""
         inverse, weight = (
-            None if one is None else self._seen_as(one, before) for one in (self.inverse, self.weight)
+            None if one is None else self._seen_as(one, before)
+            for one in (self.inverse, self.weight)
         )
         assert inverse is not None
         later = Powers(inverse, self.power, self.factor, weight, self._scale, shape, self.of)
         later.repeats = self, before, self.written
-        return SecretTensor((), self._scale, inverse._session, inverse.dtype, shape=shape, later=later)
+        return SecretTensor(
+            (), self._scale, inverse._session, inverse.dtype, shape=shape, later=later
+        )
 
     def _left(
         self,

@@ -1,8 +1,9 @@
-"""Products by numbers that have more bits than a product has room for, such as inverse roots, which are small
+"""Products by numbers that have more bits than a product has room for, such as inverse roots, which
+are small
 where roots are large: these are sums of *digits*, and products by each are in range.
 
-Steps are the protocol's own operations on shares, in an order that follows from public numbers alone.
-"""
+Steps are the protocol's own operations on shares, in an order that follows from public numbers
+alone."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,7 +13,8 @@ from tacit.sessions import Session
 from tacit.sharings import shares
 from tacit.sharings.shares import Parts
 
-#: Fraction bits that each digit has more than the one before, which leave products with what has 46 in range.
+#: Fraction bits that each digit has more than the one before, which leave products with what has 46
+#: in range.
 BITS = 15
 
 #: Digits, at most: more fraction bits are dropped.
@@ -28,8 +30,8 @@ class Digit(NamedTuple):
 
 
 def digits(session: Session, x: Parts, bits: int, first: int) -> list[Digit]:
-    """A number with so many fraction bits as digits, of which the first has ``first`` of them, or all if
-    there are no more; two truncations at most."""
+    """A number with so many fraction bits as digits, of which the first has ``first`` of them, or
+    all if there are no more; two truncations at most."""
     most = first + (MOST - 1) * BITS
     if bits > most:
         x, bits = shares.truncate(session, x, bits - most), most
@@ -42,10 +44,13 @@ def digits(session: Session, x: Parts, bits: int, first: int) -> list[Digit]:
 
 
 def times_secret(session: Session, x: Parts, by: Sequence[Digit]) -> Digit:
-    """The product with a secret, as words, which has the first digit's fraction bits besides those of x."""
+    """The product with a secret, as words, which has the first digit's fraction bits besides those
+    of x."""
     pairs = [together(x, digit.parts) for digit in by]
     left, right = (shares.stacked(*operands) for operands in zip(*pairs, strict=True))
-    return _sum(session, shares.unstacked(shares.multiply(session, left, right, 0, in_range=True)), by)
+    return _sum(
+        session, shares.unstacked(shares.multiply(session, left, right, 0, in_range=True)), by
+    )
 
 
 def times_public(session: Session, word: int, by: Sequence[Digit]) -> Digit:

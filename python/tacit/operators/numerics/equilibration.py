@@ -1,15 +1,15 @@
 """Inverses and solutions of small systems whose rows and columns have any magnitudes.
 
-A matrix A is *equilibrated*: B = R·A·C, where R and C are diagonal, of powers of two that stay secret, and
-the magnitudes in each column of B sum up to between 1/2 and 1; rows were brought to that before (Golub and
-Van Loan, Matrix Computations, 3.5.2). B⁻¹ comes from the iteration of Newton and Schulz, which needs neither
-pivots nor divisions and corrects its own errors: X ← c·X·(2 − B·X), with factors c that halve the number of
-steps where a condition number is known that is not exceeded (Pan and Schreiber 1991). A solution is improved
-by what it leaves.
+A matrix A is *equilibrated*: B = R·A·C, where R and C are diagonal, of powers of two that stay
+secret, and the magnitudes in each column of B sum up to between 1/2 and 1; rows were brought to
+that before (Golub and Van Loan, Matrix Computations, 3.5.2). B⁻¹ comes from the iteration of Newton
+and Schulz, which needs neither pivots nor divisions and corrects its own errors: X ← c·X·(2 − B·X),
+with factors c that halve the number of steps where a condition number is known that is not exceeded
+(Pan and Schreiber 1991). A solution is improved by what it leaves.
 
-Domain: condition numbers up to 2^10; elements of the matrix, of the right side and of the result in range.
-Steps are the protocol's own operations on shares, in an order and a number that follow from shapes alone.
-"""
+Domain: condition numbers up to 2^10; elements of the matrix, of the right side and of the result in
+range. Steps are the protocol's own operations on shares, in an order and a number that follow from
+shapes alone."""
 
 import math
 from collections.abc import Iterator
@@ -29,8 +29,8 @@ from tacit.sharings.shares import Parts
 #: The condition number that is allowed.
 CONDITION = 2.0**10
 
-#: Fraction bits: of equilibrated matrices and right sides; of inverses, of which an element may be 2^11; of
-#: what a step multiplies an inverse by; and of what a solution leaves, which is small.
+#: Fraction bits: of equilibrated matrices and right sides; of inverses, of which an element may be
+#: 2^11; of what a step multiplies an inverse by; and of what a solution leaves, which is small.
 _MATRIX, _INVERSE, _STEP, _LEFT = 30, 23, 25, 38
 
 #: Fraction bits of right sides when they meet an inverse, and of the first solution.
@@ -42,7 +42,8 @@ _NUMBERS = fixed.ENCODED - fixed.DEFAULT.bits
 #: The last step's 1 − B·X, at the most.
 _DONE = 2.0**-20
 
-#: Factors c are multiples of its inverse, at most 15/8: of what a step rounds too much would be left near 2.
+#: Factors c are multiples of its inverse, at most 15/8: of what a step rounds too much would be
+#: left near 2.
 _FACTORS = 16
 _GREATEST = 30
 
@@ -50,17 +51,19 @@ _GREATEST = 30
 _CONVERGED = 2.0**-8
 
 BEYOND = "a matrix that is singular, or has a condition number beyond 2^10, where less is right"
-REMEDY = (
-    "leave out columns that depend on others, or add a multiple of the identity, as ridge regression does"
-)
+REMEDY = "leave out columns that depend on others, or add a multiple of the identity, as ridge regression does"
 
 
 def matrix_product(session: Session, x: Parts, y: Parts, drop: int) -> Parts:
-    """Products of matrices of words / 2^drop, of batches that broadcast; without ``drop`` modulo 2^64."""
+    """Products of matrices of words / 2^drop, of batches that broadcast; without ``drop`` modulo
+    2^64."""
     batch = torch.broadcast_shapes(x[0].shape[:-2], y[0].shape[:-2])  # type: ignore[no-untyped-call]
     count = math.prod(batch)
     left, right = (
-        tuple(part.expand(*batch, *part.shape[-2:]).reshape(count, *part.shape[-2:]) for part in factor)
+        tuple(
+            part.expand(*batch, *part.shape[-2:]).reshape(count, *part.shape[-2:])
+            for part in factor
+        )
         for factor in (x, y)
     )
     shape = (*batch, x[0].shape[-2], y[0].shape[-1])
@@ -104,7 +107,9 @@ class Equilibrated:
             sums = tuple(part[1].sum(dim, keepdim=True) for part in both)
             exponent, power = leading(session, _positive(session, sums, dropped), width)
             exponents.append(exponent)
-            both = shares.multiply(session, both, tuple(part.expand_as(both[0]) for part in power), 0)
+            both = shares.multiply(
+                session, both, tuple(part.expand_as(both[0]) for part in power), 0
+            )
         fill = first + more
         matrix = shares.truncate(session, tuple(part[0] for part in both), fill - _MATRIX)
         rows, columns = exponents
@@ -156,13 +161,17 @@ class Inverse:
         return moved(of.session, self.parts, exponents, of.fill - of.bits + _INVERSE - bits)
 
     def solution(self, right: Parts, right_bits: int, bits: int) -> Parts:
-        """X of A·X = right, (…, n, k) words below 2^46, with so many fraction bits. About 100 rounds."""
+        """X of A·X = right, (…, n, k) words below 2^46, with so many fraction bits. About 100
+        rounds."""
         of, session = self.of, self.of.session
-        # Elements of R·right are at most as large as the solution's; each column of it is brought to 1.
+        # Elements of R·right are at most as large as the solution's; each column of it is brought
+        # to 1.
         first = fixed.RANGE - 1 - _NUMBERS - logarithm(of.size)
         down = of.fill - of.bits + right_bits
         _, sizes = magnitude(session, moved(session, right, of.rows, down - first), fixed.WORD)
-        exponent, _ = leading(session, tuple(part.sum(-2, keepdim=True) for part in sizes), fixed.RANGE)
+        exponent, _ = leading(
+            session, tuple(part.sum(-2, keepdim=True) for part in sizes), fixed.RANGE
+        )
         # A right side of no more than nothing has all exponents that there are.
         down += fixed.RANGE - first - _MATRIX
         scaled = moved(session, right, shares.add(of.rows, exponent), down)
@@ -176,7 +185,9 @@ class Inverse:
         )
         # Of what is C·found / 2^exponent, with an exponent that is not negative.
         raised = shares.trivial(session, torch.tensor(fixed.WORD))
-        columns = tuple(part + whole for part, whole in zip(turned(of.columns), raised, strict=True))
+        columns = tuple(
+            part + whole for part, whole in zip(turned(of.columns), raised, strict=True)
+        )
         by = tuple(part - less for part, less in zip(columns, exponent, strict=True))
         return moved(session, found, by, fixed.WORD + _MATRIX - (fixed.RANGE - first) - bits)
 

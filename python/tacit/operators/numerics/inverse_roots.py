@@ -1,18 +1,19 @@
-"""1 / √(Σ x²/count + ε) of rows, as of a mean of squares, as exact for small rows as for large ones.
+"""1 / √(Σ x²/count + ε) of rows, as of a mean of squares, as exact for small rows as for large
+ones.
 
-A sum of squares has up to twice the bits of its numbers, more than a word has. So there are two. The *fine*
-one keeps all bits, Σ w² for words w, and is right where it is below 2^61; beyond that it is wrong, and not
-taken. The *coarse* one is of words that dropped ``COARSE`` bits, and always right. Both fill one width by
-their leading zeros, whose highest place says whether the coarse sum is below 2^30, and so the fine one right:
-to choose takes no comparison.
+A sum of squares has up to twice the bits of its numbers, more than a word has. So there are two.
+The *fine* one keeps all bits, Σ w² for words w, and is right where it is below 2^61; beyond that it
+is wrong, and not taken. The *coarse* one is of words that dropped ``COARSE`` bits, and always
+right. Both fill one width by their leading zeros, whose highest place says whether the coarse sum
+is below 2^30, and so the fine one right: to choose takes no comparison.
 
-Nothing is opened: all steps are the protocol's own operations on shares, in an order that follows from shapes
-alone, so parties see what these operations show, which is nothing.
+Nothing is opened: all steps are the protocol's own operations on shares, in an order that follows
+from shapes alone, so parties see what these operations show, which is nothing.
 
-Domain: rows whose norm √Σ x² is below 2^(46 − fraction bits), 2^30 by default. Error: 2^−13 relative; of rows
-of n numbers with norms from 2^14 on n·2^−32 more, for what was dropped. An ε from 0 counts as four units of
-the fine sum at the least, 2^−30/n by default; with a negative one means of squares are greater than it takes.
-"""
+Domain: rows whose norm √Σ x² is below 2^(46 − fraction bits), 2^30 by default. Error: 2^−13
+relative; of rows of n numbers with norms from 2^14 on n·2^−32 more, for what was dropped. An ε from
+0 counts as four units of the fine sum at the least, 2^−30/n by default; with a negative one means
+of squares are greater than it takes."""
 
 import math
 from dataclasses import dataclass
@@ -34,8 +35,8 @@ from tacit.tensor import SecretTensor
 #: Bits that words drop before the squares are taken whose sum is coarse.
 COARSE = 15
 
-#: The width that sums fill. A coarse one with 32 leading zeros is below 2^(WIDTH − 32), and so the fine one
-#: below 2^(WIDTH − 32 + 2·COARSE) and a little.
+#: The width that sums fill. A coarse one with 32 leading zeros is below 2^(WIDTH − 32), and so the
+#: fine one below 2^(WIDTH − 32 + 2·COARSE) and a little.
 WIDTH = fixed.RANGE
 
 #: Bits that are kept of what fills the width.
@@ -47,7 +48,8 @@ _ROOT = 15
 #: Bits that half a root drops before it meets the inverse root.
 _HALF = 18
 
-#: The least fine sum: the inverse root of a smaller one would leave the range where it is truncated.
+#: The least fine sum: the inverse root of a smaller one would leave the range where it is
+#: truncated.
 _LEAST = 4
 
 
@@ -55,10 +57,12 @@ _LEAST = 4
 class InverseRoots:
     """Of rows of numbers."""
 
-    #: 1 / √(mean + ε), (rows, 1), with as many fraction bits as products with the rows' numbers, which are √n
+    #: 1 / √(mean + ε), (rows, 1), with as many fraction bits as products with the rows' numbers,
+    #: which are √n
     #: at most, leave in range: 61, less the numbers' own, less log2 √n.
     found: SecretTensor
-    #: The fine and the coarse sums, without ε; which of them is right, as ring elements; what divides them.
+    #: The fine and the coarse sums, without ε; which of them is right, as ring elements; what
+    #: divides them.
     _sums: Parts
     _is_fine: Parts
     _scale: Scale
@@ -77,7 +81,9 @@ class InverseRoots:
         fine, coarse = (
             _moved(session, sums, 2 * bits + shift - session.scale.bits)
             for sums, bits in zip(
-                shares.unstacked(self._sums), (self._scale.bits, self._scale.bits - COARSE), strict=True
+                shares.unstacked(self._sums),
+                (self._scale.bits, self._scale.bits - COARSE),
+                strict=True,
             )
         )
         found = self.found.like(_chosen(session, self._is_fine, fine, coarse), session.scale)
@@ -85,8 +91,8 @@ class InverseRoots:
         return times_public(found, rest, found.dtype, gain=2.0)
 
     def roots(self) -> SecretTensor:
-        """√(Σ x²/count + ε), (rows), at the session's scale; at most twelve rounds. Off by 2^−13 relative,
-        and two units of the rows' scale."""
+        """√(Σ x²/count + ε), (rows), at the session's scale; at most twelve rounds. Off by 2^−13
+        relative, and two units of the rows' scale."""
         session = self.found._session
         # √sum·√filled, then √sum·√count, with fraction bits that leave both in range.
         half = self._half
@@ -104,7 +110,8 @@ class InverseRoots:
 
 
 def inverse_roots(x: SecretTensor, eps: float, count: float | None = None) -> InverseRoots:
-    """Of rows, (rows, n) with n from 1 on. About as many rounds as an inverse square root has, and ten.
+    """Of rows, (rows, n) with n from 1 on. About as many rounds as an inverse square root has, and
+    ten.
 
     Args:
         count: what sums are divided by, from 1 on; n by default, which gives means.
@@ -185,9 +192,11 @@ def _sums_of_products(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def _words(eps: float, scale: Scale, count: float) -> torch.Tensor:
-    """count·ε beside the fine and the coarse sums, (2, 1). A fine one beyond its width is not taken."""
+    """count·ε beside the fine and the coarse sums, (2, 1). A fine one beyond its width is not
+    taken."""
     fine, coarse = (
-        min(fixed.word(count * eps, 2 * bits), 1 << (WIDTH - 1)) for bits in (scale.bits, scale.bits - COARSE)
+        min(fixed.word(count * eps, 2 * bits), 1 << (WIDTH - 1))
+        for bits in (scale.bits, scale.bits - COARSE)
     )
     return torch.tensor([[fine if fine < 0 else max(fine, _LEAST)], [coarse]])
 
@@ -203,8 +212,8 @@ def _moved(session: Session, x: Parts, bits: int) -> Parts:
 
 
 def _inverse(session: Session, at: Parts, count: float) -> Parts:
-    """√n / √v for v in [1/4, 1], as a fraction of a power of two that is not below √n, _ROOT fraction
-    bits."""
+    """√n / √v for v in [1/4, 1], as a fraction of a power of two that is not below √n, _ROOT
+    fraction bits."""
     factor = math.sqrt(count) * 2.0 ** -_bits_of_root(count)
     series = [factor * each for each in FITS["rsqrt"][USUAL].series]
     return shares.truncate(session, evaluate(session, at, series), RESULT - _ROOT)

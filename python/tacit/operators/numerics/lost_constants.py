@@ -1,7 +1,8 @@
-"""Public constants that a scale has no number for: an ε or a bound that rounds to 0, a bound that rounds to
-1, a factor that leaves nothing, or everything. Under the reference, where values can be looked at, a trial
-run names each. A real run computes with what they round to, and names those of which the scale alone says so:
-single numbers that are taken at the scale of a result, or compared with it."""
+"""Public constants that a scale has no number for: an ε or a bound that rounds to 0, a bound that
+rounds to 1, a factor that leaves nothing, or everything. Under the reference, where values can be
+looked at, a trial run names each. A real run computes with what they round to, and names those of
+which the scale alone says so: single numbers that are taken at the scale of a result, or compared
+with it."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -23,8 +24,29 @@ from tacit.tensor import SecretTensor
 
 #: Operators that take public numbers at the scale of their result, or compare with them.
 ROUNDED = {
-    *("add", "sub", "rsub", "clamp", "clamp_min", "clamp_max", "maximum", "minimum", "fmax", "fmin", "where"),
-    *("masked_fill", "fill", "hardtanh", "threshold", "hardshrink", "softshrink", "index_fill", "scatter"),
+    *(
+        "add",
+        "sub",
+        "rsub",
+        "clamp",
+        "clamp_min",
+        "clamp_max",
+        "maximum",
+        "minimum",
+        "fmax",
+        "fmin",
+        "where",
+    ),
+    *(
+        "masked_fill",
+        "fill",
+        "hardtanh",
+        "threshold",
+        "hardshrink",
+        "softshrink",
+        "index_fill",
+        "scatter",
+    ),
     *("lt", "le", "gt", "ge", "eq", "ne", "constant_pad_nd"),
 }
 
@@ -42,7 +64,8 @@ def _name(func: Any) -> str:
 def watch(
     session: Session, func: Any, args: Sequence[Any], kwargs: dict[str, Any], expected: Any
 ) -> Callable[[Any], None] | None:
-    """Looks at the constants of an operator that a program calls, and reports what is lost of them."""
+    """Looks at the constants of an operator that a program calls, and reports
+    what is lost of them."""
     if not (session.is_plain or _name(func) in ROUNDED):
         return None
     found = _lost(session, func, args, kwargs, expected)
@@ -115,7 +138,10 @@ def _rounded(value: Any, scale: Scale) -> Iterator[str]:
     shown = float(values[values.abs().argmax()])
     if not rounded.any():
         yield f"{shown:g}, which is 0 {_with(scale)}; {_remedy(abs(shown))}{_larger(scale)}"
-    elif bool(((rounded == rounded.round()) & (rounded != values)).all()) and not (values == 1.0).any():
+    elif (
+        bool(((rounded == rounded.round()) & (rounded != values)).all())
+        and not (values == 1.0).any()
+    ):
         gap = abs(shown - round(shown))
         said = f"{round(shown)} {'-' if shown < round(shown) else '+'} {gap:g}"
         yield f"{said}, which is {round(shown)} {_with(scale)}; {_remedy(gap)}{_larger(scale)}"
@@ -126,7 +152,12 @@ def _factor(args: Sequence[Any], scale: Scale, *, divides: bool) -> Iterator[str
     if divides and value is args[0]:
         return
     values = _constants(value)
-    if values is None or not isinstance(x, SecretTensor) or not x.is_computed or x.dtype == torch.bool:
+    if (
+        values is None
+        or not isinstance(x, SecretTensor)
+        or not x.is_computed
+        or x.dtype == torch.bool
+    ):
         return
     greatest = ranges.greatest(x._parts[0]) * x._scale.unit
     factors = 1.0 / values if divides else values

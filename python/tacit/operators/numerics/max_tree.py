@@ -1,5 +1,6 @@
-"""Maxima over windows, and which elements won: bits, one for each comparison, from which indices are worked
-out and along which gradients go back. Nobody who does not ask for either pays for more than the maxima."""
+"""Maxima over windows, and which elements won: bits, one for each comparison, from which indices
+are worked out and along which gradients go back. Nobody who does not ask for either pays for more
+than the maxima."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,8 +16,9 @@ from tacit.sharings.shares import Comparison, Parts
 
 @dataclass(frozen=True)
 class Windows:
-    """Which elements meet: for each place of a window the index along a dimension (from the end) that each
-    output takes there. (places, outputs), or (places, rows, outputs) where each row has its own.
+    """Which elements meet: for each place of a window the index along a dimension (from the end)
+    that each output takes there. (places, outputs), or (places, rows, outputs) where each row has
+    its own.
 
     Where several windows or places take the same element, the earlier place is the one that counts.
     """
@@ -37,8 +39,8 @@ class Windows:
     @cached_property
     @outside_trace
     def _slices(self) -> "_Slices | None":
-        """The same as slices, if the indices of each place are equally far from each other; at the ends the
-        first or last element may stand for what lies beyond."""
+        """The same as slices, if the indices of each place are equally far from each other; at the
+        ends the first or last element may stand for what lies beyond."""
         outputs = self.taps.shape[-1]
         step = int((self.taps[:, 1:] - self.taps[:, :-1]).max()) if outputs > 1 else 1
         middle = outputs // 2
@@ -47,7 +49,9 @@ class Windows:
         if step < 1 or not self.taps.equal(places.clamp(0, self.size - 1)):
             return None
         before, after = max(0, -int(places.min())), max(0, int(places.max()) - self.size + 1)
-        return _Slices(before, after, (starts.flatten() + before).tolist(), step, (outputs - 1) * step + 1)
+        return _Slices(
+            before, after, (starts.flatten() + before).tolist(), step, (outputs - 1) * step + 1
+        )
 
     def taken(self, parts: Parts) -> Parts:
         """(places, ..., outputs, ...) of components."""
@@ -59,7 +63,9 @@ class Windows:
         if self._slices is not None:
             return self._slices.taken(part, self.dim)
         places = part.index_select(self.dim, self.taps.flatten())
-        return torch.ops.aten.unflatten.int(places, self.dim, self.taps.shape).movedim(self.dim - 1, 0)
+        return torch.ops.aten.unflatten.int(places, self.dim, self.taps.shape).movedim(
+            self.dim - 1, 0
+        )
 
     def given_back(self, parts: Parts) -> Parts:
         """What is added up at each element: the adjoint of ``taken``."""
@@ -79,7 +85,8 @@ class Windows:
 
 @dataclass(frozen=True)
 class _Slices:
-    """Windows whose steps are equally wide, taken as index_select takes them, in a fraction of the time."""
+    """Windows whose steps are equally wide, taken as index_select takes them, in a fraction of the
+    time."""
 
     before: int
     after: int
@@ -99,7 +106,8 @@ class _Slices:
 
 
 class Tournament:
-    """Maxima over windows along one dimension after another; among equals the first wins, as in PyTorch."""
+    """Maxima over windows along one dimension after another; among equals the first wins, as in
+    PyTorch."""
 
     def __init__(
         self,
@@ -110,9 +118,9 @@ class Tournament:
         *,
         with_zero: bool = False,
     ) -> None:
-        """Plays it: for each level such a comparison of differences and a choice, 8 rounds. In the last stage
-        zero may be one more candidate of each window. Then, and where comparisons are guarded, no indices and
-        no gradients are known."""
+        """Plays it: for each level such a comparison of differences and a choice, 8 rounds. In the
+        last stage zero may be one more candidate of each window. Then, and where comparisons are
+        guarded, no indices and no gradients are known."""
         self.session = session
         #: Of what was played for.
         self.shape = x[0].shape
@@ -120,8 +128,8 @@ class Tournament:
         for windows in stages:
             places, levels = windows.taken(x), []
             is_last = with_zero and windows is stages[-1]
-            # Where zero finds no place free it is compared beside the last two, if that is no dearer than
-            # comparing all that was played for with it.
+            # Where zero finds no place free it is compared beside the last two, if that is no
+            # dearer than comparing all that was played for with it.
             beside = is_last and not comparison.reach and _is_even(places, self.shape)
             if is_last and not beside:
                 places = tuple(torch.cat([part, torch.zeros_like(part[:1])]) for part in places)
@@ -163,7 +171,8 @@ class Tournament:
         return values
 
     def given_back(self, values: Parts) -> Parts:
-        """Values of outputs, each added to the element that won it; for each level a choice, two rounds."""
+        """Values of outputs, each added to the element that won it; for each level a choice, two
+        rounds."""
         for windows, levels in reversed(self._stages):
             places = tuple(part.unsqueeze(0) for part in values)
             for lost in reversed(levels):
@@ -174,7 +183,9 @@ class Tournament:
                 right = shares.bit_multiply(self.session, lost, won)
                 left = shares.subtract(won, right)
                 pairs = zip(left, right, strict=True)
-                places = shares.joined(tuple(torch.stack(pair, 1).flatten(0, 1) for pair in pairs), rest)
+                places = shares.joined(
+                    tuple(torch.stack(pair, 1).flatten(0, 1) for pair in pairs), rest
+                )
             values = windows.given_back(places)
         return values
 
@@ -189,21 +200,28 @@ class Tournament:
 
 
 def _is_even(places: Parts, shape: torch.Size) -> bool:
-    """Whether candidates are 2, 4, 8, ..., of at most half as many windows as there are elements."""
+    """Whether candidates are 2, 4, 8, ..., of at most half as many windows as
+    there are elements."""
     count = places[0].shape[0]
     return count > 1 and count & (count - 1) == 0 and 2 * places[0][0].numel() <= shape.numel()
 
 
 def _greatest(session: Session, left: Parts, right: Parts, comparison: Comparison) -> Parts:
-    """The greatest of both and zero: three comparisons side by side, a round more than one of them takes."""
+    """The greatest of both and zero: three comparisons side by side, a round more than one of them
+    takes."""
     zeros = tuple(torch.zeros_like(part) for part in left)
     signs = less(
-        session, shares.stacked(left, left, right), shares.stacked(right, zeros, zeros), comparison.width
+        session,
+        shares.stacked(left, left, right),
+        shares.stacked(right, zeros, zeros),
+        comparison.width,
     )
     lost, *negative = shares.unstacked(signs)
     won = shares.stacked(shares.complement(session, lost), lost)
     taken = shares.and_bits(session, won, shares.complement(session, shares.stacked(*negative)))
-    first, second = shares.unstacked(shares.bit_multiply(session, taken, shares.stacked(left, right)))
+    first, second = shares.unstacked(
+        shares.bit_multiply(session, taken, shares.stacked(left, right))
+    )
     return shares.add(first, second)
 
 

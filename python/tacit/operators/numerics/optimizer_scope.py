@@ -1,25 +1,30 @@
-"""Steps of ``torch.optim`` on secret parameters: PyTorch's own, in a setting in which their numbers fit.
+"""Steps of ``torch.optim`` on secret parameters: PyTorch's own, in a setting in which their numbers
+fit.
 
-Averages of squared gradients need more bits than gradients have: of a gradient of 2^−10 Adam adds 2^−30 to
-its average. So while an optimiser that divides by the root of such averages (each has an ε) makes its step:
+Averages of squared gradients need more bits than gradients have: of a gradient of 2^−10 Adam adds
+2^−30 to its average. So while an optimiser that divides by the root of such averages (each has an
+ε) makes its step:
 
-- Its states, and what it computes of them, have ``AVERAGES`` fraction bits, and are below 2^6; the sums of
-  Adagrad, which grow, have ``SUMS`` and stop at ``MOST_SUM``. Parameters keep their scale.
-- Elements of gradients beyond ±``LIMIT`` count as that, so that no square leaves the range. Gradients
-  themselves stay as they are.
-- An ε of less than ``LEAST_EPS`` counts as that, since below it squares are less than one unit: what the
-  usual 1e-8 is for, that nothing is divided by zero, holds all the same, and gradients near 2^−15, which are
-  two units themselves, make smaller steps. Adadelta adds its ε to squares, before their root is taken, and so
-  its first steps are as long: one of less than ``LEAST_EPS``² counts as that, and the usual 1e-6 as it is.
-  RMSprop does not make up for the factor that its first averages come with, which are small beside an ε: one
-  of less than ``ROOT_OF_UNIT`` counts as that.
-- Rprop, which has no ε, takes the signs of gradients alone. It would multiply each gradient by the one before
-  it for the sign of that: of two of 2^−9 there would be none, and of two of 3 the product would leave the
-  range. Its states have as many bits as leave room for the greatest step times its factor.
+- Its states, and what it computes of them, have ``AVERAGES`` fraction bits, and are below 2^6; the
+  sums of Adagrad, which grow, have ``SUMS`` and stop at ``MOST_SUM``. Parameters keep their scale.
+- Elements of gradients beyond ±``LIMIT`` count as that, so that no square leaves the range.
+  Gradients themselves stay as they are.
+- An ε of less than ``LEAST_EPS`` counts as that, since below it squares are less than one unit:
+  what the usual 1e-8 is for, that nothing is divided by zero, holds all the same, and gradients
+  near 2^−15, which are two units themselves, make smaller steps. Adadelta adds its ε to squares,
+  before their root is taken, and so
+  its first steps are as long: one of less than ``LEAST_EPS``² counts as that, and the usual 1e-6 as
+  it is. RMSprop does not make up for the factor that its first averages come with, which are small
+  beside an ε: one of less than ``ROOT_OF_UNIT`` counts as that.
+- Rprop, which has no ε, takes the signs of gradients alone. It would multiply each gradient by the
+  one before
+  it for the sign of that: of two of 2^−9 there would be none, and of two of 3 the product would
+  leave the range. Its states have as many bits as leave room for the greatest step times its
+  factor.
 - Under the reference, gradients and sums that reach a limit are reported (``RangeWarning``).
 
-A closure is called once, before the step. Where the optimiser leaves it open, tensors are computed as one
-list (``foreach``): a step takes the rounds of one tensor, not of all.
+A closure is called once, before the step. Where the optimiser leaves it open, tensors are computed
+as one list (``foreach``): a step takes the rounds of one tensor, not of all.
 """
 
 import math
@@ -47,7 +52,8 @@ AVERAGES = Scale(40)
 SUMS = Scale(32)
 MOST_SUM = 2.0**13
 
-#: Elements of gradients count up to this magnitude, with which squares of what weight decay adds fit too.
+#: Elements of gradients count up to this magnitude, with which squares of what weight decay adds
+#: fit too.
 LIMIT = 4.0
 
 #: ε is at least this: the root of a unit of an average, over that of the factor of a thousandth.
@@ -64,10 +70,16 @@ Step = Callable[..., Any]
 
 def _wrapped(step: Step) -> Step:
     @wraps(step)
-    def secret_step(optimizer: Optimizer, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
+    def secret_step(
+        optimizer: Optimizer, closure: Callable[[], Any] | None = None, **kwargs: Any
+    ) -> Any:
         session = _session_of(optimizer)
         if session is None or isinstance(optimizer, LBFGS):
-            return step(optimizer, closure, **kwargs) if closure is not None else step(optimizer, **kwargs)
+            return (
+                step(optimizer, closure, **kwargs)
+                if closure is not None
+                else step(optimizer, **kwargs)
+            )
         _check_wanted(optimizer)
         loss = None
         if closure is not None:
@@ -86,8 +98,10 @@ def _check_wanted(optimizer: Optimizer) -> None:
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     if not any(parameter.requires_grad for parameter in parameters):
         raise MisuseError(
-            "no parameter of this optimiser requires gradients, so that its step would train nothing: "
-            "share the module with trainable=True, tacit.share_module(module, owner=..., trainable=True)"
+            "no parameter of this optimiser requires gradients, so that its step would train "
+            "nothing: "
+            "share the module with trainable=True, tacit.share_module(module, owner=..., "
+            "trainable=True)"
         )
 
 
@@ -108,7 +122,8 @@ def _setting(optimizer: Optimizer, session: Session) -> Iterator[None]:
         with ExitStack() as stack:
             for group in optimizer.param_groups:
                 if isinstance(optimizer, RAdam):
-                    # Its lists divide by zero in steps that do not rectify, and go on with infinity.
+                    # Its lists divide by zero in steps that do not rectify, and go on with
+                    # infinity.
                     _replace(group, "foreach", False, stack)
                 else:
                     _as_one(group, stack)
@@ -120,7 +135,9 @@ def _setting(optimizer: Optimizer, session: Session) -> Iterator[None]:
                     _lift_states(optimizer, group, scale)
                 else:
                     _lift_states(optimizer, group, None)
-            if isinstance(optimizer, Rprop) or any("eps" in group for group in optimizer.param_groups):
+            if isinstance(optimizer, Rprop) or any(
+                "eps" in group for group in optimizer.param_groups
+            ):
                 stack.enter_context(session.at_scale(scale))
             yield
             if isinstance(optimizer, Adagrad):
@@ -131,7 +148,9 @@ def _setting(optimizer: Optimizer, session: Session) -> Iterator[None]:
 
 def _scale_of_states(optimizer: Optimizer) -> Scale:
     if isinstance(optimizer, Rprop):
-        greatest = max(group["step_sizes"][1] * group["etas"][1] for group in optimizer.param_groups)
+        greatest = max(
+            group["step_sizes"][1] * group["etas"][1] for group in optimizer.param_groups
+        )
         # Both have these bits where a step is multiplied.
         return Scale(max(1, min(AVERAGES.bits, (RANGE - math.ceil(math.log2(greatest))) // 2)))
     return SUMS if isinstance(optimizer, Adagrad) else AVERAGES
@@ -150,7 +169,9 @@ def _replace(group: dict[str, Any], name: str, value: Any, stack: ExitStack) -> 
 
 def _as_one(group: dict[str, Any], stack: ExitStack) -> None:
     """``foreach`` where neither it nor what excludes it was chosen."""
-    chosen = group.get("foreach", False) is not None or group.get("fused") or group.get("differentiable")
+    chosen = (
+        group.get("foreach", False) is not None or group.get("fused") or group.get("differentiable")
+    )
     # PyTorch's lists take no rate that is a tensor.
     chosen = chosen or isinstance(group.get("lr"), torch.Tensor)
     if not chosen and all(isinstance(parameter, SecretTensor) for parameter in group["params"]):
@@ -166,7 +187,8 @@ def _with_gradients(group: dict[str, Any]) -> list[SecretTensor]:
 
 
 def _limit(optimizer: Optimizer, group: dict[str, Any], stack: ExitStack) -> None:
-    """Gradients that go into the step, or their signs: all elements of all of them, side by side."""
+    """Gradients that go into the step, or their signs: all elements of all of
+    them, side by side."""
     parameters = _with_gradients(group)
     if not parameters:
         return
@@ -184,18 +206,27 @@ def _limit(optimizer: Optimizer, group: dict[str, Any], stack: ExitStack) -> Non
 
 
 def _lift_states(optimizer: Optimizer, group: dict[str, Any], scale: Scale | None) -> None:
-    """States that were made before any step, as Adagrad's are, or came with fewer bits, or are of steps that
-    were made before the parameters were secret: those are public and must be the same in all parties.
-    Without a scale, secret states keep theirs, and public ones get that of gradients."""
+    """States that were made before any step, as Adagrad's are, or came with fewer bits, or are of
+    steps that were made before the parameters were secret: those are public and must be the same in
+    all parties. Without a scale, secret states keep theirs, and public ones get that of
+    gradients."""
     for parameter in _with_gradients(group):
         state, session = optimizer.state[parameter], parameter._session
         for name, value in state.items():
             if isinstance(value, SecretTensor):
                 state[name] = value if scale is None else rescaled(value, scale)
-            elif isinstance(value, torch.Tensor) and value.shape == parameter.shape and name not in COUNTERS:
-                session.core.note_public(f"{name} of {type(optimizer).__name__}", bytes_in_order(value))
+            elif (
+                isinstance(value, torch.Tensor)
+                and value.shape == parameter.shape
+                and name not in COUNTERS
+            ):
+                session.core.note_public(
+                    f"{name} of {type(optimizer).__name__}", bytes_in_order(value)
+                )
                 wanted = of_gradients(session.scale) if scale is None else scale
-                state[name] = SecretTensor(lifted(session, value, wanted), wanted, session, value.dtype)
+                state[name] = SecretTensor(
+                    lifted(session, value, wanted), wanted, session, value.dtype
+                )
 
 
 def _stop_sums(optimizer: Optimizer) -> None:
@@ -210,12 +241,15 @@ def _stop_sums(optimizer: Optimizer) -> None:
 def _report(optimizer: Optimizer, x: Any, limit: float, what: str) -> None:
     session = x._session
     if session.is_plain:
-        ranges.check_limit(session, x._parts[0], x._scale, limit, f"{type(optimizer).__name__}.step", what)
+        ranges.check_limit(
+            session, x._parts[0], x._scale, limit, f"{type(optimizer).__name__}.step", what
+        )
 
 
 def _install() -> None:
-    """Every optimiser's class is looked at when the first of it is made, as PyTorch itself does for its
-    hooks, which could not undo a setting where a step fails; classes of which there are some, at once."""
+    """Every optimiser's class is looked at when the first of it is made, as PyTorch itself does for
+    its hooks, which could not undo a setting where a step fails; classes of which there are some,
+    at once."""
     original = Optimizer._patch_step_function
 
     def patch(optimizer: Optimizer) -> None:

@@ -1,11 +1,13 @@
-"""Triangular factors of small matrices: Householder's reflections for general ones, which need no pivots, and
-Cholesky's factors for positive definite ones (Golub and Van Loan, Matrix Computations, 4.2 and 5.2).
+"""Triangular factors of small matrices: Householder's reflections for general ones, which need no
+pivots, and Cholesky's factors for positive definite ones (Golub and Van Loan, Matrix Computations,
+4.2 and 5.2).
 
-Columns are brought to a norm between 1/2 and 1, and diagonals between 1/4 and 1, by powers of two that stay
-secret; so is what is left of each column when it comes to be reflected. All numbers on the way are below 4.
+Columns are brought to a norm between 1/2 and 1, and diagonals between 1/4 and 1, by powers of two
+that stay secret; so is what is left of each column when it comes to be reflected. All numbers on
+the way are below 4.
 
-Domain: condition numbers up to 2^10, of a matrix whose columns have been brought to one norm; of positive
-definite ones of rows and columns alike.
+Domain: condition numbers up to 2^10, of a matrix whose columns have been brought to one norm; of
+positive definite ones of rows and columns alike.
 """
 
 from dataclasses import dataclass
@@ -59,8 +61,9 @@ def _constant(session: Session, number: float, bits: int, like: Parts) -> Parts:
 
 
 def _inverse_root(session: Session, x: Parts, bits: int) -> tuple[Parts, Parts]:
-    """Of x with so many fraction bits, which is up to 1 and a little more: the power 2^e that brings
-    v = x·4^e between 1 and 4, and 2 / √v with FINE fraction bits, off by a few units. About 30 rounds."""
+    """Of x with so many fraction bits, which is up to 1 and a little more: the power 2^e that
+    brings v = x·4^e between 1 and 4, and 2 / √v with FINE fraction bits, off by a few units. About
+    30 rounds."""
     width = bits + 2
     _, power = leading(session, x, width, even=True)
     filled = _product(session, x, shares.multiply(session, power, power, 0), width - FINE)
@@ -72,7 +75,9 @@ def _inverse_root(session: Session, x: Parts, bits: int) -> tuple[Parts, Parts]:
         _constant(session, 1.0, FINE, filled), shares.multiply(session, filled, square, FINE)
     )
     change = shares.multiply(session, rough, error, _ROUGH + 1)
-    return power, tuple((y << (FINE - _ROUGH)) + more for y, more in zip(rough, change, strict=True))
+    return power, tuple(
+        (y << (FINE - _ROUGH)) + more for y, more in zip(rough, change, strict=True)
+    )
 
 
 def _by_root(session: Session, x: Parts, square: Parts, bits: int) -> Parts:
@@ -81,7 +86,8 @@ def _by_root(session: Session, x: Parts, square: Parts, bits: int) -> Parts:
     return _product(session, _product(session, x, power, 0), inverse, FINE + 1)
 
 
-# General matrices ----------------------------------------------------------------------------------------
+# General matrices
+# ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -134,16 +140,17 @@ class Reflection:
         product = matrix_product(session, turned(self.w), lower, FINE)
         lower = shares.subtract(lower, matrix_product(session, self.v, product, FINE))
         return tuple(
-            torch.cat([part[..., : self.first, :], new], -2) for part, new in zip(x, lower, strict=True)
+            torch.cat([part[..., : self.first, :], new], -2)
+            for part, new in zip(x, lower, strict=True)
         )
 
 
 def reflected(session: Session, x: Parts, steps: int) -> tuple[Parts, list[Reflection]]:
-    """Columns with zeros below the diagonal of the first ones, and the reflections that did it. About 60
-    rounds for each.
+    """Columns with zeros below the diagonal of the first ones, and the reflections that did it.
+    About 60 rounds for each.
 
-    A reflection is I − v·vᵀ / (1 + |u₁|) with v = u ± e₁, where u is the column from its own row on, divided
-    by its norm.
+    A reflection is I − v·vᵀ / (1 + |u₁|) with v = u ± e₁, where u is the column from its own row
+    on, divided by its norm.
     """
     reflections = []
     for at in range(steps):
@@ -158,7 +165,9 @@ def reflected(session: Session, x: Parts, steps: int) -> tuple[Parts, list[Refle
         side = flipped(session, negative, one)
         v = tuple(
             torch.cat([part + one_side, rest], -2)
-            for part, one_side, rest in zip(first, side, (part[..., 1:, :] for part in unit), strict=True)
+            for part, one_side, rest in zip(
+                first, side, (part[..., 1:, :] for part in unit), strict=True
+            )
         )
         # 1 / (1 + |u₁|), of which the reciprocal of the half is twice as much.
         w = _product(session, v, reciprocal(session, half, FINE), FINE + 1)
@@ -168,7 +177,9 @@ def reflected(session: Session, x: Parts, steps: int) -> tuple[Parts, list[Refle
     return x, reflections
 
 
-def orthogonal(session: Session, reflections: list[Reflection], rows: int, kept: int, like: Parts) -> Parts:
+def orthogonal(
+    session: Session, reflections: list[Reflection], rows: int, kept: int, like: Parts
+) -> Parts:
     """The first columns of the product of all reflections, FINE fraction bits."""
     eye = shares.trivial(session, torch.eye(rows, kept, dtype=torch.int64) << FINE)
     found = tuple(part.expand(*like[0].shape[:-2], rows, kept) for part in eye)
@@ -177,7 +188,8 @@ def orthogonal(session: Session, reflections: list[Reflection], rows: int, kept:
     return found
 
 
-# Positive definite ones ------------------------------------------------------------------------------------
+# Positive definite ones
+# ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -187,7 +199,8 @@ class Definite:
     parts: Parts
     #: (…, n, 1), the exponents of S.
     exponents: Parts
-    #: A's word is C's fraction times 2^(2·half − both exponents), A's fraction bits twice ``half_bits``.
+    #: A's word is C's fraction times 2^(2·half − both exponents), A's fraction bits twice
+    #: ``half_bits``.
     half: int
     half_bits: int
 

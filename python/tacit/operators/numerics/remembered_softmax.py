@@ -1,19 +1,19 @@
 """What sigmoids and softmaxes give remembers its argument.
 
-In fixed point a probability near 0 has few bits, and beyond a logit of 7.5 none: so logarithms of it, and
-losses that take them, are computed of the argument. And of the quotient by a probability, which is where
-autograd begins to go back through a logarithm, few bits are right, while the gradient of the sigmoid or
-softmax, which comes next, multiplies by the probability again: it takes the numerator, and the quotient is
-computed only if somebody else asks for it.
+In fixed point a probability near 0 has few bits, and beyond a logit of 7.5 none: so logarithms of
+it, and losses that take them, are computed of the argument. And of the quotient by a probability,
+which is where autograd begins to go back through a logarithm, few bits are right, while the
+gradient of the sigmoid or softmax, which comes next, multiplies by the probability again: it takes
+the numerator, and the quotient is computed only if somebody else asks for it.
 
-A probability that is brought between bounds, as hand-written losses do it, remembers them too, and so does
-its complement 1 − p: logarithms are bounded, and the gradient is zero where the argument is beyond a bound,
-however small that is. Gradients that come by several ways are one quotient again when they are added:
-a/y + b is (a + b·y)/y.
+A probability that is brought between bounds, as hand-written losses do it, remembers them too, and
+so does its complement 1 − p: logarithms are bounded, and the gradient is zero where the argument is
+beyond a bound, however small that is. Gradients that come by several ways are one quotient again
+when they are added: a/y + b is (a + b·y)/y.
 
-What is remembered stands beside the storage of the result, element by element, so it holds for every view of
-it; it is forgotten when either storage is written to (``storage_cache``). Sums and copies remember nothing.
-"""
+What is remembered stands beside the storage of the result, element by element, so it holds for
+every view of it; it is forgotten when either storage is written to (``storage_cache``). Sums and
+copies remember nothing."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -47,9 +47,11 @@ class Argument(NamedTuple):
     complement: "Argument | None" = None
 
 
-def remember(result: SecretTensor, x: SecretTensor, operator: Any, dim: int | None = None) -> SecretTensor:
-    """The result, which remembers the argument if a program called this operator; where it is part of another
-    nobody takes logarithms."""
+def remember(
+    result: SecretTensor, x: SecretTensor, operator: Any, dim: int | None = None
+) -> SecretTensor:
+    """The result, which remembers the argument if a program called this operator; where it is part
+    of another nobody takes logarithms."""
     session, y = result._session, result._parts[0]
     if session.operator == str(operator) and y.numel() and not is_tracing() and is_whole(y):
         kept = x.like(tuple(part.contiguous() for part in x._parts), unreduced=x._unreduced)
@@ -67,7 +69,10 @@ def remember_clamped(result: SecretTensor, y: Any, low: Any, high: Any) -> Secre
     if (low is not None and least is None) or (high is not None and most is None):
         return result
     least, most = max(known.low, least or 0.0), min(known.high, 1.0 if most is None else most)
-    if result._parts[0].untyped_storage()._cdata == y._parts[0].untyped_storage()._cdata or least >= most:
+    if (
+        result._parts[0].untyped_storage()._cdata == y._parts[0].untyped_storage()._cdata
+        or least >= most
+    ):
         return result
     return _keep(result, known._replace(low=least, high=most, clamped=known, complement=None))
 
@@ -80,7 +85,9 @@ def remember_complement(result: SecretTensor, y: Any) -> SecretTensor:
     if not (is_whole(y._parts[0]) and is_whole(result._parts[0])):
         return result
     opposite = known.x.like(tuple(-part for part in known.x._parts), unreduced=known.x._unreduced)
-    return _keep(result, Argument(opposite, None, 1.0 - known.high, 1.0 - known.low, complement=known))
+    return _keep(
+        result, Argument(opposite, None, 1.0 - known.high, 1.0 - known.low, complement=known)
+    )
 
 
 def _keep(result: SecretTensor, kept: Argument) -> SecretTensor:
@@ -89,7 +96,8 @@ def _keep(result: SecretTensor, kept: Argument) -> SecretTensor:
 
 
 def argument_of(y: Any) -> Argument | None:
-    """What this, or what it is a view of, was computed of, if it was and has not been written to."""
+    """What this, or what it is a view of, was computed of, if it was and has
+    not been written to."""
     kept = _kept(y)
     # Work side by side with this may have computed it.
     return kept and kept._replace(x=kept.x.beside(y._session))
@@ -113,7 +121,8 @@ def seen_as(whole: SecretTensor, y: SecretTensor) -> SecretTensor:
 
 
 class Quotient:
-    """A numerator divided by y, or by y·(1 − y): values of a gradient that are computed if anybody asks."""
+    """A numerator divided by y, or by y·(1 − y): values of a gradient that are computed if anybody
+    asks."""
 
     def __init__(
         self,
@@ -135,7 +144,8 @@ class Quotient:
         return self._scale
 
     def parts(self) -> Parts:
-        """The quotients, at the scale of the moment when they were left for later; the same for all views."""
+        """The quotients, at the scale of the moment when they were left for later; the same for all
+        views."""
         session = self.known.x._session
         # Part of the operator that left them.
         operator, session.operator = session.operator, session.operator or "a quotient"
@@ -154,8 +164,8 @@ def left_for_later(
     *,
     by_both: bool = False,
 ) -> SecretTensor | None:
-    """In a backward pass a quotient by what remembers its argument, y, or by y·(1 − y); ``None`` for all
-    else."""
+    """In a backward pass a quotient by what remembers its argument, y, or by y·(1 − y); ``None``
+    for all else."""
     known = _kept(y) if is_backward() else None
     if known is None or not is_whole(y._parts[0]):
         return None
@@ -170,8 +180,8 @@ def _left(later: Quotient) -> SecretTensor:
 
 
 def pending(gradient: Any) -> Quotient | None:
-    """What a gradient was left for later as, if nobody has asked for it, and it has the shape of what it is
-    divided by."""
+    """What a gradient was left for later as, if nobody has asked for it, and it has the shape of
+    what it is divided by."""
     later = gradient._later if isinstance(gradient, SecretTensor) and is_backward() else None
     if not isinstance(later, Quotient) or later.computed or gradient.shape != later.y.shape:
         return None
@@ -187,8 +197,8 @@ def _asked(later: Quotient) -> Any:
 def chosen(
     condition: Any, gradient: Any, where: Callable[[Any, Any, float], SecretTensor]
 ) -> SecretTensor | None:
-    """A gradient where its probability was between its bounds, zero elsewhere: one of what was brought there.
-    ``None`` if it is none that was left for later."""
+    """A gradient where its probability was between its bounds, zero elsewhere: one of what was
+    brought there. ``None`` if it is none that was left for later."""
     later = pending(gradient)
     if later is None or later.known.clamped is None or condition.shape != later.y.shape:
         return None
@@ -205,8 +215,8 @@ def chosen(
 
 
 def opposite(gradient: Any) -> SecretTensor | None:
-    """The negative of a gradient of a complement, 1 − y, as one of y. ``None`` if it is none that was left
-    for later."""
+    """The negative of a gradient of a complement, 1 − y, as one of y. ``None`` if it is none that
+    was left for later."""
     later = pending(gradient)
     if later is None or later.known.complement is None:
         return None
@@ -249,8 +259,8 @@ def _numerator(later: Quotient, *, by_both: bool) -> Any:
 
 
 def quotient_of(gradient: Any, y: Any) -> Quotient | None:
-    """What a gradient was left for later as, if it is a quotient by this y, which has not been written to,
-    and nobody has asked for it; numerators lie in the order of y."""
+    """What a gradient was left for later as, if it is a quotient by this y, which has not been
+    written to, and nobody has asked for it; numerators lie in the order of y."""
     later = gradient._later if isinstance(gradient, SecretTensor) else None
     if not isinstance(later, Quotient) or later.computed or not is_whole(y._parts[0]):
         return None

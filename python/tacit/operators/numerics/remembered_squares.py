@@ -1,17 +1,19 @@
-"""What is made of squares remembers of what: roots of their means are computed from the numbers themselves.
+"""What is made of squares remembers of what: roots of their means are computed from the numbers
+themselves.
 
-Models write root mean squares by hand, ``x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)``, in many
-spellings. In fixed point the squares of small rows lose their bits, and so does the root of such a mean. So a
-square remembers its number, a sum or a mean of squares along dimensions its numbers, what it was divided by
-and the ε that was added; of that ``inverse_roots`` makes a root, or an inverse one, which remembers in turn
-the inverse with all of its bits: products and quotients take that. Means themselves are the numbers that they
-are without all this, and so is what else is computed of them.
+Models write root mean squares by hand, ``x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)``,
+in many spellings. In fixed point the squares of small rows lose their bits, and so does the root of
+such a mean. So a square remembers its number, a sum or a mean of squares along dimensions its
+numbers, what it was divided by and the ε that was added; of that ``inverse_roots`` makes a root, or
+an inverse one, which remembers in turn
+the inverse with all of its bits: products and quotients take that. Means themselves are the numbers
+that they are without all this, and so is what else is computed of them.
 
 In a backward pass powers of inverse roots are left for later (``deferred_powers``).
 
-All is kept beside the storage of the result (``storage_cache``), and forgotten when that, or the numbers'
-own, is written to. It follows from the program alone, so all parties do the same, and what is traced computes
-what it does otherwise.
+All is kept beside the storage of the result (``storage_cache``), and forgotten when that, or the
+numbers' own, is written to. It follows from the program alone, so all parties do the same, and what
+is traced computes what it does otherwise.
 """
 
 import math
@@ -25,7 +27,14 @@ import torch
 from tacit import fixed
 from tacit.fixed import Scale
 from tacit.modes import is_backward, tracers
-from tacit.operators.dispatch.operands import fraction, number, rescaled, result_dtype, shifted, times_public
+from tacit.operators.dispatch.operands import (
+    fraction,
+    number,
+    rescaled,
+    result_dtype,
+    shifted,
+    times_public,
+)
 from tacit.operators.dispatch.table import on_write
 from tacit.operators.numerics.approximation import reciprocal
 from tacit.operators.numerics.averages import last, reduced
@@ -40,17 +49,24 @@ from tacit.storage_cache import geometry
 from tacit.tensor import SecretTensor
 
 #: The kinds of what is kept of results, and of sums whose roots have been computed.
-_SQUARES, _SUMS, _ROOTS, _ROOTED = "squares", "sums of squares", "roots of sums of squares", "rooted sums"
+_SQUARES, _SUMS, _ROOTS, _ROOTED = (
+    "squares",
+    "sums of squares",
+    "roots of sums of squares",
+    "rooted sums",
+)
 
-#: Sums of squares are divided by this at most: of the root of more too few bits would be left. So are roots.
+#: Sums of squares are divided by this at most: of the root of more too few bits would be left. So
+#: are roots.
 _MOST = 2.0**20
 
-#: How many times a root what is added to it may be: more leaves too few bits of 1 / (1 + more / root).
+#: How many times a root what is added to it may be: more leaves too few bits of 1 / (1 + more /
+#: root).
 _MOST_TIMES = 2.0**11
 
-#: How many results of a kind remember at a time what they are of, which is in memory as long: a program makes
-#: roots of squares at once, but may keep means of many batches. Of roots to which gradients come, as many as
-#: a deep model has.
+#: How many results of a kind remember at a time what they are of, which is in memory as long: a
+#: program makes roots of squares at once, but may keep means of many batches. Of roots to which
+#: gradients come, as many as a deep model has.
 MOST, MOST_FOR_GRADIENTS = 32, 512
 
 #: Of inverse roots among other numbers: they are factors of what is as large as their inverse.
@@ -80,7 +96,8 @@ class Sums:
 
     @property
     def greatest(self) -> float:
-        """What an inverse root is at the most: of the least sum that there is, of four units, or of ε."""
+        """What an inverse root is at the most: of the least sum that there is, of four units, or of
+        ε."""
         most = 0.5 * math.sqrt(self.count) / self._scale.unit
         return min(most, 1.0 / math.sqrt(self.eps)) if self.eps else most
 
@@ -92,8 +109,8 @@ class Sums:
 
 @dataclass(frozen=True)
 class Roots:
-    """factor · r, or factor / r and some more, where ``inverse`` is r = 1 / √sums, (rows, 1), with all of its
-    bits."""
+    """factor · r, or factor / r and some more, where ``inverse`` is r = 1 / √sums, (rows, 1), with
+    all of its bits."""
 
     sums: Sums
     inverse: SecretTensor
@@ -103,8 +120,8 @@ class Roots:
     more: float = 0.0
 
     def seen_as(self, y: SecretTensor) -> SecretTensor:
-        """What stands beside y, as a factor: the inverse of a root to which nothing was added, or an inverse
-        root itself."""
+        """What stands beside y, as a factor: the inverse of a root to which nothing was added, or
+        an inverse root itself."""
         factor = self.factor if self.is_inverse else 1.0 / self.factor
         # Powers of two before bits are dropped.
         shift = max(-_FACTOR.bits, math.ceil(math.log2(abs(factor))))
@@ -142,10 +159,15 @@ class Roots:
         """What a root of numbers that are not all 0 is at the least."""
         if self.factor < 0.0:
             return -math.inf
-        return 0.0 if self.is_inverse else self.factor * self.sums.x._scale.unit / math.sqrt(self.sums.count)
+        return (
+            0.0
+            if self.is_inverse
+            else self.factor * self.sums.x._scale.unit / math.sqrt(self.sums.count)
+        )
 
 
-# What is remembered --------------------------------------------------------------------------------------
+# What is remembered
+# --------------------------------------------------------------------------------------
 
 
 def _remember(
@@ -194,8 +216,11 @@ def remember_squares(result: SecretTensor, x: Any) -> SecretTensor:
     return _remember(_SQUARES, result, x.like(x._parts), x)
 
 
-def remember_sums(result: SecretTensor, y: Any, dims: Sequence[int], count: float = 1.0) -> SecretTensor:
-    """Sums of y along dimensions, divided by a number, which are remembered if they are of squares."""
+def remember_sums(
+    result: SecretTensor, y: Any, dims: Sequence[int], count: float = 1.0
+) -> SecretTensor:
+    """Sums of y along dimensions, divided by a number, which are remembered if
+    they are of squares."""
     if not dims or (x := _known(_SQUARES, y)) is None:
         return result
     # A copy of what lies in another order would not be known again.
@@ -206,7 +231,8 @@ def remember_sums(result: SecretTensor, y: Any, dims: Sequence[int], count: floa
 def remember_sums_of_squares(
     result: SecretTensor, x: SecretTensor, dims: Sequence[int], count: float
 ) -> SecretTensor:
-    """Sums of x² along dimensions, divided by a number, which are remembered until x is written to. They hold
+    """Sums of x² along dimensions, divided by a number, which are remembered until x is written to.
+    They hold
     x: when it is freed otherwise may be another moment in each party."""
     return _remember(_SUMS, result, Sums(x, list(dims), count), x)
 
@@ -229,9 +255,10 @@ def remember_sum(result: SecretTensor, x: Any, y: Any) -> SecretTensor:
 
 
 def remember_clamped(result: SecretTensor, x: Any, low: Any) -> SecretTensor:
-    """x where it is above a bound, which is remembered where it is a root and the bound is below all of them
-    that numbers have which are not all 0: of those that are, products are 0. A bound of more than a unit is
-    what other numbers are divided by there."""
+    """x where it is above a bound, which is remembered where it is a root and the bound is below
+    all of them
+    that numbers have which are not all 0: of those that are, products are 0. A bound of more than a
+    unit is what other numbers are divided by there."""
     roots, bound = _known_wholly(_ROOTS, x), number(low)
     if roots is None or bound is None or result.shape != x.shape:
         return result
@@ -240,15 +267,20 @@ def remember_clamped(result: SecretTensor, x: Any, low: Any) -> SecretTensor:
     return result
 
 
-def remember_multiple(result: SecretTensor, x: Any, factor: Any, *, divided: bool = False) -> SecretTensor:
-    """x times a public number, or divided by it, which is remembered where x is sums of squares or roots."""
+def remember_multiple(
+    result: SecretTensor, x: Any, factor: Any, *, divided: bool = False
+) -> SecretTensor:
+    """x times a public number, or divided by it, which is remembered where x is sums of squares or
+    roots."""
     by = number(factor)
     if not by or result.shape != x.shape:
         return result
     by = 1.0 / by if divided else by
     if (sums := _known_wholly(_SUMS, x)) is not None:
         return _remember(_SUMS, result, sums.times(by), sums.x)
-    if (roots := _known_wholly(_ROOTS, x)) is not None and 1 / _MOST <= abs(roots.factor * by) <= _MOST:
+    if (roots := _known_wholly(_ROOTS, x)) is not None and 1 / _MOST <= abs(
+        roots.factor * by
+    ) <= _MOST:
         changed = replace(roots, factor=roots.factor * by, more=roots.more * by)
         return _remember_root(result, changed, x)
     return result
@@ -262,7 +294,8 @@ def carry(target: SecretTensor, value: Any) -> None:
             _remember(kind, target, known, known.x if kind == _SUMS else known.sums.x)
 
 
-# Roots, products and quotients ----------------------------------------------------------------------------
+# Roots, products and quotients
+# ----------------------------------------------------------------------------
 
 
 def root(x: Any) -> SecretTensor | None:
@@ -298,7 +331,8 @@ def norm(x: SecretTensor, dims: Sequence[int], keepdim: bool, count: float = 1.0
 
 
 def inverse(y: Any) -> SecretTensor | None:
-    """1 / y where y is a root of sums of squares, which is remembered to be an inverse one; else ``None``."""
+    """1 / y where y is a root of sums of squares, which is remembered to be an inverse one; else
+    ``None``."""
     roots = _known_wholly(_ROOTS, y)
     if roots is None or roots.is_inverse or roots.more:
         return None
@@ -307,7 +341,8 @@ def inverse(y: Any) -> SecretTensor | None:
 
 
 def product(x: Any, y: Any) -> SecretTensor | None:
-    """x·y where one is an inverse root, with more bits than it has, and the other is none; else ``None``."""
+    """x·y where one is an inverse root, with more bits than it has, and the other is none; else
+    ``None``."""
     for one, other in ((x, y), (y, x)):
         if (powers := powers_of(one)) is not None:
             return powers.times(one, other)
@@ -335,7 +370,8 @@ def quotient(x: Any, y: Any) -> SecretTensor | None:
 
 
 def power(y: Any, exponent: Any) -> SecretTensor | None:
-    """y^n in a backward pass, left for later where y is an inverse root or what that is of; else ``None``."""
+    """y^n in a backward pass, left for later where y is an inverse root or what that is of; else
+    ``None``."""
     if not is_backward():
         return None
     if (roots := _known_wholly(_ROOTS, y)) is not None and roots.is_inverse and exponent in (2, 3):
@@ -356,7 +392,8 @@ def _by_inverse(x: Any, y: SecretTensor, roots: Roots) -> SecretTensor:
 
 
 def _divided(x: SecretTensor, y: SecretTensor, roots: Roots) -> SecretTensor:
-    """x / y for a root y. Domain: x, y and quotients below 2^30. Error: 2^−12 relative and two units."""
+    """x / y for a root y. Domain: x, y and quotients below 2^30. Error: 2^−12 relative and two
+    units."""
     session, dtype = x._session, result_dtype(x, y)
     x = fraction(x)
     x = x if x._scale.bits <= _FACTOR.bits else rescaled(x, _FACTOR)
@@ -412,10 +449,13 @@ def _times(x: SecretTensor, factor: float) -> SecretTensor:
         return times_public(x, torch.tensor(factor, dtype=torch.float64), x.dtype)
 
 
-# Backward passes -------------------------------------------------------------------------------------------
+# Backward passes
+# ----------------------------------------------------------------------------
 
 
-def _left(y: SecretTensor, power: int, roots: Roots, weight: SecretTensor | None = None) -> SecretTensor:
+def _left(
+    y: SecretTensor, power: int, roots: Roots, weight: SecretTensor | None = None
+) -> SecretTensor:
     """The power of what is, or would be, the inverse root beside y."""
     factor = roots.factor if roots.is_inverse else 1.0 / roots.factor
     inverse = rescaled(roots.inverse.beside(y._session), _FACTOR)

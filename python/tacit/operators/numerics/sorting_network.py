@@ -1,5 +1,6 @@
-"""Batcher's odd-even merge sort (1968; Knuth, volume 3, 5.2.2, algorithm M): which places are compared, and
-when. It depends on the number of elements alone, so that nothing about them decides what is done."""
+"""Batcher's odd-even merge sort (1968; Knuth, volume 3, 5.2.2, algorithm M): which places are
+compared, and when. It depends on the number of elements alone, so that nothing about them decides
+what is done."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -9,7 +10,8 @@ import torch
 
 from tacit.modes import outside_trace
 
-#: Places that are compared with each other at the same time: those that get the lesser, and their partners.
+#: Places that are compared with each other at the same time: those that get the lesser, and their
+#: partners.
 Stage = tuple[torch.Tensor, torch.Tensor]
 
 #: In the place of an element that does not count any more.
@@ -29,9 +31,9 @@ def network(size: int, first: int, last: int) -> Network:
     """Finds what belongs at the places from ``first`` to before ``last``. All of n elements take
     log2(n)·(log2(n) + 1)/2 stages of at most n/2 comparisons.
 
-    Where the least k are enough, only they are kept of each sorted run: the others count as greater than all,
-    and what is compared with them moves without a comparison. And no comparison is made that does not count
-    for what is asked for. So the least alone takes n − 1.
+    Where the least k are enough, only they are kept of each sorted run: the others count as greater
+    than all, and what is compared with them moves without a comparison. And no comparison is made
+    that does not count for what is asked for. So the least alone takes n − 1.
     """
     found: list[Stage] = []
     # Where the element is that belongs at each place of the whole network.
@@ -63,8 +65,9 @@ def _counting(stages: list[Stage], size: int, places: torch.Tensor) -> tuple[Sta
 
 
 def _comparisons(size: int) -> Iterator[tuple[int, int, torch.Tensor]]:
-    """A run of p elements is sorted; two neighbouring ones are merged by comparisons at distances p, p/2,
-    ..., 1, of which those drop out that would leave the pair of runs: p, distance, and the lower places."""
+    """A run of p elements is sorted; two neighbouring ones are merged by comparisons at distances
+    p, p/2, ..., 1, of which those drop out that would leave the pair of runs: p, distance, and the
+    lower places."""
     run = 1
     while run < size:
         distance = run

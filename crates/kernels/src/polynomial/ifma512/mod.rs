@@ -9,7 +9,8 @@ mod transform;
 use super::tables::{Constant, Tables};
 use roots::Lanes;
 
-/// Roots of the last three stages by chunks. Exists only where the processor has AVX-512 F and IFMA.
+/// Roots of the last three stages by chunks. Exists only where the processor has AVX-512 F and
+/// IFMA.
 pub(super) struct Ifma512 {
     roots: Vec<Lanes>,
     inverse_roots: Vec<Lanes>,

@@ -2,8 +2,9 @@
 //! chunks of 64 words there. The last three, of strides 4, 2 and 1, work on a chunk transposed as a
 //! matrix of 8×8, whose columns have their roots lane by lane.
 //!
-//! Sixteen registers are worked on together, so that a stage's eight butterflies hide their latency.
-//! Whatever is inlined by force is compiled for the instructions of the two functions that call it.
+//! Sixteen registers are worked on together, so that a stage's eight butterflies hide their
+//! latency. Whatever is inlined by force is compiled for the instructions of the two functions that
+//! call it.
 
 #![allow(
     clippy::incompatible_msrv,

@@ -1,4 +1,5 @@
-//! Runs of files are used once, whatever fails and is put back, as long as one party keeps its own file.
+//! Runs of files are used once, whatever fails and is put back, as long as one party keeps its own
+//! file.
 
 use super::*;
 use crate::correlations::job::most_at_once;
@@ -150,7 +151,8 @@ fn failed_starts_in_a_row_leave_the_rest_usable() {
 fn nothing_is_read_of_a_run_that_a_party_has_not_counted() {
     let files = Files::new();
     let old = files.copy(0);
-    // Party 1 dies before it counts. Had party 0 used the run by then, putting its file back would repeat it.
+    // Party 1 dies before it counts. Had party 0 used the run by then, putting its file back would
+    // repeat it.
     let ends = [End::Reads, End::Compared, End::Reads];
     assert_eq!(files.session(ends), [None; PARTIES]);
     files.put_back(0, &old);
@@ -280,7 +282,8 @@ fn a_job_larger_than_a_record_takes_several() {
     assert!(reader.next().unwrap().is_none());
 }
 
-/// What a live session may ask of a source at once fits into the records of a file: each column is one.
+/// What a live session may ask of a source at once fits into the records of a file: each column is
+/// one.
 #[test]
 fn whatever_may_be_asked_for_at_once_may_be_recorded() {
     let mut kinds = vec![

@@ -1,8 +1,9 @@
 //! What is made of shared bits: ring elements, monomials, selections.
 //!
-//! **Bits as ring elements.** b = β_0 ⊕ β_1 ⊕ .. is taken in bit by bit: with y = β_0 ⊕ .. ⊕ β_{k−1} as a
-//! ring element, shared by the parties before k, y + β_k(1 − 2y) includes party k's bit: k transfers.
-//! A ring element with known bits is the sum of such bits, bit i of them modulo 2^(w−i) only.
+//! **Bits as ring elements.** b = β_0 ⊕ β_1 ⊕ .. is taken in bit by bit: with y = β_0 ⊕ .. ⊕
+//! β_{k−1} as a ring element, shared by the parties before k, y + β_k(1 − 2y) includes party k's
+//! bit: k transfers. A ring element with known bits is the sum of such bits, bit i of them modulo
+//! 2^(w−i) only.
 
 use super::Transfer;
 use crate::correlations::kind::as_words;

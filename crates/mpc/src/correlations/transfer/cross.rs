@@ -1,6 +1,7 @@
 //! Products of what one party knows with what another knows, over all pairs of parties at once.
 //!
-//! In each, the choosing end sends its extensions first, the other end answers, and messages of different
+//! In each, the choosing end sends its extensions first, the other end answers, and messages of
+//! different
 //! pairs are under way together: two rounds, whatever the number of parties.
 
 use super::{AT_ONCE, Transfer, blame};
@@ -12,8 +13,8 @@ use ot::products;
 use rayon::prelude::*;
 use std::collections::VecDeque;
 
-/// Words of choices of the planes that are handled side by side: enough for all threads, and so few that
-/// the other end has work before this one is through.
+/// Words of choices of the planes that are handled side by side: enough for all threads, and so few
+/// that the other end has work before this one is through.
 const WAVE: usize = 1 << 11;
 
 /// Scalars of products of words that are under way at once: 64 transfers each.
@@ -62,8 +63,8 @@ impl Transfer {
         blame(&self.channel, peer, offered)
     }
 
-    /// Transfers for ANDs of these left factors, whose right ones may still be unknown: in one round for
-    /// all.
+    /// Transfers for ANDs of these left factors, whose right ones may still be unknown: in one
+    /// round for all.
     pub(super) fn begin_ands(&mut self, lefts: Vec<Vec<u64>>) -> Result<Vec<Begun>> {
         let mut begun: Vec<Begun> = lefts.iter().cloned().map(Begun::new).collect();
         let lefts: Vec<&[u64]> = lefts.iter().map(Vec::as_slice).collect();
@@ -82,7 +83,8 @@ impl Transfer {
         Ok(begun)
     }
 
-    /// For each right factor this party's share of the AND of both, of whole shared vectors of bits.
+    /// For each right factor this party's share of the AND of both, of whole shared vectors of
+    /// bits.
     pub(super) fn and_each(&mut self, begun: Begun, rights: &[&[u64]]) -> Result<Vec<Vec<u64>>> {
         let left = &begun.left;
         let mut shares: Vec<Vec<u64>> = rights
@@ -106,9 +108,9 @@ impl Transfer {
         Ok(shares)
     }
 
-    /// The chooser's bits times shared words: this party's share of every product, for each plane of
-    /// choices and each of its columns, modulo 2^bits of the plane. All parties pass their shares of the
-    /// columns, and planes of the right size; only the chooser's count.
+    /// The chooser's bits times shared words: this party's share of every product, for each plane
+    /// of choices and each of its columns, modulo 2^bits of the plane. All parties pass their
+    /// shares of the columns, and planes of the right size; only the chooser's count.
     pub(super) fn select(
         &mut self,
         chooser: usize,
@@ -132,8 +134,8 @@ impl Transfer {
         Ok(shares)
     }
 
-    /// [`Transfer::select`] where only the parties before the chooser have shares that are not zero; the
-    /// others pass no columns.
+    /// [`Transfer::select`] where only the parties before the chooser have shares that are not
+    /// zero; the others pass no columns.
     pub(super) fn include(
         &mut self,
         chooser: usize,
@@ -225,7 +227,8 @@ impl Transfer {
         Ok(share)
     }
 
-    /// This party's shares of the squares of shared words: a_j² alone, and 2 a_j a_k once for each pair.
+    /// This party's shares of the squares of shared words: a_j² alone, and 2 a_j a_k once for each
+    /// pair.
     pub(super) fn square_each(&mut self, a: &[u64]) -> Result<Vec<u64>> {
         let me = self.channel.party();
         let mut cross = vec![0; a.len()];
@@ -239,8 +242,8 @@ impl Transfer {
         Ok(cross)
     }
 
-    /// Adds the shares of own scalars times the values of those who send, and of own values times the
-    /// scalars of those who choose.
+    /// Adds the shares of own scalars times the values of those who send, and of own values times
+    /// the scalars of those who choose.
     fn cross_products(
         &mut self,
         senders: &[usize],
@@ -249,7 +252,8 @@ impl Transfer {
         values: &[u64],
         out: &mut [u64],
     ) -> Result<()> {
-        // What is received in a step was sent a step earlier, so that it is under way while this end
+        // What is received in a step was sent a step earlier, so that it is under way while this
+        // end
         // computes: extensions go one piece ahead, and answers are used one piece behind.
         let pieces = scalars.len().div_ceil(PIECE);
         let range = |piece: usize| piece * PIECE..scalars.len().min((piece + 1) * PIECE);

@@ -1,12 +1,15 @@
 //! Products of scalars with values by encryption of the scalars ([`lattice`]).
 //!
-//! Every party encrypts its scalars once for all others, who multiply them by their values and answer with
-//! masked products: a message each way, whose size grows with scalars and results, not with multiplications.
+//! Every party encrypts its scalars once for all others, who multiply them by their values and
+//! answer with
+//! masked products: a message each way, whose size grows with scalars and results, not with
+//! multiplications.
 //!
-//! **Memory**, besides operands, results and what is kept: 0.7 GB and, for every other party, 0.1 GB, whatever
-//! the sizes. Values are laid out for [`VALUES`] blocks at a time.
+//! **Memory**, besides operands, results and what is kept: 0.7 GB and, for every other party, 0.1
+//! GB, whatever the sizes. Values are laid out for [`VALUES`] blocks at a time.
 //!
-//! **Kept scalars** are kept as the messages that came, and every further product takes an answer alone.
+//! **Kept scalars** are kept as the messages that came, and every further product takes an answer
+//! alone.
 
 use super::plan::Plan;
 use super::{Transfer, blame};
@@ -15,22 +18,23 @@ use kernels::stream::random_key;
 use lattice::{Ciphertexts, PUBLIC_KEY_WORDS, PublicKey, SecretKey, Tiling, Values};
 use std::ops::Range;
 
-/// Blocks of scalars of all peers that are multiplied at once, 0.9 MB each with the message; few in tests, so
-/// that products take several times as many.
+/// Blocks of scalars of all peers that are multiplied at once, 0.9 MB each with the message; few in
+/// tests, so that products take several times as many.
 const LIVE: usize = if cfg!(test) { 4 } else { 512 };
 
-/// Blocks of values that are multiplied at once, 64 KiB each as they are laid out and five times that as
-/// evaluations.
+/// Blocks of values that are multiplied at once, 64 KiB each as they are laid out and five times
+/// that as evaluations.
 const VALUES: usize = if cfg!(test) { 4 } else { 256 };
 
-/// Blocks of results in one message, a tenth of a megabyte each and more, and 0.7 MB before they are masked.
+/// Blocks of results in one message, a tenth of a megabyte each and more, and 0.7 MB before they
+/// are masked.
 const ANSWERS: usize = if cfg!(test) { 3 } else { 128 };
 
 /// Memory of a block of scalars as it came.
 const BLOCK_KIB: usize = 214;
 
-/// What a multiplication, and a scalar, cost by transfer, in the unit of [`Tiling::cost`]: 68 bytes and
-/// the time worth as many; transfers of 64 bits.
+/// What a multiplication, and a scalar, cost by transfer, in the unit of [`Tiling::cost`]: 68 bytes
+/// and the time worth as many; transfers of 64 bits.
 const BY_TRANSFER: [u64; 2] = [160, 600];
 
 /// This party's secret key, and what it knows of the others'.

@@ -1,16 +1,17 @@
 //! Correlations by oblivious transfer between every two parties: nobody else is needed.
 //!
-//! **Computes** what [`super::kind`] defines. Every party draws its shares of uniform columns by itself; a
-//! product of shared values is the sum of what each party computes alone and of a cross term for every
-//! ordered pair of parties, from correlated transfers (Gilboa 1999) in which one's bits are the choices
-//! and the other's values the correlation; of products of matrices from encryption, where the session has
-//! it and it costs less (module `encrypted`).
+//! **Computes** what [`super::kind`] defines. Every party draws its shares of uniform columns by
+//! itself; a product of shared values is the sum of what each party computes alone and of a cross
+//! term for every ordered pair of parties, from correlated transfers (Gilboa 1999) in which one's
+//! bits are the choices and the other's values the correlation; of products of matrices from
+//! encryption, where the session has it and it costs less (module `encrypted`).
 //!
 //! **Adversary:** semi-honest, all but one. Every transfer is secure for the honest one of its two
 //! parties ([`ot`]), and messages between a pair depend on that pair's values alone.
 //!
-//! **Costs** per correlation and ordered pair, in transfers: bit triples 1 whatever their number of right
-//! factors, products of words 64, ring bits 1/2 on average, masks of a comparison of width 64: about 80.
+//! **Costs** per correlation and ordered pair, in transfers: bit triples 1 whatever their number of
+//! right factors, products of words 64, ring bits 1/2 on average, masks of a comparison of width
+//! 64: about 80.
 
 mod bits;
 mod cross;
@@ -41,7 +42,8 @@ pub(crate) struct Transfer {
     pairs: Vec<Option<ot::Pair>>,
     own: Stream,
     kept: HashMap<Name, KeptMask>,
-    /// Kept masks of which what was sent is kept too, with the memory it takes, the one used last at the end.
+    /// Kept masks of which what was sent is kept too, with the memory it takes, the one used last
+    /// at the end.
     sent: VecDeque<(Name, usize)>,
     /// For products of matrices by encryption, where the session has it.
     keys: Option<Keys>,
@@ -234,8 +236,9 @@ impl Source for Transfer {
 /// Bits of a product of two bits that is to be a residue.
 const WIDE: u32 = 61;
 
-/// This party's summand of the residue of a product of two bits, of its share e modulo 2^61. The two shares e0 and e1
-/// add up to the product and 2^61, unless e0 is no greater than the product: as it is uniform, with probability 2^−60.
+/// This party's summand of the residue of a product of two bits, of its share e modulo 2^61. The
+/// two shares e0 and e1 add up to the product and 2^61, unless e0 is no greater than the product:
+/// as it is uniform, with probability 2^−60.
 fn residue_of_product(share: u64, is_first: bool) -> u64 {
     let less = if is_first {
         0

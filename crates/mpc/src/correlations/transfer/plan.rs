@@ -7,9 +7,9 @@ use kernels::matrix::transposed;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// How the words of an operand are laid out as matrices of scalars. Two layouts are equal exactly when they make
-/// the same scalars of the same words, in the same order and blocks: what was sent for a kept mask in the one
-/// serves the other.
+/// How the words of an operand are laid out as matrices of scalars. Two layouts are equal exactly
+/// when they make the same scalars of the same words, in the same order and blocks: what was sent
+/// for a kept mask in the one serves the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Layout {
     /// Rows of one matrix of scalars.
@@ -27,15 +27,15 @@ pub(super) struct Piece<'a> {
     values: Values<'a>,
 }
 
-/// This party's values, k×n, where they lie. They are laid out block by block, as they are multiplied: unfolded
-/// images of a whole batch take many times the memory of the batch.
+/// This party's values, k×n, where they lie. They are laid out block by block, as they are
+/// multiplied: unfolded images of a whole batch take many times the memory of the batch.
 enum Values<'a> {
     /// A matrix as it is, rows of this length.
     Rows(&'a [u64], usize),
     /// A matrix to be turned, rows of this length.
     Turned(&'a [u64], usize),
-    /// A group's images by kernel place: a row for each channel and place in the kernel, a column for each
-    /// image and place in the output.
+    /// A group's images by kernel place: a row for each channel and place in the kernel, a column
+    /// for each image and place in the output.
     Images(&'a [u64], Convolution, usize),
 }
 
@@ -84,8 +84,8 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// The scalars are the operand that is kept, or else the one with fewer elements; of a convolution the
-    /// weights.
+    /// The scalars are the operand that is kept, or else the one with fewer elements; of a
+    /// convolution the weights.
     pub fn new(map: &Bilinear, x: &'a [u64], y: &'a [u64], [keep_x, keep_y]: [bool; 2]) -> Self {
         match *map {
             Bilinear::Matrix { batch, m, k, n } | Bilinear::ByTransposed { batch, m, k, n } => {
@@ -118,8 +118,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Of matrix products. Scalars from the right are columns of that operand, which lie as rows where it is
-    /// transposed.
+    /// Of matrix products. Scalars from the right are columns of that operand, which lie as rows
+    /// where it is transposed.
     fn of_matrices(
         [x, y]: [&'a [u64]; 2],
         [batch, m, k, n]: [usize; 4],

@@ -1,10 +1,10 @@
 //! Products of masks under bilinear maps.
 //!
-//! A product of shared masks is what each party multiplies by itself, and a cross term for every ordered
-//! pair of parties, in which one party's share gives scalars and the other's values ([`Plan`]). Cross
-//! terms come from transfers of the scalars' bits (module `rows`), or from their encryption (module
-//! `encrypted`) where the session has it and it costs less. A convolution is a product of its weights
-//! with the unfolded images.
+//! A product of shared masks is what each party multiplies by itself, and a cross term for every
+//! ordered pair of parties, in which one party's share gives scalars and the other's values
+//! ([`Plan`]). Cross terms come from transfers of the scalars' bits (module `rows`), or from their
+//! encryption (module `encrypted`) where the session has it and it costs less. A convolution is a
+//! product of its weights with the unfolded images.
 //!
 //! **Masks that are kept** keep what was sent for their scalars, in the one way or the other.
 
@@ -131,8 +131,8 @@ impl Transfer {
     }
 
     /// Lets go of what was not used for longest, once there is too much with this one. Parties
-    /// forget masks at different times and must still agree on what is kept, so a mask counts until its turn
-    /// has come, forgotten or not.
+    /// forget masks at different times and must still agree on what is kept, so a mask counts until
+    /// its turn has come, forgotten or not.
     fn let_go(&mut self, name: Name, kib: usize) {
         self.sent.retain(|(other, _)| *other != name);
         self.sent.push_back((name, kib));

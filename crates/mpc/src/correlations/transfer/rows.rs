@@ -1,14 +1,15 @@
 //! Products of scalars with rows of values, by transfers of the scalars' bits.
 //!
-//! The transfers of a scalar's bits serve as keys that expand to rows of any length ([`ot::products`]), so
-//! their number is that of the scalars, not of the multiplications; what travels is 8 to 17 words for
-//! each multiplication and ordered pair of parties.
+//! The transfers of a scalar's bits serve as keys that expand to rows of any length
+//! ([`ot::products`]), so their number is that of the scalars, not of the multiplications; what
+//! travels is 8 to 17 words for each multiplication and ordered pair of parties.
 //!
-//! **Memory**, besides operands, results and what is kept: 0.7 GB for the transfers of [`SET`] scalars and 50 MB
-//! for messages, for every other party. Values are laid out for a task at a time, 2 MB or one column.
+//! **Memory**, besides operands, results and what is kept: 0.7 GB for the transfers of [`SET`]
+//! scalars and 50 MB for messages, for every other party. Values are laid out for a task at a time,
+//! 2 MB or one column.
 //!
-//! **Kept scalars** keep their transfers: every further product expands new words of the same keys, and
-//! nothing of the set-up is done again.
+//! **Kept scalars** keep their transfers: every further product expands new words of the same keys,
+//! and nothing of the set-up is done again.
 
 use super::plan::Plan;
 use super::{Transfer, blame};
@@ -17,8 +18,8 @@ use crate::group::Group;
 use ot::products::{self, ScalarKeys, Scalars};
 use std::ops::Range;
 
-/// Bits of a scalar that are looked at together, for rows of n values: with more of them less travels and
-/// more keys are expanded, which takes long rows to be fast.
+/// Bits of a scalar that are looked at together, for rows of n values: with more of them less
+/// travels and more keys are expanded, which takes long rows to be fast.
 fn digit(n: usize) -> usize {
     if n < 64 { 2 } else { 4 }
 }
@@ -43,8 +44,8 @@ impl Set {
 }
 
 impl Transfer {
-    /// The cross terms of all pieces, one after another, with the scalars' transfers if they are kept; and the
-    /// transfers, unless there are too many to hold.
+    /// The cross terms of all pieces, one after another, with the scalars' transfers if they are
+    /// kept; and the transfers, unless there are too many to hold.
     pub(super) fn cross_by_transfer(
         &mut self,
         plan: &Plan,
@@ -179,7 +180,8 @@ impl Task {
     }
 }
 
-/// What a plan does with those rows, in tasks of at most so many multiplications, or one row with one column.
+/// What a plan does with those rows, in tasks of at most so many multiplications, or one row with
+/// one column.
 fn tasks(plan: &Plan, rows: &Range<usize>, most: usize) -> Vec<Task> {
     let columns = (most / plan.k).clamp(1, plan.n);
     let together = (most / (plan.k * columns)).max(1);

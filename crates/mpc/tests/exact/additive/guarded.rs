@@ -1,6 +1,7 @@
-//! The selection after a guarded comparison, by itself and behind this: of words of 3 bits, all of which a comparison
-//! would take, so that the guard looks at the upper 2. The number is 0, 3 or 6. And what is looked at of the guards. One
-//! random choice, or two, stands for the coalition's shares and its random values.
+//! The selection after a guarded comparison, by itself and behind this: of words of 3 bits, all of
+//! which a comparison would take, so that the guard looks at the upper 2. The number is 0, 3 or 6.
+//! And what is looked at of the guards. One random choice, or two, stands for the coalition's
+//! shares and its random values.
 
 use super::{coalitions, everybody, experiment, fresh_sharing, operand, secret};
 use crate::check::{Experiment, Failure};
@@ -65,7 +66,8 @@ fn of_compared<const N: usize>(w: &mut World, shares: &[Value]) {
     of_guard::<N>(w, x);
 }
 
-/// One tally of two sums; two of one, of which the upper bit is looked at; and one of one, with a tree.
+/// One tally of two sums; two of one, of which the upper bit is looked at; and one of one, with a
+/// tree.
 fn looks<const N: usize>() -> Vec<(&'static str, Experiment)> {
     let of = |scale, operands: &[u32], protocol, ideal| {
         experiment::<N>(scale, operands, protocol, ideal).choosing(2)
@@ -158,8 +160,8 @@ fn a_guarded_comparison_and_its_selection_are_simulated() {
     crate::mutations::all_hold(&[rectified::<3>()], &coalitions::<3>());
 }
 
-/// Without party 1's share of c or of c(c + 1) as a mask, party 0, whom the source corrects, learns the number's upper
-/// bits. The lowest bit of c(c + 1) is always zero and needs none.
+/// Without party 1's share of c or of c(c + 1) as a mask, party 0, whom the source corrects, learns
+/// the number's upper bits. The lowest bit of c(c + 1) is always zero and needs none.
 #[test]
 fn each_mask_of_a_guard_is_needed() {
     for (name, experiment) in [selection::<2>(), rectified::<2>()] {

@@ -1,5 +1,5 @@
-//! Additive sharing among two and three parties with an ideal source, all but one corrupt; and where it
-//! makes a difference, fewer.
+//! Additive sharing among two and three parties with an ideal source, all but one corrupt; and
+//! where it makes a difference, fewer.
 
 use crate::check::{Experiment, Program};
 use crate::ideal::{self, fresh};

@@ -1,5 +1,6 @@
-//! Affine maps: two products and an addend up to their truncation; and what is rectified beside this between two
-//! parties, from the sum on, whose split is fresh. Random choices stand for the coalition's shares and random values.
+//! Affine maps: two products and an addend up to their truncation; and what is rectified beside
+//! this between two parties, from the sum on, whose split is fresh. Random choices stand for the
+//! coalition's shares and random values.
 
 use super::{coalitions, experiment, fresh_sharing, in_range, operand, secret, truncated_split};
 use crate::check::{Experiment, Failure};
@@ -8,7 +9,8 @@ use crate::ideal;
 use crate::model::additive as protocol;
 use crate::model::{Key, Value, World, Wrong, subtract};
 
-/// Numbers of 4 bits of which 3 are compared, shifted; and of 3 bits, all of which are compared. They tell nothing.
+/// Numbers of 4 bits of which 3 are compared, shifted; and of 3 bits, all of which are compared.
+/// They tell nothing.
 pub fn rectified() -> Vec<(&'static str, Experiment)> {
     let shifted = experiment::<2>([4, 4], &[4], begun::<3, 1>, of_begun::<3, 1>);
     let all_bits = experiment::<2>([3, 4], &[3], begun::<3, 0>, of_begun::<3, 0>);
@@ -99,8 +101,8 @@ fn a_rectified_sum_is_simulated() {
     crate::mutations::all_hold(&[selected()], &coalitions::<2>());
 }
 
-/// Without party 1's share of the number's mask, of the bit's mask as a word, or of both's product, party 0, whom the
-/// source corrects, learns of it.
+/// Without party 1's share of the number's mask, of the bit's mask as a word, or of both's product,
+/// party 0, whom the source corrects, learns of it.
 #[test]
 fn each_mask_of_the_selection_is_needed() {
     let (_, experiment) = selected();

@@ -124,8 +124,8 @@ pub fn summed<const N: usize>(
     super::add(products(w, terms), addend.map(|addend| addend << f))
 }
 
-/// `rectify.rs`, Beside the truncation by f bits of what two parties have split uniformly: truncated; and whether it is
-/// negative, of so many bits of the shifted shares.
+/// `rectify.rs`, Beside the truncation by f bits of what two parties have split uniformly:
+/// truncated; and whether it is negative, of so many bits of the shifted shares.
 pub fn begun_sum<const N: usize>(
     w: &mut World,
     z: Shared<N>,
@@ -395,8 +395,8 @@ pub fn guarded_bit_multiply<const N: usize>(
     (product, outside, e)
 }
 
-/// `guard.rs`, Looking, at sums modulo a power of two: which of them each public coin adds up; and a bit for each tally,
-/// and one for the random sums of all.
+/// `guard.rs`, Looking, at sums modulo a power of two: which of them each public coin adds up; and
+/// a bit for each tally, and one for the random sums of all.
 pub fn tallies_in_range<const N: usize>(
     w: &mut World,
     tallies: &[&[Shared<N>]],

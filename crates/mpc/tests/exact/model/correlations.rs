@@ -1,6 +1,7 @@
-//! Correlations as an ideal source gives them (`correlations/kind.rs`): free columns uniform at every party,
-//! derived ones uniform but for what they add up to. As a dealer lays them out: each party expands its share of a
-//! derived column too, and of each element one party, that is corrected, gets what is missing in its place.
+//! Correlations as an ideal source gives them (`correlations/kind.rs`): free columns uniform at
+//! every party, derived ones uniform but for what they add up to. As a dealer lays them out: each
+//! party expands its share of a derived column too, and of each element one party, that is
+//! corrected, gets what is missing in its place.
 
 use super::leaves::Leaves;
 use super::{Extent, Key, Shared, Slot, Value, World, holders};
@@ -41,7 +42,8 @@ fn derived<const N: usize>(w: &mut World, values: &[Value], slot: fn(usize) -> S
     shared(w, values, slot, |_, _| corrected)
 }
 
-/// A derived column of one bit: these values of several elements shared, those of one value side by side.
+/// A derived column of one bit: these values of several elements shared, those of one value side by
+/// side.
 fn derived_bits<const N: usize>(w: &mut World, values: &[Value]) -> Planes<N> {
     let count = values.len();
     shared(w, values, Slot::plane, |w, at| w.corrected(N, at, count))

@@ -1,8 +1,8 @@
-//! Spans of positions of a comparison, from their definition (`leaves.rs` of the crate): the carry out of
-//! a span of s + t, and whether all s_i ⊕ t_i are one, as polynomials in the bits of s.
+//! Spans of positions of a comparison, from their definition (`leaves.rs` of the crate): the carry
+//! out of a span of s + t, and whether all s_i ⊕ t_i are one, as polynomials in the bits of s.
 //!
-//! The coefficient of a monomial S is the XOR of the polynomial's values over all subsets of S (Möbius).
-//! The crate finds the linear forms by a recurrence instead.
+//! The coefficient of a monomial S is the XOR of the polynomial's values over all subsets of S
+//! (Möbius). The crate finds the linear forms by a recurrence instead.
 
 use super::{Shared, Value, add};
 use std::ops::Range;
@@ -10,8 +10,8 @@ use std::ops::Range;
 /// What is wanted of the spans.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// Generate bits of all, propagate bits of all but the lowest; the position above the spans is XORed
-    /// into the highest generate bit.
+    /// Generate bits of all, propagate bits of all but the lowest; the position above the spans is
+    /// XORed into the highest generate bit.
     Carry,
     /// Propagate bits of all.
     Propagate,
@@ -63,8 +63,8 @@ impl Leaves {
         all
     }
 
-    /// Generate bits, then propagate bits, as linear forms in one share of the monomials; `first` where this
-    /// share takes what t alone determines.
+    /// Generate bits, then propagate bits, as linear forms in one share of the monomials; `first`
+    /// where this share takes what t alone determines.
     pub fn evaluate(&self, monomials: &[Value], t: Value, first: bool) -> Vec<Value> {
         let (mut generates, mut propagates) = (Vec::new(), Vec::new());
         let mut rest = monomials;

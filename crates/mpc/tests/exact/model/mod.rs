@@ -1,5 +1,5 @@
-//! The protocols once more, for words of any size: one element at a time, every step as its head states
-//! it, every random value taken from a [`Tape`], every message seen.
+//! The protocols once more, for words of any size: one element at a time, every step as its head
+//! states it, every random value taken from a [`Tape`], every message seen.
 
 pub mod additive;
 pub mod correlations;

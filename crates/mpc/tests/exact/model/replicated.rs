@@ -101,8 +101,8 @@ pub fn truncated_product(
     (truncate_split(w, s, t, f), [s, t])
 }
 
-/// The same of several products and an addend: its components 0 and 1 are added to s, 2 to t. A narrow sum is shifted
-/// up by that many places.
+/// The same of several products and an addend: its components 0 and 1 are added to s, 2 to t. A
+/// narrow sum is shifted up by that many places.
 pub fn truncated_affine(
     w: &mut World,
     terms: &[[Shared<3>; 2]],
@@ -115,8 +115,8 @@ pub fn truncated_affine(
     (truncate_split(w, s, t, f), [s, t])
 }
 
-/// The sum of products as s at role 0 and t at roles 1 and 2: z1 masked by k01, z2 by k20, both taken off s.
-/// Of a narrow sum all is shifted up.
+/// The sum of products as s at role 0 and t at roles 1 and 2: z1 masked by k01, z2 by k20, both
+/// taken off s. Of a narrow sum all is shifted up.
 fn fused_split(w: &mut World, terms: &[[Shared<3>; 2]], above: u32) -> (Value, Value) {
     let (word, sent) = (w.word, w.word - above);
     let [k01, _, k20] = ranges(w, Extent::Runs);
@@ -240,7 +240,8 @@ pub fn sign_without(w: &mut World, x: Shared<3>, width: u32, dropped: u32) -> Bi
     top_carry(generates, propagates, &mut |joins| join(w, joins))
 }
 
-/// `guard.rs`: ρ and a − ρ, and each role's summand of h(h + 1) modulo 2^reach, where s + t is compared.
+/// `guard.rs`: ρ and a − ρ, and each role's summand of h(h + 1) modulo 2^reach, where s + t is
+/// compared.
 fn guard(
     w: &mut World,
     keys: [Range; 3],
@@ -313,8 +314,8 @@ pub fn rectified(w: &mut World, negative: Bit, x: Shared<3>) -> Shared<3> {
     bit_multiply(w, [negative[0] + one, negative[1], negative[2]], x)
 }
 
-/// `guard.rs`, Looking, at summands of sums modulo 2^reach: sharings of the sums; the public coins of all parities; and a
-/// bit for each tally, and one for them all together.
+/// `guard.rs`, Looking, at summands of sums modulo 2^reach: sharings of the sums; the public coins
+/// of all parities; and a bit for each tally, and one for them all together.
 pub fn tallies_in_range(
     w: &mut World,
     tallies: &[&[Shared<3>]],

@@ -13,8 +13,8 @@ pub fn holders(parties: impl IntoIterator<Item = usize>) -> Holders {
     parties.into_iter().fold(0, |set, party| set | 1 << party)
 }
 
-/// A number modulo 2^width, and the parties that can compute it from what they hold: of a sum or a product
-/// those that can compute both operands. A bit is a number modulo 2: + is XOR, · is AND.
+/// A number modulo 2^width, and the parties that can compute it from what they hold: of a sum or a
+/// product those that can compute both operands. A bit is a number modulo 2: + is XOR, · is AND.
 #[derive(Clone, Copy)]
 pub struct Value {
     bits: u64,

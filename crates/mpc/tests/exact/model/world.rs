@@ -81,8 +81,8 @@ pub trait Tape {
     /// Goes on to this element of the step.
     fn element(&mut self, _at: usize) {}
 
-    /// Which of so many parties a dealer corrects, of this one among so many elements of a column that belong to
-    /// one of an operation.
+    /// Which of so many parties a dealer corrects, of this one among so many elements of a column
+    /// that belong to one of an operation.
     fn corrected(&self, _parties: usize, _at: usize, _of: usize) -> usize {
         0
     }
@@ -178,8 +178,8 @@ impl<'t> World<'t> {
         value
     }
 
-    /// What an operation on so many elements does for each of them: they share its ranges and its frames. Such steps
-    /// stand one after another, and not in each other.
+    /// What an operation on so many elements does for each of them: they share its ranges and its
+    /// frames. Such steps stand one after another, and not in each other.
     pub fn each<T>(
         &mut self,
         elements: usize,

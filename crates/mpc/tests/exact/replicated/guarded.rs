@@ -1,4 +1,5 @@
-//! Guarded comparisons, by themselves and of a product, what follows them, and what is looked at of their guards.
+//! Guarded comparisons, by themselves and of a product, what follows them, and what is looked at of
+//! their guards.
 
 use super::{
     ALL, COALITIONS, experiment, fresh_sharing, in_range, is_narrow, of_component, operand, secret,
@@ -15,8 +16,9 @@ use crate::model::{Key, Shared, Value, World, holders};
 const WIDTH: u32 = 3;
 const REACH: u32 = 2;
 
-/// Of 4 bits; and of x·y / 2 of 4 bits, before the bit product that follows: truncated; whether it is negative, or found
-/// so as the dropped bits of its split carry. That tells s and t, as a truncated product does.
+/// Of 4 bits; and of x·y / 2 of 4 bits, before the bit product that follows: truncated; whether it
+/// is negative, or found so as the dropped bits of its split carry. That tells s and t, as a
+/// truncated product does.
 pub fn comparisons() -> Vec<(&'static str, Experiment)> {
     let sign = experiment(
         [4, 4],
@@ -83,7 +85,8 @@ pub fn comparisons() -> Vec<(&'static str, Experiment)> {
     ]
 }
 
-/// A guard tells ρ to roles 0 and 2 and a − ρ to roles 0 and 1, and leaves each role a summand of h(h + 1).
+/// A guard tells ρ to roles 0 and 2 and a − ρ to roles 0 and 1, and leaves each role a summand of
+/// h(h + 1).
 fn of_guard(w: &mut World, [s, t]: [Value; 2]) {
     let (one, b) = (Value::public(1, REACH), WIDTH - 2);
     let a = (s >> b).low(REACH);
@@ -97,7 +100,8 @@ fn of_guard(w: &mut World, [s, t]: [Value; 2]) {
     w.give(ALL.map(|role| all[role].given(holders([role]))));
 }
 
-/// What is compared, then multiplied by the sign: 3 bits, guarded; and (x·y + y·u + 2u) / 2 of 3 bits.
+/// What is compared, then multiplied by the sign: 3 bits, guarded; and (x·y + y·u + 2u) / 2 of 3
+/// bits.
 fn chains() -> [(&'static str, Experiment); 2] {
     let guarded = experiment(
         [3, 4],
@@ -151,7 +155,8 @@ fn what_is_rectified_is_simulated() {
     crate::mutations::all_hold(&chains(), &COALITIONS);
 }
 
-/// Without a mask of the bit product, or with one of the step before: of the truncation where there is one.
+/// Without a mask of the bit product, or with one of the step before: of the truncation where there
+/// is one.
 #[test]
 fn each_step_of_a_chain_has_masks_of_its_own() {
     for (name, experiment) in chains() {
@@ -173,7 +178,8 @@ fn each_step_of_a_chain_has_masks_of_its_own() {
     }
 }
 
-/// Two tallies of one sum, a bit, by one parity; one of one sum by two; and one of which the lower bit is looked at.
+/// Two tallies of one sum, a bit, by one parity; one of one sum by two; and one of which the lower
+/// bit is looked at.
 fn looks() -> Vec<(&'static str, Experiment)> {
     let by_two = |span| experiment([2, span], &[2], look::<2, 2>, of_look::<2, 2>).choosing(2);
     let mut all = vec![
@@ -206,7 +212,8 @@ fn look<const PARITIES: usize, const REACH: u32>(w: &mut World, x: &[Value]) {
     w.give(bits.concat());
 }
 
-/// It shares the sums afresh, and says whether s and −t have the same parities: always where a sum is zero.
+/// It shares the sums afresh, and says whether s and −t have the same parities: always where a sum
+/// is zero.
 fn of_look<const PARITIES: usize, const REACH: u32>(w: &mut World, x: &[Value]) {
     let mut known = Vec::new();
     for summands in x.chunks(3) {
@@ -236,7 +243,8 @@ fn a_look_at_guards_is_simulated() {
     crate::mutations::all_hold(&looks(), &COALITIONS);
 }
 
-/// Of what hides a role's summand of the sums, by the key of the two who do not receive it; and a parity of s.
+/// Of what hides a role's summand of the sums, by the key of the two who do not receive it; and a
+/// parity of s.
 #[test]
 fn each_mask_of_a_look_is_needed() {
     for (name, experiment) in looks() {

@@ -120,8 +120,8 @@ pub fn modelled<const N: usize>(
 /// Frames of a step, by sender, receiver and number.
 type Parts = BTreeMap<[usize; 3], Vec<Payload>>;
 
-/// Runs a model of many elements at once ([`World::each`]), and puts its messages together as they travel. It puts out
-/// a share of each element of one position.
+/// Runs a model of many elements at once ([`World::each`]), and puts its messages together as they
+/// travel. It puts out a share of each element of one position.
 pub fn modelled_at_once<const N: usize>(
     ran: &Ran<N>,
     model: impl FnOnce(&mut World) -> Vec<Shared<N>>,
@@ -166,7 +166,8 @@ fn sorted(mut frames: Frames) -> Frames {
     frames
 }
 
-/// A frame of all elements: words one after another, fewer bits packed; planes of bits without gaps.
+/// A frame of all elements: words one after another, fewer bits packed; planes of bits without
+/// gaps.
 fn travelling(elements: &[Payload]) -> Vec<u64> {
     let mut frame = Vec::new();
     let mut bits = Vec::new();

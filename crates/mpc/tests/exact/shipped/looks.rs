@@ -1,4 +1,5 @@
-//! A look at guards mixes the numbers of many comparisons, so the model runs on all of them at once.
+//! A look at guards mixes the numbers of many comparisons, so the model runs on all of them at
+//! once.
 
 use super::elements::{Elements, modelled_at_once};
 use super::operations::{Mine, Operation, Position, planes};
@@ -33,7 +34,8 @@ fn look(p: &mut dyn Protocol, mine: &Mine) -> Result<Vec<Position>> {
     p.in_range(&tallies.iter().collect::<Vec<_>>()).map(planes)
 }
 
-/// Random summands, of every third tally of zeros modulo 2^reach, of the next one of zeros but for the highest bit.
+/// Random summands, of every third tally of zeros modulo 2^reach, of the next one of zeros but for
+/// the highest bit.
 fn elements<const N: usize>() -> Elements<N> {
     let mut elements = Elements::new(TALLIES * SUMS);
     let [last, others @ ..] = &mut elements.words[0][..] else {

@@ -1,5 +1,5 @@
-//! The model is what is shipped: with words of 64 bits and the very streams of the parties, every message
-//! and every output is the same, bit for bit.
+//! The model is what is shipped: with words of 64 bits and the very streams of the parties, every
+//! message and every output is the same, bit for bit.
 
 mod elements;
 mod looks;
@@ -11,8 +11,8 @@ use elements::Elements;
 use operations::{Model, OPERATIONS, Operation};
 use parties::{Ran, additive, replicated};
 
-/// An operation on n elements in all parties beside the model, element by element: whether outputs and
-/// whether messages are the same.
+/// An operation on n elements in all parties beside the model, element by element: whether outputs
+/// and whether messages are the same.
 fn compare<const N: usize>(
     operation: Operation,
     model: Model<N>,
@@ -84,7 +84,8 @@ fn rectified_products_are_the_model() {
     is_same(operations::rectified_by_all_bits(), 128, additive);
 }
 
-/// With a word of bits for each party, so that the dealer corrects each of them as often in products as in batches.
+/// With a word of bits for each party, so that the dealer corrects each of them as often in
+/// products as in batches.
 #[test]
 fn additive_sharing_is_the_model() {
     for (name, operation, _, two, three) in OPERATIONS {
@@ -101,7 +102,8 @@ fn guarded_comparisons_are_the_model() {
     is_same((name, operation, three), 192, additive);
 }
 
-/// Outputs and messages of another truncation, and those of a product under the masks of another order.
+/// Outputs and messages of another truncation, and those of a product under the masks of another
+/// order.
 #[test]
 fn another_model_is_noticed() {
     let find = |wanted: &str| OPERATIONS.into_iter().find(|(name, ..)| *name == wanted);

@@ -338,7 +338,8 @@ pub fn guarded_relu() -> (&'static str, Operation, Model<3>, Model<2>, Model<3>)
     )
 }
 
-/// By 20 bits, by 5, and by the upper 5 of 20: of replicated sharing, and of additive sharing between two.
+/// By 20 bits, by 5, and by the upper 5 of 20: of replicated sharing, and of additive sharing
+/// between two.
 pub fn rectified_products() -> [(&'static str, Operation, Model<3>, Model<2>); 4] {
     [
         (

@@ -73,7 +73,8 @@ fn frames(received: Vec<Vec<(usize, Vec<u64>)>>) -> Frames {
     frames
 }
 
-/// What one party brings back: its outputs, what it received, and the ranges that it took of each key.
+/// What one party brings back: its outputs, what it received, and the ranges that it took of each
+/// key.
 type Brought = (
     Vec<Position>,
     Vec<(usize, Vec<u64>)>,

@@ -15,8 +15,8 @@ pub fn stream(key: Key) -> Stream {
     Stream::new(&kernels::stream::Key::from_words(words), "exact")
 }
 
-/// The ranges that parties took of each stream, expanded. Of those that a dealer shares, whose lengths
-/// follow from the columns, the stream itself.
+/// The ranges that parties took of each stream, expanded. Of those that a dealer shares, whose
+/// lengths follow from the columns, the stream itself.
 #[derive(Default)]
 pub struct Ranges {
     taken: HashMap<Key, Vec<Vec<u64>>>,
@@ -138,7 +138,8 @@ impl Tape for Element<'_> {
         (self.at, self.at_run) = (at, at);
     }
 
-    /// Elements stand one after another, those of one value side by side; they are cut at whole words of bits.
+    /// Elements stand one after another, those of one value side by side; they are cut at whole
+    /// words of bits.
     fn corrected(&self, parties: usize, at: usize, of: usize) -> usize {
         let (word, words) = ((at * self.n + self.at) / 64, of * self.n / 64);
         let is_before = |party: &usize| words * (party + 1) / parties <= word;

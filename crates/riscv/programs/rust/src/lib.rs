@@ -1,8 +1,8 @@
-//! What a program may say of its secrets, as `tacit.h` has it for C. All of it does nothing where there are none: the
-//! same program runs in the clear on any system.
+//! What a program may say of its secrets, as `tacit.h` has it for C. All of it does nothing where
+//! there are none: the same program runs in the clear on any system.
 //!
-//! A table that may be read and written at secret places is a static in a section of its own, whose name begins with
-//! `.tacit.oblivious`:
+//! A table that may be read and written at secret places is a static in a section of its own, whose
+//! name begins with `.tacit.oblivious`:
 //!
 //! ```
 //! #[unsafe(link_section = ".tacit.oblivious.squares")]
@@ -29,21 +29,22 @@ pub fn reveal(secret: u64) -> u64 {
     asked(secret, Asked::Reveal)
 }
 
-/// The value of a secret that is known to be no less than `least` and no more than `most`, as a number with a sign:
-/// comparisons, shifts and conversions of it then take no more bits than that. A secret that is not makes what is
-/// computed of it wrong; a number that everybody knows stops the program.
+/// The value of a secret that is known to be no less than `least` and no more than `most`, as a
+/// number with a sign: comparisons, shifts and conversions of it then take no more bits than that.
+/// A secret that is not makes what is computed of it wrong; a number that everybody knows stops the
+/// program.
 #[inline(always)]
 pub fn range(secret: u64, least: i64, most: i64) -> u64 {
     asked(secret, Asked::Range(least, most))
 }
 
-/// Names what is done from here on, by at most 64 bytes: the report says how long was waited for it, in the place of
-/// the functions that do it. With an empty text they count again.
+/// Names what is done from here on, by at most 64 bytes: the report says how long was waited for
+/// it, in the place of the functions that do it. With an empty text they count again.
 #[inline(always)]
 pub fn label(text: &str) {
     #[cfg(target_arch = "riscv64")]
-    // SAFETY: the call reads these bytes alone, and of registers it changes a0. A system that does not know it answers
-    // with an error in a0.
+    // SAFETY: the call reads these bytes alone, and of registers it changes a0. A system that does
+    // not know it answers with an error in a0.
     unsafe {
         core::arch::asm!(
             "ecall",
@@ -82,8 +83,8 @@ fn asked(secret: u64, what: Asked) -> u64 {
         Asked::Reveal => (REVEAL, 1, 8),
         Asked::Range(least, most) => (RANGE, least as u64, most as u64),
     };
-    // SAFETY: the call reads and writes this word alone, and of registers it changes a0. A system that does not know it
-    // answers with an error in a0, and leaves the word.
+    // SAFETY: the call reads and writes this word alone, and of registers it changes a0. A system
+    // that does not know it answers with an error in a0, and leaves the word.
     unsafe {
         core::arch::asm!(
             "ecall",

@@ -1,5 +1,5 @@
-"""Files of ONNX, opset 13 and later, as modules of PyTorch. What they hold is taken for hostile: nothing is
-run, sizes are bounded, and all that is missing is told at once."""
+"""Files of ONNX, opset 13 and later, as modules of PyTorch. What they hold is taken for hostile:
+nothing is run, sizes are bounded, and all that is missing is told at once."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -32,14 +32,16 @@ def load(
     Args:
         path: the file; weights that lie outside of it lie in the same folder.
         shapes: of inputs whose shape the file leaves open, by name.
-        secret: names of numbers without dimension that were learned, such as a temperature. Others are
-            public, as those of any formula are.
-        like: shapes of data for the inputs, in order or by name, which those have that are open otherwise.
+        secret: names of numbers without dimension that were learned, such as a temperature. Others
+            are public, as those of any formula are.
+        like: shapes of data for the inputs, in order or by name, which those have that are open
+            otherwise.
 
     Raises:
         SetupError: the file cannot be read, or is not sound.
         MisuseError: it has no numbers of the names that shall be secret.
-        UnsupportedOperatorError: it has what is not imported, or leaves shapes open; all of that is listed.
+        UnsupportedOperatorError: it has what is not imported, or leaves shapes open; all of that is
+            listed.
     """
     path = Path(path)
     problems = Problems(str(path))
@@ -47,7 +49,8 @@ def load(
     if unknown := sorted(set(secret) - set(found.tensors)):
         known = ", ".join(_public(found.tensors, ())) or "none"
         raise MisuseError(
-            f"{path} has no number named {unknown[0]!r} that could be secret; those without dimension are: "
+            f"{path} has no number named {unknown[0]!r} that could be secret; those without "
+            f"dimension are: "
             f"{known}"
         )
     module = OnnxModule([name for name, _, _ in found.inputs])

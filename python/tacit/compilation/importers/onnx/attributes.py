@@ -35,7 +35,9 @@ def _value(attribute: Any, folder: Path) -> Any:
             try:
                 return tensors.read(attribute.t, folder)
             except SetupError as error:
-                raise NotImportedError(f"its attribute {name}: {error}", "export the model again") from None
+                raise NotImportedError(
+                    f"its attribute {name}: {error}", "export the model again"
+                ) from None
     raise NotImportedError(
         f"its attribute {name} is of a kind that is not imported", "replace it in the model"
     )

@@ -1,9 +1,10 @@
-"""From a graph to steps. Every node is evaluated once here: on what is known, for real, so that shapes and
-what is made of weights alone are done with; on all else, on shapes alone (PyTorch's fake tensors), which
-tells every shape there is and what cannot be.
+"""From a graph to steps. Every node is evaluated once here: on what is known, for real, so that
+shapes and what is made of weights alone are done with; on all else, on shapes alone (PyTorch's fake
+tensors), which tells every shape there is and what cannot be.
 
-What is known is public if it comes of the graph's own constants and shapes alone, or is no real number; what
-comes of weights is held as a parameter and stays secret. Exporters write the numbers of a formula (x · 0.5)
+What is known is public if it comes of the graph's own constants and shapes alone, or is no real
+number; what comes of weights is held as a parameter and stays secret. Exporters write the numbers
+of a formula (x · 0.5)
 and those that were learned alike: what has no dimension is taken for the former, and is told."""
 
 import logging
@@ -64,7 +65,12 @@ class Importing:
     """One graph on its way to a module."""
 
     def __init__(
-        self, read: Read, folder: Path, module: OnnxModule, problems: Problems, secret: Container[str]
+        self,
+        read: Read,
+        folder: Path,
+        module: OnnxModule,
+        problems: Problems,
+        secret: Container[str],
     ) -> None:
         self.read, self.folder, self.module, self.problems = read, folder, module, problems
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
@@ -87,7 +93,11 @@ class Importing:
         """Evaluates a node, or notes it as a step; its results have values after it."""
         names, operator = list(proto.output), OPERATORS.get(proto.op_type)
         label = proto.name or next((name for name in names if name), "")
-        if proto.domain in OWN and operator is not None and all(name in self.values for name in proto.input):
+        if (
+            proto.domain in OWN
+            and operator is not None
+            and all(name in self.values for name in proto.input)
+        ):
             with self.problems.at(proto.op_type, label):
                 found = attributes(proto, self.folder)
                 kinds = tuple(self._kind(name) for name in proto.input)
@@ -105,7 +115,9 @@ class Importing:
             if name and (value := self.values.get(name)) is not None and value.known is None:
                 self.flowing.add(name)
 
-    def _evaluate(self, node: Node, operator: Operator, inputs: list[str], names: list[str]) -> None:
+    def _evaluate(
+        self, node: Node, operator: Operator, inputs: list[str], names: list[str]
+    ) -> None:
         values = [self.values[name] for name in inputs]
         arguments: list[Any] = []
         folds = operator.folds and all(value is None or value.known is not None for value in values)
@@ -130,10 +142,14 @@ class Importing:
                 raise NotImportedError(
                     "what the file computes of constants is too large", "compute it beforehand"
                 )
-            public = node.operator in SHAPES or all(value is None or value.public for value in values)
+            public = node.operator in SHAPES or all(
+                value is None or value.public for value in values
+            )
             real = self._call(node, operator, arguments, self._real)
             for name, each in zip(names, real, strict=False):
-                self.values[name] = self._known(each.detach(), public or not each.is_floating_point())
+                self.values[name] = self._known(
+                    each.detach(), public or not each.is_floating_point()
+                )
             return
         for each in given:
             if each.numel() > tensors.MOST_ELEMENTS:
@@ -145,7 +161,9 @@ class Importing:
             if name:
                 self.values[name] = Value(each)
 
-    def _shapes(self, node: Node, operator: Operator, arguments: list[Any], folds: bool) -> tuple[Any, ...]:
+    def _shapes(
+        self, node: Node, operator: Operator, arguments: list[Any], folds: bool
+    ) -> tuple[Any, ...]:
         """The results without their data."""
         try:
             with self.mode, _quiet():
@@ -153,11 +171,17 @@ class Importing:
         except DEPENDS:
             if folds and node.operator == MEASURING:
                 # Then it is known after all, and no larger than what goes in by more than its rank.
-                return tuple(self._value(each.name).fake for each in arguments if isinstance(each, Flowing))
+                return tuple(
+                    self._value(each.name).fake for each in arguments if isinstance(each, Flowing)
+                )
             raise _depends_on_data() from None
 
     def _call(
-        self, node: Node, operator: Operator, arguments: list[Any], look: Callable[[str], torch.Tensor]
+        self,
+        node: Node,
+        operator: Operator,
+        arguments: list[Any],
+        look: Callable[[str], torch.Tensor],
     ) -> tuple[Any, ...]:
         with torch.no_grad():
             inputs = (look(each.name) if isinstance(each, Flowing) else each for each in arguments)
@@ -195,11 +219,13 @@ class Importing:
         if value.known is None:
             raise NotImportedError(
                 f"its input {at + 1} ({quoted(name)}) depends on what the model is given",
-                "it has to be known while importing: export with fixed shapes, and this as a constant",
+                "it has to be known while importing: export with fixed shapes, and this as a "
+                "constant",
             )
         if value.known.numel() > MOST_KNOWN:
             raise NotImportedError(
-                f"its input {at + 1} ({quoted(name)}) has {value.known.numel()} elements", "use fewer"
+                f"its input {at + 1} ({quoted(name)}) has {value.known.numel()} elements",
+                "use fewer",
             )
         return value.known.tolist()
 
@@ -215,11 +241,15 @@ class Importing:
         return self.held[argument.name]
 
     def finish(self, outputs: list[str]) -> None:
-        """Hands the module the steps that lead to the outputs, and what is known that these take."""
+        """Hands the module the steps that lead to the outputs, and what is
+        known that these take."""
         steps = []
         for step in needed(self.steps, outputs):
             with self.problems.at(step.node.operator, step.node.name):
-                placed = (self._place(each) if isinstance(each, Flowing) else each for each in step.arguments)
+                placed = (
+                    self._place(each) if isinstance(each, Flowing) else each
+                    for each in step.arguments
+                )
                 steps.append(replace(step, arguments=tuple(placed)))
         places = []
         for name in outputs:
@@ -231,7 +261,8 @@ class Importing:
         self.module.finish(steps, places)
 
     def _assume(self, name: str) -> None:
-        """A value whose node could not be evaluated, as the file claims it: what follows is seen too."""
+        """A value whose node could not be evaluated, as the file claims it: what follows is seen
+        too."""
         if (claim := self.read.claimed.get(name)) is not None:
             number, shape = claim
             dtype = tensors.dtype_of(number)
@@ -272,7 +303,12 @@ def _is_given(value: Value) -> bool:
 
 def _number(value: Value, among: list[Value | None]) -> float | int | bool | None:
     """A public number as Python's, if the shape of the result does not come of it."""
-    if value.known is None or not value.public or value.known.numel() != 1 or value.known.dtype == torch.bool:
+    if (
+        value.known is None
+        or not value.public
+        or value.known.numel() != 1
+        or value.known.dtype == torch.bool
+    ):
         return None
     others = [each for each in among if each is not None and each.known is None]
     if not others or max(each.fake.ndim for each in others) < value.fake.ndim:
@@ -289,7 +325,8 @@ def _sound(value: Value, name: str) -> torch.Tensor:
         wrong = "NaN" if tensor.isnan().any() else "infinite values" if infinite else None
         if wrong is not None:
             raise NotImportedError(
-                f"its weights {quoted(name)} have {wrong}", "train again, or in masks use -1e4 for -∞"
+                f"its weights {quoted(name)} have {wrong}",
+                "train again, or in masks use -1e4 for -∞",
             )
     return tensor
 

@@ -39,7 +39,9 @@ def inputs(graph: Any, held: Container[str], problems: Problems) -> Inputs:
             open_shapes.append(info)
         elif math.prod(known[1]) > tensors.MOST_ELEMENTS:
             problems.add(
-                "input", info.name, NotImportedError(f"its shape is {shown(info)}", "use a smaller one")
+                "input",
+                info.name,
+                NotImportedError(f"its shape is {shown(info)}", "use a smaller one"),
             )
         else:
             dtype = tensors.dtype_of(kind)
@@ -49,7 +51,8 @@ def inputs(graph: Any, held: Container[str], problems: Problems) -> Inputs:
         for info in open_shapes:
             refusal = NotImportedError(
                 f"its shape is {shown(info)}, and only static shapes are imported",
-                f"give it: shapes={{{quoted(info.name)}: (1, ...)}}, by command --shape NAME=1,.., or "
+                f"give it: shapes={{{quoted(info.name)}: (1, ...)}}, by command --shape NAME=1,.., "
+                f"or "
                 "calibration data of it; or export without dynamic axes",
             )
             problems.add("input", info.name, refusal)
@@ -59,10 +62,15 @@ def inputs(graph: Any, held: Container[str], problems: Problems) -> Inputs:
 
 
 def alike(graph: Any, like: Like, held: Container[str]) -> dict[str, Sequence[int]]:
-    """Shapes of the inputs that are open, as those of the data; inputs that these do not fit stay open."""
+    """Shapes of the inputs that are open, as those of the data; inputs that these do not fit stay
+    open."""
     infos = [each for each in graph.input if each.name not in held]
     if not isinstance(like, Mapping):
-        like = dict(zip((each.name for each in infos), like, strict=True)) if len(like) == len(infos) else {}
+        like = (
+            dict(zip((each.name for each in infos), like, strict=True))
+            if len(like) == len(infos)
+            else {}
+        )
     return {
         info.name: like[info.name]
         for info in infos
@@ -88,7 +96,9 @@ def fix(graph: Any, shapes: Mapping[str, Sequence[int]], held: Container[str], p
         raise setup_error(f"{path} has no input {quoted(unknown[0])}; it has {names}")
     for name, shape in shapes.items():
         if any(not isinstance(size, int) or not 0 <= size < 1 << 31 for size in shape):
-            raise setup_error(f"the shape of input {quoted(name)} must be whole numbers, not {tuple(shape)}")
+            raise setup_error(
+                f"the shape of input {quoted(name)} must be whole numbers, not {tuple(shape)}"
+            )
         kind = inputs[name].type.tensor_type
         if not _fits(inputs[name], shape):
             raise setup_error(
@@ -103,7 +113,9 @@ def fix(graph: Any, shapes: Mapping[str, Sequence[int]], held: Container[str], p
 
 def static(info: Any) -> tuple[int, tuple[int, ...]] | None:
     """Type and shape of a value, if it is a tensor of which both are known."""
-    if info.type.WhichOneof("value") != "tensor_type" or not info.type.tensor_type.HasField("shape"):
+    if info.type.WhichOneof("value") != "tensor_type" or not info.type.tensor_type.HasField(
+        "shape"
+    ):
         return None
     dims = info.type.tensor_type.shape.dim
     if any(dim.WhichOneof("value") != "dim_value" or dim.dim_value < 0 for dim in dims):

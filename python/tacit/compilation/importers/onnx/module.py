@@ -1,5 +1,5 @@
-"""The module that an ONNX graph becomes: it evaluates the nodes in their order, each by functions of
-PyTorch, so that `torch.export` can trace it."""
+"""The module that an ONNX graph becomes: it evaluates the nodes in their order, each by functions
+of PyTorch, so that `torch.export` can trace it."""
 
 import re
 from collections.abc import Sequence
@@ -62,8 +62,9 @@ class OnnxModule(torch.nn.Module):
         self._results: tuple[Flowing | Held, ...] = ()
 
     def hold(self, name: str, tensor: torch.Tensor, public: bool) -> Held:
-        """Keeps a tensor under its name in the file, as far as Python lets it be one. Weights are parameters;
-        what is public is neither that nor a buffer, which is how `torch.export` knows it for a constant."""
+        """Keeps a tensor under its name in the file, as far as Python lets it be one. Weights are
+        parameters; what is public is neither that nor a buffer, which is how `torch.export` knows
+        it for a constant."""
         attribute, tensor = unique(self, name), tensor.contiguous()
         if public or not tensor.is_floating_point():
             setattr(self, attribute, tensor)

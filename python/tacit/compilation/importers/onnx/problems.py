@@ -45,7 +45,8 @@ class Problems:
 
     @contextmanager
     def at(self, operator: str, name: str) -> Iterator[None]:
-        """Collects what goes wrong within: refusals, and what PyTorch says of operands that do not fit."""
+        """Collects what goes wrong within: refusals, and what PyTorch says of operands that do not
+        fit."""
         try:
             yield
         except NotImportedError as refusal:
@@ -67,5 +68,7 @@ class Problems:
     def _text(self) -> str:
         lines = list(self._lines)
         more = len(lines) - MOST_LISTED
-        listed = [f"  {line}" for line in lines[:MOST_LISTED]] + ([f"  and {more} more"] if more > 0 else [])
+        listed = [f"  {line}" for line in lines[:MOST_LISTED]] + (
+            [f"  and {more} more"] if more > 0 else []
+        )
         return "\n".join([f"{self.file} cannot be imported:", *listed])

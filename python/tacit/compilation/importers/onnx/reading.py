@@ -1,6 +1,6 @@
-"""From a file, which may come from anybody, to a model that is well formed: of a version that is known, not
-larger than protobuf can carry, with functions put in where they are called, sorted, without circles, each
-operator with the types that ONNX lets it have."""
+"""From a file, which may come from anybody, to a model that is well formed: of a version that is
+known, not larger than protobuf can carry, with functions put in where they are called, sorted,
+without circles, each operator with the types that ONNX lets it have."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,12 +42,16 @@ class Read:
     opset: int
     inputs: Inputs
     tensors: dict[str, torch.Tensor]
-    #: Type and shape that the file claims of what it computes. It may be wrong: nothing rests on it.
+    #: Type and shape that the file claims of what it computes. It may be wrong: nothing rests on
+    #: it.
     claimed: dict[str, tuple[int, tuple[int, ...]] | None]
 
 
-def read(path: Path, shapes: Mapping[str, Sequence[int]], problems: Problems, like: Like = ()) -> Read:
-    """The file, whose inputs have these shapes where it leaves them open, or those of data for them.
+def read(
+    path: Path, shapes: Mapping[str, Sequence[int]], problems: Problems, like: Like = ()
+) -> Read:
+    """The file, whose inputs have these shapes where it leaves them open, or those of data for
+    them.
 
     Raises:
         SetupError: it is no file of ONNX, too large, too old, ill-formed; or ONNX is not installed.
@@ -88,7 +92,8 @@ def _parsed(path: Path) -> Any:
             raise setup_error(f"{path} is no file")
         if (size := path.stat().st_size) > MOST_BYTES:
             raise setup_error(
-                f"{path} has {size} bytes, and no more than 2 GiB can be read: save its weights beside it "
+                f"{path} has {size} bytes, and no more than 2 GiB can be read: save its weights "
+                f"beside it "
                 "(onnx.save with save_as_external_data=True)"
             )
         model = ModelProto.FromString(path.read_bytes())
@@ -109,15 +114,19 @@ def _opset(model: Any, path: Path) -> int:
 
     versions = [each.version for each in model.opset_import if each.domain in OWN]
     if len(versions) != 1:
-        raise setup_error(f"{path} names {len(versions)} versions of ONNX's operators, and must name one")
+        raise setup_error(
+            f"{path} names {len(versions)} versions of ONNX's operators, and must name one"
+        )
     if versions[0] < OLDEST:
         raise setup_error(
-            f"{path} is of opset {versions[0]}, and {OLDEST} is the oldest that is imported: export it "
+            f"{path} is of opset {versions[0]}, and {OLDEST} is the oldest that is imported: "
+            f"export it "
             "again, or convert it with onnx.version_converter"
         )
     if versions[0] > defs.onnx_opset_version():
         raise setup_error(
-            f"{path} is of opset {versions[0]}, which the onnx {_version()} installed here does not know: "
+            f"{path} is of opset {versions[0]}, which the onnx {_version()} installed here does "
+            f"not know: "
             "upgrade onnx, or export with a lower opset_version"
         )
     return int(versions[0])
@@ -130,8 +139,8 @@ def _version() -> str:
 
 
 def _inlined(model: Any, path: Path) -> Any:
-    """With functions of the file's own put in where they are called; first it is counted what that makes, as
-    a few lines can ask for any number."""
+    """With functions of the file's own put in where they are called; first it is counted what that
+    makes, as a few lines can ask for any number."""
     if not model.functions:
         return model
     from onnx import inliner
@@ -141,7 +150,9 @@ def _inlined(model: Any, path: Path) -> Any:
 
     def size(nodes: Any, depth: int) -> int:
         if depth > DEEPEST:
-            raise setup_error(f"{path} has functions that call themselves, or more than {DEEPEST} deep")
+            raise setup_error(
+                f"{path} has functions that call themselves, or more than {DEEPEST} deep"
+            )
         total = 0
         for node in nodes:
             key = (node.domain, node.op_type)
@@ -154,15 +165,20 @@ def _inlined(model: Any, path: Path) -> Any:
         return total
 
     if (total := size(model.graph.node, 0)) > MOST_NODES:
-        raise setup_error(f"{path} has {total} operators; {MOST_NODES} are the most that are imported")
+        raise setup_error(
+            f"{path} has {total} operators; {MOST_NODES} are the most that are imported"
+        )
     try:
         return inliner.inline_local_functions(model)
     except (RuntimeError, ValueError, TypeError) as error:
-        raise setup_error(f"{path} has functions that cannot be put in: {printable(error)}") from None
+        raise setup_error(
+            f"{path} has functions that cannot be put in: {printable(error)}"
+        ) from None
 
 
 def _complete(graph: Any) -> None:
-    """Writes shapes of outputs where there are none, which ONNX's own check wants and nothing rests on."""
+    """Writes shapes of outputs where there are none, which ONNX's own check wants and nothing rests
+    on."""
     for info in graph.output:
         if info.type.WhichOneof("value") == "tensor_type":
             info.type.tensor_type.shape.SetInParent()
@@ -184,11 +200,13 @@ def _missing(graph: Any, problems: Problems) -> None:
         elif node.op_type in CONTROL:
             refusal = NotImportedError(
                 "control flow is not imported, as what it does would depend on secret values",
-                "write it without (torch.where computes both ways), or export with the condition fixed",
+                "write it without (torch.where computes both ways), or export with the condition "
+                "fixed",
             )
         elif node.op_type not in OPERATORS:
             refusal = NotImportedError(
-                "this operator is not imported", "replace it in the model, or leave it to the receiver"
+                "this operator is not imported",
+                "replace it in the model, or leave it to the receiver",
             )
         else:
             continue
@@ -196,11 +214,14 @@ def _missing(graph: Any, problems: Problems) -> None:
 
 
 def _tensors(graph: Any, path: Path) -> dict[str, torch.Tensor]:
-    """Reads the tensors of the graph, and leaves inputs in their place, so that what ONNX checks is small."""
+    """Reads the tensors of the graph, and leaves inputs in their place, so that what ONNX checks is
+    small."""
     from onnx import helper
 
     if graph.sparse_initializer:
-        raise setup_error(f"{path} holds sparse tensors, which are not imported: store them densely")
+        raise setup_error(
+            f"{path} holds sparse tensors, which are not imported: store them densely"
+        )
     found: dict[str, torch.Tensor] = {}
     declared = {each.name for each in graph.input}
     kept = []

@@ -1,8 +1,8 @@
 """The table of operators: what evaluates each operator of ONNX with functions of PyTorch.
 
-A function takes its node and then the node's inputs in order, None for those left out, and gives a tensor, or
-a tuple where the operator has several results. What it raises as ``NotImportedError`` is told with all else
-that is missing in the file."""
+A function takes its node and then the node's inputs in order, None for those left out, and gives a
+tensor, or a tuple where the operator has several results. What it raises as ``NotImportedError`` is
+told with all else that is missing in the file."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -64,7 +64,8 @@ class Node:
         found = self.attributes.get(name, default)
         if found is not None and not isinstance(found, kind):
             raise NotImportedError(
-                f"its attribute {name} has another type than ONNX gives it", "export the model again"
+                f"its attribute {name} has another type than ONNX gives it",
+                "export the model again",
             )
         return found
 
@@ -103,7 +104,9 @@ def implements(
 
     def enter(function: Function) -> Function:
         for name in names:
-            OPERATORS[name] = Operator(function, frozenset(known), frozenset(prefers), numbers, folds)
+            OPERATORS[name] = Operator(
+                function, frozenset(known), frozenset(prefers), numbers, folds
+            )
         return function
 
     return enter

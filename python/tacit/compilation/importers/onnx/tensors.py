@@ -1,8 +1,8 @@
-"""Tensors out of a file, or out of files beside it. Every length is held against the declared shape before
-anything is made of it, and nothing outside of the model's folder is read.
+"""Tensors out of a file, or out of files beside it. Every length is held against the declared shape
+before anything is made of it, and nothing outside of the model's folder is read.
 
-All floating-point types become float32: secret numbers are fixed-point, and what a file gains by half of the
-bytes is nothing to them."""
+All floating-point types become float32: secret numbers are fixed-point, and what a file gains by
+half of the bytes is nothing to them."""
 
 import math
 from pathlib import Path
@@ -14,7 +14,8 @@ import torch
 from tacit.compilation.importers.onnx.problems import quoted
 from tacit.errors import printable, setup_error
 
-#: PyTorch's type for each of ONNX's, by its number there, with the bytes that an element takes in a file.
+#: PyTorch's type for each of ONNX's, by its number there, with the bytes that an element takes in a
+#: file.
 DTYPES: dict[int, tuple[torch.dtype, int]] = {
     1: (torch.float32, 4),
     2: (torch.uint8, 1),
@@ -63,7 +64,9 @@ def read(tensor: Any, folder: Path) -> torch.Tensor:
 
     name = quoted(tensor.name)
     if tensor.data_type not in DTYPES:
-        raise setup_error(f"tensor {name} has type {type_name(tensor.data_type)}, which is not imported")
+        raise setup_error(
+            f"tensor {name} has type {type_name(tensor.data_type)}, which is not imported"
+        )
     dims = list(tensor.dims)
     if any(dim < 0 for dim in dims) or math.prod(dims) > MOST_ELEMENTS:
         raise setup_error(f"tensor {name} declares the shape {dims[:8]}, which no tensor has")
@@ -72,7 +75,9 @@ def read(tensor: Any, folder: Path) -> torch.Tensor:
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         raw = _external(tensor, folder, elements * width)
         tensor = onnx.TensorProto(data_type=tensor.data_type, dims=dims, raw_data=raw)
-    field = "raw_data" if tensor.HasField("raw_data") else FIELDS.get(tensor.data_type, "int32_data")
+    field = (
+        "raw_data" if tensor.HasField("raw_data") else FIELDS.get(tensor.data_type, "int32_data")
+    )
     present, wanted = len(getattr(tensor, field)), elements * (width if field == "raw_data" else 1)
     if present != wanted:
         raise setup_error(
@@ -99,15 +104,20 @@ def _external(tensor: Any, folder: Path, length: int) -> bytes:
     path = (folder / location).resolve()
     if Path(location).is_absolute() or not path.is_relative_to(folder.resolve()):
         raise setup_error(
-            f"tensor {name} lies in {quoted(location)}, outside of the model's folder, where nothing is read"
+            f"tensor {name} lies in {quoted(location)}, outside of the model's folder, where "
+            f"nothing is read"
         )
     if not path.is_file():
-        raise setup_error(f"tensor {name} lies in {quoted(location)}, which is not beside the model")
+        raise setup_error(
+            f"tensor {name} lies in {quoted(location)}, which is not beside the model"
+        )
     try:
         offset = int(entries.get("offset") or 0)
         declared = int(entries.get("length") or length)
     except ValueError:
-        raise setup_error(f"tensor {name} gives no numbers for its place in {quoted(location)}") from None
+        raise setup_error(
+            f"tensor {name} gives no numbers for its place in {quoted(location)}"
+        ) from None
     if offset < 0 or declared != length or offset + length > path.stat().st_size:
         raise setup_error(
             f"tensor {name} needs {length} bytes at {offset} of {quoted(location)}, which has "

@@ -19,8 +19,8 @@ NAMES: dict[torch.dtype, set[str]] = {
 
 
 def check(node: Node) -> None:
-    """Holds the types of a node's inputs against what its operator takes: each has one of those that are
-    allowed, and inputs of one kind have the same.
+    """Holds the types of a node's inputs against what its operator takes: each has one of those
+    that are allowed, and inputs of one kind have the same.
 
     Raises:
         ValueError: they do not fit.

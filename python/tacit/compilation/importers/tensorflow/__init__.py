@@ -1,6 +1,6 @@
-"""Models of TensorFlow: SavedModel, frozen graph and Keras' own file. tf2onnx makes ONNX of them, in a
-process of its own, which is read as any file of ONNX is. Loading such a model can run code that it holds:
-only one's own."""
+"""Models of TensorFlow: SavedModel, frozen graph and Keras' own file. tf2onnx makes ONNX of them,
+in a process of its own, which is read as any file of ONNX is. Loading such a model can run code
+that it holds: only one's own."""
 
 import re
 from collections.abc import Iterator
@@ -21,13 +21,14 @@ __all__ = ["Format", "format_of", "load"]
 
 
 def load(path: Path, kind: Format, **others: Any) -> Imported:
-    """The model in a file or folder of TensorFlow, which is one's own; other arguments are those of ONNX's
-    ``load``.
+    """The model in a file or folder of TensorFlow, which is one's own; other arguments are those of
+    ONNX's ``load``.
 
     Raises:
         SetupError: it cannot be converted, or TensorFlow is not installed.
         MisuseError: it is not as it has to be saved.
-        UnsupportedOperatorError: it has what is not imported, or leaves shapes open; all of that is listed.
+        UnsupportedOperatorError: it has what is not imported, or leaves shapes open; all of that is
+            listed.
     """
     from tacit.compilation.importers import onnx
 

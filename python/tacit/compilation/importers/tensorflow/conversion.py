@@ -61,7 +61,8 @@ def convert(path: Path, kind: Format, folder: Path) -> Path:
     if result is None:
         how = f"was killed by signal {-ended}" if ended < 0 else f"ended with exit code {ended}"
         raise setup_error(
-            f"{path} was not converted to ONNX: the process of TensorFlow {how} and left no result; it may "
+            f"{path} was not converted to ONNX: the process of TensorFlow {how} and left no "
+            f"result; it may "
             f"lack memory. Otherwise {_elsewhere(path, kind)}"
         )
     outcome, text = result
@@ -106,6 +107,7 @@ def _elsewhere(path: Path, kind: Format) -> str:
         Format.FROZEN: f"--graphdef {path} --inputs NAME:0 --outputs NAME:0",
     }[kind]
     return (
-        f"convert it where TensorFlow is (python -m tf2onnx.convert {options} --opset {worker.OPSET} "
+        f"convert it where TensorFlow is (python -m tf2onnx.convert {options} --opset "
+        f"{worker.OPSET} "
         "--output model.onnx) and compile model.onnx"
     )

@@ -21,7 +21,8 @@ SAVED = "saved_model.pb"
 #: What Keras' own file holds, an archive.
 CONFIGURATION = "config.json"
 
-#: With which byte a SavedModel begins (its version), and so does a file of ONNX; a graph begins otherwise.
+#: With which byte a SavedModel begins (its version), and so does a file of ONNX; a graph begins
+#: otherwise.
 VERSION = b"\x08"
 
 
@@ -50,7 +51,8 @@ def _by_content(path: Path) -> Format:
     if path.suffix == ".keras":
         if not zipfile.is_zipfile(path):
             raise MisuseError(
-                f"{path} is not what Keras 3 writes: load it with the Keras that wrote it, and save it by "
+                f"{path} is not what Keras 3 writes: load it with the Keras that wrote it, and "
+                f"save it by "
                 "model.save(FILE.keras) of Keras 3 or model.export(FOLDER)"
             )
         with zipfile.ZipFile(path) as archive:

@@ -1,11 +1,13 @@
-"""Converts a model of TensorFlow to ONNX. This file alone is run, in a process of its own: it imports nothing
-of tacit, and nothing else of tacit imports TensorFlow, whose threads and memory end with the process.
+"""Converts a model of TensorFlow to ONNX. This file alone is run, in a process of its own: it
+imports nothing of tacit, and nothing else of tacit imports TensorFlow, whose threads and memory end
+with the process.
 
     worker.py FORMAT MODEL FOLDER
 
-It writes ``model.onnx`` and, last of all, ``result.json`` into the folder: an object with "kind" and "text".
-What libraries print is nobody's. An operator of TensorFlow that has no counterpart keeps its name, in a
-domain of its own, so that whoever reads the ONNX file tells of it with all else that is missing."""
+It writes ``model.onnx`` and, last of all, ``result.json`` into the folder: an object with "kind"
+and "text". What libraries print is nobody's. An operator of TensorFlow that has no counterpart
+keeps its name, in a domain of its own, so that whoever reads the ONNX file tells of it with all
+else that is missing."""
 
 import importlib.util
 import json
@@ -20,7 +22,8 @@ OPSET = 17
 #: What a SavedModel calls the function that is served, and the graph it is in.
 SIGNATURE, TAG = "serving_default", "serve"
 
-#: The domain of operators that have no counterpart, which tf2onnx gives to others too that it keeps.
+#: The domain of operators that have no counterpart, which tf2onnx gives to others too that it
+#: keeps.
 DOMAIN = "ai.onnx.converters.tensorflow"
 
 #: Operators that stand for no value.
@@ -35,14 +38,18 @@ def main(kind: str, model: Path, folder: Path) -> None:
     """Converts, and says how it went."""
     folder.mkdir(parents=True, exist_ok=True)
     absent = [name for name in ("tensorflow", "tf2onnx") if importlib.util.find_spec(name) is None]
-    result = {"kind": "absent", "text": " and ".join(absent)} if absent else _tried(kind, model, folder)
+    result = (
+        {"kind": "absent", "text": " and ".join(absent)} if absent else _tried(kind, model, folder)
+    )
     (folder / "result.json").write_text(json.dumps(result))
 
 
 def _tried(kind: str, model: Path, folder: Path) -> dict[str, str]:
     try:
         with _Failures() as failures:
-            converted = {"SavedModel": _saved, "frozen graph": _frozen, ".keras": _keras}[kind](model, folder)
+            converted = {"SavedModel": _saved, "frozen graph": _frozen, ".keras": _keras}[kind](
+                model, folder
+            )
         (folder / "model.onnx").write_bytes(converted.SerializeToString())
     except RefusedError as refusal:
         return {"kind": "refused", "text": str(refusal)}
@@ -53,7 +60,8 @@ def _tried(kind: str, model: Path, folder: Path) -> dict[str, str]:
 
 
 class _Failures(logging.Handler):
-    """What tf2onnx logs of operators that it fails to convert, as it raises no more than the first."""
+    """What tf2onnx logs of operators that it fails to convert, as it raises no
+    more than the first."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -82,12 +90,14 @@ def _keras(model: Path, folder: Path) -> Any:
         told = str(error)
         if "unsafe" in told or "Lambda" in told:
             raise RefusedError(
-                "it has a Lambda layer, which is code: write it with Keras' layers or keras.ops, or save the "
+                "it has a Lambda layer, which is code: write it with Keras' layers or keras.ops, "
+                "or save the "
                 "model by model.export(FOLDER), which traces it"
             ) from None
         if "custom" in told or "registered" in told or "locate" in told:
             raise RefusedError(
-                "it has layers of one's own, whose code no file has: save the model by model.export(FOLDER), "
+                "it has layers of one's own, whose code no file has: save the model by "
+                "model.export(FOLDER), "
                 "which traces them"
             ) from None
         raise
@@ -142,7 +152,9 @@ def _frozen(model: Path, _folder: Path) -> Any:
         graph.ParseFromString(model.read_bytes())
     except DecodeError:
         raise RefusedError("it is no graph of TensorFlow (a GraphDef)") from None
-    variables = [each.name for each in graph.node if each.op in ("VarHandleOp", "Variable", "VariableV2")]
+    variables = [
+        each.name for each in graph.node if each.op in ("VarHandleOp", "Variable", "VariableV2")
+    ]
     if variables:
         raise RefusedError(
             f"it holds variables, such as {variables[0]}, and not their values: freeze it "
@@ -152,7 +164,9 @@ def _frozen(model: Path, _folder: Path) -> Any:
     ends = [each.name for each in graph.node if each.name not in taken and each.op not in NO_VALUES]
     begins = [each.name for each in graph.node if each.op == "Placeholder"]
     if not begins or not ends:
-        raise RefusedError("nothing goes into its graph (no Placeholder), or nothing comes out of it")
+        raise RefusedError(
+            "nothing goes into its graph (no Placeholder), or nothing comes out of it"
+        )
     defaults = [each.name for each in graph.node if each.op == "PlaceholderWithDefault"]
     names = [f"{name}:0" for name in begins], [f"{name}:0" for name in ends]
     graph, inputs, outputs = tf_loader.from_graphdef(str(model), *names)
@@ -161,11 +175,15 @@ def _frozen(model: Path, _folder: Path) -> Any:
 
 
 def _converted(graph: Any, inputs: list[str], outputs: list[str], **others: Any) -> Any:
-    """As a model of ONNX. Whatever goes wrong raises: a graph that is converted in part is another one."""
+    """As a model of ONNX. Whatever goes wrong raises: a graph that is converted in part is another
+    one."""
     import tensorflow as tf
     from tf2onnx import handler, optimizer, tfonnx, utils
 
-    nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
+    nodes = [
+        *graph.node,
+        *(node for function in graph.library.function for node in function.node_def),
+    ]
     without = {node.op for node in nodes} - set(handler.tf_op.create_mapping(OPSET, []))
     with tf.device("/cpu:0"), tf.Graph().as_default() as imported:
         tf.import_graph_def(graph, name="")
@@ -174,7 +192,9 @@ def _converted(graph: Any, inputs: list[str], outputs: list[str], **others: Any)
             continue_on_error=False,
             opset=OPSET,
             extra_opset=[utils.make_opsetid(DOMAIN, 1)],
-            custom_op_handlers={operator: (_composed.get(operator, _kept), []) for operator in without},
+            custom_op_handlers={
+                operator: (_composed.get(operator, _kept), []) for operator in without
+            },
             input_names=inputs,
             output_names=outputs,
             **others,

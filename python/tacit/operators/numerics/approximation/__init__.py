@@ -1,6 +1,7 @@
-"""Functions that are not piecewise linear, on secret numbers: a family to a file. Each says its method and
-paper, domain, largest error, rounds and bits (of a number, over all links of replicated sharing, at the
-default scale); tests hold the docstrings to the meter, and docs/accuracy.md is measured from them."""
+"""Functions that are not piecewise linear, on secret numbers: a family to a file. Each says its
+method and paper, domain, largest error, rounds and bits (of a number, over all links of replicated
+sharing, at the default scale); tests hold the docstrings to the meter, and docs/accuracy.md is
+measured from them."""
 
 from tacit import checks, fixed
 from tacit.operators.numerics.approximation import exponential, quotients, sigmoidal, trigonometric
@@ -36,7 +37,9 @@ divide = quotient(quotients.divide)
 erf = of_fractions(sigmoidal.erf)
 exp = of_fractions(exponential.exp, result=PASSES)
 #: Where masks are added up, they are beyond all numbers.
-exp_below_zero = of_fractions(exponential.exp_below_zero, checks.WORD - ARGUMENT + fixed.DEFAULT.bits)
+exp_below_zero = of_fractions(
+    exponential.exp_below_zero, checks.WORD - ARGUMENT + fixed.DEFAULT.bits
+)
 gelu = of_fractions(sigmoidal.gelu)
 log = of_fractions(quotients.log)
 mish = of_fractions(sigmoidal.mish)

@@ -1,5 +1,5 @@
-"""Functions in checked mode: what goes in is held to the domain in which they are proved, and what they work
-out of it makes no claims of its own."""
+"""Functions in checked mode: what goes in is held to the domain in which they are proved, and what
+they work out of it makes no claims of its own."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -24,7 +24,8 @@ def of_fractions(
 
     Args:
         domain: bits of their words that must pass.
-        result: the same of its values with 16 fraction bits, where they are the greatest number beyond that.
+        result: the same of its values with 16 fraction bits, where they are the greatest number
+            beyond that.
     """
 
     @wraps(function)

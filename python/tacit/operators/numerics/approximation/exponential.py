@@ -1,5 +1,5 @@
-"""Exponentials: 2^(n + f) = 2^n·2^f with n from the bits of the exponent, f in a Chebyshev series (as in
-Catrina and Saxena 2010; Kelkar and others 2022)."""
+"""Exponentials: 2^(n + f) = 2^n·2^f with n from the bits of the exponent, f in a Chebyshev series
+(as in Catrina and Saxena 2010; Kelkar and others 2022)."""
 
 import math
 
@@ -18,8 +18,8 @@ from tacit.tensor import SecretTensor
 #: Fraction bits that the exponent gets for its whole part to be found, and for what is left of it.
 _COARSE, _FINE = 10, 20
 
-#: Fraction bits of the argument: of more, the most are kept; those of fewer get the least, with which numbers
-#: are added to them.
+#: Fraction bits of the argument: of more, the most are kept; those of fewer get the least, with
+#: which numbers are added to them.
 _LEAST, _MOST = 16, 24
 
 #: Below −16 exponentials count as 0: they are less than 2^−23. 16 = 2·2^_EIGHTH.
@@ -32,10 +32,10 @@ _ROOT = 28
 def exp(x: SecretTensor, *, base: float = math.e) -> SecretTensor:
     """base^x with the session's scale, base > 1.
 
-    Method: 2^(n + f) = 2^n·2^f, n by the bits of the exponent, 2^f by a series of degree 4 (Catrina and
-    Saxena 2010; Kelkar and others 2022).
-    Domain: all encodable numbers. Results beyond the encodable ones, 2^30 by default, become the largest;
-    below half a unit they are exactly 0.
+    Method: 2^(n + f) = 2^n·2^f, n by the bits of the exponent, 2^f by a series of degree 4 (Catrina
+    and Saxena 2010; Kelkar and others 2022).
+    Domain: all encodable numbers. Results beyond the encodable ones, 2^30 by default, become the
+    largest; below half a unit they are exactly 0.
     Error: 2^−12 relative, or 2^−13 absolute where that is more.
     Cost: 29 rounds, 4880 bits.
     """
@@ -46,7 +46,9 @@ def exp(x: SecretTensor, *, base: float = math.e) -> SecretTensor:
     # Results have the exponents −lowest to −lowest + ENCODED, and the lowest counts as nothing.
     lowest = scale.bits + 1
     greatest = (ENCODED - lowest + 1) / slope
-    ranges.check_argument(session, x._parts[0], x._scale, greatest, "an exponent", "results saturate")
+    ranges.check_argument(
+        session, x._parts[0], x._scale, greatest, "an exponent", "results saturate"
+    )
     raised = _clamped(session, x, lowest / slope, (ENCODED + 0.98) / slope)
     digits, rest = _split(session, raised, x._scale.bits, slope, ENCODED.bit_length())
     power = power_of_two(session, digits)
@@ -60,9 +62,9 @@ def exp(x: SecretTensor, *, base: float = math.e) -> SecretTensor:
 def exp_below_zero(x: SecretTensor) -> SecretTensor:
     """e^x of numbers that are not positive, with the session's scale.
 
-    Method: from −16 on the square of a series of e^(x/2) of degree 9, which is exactly 0 at −16, as is what
-    is below (Paterson and Stockmeyer 1973; most of e^x comes from squaring as in CrypTen, Knott and others
-    2021).
+    Method: from −16 on the square of a series of e^(x/2) of degree 9, which is exactly 0 at −16, as
+    is what is below (Paterson and Stockmeyer 1973; most of e^x comes from squaring as in CrypTen,
+    Knott and others 2021).
     Domain: numbers that are not positive.
     Error: 2^−13 absolute.
     Cost: 19 rounds, 2034 bits.
@@ -76,7 +78,9 @@ def exp_below_zero(x: SecretTensor) -> SecretTensor:
     series = fit_of(session, "exp_below_zero").series
     total = evaluate(session, plus(session, above, -1.0, ARGUMENT), series, zero_at_start=True)
     root = shares.truncate(session, total, RESULT - _ROOT)
-    return as_result(x, shares.multiply(session, root, root, 2 * _ROOT - session.scale.bits), session.scale)
+    return as_result(
+        x, shares.multiply(session, root, root, 2 * _ROOT - session.scale.bits), session.scale
+    )
 
 
 def _clamped(session: Session, x: SecretTensor, below: float, span: float) -> Parts:
@@ -90,9 +94,11 @@ def _clamped(session: Session, x: SecretTensor, below: float, span: float) -> Pa
     return shares.subtract(*shares.unstacked(shares.relu(session, both, width)))
 
 
-def _split(session: Session, x: Parts, bits: int, slope: float, whole: int) -> tuple[list[Parts], Parts]:
-    """x·slope for x from 0 as a whole number of so many binary places, as ring elements, and what is left,
-    which is mapped from [−1/32, 33/32] to [−1, 1] with ARGUMENT fraction bits."""
+def _split(
+    session: Session, x: Parts, bits: int, slope: float, whole: int
+) -> tuple[list[Parts], Parts]:
+    """x·slope for x from 0 as a whole number of so many binary places, as ring elements, and what
+    is left, which is mapped from [−1/32, 33/32] to [−1, 1] with ARGUMENT fraction bits."""
     coarse = tuple(part * fixed.word(slope, _COARSE) for part in x)
     planes = shares.binary(session, coarse, bits + _COARSE + whole)
     top = tuple(part[bits + _COARSE :] for part in planes)
@@ -100,7 +106,8 @@ def _split(session: Session, x: Parts, bits: int, slope: float, whole: int) -> t
     places = shares.unstacked(ring)
     fine = bits + _FINE
     left = tuple(
-        part * fixed.word(slope, _FINE) - (n << fine) for part, n in zip(x, number(places), strict=True)
+        part * fixed.word(slope, _FINE) - (n << fine)
+        for part, n in zip(x, number(places), strict=True)
     )
     # [−1/32, 33/32] has the middle 1/2 and the radius 17/32.
     widened = tuple(part * fixed.word(32 / 17, 14) for part in left)

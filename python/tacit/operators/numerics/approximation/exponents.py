@@ -1,7 +1,8 @@
-"""Numbers times powers of two whose exponents are secret: what small systems are normalised by, and brought
-back.
+"""Numbers times powers of two whose exponents are secret: what small systems are normalised by, and
+brought back.
 
-An exponent is a ring element. Everything here is the protocol's own operations on shares, in an order that
+An exponent is a ring element. Everything here is the protocol's own operations on shares, in an
+order that
 follows from shapes alone: nothing is opened, and no message tells of an exponent.
 """
 
@@ -31,13 +32,14 @@ MOST_MOVED = fixed.ENCODED
 
 
 def leading(session: Session, x: Parts, width: int, *, even: bool = False) -> tuple[Parts, Parts]:
-    """By which exponent words 0 ≤ x < 2^width fill the width, and that power of two. Zero counts as one.
+    """By which exponent words 0 ≤ x < 2^width fill the width, and that power of two. Zero counts as
+    one.
 
     About 20 rounds.
 
     Args:
-        even: the exponent is half of the leading zeros, rounded down: its power squared fills all but the
-            highest bit.
+        even: the exponent is half of the leading zeros, rounded down: its power squared fills all
+            but the highest bit.
     """
     binary, _ = shares.leading_zeros(session, x, width)
     digits = shares.unstacked(binary)[even:]
@@ -62,7 +64,11 @@ def moved(session: Session, x: Parts, exponent: Parts, down: int) -> Parts:
         shift = (at << _LOW) - down
         if -fixed.RANGE < shift < fixed.WORD:
             # A shift that is not chosen may leave the ring's range: it is times 0.
-            there = tuple(part << shift for part in x) if shift >= 0 else shares.truncate(session, x, -shift)
+            there = (
+                tuple(part << shift for part in x)
+                if shift >= 0
+                else shares.truncate(session, x, -shift)
+            )
             chosen.append(_spread(bits, shape))
             candidates.append(there)
     found = shares.bit_multiply(session, shares.stacked(*chosen), shares.stacked(*candidates))
@@ -70,10 +76,13 @@ def moved(session: Session, x: Parts, exponent: Parts, down: int) -> Parts:
 
 
 def limited(session: Session, exponent: Parts, width: int) -> Parts:
-    """Exponents between 0 and the greatest that ``moved`` takes; others are words of that many bits."""
+    """Exponents between 0 and the greatest that ``moved`` takes; others are words of that many
+    bits."""
     most = shares.trivial(session, torch.tensor((1 << PLACES) - 1))
     positive = shares.relu(session, exponent, width)
-    beyond = shares.relu(session, tuple(part - top for part, top in zip(positive, most, strict=True)), width)
+    beyond = shares.relu(
+        session, tuple(part - top for part, top in zip(positive, most, strict=True)), width
+    )
     return shares.subtract(positive, beyond)
 
 
@@ -87,7 +96,9 @@ def reciprocal(session: Session, x: Parts, bits: int) -> Parts:
     rough = shares.truncate(session, total, RESULT - _ROUGH)
     # A step of Newton's method: y + y·(1 − x·y).
     product = shares.multiply(session, x, rough, _ROUGH)
-    error = tuple(one - part for one, part in zip(constant(session, 1.0, bits), product, strict=True))
+    error = tuple(
+        one - part for one, part in zip(constant(session, 1.0, bits), product, strict=True)
+    )
     change = shares.multiply(session, rough, error, _ROUGH)
     return tuple((y << (bits - _ROUGH)) + more for y, more in zip(rough, change, strict=True))
 
@@ -98,14 +109,18 @@ def _digits(session: Session, exponent: Parts) -> tuple[list[Parts], list[Parts]
 
 
 def _one_of(session: Session, digits: Sequence[Parts]) -> list[Parts]:
-    """Of a binary number from 0 whether it is 0, 1, 2 and so on, as bits; a round for each digit but one."""
+    """Of a binary number from 0 whether it is 0, 1, 2 and so on, as bits; a round for each digit
+    but one."""
     lowest, *others = digits
     found = [shares.complement(session, lowest), lowest]
     for digit in others:
         with_it = shares.and_bits(
             session,
             shares.stacked(*found),
-            _spread(tuple(part.unsqueeze(0) for part in digit), torch.Size([len(found), *digit[0].shape])),
+            _spread(
+                tuple(part.unsqueeze(0) for part in digit),
+                torch.Size([len(found), *digit[0].shape]),
+            ),
         )
         both = shares.unstacked(with_it)
         found = [shares.xor(one, less) for one, less in zip(found, both, strict=True)] + both

@@ -1,5 +1,6 @@
-"""Which series a function takes: the usual one, or one that a compiled program chose, as fewer products are
-enough for it, or no comparison is needed where all numbers are known to be where the series holds."""
+"""Which series a function takes: the usual one, or one that a compiled program chose, as fewer
+products are enough for it, or no comparison is needed where all numbers are known to be where the
+series holds."""
 
 import math
 from typing import NamedTuple
@@ -16,8 +17,8 @@ class Fit(NamedTuple):
     error: float
     """Of results at the default scale, at most: relative where these are above 1."""
     cutoff: float = 0.0
-    """Of a function with two lines: from where on it is these, or, where numbers are known, by what they are
-    divided."""
+    """Of a function with two lines: from where on it is these, or, where numbers are known, by what
+    they are divided."""
     low: float = -math.inf
     high: float = math.inf
     """Between which numbers all must be known to be."""
@@ -66,7 +67,9 @@ def _all_of(function: str) -> dict[str, Fit]:
     if function in _OF_POSITIVE:
         found[f"degree {usual.degree} from 0"] = usual._replace(low=0.0)
     # A root is a product with an inverse root.
-    for degree, cutoff, is_known, error, series in SHORTER["rsqrt" if function == "sqrt" else function]:
+    for degree, cutoff, is_known, error, series in SHORTER[
+        "rsqrt" if function == "sqrt" else function
+    ]:
         fit = Fit(series, error, cutoff)
         if is_known:
             found[f"degree {degree} within {cutoff:g}"] = fit._replace(low=-cutoff, high=cutoff)

@@ -1,9 +1,9 @@
 """Secret numbers brought to a known magnitude by powers of two that stay secret.
 
-The bits of a number say how many leading zeros it has, and so which power of two fills its width: range
-reduction that holds for every encodable number, in place of iterations that diverge from a bad guess (Catrina
-and Saxena 2010, section 3; here with a parallel prefix and no bound that the caller must know).
-"""
+The bits of a number say how many leading zeros it has, and so which power of two fills its width:
+range reduction that holds for every encodable number, in place of iterations that diverge from a
+bad guess (Catrina and Saxena 2010, section 3; here with a parallel prefix and no bound that the
+caller must know)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,8 @@ class Normal:
     """Words 0 ≤ x < 2^ENCODED, and what fills their width. Zero counts as the word 1."""
 
     width: int
-    #: Two factors of x·2^zeros, which is from 2^(width − 1), or from 2^(width − 2) where zeros are even.
+    #: Two factors of x·2^zeros, which is from 2^(width − 1), or from 2^(width − 2) where zeros are
+    #: even.
     factors: tuple[Parts, Parts]
     #: 2^zeros, or its root where they are even.
     power: Parts
@@ -37,7 +38,8 @@ class Normal:
     places: list[Parts]
 
     def argument(self, session: Session, low: float) -> Parts:
-        """The word as a number from [low, 1] mapped to [−1, 1], ARGUMENT fraction bits; two rounds."""
+        """The word as a number from [low, 1] mapped to [−1, 1], ARGUMENT
+        fraction bits; two rounds."""
         x, power = self.factors
         product = shares.multiply(session, _steeper(x, low), power, self.width + _SLOPE - ARGUMENT)
         return _lower(session, product, low)
@@ -45,7 +47,9 @@ class Normal:
 
 def argument(session: Session, word: Parts, width: int, low: float) -> Parts:
     """The same of a word of some width."""
-    return _lower(session, shares.truncate(session, _steeper(word, low), width + _SLOPE - ARGUMENT), low)
+    return _lower(
+        session, shares.truncate(session, _steeper(word, low), width + _SLOPE - ARGUMENT), low
+    )
 
 
 def _steeper(x: Parts, low: float) -> Parts:
@@ -73,8 +77,8 @@ def normal(session: Session, x: Parts, *, width: int = WIDTH, even: bool = False
 
 
 def power_of_two(session: Session, places: Sequence[Parts]) -> Parts:
-    """2^n for n of these binary places, each a ring element 0 or 1: Π (1 + b_j·(2^(2^j) − 1)). A round for
-    each level of a tree."""
+    """2^n for n of these binary places, each a ring element 0 or 1: Π (1 + b_j·(2^(2^j) − 1)). A
+    round for each level of a tree."""
     one = shares.trivial(session, torch.tensor(1))
     factors = [
         tuple(part * ((1 << (1 << place)) - 1) + unit for part, unit in zip(bit, one, strict=True))

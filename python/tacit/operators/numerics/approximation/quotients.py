@@ -1,8 +1,8 @@
-"""Reciprocals, quotients, roots and logarithms: a normal number (``normal``), a Chebyshev series on the one
-interval that is left, and the power of two put back.
+"""Reciprocals, quotients, roots and logarithms: a normal number (``normal``), a Chebyshev series on
+the one interval that is left, and the power of two put back.
 
-Zero counts as the smallest number of its scale: 1/0 is 65536 at the default scale, 1/√0 is 256, log 0 is
-−11.09. Negative numbers count as zero where there is nothing for them.
+Zero counts as the smallest number of its scale: 1/0 is 65536 at the default scale, 1/√0 is 256, log
+0 is −11.09. Negative numbers count as zero where there is nothing for them.
 """
 
 import math
@@ -34,7 +34,8 @@ _RECIPROCAL = 14
 #: Fraction bits of a normal number's inverse root, which lies in [1, 2].
 _ROOT = 22
 
-#: Leading zeros of divisors count from here: those of 32 and more are those whose quotients may be too large.
+#: Leading zeros of divisors count from here: those of 32 and more are those whose quotients may be
+#: too large.
 DIVISOR = WIDTH + 2
 
 
@@ -56,11 +57,13 @@ def flipped(session: Session, bit: Parts, x: Parts) -> Parts:
     return tuple(a - 2 * b for a, b in zip(x, shares.bit_multiply(session, bit, x), strict=True))
 
 
-def reciprocal(x: SecretTensor, *, positive: bool = False, scale: Scale | None = None) -> SecretTensor:
+def reciprocal(
+    x: SecretTensor, *, positive: bool = False, scale: Scale | None = None
+) -> SecretTensor:
     """1 / x with that scale, else the session's.
 
-    Method: |x| brought to [1/2, 1] by its leading zeros (Catrina and Saxena 2010), and there a series of
-    degree 6.
+    Method: |x| brought to [1/2, 1] by its leading zeros (Catrina and Saxena 2010), and there a
+    series of degree 6.
     Domain: all encodable numbers; 1/0 is 2^(fraction bits of x), 65536 by default.
     Error: 2^−13 relative, or 2^−13 absolute where that is more.
     Cost: 40 rounds, 5753 bits; 30 rounds, 4868 bits with ``positive``.
@@ -76,7 +79,9 @@ def reciprocal(x: SecretTensor, *, positive: bool = False, scale: Scale | None =
     return as_result(x, product(session, inverse, filled.power, drop), scale)
 
 
-def inverted(session: Session, x: SecretTensor, width: int, positive: bool, fit: Fit) -> tuple[Normal, Parts]:
+def inverted(
+    session: Session, x: SecretTensor, width: int, positive: bool, fit: Fit
+) -> tuple[Normal, Parts]:
     """|x| brought to a width, and 2^width / that, with the sign of x."""
     negative, parts = None, x._parts
     if not (positive or fit.low >= 0):
@@ -90,12 +95,12 @@ def inverted(session: Session, x: SecretTensor, width: int, positive: bool, fit:
 def divide(x: SecretTensor, y: SecretTensor, *, bounded: bool = False) -> SecretTensor:
     """x / y with the session's scale.
 
-    Method: the divisor's reciprocal by its leading zeros (Catrina and Saxena 2010), times x before the power
-    of two is put back.
-    Domain: all encodable numbers. 0 counts as the smallest number of its scale, so that 0/0 is 0; quotients
-    beyond ±2^30 become that.
-    Error: 2^−12 relative, or 2^−13 absolute where that is more. Quotients have the session's scale with
-    ``bounded``, else 16 fraction bits before that.
+    Method: the divisor's reciprocal by its leading zeros (Catrina and Saxena 2010), times x before
+    the power of two is put back.
+    Domain: all encodable numbers. 0 counts as the smallest number of its scale, so that 0/0 is 0;
+    quotients beyond ±2^30 become that.
+    Error: 2^−12 relative, or 2^−13 absolute where that is more. Quotients have the session's scale
+    with ``bounded``, else 16 fraction bits before that.
     Cost: 59 rounds, 9433 bits; 39 rounds, 6714 bits with ``bounded``.
 
     Args:
@@ -114,12 +119,14 @@ def divide(x: SecretTensor, y: SecretTensor, *, bounded: bool = False) -> Secret
 
 
 def raised(session: Session, x: Parts, filled: Normal, scale: Scale, bounded: bool) -> Parts:
-    """x·2^zeros / 2^(_RECIPROCAL + width − scale), by two steps that each stay in range: the zeros' places of
-    32 and 16 choose among shifts of x, all others are a factor."""
+    """x·2^zeros / 2^(_RECIPROCAL + width − scale), by two steps that each stay in range: the zeros'
+    places of 32 and 16 choose among shifts of x, all others are a factor."""
     drop = _RECIPROCAL + DIVISOR - scale.bits - 15
     shape = x[0].shape
     fine, thirty_two, sixteen = filled.places[:4], filled.digits[5], filled.digits[4]
-    neither = shares.complement(session, tuple(a ^ b for a, b in zip(thirty_two, sixteen, strict=True)))
+    neither = shares.complement(
+        session, tuple(a ^ b for a, b in zip(thirty_two, sixteen, strict=True))
+    )
     choices = [_spread(bits, shape) for bits in (thirty_two, sixteen, neither)]
     shifted = [x, *(rescaled_by(session, x, drop - places) for places in (16, 0))]
     chosen = shares.bit_multiply(session, shares.stacked(*choices), shares.stacked(*shifted))
@@ -153,10 +160,10 @@ def _spread(parts: Parts, shape: torch.Size) -> Parts:
 def rsqrt(x: SecretTensor, *, positive: bool = False, scale: Scale | None = None) -> SecretTensor:
     """1 / √x with that scale, else the session's.
 
-    Method: x brought to [1/4, 1] by an even number of leading zeros (Catrina and Saxena 2010; even ones as in
-    Liedel 2012), and there a series of degree 9.
-    Domain: all encodable numbers from 0; 1/√0 is 2^(half the fraction bits of x), 256 by default, and so are
-    those of negative ones.
+    Method: x brought to [1/4, 1] by an even number of leading zeros (Catrina and Saxena 2010; even
+    ones as in Liedel 2012), and there a series of degree 9.
+    Domain: all encodable numbers from 0; 1/√0 is 2^(half the fraction bits of x), 256 by default,
+    and so are those of negative ones.
     Error: 2^−13 relative, or 2^−13 absolute where that is more.
     Cost: 41 rounds, 5701 bits; 33 rounds, 5072 bits with ``positive``.
 
@@ -207,18 +214,20 @@ def _inverse_root(session: Session, x: Parts, scale: Scale, bits: int, fit: Fit)
 def log(x: SecretTensor, *, base: float = math.e, positive: bool = False) -> SecretTensor:
     """The logarithm with the session's scale.
 
-    Method: x brought to [1/2, 1] by its leading zeros (Catrina and Saxena 2010; Aly and Smart 2019), there a
-    series of degree 6, and as much more as the zeros say.
-    Domain: all encodable numbers above 0; 0 counts as the smallest number of its scale, negative ones as 0.
+    Method: x brought to [1/2, 1] by its leading zeros (Catrina and Saxena 2010; Aly and Smart
+    2019), there a series of degree 6, and as much more as the zeros say.
+    Domain: all encodable numbers above 0; 0 counts as the smallest number of its scale, negative
+    ones as 0.
     Error: 2^−14 absolute, for bases from 2.
-    Cost: 36 rounds, 5215 bits; 28 rounds, 4586 bits with ``positive``; 38 rounds, 5339 bits for other bases.
-    """
+    Cost: 36 rounds, 5215 bits; 28 rounds, 4586 bits with ``positive``; 38 rounds, 5339 bits for
+    other bases."""
     fit = fit_of(x._session, "log")
     x = _not_negative(fraction(x), positive, fit)
     session = x._session
     filled = normal(session, x._parts)
     total = evaluate(session, filled.argument(session, 0.5), fit.series)
-    # ln x = ln(word / 2^width) + (width − fraction bits − zeros)·ln 2, all with RESULT fraction bits.
+    # ln x = ln(word / 2^width) + (width − fraction bits − zeros)·ln 2, all with RESULT fraction
+    # bits.
     zeros = number(filled.places)
     unit = fixed.word(math.log(2.0), RESULT)
     known = shares.trivial(session, torch.tensor((WIDTH - x._scale.bits) * unit))

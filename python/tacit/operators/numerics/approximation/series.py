@@ -1,4 +1,5 @@
-"""Chebyshev series of secret numbers: how one is divided, to be put together by crates/mpc/src/series.rs."""
+"""Chebyshev series of secret numbers: how one is divided, to be put together by
+crates/mpc/src/series.rs."""
 
 import math
 from collections.abc import Sequence
@@ -21,10 +22,13 @@ RESULT = 57
 _COEFFICIENT = RESULT - 2 * ARGUMENT
 
 
-def evaluate(session: Session, x: Parts, series: Sequence[float], *, zero_at_start: bool = False) -> Parts:
+def evaluate(
+    session: Session, x: Parts, series: Sequence[float], *, zero_at_start: bool = False
+) -> Parts:
     """The series at x in [−1, 1] of ARGUMENT fraction bits; RESULT fraction bits, to be truncated.
 
-    The error is a few units of 2^−ARGUMENT, and what is left out of the series. Degree 4: five rounds; 6 and
+    The error is a few units of 2^−ARGUMENT, and what is left out of the series. Degree 4: five
+    rounds; 6 and
     9: seven and nine; 12: nine.
 
     Args:
@@ -63,8 +67,8 @@ def _block(degree: int) -> int:
 
 
 def _at_start(remainders: Sequence[Sequence[int]]) -> int:
-    """What a divided series is at −1, as a word like the first coefficient: T_n is (−1)^n there, and nothing
-    is rounded."""
+    """What a divided series is at −1, as a word like the first coefficient: T_n is (−1)^n there,
+    and nothing is rounded."""
     total, turned = 0, (-1) ** (len(remainders[0]) - 1)
     for first, *others in reversed(remainders):
         alternating = sum((-1) ** n * word for n, word in enumerate(others, 1))
@@ -74,7 +78,8 @@ def _at_start(remainders: Sequence[Sequence[int]]) -> int:
 
 @cache
 def _divided(series: tuple[float, ...]) -> list[list[int]]:
-    """The series divided by one T_k again and again, the one that takes least work; coefficients as words."""
+    """The series divided by one T_k again and again, the one that takes least work; coefficients as
+    words."""
     block = _block(len(series) - 1)
     remainders = []
     rest = list(series)
@@ -88,7 +93,9 @@ def _divided(series: tuple[float, ...]) -> list[list[int]]:
         rest = quotient
     remainders.append(rest)
     assert len(remainders) > 1, "a series is longer than its basis"
-    assert all(sum(map(abs, r)) < 2.0 ** (fixed.RANGE - 1 - RESULT) for r in remainders), "out of range"
+    assert all(sum(map(abs, r)) < 2.0 ** (fixed.RANGE - 1 - RESULT) for r in remainders), (
+        "out of range"
+    )
     return [
         [fixed.word(first, ARGUMENT + _COEFFICIENT), *(fixed.word(c, _COEFFICIENT) for c in others)]
         for first, *others in remainders

@@ -2,8 +2,8 @@
 
 # fmt: off
 
-#: By function: the degree, the cutoff, whether all numbers are known to be within it, the declared error, and
-#: the series.
+#: By function: the degree, the cutoff, whether all numbers are known to be within it, the declared
+#: error, and the series.
 SHORTER: dict[str, tuple[tuple[int, float, bool, float, tuple[float, ...]], ...]] = {
     "sigmoid": (
         (2, 4.5, False, 2**-6.25, (

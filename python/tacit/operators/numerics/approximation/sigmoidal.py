@@ -1,10 +1,10 @@
-"""Functions that are one line far to the left and another far to the right: two comparisons, and in between a
-Chebyshev series of the square. What they have of an odd or even function is exactly so; there is no jump
-at 0. Of one that is neither, mish, the series is of the argument itself.
+"""Functions that are one line far to the left and another far to the right: two comparisons, and in
+between a Chebyshev series of the square. What they have of an odd or even function is exactly so;
+there is no jump at 0. Of one that is neither, mish, the series is of the argument itself.
 
-Numbers outside the interval count as 0 in the series, so that nothing of it leaves its range. Where a program
-was compiled for numbers that are proved to be inside, there are no comparisons (``fits``).
-"""
+Numbers outside the interval count as 0 in the series, so that nothing of it leaves its range. Where
+a program was compiled for numbers that are proved to be inside, there are no comparisons
+(``fits``)."""
 
 import math
 from typing import NamedTuple
@@ -22,8 +22,8 @@ from tacit.sharings import shares
 from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
-#: Fraction bits of the argument at most, so that its square times 2^_SQUARE is in range: numbers of more are
-#: rounded to these.
+#: Fraction bits of the argument at most, so that its square times 2^_SQUARE is in range: numbers of
+#: more are rounded to these.
 _MOST = 20
 
 #: Fraction bits of what makes numbers up to the cutoff such up to one.
@@ -41,9 +41,11 @@ class _Sides(NamedTuple):
     below: Parts
 
 
-def _sides(session: Session, x: Parts, scale: Scale, cutoff: float, low: float | None = None) -> _Sides:
-    """Whether low ≤ x < cutoff, x ≥ cutoff, x < low, which is −cutoff if it is not given; the rounds of a
-    comparison."""
+def _sides(
+    session: Session, x: Parts, scale: Scale, cutoff: float, low: float | None = None
+) -> _Sides:
+    """Whether low ≤ x < cutoff, x ≥ cutoff, x < low, which is −cutoff if it is not given; the
+    rounds of a comparison."""
     low = -cutoff if low is None else low
     with beside(session, max(cutoff, -low)):
         width = compared(session, scale)
@@ -54,17 +56,20 @@ def _sides(session: Session, x: Parts, scale: Scale, cutoff: float, low: float |
 
 
 def _chosen(session: Session, *choices: tuple[Parts, Parts]) -> list[Parts]:
-    """Of each pair of bits and numbers, which may be one for all, the number where the bit is set, else 0:
-    side by side, two rounds."""
+    """Of each pair of bits and numbers, which may be one for all, the number where the bit is set,
+    else 0: side by side, two rounds."""
     bits, numbers = zip(*choices, strict=True)
     shape = bits[0][0].shape
     spread = (tuple(part.expand(shape) for part in each) for each in numbers)
-    return shares.unstacked(shares.bit_multiply(session, shares.stacked(*bits), shares.stacked(*spread)))
+    return shares.unstacked(
+        shares.bit_multiply(session, shares.stacked(*bits), shares.stacked(*spread))
+    )
 
 
 def _squared(session: Session, x: Parts, bits: int, cutoff: float) -> Parts:
     """(x/cutoff)² mapped from [0, 1] to [−1, 1]; two rounds."""
-    # The square times 2/cutoff², which is below 2^61: one factor has it, and nothing is rounded twice.
+    # The square times 2/cutoff², which is below 2^61: one factor has it, and nothing is rounded
+    # twice.
     raised = tuple(part * fixed.word(1.0 / cutoff**2, _SQUARE) for part in x)
     argument = shares.multiply(session, x, raised, 2 * bits + _SQUARE - 1 - ARGUMENT)
     return plus(session, argument, -1.0, ARGUMENT)
@@ -78,11 +83,21 @@ def _argument(x: SecretTensor) -> SecretTensor:
 def _odd(x: SecretTensor, function: str, limit: float) -> SecretTensor:
     """x·q((x/cutoff)²), and ±limit outside the cutoff."""
     x = _argument(x)
-    session, bits, scale, fit = x._session, x._scale.bits, x._session.scale, fit_of(x._session, function)
+    session, bits, scale, fit = (
+        x._session,
+        x._scale.bits,
+        x._session.scale,
+        fit_of(x._session, function),
+    )
     near, beyond = x._parts, None
     if fit.is_everywhere:
-        sides, end = _sides(session, near, x._scale, fit.cutoff), constant(session, limit, scale.bits)
-        near, high, low = _chosen(session, (sides.inside, near), (sides.above, end), (sides.below, end))
+        sides, end = (
+            _sides(session, near, x._scale, fit.cutoff),
+            constant(session, limit, scale.bits),
+        )
+        near, high, low = _chosen(
+            session, (sides.inside, near), (sides.above, end), (sides.below, end)
+        )
         beyond = shares.subtract(high, low)
     total = evaluate(session, _squared(session, near, bits, fit.cutoff), fit.series)
     factor = shares.truncate(session, total, RESULT - _FACTOR)
@@ -93,13 +108,20 @@ def _odd(x: SecretTensor, function: str, limit: float) -> SecretTensor:
 def _even(x: SecretTensor, function: str, middle: float = 0.0) -> SecretTensor:
     """x/2 + the series, whose value at 0 is ``middle``; max(x, 0) outside the cutoff."""
     x = _argument(x)
-    session, bits, scale, fit = x._session, x._scale.bits, x._session.scale, fit_of(x._session, function)
+    session, bits, scale, fit = (
+        x._session,
+        x._scale.bits,
+        x._session.scale,
+        fit_of(x._session, function),
+    )
     near, high, excess = x._parts, None, []
     if fit.is_everywhere:
         sides = _sides(session, near, x._scale, fit.cutoff)
         choices = [(sides.inside, near), (sides.above, near)]
         if middle:
-            choices.append((shares.xor(sides.above, sides.below), constant(session, middle, scale.bits)))
+            choices.append(
+                (shares.xor(sides.above, sides.below), constant(session, middle, scale.bits))
+            )
         near, high, *excess = _chosen(session, *choices)
     total = evaluate(session, _squared(session, near, bits, fit.cutoff), fit.series)
     # Half of the argument has a bit more.
@@ -114,9 +136,9 @@ def _even(x: SecretTensor, function: str, middle: float = 0.0) -> SecretTensor:
 def sigmoid(x: SecretTensor) -> SecretTensor:
     """1 / (1 + e^−x).
 
-    Method: constants outside of a cutoff, by two comparisons, and inside 1/2 + x·q(x²) with a series q of
-    degree 9 (PUMA, Dong and others 2023, has segments of polynomials; series as Paterson and Stockmeyer
-    1973).
+    Method: constants outside of a cutoff, by two comparisons, and inside 1/2 + x·q(x²) with a
+    series q of degree 9 (PUMA, Dong and others 2023, has segments of polynomials; series as
+    Paterson and Stockmeyer 1973).
     Domain: all encodable numbers; exactly 0 and 1 from ±7.5.
     Error: 2^−10.7 absolute.
     Cost: 21 rounds, 3168 bits.
@@ -128,8 +150,8 @@ def sigmoid(x: SecretTensor) -> SecretTensor:
 def tanh(x: SecretTensor) -> SecretTensor:
     """tanh x.
 
-    Method: as ``sigmoid``, x·q(x²) with a series of degree 12 (Dong and others 2023; Paterson and Stockmeyer
-    1973).
+    Method: as ``sigmoid``, x·q(x²) with a series of degree 12 (Dong and others 2023; Paterson and
+    Stockmeyer 1973).
     Domain: all encodable numbers; exactly ±1 from ±4.
     Error: 2^−10.4 absolute.
     Cost: 21 rounds, 3417 bits.
@@ -140,8 +162,8 @@ def tanh(x: SecretTensor) -> SecretTensor:
 def erf(x: SecretTensor) -> SecretTensor:
     """The error function.
 
-    Method: as ``sigmoid``, x·q(x²) with a series of degree 6 (Dong and others 2023; Paterson and Stockmeyer
-    1973).
+    Method: as ``sigmoid``, x·q(x²) with a series of degree 6 (Dong and others 2023; Paterson and
+    Stockmeyer 1973).
     Domain: all encodable numbers; exactly ±1 from ±2.75.
     Error: 2^−12 absolute.
     Cost: 19 rounds, 2919 bits.
@@ -152,8 +174,9 @@ def erf(x: SecretTensor) -> SecretTensor:
 def gelu(x: SecretTensor, *, by_tanh: bool = False) -> SecretTensor:
     """x·Φ(x), or PyTorch's approximation of it by tanh.
 
-    Method: 0 and x outside of a cutoff, by two comparisons, and inside x/2 + a series of x² of degree 6
-    (PUMA, Dong and others 2023, has segments of polynomials; series as Paterson and Stockmeyer 1973).
+    Method: 0 and x outside of a cutoff, by two comparisons, and inside x/2 + a series of x² of
+    degree 6 (PUMA, Dong and others 2023, has segments of polynomials; series as Paterson and
+    Stockmeyer 1973).
     Domain: all encodable numbers; exactly max(x, 0) from ±3.75.
     Error: 2^−10.7 absolute.
     Cost: 17 rounds, 2423 bits.
@@ -164,7 +187,8 @@ def gelu(x: SecretTensor, *, by_tanh: bool = False) -> SecretTensor:
 def silu(x: SecretTensor) -> SecretTensor:
     """x / (1 + e^−x).
 
-    Method: as ``gelu``, with a series of degree 12 (Dong and others 2023; Paterson and Stockmeyer 1973).
+    Method: as ``gelu``, with a series of degree 12 (Dong and others 2023; Paterson and Stockmeyer
+    1973).
     Domain: all encodable numbers; exactly max(x, 0) from ±9.25.
     Error: 2^−10 absolute.
     Cost: 19 rounds, 2921 bits.
@@ -175,7 +199,8 @@ def silu(x: SecretTensor) -> SecretTensor:
 def softplus(x: SecretTensor) -> SecretTensor:
     """ln(1 + e^x).
 
-    Method: as ``gelu``, with a series of degree 14 (Dong and others 2023; Paterson and Stockmeyer 1973).
+    Method: as ``gelu``, with a series of degree 14 (Dong and others 2023; Paterson and Stockmeyer
+    1973).
     Domain: all encodable numbers; max(x, 0) from ±10.
     Error: 2^−13 absolute.
     Cost: 21 rounds, 3429 bits.
@@ -193,8 +218,8 @@ _SLOPE = 26
 def mish(x: SecretTensor) -> SecretTensor:
     """x·tanh(ln(1 + e^x)).
 
-    Method: 0 and x outside of an interval, by two comparisons, and inside a series of x itself of degree 36
-    (Dong and others 2023; Paterson and Stockmeyer 1973).
+    Method: 0 and x outside of an interval, by two comparisons, and inside a series of x itself of
+    degree 36 (Dong and others 2023; Paterson and Stockmeyer 1973).
     Domain: all encodable numbers; max(x, 0) below −12.5 and from 6.25 on.
     Error: 2^−13 absolute.
     Cost: 27 rounds, 4020 bits.

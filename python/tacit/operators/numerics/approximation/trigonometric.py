@@ -33,8 +33,8 @@ _SERIES = 20
 def sin(x: SecretTensor) -> SecretTensor:
     """sin x.
 
-    Method: where in its turn x is by the low bits of x/2π, and there x·q(x²) with a series of degree 6
-    (ranges reduced by whole turns as in Aly and Smart 2019).
+    Method: where in its turn x is by the low bits of x/2π, and there x·q(x²) with a series of
+    degree 6 (ranges reduced by whole turns as in Aly and Smart 2019).
     Domain: |x| < 2^20, where x itself is known to 2^−16.
     Error: 2^−13 absolute for |x| ≤ 64, and |x|·2^−22 more beyond.
     Cost: 22 rounds, 5168 bits.
@@ -83,9 +83,9 @@ def _odd(session: Session, x: Parts, bits: int, series: tuple[float, ...], scale
 def arctan(x: SecretTensor) -> SecretTensor:
     """arctan x.
 
-    Method: of |x| and 1 the smaller is divided by the greater, and of the quotient a series of degree 6
-    taken; where |x| is the greater, the angle is what is left to a right one (ranges reduced so in Aly and
-    Smart 2019).
+    Method: of |x| and 1 the smaller is divided by the greater, and of the quotient a series of
+    degree 6 taken; where |x| is the greater, the angle is what is left to a right one (ranges
+    reduced so in Aly and Smart 2019).
     Domain: all encodable numbers.
     Error: 2^−13 absolute.
     Cost: 76 rounds, 10208 bits.
@@ -104,5 +104,7 @@ def arctan(x: SecretTensor) -> SecretTensor:
     # Where |x| > 1.
     turned = shares.sign(session, shares.negate(beyond), width)
     right = constant(session, math.pi / 2, scale.bits)
-    change = shares.bit_multiply(session, turned, tuple(r - 2 * a for r, a in zip(right, angle, strict=True)))
+    change = shares.bit_multiply(
+        session, turned, tuple(r - 2 * a for r, a in zip(right, angle, strict=True))
+    )
     return as_result(x, flipped(session, negative, shares.add(angle, change)), scale)

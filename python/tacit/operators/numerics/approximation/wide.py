@@ -1,11 +1,17 @@
-"""Quotients of numbers that may be whole words, as integers are: both are brought to one magnitude by powers
-of two that stay secret, and divided as fractions of that."""
+"""Quotients of numbers that may be whole words, as integers are: both are brought to one magnitude
+by powers of two that stay secret, and divided as fractions of that."""
 
 import torch
 
 from tacit.fixed import RANGE, WHOLE, WORD
 from tacit.operators.dispatch.operands import as_words, together
-from tacit.operators.numerics.approximation.exponents import PLACES, leading, limited, moved, reciprocal
+from tacit.operators.numerics.approximation.exponents import (
+    PLACES,
+    leading,
+    limited,
+    moved,
+    reciprocal,
+)
 from tacit.operators.numerics.approximation.normal import rescaled_by
 from tacit.operators.numerics.approximation.quotients import as_result, flipped
 from tacit.sharings import shares
@@ -21,10 +27,10 @@ _EXPONENTS = 16
 def divide_wide(x: SecretTensor, y: SecretTensor) -> SecretTensor:
     """x / y with the session's scale, for integers that may be beyond 2^30.
 
-    Method: both filled by their leading zeros, and divided by a reciprocal with a step of Newton's; the
-    exponents' difference put back (Catrina and Saxena 2010).
-    Domain: words below 2^62. 0 counts as the smallest fraction, so that 0/0 is 0; quotients from 2^44 on, at
-    the default scale, become 2^43 to 2^45.
+    Method: both filled by their leading zeros, and divided by a reciprocal with a step of Newton's;
+    the exponents' difference put back (Catrina and Saxena 2010).
+    Domain: words below 2^62. 0 counts as the smallest fraction, so that 0/0 is 0; quotients from
+    2^44 on, at the default scale, become 2^43 to 2^45.
     Error: 2^−24 relative and two units. About 90 rounds.
     """
     session, scale = x._session, x._session.scale
@@ -48,8 +54,11 @@ def divide_wide(x: SecretTensor, y: SecretTensor) -> SecretTensor:
     smallest = scale.bits if y._scale == WHOLE else 0
     whole = shares.trivial(session, torch.tensor(raised + y._scale.bits - x._scale.bits))
     exponent = tuple(
-        b - a + smallest * zero + more for a, b, zero, more in zip(up, down, one, whole, strict=True)
+        b - a + smallest * zero + more
+        for a, b, zero, more in zip(up, down, one, whole, strict=True)
     )
-    found = moved(session, quotient, limited(session, exponent, _EXPONENTS), raised + _BITS - scale.bits)
+    found = moved(
+        session, quotient, limited(session, exponent, _EXPONENTS), raised + _BITS - scale.bits
+    )
     first, second = shares.unstacked(negative)
     return as_result(x, flipped(session, shares.xor(first, second), found), scale)

@@ -80,7 +80,8 @@ fn words(jobs: &[Job]) -> usize {
     jobs.iter().map(Job::words).sum()
 }
 
-/// All that is ordered is taken, but for what a word of 64 leaves; and never more is ahead than may be.
+/// All that is ordered is taken, but for what a word of 64 leaves; and never more is ahead than may
+/// be.
 #[test]
 fn what_is_expected_is_made_ahead_and_none_in_vain() {
     let (mut supply, program) = (supply(), program(20));

@@ -111,8 +111,8 @@ impl Source for Numbered {
     }
 }
 
-/// Whatever is asked for in whatever order: each once, exactly as many, all columns of the same ones, and but for what
-/// is left, all that were made.
+/// Whatever is asked for in whatever order: each once, exactly as many, all columns of the same
+/// ones, and but for what is left, all that were made.
 #[test]
 fn each_is_drawn_once() {
     let source = Numbered::default();
@@ -152,8 +152,8 @@ fn check(drawn: &mut HashSet<u64>, numbers: &[u64], bits: &[u64]) {
     }
 }
 
-/// Where a few are left over, what is asked for after is cut out of what was made for it, and they hold no more than
-/// they are.
+/// Where a few are left over, what is asked for after is cut out of what was made for it, and they
+/// hold no more than they are.
 #[test]
 fn a_few_that_are_left_hold_little() {
     let source = Numbered::default();
@@ -187,7 +187,8 @@ fn small_demands_use_little() {
     assert!((1000..4000).contains(&made), "{made} for 1000");
 }
 
-/// Of a source that makes nothing ahead: no more than fills the last word of each kind, and no product for later.
+/// Of a source that makes nothing ahead: no more than fills the last word of each kind, and no
+/// product for later.
 #[test]
 fn nothing_is_asked_in_vain_of_what_makes_nothing_ahead() {
     let mut supply =

@@ -25,7 +25,8 @@ def attention(
     past_value: torch.Tensor | None = None,
     lengths: list[int] | None = None,
 ) -> Any:
-    """Of many heads, with fewer of keys and values where these are shared. A row that sees nothing is 0."""
+    """Of many heads, with fewer of keys and values where these are shared. A row that sees nothing
+    is 0."""
     flat, head = query.ndim == 3, node.integer("q_num_heads")
     query, key, value = (
         _heads(query, head), *(_heads(each, node.integer("kv_num_heads")) for each in (key, value)),
@@ -52,10 +53,15 @@ def attention(
 
 
 def _bias(
-    node: Node, rows: int, columns: int, before: int, lengths: list[int] | None, mask: torch.Tensor | None
+    node: Node,
+    rows: int,
+    columns: int,
+    before: int,
+    lengths: list[int] | None,
+    mask: torch.Tensor | None,
 ) -> torch.Tensor | None:
-    """What is seen: nothing that comes later, nothing outside of a window or after a sequence's end, and what
-    the mask lets, which may add to the scores too."""
+    """What is seen: nothing that comes later, nothing outside of a window or after a sequence's
+    end, and what the mask lets, which may add to the scores too."""
     starts = torch.tensor([before] if lengths is None else [length - rows for length in lengths])
     distance = starts.reshape(-1, 1, 1) + torch.arange(rows).unsqueeze(1) - torch.arange(columns)
     seen = []
@@ -121,7 +127,9 @@ def rotary_embedding(
     size = node.integer("rotary_embedding_dim") or heads.shape[-1]
     turned, rest = heads[..., :size], heads[..., size:]
     if places is not None:
-        cosines, sines = (functional.embedding(places.to(torch.int64), each) for each in (cosines, sines))
+        cosines, sines = (
+            functional.embedding(places.to(torch.int64), each) for each in (cosines, sines)
+        )
     cosines, sines = cosines.unsqueeze(2), sines.unsqueeze(2)
     apart = node.flag("interleaved")
     one, other = (turned[..., 0::2], turned[..., 1::2]) if apart else turned.chunk(2, -1)

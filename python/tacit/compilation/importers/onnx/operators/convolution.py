@@ -80,9 +80,14 @@ def transposed_convolution(
     strides, dilations = spread(node, "strides", dims), spread(node, "dilations", dims)
     extra = node.integers("output_padding") or [0] * dims
     sizes = zip(x.shape[2:], weight.shape[2:], strides, dilations, extra, strict=True)
-    whole = [(size - 1) * stride + (width - 1) * far + 1 + more for size, width, stride, far, more in sizes]
+    whole = [
+        (size - 1) * stride + (width - 1) * far + 1 + more
+        for size, width, stride, far, more in sizes
+    ]
     begins, ends = _taken(node, whole, list(x.shape[2:]), strides)
-    fits = all(more < max(stride, far) for more, stride, far in zip(extra, strides, dilations, strict=True))
+    fits = all(
+        more < max(stride, far) for more, stride, far in zip(extra, strides, dilations, strict=True)
+    )
     if begins == ends and fits and all(begin >= 0 for begin in begins):
         return TRANSPOSED[dims](x, weight, bias, strides, begins, extra, group, dilations)
     y = TRANSPOSED[dims](x, weight, None, strides, 0, 0, group, dilations)
@@ -91,7 +96,9 @@ def transposed_convolution(
     return y if bias is None else y + bias.reshape(-1, *([1] * dims))
 
 
-def _taken(node: Node, whole: list[int], sizes: list[int], strides: list[int]) -> tuple[list[int], list[int]]:
+def _taken(
+    node: Node, whole: list[int], sizes: list[int], strides: list[int]
+) -> tuple[list[int], list[int]]:
     """What is taken from the result before and after each dimension."""
     wanted, mode = node.integers("output_shape"), node.text("auto_pad", "NOTSET")
     if wanted is None and mode in ("SAME_UPPER", "SAME_LOWER"):
@@ -118,12 +125,16 @@ def integer_convolution(
     if weight_zero is not None:
         channels = weight_zero.numel()
         zero = weight_zero.to(torch.int32)
-        weight = weight - (zero.reshape([-1] + [1] * (weight.ndim - 1)) if channels > 1 else zero.reshape(()))
+        weight = weight - (
+            zero.reshape([-1] + [1] * (weight.ndim - 1)) if channels > 1 else zero.reshape(())
+        )
     return convolution(node, x, weight)
 
 
 @implements("Col2Im", known=(1, 2), folds=False)
-def column_to_image(node: Node, x: torch.Tensor, image: list[int], block: list[int]) -> torch.Tensor:
+def column_to_image(
+    node: Node, x: torch.Tensor, image: list[int], block: list[int]
+) -> torch.Tensor:
     """Sums of blocks that overlap, in two dimensions."""
     if len(image) != 2:
         raise NotImportedError(f"it makes images of {len(image)} dimensions", "use two")

@@ -72,7 +72,9 @@ def _dtype(number: int) -> torch.dtype | None:
         return None
     found = dtype_of(number)
     if found is None:
-        raise NotImportedError(f"type {type_name(number)} is not imported", "use float or signed integers")
+        raise NotImportedError(
+            f"type {type_name(number)} is not imported", "use float or signed integers"
+        )
     return found
 
 

@@ -115,7 +115,9 @@ def _greatest(x: Any, y: Any) -> torch.Tensor:
     return torch.clamp(x, min=y) if isinstance(x, torch.Tensor) else torch.clamp(y, min=x)
 
 
-plain({"Max": _folded(_greatest), "Min": _folded(_least), "Sum": _folded(operator.add)}, numbers=True)
+plain(
+    {"Max": _folded(_greatest), "Min": _folded(_least), "Sum": _folded(operator.add)}, numbers=True
+)
 
 
 @implements("Mean", numbers=True)

@@ -13,8 +13,11 @@ def matmul(_: Node, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 @implements("Gemm", folds=False)
-def gemm(node: Node, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-    """α·A·B + β·C, either of the matrices transposed. What PyTorch calls a linear layer stays one."""
+def gemm(
+    node: Node, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
+) -> torch.Tensor:
+    """α·A·B + β·C, either of the matrices transposed. What PyTorch calls a
+    linear layer stays one."""
     alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
     x = x.t() if node.flag("transA") else x
     if bias is not None and beta != 1.0:
@@ -33,7 +36,8 @@ def einsum(node: Node, *inputs: torch.Tensor) -> torch.Tensor:
 
 
 def _without(x: torch.Tensor, zero: torch.Tensor | None, per_row: bool) -> torch.Tensor:
-    """A whole number less its zero point, one for each row or each column where there are several."""
+    """A whole number less its zero point, one for each row or each column
+    where there are several."""
     if zero is None:
         return x.to(torch.int32)
     zero = zero.to(torch.int32)

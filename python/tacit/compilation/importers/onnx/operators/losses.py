@@ -18,7 +18,9 @@ def negative_log_likelihood(
     """Of logarithms of probabilities."""
     left_out = node.integer("ignore_index", NONE)
     how = node.text("reduction", "mean")
-    return functional.nll_loss(x, target.to(torch.int64), weight, ignore_index=left_out, reduction=how)
+    return functional.nll_loss(
+        x, target.to(torch.int64), weight, ignore_index=left_out, reduction=how
+    )
 
 
 @implements("SoftmaxCrossEntropyLoss")

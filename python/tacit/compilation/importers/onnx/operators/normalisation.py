@@ -21,7 +21,9 @@ def batch_normalisation(
     """By the statistics of the training."""
     if node.flag("training_mode") or node.results > 1:
         raise NotImportedError("it is in training mode", "export the model in evaluation mode")
-    return functional.batch_norm(x, mean, variance, scale, bias, False, 0.0, node.number("epsilon", 1e-5))
+    return functional.batch_norm(
+        x, mean, variance, scale, bias, False, 0.0, node.number("epsilon", 1e-5)
+    )
 
 
 @implements("InstanceNormalization", folds=False)
@@ -33,7 +35,9 @@ def instance_normalisation(
 
 
 @implements("GroupNormalization", folds=False)
-def group_normalisation(node: Node, x: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+def group_normalisation(
+    node: Node, x: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor
+) -> torch.Tensor:
     """Over the channels of each group; up to opset 20 a group has one scale."""
     groups, epsilon = node.integer("num_groups"), node.number("epsilon", 1e-5)
     if node.opset < 21:
@@ -62,7 +66,9 @@ def layer_normalisation(
 
 
 @implements("RMSNormalization", folds=False)
-def root_mean_square_normalisation(node: Node, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+def root_mean_square_normalisation(
+    node: Node, x: torch.Tensor, scale: torch.Tensor
+) -> torch.Tensor:
     """By the root of the mean square alone."""
     axis, epsilon = node.integer("axis", -1) % max(x.ndim, 1), node.number("epsilon", 1e-5)
     mean = torch.mean(x * x, list(range(axis, x.ndim)), keepdim=True)

@@ -15,8 +15,16 @@ from tacit.compilation.importers.onnx.operators.convolution import (
 from tacit.compilation.importers.onnx.problems import NotImportedError
 from tacit.compilation.importers.onnx.table import Node, implements
 
-MAXIMA: dict[int, Any] = {1: functional.max_pool1d, 2: functional.max_pool2d, 3: functional.max_pool3d}
-MEANS: dict[int, Any] = {1: functional.avg_pool1d, 2: functional.avg_pool2d, 3: functional.avg_pool3d}
+MAXIMA: dict[int, Any] = {
+    1: functional.max_pool1d,
+    2: functional.max_pool2d,
+    3: functional.max_pool3d,
+}
+MEANS: dict[int, Any] = {
+    1: functional.avg_pool1d,
+    2: functional.avg_pool2d,
+    3: functional.avg_pool3d,
+}
 
 
 class Windows:
@@ -30,7 +38,9 @@ class Windows:
             raise ValueError(f"kernel_shape {self.kernel} does not fit {tuple(x.shape)}")
         self.strides = spread(node, "strides", self.dims)
         self.dilations = spread(node, "dilations", self.dims)
-        self.begins, self.ends = padding(node, self.sizes, self.kernel, self.strides, self.dilations)
+        self.begins, self.ends = padding(
+            node, self.sizes, self.kernel, self.strides, self.dilations
+        )
         self.ceil = node.flag("ceil_mode")
         self.wanted = self._counts(self.ends, self.ceil)
 
@@ -39,7 +49,9 @@ class Windows:
         counts = []
         for at in range(self.dims):
             begin, stride = self.begins[at], self.strides[at]
-            covered = self.sizes[at] + begin + ends[at] - (self.kernel[at] - 1) * self.dilations[at] - 1
+            covered = (
+                self.sizes[at] + begin + ends[at] - (self.kernel[at] - 1) * self.dilations[at] - 1
+            )
             count = (-(-covered // stride) if ceil else covered // stride) + 1
             if ceil and (count - 1) * stride >= self.sizes[at] + begin:
                 count -= 1
@@ -47,8 +59,8 @@ class Windows:
         return counts
 
     def as_torch(self) -> bool | None:
-        """The ceil_mode with which PyTorch, which pads alike at both ends, has the same windows, or more at
-        the end; None if it has not."""
+        """The ceil_mode with which PyTorch, which pads alike at both ends, has the same windows, or
+        more at the end; None if it has not."""
         halves = zip(self.begins, self.kernel, strict=True)
         if any(begin > width // 2 or begin < 0 for begin, width in halves):
             return None
@@ -102,7 +114,9 @@ def max_pool(node: Node, x: torch.Tensor) -> Any:
     if ceil is None:
         raise NotImportedError("it gives places and pads unevenly", "pad alike at both ends")
     found, places = pool(x, *arguments, ceil_mode, True)
-    return windows.cut(found).to(kind), _counted(windows.cut(places), given, node.flag("storage_order"))
+    return windows.cut(found).to(kind), _counted(
+        windows.cut(places), given, node.flag("storage_order")
+    )
 
 
 def _counted(places: torch.Tensor, x: torch.Tensor, by_columns: bool) -> torch.Tensor:
@@ -136,7 +150,9 @@ def average_pool(node: Node, x: torch.Tensor) -> torch.Tensor:
         rest = [0] * windows.dims
         missing = [
             have - size
-            for have, size in zip(windows.put_around(x, 0.0).shape[2:], inside.shape[2:], strict=True)
+            for have, size in zip(
+                windows.put_around(x, 0.0).shape[2:], inside.shape[2:], strict=True
+            )
         ]
         return total * (1 / windows.sums(padded(inside, rest, missing)))
     return total * (1 / windows.sums(windows.put_around(inside, 0.0)))
@@ -181,12 +197,16 @@ def max_unpool(
     pads = node.integers("pads") or [0] * (2 * dims)
     natural = list(x.shape[:2])
     for at in range(dims):
-        natural.append((x.shape[2 + at] - 1) * strides[at] + kernel[at] - pads[at] - pads[dims + at])
+        natural.append(
+            (x.shape[2 + at] - 1) * strides[at] + kernel[at] - pads[at] - pads[dims + at]
+        )
     elements = 1
     for size in natural:
         elements *= size
     found = (
-        torch.zeros(elements, dtype=x.dtype).scatter(0, places.reshape(-1), x.reshape(-1)).reshape(natural)
+        torch.zeros(elements, dtype=x.dtype)
+        .scatter(0, places.reshape(-1), x.reshape(-1))
+        .reshape(natural)
     )
     if shape is None:
         return found

@@ -11,7 +11,8 @@ from tacit.compilation.importers.onnx.tensors import dtype_of, type_name
 
 
 def _spread(node: Node, values: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """A scale or zero point for each element: one for all, for a place along an axis, or for a block."""
+    """A scale or zero point for each element: one for all, for a place along an axis, or for a
+    block."""
     axis = node.integer("axis", 1)
     block = node.integer("block_size", 0)
     if block:
@@ -36,9 +37,13 @@ def quantise(
     number = node.integer("output_dtype", 0) or 2
     dtype = zero.dtype if zero is not None else dtype_of(number)
     if dtype is None or dtype.is_floating_point:
-        raise NotImportedError(f"type {type_name(number)} is not imported", "quantise to int8 or uint8")
+        raise NotImportedError(
+            f"type {type_name(number)} is not imported", "quantise to int8 or uint8"
+        )
     quotient = torch.round(x / _spread(node, scale, x))
-    return _saturated(quotient if zero is None else quotient + _spread(node, zero, x).to(x.dtype), dtype)
+    return _saturated(
+        quotient if zero is None else quotient + _spread(node, zero, x).to(x.dtype), dtype
+    )
 
 
 @implements("DequantizeLinear")

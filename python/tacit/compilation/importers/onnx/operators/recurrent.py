@@ -1,5 +1,5 @@
-"""Recurrent layers, step by step over the sequence, whose length is known. What a step adds of its input is
-one product for all steps."""
+"""Recurrent layers, step by step over the sequence, whose length is known. What a step adds of its
+input is one product for all steps."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,7 +19,9 @@ State = tuple[torch.Tensor, ...]
 class Layer:
     """What ONNX's three layers have alike; one direction is run at a time."""
 
-    def __init__(self, node: Node, x: torch.Tensor, weight: torch.Tensor, recurrent: torch.Tensor) -> None:
+    def __init__(
+        self, node: Node, x: torch.Tensor, weight: torch.Tensor, recurrent: torch.Tensor
+    ) -> None:
         self.node, self.weight, self.recurrent = node, weight, recurrent
         self.by_batch = node.flag("layout")
         self.x = x.transpose(0, 1) if self.by_batch else x
@@ -28,21 +30,29 @@ class Layer:
         if self.steps > MOST_STEPS:
             raise NotImportedError(f"it has {self.steps} steps", f"up to {MOST_STEPS} are imported")
         self.clip = node.number("clip", 0.0)
-        self.directions = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}.get(
-            node.text("direction", "forward"), []
-        )
+        self.directions = {
+            "forward": [False],
+            "reverse": [True],
+            "bidirectional": [False, True],
+        }.get(node.text("direction", "forward"), [])
         if len(self.directions) != weight.shape[0]:
             raise ValueError(f"its weights are for {weight.shape[0]} directions")
 
-    def functions(self, direction: int, defaults: list[str]) -> list[Callable[[torch.Tensor], torch.Tensor]]:
+    def functions(
+        self, direction: int, defaults: list[str]
+    ) -> list[Callable[[torch.Tensor], torch.Tensor]]:
         """Activations of a direction, with the inputs clipped where the file says so."""
         names = self.node.words("activations") or defaults * len(self.directions)
         count = len(defaults)
-        alphas, betas = (self.node.numbers(f"activation_{each}") or [] for each in ("alpha", "beta"))
+        alphas, betas = (
+            self.node.numbers(f"activation_{each}") or [] for each in ("alpha", "beta")
+        )
         found = []
         for at in range(direction * count, (direction + 1) * count):
             function = named(
-                names[at], alphas[at] if at < len(alphas) else None, betas[at] if at < len(betas) else None
+                names[at],
+                alphas[at] if at < len(alphas) else None,
+                betas[at] if at < len(betas) else None,
             )
             found.append(self._clipped(function) if self.clip else function)
         return found
@@ -75,11 +85,12 @@ class Layer:
                 if lengths is None:
                     state, output = new, new[0]
                 else:
-                    # What is after a sequence's end changes nothing. Backwards, the steps after the end come
-                    # first, and leave the state as it was.
+                    # What is after a sequence's end changes nothing. Backwards, the steps after the
+                    # end come first, and leave the state as it was.
                     inside = torch.tensor([[at < length] for length in lengths])
                     state = tuple(
-                        torch.where(inside, after, before) for after, before in zip(new, state, strict=True)
+                        torch.where(inside, after, before)
+                        for after, before in zip(new, state, strict=True)
                     )
                     output = torch.where(inside, new[0], torch.zeros_like(new[0]))
                 found.append(output)
@@ -141,7 +152,9 @@ def long_short_term_memory(
     """Gates in the order input, output, forget, cell; peepholes look at the cell."""
     layer = Layer(node, x, weight, again)
     if node.flag("input_forget"):
-        raise NotImportedError("it couples input and forget gates", "export it without input_forget")
+        raise NotImportedError(
+            "it couples input and forget gates", "export it without input_forget"
+        )
 
     def of(direction: int) -> Callable[[torch.Tensor, State], State]:
         gate, candidate, output = layer.functions(direction, ["Sigmoid", "Tanh", "Tanh"])
@@ -159,7 +172,9 @@ def long_short_term_memory(
 
         return step
 
-    starts = [(layer.initial(first, at), layer.initial(cell, at)) for at in range(len(layer.directions))]
+    starts = [
+        (layer.initial(first, at), layer.initial(cell, at)) for at in range(len(layer.directions))
+    ]
     return layer.run(lengths, starts, of)
 
 
@@ -173,7 +188,8 @@ def gated_recurrent_unit(
     lengths: list[int] | None = None,
     first: torch.Tensor | None = None,
 ) -> Any:
-    """Gates in the order update, reset, hidden; the reset stands before the product, or after it."""
+    """Gates in the order update, reset, hidden; the reset stands before the
+    product, or after it."""
     layer = Layer(node, x, weight, again)
     after = node.flag("linear_before_reset")
 
@@ -193,10 +209,12 @@ def gated_recurrent_unit(
             else:
                 rest = 0.0 if isinstance(other, float) else other[2 * size :]
                 both = 0.0 if isinstance(other, float) else other[: 2 * size]
-                z, r = gate(gates[:, : 2 * size] + torch.matmul(h, matrix[: 2 * size].t()) + both).chunk(
-                    2, -1
+                z, r = gate(
+                    gates[:, : 2 * size] + torch.matmul(h, matrix[: 2 * size].t()) + both
+                ).chunk(2, -1)
+                new = candidate(
+                    gates[:, 2 * size :] + torch.matmul(r * h, matrix[2 * size :].t()) + rest
                 )
-                new = candidate(gates[:, 2 * size :] + torch.matmul(r * h, matrix[2 * size :].t()) + rest)
             return (new + z * (h - new),)
 
         return step

@@ -1,7 +1,7 @@
 """Sampling at other places: of images, and of signals.
 
-Every mode is a sum of near elements with public factors, one axis after the other: a matrix for each axis, or
-an index where one element is taken."""
+Every mode is a sum of near elements with public factors, one axis after the other: a matrix for
+each axis, or an index where one element is taken."""
 
 import math
 from typing import Any
@@ -78,14 +78,21 @@ def _as_torch(
     """The mode of PyTorch's own function that does the same, if there is one."""
     mode = {"linear": "bilinear", "cubic": "bicubic"}.get(node.text("mode", "nearest"))
     coordinates = node.text("coordinate_transformation_mode", "half_pixel")
-    if mode is None or x.ndim != 4 or axes[-2:] != [2, 3] or wanted[:-2] != list(x.shape[: len(axes) - 2]):
+    if (
+        mode is None
+        or x.ndim != 4
+        or axes[-2:] != [2, 3]
+        or wanted[:-2] != list(x.shape[: len(axes) - 2])
+    ):
         return None
     exact = all(factors[at - 2] == wanted[at - 2] / x.shape[at + 2] for at in range(2))
     known = coordinates in ("half_pixel", "align_corners") or (
         coordinates == "pytorch_half_pixel" and min(wanted[-2:]) > 1
     )
     other = (
-        node.flag("antialias") or node.flag("exclude_outside") or node.number("cubic_coeff_a", -0.75) != -0.75
+        node.flag("antialias")
+        or node.flag("exclude_outside")
+        or node.number("cubic_coeff_a", -0.75) != -0.75
     )
     return mode if exact and known and not other else None
 
@@ -134,7 +141,9 @@ def _matrix(node: Node, size: int, places: Any, factor: float) -> Any:
     near = np.floor(places)[:, None] + np.arange(-reach, reach + 2)
     distances = np.abs(near - places[:, None]) * squeeze
     weights = (
-        _cubic(distances, node.number("cubic_coeff_a", -0.75)) if cubic else np.maximum(1 - distances, 0)
+        _cubic(distances, node.number("cubic_coeff_a", -0.75))
+        if cubic
+        else np.maximum(1 - distances, 0)
     )
     if node.flag("exclude_outside"):
         weights = np.where((near < 0) | (near >= size), 0.0, weights)

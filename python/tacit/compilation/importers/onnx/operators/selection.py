@@ -38,7 +38,8 @@ def gather_elements(node: Node, x: torch.Tensor, index: torch.Tensor) -> torch.T
 
 
 def _columns(x: torch.Tensor, index: torch.Tensor, batch: int) -> tuple[torch.Tensor, ...]:
-    """Indices for each dimension of x that index's last dimension counts, after those of the batch."""
+    """Indices for each dimension of x that index's last dimension counts,
+    after those of the batch."""
     index = index.to(torch.int64)
     rank = index.ndim - 1
     if batch + index.shape[-1] > x.ndim:
@@ -61,7 +62,9 @@ REDUCTIONS = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 
 
 @implements("ScatterElements", "Scatter")
-def scatter_elements(node: Node, x: torch.Tensor, index: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
+def scatter_elements(
+    node: Node, x: torch.Tensor, index: torch.Tensor, updates: torch.Tensor
+) -> torch.Tensor:
     """Each update to an index of its own along an axis."""
     axis, how = node.integer("axis", 0), node.text("reduction", "none")
     index = from_the_end(index.to(torch.int64), x.shape[axis])

@@ -87,7 +87,8 @@ def concatenate(node: Node, *inputs: torch.Tensor) -> torch.Tensor:
 
 @implements("Split", known=(1,))
 def split(node: Node, x: torch.Tensor, sizes: Any = None) -> Any:
-    """Along an axis, into parts of these sizes, or of equal ones of which the last may be smaller."""
+    """Along an axis, into parts of these sizes, or of equal ones of which the
+    last may be smaller."""
     axis = node.integer("axis", 0)
     if sizes is not None:
         return torch.split(x, as_list(sizes), axis)
@@ -123,7 +124,9 @@ def _end(end: int, step: int, size: int) -> int | None:
 
 
 @implements("Pad", known=(1, 2, 3))
-def pad(node: Node, x: torch.Tensor, pads: list[int], value: Any = None, axes: Any = None) -> torch.Tensor:
+def pad(
+    node: Node, x: torch.Tensor, pads: list[int], value: Any = None, axes: Any = None
+) -> torch.Tensor:
     """With a public value, or with what is inside; negative pads cut off."""
     axes = list(range(x.ndim)) if axes is None else [axis % x.ndim for axis in as_list(axes)]
     begins = dict(zip(axes, pads[: len(axes)], strict=True))
@@ -131,7 +134,11 @@ def pad(node: Node, x: torch.Tensor, pads: list[int], value: Any = None, axes: A
     mode = node.text("mode", "constant")
     value = (as_list(value) or [0])[0] if value is not None else 0
     if mode == "constant":
-        flat = [each for axis in reversed(range(x.ndim)) for each in (begins.get(axis, 0), ends.get(axis, 0))]
+        flat = [
+            each
+            for axis in reversed(range(x.ndim))
+            for each in (begins.get(axis, 0), ends.get(axis, 0))
+        ]
         while len(flat) > 2 and flat[-2:] == [0, 0]:
             del flat[-2:]
         return functional.pad(x, flat, value=value)
@@ -156,7 +163,9 @@ def _outside(mode: str, size: int, begin: int, end: int) -> list[int]:
     if mode == "reflect":
         period = max(2 * (size - 1), 1)
         return [min(at % period, period - at % period) if size > 1 else 0 for at in places]
-    raise NotImportedError(f"its mode {mode[:20]} is not imported", "use constant, reflect, edge or wrap")
+    raise NotImportedError(
+        f"its mode {mode[:20]} is not imported", "use constant, reflect, edge or wrap"
+    )
 
 
 @implements("Shape")
@@ -179,7 +188,9 @@ def depth_to_space(node: Node, x: torch.Tensor) -> torch.Tensor:
     if node.text("mode", "DCR") == "CRD":
         return functional.pixel_shuffle(x, block)
     x = x.reshape(batch, block, block, channels // block**2, height, width)
-    return x.permute(0, 3, 4, 1, 5, 2).reshape(batch, channels // block**2, height * block, width * block)
+    return x.permute(0, 3, 4, 1, 5, 2).reshape(
+        batch, channels // block**2, height * block, width * block
+    )
 
 
 @implements("SpaceToDepth")
@@ -216,7 +227,10 @@ def reverse_sequence(node: Node, x: torch.Tensor, lengths: list[int]) -> torch.T
     parts = []
     for row, length in zip(x.unbind(batch), lengths, strict=True):
         axis = time if time < batch else time - 1
-        first, rest = row.narrow(axis, 0, length), row.narrow(axis, length, row.shape[axis] - length)
+        first, rest = (
+            row.narrow(axis, 0, length),
+            row.narrow(axis, length, row.shape[axis] - length),
+        )
         parts.append(torch.cat([first.flip(axis), rest], axis))
     return torch.stack(parts, batch)
 

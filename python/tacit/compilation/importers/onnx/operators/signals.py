@@ -45,7 +45,9 @@ def _transformed(x: torch.Tensor, period: int, one_sided: bool, inverse: bool) -
 
 
 @implements("DFT", known=(1, 2), folds=False)
-def fourier_transform(node: Node, x: torch.Tensor, length: Any = None, axis: Any = None) -> torch.Tensor:
+def fourier_transform(
+    node: Node, x: torch.Tensor, length: Any = None, axis: Any = None
+) -> torch.Tensor:
     """Along an axis, of real or complex numbers; half of the result on demand."""
     axis = node.integer("axis", 1 if node.opset < 20 else -2) if axis is None else as_list(axis)[0]
     one_sided, inverse = node.flag("onesided"), node.flag("inverse")
@@ -62,7 +64,9 @@ def short_fourier_transform(
 ) -> torch.Tensor:
     """Of frames of a signal."""
     size = x.shape[1]
-    length = as_list(length)[0] if length is not None else size if window is None else window.shape[0]
+    length = (
+        as_list(length)[0] if length is not None else size if window is None else window.shape[0]
+    )
     frames = x.unfold(1, length, as_list(step)[0]).transpose(2, 3)
     frames = frames if window is None else frames * window.unsqueeze(-1)
     return _transformed(frames, length, node.flag("onesided", True), False)
@@ -71,7 +75,9 @@ def short_fourier_transform(
 @implements("MelWeightMatrix", known=(0, 1, 2, 3, 4))
 def mel_weights(_: Node, bins: Any, length: Any, rate: Any, lower: Any, upper: Any) -> torch.Tensor:
     """Triangles that are evenly spaced as people hear."""
-    bins, length, rate, lower, upper = (as_list(each)[0] for each in (bins, length, rate, lower, upper))
+    bins, length, rate, lower, upper = (
+        as_list(each)[0] for each in (bins, length, rate, lower, upper)
+    )
     if not (0 < bins <= LONGEST and 0 < length <= LONGEST and rate > 0 and 0 <= lower <= upper):
         raise ValueError("its sizes or frequencies are out of range")
     ends = 2595 * torch.log10(1 + torch.tensor([lower, upper], dtype=torch.float64) / 700)
@@ -79,7 +85,9 @@ def mel_weights(_: Node, bins: Any, length: Any, rate: Any, lower: Any, upper: A
     points = torch.floor((length + 1) * (700 * (10 ** (mels / 2595) - 1)) / rate)
     left, centre, right = points[:-2], points[1:-1], points[2:]
     at = torch.arange(length // 2 + 1, dtype=torch.float64).unsqueeze(1)
-    rising = torch.where(centre == left, (at == centre).double(), (at - left) / (centre - left).clamp(min=1))
+    rising = torch.where(
+        centre == left, (at == centre).double(), (at - left) / (centre - left).clamp(min=1)
+    )
     falling = (right - at) / (right - centre).clamp(min=1)
     found = torch.where((at >= left) & (at <= centre), rising, torch.zeros_like(rising))
     return torch.where((at >= centre) & (at < right) & (right > centre), falling, found).float()
