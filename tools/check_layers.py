@@ -17,7 +17,7 @@ CRATES = [["kernels"], ["lattice", "net", "ot"], ["mpc"], ["session"], ["riscv"]
 INSIDE = {
     "kernels": [
         ["dispatch", "large_pages", "memory", "message", "parallel", "shared_slice", "third"],
-        ["aes", "pack", "planes", "polynomial", "product"],
+        ["aes", "pack", "planes", "ntt", "product"],
         ["convolution", "matrix", "stream"],
         ["projection"],
     ],
@@ -149,7 +149,6 @@ OPERATORS = [
         "where",
     ],
     [
-        "activation",
         "conversion",
         "distances",
         "division",
@@ -158,19 +157,20 @@ OPERATORS = [
         "logical",
         "losses",
         "max_pooling",
+        "piecewise",
         "selection",
     ],
     ["integer_powers"],
     [
         "addressing",
         "convolution",
-        "elementary",
         "integers",
         "interpolation",
         "layer_norm",
         "random_ops",
         "reduction",
         "scanning",
+        "smooth",
         "trigonometric",
         "writing",
     ],

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RUST = ROOT / "crates" / "mpc" / "src" / "functions.rs"
 RUST_FUNCTION = "pub fn forget(protocol: &mut dyn Protocol, name: Name) {\n"
 
-PYTHON = ROOT / "python" / "tacit" / "operators" / "activation.py"
+PYTHON = ROOT / "python" / "tacit" / "operators" / "piecewise.py"
 
 PYTEST = [".venv/bin/pytest", "-q", "tests/test_sharing.py", "-k", "all_shapes"]
 RUST_TEST = [

@@ -7,7 +7,7 @@
 //! - [`pack`]: the low bits of each word, densely;
 //! - [`matrix`] and [`convolution`]: sums of products mod 2^64;
 //! - [`third`]: products of what three parties share, by one product of each;
-//! - [`polynomial`]: polynomials modulo X^8192 + 1 and a prime, by number-theoretic transforms;
+//! - [`ntt`]: polynomials modulo X^8192 + 1 and a prime, by number-theoretic transforms;
 //! - [`projection`]: products of rows with random weights -1, 0 and 1;
 //! - [`large_pages`]: an allocator, under which large blocks lie in large pages;
 //! - [`message`]: the check of a message's length;
@@ -27,10 +27,10 @@ pub mod matrix;
 #[cfg(feature = "memory")]
 pub mod memory;
 pub mod message;
+pub mod ntt;
 pub mod pack;
 pub mod parallel;
 pub mod planes;
-pub mod polynomial;
 pub mod projection;
 pub mod stream;
 pub mod third;

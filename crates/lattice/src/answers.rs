@@ -35,7 +35,7 @@ use crate::tiling::{Places, Tiling};
 use crate::wiped::{Wiped, wiped};
 use crate::{Error, wire};
 use kernels::message::unless_length;
-use kernels::polynomial::{DEGREE, Evaluations};
+use kernels::ntt::{DEGREE, Evaluations};
 use kernels::stream::{Key, Stream};
 use rayon::prelude::*;
 use std::ops::Range;

@@ -7,7 +7,7 @@ use crate::tiling::Tiling;
 use crate::wiped::{Wiped, wiped};
 use crate::{Error, wire};
 use kernels::message::unless_length;
-use kernels::polynomial::{DEGREE, Evaluations};
+use kernels::ntt::{DEGREE, Evaluations};
 use kernels::stream::{Key, Reserved, random_key};
 use rayon::prelude::*;
 use std::convert::Infallible;

@@ -5,7 +5,7 @@ use crate::sample::{error, reserve_uniform, ternary, uniform};
 use crate::wiped::{Wiped, wiped};
 use crate::{Error, wire};
 use kernels::message::unless_length;
-use kernels::polynomial::{DEGREE, Evaluations};
+use kernels::ntt::{DEGREE, Evaluations};
 use kernels::stream::{Key, Stream, random_key};
 
 /// Words of a seed.

@@ -16,7 +16,7 @@
 //! multiplied by 8192 ternary coefficients: by 2^-9 of a step, q' / 2^64 = 2^21, at most.
 
 use crate::wiped::{Wiped, wiped};
-use kernels::polynomial::{Constant, DEGREE, Modulus};
+use kernels::ntt::{Constant, DEGREE, Modulus};
 use std::sync::OnceLock;
 
 /// The largest primes below 2^42 and 2^43 that are 1 modulo twice the degree. log2 q is just below

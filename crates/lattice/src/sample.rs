@@ -2,7 +2,7 @@
 
 use crate::residues::{ALL, BITS, DIGITS, HIGHEST, basis};
 use crate::wiped::{Wiped, wiped};
-use kernels::polynomial::DEGREE;
+use kernels::ntt::DEGREE;
 use kernels::stream::{Reserved, Stream};
 
 /// Words that stand by for residues that are not below their prime, fewer than one in 2^23.

@@ -8,7 +8,7 @@ use crate::tests;
 use crate::{
     Ciphertexts, PublicKey, SecretKey, Tiling, Values, answer_words, ciphertext_words, wire,
 };
-use kernels::polynomial::{DEGREE, Evaluations};
+use kernels::ntt::{DEGREE, Evaluations};
 use kernels::stream::{Key, Stream};
 
 /// Rows, depth and columns of the products that are looked at: four answers of 4096 useful

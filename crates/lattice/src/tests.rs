@@ -4,7 +4,7 @@ use crate::residues::{ALL, BITS, HIGHEST, SENT, basis};
 use crate::{
     Ciphertexts, Error, PublicKey, SecretKey, Tiling, Values, answer_words, ciphertext_words,
 };
-use kernels::polynomial::DEGREE;
+use kernels::ntt::DEGREE;
 use kernels::stream::{Key, Stream, random_key};
 use proptest::prelude::*;
 use std::ops::Range;

@@ -7,7 +7,7 @@
 //! land on other remainders modulo k', and so do those that pass X^N. Blocks along the depth are
 //! added before anything is sent.
 
-use kernels::polynomial::DEGREE;
+use kernels::ntt::DEGREE;
 use std::ops::Range;
 
 /// The deepest block: at least 64 coefficients of a product are of use.

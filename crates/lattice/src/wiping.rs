@@ -5,7 +5,7 @@ use crate::residues::{SENT, basis};
 use crate::sample::{masks, ternary};
 use crate::{PublicKey, SecretKey, Tiling, tests, wire};
 use kernels::memory::{Watched, copies};
-use kernels::polynomial::{DEGREE, Evaluations};
+use kernels::ntt::{DEGREE, Evaluations};
 use kernels::stream::{Key, Stream};
 
 #[global_allocator]

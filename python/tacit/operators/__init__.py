@@ -1,7 +1,6 @@
 """ATen operators on secret tensors: one table, a family of operators to a file."""
 
 from tacit.operators import (
-    activation,
     affine,
     arithmetic,
     attention,
@@ -18,7 +17,6 @@ from tacit.operators import (
     ctc,
     distances,
     division,
-    elementary,
     embedding_bag,
     extremum,
     foreach,
@@ -35,6 +33,7 @@ from tacit.operators import (
     normalization,
     norms,
     ordering,
+    piecewise,
     products,
     random_ops,
     recurrent,
@@ -43,6 +42,7 @@ from tacit.operators import (
     scanning,
     scatter_reduce,
     sequences,
+    smooth,
     softmax,
     transformer,
     trigonometric,
@@ -56,7 +56,6 @@ from tacit.operators.numerics import clipping, lost_constants, optimizer_scope
 
 __all__ = [
     "TABLE",
-    "activation",
     "affine",
     "arithmetic",
     "attention",
@@ -74,7 +73,6 @@ __all__ = [
     "ctc",
     "distances",
     "division",
-    "elementary",
     "embedding_bag",
     "extremum",
     "foreach",
@@ -93,6 +91,7 @@ __all__ = [
     "norms",
     "optimizer_scope",
     "ordering",
+    "piecewise",
     "products",
     "random_ops",
     "recurrent",
@@ -102,6 +101,7 @@ __all__ = [
     "scanning",
     "scatter_reduce",
     "sequences",
+    "smooth",
     "softmax",
     "transformer",
     "trigonometric",

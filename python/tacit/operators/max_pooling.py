@@ -1,6 +1,6 @@
 """Max pooling in two and three dimensions (PyTorch makes one of two), its gradients, and what
 undoes it. Maxima are tournaments along one dimension after the other, in which no padding takes
-part. Indices are worked out when somebody uses them; the gradient needs none."""
+part. Indices are computed when they are used; the gradient needs none."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from tacit.operators.activation import absolute
 from tacit.operators.arithmetic import add, mul, multiply_public, neg, sub
 from tacit.operators.comparison import gt, lt
 from tacit.operators.dispatch.operands import beside, common_scale, fraction, in_full, rescaled
@@ -15,6 +14,7 @@ from tacit.operators.dispatch.scales import of_session
 from tacit.operators.dispatch.table import implements
 from tacit.operators.extremum import minimum
 from tacit.operators.numerics import approximation
+from tacit.operators.piecewise import absolute
 from tacit.operators.where import where
 from tacit.sharings import shares
 from tacit.tensor import SecretTensor

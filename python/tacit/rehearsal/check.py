@@ -60,7 +60,7 @@ def check(subject: Subject, example: Any = None, *, parties: int = PARTIES) -> C
         example: of a module's inputs: a tensor, a tuple of the arguments, or a mapping of them by
             name. All tensors among them are taken to be secret, and so are all weights.
         parties: of a program.
-"""
+    """
     found = launch(
         _checked,
         program_of(subject, example),

@@ -7,8 +7,8 @@
 //! plane is written and read by whole cache lines, and one vector instruction serves all eight.
 //! [`join_wide`] does it for values of 128 bits, half by half.
 
+mod bit_transpose;
 mod bytes;
-mod transpose;
 mod wide;
 
 use crate::dispatch::{Backend, backend};
@@ -110,12 +110,12 @@ fn split_matrices(backend: Backend, values: &[u64], matrices: &mut Matrices) {
             matrices[row * MATRICES + column] = *value;
         }
     }
-    transpose::transpose(backend, matrices);
+    bit_transpose::transpose(backend, matrices);
 }
 
 /// The inverse of [`split_matrices`].
 fn join_matrices(backend: Backend, matrices: &mut Matrices, values: &mut [u64]) {
-    transpose::transpose(backend, matrices);
+    bit_transpose::transpose(backend, matrices);
     for (column, values) in values.chunks_mut(64).enumerate() {
         for (row, value) in values.iter_mut().enumerate() {
             *value = matrices[row * MATRICES + column];

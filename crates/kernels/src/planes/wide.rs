@@ -1,6 +1,6 @@
 //! Values of 128 bits from their planes: two 64×64 transposes for every 64 values.
 
-use super::{MATRICES, Matrices, transpose, words_of};
+use super::{MATRICES, Matrices, bit_transpose, words_of};
 use crate::dispatch::{Backend, backend};
 
 /// Planes, and bits of a value.
@@ -33,7 +33,7 @@ pub(super) fn join_wide_with(backend: Backend, planes: &[u64], out: &mut [u128])
             {
                 rows[..words].copy_from_slice(&plane[first..][..words]);
             }
-            transpose::transpose(backend, &mut matrices);
+            bit_transpose::transpose(backend, &mut matrices);
             matrices
         });
         for (column, values) in out.chunks_mut(64).enumerate() {

@@ -155,7 +155,7 @@ def assign_scales(
     Raises:
         MisuseError: at no scale the numbers of the calibration data are in range and near the plain
             ones.
-"""
+    """
     sweep = _Sweep(draft, data, choose)
     found = sweep.alike() or sweep.apart()
     if found is None:

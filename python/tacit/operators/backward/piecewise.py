@@ -5,11 +5,11 @@ from typing import Any
 
 import torch
 
-from tacit.operators.activation import positive_of
 from tacit.operators.dispatch.operands import Number, beside, in_full, lifted, session_of
 from tacit.operators.dispatch.scales import of_session, of_target
 from tacit.operators.dispatch.table import implements
 from tacit.operators.numerics.bounds import bound_of
+from tacit.operators.piecewise import positive_of
 from tacit.sharings import shares
 from tacit.tensor import SecretTensor
 

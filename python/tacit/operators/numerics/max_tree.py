@@ -1,5 +1,5 @@
 """Maxima over windows, and which elements won: bits, one for each comparison, from which indices
-are worked out and along which gradients go back. Nobody who does not ask for either pays for more
+are computed and along which gradients go back. Nobody who does not ask for either pays for more
 than the maxima."""
 
 from dataclasses import dataclass

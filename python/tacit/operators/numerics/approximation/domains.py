@@ -1,5 +1,5 @@
 """Functions in checked mode: what goes in is held to the domain in which they are proved, and what
-they work out of it makes no claims of its own."""
+they compute of it makes no claims of its own."""
 
 from collections.abc import Callable
 from functools import wraps

@@ -6,8 +6,8 @@
 )]
 
 use super::field::{Factor, Field, all, load, store};
-use crate::polynomial::tables::{Constant, Tables};
-use crate::polynomial::{LAZY, ROW};
+use crate::ntt::tables::{Constant, Tables};
+use crate::ntt::{LAZY, ROW};
 use std::arch::x86_64::{
     __m512i, _mm512_add_epi64, _mm512_madd52hi_epu64, _mm512_madd52lo_epu64, _mm512_setzero_si512,
     _mm512_sub_epi64, _mm512_xor_si512,

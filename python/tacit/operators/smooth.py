@@ -9,7 +9,6 @@ import torch
 
 from tacit import fixed
 from tacit.fixed import Scale
-from tacit.operators.activation import absolute, clamp
 from tacit.operators.arithmetic import add, mul, multiply_public, neg, power, sub
 from tacit.operators.comparison import gt
 from tacit.operators.conversion import to_copy
@@ -35,6 +34,7 @@ from tacit.operators.extremum import maximum, minimum
 from tacit.operators.integer_powers import integer_power
 from tacit.operators.numerics import approximation, remembered_squares
 from tacit.operators.numerics.remembered_softmax import argument_of, remember, seen_as
+from tacit.operators.piecewise import absolute, clamp
 from tacit.operators.where import where
 from tacit.sessions import Session
 from tacit.sharings import ranges, shares

@@ -6,8 +6,8 @@
 )]
 
 use super::field::Factor;
-use crate::polynomial::tables::Constant;
-use crate::polynomial::{CHUNK, DEGREE, ROW};
+use crate::ntt::tables::Constant;
+use crate::ntt::{CHUNK, DEGREE, ROW};
 use std::arch::x86_64::_mm512_load_si512;
 
 /// Roots of several stages.

@@ -15,8 +15,8 @@ use super::Ifma512;
 use super::field::{Factor, Field};
 use super::registers::{Registers, load, store, transposed};
 use super::roots::{ByLane, Roots, Shared};
-use crate::polynomial::tables::Tables;
-use crate::polynomial::{CHUNK, DEGREE, ROW};
+use crate::ntt::tables::Tables;
+use crate::ntt::{CHUNK, DEGREE, ROW};
 
 /// Parts that a block is divided into by the first stages, and by the next.
 const FIRST: usize = 8;

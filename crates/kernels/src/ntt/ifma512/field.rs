@@ -5,8 +5,8 @@
     reason = "the build script checked the compiler"
 )]
 
-use crate::polynomial::ROW;
-use crate::polynomial::tables::{Constant, DIGIT, DIGIT_MASK, Tables};
+use crate::ntt::ROW;
+use crate::ntt::tables::{Constant, DIGIT, DIGIT_MASK, Tables};
 use std::arch::x86_64::{
     __m512i, __mmask8, _mm512_add_epi64, _mm512_and_si512, _mm512_loadu_si512,
     _mm512_madd52hi_epu64, _mm512_madd52lo_epu64, _mm512_mask_storeu_epi64,

@@ -5,7 +5,7 @@
     reason = "the build script checked the compiler"
 )]
 
-use crate::polynomial::ROW;
+use crate::ntt::ROW;
 use std::arch::x86_64::{
     __m512i, _mm512_loadu_si512, _mm512_setzero_si512, _mm512_shuffle_i64x2, _mm512_storeu_si512,
     _mm512_unpackhi_epi64, _mm512_unpacklo_epi64,
