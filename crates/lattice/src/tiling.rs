@@ -2,8 +2,8 @@
 //!
 //! **Packing** (as in Huang, Lu, Hong, Ding, "Cheetah: lean and fast secure two-party deep neural
 //! network inference", USENIX Security 2022, section 3). Blocks of m'×k' scalars and k'×n' values,
-//! with m'·k'·n' the degree, stand in polynomials as Σ a_ij X^(i·k'n' + k'−1−j) and Σ b_jl X^(l·k'
-//! + j). In their product the coefficient of X^(i·k'n' + l·k' + k'−1) is Σ_j a_ij·b_jl: other pairs
+//! with m'·k'·n' the degree, stand in polynomials as Σ a_ij X^(i·k'n' + k'−1−j) and Σ b_jl
+//! X^(l·k' + j). In their product the coefficient of X^(i·k'n' + l·k' + k'−1) is Σ_j a_ij·b_jl: other pairs
 //! land on other remainders modulo k', and so do those that pass X^N. Blocks along the depth are
 //! added before anything is sent.
 

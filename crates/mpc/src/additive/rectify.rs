@@ -10,10 +10,11 @@
 //! at once: its opened word travels with the truncation's opened bit. Where w + f ≤ 64, each party
 //! shifts its share z_i by itself: (z_0 ≫ f) + (z_1 ≫ f) mod 2^(64−f) is ⌊z / 2^f⌋ or one less, as
 //! the carry of the dropped bits is left out. So what is negative is found negative, and only what
-//! lies in [0, 2^f) may be found so as well: it becomes 0, where the truncation has 0 or 1. Where w
-//! + f > 64, all 64 bits of z are compared, exactly and without a guard, as
-//! |z| < 2^62 is required of whatever is truncated. A guard looks at the truncated number, at most two from the one
-//! that is compared: it says |x| < 1.5·2^(w−2), and a guarded width is 4 at least. Where k low bits
+//! lies in [0, 2^f) may be found so as well: it becomes 0, where the truncation has 0 or 1. Where
+//! the sum w + f exceeds 64, all 64 bits of z are compared, exactly and without a guard, since
+//! magnitudes below 2^62 are required of whatever is truncated. A guard looks at the truncated
+//! number, at most two from the one that is compared: it says |x| < 1.5·2^(w−2), and a guarded
+//! width is 4 at least. Where k low bits
 //! of the result may be dropped as well ([`Compared::dropping`]), both shares are shifted by f + k,
 //! whatever w is.
 //!
