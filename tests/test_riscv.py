@@ -123,7 +123,7 @@ def test_secret_tensors_of_fractions_go_in_and_come_out(setting: str, bits: int)
 
     def program() -> Any:
         here, floats = tacit.session(), tacit.riscv.load(PROGRAMS / "arrays_of_floats.elf")
-        with here.at_scale(fixed.scale_of(bits)):
+        with here.using(scale=fixed.scale_of(bits)):
             x = tacit.share(
                 torch.tensor(values, dtype=torch.float64) if here.party == 0 else None, owner=0
             )
@@ -148,7 +148,7 @@ def test_secret_tensors_of_fractions_go_in_and_come_out(setting: str, bits: int)
 def test_fractions_that_are_too_fine() -> None:
     def program() -> Any:
         here = tacit.session()
-        with here.at_scale(fixed.scale_of(31)):
+        with here.using(scale=fixed.scale_of(31)):
             x = tacit.share(torch.tensor([1.5]) if here.party == 0 else None, owner=0)
         floats = tacit.riscv.load(PROGRAMS / "arrays_of_floats.elf")
         floats.call("mean", ["x", "len:x"], secret={"x": x}, result=("all", "f64"))

@@ -148,9 +148,8 @@ class Session:
         k: int,
         n: int,
         is_transposed: bool,
-        truncate: int,
+        truncate: tuple[int, bool],
         names: Names,
-        is_narrow: bool = False,
         kept: list[Words] = ...,
     ) -> None: ...
     def convolution(
@@ -159,9 +158,8 @@ class Session:
         w: list[Words],
         out: list[Words],
         shape: Convolution,
-        truncate: int,
+        truncate: tuple[int, bool],
         names: Names,
-        is_narrow: bool = False,
         kept: list[Words] = ...,
     ) -> None: ...
     def forget(self, name: int) -> None: ...
@@ -204,9 +202,8 @@ class Session:
         ],
         addends: list[tuple[list[Words], int]],
         out: list[Words],
-        truncate: int,
+        truncate: tuple[int, bool],
         rectified: tuple[int, int, int] | None = None,
-        is_narrow: bool = False,
         kept: list[Words] = ...,
     ) -> Flag | None: ...
     @property
@@ -230,8 +227,7 @@ class Session:
                         ],
                         list[tuple[int, int]],
                         int,
-                        int,
-                        bool,
+                        tuple[int, bool],
                         Words | None,
                     ]
                 ],

@@ -14,8 +14,8 @@ bits, by what made it, is not held again (``Claims.bound``).
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -52,8 +52,10 @@ class Checked(Protocol):
     parties: int
     protocol: str
     claims: "Claims"
-    is_checked: bool
-    is_proved: bool
+    numerics: fixed.Numerics
+
+    def using(self, **settings: Any) -> AbstractContextManager[None]:
+        """Within it, the session computes under these settings."""
 
     def claimant(self) -> str:
         """What is carried out, and where."""
@@ -220,28 +222,18 @@ def _version(part: torch.Tensor) -> int | None:
 
 def is_on(session: Checked) -> bool:
     """Whether what is computed now is to be checked."""
-    return session.is_checked and not session.is_proved and not is_tracing()
+    return session.numerics.is_checked and not session.numerics.is_proved and not is_tracing()
 
 
-@contextmanager
-def proved(session: Checked) -> Iterator[None]:
-    """Within it nothing is claimed but widths that a user promised: whoever computes has proved
-    that it stays in range."""
-    before, session.is_proved = session.is_proved, True
-    try:
-        yield
-    finally:
-        session.is_proved = before
+def proved(session: Checked) -> AbstractContextManager[None]:
+    """Within it, only promised widths are checked: the caller has proved that all other values stay
+    in range."""
+    return session.using(is_proved=True)
 
 
-@contextmanager
-def off(session: Checked) -> Iterator[None]:
-    """Within it nothing is claimed: what is gone through has no numbers."""
-    before, session.is_checked = session.is_checked, False
-    try:
-        yield
-    finally:
-        session.is_checked = before
+def off(session: Checked) -> AbstractContextManager[None]:
+    """Within it, nothing is checked: shapes are computed, and no values."""
+    return session.using(is_checked=False)
 
 
 def hold(session: Checked, parts: Parts, bits: float) -> None:
@@ -253,7 +245,7 @@ def hold(session: Checked, parts: Parts, bits: float) -> None:
 
 def hold_promised(session: Checked, parts: Parts, width: int) -> None:
     """Claims that numbers are compared rightly in a width that a user promised."""
-    if session.is_checked and not is_tracing() and parts[0].numel():
+    if session.numerics.is_checked and not is_tracing() and parts[0].numel():
         _hold(session, parts, width - 3)
 
 
@@ -349,8 +341,7 @@ def claim_product(
     out: Parts,
     *,
     addends: Sequence[tuple[Parts, int]] = (),
-    truncate: int = 0,
-    is_narrow: bool = False,
+    truncate: fixed.Shift = fixed.EXACT,
     just: int | None = None,
     width: int = 0,
     dropped: Sequence[NDArray[np.int64]] = (),
@@ -372,21 +363,21 @@ def claim_product(
     claim = claims.now(session.claimant)
     if len(dropped) > 1:
         out = tuple(map(torch.from_numpy, dropped[1:]))
-        _hold_compared(session, out, width, truncate)
+        _hold_compared(session, out, width, truncate.bits)
     if just is not None:
         hold_just(session, out, just)
-    elif not truncate:
+    elif not truncate.bits:
         hold(session, out, WORD)
     for operand in (operand for x, y, _ in terms for operand in (x, y)):
         hold(session, operand, WORD)
     named = [(claims.place(x), claims.place(y), shape) for x, y, shape in terms]
     added = [(claims.place(parts), run) for parts, run in addends]
-    rest = dropped[0] if dropped and truncate else None
-    claim.products.append((named, added, claims.place(out), truncate, is_narrow, rest))
-    if truncate:
+    rest = dropped[0] if dropped and truncate.bits else None
+    claim.products.append((named, added, claims.place(out), truncate, rest))
+    if truncate.bits:
         # What is truncated passes below 3·2^62.
-        claims.bounded(out, TRUNCATED + 2 - truncate)
-        claims.bounded(result, TRUNCATED + 2 - truncate)
+        claims.bounded(out, TRUNCATED + 2 - truncate.bits)
+        claims.bounded(result, TRUNCATED + 2 - truncate.bits)
 
 
 def check_available(session: Checked) -> None:

@@ -21,8 +21,8 @@ scale, 2·16 fraction bits and 30 bits before the point, is in range, and so is 
 bits."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -132,8 +132,59 @@ WHOLE = Scale(0)
 #: 2^14 then.
 FEWER = Scale(24)
 
-#: Of fractions, where nobody says otherwise.
+#: The scale of fractions unless a session has another one.
 DEFAULT = Scale(16)
+
+
+class Shift(NamedTuple):
+    """A truncation: how many low bits it drops, and what is promised of what it truncates."""
+
+    bits: int
+    """0 truncates nothing."""
+    is_narrow: bool = False
+    """Whether magnitudes are promised to be below 2^``NARROW`` before it, not just 2^``RANGE``."""
+
+    @property
+    def limit(self) -> int:
+        """Bits of the largest magnitude that it may truncate."""
+        return NARROW if self.is_narrow else RANGE
+
+
+#: No truncation.
+EXACT = Shift(0)
+
+
+@dataclass(frozen=True)
+class Numerics:
+    """The settings under which a session computes; ``Session.using`` changes some of them."""
+
+    scale: Scale = DEFAULT
+    """The scale of fractions, and of products once they are truncated."""
+    width: int = WORD
+    """Bits that a comparison looks at, counted at the default scale."""
+    is_promised: bool = True
+    """Whether a user promises that width. Otherwise it follows from intervals."""
+    guard: tuple[int, int] | None = None
+    """The width of guarded rectifications, and the bits above it, less two, that values may reach.
+    Other comparisons have ``width``."""
+    dropped: int = 0
+    """Low bits of fractions at ``scale`` that the comparison of a ReLU ignores."""
+    narrow: int = 0
+    """Products of layers with at most this many fraction bits are promised to be narrow: below
+    2^``NARROW`` as words, before they are truncated. They cost less."""
+    fits: Mapping[str, str] = field(default_factory=dict)
+    """By function, the key of its series where that is not the usual one; see
+    ``approximation.fits``."""
+    is_checked: bool = False
+    """Whether all that is computed is checked to stay in range; see ``checks``."""
+    is_proved: bool = False
+    """Whether the caller has proved that all values stay in range, so that nothing is checked."""
+    is_optimizing: bool = False
+    """Whether an optimizer steps. Tensors made like a secret one are secret then."""
+
+    def shift(self, bits: int) -> Shift:
+        """The truncation that brings a product of layers to ``scale`` by dropping these bits."""
+        return Shift(bits, 0 < bits <= self.narrow - self.scale.bits)
 
 
 def scale_of(bits: int) -> Scale:

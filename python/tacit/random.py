@@ -232,7 +232,7 @@ def _choice_of_different(
         raise MisuseError(
             "choice() without replacement takes weights that differ by a factor of at most 2^10"
         )
-    with current.at_scale(KEYS):
+    with current.using(scale=KEYS):
         clocks = exponential(candidates.numel()) * (least / weights[candidates])
         winners: Any = clocks.topk(count, largest=False).indices
     if candidates.numel() == weights.numel():

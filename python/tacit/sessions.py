@@ -4,10 +4,11 @@ import logging
 import sys
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
+from dataclasses import replace
 from itertools import count
 from threading import Lock, Timer, get_ident
 from typing import Any, NoReturn, Protocol
@@ -77,30 +78,12 @@ class Session:
         self.transport = core.transport
         #: What this party has sent, and how long it has waited, by layer.
         self.meter = Meter(core)
-        self.scale = fixed.DEFAULT
-        self.width = 64
-        #: Whether that is what a user promises, and not what follows from intervals.
-        self.is_promised = True
-        #: Where what is rectified is guarded: at which width, and how many bits above it but for
-        #: two may be reached. All else is compared at the width above.
-        self.guard: tuple[int, int] | None = None
-        #: Low bits of fractions at the session's scale that a ReLU's comparison does not look at.
-        self.dropped = 0
-        #: Products of layers with so many fraction bits, or fewer, are promised to be narrow: below
-        #: 2^``fixed.NARROW`` as words, before they are truncated. Less of them is computed then.
-        self.narrow = 0
-        #: Of functions that take another series than the usual one its key; see
-        #: ``approximation.fits``.
-        self.fits: Mapping[str, str] = {}
+        #: The settings under which it computes; :meth:`using` changes them.
+        self.numerics = fixed.Numerics(is_checked=core.is_checked)
         self.modules = RunningModules()
         #: Which flags of comparisons its values depend on.
         self.dependencies = Dependencies()
         self.storages = Storages(core, self.dependencies)
-        #: Whether what is computed is checked, and what is still to be settled of that; see
-        #: ``checks``.
-        self.is_checked = core.is_checked
-        #: Whether whoever computes has proved that it stays in range.
-        self.is_proved = False
         #: Whether it goes side by side with others, so that nothing can be settled.
         self.is_beside = False
         self.claims = Claims(core, self.dependencies, self.storages)
@@ -125,8 +108,6 @@ class Session:
         #: Of what operators remember of their results, the latest, by kind; see
         #: ``operators.roots``.
         self.remembered: defaultdict[Any, deque[tuple[Any, ref[Any]]]] = defaultdict(deque)
-        #: Whether an optimiser's step is carried out, in which what is made like a secret is one.
-        self.is_optimizing = False
         #: Under the reference alone, where it is wanted: the bits that the largest value and the
         #: largest product of each module leave of their range, by module and by which of the two.
         self.headroom: dict[tuple[str, str], float] | None = None
@@ -162,68 +143,23 @@ class Session:
         line = source_lines.line()
         return f"{CHECKED}{self.operator or 'tacit'} in {where}{f', {line}' if line else ''}"
 
+    @property
+    def scale(self) -> fixed.Scale:
+        """The scale of fractions, and of products once they are truncated."""
+        return self.numerics.scale
+
     @contextmanager
-    def at_scale(self, scale: fixed.Scale) -> Iterator[None]:
-        """Within it, that is the session's scale."""
-        previous, self.scale = self.scale, scale
+    def using(self, **settings: Any) -> Iterator[None]:
+        """Within it, the session computes under these settings.
+
+        Args:
+            settings: fields of :class:`~tacit.fixed.Numerics`; the others stay as they are.
+        """
+        before, self.numerics = self.numerics, replace(self.numerics, **settings)
         try:
             yield
         finally:
-            self.scale = previous
-
-    @contextmanager
-    def at_width(self, bits: int, *, is_proved: bool = False) -> Iterator[None]:
-        """Within it, that is the width of comparisons."""
-        previous = self.width, self.is_promised
-        self.width, self.is_promised = bits, self.is_promised and not is_proved
-        try:
-            yield
-        finally:
-            self.width, self.is_promised = previous
-
-    @contextmanager
-    def at_narrow(self, bits: int) -> Iterator[None]:
-        """Within it, products of layers with so many fraction bits, or fewer, are promised to be
-        narrow; with 0 none is."""
-        previous, self.narrow = self.narrow, bits
-        try:
-            yield
-        finally:
-            self.narrow = previous
-
-    def is_narrow(self, dropped: int) -> bool:
-        """Whether that is promised of a product that drops so many bits to come to the session's
-        scale."""
-        return 0 < dropped <= self.narrow - self.scale.bits
-
-    @contextmanager
-    def fitted(self, fits: Mapping[str, str]) -> Iterator[None]:
-        """Within it, functions take these series."""
-        previous, self.fits = self.fits, fits
-        try:
-            yield
-        finally:
-            self.fits = previous
-
-    @contextmanager
-    def guarded(self, width: int, reach: int) -> Iterator[None]:
-        """Within it, what is rectified has that width, which a guard holds it against: if it fails,
-        there is no result, and whoever was to learn it is told."""
-        previous, self.guard = self.guard, (width, reach)
-        try:
-            yield
-        finally:
-            self.guard = previous
-
-    @contextmanager
-    def dropping(self, bits: int) -> Iterator[None]:
-        """Within it, a ReLU does not look at so many low bits of fractions at
-        the session's scale."""
-        previous, self.dropped = self.dropped, bits
-        try:
-            yield
-        finally:
-            self.dropped = previous
+            self.numerics = before
 
     @contextmanager
     def beside(self) -> Iterator["Session"]:
@@ -468,7 +404,7 @@ def connect(
         str(config), party, protocol, timeout, threads, source, record, checked
     )
     with running(core, PATIENCE) as current:
-        if current.is_checked:
+        if current.numerics.is_checked:
             check_available(current)
             current.core.note(CHECKED_MODE)
         yield current
@@ -494,7 +430,7 @@ def comparison_width(bits: int) -> Iterator[None]:
     """
     if not isinstance(bits, int) or not 8 <= bits <= 64:
         raise MisuseError(f"a comparison width is 8 to 64 bits, not {bits!r}")
-    with session().at_width(bits):
+    with session().using(width=bits):
         yield
 
 
@@ -518,11 +454,8 @@ def checked() -> Iterator[None]:
     current = session()
     check_available(current)
     current.core.note(CHECKED_MODE)
-    before, current.is_checked = current.is_checked, True
-    try:
+    with current.using(is_checked=True):
         yield
-    finally:
-        current.is_checked = before
 
 
 @contextmanager
@@ -544,5 +477,5 @@ def fraction_bits(bits: int) -> Iterator[None]:
         raise MisuseError(
             f"products of two numbers with {bits} fraction bits would have no range: at most 30"
         )
-    with session().at_scale(scale):
+    with session().using(scale=scale):
         yield

@@ -72,7 +72,7 @@ def test_exponentials_far_below_zero_are_exactly_zero(
 
     def program() -> list[torch.Tensor]:
         secret, found = tacit.share(x, owner=0), []
-        with tacit.session().fitted({} if key == USUAL else {"exp_below_zero": key}):
+        with tacit.session().using(fits={} if key == USUAL else {"exp_below_zero": key}):
             for bits in (10, 16, 24, 28):
                 with tacit.fraction_bits(bits):
                     found.append(approximation.exp_below_zero(secret).reveal())

@@ -69,7 +69,7 @@ def given(cases: list[tuple[str, str]], grids: list[torch.Tensor]) -> list[torch
 
     def each() -> Iterator[torch.Tensor]:
         for (function, key), x in zip(cases, grids, strict=True):
-            with tacit.session().fitted({} if key == USUAL else {function: key}):
+            with tacit.session().using(fits={} if key == USUAL else {function: key}):
                 yield FUNCTIONS[function][0](tacit.share(x, owner=0)).reveal()
 
     return list(each())
@@ -144,7 +144,7 @@ def metered(cases: list[tuple[str, str]]) -> list[tuple[int, float]]:
     x = tacit.share(torch.rand(COUNT) / 2 + 0.25, owner=0)
     for function, key in cases:
         before = totals()
-        with tacit.session().fitted({} if key == USUAL else {function: key}):
+        with tacit.session().using(fits={} if key == USUAL else {function: key}):
             FUNCTIONS[function][0](x)
         after = totals()
         bits = 8 * (after["payload_bytes"] - before["payload_bytes"]) / COUNT

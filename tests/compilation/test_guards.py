@@ -301,7 +301,7 @@ def test_where_guards_hold_no_number_is_outside(total: int) -> None:
                 if not low <= float(shown.min()) <= float(shown.max()) <= high:
                     outside.append(node.name)
 
-        with current.at_scale(Scale(program.scale)), torch.no_grad():
+        with current.using(scale=Scale(program.scale)), torch.no_grad():
             widths = _Widths(proved=True, guarded=True)
             try:
                 walk(

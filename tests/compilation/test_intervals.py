@@ -70,7 +70,7 @@ def found_outside(draft: Draft, x: torch.Tensor) -> list[str]:
         bound = share_weights(program, weights, 0)
         (name,) = program.inputs
         values = {name: bound.given(x, owner=0), **bound._weights, **program.constants}
-        with tacit.session().at_scale(scale), torch.no_grad():
+        with tacit.session().using(scale=scale), torch.no_grad():
             walk(program.graph, values, seen=look)
         return outside
 

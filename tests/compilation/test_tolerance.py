@@ -138,7 +138,7 @@ def test_each_relu_of_a_model_keeps_its_bound(seed: int) -> None:
                 error = float((plain[node] - node.target(*args, **kwargs)).abs().max())
                 found.append((node.name, error, 2.0 ** (node.meta["dropped"] - program.scale)))
 
-        with current.at_scale(Scale(program.scale)), torch.no_grad():
+        with current.using(scale=Scale(program.scale)), torch.no_grad():
             held = _Widths(proved=True, guarded=current.core.guards)
             walk(program.graph, values, around=lambda node: _around(current, node, held), seen=seen)
         return found

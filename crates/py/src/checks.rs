@@ -6,7 +6,7 @@ use crate::flags::Flag;
 use crate::local::{Shape, expect_length};
 use crate::operands::length;
 use crate::session::Session;
-use ::session::limits::truncation_of_product;
+use ::session::limits::{Truncation, truncation_of_product};
 use mpc::checks::{Addend, Group, Product, Term, settle_keeping};
 use mpc::{Bilinear, Parts};
 use pyo3::prelude::*;
@@ -21,8 +21,7 @@ struct Checked<'py>(
     Vec<(usize, usize, Option<Shape<'py>>)>,
     Vec<(usize, usize)>,
     usize,
-    u32,
-    bool,
+    Truncation,
     Option<Words>,
 );
 
@@ -105,7 +104,7 @@ fn group<'a>(
             )));
         }
     }
-    let product = |Checked(terms, addends, out, truncate, is_narrow, rest): &'a Checked| {
+    let product = |Checked(terms, addends, out, truncate, rest): &'a Checked| {
         let n = known(*out)?;
         let term = |(x, y, shape): &(usize, usize, Option<Shape>)| {
             let elementwise = || Ok(Bilinear::Elementwise { n });
@@ -130,7 +129,7 @@ fn group<'a>(
             terms: terms.iter().map(term).collect::<PyResult<_>>()?,
             addends: addends.iter().map(addend).collect::<PyResult<_>>()?,
             out: *out,
-            shift: truncation_of_product(*truncate, *is_narrow).map_err(raise)?,
+            shift: truncation_of_product(*truncate).map_err(raise)?,
             rest: rest.as_ref().map_or(&[], Words::words),
         })
     };

@@ -7,7 +7,7 @@ use crate::local::{Convolution, Shape, expect_length, product_of};
 use crate::operands::{length, packed};
 use crate::session::Session;
 use ::session::limits::{
-    comparison, comparison_width, low_width, truncation, truncation_of_product,
+    Truncation, comparison, comparison_width, low_width, truncation, truncation_of_product,
 };
 use mpc::series::Series;
 use mpc::{Addend, Affine, Bilinear, Bits, Name, Operand, Term, functions, guards};
@@ -210,7 +210,7 @@ impl Session {
         self.bilinear(py, map, [&x, &y], names, [out, kept], (truncate, false))
     }
 
-    #[pyo3(signature = (x, y, out, batch, m, k, n, is_transposed, truncate, names, is_narrow=false, kept=vec![]))]
+    #[pyo3(signature = (x, y, out, batch, m, k, n, is_transposed, truncate, names, kept=vec![]))]
     #[expect(clippy::too_many_arguments, reason = "the sizes of a matrix product")]
     fn matmul(
         &self,
@@ -223,16 +223,15 @@ impl Session {
         k: usize,
         n: usize,
         is_transposed: bool,
-        truncate: u32,
+        truncate: Truncation,
         names: Names,
-        is_narrow: bool,
         kept: Vec<Words>,
     ) -> PyResult<()> {
         let map = Shape::Matrix([batch, m, k, n], is_transposed).map()?;
-        self.bilinear(py, map, [&x, &y], names, [out, kept], (truncate, is_narrow))
+        self.bilinear(py, map, [&x, &y], names, [out, kept], truncate)
     }
 
-    #[pyo3(signature = (x, w, out, shape, truncate, names, is_narrow=false, kept=vec![]))]
+    #[pyo3(signature = (x, w, out, shape, truncate, names, kept=vec![]))]
     #[expect(clippy::too_many_arguments, reason = "operands, their shape and names")]
     fn convolution(
         &self,
@@ -241,13 +240,12 @@ impl Session {
         w: Vec<Words>,
         out: Vec<Words>,
         shape: &Convolution,
-        truncate: u32,
+        truncate: Truncation,
         names: Names,
-        is_narrow: bool,
         kept: Vec<Words>,
     ) -> PyResult<()> {
         let map = Bilinear::Convolution(shape.checked()?);
-        self.bilinear(py, map, [&x, &w], names, [out, kept], (truncate, is_narrow))
+        self.bilinear(py, map, [&x, &w], names, [out, kept], truncate)
     }
 
     /// The operand of that name may change from here on.
@@ -430,7 +428,7 @@ impl Session {
     /// comparison is given, as its width, its reach, and the low bits that it drops. With each
     /// addend goes how many elements in a row take the same number of it. Of a narrow sum it is
     /// promised that its magnitude is below 2^49 before it is truncated.
-    #[pyo3(signature = (terms, addends, out, truncate, rectified=None, is_narrow=false, kept=vec![]))]
+    #[pyo3(signature = (terms, addends, out, truncate, rectified=None, kept=vec![]))]
     #[expect(
         clippy::too_many_arguments,
         reason = "how it is truncated and compared"
@@ -441,14 +439,12 @@ impl Session {
         terms: Vec<(Vec<Words>, Vec<Words>, Shape, Names)>,
         addends: Vec<(Vec<Words>, usize)>,
         out: Vec<Words>,
-        truncate: u32,
+        truncate: Truncation,
         rectified: Option<(usize, u32, u32)>,
-        is_narrow: bool,
         kept: Vec<Words>,
     ) -> PyResult<Option<Flag>> {
         let n = length("the output", &out)?;
-        let shift =
-            truncation_of_product(truncate, is_narrow).map_err(|error| self.raise(error))?;
+        let shift = truncation_of_product(truncate).map_err(|error| self.raise(error))?;
         let shift = shift.ok_or_else(|| misuse("an affine map is truncated"))?;
         let compared = rectified.map(|(width, reach, dropped)| comparison(width, reach, dropped));
         let compared = compared.transpose().map_err(|error| self.raise(error))?;
@@ -564,10 +560,9 @@ impl Session {
         [x, y]: [&[Words]; 2],
         names: Names,
         [out, kept]: [Vec<Words>; 2],
-        (truncate, is_narrow): (u32, bool),
+        truncate: Truncation,
     ) -> PyResult<()> {
-        let truncate =
-            truncation_of_product(truncate, is_narrow).map_err(|error| self.raise(error))?;
+        let truncate = truncation_of_product(truncate).map_err(|error| self.raise(error))?;
         let (left, right, n) = map.lengths();
         let operation = self.operation().words("the left operand", x, left)?;
         let operation = operation

@@ -40,11 +40,15 @@ pub fn truncation(bits: u32) -> Result<Option<Shift>> {
     }
 }
 
-/// The same of a product, which may be promised to be narrow.
+/// A truncation of a product: the bits that it drops, and whether the product is promised to be
+/// narrow.
+pub type Truncation = (u32, bool);
+
+/// The truncation of a product, checked; `None` if it drops no bits.
 ///
 /// # Errors
 /// `Misuse` for more than 61, and for a narrow product of which nothing would be left.
-pub fn truncation_of_product(bits: u32, is_narrow: bool) -> Result<Option<Shift>> {
+pub fn truncation_of_product((bits, is_narrow): Truncation) -> Result<Option<Shift>> {
     let shift = truncation(bits)?;
     if !is_narrow {
         return Ok(shift);

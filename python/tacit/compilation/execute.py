@@ -5,7 +5,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -118,7 +118,7 @@ class Bound:
             # Inputs are fixed now: nobody who chose one knew these coins.
             current.core.toss()
         results = []
-        with torch.no_grad(), current.at_scale(Scale(program.scale)):
+        with torch.no_grad(), current.using(scale=Scale(program.scale)):
             for first in range(0, count, self._streams):
                 together = range(first, min(count, first + self._streams))
                 examples = [
@@ -215,7 +215,7 @@ class Bound:
         through: at most what a few of them take is then made earlier than it had to be.
         """
         core, trace = current.core, current.trace
-        known = self._rehearsed.get((current.width, given))
+        known = self._rehearsed.get((current.numerics.width, given))
         try:
             if (known is None or not core.expect_again(known)) and core.rehearse():
                 current.trace = None
@@ -224,7 +224,7 @@ class Bound:
                 current.trace = trace
                 found = core.expect()
                 if given:
-                    self._rehearsed[current.width, given] = found
+                    self._rehearsed[current.numerics.width, given] = found
             yield
         finally:
             current.trace = trace
@@ -445,28 +445,26 @@ def _around(current: Session, node: fx.Node, widths: _Widths) -> Iterator[None]:
     """What an operator runs in: its layer's name, the width that was proved for it, or is guarded,
     whether its products are narrow, the low bits that it drops, the series that were chosen for it,
     and the scale of what is not truncated."""
-    with ExitStack() as stack:
-        stack.enter_context(_layer(current, node.meta.get("layer") or node.name))
-        width, guard = node.meta.get("width"), node.meta.get("guard")
-        if guard is not None and widths.guarded:
-            held = (
-                current.guarded(*guard)
-                if guard.reach
-                else current.at_width(guard.width, is_proved=True)
-            )
-            stack.enter_context(held)
-        elif width is not None and widths.proved:
-            stack.enter_context(current.at_width(width, is_proved=True))
-        if (scale := node.meta.get("scale")) and widths.proved:
-            stack.enter_context(current.at_scale(Scale(scale)))
-        if (narrow := node.meta.get("narrow")) and widths.guarded:
-            stack.enter_context(current.at_narrow(narrow))
-        if dropped := node.meta.get("dropped"):
-            stack.enter_context(current.dropping(dropped))
-        fits = node.meta.get("fits") or {}
-        # One that holds between some numbers alone does where these are proved, as for widths.
-        if fits and (widths.proved or all(each.is_everywhere for each in fits_of(fits).values())):
-            stack.enter_context(current.fitted(fits))
+    settings: dict[str, Any] = {}
+    width, guard = node.meta.get("width"), node.meta.get("guard")
+    if guard is not None and widths.guarded:
+        if guard.reach:
+            settings["guard"] = tuple(guard)
+        else:
+            settings |= {"width": guard.width, "is_promised": False}
+    elif width is not None and widths.proved:
+        settings |= {"width": width, "is_promised": False}
+    if (scale := node.meta.get("scale")) and widths.proved:
+        settings["scale"] = Scale(scale)
+    if (narrow := node.meta.get("narrow")) and widths.guarded:
+        settings["narrow"] = narrow
+    if dropped := node.meta.get("dropped"):
+        settings["dropped"] = dropped
+    fits = node.meta.get("fits") or {}
+    # A series that holds on an interval alone needs proved intervals, as widths do.
+    if fits and (widths.proved or all(each.is_everywhere for each in fits_of(fits).values())):
+        settings["fits"] = fits
+    with _layer(current, node.meta.get("layer") or node.name), current.using(**settings):
         yield
 
 

@@ -136,7 +136,7 @@ def clipped(
     with comparison_width(64):
         broken = torch.cat(demands, 1) < 0
         is_good = _are_met(broken[:, : demands[0].shape[1]]).reveal()
-    with session.at_scale(Scale(VECTOR_BITS)), comparison_width(64):
+    with session.using(scale=Scale(VECTOR_BITS)), comparison_width(64):
         # Below 2^62 as a word with twice the fraction bits.
         parts = shares.truncate(session, square._parts, VECTOR_BITS)
         norms = SecretTensor(parts, session.scale, session, vectors.dtype)

@@ -55,7 +55,7 @@ def _composed(
     (secret, *_) = (
         each for each in (*x, *weight, bias, *addends) if isinstance(each, SecretTensor)
     )
-    with secret._session.at_narrow(0):
+    with secret._session.using(narrow=0):
         return custom_ops.composed(x, weight, bias, addends, geometry)
 
 
@@ -87,10 +87,8 @@ def _fused(
     product = _Layers(factors) if weight[0].dim() == 2 else _Convolutions(factors, geometry)
     added = [product.added(lifted(session, each, scale), is_bias=each is bias) for each in more]
     comparison = rectified_to_zero(session, scale) if is_rectified else None
-    how = (drop, comparison)
-    result = shares.affine(
-        session, product.terms, added, product.shape, *how, is_narrow=session.is_narrow(drop)
-    )
+    shift = session.numerics.shift(drop)
+    result = shares.affine(session, product.terms, added, product.shape, shift, comparison)
     return x[0].like(product.given(result), scale)
 
 

@@ -96,7 +96,7 @@ def _by_own_statistics(
     factor = inverse = rescaled(roots.found.reshape(-1), FACTOR_SCALE)
     if weight is not None:
         # Products keep as many fraction bits as factors have.
-        with session.at_scale(FACTOR_SCALE):
+        with session.using(scale=FACTOR_SCALE):
             factor = mul(inverse, weight)
     result = by_channel(factor, deviations)
     if bias is not None:

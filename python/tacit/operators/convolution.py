@@ -161,8 +161,10 @@ def _images(x: Any, weight: Any, steps: Steps, groups: int) -> SecretTensor:
     if isinstance(x, SecretTensor) and isinstance(weight, SecretTensor):
         session, (x, weight) = x._session, as_factors(as_words(x), as_words(weight))
         drop, scale = fixed.of_product(x._scale, weight._scale, session.scale)
-        kind = {"in_range": stays_in_range(session, dtype), "is_narrow": session.is_narrow(drop)}
-        parts = shares.convolution(session, x._parts, weight._parts, geometry, shape, drop, **kind)
+        shift, in_range = session.numerics.shift(drop), stays_in_range(session, dtype)
+        parts = shares.convolution(
+            session, x._parts, weight._parts, geometry, shape, shift, in_range=in_range
+        )
         return x.like(parts, scale, dtype, unreduced=may_be_unreduced(dtype))
     secret, plain = (x, weight) if isinstance(x, SecretTensor) else (weight, x)
     values = public(plain)

@@ -26,7 +26,7 @@ def _as_public_shape(overload: Any) -> None:
         plain = torch.empty(x.shape, dtype=dtype or x.dtype)
         made: torch.Tensor = overload(plain, *args)
         session = x._session
-        if made.dtype == torch.bool or not session.is_optimizing:
+        if made.dtype == torch.bool or not session.numerics.is_optimizing:
             return made
         # A state of an optimiser, which has a scale of its own.
         scale = fixed.of_dtype(session.scale, made.dtype)

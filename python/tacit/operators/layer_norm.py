@@ -61,7 +61,7 @@ def centred(x: SecretTensor, dims: Sequence[int]) -> tuple[SecretTensor, SecretT
     count = math.prod(x.shape[dim] for dim in dims)
     left = summed(rough, count, lambda part: part.sum(list(dims), keepdim=True))
     fine = fixed.of_sum([DEVIATIONS, session.scale])
-    with session.at_scale(fine):
+    with session.using(scale=fine):
         rest = averaged(left, torch.tensor(1.0 / count, dtype=torch.float64), count)
         return sub(rescaled(rough, fine), rest), means
 

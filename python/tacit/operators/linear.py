@@ -40,8 +40,8 @@ def bmm(x: Any, y: Any) -> SecretTensor:
     session, dtype = x._session, result_dtype(x, y)
     x, y = as_factors(as_words(x), as_words(y))
     drop, scale = fixed.of_product(x._scale, y._scale, session.scale)
-    kind = {"in_range": stays_in_range(session, dtype), "is_narrow": session.is_narrow(drop)}
-    parts = shares.matmul(session, x._parts, y._parts, drop, **kind)
+    shift, in_range = session.numerics.shift(drop), stays_in_range(session, dtype)
+    parts = shares.matmul(session, x._parts, y._parts, shift, in_range=in_range)
     return x.like(parts, scale, dtype, unreduced=may_be_unreduced(dtype))
 
 

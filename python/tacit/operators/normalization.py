@@ -104,7 +104,7 @@ def _worked_out(statistics: Sequence[Any], eps: float) -> tuple[SecretTensor, Se
     else:
         inverse = 1.0 / torch.sqrt(public(variance).to(torch.float64) + eps)
     # Products keep as many fraction bits as factors have.
-    with session.at_scale(FACTOR_SCALE):
+    with session.using(scale=FACTOR_SCALE):
         factor = inverse if weight is None else any_product(weight, inverse)
         if not isinstance(factor, SecretTensor):
             parts = lifted(session, factor, FACTOR_SCALE)

@@ -80,7 +80,7 @@ def held_width(x: SecretTensor, words: Parts) -> int:
     """The same of these words, which are held to it in checked mode: two bits more, so that all
     pass that are encoded, or that a user promised."""
     session, width = x._session, sorted_width(x)
-    if not session.is_checked or not x.dtype.is_floating_point or width >= WORD:
+    if not session.numerics.is_checked or not x.dtype.is_floating_point or width >= WORD:
         return width
     checks.hold(session, words, width - 2)
     return min(WORD, width + 2)

@@ -145,7 +145,7 @@ def mean_of_squares(
     # A deviation may have a bit more than a value.
     root = torch.tensor(1.0 / math.sqrt(count), dtype=torch.float64)
     whole = deviations.shape
-    with session.at_scale(fixed.before_square(session.scale)):
+    with session.using(scale=fixed.before_square(session.scale)):
         deviations = times_public(deviations, root, deviations.dtype, gain=2.0)
     rows = tuple(last(part, dims).reshape(-1, 1, elements) for part in deviations._parts)
     squares = bmm(deviations.like(rows), deviations.like(tuple(part.mT for part in rows)))

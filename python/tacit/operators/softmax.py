@@ -63,7 +63,7 @@ def exponentials(x: SecretTensor, dims: Sequence[int]) -> Exponentials:
     x = as_fractions(x)
     greatest = amax(x, dims, True)
     below, session = sub(x, greatest), x._session
-    with session.at_scale(fixed.of_sum([FINE, session.scale])):
+    with session.using(scale=fixed.of_sum([FINE, session.scale])):
         numerators = exp_below_zero(below)
     return Exponentials(greatest, below, numerators, sum_dims(numerators, dims, True))
 

@@ -129,7 +129,10 @@ def _make_secret(func: Any, tensor: PublicTensor, secrets: list[SecretTensor]) -
     scales = [each._scale for each in secrets if each.dtype.is_floating_point]
     before, session.operator = session.operator, session.operator or str(func)
     try:
-        with torch.no_grad(), session.at_scale(fixed.of_sum(scales) if scales else session.scale):
+        with (
+            torch.no_grad(),
+            session.using(scale=fixed.of_sum(scales) if scales else session.scale),
+        ):
             # It may be another in each party, as what is plain may.
             note_values(session, [flat])
             tensor._memory.become(target(flat, session))

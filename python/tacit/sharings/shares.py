@@ -228,51 +228,51 @@ def multiply(
         kept = checks.kept(session, x[0].shape) if truncate else []
         session.core.multiply(left, right, arrays, truncate, _names(session, x, y), kept)
         if truncate or in_range:
-            checks.claim_product(session, [(x, y, None)], out, truncate=truncate, dropped=kept)
+            shift = fixed.Shift(truncate)
+            checks.claim_product(session, [(x, y, None)], out, truncate=shift, dropped=kept)
     return out
 
 
 @operation(
-    "(Tensor[] x, Tensor[] y, int truncate, *, bool in_range=False, bool is_narrow=False)",
+    "(Tensor[] x, Tensor[] y, int[1] truncate, *, bool in_range=False)",
     _of_matrices,
 )
 def matmul(
     session: Session,
     x: Parts,
     y: Parts,
-    truncate: int,
+    truncate: fixed.Shift | int,
     *,
     in_range: bool = False,
-    is_narrow: bool = False,
 ) -> Parts:
     """(batch, m, k) by (batch, k, n), each / 2^truncate; ranges as in ``multiply``, narrow ones as
     in ``affine``. A right operand that lies transposed, as weights do, is not copied."""
-    (batch, m, k), n = x[0].shape, y[0].shape[2]
+    (batch, m, k), n, shift = x[0].shape, y[0].shape[2], _shift(truncate)
     out, arrays = empty_words(session, (batch, m, n))
     if arrays[0].size and not k:
         return tuple(part.zero_() for part in out)
     if arrays[0].size:
-        if (truncate or in_range) and session.is_plain:
-            first, limit = (array(x[0]), array(y[0])), _limit(is_narrow)
-            ranges.check_product(session, *first, k, torch.bmm, truncated=truncate > 0, limit=limit)
+        if (shift.bits or in_range) and session.is_plain:
+            first = array(x[0]), array(y[0])
+            ranges.check_product(
+                session, *first, k, torch.bmm, truncated=shift.bits > 0, limit=shift.limit
+            )
         turned = tuple(part.mT for part in y)
         is_transposed = turned[0].is_contiguous() and not y[0].is_contiguous()
         right = turned if is_transposed else y
         sizes, names = (batch, m, k, n), _names(session, x, right)
         operands = (_arrays(x), _arrays(right), arrays)
-        kept = checks.kept(session, out[0].shape) if truncate else []
-        session.core.matmul(*operands, *sizes, is_transposed, truncate, names, is_narrow, kept)
-        if truncate or in_range:
+        kept = checks.kept(session, out[0].shape) if shift.bits else []
+        session.core.matmul(*operands, *sizes, is_transposed, shift, names, kept)
+        if shift.bits or in_range:
             terms = [(x, right, (sizes, is_transposed))]
-            checks.claim_product(
-                session, terms, out, truncate=truncate, is_narrow=is_narrow, dropped=kept
-            )
+            checks.claim_product(session, terms, out, truncate=shift, dropped=kept)
     return out
 
 
 @operation(
-    "(Tensor[] x, Tensor[] w, int[] geometry, int[] shape, int truncate, *, bool in_range=False, "
-    "bool is_narrow=False)",
+    "(Tensor[] x, Tensor[] w, int[] geometry, int[] shape, int[1] truncate, *, "
+    "bool in_range=False)",
     _of_shape,
 )
 def convolution(
@@ -281,39 +281,37 @@ def convolution(
     w: Parts,
     geometry: Geometry,
     shape: Sequence[int],
-    truncate: int,
+    truncate: fixed.Shift | int,
     *,
     in_range: bool = False,
-    is_narrow: bool = False,
 ) -> Parts:
     """Images by weights, each / 2^truncate, in the output's shape; ranges as in ``multiply``,
     narrow ones as in ``affine``."""
-    geometry = shape_of(geometry)
+    geometry, shift = shape_of(geometry), _shift(truncate)
     out, arrays = empty_words(session, shape)
     if arrays[0].size:
         images, weights = _arrays(x), _arrays(w)
-        if (truncate or in_range) and session.is_plain:
+        if (shift.bits or in_range) and session.is_plain:
             convolve = partial(convolved, geometry=geometry)
             summands = w[0][0].numel()
-            first, limit = (images[0], weights[0]), _limit(is_narrow)
+            first = images[0], weights[0]
             ranges.check_product(
-                session, *first, summands, convolve, truncated=truncate > 0, limit=limit
+                session, *first, summands, convolve, truncated=shift.bits > 0, limit=shift.limit
             )
         names = _names(session, x, w)
-        kept = checks.kept(session, shape) if truncate else []
-        session.core.convolution(
-            images, weights, arrays, geometry.core, truncate, names, is_narrow, kept
-        )
-        if truncate or in_range:
+        kept = checks.kept(session, shape) if shift.bits else []
+        session.core.convolution(images, weights, arrays, geometry.core, shift, names, kept)
+        if shift.bits or in_range:
             terms = [(x, w, geometry.core)]
-            checks.claim_product(
-                session, terms, out, truncate=truncate, is_narrow=is_narrow, dropped=kept
-            )
+            checks.claim_product(session, terms, out, truncate=shift, dropped=kept)
     return out
 
 
-def _limit(is_narrow: bool) -> int:
-    return fixed.NARROW if is_narrow else fixed.RANGE
+def _shift(truncate: fixed.Shift | Sequence[int] | int) -> fixed.Shift:
+    if isinstance(truncate, int):
+        return fixed.Shift(truncate)
+    bits, *is_narrow = truncate
+    return fixed.Shift(bits, any(is_narrow))
 
 
 def convolved(images: torch.Tensor, weights: torch.Tensor, geometry: Geometry) -> torch.Tensor:
@@ -471,12 +469,10 @@ def affine(
     terms: Sequence[Term],
     addends: Sequence[Addend],
     shape: Sequence[int],
-    truncate: int,
+    truncate: fixed.Shift,
     rectified: Comparison | None,
-    *,
-    is_narrow: bool = False,
 ) -> Parts:
-    """(Σ terms + Σ addends·2^truncate) / 2^truncate, truncated once, in the output's shape; then
+    """(Σ terms + Σ addends·2^bits) / 2^bits, truncated once, in the output's shape; then
     max(0, ·) of it where that is wanted. Where the comparison and what is truncated fit a word
     together, what lies between zero and one unit may become zero then. A narrow sum is promised to
     have a magnitude below 2^``fixed.NARROW`` before it is truncated: if it has not, the result is
@@ -486,12 +482,12 @@ def affine(
     added = [part for addend in addends for part in addend.parts]
     runs = [addend.run for addend in addends]
     geometry = (shapes, added, shape, runs)
-    return _summed(session, operands, *geometry, truncate, rectified or (), is_narrow=is_narrow)
+    return _summed(session, operands, *geometry, truncate, rectified or ())
 
 
 @operation(
-    "(Tensor[] operands, int[][] shapes, Tensor[] added, int[] shape, int[] runs, int truncate, "
-    "int[] rectified, *, bool is_narrow=False)",
+    "(Tensor[] operands, int[][] shapes, Tensor[] added, int[] shape, int[] runs, "
+    "int[] truncate, int[] rectified)",
     _of_shape,
 )
 def _summed(
@@ -501,13 +497,12 @@ def _summed(
     added: Sequence[torch.Tensor],
     shape: Sequence[int],
     runs: Sequence[int],
-    truncate: int,
+    truncate: fixed.Shift | Sequence[int],
     rectified: Sequence[int],
-    *,
-    is_narrow: bool = False,
 ) -> Parts:
     """The same, with the components of all terms, and of all addends, one behind the other."""
     out, arrays = empty_words(session, shape)
+    shift = _shift(truncate)
     if not arrays[0].size:
         return out
     terms = _terms(session, operands, shapes)
@@ -518,26 +513,23 @@ def _summed(
         _check_terms(session, terms)
         promised = (
             compared.width
-            if compared and session.is_promised and not compared.reach
+            if compared and session.numerics.is_promised and not compared.reach
             else fixed.WORD
         )
-        if is_narrow or promised < fixed.WORD:
-            exact = _exactly(terms, addends, truncate)
-            if is_narrow:
+        if shift.is_narrow or promised < fixed.WORD:
+            exact = _exactly(terms, addends, shift.bits)
+            if shift.is_narrow:
                 ranges.check_narrow(session, exact)
             if promised < fixed.WORD:
-                ranges.check_rectified(session, exact * 2.0**-truncate, promised - 1)
+                ranges.check_rectified(session, exact * 2.0**-shift.bits, promised - 1)
     kept = checks.kept(session, shape, has_truncated=compared is not None)
-    session.dependencies.add(
-        session.core.affine(given, addends, arrays, truncate, compared, is_narrow, kept)
-    )
+    session.dependencies.add(session.core.affine(given, addends, arrays, shift, compared, kept))
     checks.claim_product(
         session,
         [(x, y, of.core) for x, y, of in terms],
         out,
         addends=list(zip(_cut(session, added), runs, strict=True)),
-        truncate=truncate,
-        is_narrow=is_narrow,
+        truncate=shift,
         width=compared.width if compared else 0,
         dropped=kept,
     )

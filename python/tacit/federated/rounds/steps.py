@@ -368,7 +368,7 @@ class Round:
             raise MisuseError(f"clients' vectors and weights have {scale.bits} fraction bits")
         held = Held(tuple(submitted.clients), submitted.vectors, submitted.weights)
         mode = checked() if self.is_checked else nullcontext()
-        with session().at_scale(fixed.Scale(VECTOR_BITS)), mode:
+        with session().using(scale=fixed.Scale(VECTOR_BITS)), mode:
             for step in self.steps:
                 held = step.secret(held)
         return self._outcome(held, submitted.vectors.shape[1])

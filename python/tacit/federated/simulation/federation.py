@@ -196,7 +196,7 @@ def hand_in(updates: dict[int, Update] | None, parameters: int) -> Submitted:
     This stands in the place of the clients' own connections to the servers, so what it sends is not
     counted."""
     current = session()
-    with current.at_scale(Scale(VECTOR_BITS)):
+    with current.using(scale=Scale(VECTOR_BITS)):
         names = json.dumps(list(updates)).encode() if updates is not None else None
         clients = json.loads(current.core.broadcast(HOST, names))
         vectors, weights = (None, None) if updates is None else stacked(updates, parameters)

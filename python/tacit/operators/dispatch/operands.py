@@ -137,7 +137,7 @@ def may_be_unreduced(dtype: torch.dtype) -> bool:
 def stays_in_range(session: Session, dtype: torch.dtype) -> bool:
     """Whether products of this dtype are not to wrap around: those of fractions, and in checked
     mode those of int64."""
-    return dtype.is_floating_point or (session.is_checked and dtype == torch.int64)
+    return dtype.is_floating_point or (session.numerics.is_checked and dtype == torch.int64)
 
 
 # Scales
@@ -326,8 +326,8 @@ def together(*parts: Parts) -> list[Parts]:
 def compared(session: Session, scale: Scale) -> int:
     """The width at which numbers of a scale are compared. In checked mode two bits more than were
     promised: all that the promise allows passes the check then."""
-    width = fixed.width(session.width, scale)
-    if session.is_checked and session.is_promised and width < fixed.WORD:
+    width = fixed.width(session.numerics.width, scale)
+    if session.numerics.is_checked and session.numerics.is_promised and width < fixed.WORD:
         return fixed.Promised(min(fixed.WORD, width + 2))
     return width
 
@@ -335,18 +335,18 @@ def compared(session: Session, scale: Scale) -> int:
 def rectified(session: Session, scale: Scale) -> Comparison:
     """How numbers of a scale are compared where they or zero are wanted, whichever is greater:
     guarded, where the session is."""
-    if session.guard is None:
+    if session.numerics.guard is None:
         return Comparison(compared(session, scale))
-    bits, reach = session.guard
+    bits, reach = session.numerics.guard
     return Comparison(fixed.width(bits, scale), reach)
 
 
 def rectified_to_zero(session: Session, scale: Scale) -> Comparison:
     """The same of a ReLU, which alone may drop low bits of fractions: as many as leave four."""
     comparison = rectified(session, scale)
-    if not session.dropped or scale == fixed.WHOLE:
+    if not session.numerics.dropped or scale == fixed.WHOLE:
         return comparison
-    dropped = session.dropped + scale.bits - session.scale.bits
+    dropped = session.numerics.dropped + scale.bits - session.scale.bits
     return comparison._replace(
         dropped=max(0, min(dropped, comparison.width - fixed.LEAST_COMPARED))
     )
@@ -356,13 +356,13 @@ def beside(session: Session, most: float) -> AbstractContextManager[None]:
     """Within it, fractions that the session's comparison width holds are compared rightly with an
     operator's own numbers up to ``most``, which nobody promised anything about: a bit more than the
     greater of both."""
-    return session.at_width(fixed.width_beside(session.width, most))
+    return session.using(width=fixed.width_beside(session.numerics.width, most))
 
 
 def in_full(session: Session) -> AbstractContextManager[None]:
     """Within it, words are compared wholly: what an operator computes itself, such as a square, may
     be more than its user promised of numbers by a comparison width."""
-    return session.at_width(fixed.WORD)
+    return session.using(width=fixed.WORD)
 
 
 # Public factors

@@ -154,7 +154,7 @@ def at_scale_of(*targets: SecretTensor) -> Iterator[None]:
     which they are written."""
     scales = [target._scale for target in targets if target._scale != WHOLE]
     session = targets[0]._session
-    with session.at_scale(of_sum(scales) if scales else session.scale):
+    with session.using(scale=of_sum(scales) if scales else session.scale):
         yield
 
 
@@ -173,7 +173,7 @@ def run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if session.operator or not is_backward():
         return _run(operator, session, secrets, func, args, kwargs)
     # Part of a backward pass.
-    with session.at_scale(of_gradients(session.scale)):
+    with session.using(scale=of_gradients(session.scale)):
         return _run(operator, session, secrets, func, args, kwargs)
 
 

@@ -27,7 +27,7 @@ def difference_width(session: Session, scale: Scale, *operands: Any) -> int:
 
 def of_difference(session: Session, scale: Scale, *operands: Any) -> Comparison:
     """The comparison of operands whose greater one is wanted: guarded, where the session is."""
-    if scale != WHOLE and session.guard is not None:
+    if scale != WHOLE and session.numerics.guard is not None:
         return rectified(session, scale)
     return Comparison(difference_width(session, scale, *operands))
 

@@ -82,7 +82,7 @@ class Powers:
         session = self.inverse._session
         operator, session.operator = session.operator, session.operator or "a power of a root"
         try:
-            with torch.no_grad(), session.at_scale(self._scale):
+            with torch.no_grad(), session.using(scale=self._scale):
                 if not self.computed:
                     found = rescaled(self._times(self.weight, self.power), self._scale)
                     self.computed = tuple(

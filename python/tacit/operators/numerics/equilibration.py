@@ -97,7 +97,7 @@ class Equilibrated:
     def of(cls, session: Session, x: Parts, bits: int) -> "Equilibrated":
         """Of words below 2^46 with so many fraction bits. About 50 rounds."""
         more = logarithm(x[0].shape[-1])
-        _, sizes = magnitude(session, x, fixed.width(session.width, fixed.Scale(bits)))
+        _, sizes = magnitude(session, x, fixed.width(session.numerics.width, fixed.Scale(bits)))
         both = shares.stacked(x, sizes)
         # Large systems have no room for both sums.
         dropped = max(0, fixed.ENCODED + 2 * more - fixed.RANGE)

@@ -78,7 +78,7 @@ def _lost(
     """What is to be said of each constant."""
     # Parties that are threads have one place to say it in.
     is_told = not session.party or not (session.is_plain or session.transport == "memory")
-    if not is_told or session.is_optimizing or is_tracing() or is_backward():
+    if not is_told or session.numerics.is_optimizing or is_tracing() or is_backward():
         return []
     secrets = [arg for arg in args if isinstance(arg, SecretTensor)]
     fractions = [secret for secret in secrets if secret.dtype.is_floating_point]

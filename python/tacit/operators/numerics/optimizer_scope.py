@@ -116,34 +116,29 @@ def _setting(optimizer: Optimizer, session: Session) -> Iterator[None]:
     if isinstance(optimizer, Adafactor):
         remedy = "use AdamW, or another that divides by averages of squares"
         raise UnsupportedOperatorError.of("torch.optim.Adafactor", module_paths.current(), remedy)
-    before, session.is_optimizing = session.is_optimizing, True
     scale = _scale_of_states(optimizer)
-    try:
-        with ExitStack() as stack:
-            for group in optimizer.param_groups:
-                if isinstance(optimizer, RAdam):
-                    # Its lists divide by zero in steps that do not rectify, and go on with
-                    # infinity.
-                    _replace(group, "foreach", False, stack)
-                else:
-                    _as_one(group, stack)
-                if "eps" in group:
-                    least = _least_eps(optimizer)
-                    _replace(group, "eps", max(group["eps"], least), stack)
-                if "eps" in group or isinstance(optimizer, Rprop):
-                    _limit(optimizer, group, stack)
-                    _lift_states(optimizer, group, scale)
-                else:
-                    _lift_states(optimizer, group, None)
-            if isinstance(optimizer, Rprop) or any(
-                "eps" in group for group in optimizer.param_groups
-            ):
-                stack.enter_context(session.at_scale(scale))
-            yield
-            if isinstance(optimizer, Adagrad):
-                _stop_sums(optimizer)
-    finally:
-        session.is_optimizing = before
+    with ExitStack() as stack:
+        stack.enter_context(session.using(is_optimizing=True))
+        for group in optimizer.param_groups:
+            if isinstance(optimizer, RAdam):
+                # Its lists divide by zero in steps that do not rectify, and go on with
+                # infinity.
+                _replace(group, "foreach", False, stack)
+            else:
+                _as_one(group, stack)
+            if "eps" in group:
+                least = _least_eps(optimizer)
+                _replace(group, "eps", max(group["eps"], least), stack)
+            if "eps" in group or isinstance(optimizer, Rprop):
+                _limit(optimizer, group, stack)
+                _lift_states(optimizer, group, scale)
+            else:
+                _lift_states(optimizer, group, None)
+        if isinstance(optimizer, Rprop) or any("eps" in group for group in optimizer.param_groups):
+            stack.enter_context(session.using(scale=scale))
+        yield
+        if isinstance(optimizer, Adagrad):
+            _stop_sums(optimizer)
 
 
 def _scale_of_states(optimizer: Optimizer) -> Scale:

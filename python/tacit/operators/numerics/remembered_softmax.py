@@ -150,7 +150,7 @@ class Quotient:
         # Part of the operator that left them.
         operator, session.operator = session.operator, session.operator or "a quotient"
         try:
-            with torch.no_grad(), session.at_scale(self._scale):
+            with torch.no_grad(), session.using(scale=self._scale):
                 self.computed = self.computed or rescaled(self._compute(), self._scale)._parts
         finally:
             session.operator = operator

@@ -138,7 +138,7 @@ class Roots:
         rest = 2.0**-shift / self.factor
         if self.more:
             # 1 / (factor · root + more)
-            with session.at_scale(_FACTOR):
+            with session.using(scale=_FACTOR):
                 raised = _times(rescaled(inverse, _FACTOR), self.more / self.factor) + 1.0
                 weight = _times(reciprocal(raised, positive=True), rest)
             parts, bits = times_secret(session, weight._parts, digits(session, parts, bits, first))
@@ -445,7 +445,7 @@ def _times(x: SecretTensor, factor: float) -> SecretTensor:
     """x times a public number, at the scale that it has."""
     if factor == 1.0:
         return x
-    with x._session.at_scale(x._scale):
+    with x._session.using(scale=x._scale):
         return times_public(x, torch.tensor(factor, dtype=torch.float64), x.dtype)
 
 

@@ -86,4 +86,4 @@ FITS: dict[str, dict[str, Fit]] = {function: _all_of(function) for function in _
 
 def fit_of(session: Session, function: str) -> Fit:
     """What a function takes in a session as it stands."""
-    return FITS[function][session.fits.get(function, USUAL)]
+    return FITS[function][session.numerics.fits.get(function, USUAL)]

@@ -98,7 +98,7 @@ def arctan(x: SecretTensor) -> SecretTensor:
     beyond = shares.relu(session, plus(session, size, -1.0, x._scale.bits), width)
     smaller = shares.subtract(size, beyond)
     greater = plus(session, beyond, 1.0, x._scale.bits)
-    with session.at_scale(Scale(_TURN)):
+    with session.using(scale=Scale(_TURN)):
         ratio = divide(x.like(smaller), x.like(greater), bounded=True)
     angle = _odd(session, ratio._parts, _TURN, coefficients.ARC_TANGENT, scale)
     # Where |x| > 1.
