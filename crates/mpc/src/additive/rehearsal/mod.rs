@@ -322,7 +322,9 @@ impl Protocol for Rehearsed {
     }
 
     fn owned_fibers(&mut self, _fibers: Vec<OwnedFiber>) -> Result<()> {
-        Err(Error::misuse("a rehearsal runs one operation after another: it has no owned fibers"))
+        Err(Error::misuse(
+            "a rehearsal runs one operation after another: it has no owned fibers",
+        ))
     }
 }
 
