@@ -57,7 +57,7 @@ pub(super) struct Guard {
 
 impl Replicated {
     /// Takes the masks of one guard of n numbers, which are compared in `width` bits after
-    /// `dropped` low bits.
+    /// `dropped` low bits are left out.
     pub(super) fn guard(&mut self, width: usize, reach: u32, dropped: u32, n: usize) -> Guard {
         let masks = self.masks(n, |n| MaskWords {
             k01: 0,

@@ -46,7 +46,7 @@ pub(super) struct Evaluation {
     ranges: Ranges,
     masks: [Masks; 3],
     parts: [Vec<u64>; 2],
-    /// What roles 1 and 2 already know of b2.
+    /// Parts of b2 that roles 1 and 2 already know.
     known: [Vec<u64>; 2],
 }
 

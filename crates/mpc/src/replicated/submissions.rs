@@ -16,8 +16,8 @@
 //! commitment. It adds up the rests as they arrive. The other parties expand and add seeds block by
 //! block. So no party's memory grows with the number of clients.
 //!
-//! Two numbers may be packed into a word if their sum fits ([`crate::width`]). All of the above
-//! then holds modulo 2^32, and the sum is shared modulo 2^64 as a multiple of 2^32.
+//! If the sum over all clients fits, numbers may be packed two to a word ([`crate::width`]). All of
+//! the above then holds modulo 2^32, and the sum is shared modulo 2^64 as a multiple of 2^32.
 //!
 //! **Tickets.** When the parties compare their lists of clients, party 1 has already added a vector
 //! to the sum and cannot remove it. So party 1 accepts a vector only if both other parties have

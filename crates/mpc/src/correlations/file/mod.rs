@@ -26,8 +26,8 @@
 //!
 //! If all files are restored, no party can detect it.
 //!
-//! **Trust.** As for the source that made the file. In addition, nobody may read a party's file
-//! together with its private key.
+//! **Trust.** The source that made the file must be trusted as its own documentation says. In
+//! addition, nobody may read a party's file together with its private key.
 
 use super::Source;
 use super::job::{GUARDED, Job, VERSION};

@@ -25,11 +25,11 @@ struct Files(PathBuf);
 /// How far a party gets when it starts a session.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum End {
-    /// It dies after comparing.
+    /// The party dies after comparing.
     Compared,
-    /// It dies after counting.
+    /// The party dies after counting.
     Counted,
-    /// It completes all steps.
+    /// The party completes all steps.
     Reads,
 }
 

@@ -53,7 +53,7 @@ pub(crate) struct Supply {
     pools: HashMap<Kind, Pool>,
     /// Products made ahead with a mask that was used before, by the name of the kept mask.
     ahead: HashMap<Name, Ahead>,
-    /// What the running program will take, while that is known.
+    /// Correlations that the running program will take, while they are known.
     expected: Option<Expected<Answer>>,
     waited: Duration,
 }

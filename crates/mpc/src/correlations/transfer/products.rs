@@ -150,5 +150,5 @@ impl Transfer {
     }
 }
 
-/// What may be kept, and the memory that it takes.
+/// Messages that may be kept, with the memory that they take.
 type Kib = Option<(Sent, usize)>;
