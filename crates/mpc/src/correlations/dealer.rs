@@ -1,5 +1,5 @@
-//! Correlations from a dealer: a member of the mesh that holds no shares and learns only shapes and
-//! counts.
+//! Correlations from a dealer: a member of the mesh that takes no part in the computation and
+//! learns only shapes and counts.
 //!
 //! **Idea.** Each party shares a key with the dealer. Uniform columns, and the shares of derived
 //! columns, are expanded from these keys. For each element of a derived column, one party's share
