@@ -1,13 +1,13 @@
-//! AND of binary sharings, and ring elements taken apart into bits.
+//! AND of binary sharings, and bit decomposition of ring elements.
 //!
-//! **AND.** Beaver's product in Z_2: with [a], [b], [ab] open d = x ⊕ a and e = y ⊕ b;
-//! xy = d(b ⊕ e) ⊕ ea ⊕ ab, where party 0 adds de. Factors that occur in two products are masked
-//! and
-//! opened once: three bits for two products. One round. All factors travel as one string of bits.
+//! **AND.** Beaver's product in Z_2: with [a], [b] and [ab], the parties open d = x ⊕ a and e = y ⊕
+//! b. Then xy = d(b ⊕ e) ⊕ ea ⊕ ab, where only party 0 adds de. A factor that occurs in two
+//! products is masked and opened once: three bits for two products. One round. All factors travel
+//! as one string of bits.
 //!
-//! **Additive to binary:** with [r] and [r]'s bits, open c = x − r; a parallel-prefix adder of the
-//! public c and the shared bits of r gives x. Its first level is local, since c is public:
-//! 1 + ⌈log2(w − 1)⌉ rounds.
+//! **Additive to binary:** with [r] and the shared bits of r, the parties open c = x − r. A
+//! parallel-prefix adder of the public c and the shared bits of r gives the bits of x. Its first
+//! level is local because c is public: 1 + ⌈log2(w − 1)⌉ rounds.
 //!
 //! **Simulation.** d, e and c are masked by a, b and r.
 
@@ -23,15 +23,15 @@ use kernels::planes::{split, words_of};
 
 /// Joins with the same number of right factors, as one product of long factors without gaps.
 struct Class {
-    /// Of each factor.
+    /// Bits of each factor.
     bits: usize,
-    /// The left factor's mask.
+    /// Mask of the left factor.
     left: Column,
-    /// The mask of each right one, and its product with the left one.
+    /// Mask of each right factor, with its product with the left mask.
     rights: Vec<[Column; 2]>,
 }
 
-/// The same products by joins of one right factor or two, as many as a correlation has.
+/// Splits joins into joins of one or two right factors, as many as a correlation has.
 pub(super) fn cut<'a>(joins: &[Join<'a>]) -> Vec<Join<'a>> {
     let mut cut = Vec::with_capacity(joins.len());
     for Join { left, rights } in joins {
@@ -40,14 +40,14 @@ pub(super) fn cut<'a>(joins: &[Join<'a>]) -> Vec<Join<'a>> {
     cut
 }
 
-/// Bits of a factor of all joins with so many right ones, one after another.
+/// Returns the total bits of a factor of all joins that have `rights` right factors.
 pub(super) fn bits_of(joins: &[Join], rights: usize) -> usize {
     let members = joins.iter().filter(|join| join.rights.len() == rights);
     members.map(Join::bits).sum::<usize>() / rights
 }
 
 impl Additive {
-    /// All products of the joins, in one round, as part of the step that is under way.
+    /// Computes all products of the joins in one round, as part of the step that is under way.
     pub(super) fn join_planes(&mut self, joins: &[Join]) -> Result<Vec<Bits>> {
         let cut = cut(joins);
         let mut classes = Vec::with_capacity(2);
@@ -71,7 +71,7 @@ impl Additive {
                 *products = class.multiply(&opened, &mut start, first);
             }
         }
-        // In the order of the joins.
+        // Return the products in the order of the joins.
         let mut starts = [0; 2];
         let mut all = Vec::new();
         for Join { left, rights } in &cut {
@@ -85,8 +85,8 @@ impl Additive {
         Ok(all)
     }
 
-    /// The joins with so many right factors, if there are any; `hidden` takes their factors: the
-    /// left one, then the right ones.
+    /// Collects the joins that have `rights` right factors, if there are any. Appends their masked
+    /// factors to `hidden`: the left one, then the right ones.
     fn class(
         &mut self,
         joins: &[Join],
@@ -138,7 +138,7 @@ impl Additive {
         let opened = self.open_masked(x, r, width as u32)?;
         let mut public = vec![0; width * words_of(n)];
         split(&opened, width, &mut public);
-        // They become the adder's sums.
+        // The shared bits become the sums of the adder in place.
         let shared = bits.into_words();
         let both = shared.iter().zip(&public).map(|(r, c)| r & c).collect();
         let generate = Bits::new(width, n, vec![both]);
@@ -181,8 +181,8 @@ impl Additive {
 }
 
 impl Class {
-    /// The product of each right factor, from the opened factors of all classes; this one's begin
-    /// at bit `start`, which becomes their end.
+    /// Computes the product of each right factor from the opened factors of all classes. The
+    /// factors of this class begin at bit `start`, which is moved to their end.
     fn multiply(self, opened: &[u64], start: &mut usize, first: u64) -> Vec<Vec<u64>> {
         let mut next = || {
             let factor = extract(opened, *start, self.bits);
@@ -192,7 +192,7 @@ impl Class {
         let d = next();
         Column::spend([self.left], |[a]| {
             let multiply = |[mask, product]: [Column; 2]| {
-                // The result takes its place.
+                // The result is computed in place.
                 let (e, mut product) = (next(), product.into_words());
                 Column::spend([mask], |[b]| {
                     blocks::for_each(

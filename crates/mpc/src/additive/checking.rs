@@ -1,40 +1,44 @@
-//! What checks need ([`crate::checks`]).
+//! Operations that checks need ([`crate::checks`]).
 //!
 //! **Lifting** x to integers modulo p = 2^31 − 1, between two parties. As in [`super::truncation`],
-//! with s = x0 + 2^62 − 1, t = x1 and A, B their highest bits, |x| < 2^62 means x = s + t − (A + B
-//! − AB)·2^64 − 2^62 + 1. AB is made of a correlation (α of party 0, β of party 1, αβ modulo p), of
-//! which each opens one bit, A ⊕ α and B ⊕ β. **Rounds:** 1. **Bits:** 1 an element, from each
-//! party.
+//! let s = x0 + 2^62 − 1 and t = x1, with highest bits A and B. Then |x| < 2^62 means x = s + t −
+//! (A + B − AB)·2^64 − 2^62 + 1. The product AB is computed from a correlation (α of party 0, β of
+//! party 1, [αβ] modulo p): each party opens one bit, A ⊕ α or B ⊕ β. **Rounds:** 1. **Bits:** 1
+//! per element from each party.
 //!
-//! **More parties** open c = x + 2^62 + r, as for a truncation ([`super::truncation`]), so that x =
-//! c − 2^62 − r + R(1 − C)·2^64 over the integers. A dealer shares r and its highest bit R modulo p
-//! too. **Rounds:** 1. **Bits:** 64 an element, from each party to each other one.
+//! **More parties** open c = x + 2^62 + r, as for a truncation ([`super::truncation`]). So x = c −
+//! 2^62 − r + R(1 − C)·2^64 over the integers, where C is the highest bit of c. A dealer also
+//! shares r and its highest bit R modulo p. **Rounds:** 1. **Bits:** 64 per element from each party
+//! to each other party.
 //!
-//! **Multiplying** residues Σ u_i and Σ v_i: taken between −p/2 and p/2 these are sharings of
-//! integers, below 2^31 of two parties, so that their product, by [`super::products`], is that of
-//! the integers, below 2^62. Lifted, it is that of the residues. **Rounds:** 2. **Bits:** 129 for a
-//! product. Of n parties the integers are below n·2^30. Each one cuts its v_i into upper and lower
-//! halves of 15 and 16 bits, so that there are two products, below n²·2^46, which is below 2^62 for
-//! all n ≤ 64.
+//! **Multiplying** residues Σ u_i and Σ v_i: every party takes its summands between −p/2 and p/2,
+//! so that they are a sharing of integers. Between two parties these integers are below 2^31 in
+//! magnitude. So [`super::products`] computes the product of the integers, which is below 2^62.
+//! Lifting it gives the product of the residues. **Rounds:** 2. **Bits:** 129 for a product. Among
+//! n parties the integers are below n·2^30. Each party splits its v_i into an upper half of 15 bits
+//! and a lower half of 16 bits. So there are two products, each below n²·2^46, which is below 2^62
+//! for all n ≤ 64.
 //!
-//! **What a truncation dropped** two parties have as summands of an integer. More of them have a
-//! sharing of it, x − 2^f·z modulo 2^64, which is lifted.
+//! **Bits dropped by a truncation.** Two parties have them as summands of an integer. More parties
+//! have a sharing of them, x − 2^f·z modulo 2^64, which they lift.
 //!
-//! **Holding** is a guard ([`crate::range`]) of x = u + v: random sums of h(h + 1) modulo 2^g,
-//! where h is the sum of the upper g bits of u and of v.
-//! - Of two parties each one has a summand of x, and so one of h, a and c: h(h + 1) = a(a + 1) +
-//!   c(c + 1) + 2ac. Of a dealer's α of party 0, γ of party 1 and [αγ], modulo 2^(g−1), a − α and c
-//!   − γ are opened, and ac = (a − α)(c − γ) + (a − α)γ + (c − γ)α + αγ. **Rounds:** 1, and those
-//!   of looking. **Bits:** g − 1 from each party.
-//! - More parties open x − r for a dealer's r, whose upper bits it shares, as selections do
-//!   ([`super::guard`]). **Rounds:** 1, and those of looking. **Bits:** 64, from each party to each
-//!   other one.
-//! - Without a dealer it is by comparisons.
+//! **Range check of held numbers:** a guard ([`crate::range`]) of x = u + v computes random sums of
+//! h(h + 1) modulo 2^g, where h is the sum of the upper g bits of u and of v.
+//! - Two parties each have a summand of x. So one knows a and the other c, where h = a + c and
+//!   h(h + 1) = a(a + 1) + c(c + 1) + 2ac. A dealer gives α to party 0, γ to party 1 and a sharing
+//!   [αγ], modulo 2^(g−1). The parties open a − α and c − γ, and ac = (a − α)(c − γ) + (a − α)γ +
+//!   (c − γ)α + αγ. **Rounds:** 1, and those of looking at the tallies. **Bits:** g − 1 from each
+//!   party.
+//! - More parties open x − r for a dealer's r, whose upper bits the dealer shares, as selections do
+//!   ([`super::guard`]). **Rounds:** 1, and those of looking at the tallies. **Bits:** 64 from each
+//!   party to each other party.
+//! - Without a dealer, comparisons do the range check.
 //!
-//! **Simulation.** A and B are opened under α and β, which their owners alone know, a and c alike;
-//! c = x + 2^62 + r under r, as x − r is; factors under masks of their own. Residues, of weights
-//! over and over, are never opened: products mask them anew. Sums stay with their parties, and are
-//! looked at in secret.
+//! **Simulation.** A and B are opened under the masks α and β, which only their owners know. The
+//! same holds for a and c under α and γ. c = x + 2^62 + r is masked by r, as x − r is. Factors are
+//! opened under masks of their own. Residues are never opened, although those of weights are used
+//! many times: every product masks them anew. Sums stay with their parties, and are tested in
+//! secret-shared form.
 
 use super::guard::Guard;
 use super::truncation::highest_bits;
@@ -52,7 +56,7 @@ use kernels::parallel::Rates;
 use kernels::planes::words_of;
 use std::sync::{Mutex, PoisonError};
 
-/// Bits of the lower half of a factor among more than two parties.
+/// Bits in the lower half of a factor, among more than two parties.
 const LOWER: u32 = 16;
 
 impl Checking for Additive {
@@ -143,7 +147,7 @@ impl Checking for Additive {
 }
 
 impl Additive {
-    /// Between two parties, as part of the step that is under way.
+    /// Lifts words between two parties, as part of the step that is under way.
     fn lift_between_two(&mut self, x: &[&[u64]]) -> Result<Vec<Vec<u64>>> {
         let (first, offset) = (self.is_first(), self.offset_between_two());
         let (mut message, mut columns) = (Vec::new(), Vec::with_capacity(x.len()));
@@ -166,7 +170,7 @@ impl Additive {
         Ok(lifted.collect())
     }
 
-    /// What the other of two parties opens where this one opens that; a round.
+    /// Exchanges messages between two parties in one round, and returns the peer's.
     fn exchanged(&mut self, message: &[u64]) -> Result<Vec<u64>> {
         let peer = 1 - self.channel.party();
         self.channel.send(peer, message.to_vec())?;
@@ -177,7 +181,7 @@ impl Additive {
         Ok(theirs)
     }
 
-    /// Among more than two parties, as part of the step that is under way.
+    /// Lifts words among more than two parties, as part of the step that is under way.
     fn lift_with_masks(&mut self, x: &[u64]) -> Result<Vec<u64>> {
         if x.is_empty() {
             return Ok(Vec::new());
@@ -200,7 +204,7 @@ impl Additive {
         }))
     }
 
-    /// Residues of products, element by element, each of which is below 2^62.
+    /// Computes residues of the products of elements. Each product must be below 2^62.
     fn lifted_products(&mut self, x: &[u64], y: &[u64]) -> Result<Vec<u64>> {
         let n = x.len();
         let mut products = vec![0; n];
@@ -217,8 +221,7 @@ impl Additive {
         self.lift_with_masks(&products)
     }
 
-    /// Residues of products of residues among more than two parties: each one cuts its share of y
-    /// in halves.
+    /// Multiplies residues among more than two parties. Each party splits its share of y in halves.
     fn products_by_halves(&mut self, x: &[u64], y: &[u64]) -> Result<Vec<u64>> {
         let upper = y.iter().map(|y| ((*y as i64) >> LOWER) as u64);
         let lower = y.iter().map(|y| y & ((1 << LOWER) - 1));
@@ -231,7 +234,7 @@ impl Additive {
         Ok(upper.iter().zip(lower).map(whole).collect())
     }
 
-    /// Summands of the sums of each hold, of two parties.
+    /// Computes two parties' summands of the sums of each hold.
     fn tallies_between_two(&mut self, holds: &[Hold]) -> Result<Vec<Tally>> {
         let offset = |below: u32, first: bool| if first { 1 << (below - 1) } else { 0 };
         let first = self.is_first();
@@ -324,7 +327,7 @@ impl Additive {
         Ok(tallies)
     }
 
-    /// [`Self::tallies_between_two`] among more of them.
+    /// Computes the tallies of [`Self::tallies_between_two`] among more than two parties.
     fn tallies_with_masks(&mut self, holds: &[Hold]) -> Result<Vec<Tally>> {
         let (mut hidden, mut columns) = (Hidden::none(), Vec::with_capacity(holds.len()));
         for hold in holds {
@@ -347,8 +350,8 @@ impl Additive {
         Ok(holds.iter().zip(columns).map(counted).collect())
     }
 
-    /// What a truncation of x by `bits` drops: two parties have a summand each, more of them a
-    /// share each.
+    /// Returns what a truncation of x by `bits` drops: between two parties a summand, among more a
+    /// share.
     pub(super) fn rest_of(&self, x: &[u64], truncated: &[u64], bits: u32) -> Vec<u64> {
         if self.channel.parties() > 2 {
             let rest = |(x, truncated): (&u64, &u64)| x.wrapping_sub(truncated << bits);
@@ -361,7 +364,7 @@ impl Additive {
     }
 }
 
-/// Summands of the integers that two parties' words stand for.
+/// Computes summands of the integers that two parties' words stand for.
 fn integers_of(
     x: &[u64],
     [offset, first]: [u64; 2],
@@ -385,7 +388,8 @@ fn integers_of(
                 let (x, product) = (&x[..out.len()], &product[..out.len()]);
                 for i in 0..out.len() {
                     let [secret, own, other] = [bit, mine, theirs].map(|plane| plane[at] >> i & 1);
-                    // (α ⊕ own)(β ⊕ other): of αβ, of what this party knows, and of what both know.
+                    // (α ⊕ own)(β ⊕ other), from αβ, from what this party knows, and from what both
+                    // know.
                     let of_product = residues::negated_if(own ^ other, product[i]);
                     let known = residues::negated_if(own, other & secret);
                     let both = residues::add(residues::add(of_product, known), first & own & other);
@@ -400,7 +404,7 @@ fn integers_of(
     lifted
 }
 
-/// What is looked at of the numbers that are held.
+/// Returns which bits the guard of a hold looks at.
 fn looked_at(hold: &Hold) -> Guard {
     let below = hold.width as u32 - 2;
     Guard {
@@ -409,7 +413,7 @@ fn looked_at(hold: &Hold) -> Guard {
     }
 }
 
-/// The same residue between −p/2 and p/2.
+/// Returns the representative of a residue between −p/2 and p/2.
 fn centred(residue: u64) -> u64 {
     if residue > PRIME / 2 {
         residue.wrapping_sub(PRIME)

@@ -1,19 +1,20 @@
 //! Sign bit and test for zero.
 //!
-//! **Sign** of x with |x| < 2^(w−1): shares reduce modulo 2^w exactly, so a comparison costs what
-//! the value needs. Open c = x − r mod 2^w for a random [r]; the sign of x = c + r is r_{w−1} ⊕
-//! c_{w−1} ⊕ the carry into position w − 1. As c is public, generate and propagate bits of spans of
-//! four positions are linear in the monomials of r's bits ([`crate::leaves`]), which the source
-//! shares beside r: they cost nothing now. A carry tree over the spans does the rest: 1 + ⌈log2
-//! ⌈(w−1)/4⌉⌉ rounds, where a tree over single bits (Escudero+ 2020, section 4) has two more and
-//! twice the bits. Without k low bits ([`crate::Compared::dropping`]) every party shifts its share,
-//! and the same is done with w − k bits.
+//! **Sign** of x with |x| < 2^(w−1). Shares reduce modulo 2^w exactly, so a comparison needs only
+//! as many bits as the value. The parties open c = x − r mod 2^w for a random [r]. The sign of x =
+//! c + r is r_{w−1} ⊕ c_{w−1} ⊕ the carry into position w − 1. As c is public, the generate and
+//! propagate bits of spans of four positions are linear in the monomials of r's bits
+//! ([`crate::leaves`]). The source shares these monomials along with r, so the span bits need no
+//! communication in the online phase. A carry tree over the spans does the rest: 1 + ⌈log2
+//! ⌈(w−1)/4⌉⌉ rounds. A tree over single bits (Escudero+ 2020, section 4) has two more rounds and
+//! twice the bits. To leave out k low bits ([`crate::Compared::dropping`]), every party shifts its
+//! share, and the same protocol compares w − k bits.
 //!
-//! **Zero** of x mod 2^w: x = c + r is zero exactly when all r_i ⊕ ¬(−c)_i are one, with ¬(−c) = c
-//! − 1: propagate bits joined by AND, 1 + ⌈log2 ⌈w/4⌉⌉ rounds.
+//! **Zero** of x mod 2^w: x = c + r is zero exactly if all r_i ⊕ ¬(−c)_i are one, with ¬(−c) = c
+//! − 1. These are propagate bits, joined by AND: 1 + ⌈log2 ⌈w/4⌉⌉ rounds.
 //!
-//! **Simulation.** c is masked by r, whose monomials are used for this c alone; the tree opens
-//! nothing but masked factors ([`super::binary`]).
+//! **Simulation.** c is masked by r, whose monomials are used for this c alone. The tree opens only
+//! masked factors ([`super::binary`]).
 
 use super::Additive;
 use super::inputs::Low;
@@ -24,7 +25,7 @@ use crate::{Bits, Compared, Result};
 use std::borrow::Cow;
 
 impl Additive {
-    /// Of shares that lose their lowest bits, each by itself.
+    /// Computes the sign bit, after every party has dropped the lowest bits of its share locally.
     pub(super) fn sign_bit(&mut self, x: &[u64], compared: Compared, dropped: u32) -> Result<Bits> {
         let width = compared.width();
         self.channel
@@ -45,7 +46,7 @@ impl Additive {
         conjunction(leaves, &mut |joins| self.join_planes(joins))
     }
 
-    /// The spans' bits of r + (c − less).
+    /// Computes the bits of the spans of r + (c − less).
     pub(super) fn leaves(
         &mut self,
         wanted: Wanted,
@@ -60,7 +61,7 @@ impl Additive {
         self.end_leaves(evaluation, less)
     }
 
-    /// Sends what is opened of x: as part of the step that is under way.
+    /// Sends the masked x, to be opened, as part of the step that is under way.
     pub(super) fn begin_leaves(
         &mut self,
         wanted: Wanted,
@@ -89,7 +90,7 @@ impl Additive {
         })
     }
 
-    /// The spans' bits of r + (c − less), in the round after.
+    /// Computes the bits of the spans of r + (c − less), in the round after [`Self::begin_leaves`].
     pub(super) fn end_leaves(&mut self, evaluation: Evaluation, less: u64) -> Result<Bits> {
         let Evaluation { leaves, opening } = evaluation;
         let Some((opening, monomials)) = opening else {
@@ -99,22 +100,22 @@ impl Additive {
         if less > 0 {
             public.iter_mut().for_each(|c| *c = c.wrapping_sub(less));
         }
-        // They are evaluated where they lie.
+        // The leaves are evaluated in place.
         let mut monomials = monomials.into_words();
         let bits = leaves.evaluate(&mut monomials, &public, 0, self.is_first());
         Ok(Bits::new(leaves.outputs(), public.len(), vec![bits]))
     }
 
-    /// The carry tree, over bits of leaves of which the top carry is wanted.
+    /// Computes the top carry with a carry tree over the bits of leaves.
     pub(super) fn sign_of_leaves(&mut self, bits: &Bits) -> Result<Bits> {
-        // Generate bits of all spans, propagate bits of all but one.
+        // The leaves are the generate bits of all spans and the propagate bits of all but one.
         let spans = bits.width().div_ceil(2);
         top_carry(bits, spans, &mut |joins| self.join_planes(joins))
     }
 }
 
-/// Leaves under way: what is being opened, and the monomials that it is evaluated with, unless
-/// there is nothing.
+/// Evaluation of leaves that is under way: the words being opened, and the monomials to evaluate
+/// with. `opening` is `None` if there are no numbers.
 pub(super) struct Evaluation {
     leaves: Leaves,
     opening: Option<(Low, Column)>,

@@ -1,13 +1,13 @@
-//! Declared rounds and bits over all links, correlations apart. The derivations stand in the files
-//! of the protocols.
+//! Declared rounds and bits over all links, without those of the correlations. Each protocol's file
+//! derives them.
 
 use crate::leaves::{Leaves, Wanted};
 use crate::range::SUMS;
 use crate::tree::{prefix_levels, top_carry_levels};
 use crate::{Cost, Operation, Recipient};
 
-/// The cost of an operation among that many parties, where the source makes what guards take, or
-/// does not.
+/// Returns the cost of an operation among the given number of parties. `guards` says whether the
+/// source makes the correlations that guards take.
 #[must_use]
 pub fn of(operation: Operation, parties: u64, guards: bool) -> Cost {
     let links = parties * (parties - 1);
@@ -74,7 +74,7 @@ pub fn of(operation: Operation, parties: u64, guards: bool) -> Cost {
             let (compared, _) = compared.with_guards(guards).of_summands(2, shift.bits());
             let width = compared.width() as u64;
             let mut sign = of(Operation::Sign { n, width }, parties, guards);
-            // It begins beside the truncation.
+            // The sign begins in the round of the truncation.
             sign.rounds -= 1;
             sum + sign + of(Operation::BitMultiply { n }, parties, guards)
         }
@@ -101,7 +101,8 @@ pub fn of(operation: Operation, parties: u64, guards: bool) -> Cost {
     }
 }
 
-/// A round for each level of a tree: two bits for a join with one product, three for one with two.
+/// Cost of a tree: one round per level, two bits for a join with one product, three for one with
+/// two.
 fn levels(start: Cost, levels: &[(u64, u64)], n: u64, links: u64) -> Cost {
     levels.iter().fold(start, |cost, (one, two)| {
         cost + Cost {
@@ -111,7 +112,7 @@ fn levels(start: Cost, levels: &[(u64, u64)], n: u64, links: u64) -> Cost {
     })
 }
 
-/// Of n rows of words, whether all words of a row are zero.
+/// Cost of testing, for n rows of words, whether all words of a row are zero.
 fn zeros(words: u64, width: u64, n: u64, links: u64) -> Cost {
     let spans = Leaves::new(Wanted::Propagate, as_size(width)).spans() as u64;
     let planes = words * spans;

@@ -1,24 +1,25 @@
-//! Guards of comparisons ([`crate::guards`]), made of what the selection after a comparison opens.
+//! Guards of comparisons ([`crate::guards`]), computed from what the following selection opens.
 //!
 //! **Computes** sums of h(h + 1) modulo 2^g, where h = (u ≫ b) + (v ≫ b) mod 2^g and u + v = x +
 //! 2^(b−1). A selection ([`super::selection`]) opens e = x − a, so that u = e + 2^(b−1) and v = a
-//! will do: k = u ≫ b is public, and of c = a ≫ b the source shares c and c(c + 1) beside the
-//! selection's other columns. As h = k + c, h(h + 1) = k(k + 1) + 2k·c + c(c + 1), of which every
-//! party computes its share. That is right for every x, since b and g are at most 64 together, so
-//! that nothing of c is cut off but what lies beyond 2^g.
+//! satisfy this. Then k = u ≫ b is public. For c = a ≫ b, the source shares c and c(c + 1) along
+//! with the other columns of the selection. As h = k + c, h(h + 1) = k(k + 1) + 2k·c + c(c + 1),
+//! and every party computes its share of this. It is correct for every x: b + g is at most 64, so c
+//! loses only what lies beyond 2^g.
 //!
-//! **Rounds and bits:** none. The source shares 2g bits more; it is the dealer
-//! ([`crate::correlations`]): by transfer, the upper bits of a sum would cost more than the bits
-//! that a guarded comparison saves.
+//! **Rounds and bits:** none. The source shares 2g bits more. Only the dealer
+//! ([`crate::correlations`]) does so: by oblivious transfer, the upper bits of a sum would cost
+//! more than the bits that a guarded comparison saves.
 //!
-//! **Looking.** Shares of the sums modulo 2^g become such of words modulo 2^64 by 64 − g zeros
-//! below them. After each tally's words come as many random sums of all tallies' words, with public
-//! coins that are drawn now: they are zero if all these are, and else with probability 2^−48 at
-//! most. Whether a tally's words are all zero is the AND of all their spans' propagate bits
-//! ([`super::comparison`]). **Rounds:** 11.
+//! **Looking at tallies.** Shares of the sums modulo 2^g become shares of words modulo 2^64 by
+//! appending 64 − g zeros below them. After the words of each tally come as many random sums of the
+//! words of all tallies, with public coins that are drawn only now. These sums are zero if all
+//! words are zero, and otherwise with probability 2^−48 at most. Whether the words of a tally are
+//! all zero is the AND of the propagate bits of all their spans ([`super::comparison`]).
+//! **Rounds:** 11.
 //!
-//! **Simulation.** Nothing is opened for a guard: e was, under a. Coins are public. Looking opens
-//! words under masks, and masked factors, as all tests for zero do.
+//! **Simulation.** Nothing is opened for a guard: the selection has opened e, masked by a. Coins
+//! are public. Looking at tallies opens masked words and masked factors, as all tests for zero do.
 
 use super::{Additive, Party};
 use crate::blocks;
@@ -35,17 +36,17 @@ use kernels::planes::words_of;
 use kernels::stream::Reserved;
 use std::sync::{Mutex, PoisonError};
 
-/// What is looked at of a number.
+/// Bits of a number that a guard looks at.
 #[derive(Clone, Copy)]
 pub(super) struct Guard {
-    /// Bits below.
+    /// Number of bits below those that the guard looks at.
     pub below: u32,
-    /// Bits that are looked at.
+    /// Number of bits that the guard looks at.
     pub reach: u32,
 }
 
 impl Guard {
-    /// Of a comparison, if it has one.
+    /// Returns the guard of a comparison, if it has one.
     pub fn of(compared: Compared) -> Option<Self> {
         let below = compared.width() as u32 - 2;
         compared.reach(64).map(|reach| Self { below, reach })
@@ -53,7 +54,7 @@ impl Guard {
 }
 
 impl Additive {
-    /// The tally of numbers x of which x − a is open.
+    /// Computes the tally of numbers x, for which x − a is open.
     pub(super) fn counted(&mut self, guard: Guard, opened: &[u64], columns: GuardColumns) -> Tally {
         let n = opened.len();
         let coins = self.judging(coins_of(n));
@@ -90,14 +91,14 @@ impl Additive {
         tally
     }
 
-    /// Takes so many words of the latest coins that were tossed; before the first toss, of those of
-    /// the session.
+    /// Takes the given number of words of the latest coins that were tossed. Before the first toss,
+    /// takes words of the session's coins.
     pub(super) fn judging(&mut self, words: usize) -> Reserved {
         let Party { coins, tossed, .. } = &mut *self.0;
         tossed.as_mut().unwrap_or(coins).reserve(words)
     }
 
-    /// A bit for each tally, and the AND of all.
+    /// Computes a range bit for each tally, and the AND of all.
     pub(super) fn tallies_in_range(&mut self, tallies: &[&Tally]) -> Result<Bits> {
         let reaches: Vec<u64> = tallies.iter().map(|tally| u64::from(tally.reach)).collect();
         self.channel
@@ -105,7 +106,7 @@ impl Additive {
         let coins = self.judging(SUMS * tallies.len());
         let mut factors = vec![0; SUMS * tallies.len()];
         coins.fill(0, &mut factors);
-        // Word j of every tally, and of the sums of all, for one j after another.
+        // Word j of every tally and of the sum over all tallies, for each j in turn.
         let rows = tallies.len() + 1;
         let (mut words, mut all) = (vec![0; SUMS * rows], [0; SUMS]);
         for (at, tally) in tallies.iter().enumerate() {

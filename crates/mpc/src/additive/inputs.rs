@@ -1,14 +1,16 @@
 //! Sharing and opening.
 //!
-//! **Sharing.** Party j's share of what party i owns is expanded from the key of both; the owner
-//! keeps the rest. Nothing travels. To any parties without the owner their shares are
-//! pseudo-random.
+//! **Sharing.** Party j's share of an input of party i is expanded from the key that both hold. The
+//! owner keeps the rest. No message is sent. To any set of parties without the owner, their shares
+//! are pseudo-random.
 //!
-//! **Opening** of a masked value: every party sends its share to every other; one round, n(n−1)
-//! shares. **Revealing** adds a fresh sharing of zero first (for each two parties a pseudo-random
-//! word that the one adds and the other subtracts), since a result's share may depend on more than
-//! the result; for two parties there is nothing to hide, as each computes the other's share from
-//! its own and the result.
+//! **Opening** a masked value: every party sends its share to every other party; one round, n(n−1)
+//! shares.
+//!
+//! **Revealing** a result first adds a fresh sharing of zero: for each two parties, a pseudo-random
+//! word that one adds and the other subtracts. This is needed because a share of a result may
+//! depend on more than the result. Two parties need no such mask: each computes the other's share
+//! from its own share and the result.
 
 use super::{Additive, planes};
 use crate::correlations::once::Hidden;
@@ -57,7 +59,7 @@ impl Additive {
         }
     }
 
-    /// Party 0 holds the value.
+    /// Shares public values: party 0 holds them and the other parties hold zeros.
     pub(super) fn trivial_words(&self, values: &[u64], out: &mut [u64]) {
         if self.is_first() {
             out.copy_from_slice(values);
@@ -102,8 +104,8 @@ impl Additive {
         self.exchange(group, share, to)
     }
 
-    /// Sends words that a mask hides already, to be opened to all; each counts with its low `bits`
-    /// only.
+    /// Sends words that are already masked, to be opened to all. Only the low `bits` of each word
+    /// travel.
     pub(super) fn begin_low(&mut self, hidden: Hidden, bits: u32) -> Result<Low> {
         let share = hidden.into_message();
         if bits == 64 {
@@ -114,7 +116,7 @@ impl Additive {
         Ok(Low { share, bits })
     }
 
-    /// What is open of them, in the round after.
+    /// Returns the opened words, in the round after [`Self::begin_low`].
     pub(super) fn end_low(&mut self, Low { mut share, bits }: Low) -> Result<Vec<u64>> {
         let n = share.len();
         let mut theirs = vec![0; if bits == 64 { 0 } else { n }];
@@ -132,7 +134,7 @@ impl Additive {
         Ok(share)
     }
 
-    /// Opens what a mask hides already, to all.
+    /// Opens to all a value that is already masked.
     pub(super) fn open(&mut self, group: Group, hidden: Hidden) -> Result<Vec<u64>> {
         let opened = self.exchange(group, hidden.into_message(), Recipient::All)?;
         let opened = opened.expect("opened to all");
@@ -183,7 +185,7 @@ pub(super) struct Low {
     bits: u32,
 }
 
-/// The low bits of words, as they travel.
+/// Packs the low bits of words, as they travel.
 fn packed(words: &[u64], bits: u32) -> Vec<u64> {
     let mut packed = vec![0; packed_words(words.len(), bits)];
     pack_low(words, bits, &mut packed);

@@ -1,33 +1,33 @@
 //! Additive secret sharing among any number of parties.
 //!
-//! **Computes** everything of [`Protocol`] on x = Σ x_i mod 2^64, where party i holds x_i; on bits
-//! the same with XOR.
+//! **Computes** every operation of [`Protocol`] on x = Σ x_i mod 2^64, where party i holds x_i.
+//! Bits are shared with XOR instead of the sum.
 //!
 //! **Papers.** Goldreich, Micali, Wigderson: "How to play any mental game" (STOC 1987): the
-//! setting.
-//! Beaver: "Efficient multiparty protocols using circuit randomization" (CRYPTO 1991): products
-//! from correlated randomness. Escudero, Ghosh, Keller, Rachuri, Scholl: "Improved primitives for
-//! MPC over mixed arithmetic-binary circuits" (CRYPTO 2020): masks whose bits are shared too.
-//! Knott+: "CrypTen" (NeurIPS 2021): this setting for machine learning.
+//! setting. Beaver: "Efficient multiparty protocols using circuit randomization" (CRYPTO 1991):
+//! products from correlated randomness. Escudero, Ghosh, Keller, Rachuri, Scholl: "Improved
+//! primitives for MPC over mixed arithmetic-binary circuits" (CRYPTO 2020): masks whose bits are
+//! also shared. Knott+: "CrypTen" (NeurIPS 2021): this setting for machine learning.
 //!
-//! **Adversary:** semi-honest, all parties but one may be corrupt. The [`crate::correlations`] come
-//! from a source which this protocol does not know; what it must be trusted with stands in the
-//! source's file.
+//! **Adversary:** semi-honest; all parties but one may be corrupt. The protocol works with any
+//! source of [`crate::correlations`]. The file of each source says what the source must be trusted
+//! with.
 //!
 //! **Rounds and bits:** see [`cost`]. No number of rounds depends on the number of parties.
 //!
-//! **Deviations.** Comparisons take their first two levels from correlated monomials
-//! ([`comparison`]): 5 rounds at width 64 where a tree over single bits has 7. Two parties truncate
-//! by opening one bit each ([`truncation`]). Operands that the caller names are masked and opened
-//! once, and every further product with them costs only the other operand ([`products`]).
+//! **Deviations from the papers.** Comparisons take their first two levels from correlated
+//! monomials ([`comparison`]): 5 rounds at width 64, where a tree over single bits has 7. Two
+//! parties truncate by opening one bit each ([`truncation`]). Operands that the caller names are
+//! masked and opened once. Every further product with them costs only the other operand
+//! ([`products`]).
 //!
-//! **Symbols.** [x]: x shared. Opening: every party sends its share to every other.
+//! **Symbols.** [x]: x is secret-shared. Opening: every party sends its share to every other party.
 //!
-//! **Simulation.** Every opened value is x − a (x ⊕ a) for a mask a of the source's that is uniform
-//! to any n − 1 parties, used for that one value alone; so the honest parties' shares of it are
-//! uniform subject to their sum with the others being uniform. Revealed results are masked by a
-//! fresh sharing of zero, from keys that every two parties share, so that the honest shares say
-//! nothing but their sum.
+//! **Simulation.** Every opened value is x − a (or x ⊕ a) for a mask a from the source. The mask is
+//! uniform to any n − 1 parties and is used for that value alone. So the opened value is uniform,
+//! and the honest parties' shares of it are uniform, subject to their sum with the other shares.
+//! Revealed results are masked by a fresh sharing of zero, derived from keys that every two parties
+//! share. So the honest parties' shares say nothing beyond their sum.
 
 mod binary;
 mod checking;
@@ -62,32 +62,32 @@ use std::time::Duration;
 /// One party of additive sharing.
 pub struct Additive(Baton<Party>);
 
-/// What a party has.
+/// State of one party.
 pub struct Party {
     channel: Channel,
     supply: Supply,
-    /// Shared with each other party; none with oneself.
+    /// Stream shared with each other party, by party; `None` at this party's own index.
     pairs: Vec<Option<Stream>>,
-    /// Known to all parties: for public coins only.
+    /// Stream that all parties know: for public coins only.
     coins: Stream,
-    /// The same since coins were tossed.
+    /// Stream of the latest coins that were tossed, if any were.
     tossed: Option<Stream>,
     masked: HashMap<Name, Masked>,
-    /// Named operands that are masked and not open yet, with their lengths.
+    /// Named operands that are masked but not open yet, with their lengths.
     opening: HashMap<Name, usize>,
     trust: Trust,
-    /// Whether the next truncation leaves behind what its check needs, and what the last one has.
+    /// Whether the next truncation keeps what its check needs. `kept` has what the last one kept.
     is_keeping: bool,
     kept: Kept,
     #[cfg(feature = "mutation")]
     watcher: Option<Watcher>,
 }
 
-/// Sees all words that are opened behind a mask, packed as they travel. For tests.
+/// Callback that sees all words opened behind a mask, packed as they travel. For tests.
 #[cfg(feature = "mutation")]
 pub type Watcher = Box<dyn FnMut(&[u64]) + Send>;
 
-/// What this protocol protects.
+/// Returns what this protocol protects.
 ///
 /// # Errors
 /// `Misuse` for fewer than two parties.
@@ -106,7 +106,7 @@ pub fn threat_model(parties: usize, trust: Trust) -> Result<ThreatModel> {
 }
 
 impl Additive {
-    /// Agrees on the pairwise keys and the common one.
+    /// Agrees on the pairwise keys and the common key.
     pub(crate) fn new(mut channel: Channel, supply: Supply, trust: Trust) -> Result<Self> {
         channel.begin("agree on keys");
         let stream = |key: Option<Key>| key.map(|key| Stream::new(&key, "additive: pair"));
@@ -128,13 +128,13 @@ impl Additive {
         })))
     }
 
-    /// The streams with the other parties, by party, to be mutated.
+    /// Returns the streams shared with the other parties, by party, so that tests can mutate them.
     #[cfg(feature = "mutation")]
     pub fn streams(&mut self) -> &mut [Option<Stream>] {
         &mut self.pairs
     }
 
-    /// The public coins, to be known.
+    /// Returns the public coins, so that tests can know them.
     #[cfg(feature = "mutation")]
     pub fn coins(&mut self) -> &mut Stream {
         &mut self.coins
@@ -157,7 +157,7 @@ impl Additive {
         self.channel.party() == 0
     }
 
-    /// What the check of a truncation of x needs, where one is asked for.
+    /// Keeps what the check of a truncation of x needs, if the caller asked for it.
     fn leave_behind(&mut self, is_keeping: bool, x: &[u64], truncated: &[u64], shift: Shift) {
         self.kept = Kept::default();
         if is_keeping {
@@ -198,7 +198,7 @@ impl Fibered for Additive {
     }
 }
 
-/// The one component.
+/// Returns the one component of a sharing.
 fn only<'a>(x: Parts<'a>) -> &'a [u64] {
     let [x] = x else {
         panic!("an additive sharing has one component")
@@ -206,7 +206,7 @@ fn only<'a>(x: Parts<'a>) -> &'a [u64] {
     x
 }
 
-/// The planes of the one component.
+/// Returns the planes of the one component.
 fn planes(x: &Bits) -> &[u64] {
     &x.parts()[0]
 }
@@ -397,7 +397,7 @@ impl Protocol for Additive {
     }
 
     fn checking(&mut self) -> Option<&mut dyn Checking> {
-        // Among more, lifting takes what a dealer makes.
+        // With more than two parties, lifting takes correlations that only a dealer makes.
         let can_lift = self.channel.parties() == 2 || self.supply.guards();
         can_lift.then_some(self as &mut dyn Checking)
     }

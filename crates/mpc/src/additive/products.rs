@@ -1,20 +1,20 @@
 //! Products and all other bilinear maps, from correlated masks (Beaver 1991).
 //!
-//! **Computes** map(x, y). With masks [a], [b] and [map(a, b)] from the source, all open E = x − a
-//! and D = y − b; then map(x, y) = map(x, D) + map(E, b) + map(a, b), and every party evaluates it
-//! on its shares of x, b and the last term. One round, 64 bits for each element of an operand,
-//! whatever the result's size.
+//! **Computes** map(x, y). With masks [a], [b] and [map(a, b)] from the source, all parties open
+//! E = x − a and D = y − b. Then map(x, y) = map(x, D) + map(E, b) + map(a, b), and every party
+//! evaluates this on its shares of x, b and the last term. One round, 64 bits for each element of
+//! an operand, whatever the size of the result.
 //!
-//! **Operands that are used again.** A named operand is masked and opened once; afterwards only the
-//! source's product of its mask with the other one's is new. What is opened is a function of the
-//! operand and its mask alone, so using it again opens nothing more; the caller warrants that a
-//! name always stands for the same value ([`crate::Operand`]). So this mask is kept on purpose,
-//! beside what it has hidden ([`Masked`]); all other words of the source are used once, by their
-//! types ([`crate::correlations::once`]).
+//! **Operands that are used again.** A named operand is masked and opened once. A later product
+//! needs only a new product, from the source, of its mask with the other operand's mask. The opened
+//! value is a function of the operand and its mask alone, so using it again opens nothing more. The
+//! caller guarantees that a name always stands for the same value ([`crate::Operand`]). So the
+//! protocol keeps this mask on purpose, next to the value that it has masked ([`Masked`]). The
+//! types ensure that all other words of the source are used once ([`crate::correlations::once`]).
 //!
-//! Where several fibers multiply by one ([`crate::fibers`]) the first masks it, and the others wait
-//! until it is open: each fiber has a turn between two turns of any other, so what was under way
-//! when a product began is open when it ends.
+//! If several fibers multiply by one operand ([`crate::fibers`]), the first masks it, and the
+//! others wait until it is open. Each fiber has a turn between two turns of any other. So an
+//! opening that was under way when a product began is complete when the product ends.
 //!
 //! **Sums** of maps ([`crate::Affine`]) are opened together: one round, whatever the number of
 //! maps.
@@ -31,27 +31,27 @@ use crate::correlations::once::{Column, Hidden, Mask};
 use crate::group::Group;
 use crate::{Affine, Bilinear, Error, Name, Operand, Result, Term};
 
-/// An operand whose masked value is open: x − a, and this party's share of a, which has hidden its
-/// value and hides no other. A named operand's goes into one product after another.
+/// Operand whose masked value x − a is open, with this party's share of a. The mask has hidden this
+/// value and hides no other. A named operand's entry is used in one product after another.
 pub(super) struct Masked {
     opened: Vec<u64>,
     mask: Vec<u64>,
 }
 
 impl Masked {
-    /// Elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.mask.len()
     }
 }
 
-/// What a product needs once its masked operands are open.
+/// Correlations that a product needs once its masked operands are open.
 enum Begun {
-    /// Of pairs of words.
+    /// Product of pairs of words.
     Each { b: Column, product: Column },
-    /// Of words with themselves.
+    /// Product of words with themselves.
     Square { a: Column, square: Column },
-    /// Of any operands: the masks of those that are masked now.
+    /// Product of any operands, with the masks of those that are newly masked.
     Masked {
         masks: [Option<Column>; 2],
         product: Column,
@@ -59,7 +59,7 @@ enum Begun {
 }
 
 impl Additive {
-    /// The sum of all maps. A sum of no products is zero.
+    /// Computes the sum of all maps. A sum of no products is zero.
     pub(super) fn products(&mut self, terms: &[Term], out: &mut [u64]) -> Result<()> {
         let (mut begun, mut hidden) = (Vec::with_capacity(terms.len()), Vec::new());
         for term in terms {
@@ -101,7 +101,7 @@ impl Additive {
         Ok(())
     }
 
-    /// What is truncated of an affine map.
+    /// Computes the sum that an affine map truncates.
     pub(super) fn summed(&mut self, sum: &Affine) -> Result<Vec<u64>> {
         let mut total = vec![0; sum.elements()];
         self.products(sum.terms, &mut total)?;
@@ -121,8 +121,9 @@ impl Additive {
         Ok(total)
     }
 
-    /// Where nothing is opened no turn was waited for, in which other fibers open what these
-    /// products take.
+    /// Waits a turn if these products take operands that other fibers are opening. It is needed
+    /// only if this fiber opened nothing itself: an opening would have waited for that turn
+    /// already.
     fn wait_for_others(&mut self, terms: &[Term]) -> Result<()> {
         let mut names = terms.iter().flat_map(|term| [term.x.name, term.y.name]);
         if names.any(|name| name.is_some_and(|name| self.opening.contains_key(&name))) {
@@ -131,7 +132,8 @@ impl Additive {
         Ok(())
     }
 
-    /// Draws a product's masks: what is to be opened, and what is needed then.
+    /// Draws the masks of a product. Returns the message to open and the correlations needed
+    /// afterwards.
     fn begin(&mut self, Term { map, x, y }: &Term) -> Result<(Hidden, Begun)> {
         if let (Bilinear::Elementwise { n }, None, None) = (map, x.name, y.name) {
             return if std::ptr::eq(only(x.parts), only(y.parts)) {
@@ -157,7 +159,7 @@ impl Additive {
         Ok((hidden, Begun::Masked { masks, product }))
     }
 
-    /// A product from what is open of its operands.
+    /// Computes a product from its opened operands.
     fn end(
         &mut self,
         Term { map, x, y }: &Term,
@@ -197,7 +199,8 @@ impl Additive {
         Ok(())
     }
 
-    /// What is open of an operand, and its mask: those of this product, or those that are kept.
+    /// Returns the opened value of an operand and its mask: new in this product, or kept from
+    /// before.
     fn open_part<'a>(
         &'a self,
         operand: &Operand,
@@ -207,12 +210,12 @@ impl Additive {
             return Ok((opened, mask));
         }
         let masked = operand.name.and_then(|name| self.masked.get(&name));
-        let failed = || Error::misuse("the work that was opening an operand has failed");
+        let failed = || Error::misuse("the operation that was opening an operand has failed");
         let Masked { opened, mask } = masked.ok_or_else(failed)?;
         Ok((opened, mask))
     }
 
-    /// Whether the masks of operands are new.
+    /// Returns whether the mask of each operand is new.
     fn origins(&mut self, operands: [&Operand; 2]) -> Result<[Origin; 2]> {
         let mut found = [Origin::Fresh; 2];
         let mut new: Option<(Name, usize)> = None;
@@ -267,7 +270,7 @@ impl Additive {
     }
 }
 
-/// A name that stands for another value than before.
+/// Error for a name that now stands for a different value than before.
 pub(super) fn renamed(name: Name, before: usize) -> Error {
     Error::misuse(format!(
         "operand {name} had {before} elements before; forget a name before it stands for another value"

@@ -1,28 +1,29 @@
-//! max(x, 0): x minus its negative part, which is the sign times x. Where a secret bit asks for
-//! min(x, 0), the sign is
-//! flipped by it before, locally: XOR of two binary sharings takes no message.
+//! max(x, 0), computed as x minus its negative part, which is the sign times x.
 //!
-//! Where the comparison is guarded, and the source makes what guards take, the selection's columns
-//! are those of a guarded one ([`super::guard`]): no more is sent or opened. Elsewhere guarded
-//! comparisons take 64 bits.
+//! If a secret bit asks for min(x, 0), it first flips the sign locally: XOR of two binary sharings
+//! needs no message.
 //!
-//! **Beside the truncation** of z = Σ map(x, y) + addend·2^f between two parties, the sign begins
-//! at once: its opened word travels with the truncation's opened bit. Where w + f ≤ 64, each party
-//! shifts its share z_i by itself: (z_0 ≫ f) + (z_1 ≫ f) mod 2^(64−f) is ⌊z / 2^f⌋ or one less, as
-//! the carry of the dropped bits is left out. So what is negative is found negative, and only what
-//! lies in [0, 2^f) may be found so as well: it becomes 0, where the truncation has 0 or 1. Where
-//! the sum w + f exceeds 64, all 64 bits of z are compared, exactly and without a guard, since
-//! magnitudes below 2^62 are required of whatever is truncated. A guard looks at the truncated
-//! number, at most two from the one that is compared: it says |x| < 1.5·2^(w−2), and a guarded
-//! width is 4 at least. Where k low bits
-//! of the result may be dropped as well ([`Compared::dropping`]), both shares are shifted by f + k,
-//! whatever w is.
+//! If the comparison is guarded, and the source makes the correlations that guards take, the
+//! selection uses guarded columns ([`super::guard`]). Nothing more is sent or opened. Otherwise
+//! guarded comparisons compare 64 bits.
 //!
-//! **Rounds and bits:** those of the sign, and 1 round, 65 bits; of an affine map between two
-//! parties, a round less.
+//! **In parallel with the truncation** of z = Σ map(x, y) + addend·2^f between two parties, the
+//! sign begins at once: its opened word travels with the truncation's opened bit. If w + f ≤ 64,
+//! each party shifts its share z_i locally. Then (z_0 ≫ f) + (z_1 ≫ f) mod 2^(64−f) is ⌊z / 2^f⌋ or
+//! one less, because the carry of the dropped bits is left out. So negative numbers are found
+//! negative. Of the others, only those in [0, 2^f) may be found negative as well. Such a number
+//! becomes 0, where the truncation has 0 or 1. If w + f exceeds 64, all 64 bits of z are compared,
+//! exactly and without a guard, since every number that is truncated must be below 2^62 in
+//! magnitude. A guard looks at the truncated number, which differs by at most two from the number
+//! that is compared. The guard says |x| < 1.5·2^(w−2), and a guarded width is at least 4. If k low
+//! bits of the result may also be dropped ([`Compared::dropping`]), both shares are shifted by f +
+//! k, whatever w is.
+//!
+//! **Rounds and bits:** those of the sign, and 1 round, 65 bits. For an affine map between two
+//! parties, one round less.
 //!
 //! **Simulation.** The messages are those of the product, the truncation, the sign and the
-//! selection, each masked by correlations of its own, as their files say.
+//! selection. Each is masked by its own correlations, as the files of these protocols say.
 
 use super::Additive;
 use super::guard::Guard;
@@ -50,7 +51,7 @@ impl Additive {
         Ok(tally)
     }
 
-    /// Of an affine map, between two parties.
+    /// Computes a rectified affine map between two parties.
     pub(super) fn rectified_sum(
         &mut self,
         sum: &Affine,

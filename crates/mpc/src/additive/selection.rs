@@ -1,12 +1,12 @@
 //! Products of a secret bit with a ring element, and bits as ring elements.
 //!
 //! **Computes** b·x for shared b and x. From a correlation of a bit [β] with the ring elements [β],
-//! [a], [βa], all open v = b ⊕ β and e = x − a. Then b = v + (1 − 2v)β, so
-//! b·x = v·x + (1 − 2v)(e·β + βa). One round, 65 bits. For the bit alone: b = v + (1 − 2v)β, one
-//! round, 1 bit (daBits; Rotaru, Wood 2019). A guarded selection has columns of a's upper bits
-//! besides, which what is open goes into ([`super::guard`]).
+//! [a] and [βa], all parties open v = b ⊕ β and e = x − a. Then b = v + (1 − 2v)β, so b·x = v·x +
+//! (1 − 2v)(e·β + βa). One round, 65 bits. To convert the bit alone: b = v + (1 − 2v)β, one round,
+//! 1 bit (daBits; Rotaru, Wood 2019). A guarded selection also has columns of the upper bits of a,
+//! which the guard combines with the opened e ([`super::guard`]).
 //!
-//! **Simulation.** v is masked by β, e by a.
+//! **Simulation.** v is masked by β, and e by a.
 
 use super::guard::Guard;
 use super::{Additive, planes};
@@ -24,7 +24,7 @@ impl Additive {
         self.select(bit, x, None, out).map(drop)
     }
 
-    /// bit · x, as part of the step that is under way, and what a guard of x takes of it.
+    /// Computes bit · x as part of the step that is under way, and the tally of a guard of x.
     pub(super) fn select(
         &mut self,
         bit: &Bits,
@@ -116,8 +116,8 @@ impl Additive {
     }
 }
 
-/// b ⊕ β. A mask ends with its last bit: whatever lies beyond in the plane's last word must not be
-/// opened.
+/// Masks b as b ⊕ β. A mask ends with its last bit: the unused bits of the plane's last word must
+/// not be opened.
 fn hidden(bit: &Bits, mask: Mask) -> Hidden {
     let bits = dense::packed(planes(bit), bit.len());
     let (hidden, _) = Mask::hide([mask], |[mask]| {

@@ -1,32 +1,36 @@
-//! Truncation by f bits without wild errors and without a drift.
+//! Truncation by f bits, with an error below one unit and no bias.
 //!
-//! **Computes** x / 2^f for signed |x| < 2^62: ⌊x / 2^f⌋ or one more, the latter with probability d
-//! / 2^f where d are the f dropped bits. So the mean is x / 2^f, and multiples of 2^f are exact.
+//! **Computes** x / 2^f for signed |x| < 2^62. The result is ⌊x / 2^f⌋, or one more with
+//! probability d / 2^f, where d is the value of the f dropped bits. So the mean is x / 2^f, and
+//! multiples of 2^f are exact.
 //!
-//! **Two parties.** As in [`crate::replicated`]: with s = x0 + 2^62 − 1, t = x1 and A, B their
-//! highest bits, s + t lies in [0, 2^63), so it wraps exactly when A or B is set:
-//! (s >> f) + (t >> f) − (A + B − AB)·2^(64−f) − 2^(62−f) + 1 = ⌊(x − 1) / 2^f⌋ + 1 − c with the
-//! carry c out of the dropped bits, which is not computed; the derivation stands there. AB is a
-//! product of a bit that party 0 knows and one that party 1 knows, wanted mod 2^f: from a
-//! correlation (α of party 0, β of party 1, [αβ]) each opens one bit, A ⊕ α and B ⊕ β. One round, 1
-//! bit a party. Which of the two results it is, is a function of the sharing, not a coin that
-//! nobody knows.
+//! **Two parties.** As in [`crate::replicated`], let s = x0 + 2^62 − 1 and t = x1, with highest
+//! bits A and B. Then s + t lies in [0, 2^63), so it wraps exactly if A or B is set: (s >> f) +
+//! (t >> f) − (A + B − AB)·2^(64−f) − 2^(62−f) + 1 = ⌊(x − 1) / 2^f⌋ + 1 − c. Here c is the carry
+//! out of the dropped bits, which is not computed; [`crate::replicated`] has the derivation. AB is
+//! the product of a bit that party 0 knows and a bit that party 1 knows, needed mod 2^f. From a
+//! correlation (α of party 0, β of party 1, [αβ]), each party opens one bit, A ⊕ α or B ⊕ β. One
+//! round, 1 bit per party. The sharing of x determines which of the two results occurs. No secret
+//! coin is involved.
 //!
-//! **The split** of x must be uniform for that. A product's is: each share has a fresh share of the
-//! correlation in it. Any other may be structured (a public value lies with party 0, a shifted
-//! share has zeros for low bits) and is split anew first, by the pair's stream: x0 + κ, x1 − κ.
+//! **The sharing of x must be uniform** for this distribution. The sharing of a product is uniform:
+//! each share contains a fresh share of the correlation. Any other sharing may be structured (party
+//! 0 holds a public value; a shifted share has zeros as low bits). So such a sharing is first
+//! rerandomized with the pair's stream: x0 + κ, x1 − κ.
 //!
-//! The result's sharing is not fresh: each share is the own one shifted, with f uniform bits added
-//! at the top. Who learns the result works the other's share out of it, as of any sharing between
-//! two.
+//! The sharing of the result is not fresh: each share is the party's shifted input share, with f
+//! uniform bits added at the top. A party that learns the result can compute the other party's
+//! share from it, as with any sharing between two parties.
 //!
-//! **More parties** (Escudero+ 2020, section 5): from [r], [r >> f] and r's highest bit R, open
-//! c = x + 2^62 + r. As x + 2^62 < 2^63, the sum wraps exactly when R is set and c's highest bit is
-//! not: x / 2^f = (c >> f) − (r >> f) + R(1 − C)·2^(64−f) − 2^(62−f), where C is c's highest bit;
-//! the borrow out of the dropped bits is not computed, which rounds up when those of r are 2^f − d
-//! or more: with probability d / 2^f, whatever the split. One round, 64 bits a party and peer.
+//! **More parties** (Escudero+ 2020, section 5): from [r], [r >> f] and the highest bit R of r,
+//! open c = x + 2^62 + r. As x + 2^62 < 2^63, the sum wraps exactly if R is set and the highest bit
+//! C of c is not: x / 2^f = (c >> f) − (r >> f) + R(1 − C)·2^(64−f) − 2^(62−f). The borrow out of
+//! the dropped bits is not computed. So the result is rounded up if the dropped bits of r are 2^f −
+//! d or more. This has probability d / 2^f, whatever the sharing of x. One round, 64 bits from each
+//! party to each other party.
 //!
-//! **Simulation.** The opened bits are masked by α and β, which their owners alone know; c by r.
+//! **Simulation.** The opened bits are masked by α and β, which only their owners know; c is masked
+//! by r.
 
 use super::Additive;
 use crate::bits::{bit_at, flip};
@@ -51,7 +55,7 @@ impl Additive {
         self.truncate_split(&anew, shift, out)
     }
 
-    /// Two parties: x0 + κ, x1 − κ.
+    /// Rerandomizes a sharing between two parties: x0 + κ, x1 − κ.
     fn split_anew(&mut self, x: &[u64]) -> Vec<u64> {
         let first = self.is_first();
         let pair = self.pairs.iter_mut().flatten().next();
@@ -75,7 +79,7 @@ impl Additive {
         anew
     }
 
-    /// Truncates what two parties have split uniformly, as part of the step that is under way.
+    /// Truncates x as part of the step that is under way. Two parties must have shared x uniformly.
     pub(super) fn truncate_split(
         &mut self,
         x: &[u64],
@@ -98,7 +102,7 @@ impl Additive {
         self.end_between_two(truncation, x, out)
     }
 
-    /// Sends the highest bits, as part of the step that is under way.
+    /// Sends the masked highest bits, as part of the step that is under way.
     pub(super) fn begin_between_two(&mut self, x: &[u64], f: u32) -> Result<BetweenTwo> {
         let CrossBits { bit, product } = self.supply.cross_bits(f, x.len())?;
         let offset = self.offset_between_two();
@@ -118,7 +122,7 @@ impl Additive {
         if self.is_first() { (1 << 62) - 1 } else { 0 }
     }
 
-    /// What is truncated, in the round after.
+    /// Computes the truncated values, in the round after [`Self::begin_between_two`].
     pub(super) fn end_between_two(
         &mut self,
         truncation: BetweenTwo,
@@ -148,8 +152,8 @@ impl Additive {
                         let [own, other, secret] =
                             [mine, theirs, bit].map(|plane| bit_at(plane, at + i));
                         let s = x[i].wrapping_add(offset);
-                        // AB from the opened bits a', b': party 0 adds a'b' + b'(1 − 2a')α, party 1
-                        // a'(1 − 2b')β.
+                        // AB from the opened bits a' and b': party 0 adds a'b' + b'(1 − 2a')α, and
+                        // party 1 adds a'(1 − 2b')β.
                         let mut both = flip(flip(product[i], own), other);
                         both = both.wrapping_add(other.wrapping_mul(flip(secret, own)));
                         let mut constant = 0;
@@ -191,7 +195,7 @@ impl Additive {
         Ok(())
     }
 
-    /// x + 2^62 + r, opened among more than two parties.
+    /// Opens x + 2^62 + r among more than two parties.
     pub(super) fn open_shifted(&mut self, x: &[u64], r: Mask) -> Result<Vec<u64>> {
         let offset = if self.is_first() { 1 << 62 } else { 0 };
         let (hidden, _) = Mask::hide([r], |[r]| {
@@ -212,7 +216,7 @@ impl Additive {
     }
 }
 
-/// The highest bits of x + offset, under a plane of bits.
+/// Returns the highest bits of x + offset, masked by a plane of bits.
 pub(super) fn highest_bits(x: &[u64], offset: u64, mask: &[u64]) -> Vec<u64> {
     let mut highest = mask.to_vec();
     for (high, x) in highest.iter_mut().zip(x.chunks(64)) {
@@ -223,7 +227,7 @@ pub(super) fn highest_bits(x: &[u64], offset: u64, mask: &[u64]) -> Vec<u64> {
     highest
 }
 
-/// A truncation under way.
+/// Truncation between two parties that is under way.
 pub(super) struct BetweenTwo {
     f: u32,
     pub mine: Vec<u64>,

@@ -1,35 +1,36 @@
-//! What a program will take, known before it runs: made a layer ahead, and none in vain.
+//! Correlations of a program that is known before it runs: made a layer ahead, and none in vain.
 //!
-//! Where a program's operations are known ahead, such as those of a compiled one, they are gone
-//! through once without numbers ([`crate::Correlated::rehearsal`]). That gives all that they take,
-//! in order, and the supply makes jobs of it: for each kind exactly what its pool lacks, up to a
-//! word of 64. While the program runs they are ordered in that order, as long as what was ordered
-//! and not taken stays within so many words as the source makes ahead; at least one is. Meanwhile
-//! nothing else is made ahead of need: no batches that grow, and no products that may come again.
+//! If a program's operations are known ahead, as those of a compiled program are, they are first
+//! run without numbers ([`crate::Correlated::rehearsal`]). This gives all correlations that they
+//! take, in order. The supply turns them into jobs: for each kind exactly what its pool lacks,
+//! rounded up to words of 64. While the program runs, the jobs are ordered in that sequence. What
+//! is ordered and not yet taken stays within the number of words that the source makes ahead, but
+//! at least one job is ordered. Meanwhile nothing else is made ahead of need: no batches that grow,
+//! and no products that may come again.
 //!
-//! **Order.** Jobs are ordered when something is taken, and never by a clock or by what has
-//! arrived. What is taken, and what was expected, follow from the program's shapes alone, so that
-//! all parties order the same jobs in the same order. Whatever was not expected is ordered as it is
-//! needed, behind what has been ordered: an expectation that is wrong costs time and correlations,
-//! never a result.
+//! **Order.** Jobs are ordered when something is taken, and never because of time or of what has
+//! arrived. What is taken and what was expected follow from the program's shapes alone. So all
+//! parties order the same jobs in the same order. Jobs that were not expected are ordered when they
+//! are needed, behind those already ordered. So a wrong expectation costs time and correlations,
+//! but never changes a result.
 //!
-//! **Once.** What is made for an expectation lies in the pools that all correlations of its kind
-//! are taken from, by move. A product's masks go to the first operation that asks for just this
-//! product, and are gone. Where a program ends early, pools keep what they have for what comes
-//! next; products are let go, and masks that were to be kept forgotten.
+//! **Once.** Correlations made for an expectation are in the pools from which all correlations of
+//! their kind are taken, by move. A product's masks go to the first operation that asks for exactly
+//! this product, and are then gone. If a program ends early, pools keep what they have for later
+//! use. Products are dropped, and masks that were to be kept are forgotten.
 
 use super::job::{Job, Origin, most_at_once};
 use super::kind::Kind;
 use crate::Name;
 use std::collections::{HashMap, VecDeque};
 
-/// What a program has yet to take; `A` is where a product will be.
+/// Correlations that a program has yet to take. `A` is where a product will arrive.
 pub(super) struct Expected<A> {
-    /// Not ordered yet.
+    /// Jobs that are not ordered yet.
     jobs: VecDeque<Job>,
-    /// Ordered and not taken.
+    /// Products that are ordered and not taken.
     products: VecDeque<(Job, A)>,
-    /// Words of all that was ordered and not taken, and how many there may be.
+    /// Words that are ordered and not taken. `most` is their limit.
     words: usize,
     most: usize,
 }
@@ -44,26 +45,26 @@ impl<A> Expected<A> {
         }
     }
 
-    /// Whether such a job is to come that was not ordered.
+    /// Returns whether a job that satisfies `which` is still to be ordered.
     pub fn has(&self, which: impl Fn(&Job) -> bool) -> bool {
         self.jobs.iter().any(which)
     }
 
-    /// The next job, to be ordered.
+    /// Returns the next job, to be ordered.
     pub fn next(&mut self) -> Option<Job> {
         let job = self.jobs.pop_front()?;
         self.words += job.words();
         Some(job)
     }
 
-    /// The same, if it may be made ahead by now.
+    /// Returns the next job, if it may already be made ahead.
     pub fn next_ahead(&mut self) -> Option<Job> {
         let words = self.jobs.front()?.words();
         let fits = self.words == 0 || self.words + words <= self.most;
         if fits { self.next() } else { None }
     }
 
-    /// A product was ordered.
+    /// Records that a product was ordered.
     pub fn ordered(&mut self, job: Job, answer: A) {
         self.products.push_back((job, answer));
     }
@@ -72,25 +73,25 @@ impl<A> Expected<A> {
         self.products.iter().any(|(job, _)| job == wanted)
     }
 
-    /// A product that was ordered, once.
+    /// Takes a product that was ordered.
     pub fn take(&mut self, wanted: &Job) -> Option<A> {
         let at = self.products.iter().position(|(job, _)| job == wanted)?;
         self.products.remove(at).map(|(_, answer)| answer)
     }
 
-    /// This lies with whoever takes it.
+    /// Records that a job's correlations were taken.
     pub fn took(&mut self, job: Job) {
         self.words = self.words.saturating_sub(job.words());
     }
 
-    /// Masks that were to be kept, of products that nobody took.
+    /// Returns the masks that were to be kept, of products that were never taken.
     pub fn masks_in_vain(self) -> Vec<Name> {
         let jobs = self.products.into_iter().map(|(job, _)| job);
         jobs.flat_map(|job| job.kept()).collect()
     }
 }
 
-/// What is ordered for operations that take these, where so many of a kind are left.
+/// Returns the jobs to order for operations that take `wanted`, given what is left of each kind.
 pub(crate) fn needed(wanted: &[Job], left: impl Fn(Kind) -> usize) -> VecDeque<Job> {
     let (mut pools, mut jobs) = (HashMap::new(), VecDeque::new());
     for &job in wanted {
@@ -109,8 +110,10 @@ pub(crate) fn needed(wanted: &[Job], left: impl Fn(Kind) -> usize) -> VecDeque<J
     jobs
 }
 
-/// Whether operations that take these find what is kept of masks, by name and with so many
-/// elements: those that they go on with, and none in the place of those that they keep.
+/// Returns whether operations that take `wanted` find the kept masks that they need.
+///
+/// `kept` gives the number of elements of a kept mask by name. Masks that the operations use again
+/// must exist with the right length. Masks that they newly keep must not exist.
 pub(crate) fn finds_masks(wanted: &[Job], kept: impl Fn(Name) -> Option<usize>) -> bool {
     let mut new = HashMap::new();
     let mut finds = |origin, n| match origin {
@@ -127,7 +130,7 @@ pub(crate) fn finds_masks(wanted: &[Job], kept: impl Fn(Name) -> Option<usize>) 
     })
 }
 
-/// Orders of so many, a multiple of 64, each of as many as may be at once.
+/// Splits an order of n correlations, a multiple of 64, into jobs as large as allowed.
 pub(super) fn batches(kind: Kind, n: usize) -> impl Iterator<Item = Job> {
     let most = most_at_once(kind);
     (0..n).step_by(most).map(move |start| Job::Batch {

@@ -4,11 +4,11 @@ use super::kind::{Kind, Shape};
 use crate::dense::extract;
 use kernels::planes::words_of;
 
-/// Correlations of one kind, all or their rest.
+/// Batch of correlations of one kind, or what is left of it.
 pub(super) struct Batch {
     kind: Kind,
     pub n: usize,
-    /// How many of the first are gone already.
+    /// Number of correlations that are already taken, from the first on.
     gone: usize,
     pub columns: Vec<Vec<u64>>,
 }
@@ -27,14 +27,14 @@ impl Batch {
         self.n - self.gone
     }
 
-    /// Whether nothing was taken of these n yet.
+    /// Returns whether the batch has n correlations of which none was taken.
     pub fn is_whole(&self, n: usize) -> bool {
         (self.n, self.gone) == (n, 0)
     }
 
-    /// The next n of those that are left, copied out of all. The rest stays where it lies while it
-    /// is half of all: less than that is copied too, so that a few that are left hold no memory of
-    /// many.
+    /// Takes the next n of the correlations that are left, as a copy. The rest stays in place while
+    /// it is at least half of the batch. Less than that is copied too, so that a small rest does
+    /// not hold the memory of a large batch.
     pub fn split_off(&mut self, n: usize) -> Self {
         let taken = self.copied(n);
         self.gone += n;
@@ -44,7 +44,7 @@ impl Batch {
         taken
     }
 
-    /// The next n of those that are left.
+    /// Copies the next n of the correlations that are left.
     fn copied(&self, n: usize) -> Self {
         let start = self.gone;
         let copied = |(column, shape): (&Vec<u64>, Shape)| match shape {
@@ -63,7 +63,7 @@ impl Batch {
         Self::new(self.kind, n, columns.map(copied).collect())
     }
 
-    /// Batches one after another.
+    /// Joins batches, one after another.
     pub fn join(mut batches: Vec<Self>) -> Self {
         if batches.len() == 1 {
             return batches.swap_remove(0);

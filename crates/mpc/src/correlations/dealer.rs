@@ -1,31 +1,32 @@
-//! Correlations from a dealer: a member of the mesh that computes nothing and learns shapes and
-//! counts.
+//! Correlations from a dealer: a member of the mesh that takes no part in the computation and
+//! learns only shapes and counts.
 //!
 //! **Idea.** Each party shares a key with the dealer. Uniform columns, and the shares of derived
-//! columns, are expanded from these keys. For each element of a derived column one party's share is
-//! put in place of what it expanded: the *correction* that makes the shares add up, which travels
-//! from the dealer to it. Corrections go to all parties in turn, as CrypTFlow's Porthos has it
-//! (Kumar et al. 2020, section IV): of each job's elements the first n-th to party 0, the next one
-//! to party 1, and so on ([`Job::corrected`]). So as much is sent as if all went to one party, and
-//! the dealer's busiest link carries an n-th of it, and the rounding of each job. Party 0 alone
-//! asks for jobs: for all that are ordered by then, before the first of them is awaited, so that
-//! the dealer need not wait for its next job. Each job is a step of its own, begun by all parties
-//! in the order of the jobs and gone on with when its message is due.
+//! columns, are expanded from these keys. For each element of a derived column, one party's share
+//! is replaced by a *correction* that makes the shares add up. The dealer sends the correction to
+//! that party. Corrections go to all parties in turn, as in CrypTFlow's Porthos (Kumar et al. 2020,
+//! section IV): the first n-th of each job's elements goes to party 0, the next to party 1, and so
+//! on ([`Job::corrected`]). So the total sent is the same as if all corrections went to one party,
+//! but the dealer's busiest link carries only an n-th of it, plus the rounding of each job. Party 0
+//! alone asks for jobs. It asks for all jobs that are ordered so far before it waits for the first
+//! of them, so that the dealer need not wait for its next job. Each job is a step of its own. All
+//! parties begin the steps in the order of the jobs, and continue a step when they need its
+//! message.
 //!
-//! **Trust.** The dealer follows the protocol and colludes with no party: with any one of them it
-//! could open what the parties open masked. It receives no message that depends on an input.
+//! **Trust.** The dealer follows the protocol and colludes with no party: together with any one of
+//! them, it could unmask what the parties open. It receives no message that depends on an input.
 //!
-//! **Residues** are expanded as words, of which they are what is left modulo the prime: within
-//! 2^−62 of uniform.
+//! **Residues** are expanded as words and reduced modulo the prime, which is within 2^−62 of
+//! uniform.
 //!
-//! **Simulation.** Of each element, one party receives the derived value minus the other parties'
-//! pseudo-random shares
-//! of it, which no other word depends on: every party takes words of its stream for whole columns,
-//! whoever is corrected, and what it expanded in the place of a correction goes into nothing. Where
-//! the receiver is corrupt and one other party honest, the latter's share is uniform to all corrupt
-//! ones, and so is the correction. Where the receiver is honest, no corrupt party receives
-//! anything, and the receiver's share is what the sum leaves: a function of the other shares and of
-//! what is dealt, as if the correction had gone to any other party.
+//! **Simulation.** For each element, one party receives the derived value minus the other parties'
+//! pseudo-random shares of it. No other word depends on these shares: every party takes words of
+//! its stream for whole columns, whichever party is corrected, and discards what it expanded in
+//! place of a correction. If the receiver is corrupt and one other party is honest, the honest
+//! party's share is uniform to all corrupt parties, and so is the correction. If the receiver is
+//! honest, no corrupt party receives anything, and the receiver's share is what the sum leaves. It
+//! is a function of the other shares and of what is dealt, as if the correction had gone to any
+//! other party.
 
 use super::job::{ENCODED, Job, Origin, SizedColumn};
 use super::kind::Shape;
@@ -42,19 +43,19 @@ use std::sync::Arc;
 /// Domain of the streams that a party and the dealer share.
 const DOMAIN: &str = "correlations: party and dealer";
 
-/// Words of masks that a dealer keeps at most: 8 GiB.
+/// Largest number of words of masks that a dealer keeps: 8 GiB.
 const MOST_KEPT: usize = 1 << 30;
 
-/// Masks that it keeps at most, whatever their lengths.
+/// Largest number of masks that a dealer keeps, whatever their lengths.
 const MOST_NAMES: usize = 1 << 16;
 
-/// The party's side.
+/// A party's side of the dealer.
 pub(crate) struct Dealt {
     channel: Channel,
     dealer: usize,
     stream: Stream,
-    /// Steps of the jobs that the dealer has been asked for, and whether party 0's message has
-    /// left.
+    /// Steps of the jobs that were asked of the dealer. An error if party 0's message could not be
+    /// sent.
     announced: VecDeque<Result<Suspended>>,
 }
 
@@ -72,7 +73,8 @@ impl Dealt {
         })
     }
 
-    /// The channel to the dealer and the stream shared with it, to be watched and mutated.
+    /// Returns the channel to the dealer and the stream shared with it, for tests to watch and
+    /// mutate.
     #[cfg(feature = "mutation")]
     pub fn opened(&mut self) -> (&mut Channel, &mut Stream) {
         (&mut self.channel, &mut self.stream)
@@ -81,7 +83,8 @@ impl Dealt {
 
 impl Source for Dealt {
     fn announce(&mut self, job: &Job) {
-        // No step of the channel: parties need not forget at the same time, and nothing comes back.
+        // Forgetting is no step of the channel: parties need not forget at the same time, and no
+        // answer comes.
         if !matches!(job, Job::Forget { .. }) {
             self.channel
                 .begin(&format!("correlations: {}", job.describe()));
@@ -137,18 +140,18 @@ impl Source for Dealt {
     }
 }
 
-/// The dealer.
+/// Dealer, which serves all parties.
 pub struct Dealer {
     channel: Channel,
     streams: Vec<Stream>,
     kept: KeptMasks,
 }
 
-/// Masks that are used again.
+/// Masks that the dealer keeps for later products.
 #[derive(Default)]
 struct KeptMasks {
     masks: HashMap<Name, Arc<Vec<u64>>>,
-    /// Of all together.
+    /// Words of all masks together.
     words: usize,
 }
 
@@ -156,7 +159,7 @@ impl Dealer {
     /// Agrees on keys with all parties.
     ///
     /// # Errors
-    /// What the links meet.
+    /// Errors of the links.
     pub fn new(mesh: &Mesh) -> Result<Self> {
         let mut channel = mesh.channel(CHANNEL);
         channel.begin("key for the dealer");
@@ -173,7 +176,7 @@ impl Dealer {
         })
     }
 
-    /// The streams with the parties, to be mutated.
+    /// Returns the streams with the parties, for tests to mutate.
     #[cfg(feature = "mutation")]
     pub fn streams(&mut self) -> &mut [Stream] {
         &mut self.streams
@@ -182,14 +185,14 @@ impl Dealer {
     /// Deals until the parties have finished.
     ///
     /// # Errors
-    /// What the links meet, and `Peer` for a party that asks for what cannot be.
+    /// Errors of the links, and `Peer` for a party that sends an invalid request.
     pub fn serve(mut self) -> Result<()> {
         while let Some(words) = self.channel.follow(0, ENCODED)? {
             let messages = Job::decode(&words)
                 .and_then(|job| self.deal(&job))
                 .map_err(|error| self.channel.accuse(0, error.to_string()))?;
             for (party, message) in messages.into_iter().enumerate() {
-                // What was asked for ahead of need may come when nobody is there any more: a party
+                // Jobs that were ordered ahead of need may be dealt after a party has left. A party
                 // that has finished has had all that any party needs, as all run the same program.
                 if !message.is_empty() && !self.channel.send_unless_finished(party, message)? {
                     return Ok(());
@@ -199,7 +202,7 @@ impl Dealer {
         Ok(())
     }
 
-    /// The corrections of a job, by party.
+    /// Computes the corrections of a job, by party.
     fn deal(&mut self, job: &Job) -> Result<Vec<Vec<u64>>> {
         let (free, derived) = job.columns();
         let mut totals = match job {
@@ -246,7 +249,7 @@ impl Dealer {
         Ok((0..parties).map(message).collect())
     }
 
-    /// What the parties' shares of each column add up to.
+    /// Computes the sums of the parties' shares of each column.
     fn sums(&mut self, shapes: &[SizedColumn]) -> Vec<Vec<u64>> {
         let (first, others) = self.streams.split_first_mut().expect("at least one party");
         let mut totals = expand(first, shapes);
@@ -260,7 +263,7 @@ impl Dealer {
         totals
     }
 
-    /// The whole mask of an operand of n elements, new ones from `new`.
+    /// Returns the whole mask of an operand of n elements. New masks are taken from `new`.
     fn mask(
         &mut self,
         origin: Origin,
@@ -302,7 +305,7 @@ impl KeptMasks {
     }
 }
 
-/// The next words of a stream as columns.
+/// Expands the next words of a stream as columns.
 fn expand(stream: &mut Stream, shapes: &[SizedColumn]) -> Vec<Vec<u64>> {
     let column = |(shape, n): &SizedColumn| {
         let mut words = vec![0; shape.words(*n)];
@@ -317,7 +320,7 @@ fn expand(stream: &mut Stream, shapes: &[SizedColumn]) -> Vec<Vec<u64>> {
     shapes.iter().map(column).collect()
 }
 
-/// Where these elements lie in a column that is loose: in each of its planes, if it has such.
+/// Returns the ranges of these elements in an unpacked column: one in each plane, if it has planes.
 fn loose_places((shape, n): &SizedColumn, elements: &Range<usize>) -> Vec<Range<usize>> {
     match shape {
         Shape::Words(_) | Shape::Packed(_) | Shape::Residues => vec![elements.clone()],
@@ -330,7 +333,7 @@ fn loose_places((shape, n): &SizedColumn, elements: &Range<usize>) -> Vec<Range<
     }
 }
 
-/// Words of a column's corrections of these elements on their way.
+/// Returns the words in which a column's corrections of these elements travel.
 fn sent_words(shape: Shape, elements: &Range<usize>) -> usize {
     match shape {
         Shape::Words(bits) => packed_words(elements.len(), bits),
@@ -339,7 +342,7 @@ fn sent_words(shape: Shape, elements: &Range<usize>) -> usize {
     }
 }
 
-/// Of a column that is loose.
+/// Packs the corrections of an unpacked column.
 fn packed(column: &[u64], sized: &SizedColumn, elements: &Range<usize>) -> Vec<u64> {
     let pack = |bits| {
         let mut words = vec![0; sent_words(sized.0, elements)];
@@ -360,12 +363,12 @@ fn packed(column: &[u64], sized: &SizedColumn, elements: &Range<usize>) -> Vec<u
     }
 }
 
-/// Puts corrections in place of what was expanded.
+/// Replaces what was expanded by corrections.
 fn correct(column: &mut [u64], sized: &SizedColumn, elements: &Range<usize>, words: &[u64]) {
     match sized.0 {
         Shape::Words(bits) => unpack_low(words, bits, &mut column[elements.clone()]),
         Shape::Residues => unpack_low(words, residues::BITS, &mut column[elements.clone()]),
-        // Those of a batch begin and end with a word.
+        // The corrected elements of a batch begin and end at whole words.
         Shape::Packed(bits) => {
             let start = packed_words(elements.start, bits);
             column[start..start + words.len()].copy_from_slice(words);
@@ -393,7 +396,7 @@ mod tests {
             kept.keep(name, Arc::clone(&mask)).expect("there is room");
         }
         assert!(kept.keep(1 << 10, Arc::new(vec![0])).is_err());
-        // One in place of another, or after another is forgotten, fits.
+        // A mask fits in place of another, or after another was forgotten.
         kept.keep(7, Arc::clone(&mask)).expect("as many as before");
         kept.forget(7);
         kept.forget(7);

@@ -1,20 +1,20 @@
-//! What a session asked of its source of correlations, to be made again ahead of later sessions.
+//! Demand: what a session asked of its source of correlations, to be made ahead of later sessions.
 
 use super::job::{ENCODED, GUARDED, Job, VERSION};
 use crate::{Error, Result};
 use std::fmt::Write as _;
 
-/// Begin and end of the first line, around the version of the encoded jobs.
+/// Parts of the first line before and after the version of the encoded jobs.
 const TITLE: [&str; 2] = ["tacit demand, version ", ", ahead "];
 
-/// Most jobs of a demand.
+/// Largest number of jobs of a demand.
 const MOST_JOBS: usize = 1 << 20;
 
-/// Jobs at the end of which a run is complete.
+/// Jobs that make up a complete run.
 #[derive(Clone, Debug)]
 pub struct Demand {
     most_ahead: usize,
-    /// Whether the source made what guards of comparisons take.
+    /// Whether the source made the correlations that guards of comparisons take.
     guards: bool,
     jobs: Vec<Job>,
 }
@@ -32,25 +32,25 @@ impl Demand {
         self.jobs.push(*job);
     }
 
-    /// Number of jobs.
+    /// Returns the number of jobs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.jobs.len()
     }
 
-    /// Whether nothing was asked for.
+    /// Returns whether there are no jobs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
 
-    /// The version of the encoding, by which a session with its file has guards or none, as this
-    /// one had.
+    /// Returns the version of the encoding. It decides whether a session with the demand's file has
+    /// guards, as the recorded session had.
     pub(crate) fn version(&self) -> u32 {
         if self.guards { GUARDED } else { VERSION }
     }
 
-    /// As text: a line for each job.
+    /// Writes the demand as text: a line for each job.
     #[must_use]
     pub fn to_text(&self) -> String {
         let [title, ahead] = TITLE;
@@ -68,7 +68,7 @@ impl Demand {
         text
     }
 
-    /// From text, which may be anything.
+    /// Parses text, which may be malformed.
     ///
     /// # Errors
     /// `Setup`, naming the line.
@@ -86,7 +86,7 @@ impl Demand {
         if !(VERSION..=GUARDED).contains(&version) {
             return Err(wrong(
                 1,
-                &format!("says version {version}, where this release reads {VERSION} to {GUARDED}"),
+                &format!("says version {version}, but this release reads {VERSION} to {GUARDED}"),
             ));
         }
         let mut demand = Self::new(ahead, version == GUARDED);
@@ -96,21 +96,21 @@ impl Demand {
                 .map(|word| u64::from_str_radix(word, 16).ok())
                 .collect::<Option<Vec<u64>>>()
                 .filter(|words| words.len() <= ENCODED)
-                .ok_or_else(|| wrong(at + 2, "is not a row of numbers"))?;
+                .ok_or_else(|| wrong(at + 2, "is not a row of hexadecimal numbers"))?;
             words.resize(ENCODED, 0);
             let job = Job::decode(&words)
                 .ok()
                 .filter(|job| job.version() <= version)
-                .ok_or_else(|| wrong(at + 2, "asks for what cannot be"))?;
+                .ok_or_else(|| wrong(at + 2, "is not a valid job"))?;
             if demand.jobs.len() == MOST_JOBS {
-                return Err(wrong(at + 2, "is one too many"));
+                return Err(wrong(at + 2, "is one job too many"));
             }
             demand.jobs.push(job);
         }
         Ok(demand)
     }
 
-    /// Names the jobs, for parties to compare.
+    /// Returns a hash of the jobs, for parties to compare.
     pub(crate) fn digest(&self) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.version().to_le_bytes());
@@ -130,7 +130,7 @@ impl Demand {
     }
 }
 
-/// Version and words ahead.
+/// Parses the version and the words made ahead.
 fn parse_title(line: &str) -> Option<(u32, usize)> {
     let (version, ahead) = line.strip_prefix(TITLE[0])?.split_once(TITLE[1])?;
     let ahead = ahead.parse().ok().filter(|ahead| *ahead <= 1 << 27)?;
@@ -162,7 +162,7 @@ mod tests {
         let text = "tacit demand, version 2, ahead 9\n0 40 8\n0 40 9 16 a\n";
         let read = Demand::parse(text).unwrap();
         assert_eq!((read.to_text(), read.version()), (text.to_owned(), GUARDED));
-        // Its guards were none, and yet there.
+        // Without any guarded job, the version still says that the source has guards.
         let without = text.replace("0 40 9 16 a\n", "");
         let read = Demand::parse(&without).unwrap();
         assert_eq!(read.to_text(), without);
@@ -177,7 +177,7 @@ mod tests {
             (good.replace("ahead 9", "ahead x"), "line 1"),
             (
                 good.replace("version 1", "version 3"),
-                "version 3, where this release reads 1 to 2",
+                "version 3, but this release reads 1 to 2",
             ),
             (good.replace("0 40 8", "0 41 8"), "line 2"),
             (good.replace("0 40 8", "0 40 g"), "line 2"),

@@ -1,7 +1,7 @@
-//! What is drawn from the supply: a type for each kind, whose masks and columns are used once
+//! Correlations drawn from the supply: a type for each kind, whose masks and columns are used once
 //! ([`super::once`]).
 //!
-//! Columns of bits are planes of n bits each, 64 to a word; of ring elements n words.
+//! Columns of bits are planes of n bits each, 64 to a word. Columns of ring elements are n words.
 //! [`super::kind`] defines them.
 
 use super::job::Origin;
@@ -11,81 +11,81 @@ use super::supply::Supply;
 use crate::leaves::Wanted;
 use crate::{Bilinear, Result};
 
-/// [`Kind::Triples`].
+/// Columns of [`Kind::Triples`].
 pub(crate) struct Triples {
     pub a: Mask,
     pub b: Mask,
     pub product: Column,
 }
 
-/// [`Kind::Squares`].
+/// Columns of [`Kind::Squares`].
 pub(crate) struct Squares {
     pub a: Mask,
     pub square: Column,
 }
 
-/// [`Kind::BitTriples`].
+/// Columns of [`Kind::BitTriples`].
 pub(crate) struct BitTriples {
     pub left: Mask,
     pub rights: Vec<BitFactor>,
 }
 
-/// A right factor, and its product with the left one.
+/// Mask of a right factor, and its product with the left mask.
 pub(crate) struct BitFactor {
     pub mask: Mask,
     pub product: Column,
 }
 
-/// [`Kind::RingBits`].
+/// Columns of [`Kind::RingBits`].
 pub(crate) struct RingBits {
     pub bit: Mask,
     pub word: Column,
 }
 
-/// [`Kind::RingWithBits`].
+/// Columns of [`Kind::RingWithBits`].
 pub(crate) struct RingWithBits {
     pub r: Mask,
     pub bits: Column,
 }
 
-/// [`Kind::RingWithMonomials`].
+/// Columns of [`Kind::RingWithMonomials`].
 pub(crate) struct RingWithMonomials {
     pub r: Mask,
     pub monomials: Column,
 }
 
-/// [`Kind::Truncations`].
+/// Columns of [`Kind::Truncations`].
 pub(crate) struct Truncations {
     pub r: Mask,
     pub shifted: Column,
     pub top: Column,
 }
 
-/// [`Kind::CrossBits`].
+/// Columns of [`Kind::CrossBits`].
 pub(crate) struct CrossBits {
     pub bit: Mask,
     pub product: Column,
 }
 
-/// [`Kind::CrossResidues`].
+/// Columns of [`Kind::CrossResidues`].
 pub(crate) struct CrossResidues {
     pub bit: Mask,
     pub product: Column,
 }
 
-/// [`Kind::CrossWords`].
+/// Columns of [`Kind::CrossWords`].
 pub(crate) struct CrossWords {
     pub number: Mask,
     pub product: Column,
 }
 
-/// [`Kind::Guards`].
+/// Columns of [`Kind::Guards`].
 pub(crate) struct Guards {
     pub a: Mask,
     pub columns: GuardColumns,
 }
 
-/// [`Kind::Selections`].
+/// Columns of [`Kind::Selections`].
 pub(crate) struct Selections {
     pub bit: Mask,
     pub a: Mask,
@@ -93,27 +93,27 @@ pub(crate) struct Selections {
     pub chosen: Column,
 }
 
-/// [`Kind::GuardedSelections`].
+/// Columns of [`Kind::GuardedSelections`].
 pub(crate) struct GuardedSelections {
     pub selections: Selections,
     pub guard: GuardColumns,
 }
 
-/// [`Kind::Lifts`].
+/// Columns of [`Kind::Lifts`].
 pub(crate) struct Lifts {
     pub r: Mask,
     pub residue: Column,
     pub top: Column,
 }
 
-/// Of the upper bits c of what hides the number that is selected.
+/// Guard columns of the upper bits c of the mask of the selected number.
 pub(crate) struct GuardColumns {
     pub upper: Column,
-    /// c(c + 1).
+    /// Shares of c(c + 1).
     pub both: Column,
 }
 
-/// Of a bilinear map: the masks that are new, and the product of both operands' masks.
+/// Correlations of a bilinear map: the masks that are new, and the product of both operands' masks.
 pub(crate) struct MaskedProduct {
     pub x: Option<Mask>,
     pub y: Option<Mask>,
@@ -138,7 +138,7 @@ impl Supply {
         })
     }
 
-    /// With one right factor or two.
+    /// Draws bit triples with one right factor or two.
     pub fn bit_triples(&mut self, rights: usize, n: usize) -> Result<BitTriples> {
         let kind = Kind::BitTriples { rights };
         let factor = |mask, product| BitFactor {
@@ -275,7 +275,7 @@ impl Supply {
         })
     }
 
-    /// The new masks of a map's operands, and the product of both masks.
+    /// Draws the new masks of a map's operands, and the product of both masks.
     pub fn masked_product(
         &mut self,
         map: &Bilinear,

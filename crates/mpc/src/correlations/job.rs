@@ -1,4 +1,4 @@
-//! What a source is asked for: the same sequence at every party, since all run the same program.
+//! Jobs of a source: the same sequence at every party, since all run the same program.
 
 use super::kind::{Kind, Shape};
 use crate::leaves::Wanted;
@@ -7,42 +7,43 @@ use kernels::convolution::Convolution;
 use std::ops::Range;
 
 /// Versions of the encoding. Demands and files of correlations say which one they hold: the later
-/// one, if the source made what guards of comparisons take.
+/// one, if the source made the correlations that guards of comparisons take.
 pub(crate) const VERSION: u32 = 1;
 pub(crate) const GUARDED: u32 = 2;
 
 /// Words of an encoded job.
 pub(crate) const ENCODED: usize = 24;
 
-/// A column with its number of elements.
+/// Shape of a column with its number of elements.
 pub(crate) type SizedColumn = (Shape, usize);
 
-/// Most elements of a batch or operand, and words of an answer: a message's limit.
+/// Largest number of elements of a batch or operand, and of words of an answer: the limit of a
+/// message.
 const MOST: u64 = 1 << 27;
 
-/// Where the mask of an operand comes from.
+/// Origin of an operand's mask.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Origin {
     /// Uniform, for this product alone.
     Fresh,
     /// Uniform, and kept under this name.
     Keep(Name),
-    /// The one that was kept.
+    /// The mask that was kept under this name.
     Kept(Name),
 }
 
 /// One piece of work of a source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Job {
-    /// n correlations of a kind, n a multiple of 64.
+    /// Makes n correlations of a kind; n is a multiple of 64.
     Batch { kind: Kind, n: usize },
-    /// Masks a and b of two operands and map(a, b).
+    /// Makes masks a and b of two operands, and map(a, b).
     Product { map: Bilinear, x: Origin, y: Origin },
-    /// A kept mask is no longer needed.
+    /// Forgets a kept mask that is no longer needed.
     Forget { name: Name },
 }
 
-/// Most correlations of a kind that may be asked for at once; a multiple of 64.
+/// Returns the largest number of correlations of a kind in one job, a multiple of 64.
 pub(crate) fn most_at_once(kind: Kind) -> usize {
     let words = |columns: Vec<Shape>| columns.into_iter().map(|column| column.words(64) as u64);
     let longest = words(kind.free()).max().unwrap_or(1);
@@ -51,7 +52,7 @@ pub(crate) fn most_at_once(kind: Kind) -> usize {
 }
 
 impl Origin {
-    /// Whether the source makes it now.
+    /// Returns whether the source makes the mask now.
     pub fn is_new(self) -> bool {
         !matches!(self, Self::Kept(_))
     }
@@ -75,7 +76,7 @@ impl Origin {
 }
 
 impl Job {
-    /// The version of the encoding that has it.
+    /// Returns the version of the encoding that introduced the job.
     pub fn version(&self) -> u32 {
         match self {
             Self::Batch {
@@ -90,7 +91,8 @@ impl Job {
         }
     }
 
-    /// Elements of each of its columns, with their shapes: uniform ones, then derived ones.
+    /// Returns the shapes of the job's columns with their numbers of elements: uniform ones, then
+    /// derived ones.
     pub fn columns(&self) -> (Vec<SizedColumn>, Vec<SizedColumn>) {
         match self {
             Self::Batch { kind, n } => {
@@ -110,12 +112,12 @@ impl Job {
         }
     }
 
-    /// Whether it needs the mask that was kept under this name.
+    /// Returns whether the job needs the mask that was kept under this name.
     pub fn takes_mask(&self, name: Name) -> bool {
         matches!(self, Self::Product { x, y, .. } if [x, y].contains(&&Origin::Kept(name)))
     }
 
-    /// The masks that are kept from it on.
+    /// Returns the names of the masks that this job begins to keep.
     pub fn kept(&self) -> Vec<Name> {
         let Self::Product { x, y, .. } = self else {
             return Vec::new();
@@ -127,16 +129,16 @@ impl Job {
         [x, y].into_iter().filter_map(kept).collect()
     }
 
-    /// Words of all its columns in memory.
+    /// Returns the words of all columns of the job in memory.
     pub fn words(&self) -> usize {
         let (free, derived) = self.columns();
         let columns = free.into_iter().chain(derived);
         columns.map(|(shape, n)| shape.words(n)).sum()
     }
 
-    /// The elements of its derived columns of which a dealer corrects this party's share: as many
-    /// for each party, but for the rounding to whole words of bits in a batch, and to whole
-    /// elements in a product.
+    /// Returns the elements of the derived columns in which a dealer corrects this party's share.
+    /// Each party gets as many, except for rounding: to whole words of bits in a batch, and to
+    /// whole elements in a product.
     pub fn corrected(&self, party: usize, parties: usize) -> Range<usize> {
         let (elements, unit) = match self {
             Self::Batch { n, .. } => (*n, 64),
@@ -147,7 +149,8 @@ impl Job {
         from(party)..from(party + 1)
     }
 
-    /// For people, and as the name of its step: what, and how many. Files keep its encoding.
+    /// Describes the job for people, and names its step: what is made, and how many. Files use the
+    /// encoding instead.
     pub fn describe(&self) -> String {
         match self {
             Self::Batch { kind, n } => format!("{n} {kind}"),
@@ -161,7 +164,7 @@ impl Job {
         }
     }
 
-    /// As words, all sizes in the clear: they are public.
+    /// Encodes the job as words. All sizes are public.
     pub fn encode(&self) -> Vec<u64> {
         let mut words = Vec::with_capacity(ENCODED);
         match *self {
@@ -182,9 +185,9 @@ impl Job {
         words
     }
 
-    /// A job from another party's words, which may be anything.
+    /// Decodes a job from another party's words, which may be malformed.
     pub fn decode(words: &[u64]) -> Result<Self> {
-        let malformed = || Error::misuse("asked for correlations that cannot be");
+        let malformed = || Error::misuse("asked for correlations that are malformed or too large");
         let job = match words.first() {
             Some(0) => Self::Batch {
                 kind: decode_kind(&words[2..5]).ok_or_else(malformed)?,
@@ -208,7 +211,7 @@ impl Job {
         }
         let (free, derived) = job.columns();
         let words = |(column, n): &SizedColumn| column.words(*n) as u64;
-        // The derived ones travel as one message.
+        // The derived columns travel as one message.
         let message: u64 = derived.iter().map(words).sum();
         if message <= MOST && free.iter().all(|column| words(column) <= MOST) {
             Ok(job)

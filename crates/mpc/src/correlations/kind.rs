@@ -1,9 +1,9 @@
-//! The kinds of correlations, each defined by what is random and what follows from it.
+//! Kinds of correlations, each defined by its random and its derived columns.
 //!
 //! A batch of n correlations is a list of *columns* that all parties share: words add up mod 2^64,
-//! planes XOR, residues add up modulo the prime of checks. *Free* columns are uniform; *derived*
-//! ones are functions of the free ones. That is all a dealer needs to know, and what every other
-//! source must reproduce.
+//! planes XOR, and residues add up modulo the prime of checks. *Free* columns are uniform.
+//! *Derived* columns are functions of the free ones. A dealer needs to know no more than that, and
+//! every other source must produce the same.
 
 use crate::blocks;
 use crate::dense::{Run, concatenate};
@@ -14,7 +14,7 @@ use kernels::pack::{packed_words, unpack_low};
 use kernels::planes::words_of;
 use std::fmt;
 
-/// What is random, and what follows from it.
+/// Kind of correlation. The variants list the free columns; then the derived columns.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
     /// a, b; ab (Beaver 1991).
@@ -23,31 +23,31 @@ pub enum Kind {
     Squares,
     /// Bits a, b_1, .., b_rights; a ∧ b_i.
     BitTriples {
-        /// Factors that share the left one: 1 or 2.
+        /// Right factors that share the left one: 1 or 2.
         rights: usize,
     },
-    /// A bit; the same as a ring element (daBit; Rotaru, Wood 2019).
+    /// A bit; the bit as a ring element (daBit; Rotaru, Wood 2019).
     RingBits,
     /// r; its low `width` bits (edaBit; Escudero+ 2020).
     RingWithBits {
-        /// Bits that count, 1 to 64.
+        /// Number of bits that count, 1 to 64.
         width: usize,
     },
-    /// r; the monomials of its low bits, by spans, that a comparison evaluates linear forms in.
+    /// r; the monomials of its low bits, by spans. A comparison evaluates linear forms in them.
     RingWithMonomials {
-        /// Which forms.
+        /// The linear forms that the monomials are for.
         wanted: Wanted,
-        /// Positions in spans.
+        /// Number of positions in spans.
         positions: usize,
     },
-    /// r; r >> bits, and its highest bit times 2^(64−bits).
+    /// r; r >> bits, and the highest bit of r modulo 2^bits.
     Truncations {
-        /// Bits dropped, 1 to 61.
+        /// Number of bits dropped, 1 to 61.
         bits: u32,
     },
     /// Two parties only: a bit of party 0, a bit of party 1; their product mod 2^bits.
     CrossBits {
-        /// Bits of the product that count, 1 to 61.
+        /// Number of bits of the product that count, 1 to 61.
         bits: u32,
     },
     /// Two parties only: a bit of party 0, a bit of party 1; the residue of their product.
@@ -55,27 +55,28 @@ pub enum Kind {
     /// Two parties only: a number of party 0, a number of party 1; their product, all modulo
     /// 2^bits.
     CrossWords {
-        /// Bits, 1 to 63.
+        /// Number of bits, 1 to 63.
         bits: u32,
     },
     /// A bit β and a ring element a; β as a ring element, βa.
     Selections,
-    /// The same; then, of `reach` bits, c = a >> below and c(c + 1), for the guard of what is
-    /// selected.
+    /// A bit β and a ring element a; β as a ring element, βa, and the guard columns of a. These are
+    /// `reach` bits each of c = a >> below and of c(c + 1), for the guard of the selected number.
     GuardedSelections {
-        /// Bits below those that are looked at, 2 to 62.
+        /// Number of bits below those that the guard looks at, 2 to 62.
         below: u32,
-        /// Bits that are looked at, 2 to 64 − below.
+        /// Number of bits that the guard looks at, 2 to 64 − below.
         reach: u32,
     },
-    /// a; of `reach` bits, c = a >> below and c(c + 1), for the guard of what a hides.
+    /// a; `reach` bits each of c = a >> below and of c(c + 1), for the guard of the number that a
+    /// masks.
     Guards {
-        /// Bits below those that are looked at, 2 to 62.
+        /// Number of bits below those that the guard looks at, 2 to 62.
         below: u32,
-        /// Bits that are looked at, 2 to 64 − below.
+        /// Number of bits that the guard looks at, 2 to 64 − below.
         reach: u32,
     },
-    /// r; its residue, and its highest bit as one.
+    /// r; the residue of r, and the residue of its highest bit.
     Lifts,
 }
 
@@ -84,8 +85,8 @@ impl fmt::Display for Kind {
         match self {
             Self::Triples => write!(f, "triples"),
             Self::Squares => write!(f, "squares"),
-            Self::BitTriples { rights } => write!(f, "bit triples, {rights} to the left one"),
-            Self::RingBits => write!(f, "bits that are words too"),
+            Self::BitTriples { rights } => write!(f, "bit triples, {rights} to each left factor"),
+            Self::RingBits => write!(f, "bits that are also words"),
             Self::RingWithBits { width } => write!(f, "words with their low {width} bits"),
             Self::RingWithMonomials { wanted, positions } => {
                 let whose = match wanted {
@@ -118,21 +119,21 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The shape of a column of n correlations.
+/// Shape of a column of n correlations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shape {
-    /// n words, of which the low bits count.
+    /// n words, of which only the low bits count.
     Words(u32),
-    /// n numbers modulo 2^bits, of so many bits each, without gaps ([`kernels::pack`]).
+    /// n numbers modulo 2^bits, of `bits` bits each, without gaps ([`kernels::pack`]).
     Packed(u32),
-    /// That many planes of n bits.
+    /// The given number of planes of n bits.
     Planes(usize),
-    /// n residues, in a word each.
+    /// n residues, one per word.
     Residues,
 }
 
 impl Shape {
-    /// Words in memory.
+    /// Returns the words in memory.
     pub fn words(self, n: usize) -> usize {
         match self {
             Self::Words(_) | Self::Residues => n,
@@ -141,7 +142,7 @@ impl Shape {
         }
     }
 
-    /// How shares combine, once they are loose.
+    /// Returns the group in which shares combine, once they are unpacked.
     pub fn group(self) -> Group {
         match self {
             Self::Words(_) | Self::Packed(_) => Group::Additive,
@@ -150,7 +151,7 @@ impl Shape {
         }
     }
 
-    /// A column with each packed number in a word of its own.
+    /// Unpacks a column, so that each packed number has a word of its own.
     pub fn loose(self, column: Vec<u64>, n: usize) -> Vec<u64> {
         match self {
             Self::Words(_) | Self::Planes(_) | Self::Residues => column,
@@ -164,7 +165,7 @@ impl Shape {
 }
 
 impl Kind {
-    /// The uniform columns.
+    /// Returns the shapes of the uniform columns.
     pub(crate) fn free(self) -> Vec<Shape> {
         match self {
             Self::Triples => vec![Shape::Words(64); 2],
@@ -186,7 +187,7 @@ impl Kind {
         }
     }
 
-    /// What follows from them.
+    /// Returns the shapes of the columns derived from the uniform ones.
     pub(crate) fn derived(self) -> Vec<Shape> {
         match self {
             Self::Triples | Self::Squares | Self::RingBits => vec![Shape::Words(64)],
@@ -208,12 +209,13 @@ impl Kind {
         }
     }
 
-    /// All columns of the batch, free ones first.
+    /// Returns the shapes of all columns of a batch, free ones first.
     pub(crate) fn columns(self) -> Vec<Shape> {
         [self.free(), self.derived()].concat()
     }
 
-    /// The columns of several batches, each with its number of correlations, as those of one.
+    /// Joins the columns of several batches, each with its number of correlations, into those of
+    /// one batch.
     pub(crate) fn join(self, batches: &[(usize, Vec<Vec<u64>>)]) -> Vec<Vec<u64>> {
         let join = |(at, shape): (usize, Shape)| match shape {
             Shape::Words(_) | Shape::Residues => {
@@ -241,7 +243,7 @@ impl Kind {
         self.columns().into_iter().enumerate().map(join).collect()
     }
 
-    /// Whether its free column is not shared: each of two parties has one of its own.
+    /// Returns whether the free column is not shared: each of two parties has a column of its own.
     pub(crate) fn is_cross(self) -> bool {
         matches!(
             self,
@@ -249,8 +251,8 @@ impl Kind {
         )
     }
 
-    /// The derived columns, loose, from the free ones; of a product of two parties' own from both
-    /// of these.
+    /// Computes the derived columns, unpacked, from the free ones. For a product of two parties'
+    /// own columns, `free` has both of these.
     pub(crate) fn derive(self, free: &[Vec<u64>]) -> Vec<Vec<u64>> {
         match self {
             Self::Triples => vec![products(&free[0], &free[1], u64::wrapping_mul)],
@@ -321,7 +323,7 @@ fn products(a: &[u64], b: &[u64], multiply: impl Fn(u64, u64) -> u64 + Sync) -> 
     out
 }
 
-/// Bit i of a plane as word i.
+/// Expands a plane of bits: bit i becomes word i.
 pub(crate) fn as_words(plane: &[u64]) -> Vec<u64> {
     let mut words = vec![0; 64 * plane.len()];
     kernels::planes::join(plane, 1, words.len(), &mut words);

@@ -1,23 +1,23 @@
-//! Correlated randomness: what additive sharing consumes, made ahead of need by a source.
+//! Correlated randomness that additive sharing consumes, made ahead of need by a source.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
-//! | [`kind`] | the kinds, each defined once by what is random and what follows from it |
-//! | [`job`] | what a source is asked for, the same sequence at every party |
-//! | [`demand`] | what a session asked for, to be made again |
-//! | [`supply`] | the source on a thread of its own, and what it made and nobody took yet |
+//! | [`kind`] | the kinds, each defined once by its random and its derived columns |
+//! | [`job`] | jobs for a source, the same sequence at every party |
+//! | [`demand`] | the jobs of a session, recorded so that they can be made again |
+//! | [`supply`] | the source on its own thread, and the correlations that are not taken yet |
 //! | [`batch`] | correlations that were made together, taken piece by piece |
-//! | [`ahead`] | what a program will take, where that is known before it runs |
-//! | [`drawn`] | what is taken from it, a type for each kind |
+//! | [`ahead`] | what a program will take, if that is known before it runs |
+//! | [`drawn`] | what is taken from the supply, a type for each kind |
 //! | [`once`] | masks and columns that are used once |
-//! | [`dealer`] | a member of the mesh that makes them, and its counterpart in the parties |
+//! | [`dealer`] | a member of the mesh that makes correlations, and the parties' side of it |
 //! | [`transfer`] | oblivious transfer between every two parties |
-//! | [`file`] | what any of them made in an earlier session, each run used once |
-//! | [`zeros`] | none at all, where a program runs for its demand alone |
+//! | [`file`] | correlations that any source made in an earlier session, each run used once |
+//! | [`zeros`] | zeros instead of correlations, for programs that run only to record their demand |
 //!
-//! Correlations are handed out by move, as typed values without `Clone`: to draw the same a second
-//! time does not compile, nor does hiding a second value behind a mask or opening what it hides a
-//! second time.
+//! Correlations are handed out by move, as typed values without `Clone`. So code does not compile
+//! if it draws the same correlation twice, hides a second value behind a mask, or opens a hidden
+//! value a second time.
 
 pub(crate) mod ahead;
 mod batch;
@@ -39,24 +39,25 @@ pub use demand::Demand;
 
 use crate::Result;
 
-/// The channel of sources; that of the protocol is another.
+/// Channel of sources. The protocol has another one.
 pub(crate) const CHANNEL: u16 = 1;
 
-/// A maker of correlations, in step with the same maker at every other party.
+/// Source of correlations, in step with the same kind of source at every other party.
 pub(crate) trait Source: Send {
-    /// This job will be made, after all that were announced before. Whoever makes it for others can
-    /// begin.
+    /// Announces a job that will be made after all jobs announced before. A source that works with
+    /// other parties can let them begin.
     fn announce(&mut self, _job: &job::Job) {}
 
-    /// This party's share of each column of the job: uniform ones, then derived ones.
+    /// Makes a job: returns this party's share of each column, uniform ones first, then derived
+    /// ones.
     fn make(&mut self, job: &job::Job) -> Result<Vec<Vec<u64>>>;
 
-    /// What it has sent and waited for so far.
+    /// Returns what the source has sent and waited for so far.
     fn reading(&self) -> net::Reading;
 
-    /// Whether it makes what guards of comparisons take.
+    /// Returns whether the source makes the correlations that guards of comparisons take.
     fn guards(&self) -> bool;
 
-    /// Words of a batch that is made ahead of need at most.
+    /// Returns the most words of a batch that is made ahead of need.
     fn most_ahead(&self) -> usize;
 }

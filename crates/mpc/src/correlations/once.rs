@@ -1,9 +1,9 @@
-//! Words that are used once: a mask hides one value, what it hides is opened once, a column goes
-//! into one result.
+//! Words that are used once: a mask hides one value, a hidden value is opened once, and a column
+//! goes into one result.
 //!
-//! All that is secret of an opened value is secret by its mask's hiding nothing else: x − a and y −
-//! a together show x − y. So a mask is used up by what it hides, what it hides by being opened, and
-//! a column by the result that it goes into. Once compiles:
+//! An opened value stays secret only if its mask hides nothing else: x − a and y − a together
+//! reveal x − y. So hiding a value consumes the mask, opening consumes the hidden value, and
+//! computing a result consumes the column. Using a mask once compiles:
 //!
 //! ```
 //! use mpc::correlations::once::Mask;
@@ -12,7 +12,7 @@
 //! let (_first, _) = Mask::hide([mask], |[a]| vec![7 - a[0]]);
 //! ```
 //!
-//! Twice does not:
+//! Using it twice does not:
 //!
 //! ```compile_fail,E0382
 //! use mpc::correlations::once::Mask;
@@ -22,7 +22,7 @@
 //! let (_second, _) = Mask::hide([mask], |[a]| vec![8 - a[0]]);
 //! ```
 //!
-//! Nor does what has hidden a value hide another:
+//! A mask that has hidden a value cannot hide another:
 //!
 //! ```compile_fail,E0308
 //! use mpc::correlations::once::Mask;
@@ -41,7 +41,7 @@
 //! assert_eq!(Column::spend([product], |[c]| 7 + c[0]), 22);
 //! ```
 //!
-//! and into one alone:
+//! but only into one:
 //!
 //! ```compile_fail,E0382
 //! use mpc::correlations::once::Column;
@@ -51,7 +51,7 @@
 //! Column::spend([product], |[c]| 8 + c[0]);
 //! ```
 //!
-//! Of none of these is a copy to be had:
+//! None of these types can be copied:
 //!
 //! ```compile_fail,E0277
 //! fn copied<Word: Clone>() {}
@@ -74,22 +74,22 @@
 /// Uniform words that have hidden nothing yet.
 pub struct Mask(Vec<u64>);
 
-/// Words that results are computed with: what follows from masks, and masks that have hidden their
-/// value.
+/// Words for computing results: derived words, and masks that have already hidden their value.
 pub struct Column(Vec<u64>);
 
-/// This party's share of what masks hide, to be opened.
-#[must_use = "what is hidden is opened, or the mask was for nothing"]
+/// This party's share of hidden values, to be opened.
+#[must_use = "a hidden value must be opened: otherwise its mask is wasted"]
 pub struct Hidden(Vec<u64>);
 
 impl Mask {
-    /// As the source has made it.
+    /// Wraps a mask as the source has made it.
     #[must_use]
     pub fn drawn(words: Vec<u64>) -> Self {
         Self(words)
     }
 
-    /// A message under masks, and these for the result.
+    /// Hides a message under masks. Returns the hidden message, and the masks as columns for the
+    /// result.
     pub fn hide<const MASKS: usize>(
         masks: [Self; MASKS],
         message: impl FnOnce([&[u64]; MASKS]) -> Vec<u64>,
@@ -98,7 +98,7 @@ impl Mask {
         (hidden, masks.map(|mask| Column(mask.0)))
     }
 
-    /// [`Mask::hide`] under those that are there.
+    /// Hides a message under those masks that are `Some`, as [`Mask::hide`] does.
     pub(crate) fn hide_new<const MASKS: usize>(
         masks: [Option<Self>; MASKS],
         message: impl FnOnce([Option<&[u64]>; MASKS]) -> Vec<u64>,
@@ -112,13 +112,13 @@ impl Mask {
 }
 
 impl Column {
-    /// As the source has made it.
+    /// Wraps a column as the source has made it.
     #[must_use]
     pub fn drawn(words: Vec<u64>) -> Self {
         Self(words)
     }
 
-    /// What is computed with columns.
+    /// Computes a result with columns, and consumes them.
     pub fn spend<const COLUMNS: usize, Result>(
         columns: [Self; COLUMNS],
         work: impl FnOnce([&[u64]; COLUMNS]) -> Result,
@@ -126,29 +126,30 @@ impl Column {
         work(columns.each_ref().map(|column| &column.0[..]))
     }
 
-    /// The words themselves, where the result takes their place. Whoever keeps them says why.
+    /// Returns the words, for results that are computed in place. A caller that keeps them says
+    /// why.
     pub(crate) fn into_words(self) -> Vec<u64> {
         self.0
     }
 }
 
 impl Hidden {
-    /// Several in one message.
+    /// Packs several hidden values into one message.
     pub(crate) fn pack(all: Vec<Self>, message: impl FnOnce(Vec<&[u64]>) -> Vec<u64>) -> Self {
         Self(message(all.iter().map(|hidden| &hidden.0[..]).collect()))
     }
 
-    /// Of nothing yet.
+    /// Returns an empty message that hides nothing.
     pub(crate) fn none() -> Self {
         Self(Vec::new())
     }
 
-    /// What others hide, opened together with this.
+    /// Appends other hidden values, to be opened together with this one.
     pub(crate) fn join(&mut self, more: Self) {
         self.0.extend(more.0);
     }
 
-    /// What travels, for those who open.
+    /// Returns the words to be sent to the parties that open the value.
     pub(crate) fn into_message(self) -> Vec<u64> {
         self.0
     }

@@ -1,4 +1,5 @@
-//! Every source against the definition of every kind: columns of all parties together.
+//! Tests of every source against the definition of every kind, on the columns of all parties
+//! together.
 
 use super::Source;
 use super::dealer::Dealer;
@@ -32,7 +33,7 @@ const fn monomials(wanted: Wanted, positions: usize) -> Kind {
     Kind::RingWithMonomials { wanted, positions }
 }
 
-/// What every party's source gives for each of the jobs.
+/// Returns what every party's source makes for each of the jobs.
 fn made(name: &str, parties: usize, jobs: &[Job]) -> Vec<Vec<Vec<Vec<u64>>>> {
     let settings = Settings {
         protocol: "additive".to_owned(),
@@ -67,7 +68,8 @@ fn made(name: &str, parties: usize, jobs: &[Job]) -> Vec<Vec<Vec<Vec<u64>>>> {
     })
 }
 
-/// The sum of all parties' shares of each column, words cut to the bits that count.
+/// Returns the sums of all parties' shares of each column, with words reduced to the bits that
+/// count.
 fn totals(job: &Job, shares: &[&Vec<Vec<u64>>]) -> Vec<Vec<u64>> {
     let (free, derived) = job.columns();
     let shapes = [free, derived].concat();
@@ -135,7 +137,7 @@ fn check_batches(name: &str, parties: usize, sizes: &[usize]) {
             "{} of {name}, {parties} parties",
             job.describe()
         );
-        // Uniform columns are not all the same, nor zero.
+        // Uniform columns are neither constant nor zero.
         let words: Vec<u64> = free.iter().flatten().copied().collect();
         assert!(words.len() < 8 || words.windows(2).any(|pair| pair[0] != pair[1]));
     }
@@ -189,14 +191,17 @@ fn transfers_make_nothing_for_guards() {
                 let mut source = environment.source(Patience::default()).unwrap();
                 assert!(!source.guards());
                 let error = source.make(&Job::Batch { kind, n: 64 }).unwrap_err();
-                assert!(error.to_string().contains("by a dealer alone"), "{error}");
+                assert!(
+                    error.to_string().contains("only a dealer can make"),
+                    "{error}"
+                );
                 mesh.close().unwrap();
             });
         }
     });
 }
 
-/// Each map with new masks, with either mask kept and used twice more, and with both.
+/// Checks each map with new masks, with either mask kept and used twice more, and with both kept.
 fn check_products(name: &str, parties: usize) {
     use Origin::{Fresh, Keep, Kept};
     let uses = [
@@ -270,7 +275,7 @@ fn encryption_makes_what_is_defined() {
     }
 }
 
-/// As with batches of images of different sizes: what was kept of the weights serves both.
+/// As for batches of images of different sizes: what was kept of the weights serves both.
 #[test]
 fn kept_scalars_multiply_rows_of_any_length() {
     let (m, k) = (40, 90);
@@ -299,7 +304,7 @@ fn kept_scalars_multiply_rows_of_any_length() {
     }
 }
 
-/// What was kept of weights for some groups of channels is not taken for others.
+/// What was kept of weights for one number of groups of channels is not used for another.
 #[test]
 fn kept_weights_serve_other_groups() {
     let shape = |groups| Convolution {
@@ -347,7 +352,8 @@ fn many_transfers_make_what_is_defined() {
     check_batches("ot", 2, &[1 << 16]);
 }
 
-/// More kept scalars than have kept transfers: those let go are made again, and results stay right.
+/// With more kept scalars than can keep their transfers, dropped transfers are made again, and
+/// results stay right.
 #[test]
 #[ignore = "long: millions of transfers"]
 fn transfers_that_are_let_go_are_made_again() {

@@ -1,15 +1,15 @@
-//! Zeros in the place of correlations: what depends on shapes alone is the same with them, such as
-//! what a program asks of its source. They are as correlated as any, so results are right, and they
-//! hide nothing.
+//! Zeros instead of correlations, for runs in which only shapes matter, such as those that record
+//! what a program asks of its source. Zeros satisfy the relations of all correlations, so results
+//! are right, but they hide nothing.
 
 use super::Source;
 use super::job::Job;
 use crate::Result;
 use net::Reading;
 
-/// Makes zeros, and none ahead.
+/// Source that makes zeros, and none ahead.
 pub(crate) struct Zeros {
-    /// Whether the source that they stand for makes what guards take.
+    /// Whether the source that they replace makes the correlations that guards take.
     pub guards: bool,
 }
 

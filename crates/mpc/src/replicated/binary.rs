@@ -1,13 +1,14 @@
-//! AND of binary sharings, and ring elements taken apart into bits.
+//! AND of binary sharings, and bit decomposition of ring elements.
 //!
-//! **AND.** As a product in Z_2 (Araki+ 2016): each party sends x_i y_i ⊕ x_i y_{i+1} ⊕ x_{i+1} y_i
-//! plus a share of zero to the previous one. One round, 3 bits an AND; the receiver sees it masked
-//! by the key that the sender shares with the third party.
+//! **AND.** As a product in Z_2 (Araki+ 2016): each party sends x_i y_i ⊕ x_i y_{i+1} ⊕ x_{i+1}
+//! y_i, plus a share of zero, to the previous party. One round, 3 bits per AND. The receiver sees
+//! this word masked by the key that the sender shares with the third party.
 //!
-//! **Additive to binary** (after ABY3, section 5.3): role 0 shares s = x0 + x1 bit by bit, one
-//! component from k20, the rest to role 1 (masked by it); t = x2 is a binary sharing as it stands.
-//! A parallel-prefix adder (Sklansky 1960) adds the two: 1 + 1 + ⌈log2(w − 1)⌉ rounds.
-//! Of the lowest bit, component 2 stays that of t; all others are shared afresh.
+//! **Additive to binary** (after ABY3, section 5.3): role 0 shares s = x0 + x1 bit by bit. One
+//! component is expanded from k20, and the rest, masked by it, is sent to role 1. t = x2 is already
+//! a binary sharing. A parallel-prefix adder (Sklansky 1960) adds the two: 1 + 1 + ⌈log2(w − 1)⌉
+//! rounds. In the lowest bit of the result, component 2 remains that of t. All other bits are
+//! shared afresh.
 
 use super::roles::MaskWords;
 use super::{Pair, Replicated, planes};
@@ -22,7 +23,7 @@ use kernels::stream::Reserved;
 use std::borrow::Cow;
 
 impl Replicated {
-    /// All products of the joins, in one round, as part of the step that is under way.
+    /// Computes all products of the joins in one round, as part of the step that is under way.
     pub(super) fn join_planes(&mut self, joins: &[Join]) -> Result<Vec<Bits>> {
         let pairs = joins
             .iter()
@@ -45,7 +46,7 @@ impl Replicated {
         Ok(left.into_iter().map(next).collect())
     }
 
-    /// AND of both components of words of bits.
+    /// Computes the AND of words of bits, on both components.
     fn and_words(&mut self, x: &[Cow<[u64]>; 2], y: &[Cow<[u64]>; 2]) -> Result<[Vec<u64>; 2]> {
         let words = x[0].len();
         let zero = self.symmetric_masks(words);
@@ -110,7 +111,7 @@ impl Replicated {
         Bits::new(width, n, vec![vec![0; words], vec![0; words]])
     }
 
-    /// s = x0 + x1 and t = x2 mod 2^width as binary sharings.
+    /// Returns s = x0 + x1 and t = x2 mod 2^width as binary sharings.
     fn summands(&mut self, [first, second]: Pair, width: usize) -> Result<(Bits, Bits)> {
         let n = first.len();
         let words = width * words_of(n);
@@ -190,7 +191,7 @@ impl Replicated {
     }
 }
 
-/// Words of a range of masks, from word `offset` on.
+/// Expands words of a range of masks, from word `offset` on.
 pub(super) fn expand(masks: &Reserved, offset: usize, words: usize) -> Vec<u64> {
     let mut out = vec![0; words];
     blocks::for_each(
@@ -202,7 +203,7 @@ pub(super) fn expand(masks: &Reserved, offset: usize, words: usize) -> Vec<u64> 
     out
 }
 
-/// One component of several sharings, without gaps.
+/// Returns one component of several sharings, concatenated without gaps.
 fn gathered<'a>(factors: &[&'a Bits], at: usize) -> Cow<'a, [u64]> {
     if let [only] = factors {
         return dense::packed(planes(only)[at], only.len());

@@ -1,27 +1,27 @@
 //! Products of a secret bit with a ring element, and bits as ring elements.
 //!
-//! **Computes** b·x for b = β0 ⊕ β1 ⊕ β2 and x = x0 + x1 + x2. With u = β0 ⊕ β1, X = x0 + x1 and
-//! h = u·X known to role 0, and v = β2, x2 known to roles 1 and 2:
-//! b·x = (u + v − 2uv)(X + x2) = h(1 − 2v) + v·x + u(1 − 2v)·x2.
+//! **Computes** b·x for b = β0 ⊕ β1 ⊕ β2 and x = x0 + x1 + x2. Role 0 knows u = β0 ⊕ β1, X = x0 +
+//! x1 and h = u·X. Roles 1 and 2 know v = β2 and x2. Then b·x = (u + v − 2uv)(X + x2) = h(1 − 2v) +
+//! v·x + u(1 − 2v)·x2.
 //!
-//! **Paper.** The task is the three-party OT of ABY3 (section 5.4); here the sender's pair of
-//! messages is replaced by two masked factors, so that all three parties end with a fresh
-//! replicated sharing.
+//! **Paper.** The task is that of the three-party OT of ABY3 (section 5.4). Here two masked factors
+//! replace the sender's pair of messages, so that all three parties end with a fresh replicated
+//! sharing.
 //!
-//! **Adversary:** semi-honest, one party. **Rounds:** 2. **Bits:** 256; 192 for the bit alone (x =
-//! 1).
+//! **Adversary:** semi-honest, one party. **Rounds:** 2. **Bits:** 256; 192 to convert the bit
+//! alone (x = 1).
 //!
 //! **Symbols.** From k20: ρ, σ, q'. From k01: q.
-//! - Step 1: role 0 sends h − ρ and u − σ to role 1. Role 2 computes
-//!   E2 = ρ(1 − 2v) + v·x0 + σ(1 − 2v)·x2 and sends E2 − q' to role 1.
+//! - Step 1: role 0 sends h − ρ and u − σ to role 1. Role 2 computes E2 = ρ(1 − 2v) + v·x0 + σ(1 −
+//!   2v)·x2 and sends E2 − q' to role 1.
 //! - Step 2: role 1 computes E1 = (h − ρ)(1 − 2v) + v(x1 + x2) + (u − σ)(1 − 2v)·x2 and sends E1 −
 //!   q to role 2.
 //! - Result: z0 = q', z1 = q, z2 = (E1 − q) + (E2 − q').
 //!
-//! For the bit alone x0 = x1 = 0 and x2 = 1, so that h and ρ vanish.
+//! To convert the bit alone, x0 = x1 = 0 and x2 = 1, so that h and ρ vanish.
 //!
-//! **Simulation.** Role 1 sees words masked by ρ, σ and q' of k20, role 2 words masked by q of k01,
-//! role 0 nothing.
+//! **Simulation.** Role 1 sees words masked by ρ, σ and q' of k20. Role 2 sees words masked by q of
+//! k01. Role 0 sees nothing.
 
 use super::roles::{MaskWords, Masks, Ranges, field};
 use super::{Pair, PairMut, Replicated, planes};
@@ -33,11 +33,11 @@ use kernels::parallel::Rates;
 use kernels::planes::words_of;
 use kernels::stream::Reserved;
 
-/// One product under way: its masks and where its results go.
+/// Product that is under way: its masks and where its results go.
 struct BitProduct<'a> {
     ranges: Ranges,
     masks: [Masks; 3],
-    /// Mask fields of k20 ahead of q'.
+    /// Number of mask fields of k20 before q'.
     fields: usize,
     out: PairMut<'a>,
 }
@@ -47,12 +47,12 @@ impl Replicated {
         self.bit_times(bit, Some(x), out)
     }
 
-    /// The same of what lies where the product goes.
+    /// Multiplies by a bit in place: the output holds the factor.
     pub(super) fn bit_times_own(&mut self, bit: &Bits, words: PairMut) -> Result<()> {
         self.bit_times(bit, None, words)
     }
 
-    /// Without a factor it is what lies in the output.
+    /// Multiplies x by a bit. Without x, the output holds the factor.
     fn bit_times(&mut self, bit: &Bits, x: Option<Pair>, out: PairMut) -> Result<()> {
         let [b0, b1] = planes(bit);
         let n = one_plane(bit);
@@ -177,7 +177,7 @@ impl Replicated {
         )
     }
 
-    /// Takes the masks of a product of n elements that needs `fields` masks of role 0's message.
+    /// Takes the masks of a product of n elements whose message from role 0 needs `fields` masks.
     fn bit_product<'a>(&mut self, n: usize, fields: usize, out: PairMut<'a>) -> BitProduct<'a> {
         let masks = self.masks(n, |n| MaskWords {
             k01: field(n),
@@ -193,14 +193,16 @@ impl Replicated {
     }
 }
 
-/// Blocks of what a role keeps for a moment.
+/// Temporary blocks of a role.
 type Kept = [[u64; BLOCK]; 4];
 
 impl BitProduct<'_> {
-    /// Role 2 sends E2 − q'; role 1 makes E1 of role 0's message and sends E1 − q; both add up.
-    /// `e2`, which is told the masks, and `e1`, which is told the message, write a block that
-    /// begins at the offset, of a block of both components of x. Without x these are what lies in
-    /// the output: it is written over block by block, after it was read.
+    /// Runs the messages of roles 1 and 2, and adds up the results. Role 2 sends E2 − q'. Role 1
+    /// computes E1 from role 0's message and sends E1 − q.
+    ///
+    /// `e2` gets the masks and `e1` gets the message. Each writes the block that begins at the
+    /// given offset, from that block of both components of x. Without x, the components are in the
+    /// output, which is overwritten block by block after it was read.
     fn exchange(
         self,
         protocol: &mut Replicated,
@@ -276,7 +278,7 @@ impl BitProduct<'_> {
     }
 }
 
-/// Of slices that are not packed.
+/// Rates of slices that are not packed.
 fn rates<const O: usize, const I: usize>() -> Rates<O, I> {
     Rates {
         outputs: [64; O],
@@ -284,12 +286,13 @@ fn rates<const O: usize, const I: usize>() -> Rates<O, I> {
     }
 }
 
-/// The words of a plane that hold the elements of a run.
+/// Returns the words of a plane that hold the elements of a run.
 fn plane_of<'a>(plane: &'a [u64], range: &std::ops::Range<usize>) -> &'a [u64] {
     &plane[range.start / 64..][..words_of(range.len())]
 }
 
-/// The bits of a block as words. A word of a plane at a time, so that no element looks for its own.
+/// Expands the bits of a block into words. It takes one word of a plane at a time, so that no
+/// element has to locate its own bit.
 #[inline(always)]
 fn bits_at(plane: &[u64], offset: usize, out: &mut [u64]) {
     for (word, out) in plane[offset / 64..].iter().zip(out.chunks_mut(64)) {
@@ -299,15 +302,15 @@ fn bits_at(plane: &[u64], offset: usize, out: &mut [u64]) {
     }
 }
 
-/// The first two mask fields of a run of n elements, for one block of it.
+/// Fills one block of the first two mask fields of a run of n elements.
 #[inline(always)]
 fn two_masks(masks: &Reserved, n: usize, offset: usize, first: &mut [u64], second: &mut [u64]) {
     masks.fill(offset, first);
     masks.fill(field(n) + offset, second);
 }
 
-/// Writes a message of both components of x, and then masks it, block by block. Without x these are
-/// what lies in the other outputs, which masking writes over.
+/// Computes a message from both components of x and then masks it, block by block. Without x, the
+/// other outputs hold these components, and masking overwrites them.
 #[inline(always)]
 fn worked_out(
     outputs: [&mut [u64]; 3],
@@ -342,7 +345,7 @@ fn worked_out(
     }
 }
 
-/// What is sent without its mask, which is kept besides, as is what is sent.
+/// Subtracts the mask from a message. Also stores the mask, and a copy of the masked message.
 #[inline(always)]
 fn subtracted(
     message: &mut [u64],

@@ -1,22 +1,21 @@
-//! What checks need ([`crate::checks`]).
+//! Operations that checks need ([`crate::checks`]).
 //!
-//! **Lifting** x to integers modulo p = 2^31 − 1. Let s = x0 + x1 + 2^62 − 1 (role 0 knows it), t =
-//! x2 (roles 1 and 2 know it), A and B their highest bits. As [`super::truncation`] has it, |x| <
+//! **Lifting** x to integers modulo p = 2^31 − 1. Let s = x0 + x1 + 2^62 − 1 (known to role 0) and
+//! t = x2 (known to roles 1 and 2), with highest bits A and B. As in [`super::truncation`], |x| <
 //! 2^62 means x = s + t − (A + B − AB)·2^64 − 2^62 + 1. Role 0 sends a = A − α mod p to role 1, for
-//! α from k20: then AB is aB, which role 1 knows, and αB, which role 2 knows.
-//! **Rounds:** 1. **Bits:** 31 an element. The summands are s − A·2^64 − 2^62 + 1, t − B·2^64 +
+//! α from k20. Then AB is the sum of aB, which role 1 knows, and αB, which role 2 knows.
+//! **Rounds:** 1. **Bits:** 31 per element. The summands are s − A·2^64 − 2^62 + 1, t − B·2^64 +
 //! aB·2^64 and αB·2^64.
 //!
-//! **Multiplying** residues: each party's summand is masked by a sharing of zero from the streams
-//! of both its pairs and sent to the previous party, which makes a replicated sharing modulo p of
-//! it. Products follow locally, as those of words do. **Rounds:** 1. **Bits:** 93 for an element of
-//! a factor.
+//! **Multiplying** residues: each party masks its summand by a sharing of zero, from the streams of
+//! both its pairs, and sends it to the previous party. This makes a replicated sharing modulo p.
+//! Products then follow locally, as for words. **Rounds:** 1. **Bits:** 93 per element of a factor.
 //!
-//! **Holding** is the guard of a comparison ([`super::guard`]) without the comparison. **Rounds:**
-//! 1, and those of looking.
+//! **Range check of held numbers:** the guard of a comparison ([`super::guard`]) without the
+//! comparison. **Rounds:** 1, and those of looking at the tallies.
 //!
-//! **Simulation.** Role 1 sees A masked by α of k20; whoever receives a factor's summand sees it
-//! masked by the stream of the two others. A word modulo p is uniform but for 2^−62.
+//! **Simulation.** Role 1 sees A masked by α from k20. The party that receives a factor's summand
+//! sees it masked by the stream of the other two. A word reduced modulo p is uniform up to 2^−62.
 
 use super::roles::{MaskWords, field};
 use super::{Replicated, pair};
@@ -29,7 +28,7 @@ use kernels::pack::{pack_low, packed_words, unpack_low};
 use kernels::parallel::Rates;
 use kernels::stream::Reserved;
 
-/// What is added to a number so that it is not negative.
+/// Offset that makes a number nonnegative.
 const OFFSET: u64 = (1 << 62) - 1;
 
 impl Checking for Replicated {
@@ -114,7 +113,7 @@ impl Checking for Replicated {
                 let (received, others) = rest.split_at(packed(theirs.len()));
                 rest = others;
                 unpack_low(received, residues::BITS, theirs);
-                // What arrives is anybody's 31 bits.
+                // The received words are arbitrary 31-bit values, so they are reduced modulo p.
                 blocks::for_each(
                     [&mut theirs[..]],
                     [],
@@ -183,12 +182,12 @@ impl Checking for Replicated {
     }
 }
 
-/// Words of so many residues in a message.
+/// Returns the words that n residues take in a message.
 fn packed(n: usize) -> usize {
     packed_words(n, residues::BITS)
 }
 
-/// Role 0's summands of integers, and its message.
+/// Computes role 0's summands of integers, and its message.
 fn opened(k20: &Reserved, known: [&[u64]; 2], out: &mut [u64], message: &mut [u64]) {
     let offset = residues::of_word(OFFSET);
     blocks::for_each_packed(
@@ -216,7 +215,7 @@ fn opened(k20: &Reserved, known: [&[u64]; 2], out: &mut [u64], message: &mut [u6
     );
 }
 
-/// Role 2's summands, who knows t.
+/// Computes the summands of role 2, which knows t.
 fn helped(k20: &Reserved, t: &[u64], out: &mut [u64]) {
     blocks::for_each(
         [out],
@@ -232,7 +231,7 @@ fn helped(k20: &Reserved, t: &[u64], out: &mut [u64]) {
     );
 }
 
-/// Role 1's summands, who knows t and has role 0's message.
+/// Computes the summands of role 1, which knows t and has role 0's message.
 fn answered(t: &[u64], message: &[u64], out: &mut [u64]) {
     blocks::for_each_packed(
         out.len(),
@@ -250,7 +249,7 @@ fn answered(t: &[u64], message: &[u64], out: &mut [u64]) {
             for i in 0..n {
                 let highest = t[i] >> 63;
                 let known = residues::subtract(residues::of_word(t[i]), ROUND * highest);
-                // What arrives is anybody's 31 bits.
+                // The received words are arbitrary 31-bit values, so they are reduced modulo p.
                 let both = residues::of_word(bits[i] * ROUND) & highest.wrapping_neg();
                 out[i] = residues::add(known, both);
             }
@@ -258,7 +257,7 @@ fn answered(t: &[u64], message: &[u64], out: &mut [u64]) {
     );
 }
 
-/// A summand with a share of zero, as this party keeps it, and as it is sent.
+/// Adds a share of zero to a summand: `mine` is what this party keeps, `message` what it sends.
 fn masked([next, previous]: [&Reserved; 2], factor: &[u64], mine: &mut [u64], message: &mut [u64]) {
     blocks::for_each_packed(
         mine.len(),

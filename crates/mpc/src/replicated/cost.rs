@@ -1,4 +1,4 @@
-//! Declared rounds and bits, over all links. The derivations stand in the files of the protocols.
+//! Declared rounds and bits, over all links. Each protocol's file derives them.
 
 use super::guard::PARITIES;
 use crate::leaves::{Leaves, Wanted};
@@ -6,7 +6,7 @@ use crate::range::SUMS;
 use crate::tree::{prefix_levels, top_carry_levels};
 use crate::{Compared, Cost, Operation, Recipient};
 
-/// The cost of an operation.
+/// Returns the cost of an operation.
 #[must_use]
 pub fn of(operation: Operation) -> Cost {
     match operation {
@@ -61,7 +61,7 @@ pub fn of(operation: Operation) -> Cost {
                 n,
                 shift,
             });
-            // The rounds of its product and truncation are those of the leaves.
+            // The product and the truncation run in the same rounds as the leaves.
             let mut sign = of_sign(n, compared, 64 - dropped as usize);
             sign.rounds -= sum.rounds;
             sum + sign + of(Operation::BitMultiply { n })
@@ -119,7 +119,7 @@ pub fn of(operation: Operation) -> Cost {
     }
 }
 
-/// A sign in words of `bits` bits, with its guard.
+/// Cost of a sign in words of `bits` bits, with its guard.
 fn of_sign(n: u64, compared: Compared, bits: usize) -> Cost {
     let leaves = Leaves::new(Wanted::Carry, compared.width() - 1);
     let mut sign = of_leaves(&leaves, n) + of_levels(&top_carry_levels(leaves.spans()), n);
@@ -129,7 +129,7 @@ fn of_sign(n: u64, compared: Compared, bits: usize) -> Cost {
     sign
 }
 
-/// A round for each level of a tree, 3 bits a product.
+/// Cost of a tree: a round for each level, 3 bits per product.
 fn of_levels(levels: &[(u64, u64)], n: u64) -> Cost {
     Cost {
         rounds: levels.len() as u64,

@@ -1,26 +1,28 @@
-//! Guards of comparisons ([`crate::guards`]), beside the first messages of the comparison's leaves.
+//! Guards of comparisons ([`crate::guards`]), sent with the first messages of a comparison's
+//! leaves.
 //!
 //! **Computes** sums of h(h + 1) modulo 2^g, where h = a + c mod 2^g, role 0 knows a = u ≫ b, and
 //! roles 1 and 2 know c = v ≫ b: h(h + 1) = a(a + 1) + c(c + 1) + 2ac. Only ac needs interaction,
 //! and only modulo 2^(g−1).
 //!
-//! **Adversary:** semi-honest, one party. **Rounds:** none of its own. **Bits:** g − 1.
+//! **Adversary:** semi-honest, one party. **Rounds:** none beyond those of the leaves. **Bits:** g
+//! − 1.
 //!
 //! **Symbols.** From k20: ρ. Public: the coins of the sums.
 //! - Step 1: role 0 sends a − ρ mod 2^(g−1) to role 1.
-//! - Result: role 0 has a(a + 1), role 1 c(c + 1) + 2(a − ρ)c, role 2 2ρc: summands modulo 2^g.
+//! - Result: role 0 has a(a + 1), role 1 has c(c + 1) + 2(a − ρ)c, role 2 has 2ρc. These are
+//!   summands modulo 2^g.
 //!
-//! **Looking.** The summands become a replicated sharing, masked as those of a product. Then role 0
-//! knows s = z0 + z1 and roles 1 and 2 know t = z2, and all sums of a tally are zero modulo 2^g
-//! exactly when the words s and −t, cut to g bits, are equal. Instead of all their bits, 64 random
-//! parities of them are compared, with
-//! public coins that are drawn now: unequal words have equal parities with probability 2^−64. Of
-//! all tallies together the XOR of their parities is compared, each with coins of its own.
-//! **Rounds:** 7.
+//! **Looking at tallies.** The summands become a replicated sharing, masked as those of a product.
+//! Then role 0 knows s = z0 + z1, and roles 1 and 2 know t = z2. All sums of a tally are zero
+//! modulo 2^g exactly if the words s and −t, reduced to g bits, are equal. Instead of all their
+//! bits, the parties compare 64 random parities of them, with public coins that are drawn only now.
+//! Unequal words have equal parities with probability 2^−64. For all tallies together, the parties
+//! compare the XOR of their parities, each tally with its own coins. **Rounds:** 7.
 //!
 //! **Simulation.** Role 1 sees words masked by ρ of k20. A message of the sharing is masked by the
-//! key that its sender shares with the third party. Parities are computed from what a role knows;
-//! they enter [`super::leaves`].
+//! key that its sender shares with the third party. Parities are computed from what a role knows,
+//! and are inputs of [`super::leaves`].
 
 use super::leaves::Summands;
 use super::roles::{MaskWords, Masks, Ranges, field};
@@ -36,13 +38,15 @@ use kernels::parallel::Rates;
 use kernels::stream::{Reserved, Stream};
 use std::sync::{Mutex, PoisonError};
 
-/// Bits of a parity check.
+/// Number of parities of a tally that are compared.
 pub(super) const PARITIES: usize = 64;
 
-/// One guard under way. Its stages are called in the order open, help, middle, close, beside those
-/// of the leaves.
+/// Guard that is under way.
+///
+/// Its stages are called in the order open, help, middle, close, along with those of the leaves.
 pub(super) struct Guard {
-    /// The b of what is looked at, and of what the summands lose before that.
+    /// Number b of low bits that the guard does not look at. `dropped` is the number of bits that
+    /// the summands have dropped before.
     below: u32,
     dropped: u32,
     ranges: Ranges,
@@ -52,8 +56,8 @@ pub(super) struct Guard {
 }
 
 impl Replicated {
-    /// Takes the masks of one guard of n numbers that are compared in that many bits, without low
-    /// ones.
+    /// Takes the masks of one guard of n numbers, which are compared in `width` bits after
+    /// `dropped` low bits are left out.
     pub(super) fn guard(&mut self, width: usize, reach: u32, dropped: u32, n: usize) -> Guard {
         let masks = self.masks(n, |n| MaskWords {
             k01: 0,
@@ -61,7 +65,7 @@ impl Replicated {
             k20: field(n),
         });
         let ranges = self.ranges(n);
-        // Each run has blocks of its own, whose coins begin where its numbers do.
+        // Each run has its own blocks, whose coins begin where its numbers do.
         let ends = ranges.iter().map(|run| run.start + coins_of(run.len()));
         let coins = ends.max().unwrap_or(0);
         Guard {
@@ -74,14 +78,14 @@ impl Replicated {
         }
     }
 
-    /// Takes so many words of the latest coins that were tossed; before the first toss, of those of
-    /// the session.
+    /// Takes the given number of words of the latest coins that were tossed. Before the first toss,
+    /// takes words of the session's coins.
     pub(super) fn judging(&mut self, words: usize) -> Reserved {
         let Party { common, tossed, .. } = &mut *self.0;
         Stream::reserve(tossed.as_mut().unwrap_or(common), words)
     }
 
-    /// A bit for each tally, and the AND of all.
+    /// Computes a range bit for each tally, and the AND of all.
     pub(super) fn tallies_in_range(&mut self, tallies: &[&Tally]) -> Result<Bits> {
         let reaches: Vec<u64> = tallies.iter().map(|tally| u64::from(tally.reach)).collect();
         self.channel
@@ -100,7 +104,7 @@ impl Replicated {
             all.push(all.iter().fold(0, |both, parities| both ^ parities));
             all
         };
-        // So few that party 0 plays role 0 on all of them.
+        // There are so few tallies that party 0 plays role 0 on all of them.
         let n = tallies.len() + 1;
         let [role_0, role_1, role_2] = self.ranges(n);
         let of = |range: &std::ops::Range<usize>, known: &dyn Fn(usize) -> u64, flip: u64| {
@@ -120,7 +124,7 @@ impl Replicated {
         conjunction(bits, &mut |joins| self.join_planes(joins))
     }
 
-    /// A replicated sharing of what the parties' words add up to.
+    /// Makes a replicated sharing of the sum of the parties' words.
     pub(super) fn share_of_sum(&mut self, mut words: Vec<u64>) -> Result<[Vec<u64>; 2]> {
         let zero = self.symmetric_masks(words.len());
         let mut mask = vec![0; words.len()];
@@ -139,7 +143,7 @@ impl Replicated {
     }
 }
 
-/// Parities of the words of one tally.
+/// Computes the parities of the words of one tally.
 fn parities(at: usize, mask: u64, known: &dyn Fn(usize) -> u64, factors: &[u64]) -> u64 {
     let mut all = 0;
     for parity in 0..PARITIES {
@@ -153,8 +157,7 @@ fn parities(at: usize, mask: u64, known: &dyn Fn(usize) -> u64, factors: &[u64])
 }
 
 impl Guard {
-    /// Step 1 of role 0, who knows u less its offset: of the 64 − `unused` bits of a word that hold
-    /// anything.
+    /// Runs step 1 of role 0, which knows u, with the `dropped` low bits still in it.
     pub(super) fn open(&mut self, protocol: &mut Replicated, u: &[u64]) -> Result<()> {
         let n = u.len();
         if n == 0 {
@@ -195,7 +198,7 @@ impl Guard {
         protocol.channel.send(after, message)
     }
 
-    /// Role 2, who knows v less 2^(b−1).
+    /// Runs role 2, which knows v without the added 2^(b−1).
     pub(super) fn help(&mut self, v: &[u64]) {
         if v.is_empty() {
             return;
@@ -228,7 +231,7 @@ impl Guard {
         self.tally.sums = sums.into_inner().unwrap_or_else(PoisonError::into_inner);
     }
 
-    /// Role 1, who knows v less 2^(b−1).
+    /// Runs role 1, which knows v without the added 2^(b−1).
     pub(super) fn middle(&mut self, protocol: &mut Replicated, v: &[u64]) -> Result<()> {
         let n = v.len();
         if n == 0 {
@@ -273,7 +276,7 @@ impl Guard {
     }
 }
 
-/// (v + 2^(b−1)) ≫ b.
+/// Returns (v + 2^(b−1)) ≫ b.
 fn upper(v: u64, below: u32) -> u64 {
     v.wrapping_add(1 << (below - 1)) >> below
 }

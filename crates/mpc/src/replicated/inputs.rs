@@ -1,10 +1,11 @@
 //! Sharing and opening.
 //!
-//! **Sharing**, owner in role 0: x0 from k20; x1 = x − x0 goes to role 1; x2 = 0. One round, 64
-//! bits. Role 1 sees x1 masked by x0 (k20 is not its key), role 2 sees masks only.
+//! **Sharing**, with the owner in role 0: x0 is expanded from k20, x1 = x − x0 is sent to role 1,
+//! and x2 = 0. One round, 64 bits. Role 1 sees x1 masked by x0 (it does not have k20). Role 2 sees
+//! only masks.
 //!
-//! **Opening** to all: each party sends its first component to the next, which lacks it; to one:
-//! the previous party sends it. One round, 64 bits for each recipient.
+//! **Opening** to all: each party sends its first component to the next party, which lacks it. To
+//! open to one party, the previous party sends it. One round, 64 bits for each recipient.
 
 use super::{Pair, PairMut, Replicated, planes};
 use crate::blocks;
@@ -86,7 +87,7 @@ impl Replicated {
     pub(super) fn trivial_words(&self, values: &[u64], [first, second]: PairMut) {
         first.fill(0);
         second.fill(0);
-        // Component 0 carries the value; it is held by party 0 and, as its second, by party 2.
+        // Component 0 carries the value. Party 0 holds it as its first, and party 2 as its second.
         match self.channel.party() {
             0 => first.copy_from_slice(values),
             2 => second.copy_from_slice(values),
@@ -144,7 +145,7 @@ impl Replicated {
     }
 }
 
-/// Fills a slice with masks, over all threads.
+/// Fills a slice with masks, on all threads.
 fn fill(masks: &Reserved, out: &mut [u64]) {
     blocks::for_each(
         [out],

@@ -1,23 +1,22 @@
-//! Spans of positions where one summand is known to role 0 and the other to both of the others.
+//! Spans of positions, with one summand known to role 0 and the other known to roles 1 and 2.
 //!
 //! **Computes** a binary sharing of the generate and propagate bits of [`crate::leaves`], for s
-//! known to
-//! role 0 and t known to roles 1 and 2: role 0 sends its monomials masked, and roles 1 and 2
-//! evaluate a linear form each. The generic tree would spend w + 2w bits on its leaves and 6 bits
-//! on each of the 3w/4 joins that this replaces; this spends 15w/4 + w, and saves two rounds
-//! (compare ABY3, section 5.3, where s is shared first).
+//! known to role 0 and t known to roles 1 and 2. Role 0 sends its monomials masked, and roles 1 and
+//! 2 each evaluate a linear form. The generic tree would spend w + 2w bits on its leaves, and 6
+//! bits on each of the 3w/4 joins that this replaces. This protocol spends 15w/4 + w bits, and
+//! saves two rounds (compare ABY3, section 5.3, where s is shared first).
 //!
-//! **Adversary:** semi-honest, one party. **Rounds:** 2. **Bits** an element: one for each
+//! **Adversary:** semi-honest, one party. **Rounds:** 2. **Bits** per element: one for each
 //! monomial, two for each output bit.
 //!
 //! **Symbols.** M_S: product of the s_i, i ∈ S. From k20: ρ_S, q'. From k01: q.
-//! - Step 1: role 0 sends M_S ⊕ ρ_S to role 1. Role 2 evaluates on ρ_S, giving E2, sends E2 ⊕ q' to
-//!   role 1.
-//! - Step 2: role 1 evaluates on M_S ⊕ ρ_S, giving E1, sends E1 ⊕ q to role 2.
+//! - Step 1: role 0 sends M_S ⊕ ρ_S to role 1. Role 2 evaluates the form on ρ_S, which gives E2,
+//!   and sends E2 ⊕ q' to role 1.
+//! - Step 2: role 1 evaluates the form on M_S ⊕ ρ_S, which gives E1, and sends E1 ⊕ q to role 2.
 //! - Result: b0 = q', b1 = q, b2 = (E1 ⊕ q) ⊕ (E2 ⊕ q').
 //!
-//! **Simulation.** Role 1 sees words masked by ρ and q' of k20; role 2 words masked by q of k01;
-//! role 0 nothing.
+//! **Simulation.** Role 1 sees words masked by ρ and q' of k20. Role 2 sees words masked by q of
+//! k01. Role 0 sees nothing.
 
 use super::Replicated;
 use super::binary::{expand, place};
@@ -28,16 +27,17 @@ use crate::leaves::Leaves;
 use crate::{Bits, Result};
 use kernels::planes::words_of;
 
-/// What each role puts in: s on the elements of role 0, t on those of roles 1 and 2.
+/// Inputs of each role: s on the elements of role 0, t on those of roles 1 and 2.
 pub(super) struct Summands {
     pub s: Vec<u64>,
     pub t1: Vec<u64>,
     pub t2: Vec<u64>,
 }
 
-/// One evaluation under way. Its stages are called in the order open, help, middle, helped, close,
-/// as those of a
-/// truncation: role 2 may come to know t a round later than role 0 comes to know s.
+/// Evaluation of leaves that is under way.
+///
+/// Its stages are called in the order open, help, middle, helped, close, as those of a truncation:
+/// role 2 may learn t a round later than role 0 learns s.
 pub(super) struct Evaluation {
     leaves: Leaves,
     /// Low bits of the summands that are left out.
@@ -46,7 +46,7 @@ pub(super) struct Evaluation {
     ranges: Ranges,
     masks: [Masks; 3],
     parts: [Vec<u64>; 2],
-    /// What roles 1 and 2 know of b2.
+    /// Parts of b2 that roles 1 and 2 already know.
     known: [Vec<u64>; 2],
 }
 
@@ -63,7 +63,7 @@ impl Replicated {
         evaluation.close(self)
     }
 
-    /// Takes the masks of one evaluation on n elements, whose summands lose their lowest bits.
+    /// Takes the masks of one evaluation on n elements whose summands drop their lowest bits.
     pub(super) fn evaluation(&mut self, leaves: Leaves, dropped: u32, n: usize) -> Evaluation {
         let (sent, shared) = (leaves.monomials(), leaves.outputs());
         let masks = self.masks(n, |n| MaskWords {
@@ -84,7 +84,8 @@ impl Replicated {
 }
 
 impl Evaluation {
-    /// Words of what role 0 sends for a run, and of a component of its result, as they travel.
+    /// Returns the words that role 0 sends for a run, and the words of a component of its result,
+    /// as they travel.
     fn sizes(&self, run: usize) -> (usize, usize) {
         (
             words_of(self.leaves.monomials() * run),
@@ -99,7 +100,7 @@ impl Evaluation {
         place(&mut self.parts[component], &planes, self.n, range, outputs);
     }
 
-    /// Step 1 of role 0, who knows s.
+    /// Runs step 1 of role 0, which knows s.
     pub(super) fn open(&mut self, protocol: &mut Replicated, s: &[u64]) -> Result<()> {
         if s.is_empty() {
             return Ok(());
@@ -119,7 +120,7 @@ impl Evaluation {
         Ok(())
     }
 
-    /// Step 1 of role 2, who knows t.
+    /// Runs step 1 of role 2, which knows t.
     pub(super) fn help(&mut self, protocol: &mut Replicated, t: &[u64]) -> Result<()> {
         if t.is_empty() {
             return Ok(());
@@ -136,7 +137,7 @@ impl Evaluation {
         Ok(())
     }
 
-    /// Step 2 of role 1, who knows t.
+    /// Runs step 2 of role 1, which knows t.
     pub(super) fn middle(&mut self, protocol: &mut Replicated, t: &[u64]) -> Result<()> {
         if t.is_empty() {
             return Ok(());
@@ -153,7 +154,7 @@ impl Evaluation {
         Ok(())
     }
 
-    /// The end of role 1, in the round after the one in which role 2 has helped.
+    /// Completes role 1, in the round after the one in which role 2 has helped.
     pub(super) fn helped(&mut self, protocol: &mut Replicated) -> Result<()> {
         if self.ranges[1].is_empty() {
             return Ok(());
@@ -170,7 +171,7 @@ impl Evaluation {
         Ok(())
     }
 
-    /// The end of role 2.
+    /// Completes role 2, and returns the bits of the leaves.
     pub(super) fn close(&mut self, protocol: &mut Replicated) -> Result<Bits> {
         if !self.ranges[2].is_empty() {
             let mut b2 = std::mem::take(&mut self.known[1]);
@@ -187,7 +188,7 @@ impl Evaluation {
         Ok(Bits::new(self.leaves.outputs(), self.n, parts.into()))
     }
 
-    /// The forms of monomials that travelled, as they travel.
+    /// Evaluates the linear forms of monomials, which come and are returned as they travel.
     fn linear_forms(&self, monomials: Vec<u64>, t: &[u64], first: bool) -> Vec<u64> {
         let leaves = &self.leaves;
         let mut monomials = dense::unpack(monomials, leaves.monomials(), t.len());

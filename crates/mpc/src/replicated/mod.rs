@@ -1,28 +1,29 @@
 //! Replicated secret sharing among three parties.
 //!
-//! **Computes** everything of [`Protocol`] on x = x0 + x1 + x2 mod 2^64, where party i holds the
-//! components x_i and x_{i+1} (indices mod 3); on bits the same with XOR.
+//! **Computes** every operation of [`Protocol`] on x = x0 + x1 + x2 mod 2^64, where party i holds
+//! the components x_i and x_{i+1} (indices mod 3). Bits are shared with XOR instead of the sum.
 //!
 //! **Papers.** Araki, Furukawa, Lindell, Nof, Ohara: "High-throughput semi-honest secure
 //! three-party computation" (CCS 2016): sharing, product. Mohassel, Rindal: "ABY3" (CCS 2018):
-//! conversions between the two kinds. Truncation, comparison and bit products are described in
-//! their files.
+//! conversions between arithmetic and binary sharings. The files of truncation, comparison and bit
+//! products describe those protocols.
 //!
 //! **Adversary:** semi-honest, at most one corrupt party.
 //!
-//! **Rounds and bits:** see [`cost`]. Products cost 64 bits a party and output whatever the inner
-//! length; all messages that a mask can replace are expanded from keys that two parties share.
+//! **Rounds and bits:** see [`cost`]. Products cost 64 bits per party and output, whatever the
+//! inner length. All messages that a mask can replace are expanded from keys that two parties
+//! share.
 //!
-//! **Deviations.** Protocols whose roles are uneven run on three thirds of the data with the roles
-//! turned, so that each link carries the same load ([`roles`]).
+//! **Deviations from the papers.** Protocols with uneven roles run on three thirds of the data with
+//! the roles rotated, so that each link carries the same load ([`roles`]).
 //!
-//! **Symbols.** k01, k12, k20: the key that exactly those two roles share; every use takes the
-//! next, never used, range of its stream.
+//! **Symbols.** k01, k12, k20: the key that exactly those two roles share. Every use takes the next
+//! unused range of its stream.
 //!
-//! **Simulation.** A party's view of every protocol here consists of words each of which is, to
-//! this party, masked by a fresh pseudo-random word of the key that the two *other* parties share.
-//! A simulator that sends uniform words is therefore indistinguishable to it; each file names the
-//! mask of each message.
+//! **Simulation.** A party's view of every protocol here consists of words. Each word is masked,
+//! for this party, by a fresh pseudo-random word of the key that the two *other* parties share. So
+//! this party cannot distinguish its view from that of a simulator that sends uniform words. Each
+//! file names the mask of each message.
 
 mod binary;
 mod bit_products;
@@ -50,33 +51,34 @@ use kernels::third::Thirds;
 use net::Channel;
 use std::ops::{Deref, DerefMut};
 
-/// The components that a party holds: its own, and that of the next party.
+/// Components that a party holds: its own, and that of the next party.
 type Pair<'a> = [&'a [u64]; 2];
-/// The same, to be written.
+/// Components that a party holds, to be written.
 type PairMut<'a> = [&'a mut [u64]; 2];
 
 /// One party of replicated sharing.
 pub struct Replicated(Baton<Party>);
 
-/// What a party has.
+/// State of one party.
 pub struct Party {
     channel: Channel,
-    /// Shared with the next party, i + 1.
+    /// Stream shared with the next party, i + 1.
     next: Stream,
-    /// Shared with the previous party, i − 1.
+    /// Stream shared with the previous party, i − 1.
     previous: Stream,
-    /// Known to all three: for public coins only.
+    /// Stream that all three know: for public coins only.
     common: Stream,
-    /// The same since coins were tossed, for what judges.
+    /// Stream of the latest coins that were tossed, if any were. Random checks take their coins
+    /// from it.
     tossed: Option<Stream>,
-    /// Which thirds of products the processors of all three evaluate.
+    /// Thirds of products that the processors of all three parties can evaluate.
     thirds: Thirds,
-    /// Whether the next truncation leaves behind what its check needs, and what the last one has.
+    /// Whether the next truncation keeps what its check needs. `kept` has what the last one kept.
     is_keeping: bool,
     kept: Kept,
 }
 
-/// What this protocol protects.
+/// Returns what this protocol protects.
 ///
 /// # Errors
 /// `Misuse` unless there are three parties.
@@ -95,15 +97,16 @@ pub fn threat_model(parties: usize) -> Result<ThreatModel> {
 }
 
 impl Replicated {
-    /// Agrees on the pairwise keys and the common one, and which products are evaluated by thirds.
+    /// Agrees on the pairwise keys, on the common key, and on which products are evaluated by
+    /// thirds.
     ///
     /// # Errors
-    /// `Misuse` unless there are three parties; whatever the links meet.
+    /// `Misuse` unless there are three parties; errors of the links.
     pub fn new(channel: Channel) -> Result<Self> {
         Self::with_thirds(channel, kernels::matrix::thirds())
     }
 
-    /// The same of a party that tells the others which thirds it can evaluate.
+    /// Opens a party that reports the given thirds to the others as those that it can evaluate.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -133,7 +136,8 @@ impl Replicated {
         })))
     }
 
-    /// The streams with the next and with the previous party and the common one, to be mutated.
+    /// Returns the streams with the next and the previous party and the common one, for tests to
+    /// mutate.
     #[cfg(feature = "mutation")]
     pub fn streams(&mut self) -> [&mut Stream; 3] {
         let Party {
@@ -186,7 +190,7 @@ impl Fibered for Replicated {
     }
 }
 
-/// Which thirds all parties can evaluate.
+/// Finds out which thirds all parties can evaluate.
 fn thirds_of_all(channel: &mut Channel, mine: Thirds) -> Result<Thirds> {
     let others = [channel.party() + 1, channel.party() + 2].map(|party| party % 3);
     for peer in others {
@@ -199,13 +203,13 @@ fn thirds_of_all(channel: &mut Channel, mine: Thirds) -> Result<Thirds> {
     Ok(Thirds::of_word(all))
 }
 
-/// Whoever calls a protocol passes as many components as [`Protocol::parts`] says.
+/// Returns both components. Callers of a protocol pass as many as [`Protocol::parts`] says.
 fn pair<'a>(x: Parts<'a>) -> Pair<'a> {
     let two = <Pair<'a>>::try_from(x);
     two.expect("a replicated sharing has two components")
 }
 
-/// As [`pair`].
+/// Returns both components, to be written.
 fn pair_mut<'a>(out: PartsMut<'a, '_>) -> PairMut<'a> {
     let [first, second] = out else {
         panic!("a replicated sharing has two components")
@@ -213,7 +217,7 @@ fn pair_mut<'a>(out: PartsMut<'a, '_>) -> PairMut<'a> {
     [first, second]
 }
 
-/// The planes of both components.
+/// Returns the planes of both components.
 fn planes(x: &Bits) -> Pair<'_> {
     let [first, second] = x.parts() else {
         panic!("a replicated sharing has two components")

@@ -1,23 +1,23 @@
-//! Noise that no party knows, without a message.
+//! Secret noise, added without a message.
 //!
-//! **Computes** x + g0 + g1 + g2, each g a vector of discrete Gaussians of one variance
-//! ([`crate::gaussian`]). The component x_i is held by parties i − 1 and i, who share a key: both
-//! draw g_i from its stream and add it.
+//! **Computes** x + g0 + g1 + g2, where each g is a vector of discrete Gaussians of one variance
+//! ([`crate::gaussian`]). Parties i − 1 and i hold the component x_i and share a key. Both draw g_i
+//! from the stream of that key and add it.
 //!
-//! **Adversary:** as in [`super`]. No party chooses noise: a stream's key is random as long as one
-//! of its two holders draws its half at random, and what follows from it is determined.
+//! **Adversary:** as in [`super`]. No party chooses noise: a stream's key is random if at least one
+//! of its two holders draws its half at random, and the noise is a function of the key.
 //!
 //! **Rounds and bits:** none.
 //!
-//! **What each party knows.** Two of the three parts. The one that it lacks comes from the key of
-//! the other two, and is all that a promise against a party may count on: σ² of the 3σ² that are
-//! added.
+//! **What each party knows.** Two of the three parts. The part that it lacks comes from the key of
+//! the other two. A privacy guarantee against a party may count only this part: σ² of the 3σ² that
+//! are added.
 //!
 //! **Simulation.** A party sees nothing. When x plus noise is opened, its view is that of an
-//! opening: the component that it lacks is the result minus its own two, which it knows.
+//! opening: the component that it lacks is the result minus its own two components, which it knows.
 //!
-//! Drawing takes a time that depends on how many trials numbers take, and is told to nobody but by
-//! its length.
+//! The time to draw depends on the number of trials that the numbers take. It is not reported to
+//! anyone, but it can be observed.
 
 use super::{PairMut, Replicated};
 use crate::Result;

@@ -1,30 +1,31 @@
 //! Products and all other bilinear maps.
 //!
-//! Each party evaluates map(x_i, y_i + y_{i+1}) + map(x_{i+1}, y_i): the three results add up to
-//! map(x, y) (Araki+ 2016, section 2.2). Of matrices and convolutions one product does instead of
-//! two, where the processors of all three can ([`kernels::third`]; the parties tell each other when
-//! a session opens): what a party sends or keeps is masked as before, so that its view is too.
+//! Each party evaluates map(x_i, y_i + y_{i+1}) + map(x_{i+1}, y_i). The three results add up to
+//! map(x, y) (Araki+ 2016, section 2.2). For matrices and convolutions, one product replaces the
+//! two if the processors of all three parties support it ([`kernels::third`]; the parties exchange
+//! this when a session opens). The masks of what a party sends or keeps are unchanged, and so is
+//! its view.
 //!
 //! **Without truncation:** each party adds a share of zero, F(k_next) − F(k_previous), and sends
 //! the sum to the previous party. One round, 3·64 bits. The receiver sees the sum masked by the key
 //! that the sender shares with the third party.
 //!
-//! **With truncation, fused:** truncation needs one summand at role 0 and the sum of the other two
-//! at roles 1 and 2, so only these two exchange theirs: z1 masked by k01 towards role 2, z2 masked
-//! by k20 towards role 1. The first messages of the truncation leave at the same time. Two rounds,
-//! 128 + 64 + 3f bits: a round and 64 bits less than product and truncation one after the other.
+//! **With truncation, fused:** truncation needs one summand at role 0, and the sum of the other two
+//! at roles 1 and 2. So only roles 1 and 2 exchange theirs: z1 masked by k01 towards role 2, z2
+//! masked by k20 towards role 1. The first messages of the truncation leave at the same time. Two
+//! rounds, 128 + 64 + 3f bits: a round and 64 bits less than a product followed by a truncation.
 //! Several maps cost no more than one, and an addend, shifted up, costs nothing. The leaves of a
-//! sign have the same two summands and the same two rounds ([`super::sign`]).
+//! sign take the same two summands and the same two rounds ([`super::sign`]).
 //!
-//! **Narrow products** ([`Shift::of_narrow`]): of |z| < 2^49 the lowest 51 bits of each summand say
-//! all, and to evaluate no more takes less time ([`kernels::third`]). Each party shifts them up by
-//! a = 13 places, so that their sum is 2^a·z mod 2^64 with |2^a·z| < 2^62, and what follows is the
-//! truncation of that by f + a bits, and a sign beside it, as they are. The
-//! masks are shifted up too: z1 and z2 stay uniform in what is sent of them, 64 − a bits. So 2a
-//! bits less are sent of the summands, and 3a more by the truncation, whose correction has f + a
-//! bits: 128 + 64 + 3f + a. Truncated, 2^a·z is
-//! rounded as z would be: the lowest a bits of t are zero, so that they carry nothing, whatever the
-//! offset makes of those of s, and above them the dropped bits are z's.
+//! **Narrow products** ([`Shift::of_narrow`]): if |z| < 2^49, the lowest 51 bits of each summand
+//! determine z. Evaluating only these takes less time ([`kernels::third`]). Each party shifts them
+//! up by a = 13 places, so that their sum is 2^a·z mod 2^64 with |2^a·z| < 2^62. The truncation by
+//! f + a bits, and a sign in parallel with it, then follow as usual. The masks are shifted up too:
+//! z1 and z2 stay uniform in the 64 − a bits that are sent of them. So the summands take 2a bits
+//! less, and the truncation takes 3a bits more, because its correction has f + a bits: 128 + 64 +
+//! 3f + a. Truncating 2^a·z rounds it as truncating z would: the lowest a bits of t are zero, so
+//! they produce no carry, whatever the offset does to those of s. The dropped bits above them are
+//! those of z.
 
 use super::roles::{MaskWords, field};
 use super::sign::Sign;
@@ -40,13 +41,13 @@ use kernels::third::Third;
 use std::mem;
 use std::ops::Range;
 
-/// Elements of a product that are masked alike.
+/// Elements of a product that take the same masks.
 struct Run<'a> {
     range: Range<usize>,
-    /// What is added, or subtracted.
+    /// Masks that are added or subtracted.
     masks: Vec<(&'a Reserved, Mask)>,
-    /// Where they are written besides: the bits of each that are not below those that are shifted
-    /// up.
+    /// Message to which the masked elements are also written. Their low bits that come from
+    /// shifting up are left out.
     message: &'a mut [u64],
 }
 
@@ -56,10 +57,10 @@ enum Mask {
     Subtracted,
 }
 
-/// A bilinear map and what it is of.
+/// Bilinear map with its two factors.
 pub(super) type Factors<'a> = (&'a Bilinear, [Pair<'a>; 2]);
 
-/// The maps of an affine one.
+/// Returns the maps of an affine map, with their factors.
 pub(super) fn factors<'a>(sum: &Affine<'a>) -> Vec<Factors<'a>> {
     let terms = sum.terms.iter();
     terms
@@ -118,8 +119,8 @@ impl Replicated {
             .map(drop)
     }
 
-    /// The sum of products and of addends·2^shift, truncated; beside it the leaves of a sign, where
-    /// one is begun.
+    /// Truncates the sum of products and of addends·2^shift. In parallel computes the leaves of a
+    /// sign, if one was begun.
     pub(super) fn truncated_sum(
         &mut self,
         terms: &[Factors],
@@ -145,7 +146,7 @@ impl Replicated {
             masks,
             message,
         };
-        // Role 0 takes both masks away again; roles 1 and 2 each hide theirs from the other.
+        // Role 0 subtracts both masks again. Roles 1 and 2 each hide their summand from the other.
         let both = vec![
             (&of_0.with_next, Mask::Subtracted),
             (&of_0.with_previous, Mask::Subtracted),
@@ -161,7 +162,7 @@ impl Replicated {
         self.send_some(after, z1)?;
         self.send_some(before, z2)?;
         let mut truncation = self.truncation(n, shift, [first, second]);
-        // Components of addends: 0 and 1 are role 0's, 2 is known to both others.
+        // Role 0 has components 0 and 1 of addends. Both other roles know component 2.
         let add = |truncation: &mut Truncation, range: &Range<usize>, components: &[usize]| {
             if !addends.is_empty() {
                 let (known, from) = (truncation.known(range.clone()), range.start);
@@ -173,7 +174,7 @@ impl Replicated {
             let known = truncation.known(r0.clone());
             keep_rest(&mut rest[r0.clone()], known, (1 << 62) - 1, shift);
         }
-        // The sign goes first in each stage: the truncation writes over what both are of.
+        // The sign goes first in each stage, because the truncation overwrites the input of both.
         if let Some(sign) = &mut sign {
             sign.open(self, truncation.known(r0))?;
         }
@@ -188,7 +189,7 @@ impl Replicated {
         self.receive_and_add(after, above, truncation.known(r1.clone()))?;
         add(&mut truncation, &r1, &[1]);
         if let Some(rest) = &mut rest {
-            // Role 2, who knows the same, adds nothing.
+            // Role 2, which also knows t, adds nothing.
             let known = truncation.known(r1.clone());
             keep_rest(&mut rest[r1.clone()], known, 0, shift);
         }
@@ -211,7 +212,8 @@ impl Replicated {
         Ok(Some(leaves))
     }
 
-    /// Which third of products that are shifted up so this party evaluates, if all do.
+    /// Returns the third that this party evaluates of products shifted up by `above`, if all
+    /// parties evaluate thirds.
     fn third(&self, above: u32) -> Option<Third> {
         self.thirds.of(self.channel.party(), above > 0)
     }
@@ -224,7 +226,7 @@ impl Replicated {
         self.channel.send(to, words)
     }
 
-    /// Receives as many numbers as `sum` has, if any, and adds them to it, shifted up.
+    /// Receives the summands that `sum` has elements for, if any, and adds them to it, shifted up.
     fn receive_and_add(&mut self, from: usize, above: u32, sum: &mut [u64]) -> Result<()> {
         if sum.is_empty() {
             return Ok(());
@@ -240,8 +242,8 @@ impl Replicated {
     }
 }
 
-/// A role's summand of what a truncation drops, of what it knows less an offset: s mod 2^f + 1 −
-/// 2^f, or t mod 2^f.
+/// Computes a role's summand of what a truncation drops: s mod 2^f + 1 − 2^f, or t mod 2^f. `known`
+/// is what the role knows, without `offset`.
 fn keep_rest(rest: &mut [u64], known: &[u64], offset: u64, shift: Shift) {
     let (mask, less) = (
         (1 << shift.bits()) - 1,
@@ -256,7 +258,7 @@ fn keep_rest(rest: &mut [u64], known: &[u64], offset: u64, shift: Shift) {
     }
 }
 
-/// This party's summand of all maps, shifted up, masked in runs that cover it.
+/// Computes this party's summand of all maps, shifted up and masked in runs that cover it.
 fn masked_products<const N: usize>(
     third: Option<Third>,
     terms: &[Factors],
@@ -295,7 +297,7 @@ fn masked_products<const N: usize>(
             );
             continue;
         };
-        // Added, multiplied and masked in passing: every element is used once.
+        // Adds, multiplies and masks in one pass, because every element is used once.
         blocks::for_each_packed(
             n,
             Rates {
@@ -319,19 +321,20 @@ fn masked_products<const N: usize>(
     }
 }
 
-/// This party's summand of all maps, shifted up; by thirds, if there is one.
+/// Computes this party's summand of all maps, shifted up; with one product by thirds if `third` is
+/// given.
 fn summands(third: Option<Third>, terms: &[Factors], above: u32, out: &mut [u64]) {
     let evaluate = |(map, [[x0, x1], [y0, y1]]): Factors, out: &mut [u64]| {
         if let Some(third) = third.filter(|_| map.has_thirds()) {
             return map.third(third, out, [(x0, y0), (x1, y1)]);
         }
-        // Of inner products memory is the limit, which a sum of operands would go through once
-        // more.
+        // Inner products are limited by memory bandwidth. A sum of operands would take one more
+        // pass over it.
         if let Bilinear::Matrix { m: 1, n: 1, .. } | Bilinear::ByTransposed { m: 1, n: 1, .. } = map
         {
             map.evaluate(out, &[(x0, y0), (x0, y1), (x1, y0)]);
         } else if x0.len() < y0.len() {
-            // The pre-added operand is the smaller one.
+            // The smaller operand is the one that is added up first.
             map.evaluate(out, &[(&sum(x0, x1), y0), (x0, y1)]);
         } else {
             map.evaluate(out, &[(x0, &sum(y0, y1)), (x1, y0)]);
@@ -360,7 +363,7 @@ fn shift_up(words: &mut [u64], above: u32) {
     );
 }
 
-/// Adds components of addends, times 2^shift, to elements of the result from one on.
+/// Adds components of addends, times 2^shift, to the elements of the result that begin at `from`.
 fn add_shifted(
     to: &mut [u64],
     from: usize,
@@ -383,7 +386,7 @@ fn add_shifted(
     );
 }
 
-/// Masks a block, by masks that are shifted up as it is, and writes it where it leaves.
+/// Masks a block with masks that are shifted up as the block is, and writes it to the message.
 #[inline(always)]
 fn masked(
     masks: &[(&Reserved, Mask)],

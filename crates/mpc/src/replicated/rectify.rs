@@ -1,24 +1,24 @@
-//! max(x, 0), of a sharing and of an affine map whose truncation is under way.
+//! max(x, 0), of a sharing or of an affine map whose truncation is under way.
 //!
-//! **Computes** the product of x with a bit that says that x is not negative: the complement of the
-//! sign. Where a secret bit asks for min(x, 0), the sign is flipped by it, locally: XOR of two
-//! binary sharings takes no message.
+//! **Computes** the product of x with the complement of the sign, a bit that is one if x is not
+//! negative. If a secret bit asks for min(x, 0), it flips the sign locally: XOR of two binary
+//! sharings needs no message.
 //!
-//! **Beside the truncation** of z = Σ map(x, y) + addend·2^f the sign begins at once: both need s,
-//! known to role 0, and t, known to roles 1 and 2, with s + t = z mod 2^64. Where w + f ≤ 64, the
-//! sign is taken of (s ≫ f) + (t ≫ f) mod 2^w, which is ⌊z / 2^f⌋ or one less, as the carry of the
-//! dropped bits is left out. So what is negative is found negative, and only what lies in [0, 2^f)
-//! may be found so as well: it becomes 0, where the truncation has 0 or 1. Where w + f > 64, all 64
-//! bits of z are compared, exactly and without a guard, as
-//! |z| < 2^62 is required of whatever is truncated. Where k low bits of the result may be dropped as well
-//! ([`Compared::dropping`]), s and t are shifted by f + k, whatever w is. Of a narrow sum
-//! ([`crate::Shift`]) s and t are shifted up, and f is so many more.
+//! **In parallel with the truncation** of z = Σ map(x, y) + addend·2^f, the sign begins at once.
+//! Both need s, known to role 0, and t, known to roles 1 and 2, with s + t = z mod 2^64. If w + f ≤
+//! 64, the sign is that of (s ≫ f) + (t ≫ f) mod 2^w, which is ⌊z / 2^f⌋ or one less, because the
+//! carry of the dropped bits is left out. So negative numbers are found negative. Of the others,
+//! only those in [0, 2^f) may be found negative as well. Such a number becomes 0, where the
+//! truncation has 0 or 1. If w + f > 64, all 64 bits of z are compared, exactly and without a
+//! guard, since every number that is truncated must satisfy |z| < 2^62. If k low bits of the result
+//! may also be dropped ([`Compared::dropping`]), s and t are shifted by f + k, whatever w is. For a
+//! narrow sum ([`crate::Shift`]), s and t are shifted up, and f grows by the same number of bits.
 //!
-//! **Adversary:** semi-honest, one party. **Rounds:** those of the sign, and 2; of an affine map no
-//! more. **Bits:** those of the affine map, of the sign, of its guard, and 256.
+//! **Adversary:** semi-honest, one party. **Rounds:** those of the sign, and 2; an affine map adds
+//! none. **Bits:** those of the affine map, of the sign, of its guard, and 256.
 //!
 //! **Simulation.** The messages are those of the truncated product, the leaves, the guard and the
-//! bit product, each masked by words of its own, as their files say.
+//! bit product. Each is masked by its own words, as the files of these protocols say.
 
 use super::products::factors;
 use super::{Pair, PairMut, Replicated};
@@ -60,19 +60,19 @@ impl Replicated {
             Some(&mut sign),
             [first, second],
         )?;
-        // Others leave theirs behind before this one ends.
+        // Concurrent work may overwrite `self.kept` before this operation ends.
         let mut kept = mem::take(&mut self.kept);
         if !kept.rest.is_empty() {
             kept.truncated = vec![first.to_vec(), second.to_vec()];
         }
-        let negative = self.sign_of_leaves(&leaves.expect("of the sign that was begun"))?;
+        let negative = self.sign_of_leaves(&leaves.expect("leaves of the sign that was begun"))?;
         self.bit_times_own(&self.complement(negative), [first, second])?;
         self.kept = kept;
         Ok(sign.tally())
     }
 
-    /// NOT of each of a plane's bits, no interaction: role 0's first component, which role 2 has
-    /// too, is flipped.
+    /// Negates each bit of a plane locally. It flips role 0's first component, which role 2 also
+    /// holds.
     fn complement(&self, bits: Bits) -> Bits {
         let n = one_plane(&bits);
         let mut parts = bits.into_parts();

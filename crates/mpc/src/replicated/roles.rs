@@ -1,38 +1,39 @@
-//! Roles turned over thirds of the data, and the masks that each role takes.
+//! Rotation of roles over thirds of the data, and the masks that each role takes.
 //!
-//! A protocol written for roles 0, 1, 2 runs three times, on one third of the elements each, with
-//! party c in role 0 of third c. So every party plays every role once, the messages of the three
-//! runs travel side by side, and each link carries the same. Below [`TURN_FROM`] elements the whole
-//! is one
-//! run with party 0 in role 0: fewer messages matter more there than their balance.
+//! A protocol written for roles 0, 1, 2 runs three times, on one third of the elements each. Party
+//! c has role 0 in third c. So every party plays every role once, the messages of the three runs
+//! travel in parallel, and each link carries the same load. Below [`TURN_FROM`] elements there is
+//! only one run, with party 0 in role 0: with few elements, the number of messages matters more
+//! than balance.
 //!
-//! In role r of any run a party holds components r and r + 1 of that run: the two it always holds.
+//! In role r of any run, a party holds components r and r + 1 of that run. These are the two
+//! components that it always holds.
 
 use super::Replicated;
 use kernels::stream::{Reserved, Stream};
 use std::ops::Range;
 
-/// Fewest elements whose roles are turned.
+/// Smallest number of elements for which the roles are rotated.
 const TURN_FROM: usize = 1536;
 
-/// The elements on which one party plays roles 0, 1 and 2.
+/// Elements on which one party plays roles 0, 1 and 2.
 pub(super) type Ranges = [Range<usize>; 3];
 
-/// Words of each key that a run of some length takes.
+/// Words of each key that a run takes.
 pub(super) struct MaskWords {
     pub k01: usize,
     pub k12: usize,
     pub k20: usize,
 }
 
-/// The key ranges that one party holds in one role: role 0 has (k01, k20), role 1 (k12, k01),
-/// role 2 (k20, k12).
+/// Key ranges that one party holds in one role: role 0 has (k01, k20), role 1 (k12, k01), role 2
+/// (k20, k12).
 pub(super) struct Masks {
     pub with_next: Reserved,
     pub with_previous: Reserved,
 }
 
-/// Where the three runs lie in n elements; borders are multiples of 64, so that planes split too.
+/// Splits n elements into three runs. Borders are multiples of 64, so that planes split too.
 pub(super) fn thirds(n: usize) -> [Range<usize>; 3] {
     if n < TURN_FROM {
         return [0..n, n..n, n..n];
@@ -42,14 +43,14 @@ pub(super) fn thirds(n: usize) -> [Range<usize>; 3] {
 }
 
 impl Replicated {
-    /// The elements of each of this party's roles.
+    /// Returns the elements of each of this party's roles.
     pub(super) fn ranges(&self, n: usize) -> Ranges {
         let (party, thirds) = (self.channel.party(), thirds(n));
         [0, 1, 2].map(|role| thirds[(party + 3 - role) % 3].clone())
     }
 
-    /// Takes the masks of all three runs, in the order of the runs, which is the same at both
-    /// holders of a key; returned by role.
+    /// Takes the masks of all three runs, and returns them by role. The masks are taken in the
+    /// order of the runs, which is the same for both holders of a key.
     pub(super) fn masks(&mut self, n: usize, words: impl Fn(usize) -> MaskWords) -> [Masks; 3] {
         let party = self.channel.party();
         let runs = thirds(n).map(|range| words(range.len()));
@@ -69,7 +70,8 @@ impl Replicated {
         })
     }
 
-    /// Takes `words` of the stream with the next party and of the one with the previous.
+    /// Takes `words` words of the stream with the next party and of the stream with the previous
+    /// one.
     pub(super) fn symmetric_masks(&mut self, words: usize) -> Masks {
         Masks {
             with_next: self.next.reserve(words),
@@ -77,13 +79,14 @@ impl Replicated {
         }
     }
 
-    /// Takes `words` of public coins.
+    /// Takes `words` words of public coins.
     pub(super) fn coins(&mut self, words: usize) -> Reserved {
         Stream::reserve(&mut self.common, words)
     }
 }
 
-/// Words of a field of n masks: fields begin at even words, where the stream can be entered.
+/// Returns the words of a field of n masks. Fields begin at even words, where a stream can be
+/// entered.
 pub(super) fn field(n: usize) -> usize {
     n.next_multiple_of(2)
 }

@@ -1,14 +1,15 @@
 //! Sign bit and test for zero.
 //!
-//! **Sign** of x with |x| < 2^(w−1): shares reduce modulo 2^w locally and exactly, so a comparison
-//! costs what the value needs. With s = x0 + x1 and t = x2 mod 2^w, the sign is
-//! s_{w−1} ⊕ t_{w−1} ⊕ carry into position w − 1. Spans of four positions give their generate and
-//! propagate bits ([`crate::leaves`]); a carry *tree* joins neighbours, g = g_hi ⊕ p_hi g_lo and
-//! p = p_hi p_lo. Only the top carry is wanted, so this is a tree and not a parallel-prefix adder.
-//! Without k low bits ([`crate::Compared::dropping`]) the same is done with s ≫ k, t ≫ k and w − k.
+//! **Sign** of x with |x| < 2^(w−1). Shares reduce modulo 2^w locally and exactly, so a comparison
+//! needs only as many bits as the value. With s = x0 + x1 and t = x2 mod 2^w, the sign is s_{w−1} ⊕
+//! t_{w−1} ⊕ the carry into position w − 1. Spans of four positions give their generate and
+//! propagate bits ([`crate::leaves`]). A carry *tree* joins neighbours: g = g_hi ⊕ p_hi g_lo and
+//! p = p_hi p_lo. Only the top carry is needed, so this is a tree and not a parallel-prefix adder.
+//! To leave out k low bits ([`crate::Compared::dropping`]), the same protocol runs with s ≫ k, t ≫
+//! k and w − k.
 //!
-//! **Zero** of x mod 2^w: x = 0 exactly when s = −t, that is when s_i ⊕ ¬(−t)_i is one for all i:
-//! the propagate bits of s and ¬(−t) = t − 1, joined by AND.
+//! **Zero** of x mod 2^w: x = 0 exactly if s = −t, that is, if s_i ⊕ ¬(−t)_i is one for all i.
+//! These are the propagate bits of s and ¬(−t) = t − 1, joined by AND.
 //!
 //! **Adversary:** semi-honest, one party. **Rounds:** 2 + ⌈log2 ⌈(w−1)/4⌉⌉ and 2 + ⌈log2 ⌈w/4⌉⌉.
 
@@ -19,15 +20,16 @@ use crate::leaves::{Leaves, Wanted};
 use crate::tree::{conjunction, top_carry};
 use crate::{Bits, Compared, Result, Tally};
 
-/// The leaves of a sign under way, with the guard where there is one. Its stages are called in the
-/// order open, help, middle, helped, close, as those of a truncation.
+/// Leaves of a sign that is under way, with its guard if there is one.
+///
+/// Its stages are called in the order open, help, middle, helped, close, as those of a truncation.
 pub(super) struct Sign {
     leaves: Evaluation,
     guard: Option<Guard>,
 }
 
 impl Sign {
-    /// Step 1 of role 0.
+    /// Runs step 1 of role 0.
     pub(super) fn open(&mut self, protocol: &mut Replicated, s: &[u64]) -> Result<()> {
         self.leaves.open(protocol, s)?;
         match &mut self.guard {
@@ -36,7 +38,7 @@ impl Sign {
         }
     }
 
-    /// Step 1 of role 2.
+    /// Runs step 1 of role 2.
     pub(super) fn help(&mut self, protocol: &mut Replicated, t: &[u64]) -> Result<()> {
         if let Some(guard) = &mut self.guard {
             guard.help(t);
@@ -44,7 +46,7 @@ impl Sign {
         self.leaves.help(protocol, t)
     }
 
-    /// Step 2 of role 1.
+    /// Runs step 2 of role 1.
     pub(super) fn middle(&mut self, protocol: &mut Replicated, t: &[u64]) -> Result<()> {
         self.leaves.middle(protocol, t)?;
         match &mut self.guard {
@@ -53,13 +55,13 @@ impl Sign {
         }
     }
 
-    /// The end of role 1, in the turn after the one in which role 2 has helped: with other work
-    /// side by side, what is received later comes behind the messages of others.
+    /// Completes role 1, in the turn after the one in which role 2 has helped. With other fibers in
+    /// parallel, a later call would find messages of other fibers first.
     pub(super) fn helped(&mut self, protocol: &mut Replicated) -> Result<()> {
         self.leaves.helped(protocol)
     }
 
-    /// The leaves' bits, in the round after the last message.
+    /// Returns the bits of the leaves, in the round after the last message.
     pub(super) fn close(&mut self, protocol: &mut Replicated) -> Result<Bits> {
         self.leaves.close(protocol)
     }
@@ -91,7 +93,7 @@ impl Replicated {
         Ok((self.sign_of_leaves(&leaves)?, sign.tally()))
     }
 
-    /// Takes the masks of a sign of n numbers whose summands lose their lowest bits.
+    /// Takes the masks of a sign of n numbers whose summands drop their lowest bits.
     pub(super) fn begun(&mut self, n: usize, compared: Compared, dropped: u32) -> Sign {
         let (width, bits) = (compared.width(), 64 - dropped as usize);
         assert!(width <= bits, "{width} of {bits} bits");
@@ -103,9 +105,9 @@ impl Replicated {
         }
     }
 
-    /// The carry tree, over bits of leaves of which the top carry is wanted.
+    /// Computes the top carry with a carry tree over the bits of leaves.
     pub(super) fn sign_of_leaves(&mut self, bits: &Bits) -> Result<Bits> {
-        // Generate bits of all spans, propagate bits of all but one.
+        // The leaves are the generate bits of all spans and the propagate bits of all but one.
         let spans = bits.width().div_ceil(2);
         top_carry(bits, spans, &mut |joins| self.join_planes(joins))
     }
@@ -119,7 +121,8 @@ impl Replicated {
         conjunction(bits, &mut |joins| self.join_planes(joins))
     }
 
-    /// s = x0 + x1 where this party plays role 0, t = x2 − `less` where it plays roles 1 and 2.
+    /// Returns s = x0 + x1 where this party plays role 0, t = x2 − `less` where it plays roles 1
+    /// and 2.
     fn summands_of(&self, [first, second]: Pair, less: u64) -> Summands {
         let [role_0, role_1, role_2] = self.ranges(first.len());
         let pairs = first[role_0.clone()].iter().zip(&second[role_0]);

@@ -1,47 +1,49 @@
-//! Vectors of clients, who are no party: shared by seeds, so that a client uploads its vector once.
+//! Vectors of clients outside the session, shared by seeds so that a client uploads its vector
+//! once.
 //!
-//! **Computes** a sharing of x = PRG(a) + PRG(b) + rest, where the client draws the seeds a and b
-//! of 128 bits:
+//! **Computes** a sharing of x = PRG(a) + PRG(b) + rest. The client draws the seeds a and b of 128
+//! bits:
 //!
-//! | component | is | held by parties | who get it |
+//! | component | value | held by parties | how they get it |
 //! | --- | --- | --- | --- |
 //! | x0 | PRG(a) | 2 and 0 | as a seed from the client |
-//! | x1 | rest | 0 and 1 | 1 from the client, 0 from 1 |
+//! | x1 | rest | 0 and 1 | party 1 from the client, party 0 from party 1 |
 //! | x2 | PRG(b) | 1 and 2 | as a seed from the client |
 //!
-//! The client also gives every party a commitment to each of the three (crates/net,
-//! `intake::statement`), signed. Party 0 holds what party 1 passes on against the commitment. For a
-//! sum alone party 1 passes on the sum of the rests, which has no commitment; it adds rests up as
-//! they come, and the others expand and add seeds block by block, so that no party's memory grows
-//! with the clients.
+//! The client also gives every party a signed commitment to each of the three components
+//! (crates/net, `intake::statement`). Party 0 checks what party 1 passes on against the commitment.
+//! If only the sum is needed, party 1 passes on the sum of the rests, for which there is no
+//! commitment. It adds up the rests as they arrive. The other parties expand and add seeds block by
+//! block. So no party's memory grows with the number of clients.
 //!
-//! Numbers whose sum fits may lie two to a word ([`crate::width`]): all of the above then holds
-//! modulo 2^32, and the sum is shared modulo 2^64 as a multiple of 2^32.
+//! If the sum over all clients fits, numbers may be packed two to a word ([`crate::width`]). All of
+//! the above then holds modulo 2^32, and the sum is shared modulo 2^64 as a multiple of 2^32.
 //!
-//! **Tickets.** Party 1 has added a vector up when the lists of clients are compared, and cannot
-//! take it out again. So it takes none but those of which both others say, by a hash under a key
-//! that they share with party 1, that they have their part of the same signed statement
-//! (crates/net, `intake::ticket`). The keys are 256 bits of the streams of k01 and k12, new in each
-//! round, and used for nothing else.
+//! **Tickets.** When the parties compare their lists of clients, party 1 has already added a vector
+//! to the sum and cannot remove it. So party 1 accepts a vector only if both other parties have
+//! confirmed that they hold their part of the same signed statement. The confirmation is a hash
+//! under a key that they share with party 1 (crates/net, `intake::ticket`). The keys are 256 bits
+//! of the streams of k01 and k12. They are new in each round and are used for nothing else.
 //!
 //! **Adversary:** as in [`super`]; clients may deviate. Any three pieces are a sharing of some x,
-//! and servers that have the same signed statement hold the same pieces, so a client that deviates
+//! and servers with the same signed statement hold the same pieces. So a client that deviates
 //! chooses its x and nothing else.
 //!
-//! **Rounds and bits:** one round; 64 bits for an element and 256 for a vector, from party 1 to
-//! party 0; for a sum 64 bits for an element of it. What is sealed for clients takes neither.
+//! **Rounds and bits:** one round, from party 1 to party 0. Vectors cost 64 bits per element and
+//! 256 per vector. A sum costs 64 bits per element of the sum. Sealing results for clients costs no
+//! rounds and no bits.
 //!
 //! **Symbols.** PRG(s): AES-128 in counter mode under a key derived from s with the component's
 //! label. A seed serves one vector.
 //!
 //! **Simulation.** Each party lacks one of the three components. Party 0 lacks PRG(b), which masks
-//! the rest that it sees; party 1 lacks PRG(a), which masks it as well; party 2 sees two seeds and
-//! nothing of x. For each of them x minus what it holds is thus indistinguishable from uniform. The
-//! commitments to what a party
-//! lacks hide it: each has a salt of 256 bits that only its holders get (without it, party 2 could
-//! try out guesses of x, since it knows all but the rest). A sum that is passed on is a function of
-//! the rests. A ticket is a function of the statement, which all see, and of a key that says
-//! nothing of any other word of its stream.
+//! the rest that it sees. Party 1 lacks PRG(a), which also masks the rest. Party 2 sees two seeds
+//! and nothing of x. So for each of them, x minus the components that it holds is indistinguishable
+//! from uniform. The commitment to the component that a party lacks hides that component: it has a
+//! salt of 256 bits that only the holders get. Without the salt, party 2 could test guesses of x,
+//! since it knows all but the rest. A sum that is passed on is a function of the rests. A ticket is
+//! a function of the statement, which all parties see, and of a key that says nothing about any
+//! other word of its stream.
 
 use super::{PairMut, Party, Replicated, pair, pair_mut};
 use crate::blocks;
@@ -51,26 +53,26 @@ use crate::{Parts, PartsMut, Result};
 use kernels::stream::{Key, Reserved, Stream, random_key};
 use net::intake::statement::{Piece, SALT, Salt};
 
-/// What the stream of a seed is for, by component.
+/// Label of a seed's stream, by component.
 const LABELS: [&str; 3] = [
     "submission: component 0",
     "submission: component 1",
     "submission: component 2",
 ];
 
-/// What a client draws for one vector.
+/// Randomness that a client draws for one vector.
 pub struct Drawn {
-    /// a and b.
+    /// Seeds a and b.
     pub seeds: [Key; 2],
-    /// Of the commitments, by component.
+    /// Salts of the commitments, by component.
     pub salts: [Salt; 3],
 }
 
 impl Drawn {
-    /// From the operating system.
+    /// Draws seeds and salts from the operating system.
     ///
     /// # Errors
-    /// `Setup` where it gives no random bytes.
+    /// `Setup` if the operating system provides no random bytes.
     pub fn fresh() -> Result<Self> {
         let salt = || -> Result<Salt> {
             let (low, high) = (random_key()?.to_words(), random_key()?.to_words());
@@ -83,9 +85,11 @@ impl Drawn {
     }
 }
 
-/// A client's vector as the pieces that it hands in, by component: `n` numbers, of which `numbers`
-/// writes any, given the first one's place. The rest is written to `memory` where that has its
-/// length: new memory is cleared first.
+/// Splits a client's vector of `n` numbers into the pieces that it submits, by component.
+///
+/// `numbers` writes any run of the vector, given the index of its first number. The rest is written
+/// to `memory` if that has the right length; otherwise to newly allocated memory, which must first
+/// be cleared.
 pub fn split(
     n: usize,
     width: Width,
@@ -136,7 +140,7 @@ impl Federated for Replicated {
         let clients = vectors.iter().map(|vector| vector.client);
         self.begin_submissions("take vectors", clients, n);
         let salts = self.pass_on_salts(&vectors)?;
-        // The next round's vectors may lie where those lay that are passed on.
+        // The next round's vectors can reuse the memory of those that are passed on.
         let components = vectors.iter().flat_map(|vector| &vector.components);
         let passed_on = components.filter(|component| matches!(component, Component::Words(_)));
         self.channel.keep_memory(passed_on.count() * (n + 1));
@@ -164,7 +168,7 @@ impl Federated for Replicated {
                         if passed_on.commitment() != commitment {
                             return Err(self.channel.accuse(
                                 after,
-                                format!("what it passed on of client {client} is not what the client signed"),
+                                format!("the vector that it passed on for client {client} is not the one that the client signed"),
                             ));
                         }
                         copy(&passed_on.words, out, last);
@@ -226,7 +230,8 @@ impl Federated for Replicated {
         })
     }
 
-    /// Party 0 tells x0 + x1 + r and party 1 x2 − r, with r from k01: uniform but for their sum.
+    /// Seals x: party 0 outputs x0 + x1 + r and party 1 outputs x2 − r, with r from k01. Both are
+    /// uniform, except that they add up to x.
     fn seal(&mut self, x: Parts, out: &mut [u64]) -> Result<bool> {
         let [first, second] = pair(x);
         self.channel.begin_of("seal", out.len(), &[]);
@@ -260,14 +265,14 @@ impl Federated for Replicated {
 }
 
 impl Replicated {
-    /// All parties are about to take the vectors of the same clients.
+    /// Begins a step in which all parties take the vectors of the same clients.
     fn begin_submissions(&mut self, what: &str, clients: impl Iterator<Item = usize>, n: usize) {
         let clients: Vec<u64> = clients.map(|client| client as u64).collect();
         self.channel.begin_of(what, n, &clients);
     }
 
-    /// The salts of what is passed on, a vector each, where this party passes on or is passed on
-    /// to.
+    /// Passes on the salts of the vectors that are passed on, one per vector. Returns them at the
+    /// party that sends them and at the party that receives them.
     fn pass_on_salts(&mut self, vectors: &[Vector]) -> Result<Vec<[u64; SALT]>> {
         let of = |vector: &Vector| {
             let mut components = vector.components.iter();
@@ -300,9 +305,9 @@ impl Replicated {
     }
 }
 
-/// Writes what a seed stands for.
+/// Writes the expansion of a seed.
 fn fill(stream: &Reserved, out: &mut [u64], last: &mut u64) {
-    // Streams are entered at even words.
+    // Streams can be entered only at even words.
     let even = out.len() & !1;
     let mut end = [0; 2];
     let end = &mut end[..=out.len() - even];
@@ -324,7 +329,7 @@ fn copy(words: &[u64], out: &mut [u64], last: &mut u64) {
     *last = *word;
 }
 
-/// The sum of what seeds stand for, block by block, so that it is written once.
+/// Adds up the expansions of seeds, block by block, so that the sum is written once.
 fn add_up(seeds: &[Reserved], width: Width, out: &mut [u64]) {
     blocks::for_each(
         [out],

@@ -1,24 +1,24 @@
-//! Truncation by f bits without wild errors and without a drift.
+//! Truncation by f bits, with an error below one unit and no bias.
 //!
-//! **Computes** x / 2^f for signed |x| < 2^62: ⌊x / 2^f⌋ or one more, the latter with probability d
-//! / 2^f where d are the f dropped bits. So the mean is x / 2^f, and multiples of 2^f are exact.
-//! Shifting each share on its own, as ABY3 (section 5.1) and SecureML do, is wrong by about
-//! 2^(64−f) with probability
-//! |x| / 2^63 for each element; this is not.
+//! **Computes** x / 2^f for signed |x| < 2^62. The result is ⌊x / 2^f⌋, or one more with
+//! probability d / 2^f, where d is the value of the f dropped bits. So the mean is x / 2^f, and
+//! multiples of 2^f are exact. ABY3 (section 5.1) and SecureML shift each share on its own. For
+//! each element, that is wrong by about 2^(64−f) with probability |x| / 2^63. This protocol has no
+//! such errors.
 //!
-//! **Idea.** Let s = x0 + x1 + 2^62 − 1 (role 0 knows it), t = x2 (roles 1 and 2 know it), A and B
-//! their highest bits. As x + 2^62 − 1 lies in [0, 2^63), the sum s + t wraps exactly when A or B
+//! **Idea.** Let s = x0 + x1 + 2^62 − 1 (known to role 0) and t = x2 (known to roles 1 and 2), with
+//! highest bits A and B. As x + 2^62 − 1 lies in [0, 2^63), the sum s + t wraps exactly if A or B
 //! is set: (s >> f) + (t >> f) − (A + B − AB)·2^(64−f) − 2^(62−f) + 1 = ⌊(x − 1) / 2^f⌋ + 1 − c,
 //! where c is the carry out of the dropped bits. Only AB needs interaction, and only modulo 2^f; c
 //! is not computed. The dropped bits of x − 1 are e = d − 1 mod 2^f. If those of s are uniform, c
-//! is 0 with probability (e + 1) / 2^f. For d > 0 that is d / 2^f, above ⌊x / 2^f⌋. For d = 0 it is
-//! one: the bits of s and t add up to 2^f − 1 without a carry, however x is split, and the result
-//! is x / 2^f − 1 + 1.
+//! is 0 with probability (e + 1) / 2^f. For d > 0 this probability is d / 2^f, and the result is
+//! then one above ⌊x / 2^f⌋. For d = 0 the probability is one: the dropped bits of s and t add up
+//! to 2^f − 1 without a carry, however x is shared, and the result is x / 2^f − 1 + 1.
 //!
-//! **The split** is uniform where role 0's share was masked just now, as in a fused product, whose
-//! role 0 takes off two masks. A sharing that comes from elsewhere may be structured: a public
-//! value lies in one component, a shifted one has zeros for low bits. It is split anew first, by a
-//! public coin: s + κ, t − κ.
+//! **The sharing of x must be uniform.** It is uniform if role 0's share was just masked, as in a
+//! fused product, where role 0 subtracts two masks. A sharing from elsewhere may be structured: a
+//! public value lies in one component, and a shifted sharing has zeros as low bits. So such a
+//! sharing is first rerandomized by a public coin: s + κ, t − κ.
 //!
 //! **Adversary:** semi-honest, one party. **Rounds:** 2. **Bits:** 64 + 3f.
 //!
@@ -26,17 +26,16 @@
 //! - Step 1: role 0 sends m = (s >> f) − A·2^(64−f) − 2^(62−f) + 1 − r0 and a = A − ρ mod 2^f to
 //!   role 1. Role 2 sends c2 = ρB + q' mod 2^f to role 1.
 //! - Step 2: role 1 sends c1 = aB + q mod 2^f to role 2.
-//! - Result: y0 = r0 − q'·2^(64−f), y1 = m − q·2^(64−f),
-//!   y2 = (t >> f) − B·2^(64−f) + (c1 + c2)·2^(64−f).
+//! - Result: y0 = r0 − q'·2^(64−f), y1 = m − q·2^(64−f), y2 = (t >> f) − B·2^(64−f) + (c1 +
+//!   c2)·2^(64−f).
 //!
-//! **The result's sharing** is not fresh: y2 is t >> f with f uniform bits added at the top. Roles
-//! 1 and 2 know t; role 0 learns y2 from a result that is revealed to it, y0 and y1, as of any
-//! sharing.
+//! **The sharing of the result** is not fresh: y2 is t >> f with f uniform bits added at the top.
+//! Roles 1 and 2 know t. Role 0 computes y2 from y0, y1 and a result that is revealed to it, as
+//! with any sharing.
 //!
-//! **Rounding.** Which of the two results it is, is a function of x and t, not a coin that nobody
-//! knows.
-//! The functionality computed is therefore: rounding as x and t determine, where roles 1 and 2 know
-//! t. A party to whom the result is revealed places x in an interval of one unit and not of two.
+//! **Rounding.** Which of the two results occurs is a function of x and t. It is not a secret coin.
+//! So the functionality computed is rounding as determined by x and t, where roles 1 and 2 know t.
+//! A party to which the result is revealed can place x in an interval of one unit instead of two.
 //!
 //! **Simulation.** Role 1 sees m, a and c2, masked by r0, ρ and q' of k20. Role 2 sees c1, masked
 //! by q of k01. Role 0 sees nothing.
@@ -50,10 +49,11 @@ use kernels::parallel::Rates;
 use kernels::stream::Reserved;
 use std::ops::Range;
 
-/// One truncation under way. Its stages are called in the order open, help, middle, helped, close;
-/// each does the work of one role on the elements where this party plays it. Until that stage the
-/// first output holds
-/// what the role knows of them: s without its offset, or t.
+/// Truncation that is under way.
+///
+/// Its stages are called in the order open, help, middle, helped, close. Each does the work of one
+/// role, on the elements for which this party plays that role. Until then, the first output holds
+/// what the role knows of these elements: s without its offset, or t.
 pub(super) struct Truncation<'a> {
     ranges: Ranges,
     masks: [Masks; 3],
@@ -78,7 +78,8 @@ impl Replicated {
         truncation.close(self)
     }
 
-    /// x0 + x1 + κ where this party plays role 0, x2 − κ where it plays roles 1 and 2.
+    /// Rerandomizes x: x0 + x1 + κ where this party plays role 0, x2 − κ where it plays roles 1
+    /// and 2.
     fn split_anew(&mut self, [first, second]: Pair, out: &mut [u64]) {
         let coins = self.coins(first.len());
         let [role_0, role_1, role_2] = self.ranges(first.len());
@@ -130,12 +131,12 @@ impl Replicated {
     }
 }
 
-/// ρ and q' come from one mask word where both fit.
+/// Number of further mask words for q': none if ρ and q' fit into one word.
 fn second_mask_words(bits: u32) -> usize {
     usize::from(bits > 32)
 }
 
-/// ρ and q' of a block of n elements, not yet reduced to f bits.
+/// Fills ρ and q' of a block of n elements, not yet reduced to f bits.
 #[inline(always)]
 fn small_masks(k20: &Reserved, n: usize, offset: usize, bits: u32, rho: &mut [u64], q: &mut [u64]) {
     k20.fill(field(n) + offset, rho);
@@ -149,12 +150,12 @@ fn small_masks(k20: &Reserved, n: usize, offset: usize, bits: u32, rho: &mut [u6
 }
 
 impl Truncation<'_> {
-    /// Where the first output holds what a role knows.
+    /// Returns the part of the first output that holds what a role knows.
     pub(super) fn known(&mut self, range: Range<usize>) -> &mut [u64] {
         &mut self.out[0][range]
     }
 
-    /// Step 1 of role 0. What it knows is uniform to whoever does not know its masks.
+    /// Runs step 1 of role 0. Its s must be uniform to every party that does not know its masks.
     pub(super) fn open(&mut self, protocol: &mut Replicated) -> Result<()> {
         let (range, f) = (self.ranges[0].clone(), self.bits);
         let n = range.len();
@@ -190,7 +191,7 @@ impl Truncation<'_> {
         protocol.channel.send(after, message)
     }
 
-    /// Step 1 of role 2, who knows t.
+    /// Runs step 1 of role 2, which knows t.
     pub(super) fn help(&mut self, protocol: &mut Replicated) -> Result<()> {
         let (range, f) = (self.ranges[2].clone(), self.bits);
         let n = range.len();
@@ -217,7 +218,7 @@ impl Truncation<'_> {
                 for i in 0..c2.len() {
                     y0[i] = y0[i].wrapping_sub(q[i] << (64 - f));
                     c2[i] = where_set(y2[i], rho[i]).wrapping_add(q[i]);
-                    // The part of the result that role 2 knows already.
+                    // The part of the result that role 2 already knows.
                     y2[i] = known_part(y2[i], f).wrapping_add(c2[i] << (64 - f));
                 }
                 pack_low(c2, f, packed);
@@ -227,7 +228,7 @@ impl Truncation<'_> {
         protocol.channel.send(before, message)
     }
 
-    /// Step 2 of role 1, who knows t.
+    /// Runs step 2 of role 1, which knows t.
     pub(super) fn middle(&mut self, protocol: &mut Replicated) -> Result<()> {
         let (range, f) = (self.ranges[1].clone(), self.bits);
         let n = range.len();
@@ -262,7 +263,7 @@ impl Truncation<'_> {
         protocol.channel.send(after, message)
     }
 
-    /// The end of role 1, in the round after the one in which role 2 has helped.
+    /// Completes role 1, in the round after the one in which role 2 has helped.
     pub(super) fn helped(&mut self, protocol: &mut Replicated) -> Result<()> {
         let (range, f) = (self.ranges[1].clone(), self.bits);
         let n = range.len();
@@ -276,7 +277,7 @@ impl Truncation<'_> {
         Ok(())
     }
 
-    /// The end of role 2.
+    /// Completes role 2.
     pub(super) fn close(self, protocol: &mut Replicated) -> Result<()> {
         let (range, f) = (self.ranges[2].clone(), self.bits);
         let n = range.len();
@@ -292,8 +293,9 @@ impl Truncation<'_> {
     }
 }
 
-/// Role 0's message and shares: `y0` holds s without its offset, `y1` q, `m` r0. Slices of their
-/// own, so that the compiler knows that none overlaps another.
+/// Computes role 0's message and shares. On entry `y0` holds s without its offset, `y1` holds q and
+/// `m` holds r0. The slices are separate arguments so that the compiler knows that they do not
+/// overlap.
 #[inline(always)]
 fn opened(
     f: u32,
@@ -303,7 +305,7 @@ fn opened(
     m: &mut [u64],
     a: &mut [u64],
 ) {
-    // Slices of one length that the compiler sees need no checks in the loop.
+    // Slices whose equal length the compiler sees need no bounds checks in the loop.
     let n = y0.len();
     let ([rho, q], [y1, m, a]) = (
         [&rho[..n], &q[..n]],
@@ -321,14 +323,15 @@ fn opened(
     }
 }
 
-/// Role 1's message and shares, as in [`opened`]: `y1` holds t, `c1` a.
+/// Computes role 1's message and shares, as [`opened`] does. On entry `y1` holds t and `c1` holds
+/// a.
 #[inline(always)]
 fn answered(f: u32, q: &[u64], m: &[u64], y1: &mut [u64], y2: &mut [u64], c1: &mut [u64]) {
     let n = m.len();
     let ([q, m], [y1, y2, c1]) = ([&q[..n], m], [&mut y1[..n], &mut y2[..n], &mut c1[..n]]);
     for i in 0..n {
         c1[i] = where_set(y1[i], c1[i]).wrapping_add(q[i]);
-        // The part of the result that role 1 knows already.
+        // The part of the result that role 1 already knows.
         y2[i] = known_part(y1[i], f).wrapping_add(c1[i] << (64 - f));
         y1[i] = m[i].wrapping_sub(q[i] << (64 - f));
     }
@@ -357,12 +360,12 @@ pub(super) fn add_high(y: &mut [u64], packed: &[u64], f: u32) {
     );
 }
 
-/// `value` where the highest bit of t is set, else 0.
+/// Returns `value` if the highest bit of t is set, else 0.
 fn where_set(t: u64, value: u64) -> u64 {
     value & (t >> 63).wrapping_neg()
 }
 
-/// (t >> f) − B·2^(64−f).
+/// Returns (t >> f) − B·2^(64−f).
 fn known_part(t: u64, f: u32) -> u64 {
     (t >> f).wrapping_sub((t >> 63) << (64 - f))
 }

@@ -1,4 +1,4 @@
-//! The four blocks at the start of a file, and the keys.
+//! Blocks at the start of a file, and the keys.
 
 use super::{Header, LONGEST_NOTE, damaged, wrong};
 use crate::Result;
@@ -8,51 +8,51 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Bytes of a block: what disks and file systems write as one, so that tearing one spares the
-/// others.
+/// Bytes of a block. Disks and file systems write that many as one, so that tearing one block
+/// spares the others.
 pub const BLOCK: usize = 4096;
 /// Bytes of a hash or MAC.
 const HASH: usize = 32;
 /// Bytes of a block before its MAC.
 pub const CONTENT: usize = BLOCK - HASH;
-/// Where the first run begins.
+/// Offset of the first run.
 pub const DATA: u64 = 4 * BLOCK as u64;
 
 /// Block of the header.
 pub const HEAD: u64 = 0;
-/// Blocks of the counter, not side by side.
+/// Blocks of the counter, which are not adjacent.
 pub const COUNTERS: [u64; 2] = [1, 3];
-/// Block that tells where the index lies.
+/// Block that contains the position of the index.
 pub const FINISH: u64 = 2;
 
-/// How every file begins.
+/// First bytes of every file.
 pub const MAGIC: &[u8; 16] = b"tacit-sealed\r\n\x1a\n";
 const VERSION: u32 = 2;
-/// What the checksum covers.
+/// Bytes that the checksum covers.
 const CHECKED: usize = CONTENT - HASH;
 
 const ROOT: &str = "tacit correlations file, version 2";
 
-/// A block without its MAC.
+/// Block without its MAC.
 pub type Content = [u8; CONTENT];
 
-/// The keys of one file; wiped when dropped.
+/// Keys of one file. They are wiped when dropped.
 pub struct Keys {
     seal: ChaCha20Poly1305,
     blocks: Zeroizing<[u8; HASH]>,
     head: [u8; HASH],
 }
 
-/// What a chunk is, bound into its seal.
+/// Identity of a chunk, bound into its seal.
 #[derive(Clone, Copy)]
 pub struct Place {
-    /// Run.
+    /// Run of the chunk.
     pub run: u32,
     /// Record within the run.
     pub record: u64,
     /// Chunk within the run.
     pub chunk: u64,
-    /// Whether it is the last of its record.
+    /// Whether the chunk is the last of its record.
     pub last: bool,
 }
 
@@ -75,7 +75,7 @@ impl Place {
 }
 
 impl Keys {
-    /// The keys of the file whose block 0 is `head`, and that block's MAC.
+    /// Derives the keys of the file whose block 0 is `head`. Also returns that block's MAC.
     fn derive(secret: &[u8], head: &Content, header: &Header) -> (Self, blake3::Hash) {
         let mut hasher = blake3::Hasher::new_derive_key(ROOT);
         hasher.update(secret).update(&header.id);
@@ -95,12 +95,12 @@ impl Keys {
         blake3::Hash::from_bytes(*keyed_hash(&self.blocks, label, content))
     }
 
-    /// Puts the MAC behind a block.
+    /// Appends the MAC to a block's content.
     pub fn authenticate(&self, label: &[u8], content: &Content) -> [u8; BLOCK] {
         join(content, &self.mac(label, content))
     }
 
-    /// The content of a block, if its MAC is right.
+    /// Returns the content of a block, if its MAC is right.
     pub fn verify(&self, label: &[u8], block: &[u8; BLOCK]) -> Option<Content> {
         let (content, mac) = split(block);
         // Hashes are compared in constant time.
@@ -117,7 +117,7 @@ impl Keys {
         chunk.extend_from_slice(&tag);
     }
 
-    /// Opens a chunk in place; its bytes are nothing if that fails.
+    /// Opens a chunk in place. If that fails, its bytes are meaningless.
     pub fn open<'a>(&self, place: Place, chunk: &'a mut [u8]) -> Option<&'a [u8]> {
         let (text, tag) = chunk.split_last_chunk_mut::<{ super::TAG }>()?;
         let data = place.associated(&self.head);
@@ -131,8 +131,7 @@ impl Keys {
 
 fn keyed_hash(key: &[u8; HASH], label: &[u8], content: &Content) -> Zeroizing<[u8; HASH]> {
     let mut hasher = blake3::Hasher::new_keyed(key);
-    // The content has a fixed length and comes first, so that label and content cannot run
-    // together.
+    // The content has a fixed length and comes first, so that content and label are unambiguous.
     hasher.update(content).update(label);
     let hash = Zeroizing::new(*hasher.finalize().as_bytes());
     hasher.zeroize();
@@ -157,25 +156,25 @@ fn split(block: &[u8; BLOCK]) -> (Content, blake3::Hash) {
 pub struct Fields<'a>(pub &'a [u8]);
 
 impl Fields<'_> {
-    /// The next bytes. The caller's fields fit into a block.
+    /// Returns the next bytes. The caller's fields must fit into a block.
     pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
         let (bytes, rest) = self.0.split_first_chunk().expect("fields fit into a block");
         self.0 = rest;
         *bytes
     }
 
-    /// The next four bytes as an integer.
+    /// Returns the next four bytes as an integer.
     pub fn u32(&mut self) -> u32 {
         u32::from_le_bytes(self.bytes())
     }
 
-    /// The next eight bytes as an integer.
+    /// Returns the next eight bytes as an integer.
     pub fn u64(&mut self) -> u64 {
         u64::from_le_bytes(self.bytes())
     }
 }
 
-/// A block that begins with these fields, the rest zero.
+/// Returns a block that begins with these fields and is otherwise zero.
 pub fn content(fields: &[&[u8]]) -> Content {
     let mut content = [0; CONTENT];
     let mut rest = content.as_mut_slice();
@@ -187,7 +186,7 @@ pub fn content(fields: &[&[u8]]) -> Content {
     content
 }
 
-/// Block 0 of a new file, and the keys.
+/// Returns block 0 of a new file, and the keys.
 pub fn encode_head(secret: &[u8], header: &Header, salt: &[u8; 16]) -> ([u8; BLOCK], Keys) {
     let note = header.note.as_bytes();
     let mut head = content(&[
@@ -209,7 +208,7 @@ pub fn encode_head(secret: &[u8], header: &Header, salt: &[u8; 16]) -> ([u8; BLO
     (join(&head, &mac), keys)
 }
 
-/// Header and keys from block 0, whose magic was checked.
+/// Decodes header and keys from block 0, whose magic was already checked.
 pub fn decode_head(secret: &[u8], block: &[u8; BLOCK], path: &Path) -> Result<(Header, Keys)> {
     let (head, expected) = split(block);
     let mut fields = Fields(&head[MAGIC.len()..]);
@@ -218,7 +217,7 @@ pub fn decode_head(secret: &[u8], block: &[u8; BLOCK], path: &Path) -> Result<(H
         return Err(wrong(
             path,
             &format!(
-                "a correlation file of version {version}, where this release reads version \
+                "a correlation file of version {version}, but this release reads version \
                  {VERSION}; use the release that made it, or make new correlations"
             ),
         ));
@@ -234,7 +233,7 @@ pub fn decode_head(secret: &[u8], block: &[u8; BLOCK], path: &Path) -> Result<(H
             path,
             &format!(
                 "sealed with another key; it says that it was made for party {party} of {parties}: \
-                 open it with the private key which that party had then, or make new correlations"
+                 open it with the private key that the party had then, or make new correlations"
             ),
         ));
     }

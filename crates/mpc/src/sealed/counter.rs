@@ -1,4 +1,4 @@
-//! The counter of used runs: two equal copies, as the head of the module describes.
+//! Counter of used runs: two equal copies, as the head of the module describes.
 
 use super::blocks::{self, COUNTERS, Fields, Keys};
 use std::fs::File;
@@ -6,24 +6,24 @@ use std::io;
 
 const LABEL: &[u8] = b"counter";
 
-/// What is recorded of a file's use. The order is that of time: both only increase.
+/// Record of a file's use. Counts are ordered by time: both fields only increase.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Count {
-    /// Runs used: all below this number.
+    /// Number of runs used: all runs below this number.
     pub used: u32,
-    /// Sessions that used one.
+    /// Number of sessions that used a run.
     pub sessions: u32,
 }
 
-/// The two copies in a file.
+/// Two copies of the counter in a file.
 pub struct Counter {
     count: Count,
-    /// The copy to write first: the one that is behind or torn.
+    /// Index of the copy to write first: the one that is behind or torn.
     pub behind: usize,
 }
 
 impl Counter {
-    /// Reads both copies; `None` if neither is valid.
+    /// Reads both copies. Returns `None` if neither is valid.
     pub fn read(file: &mut File, keys: &Keys) -> io::Result<Option<Self>> {
         let mut copies = [None; 2];
         for (copy, number) in copies.iter_mut().zip(COUNTERS) {
@@ -36,19 +36,20 @@ impl Counter {
                 }
             });
         }
-        // `None` is below all counts.
+        // `None` compares below all counts.
         let behind = usize::from(copies[1] < copies[0]);
         Ok(copies[1 - behind].map(|count| Self { count, behind }))
     }
 
-    /// The later of the copies.
+    /// Returns the later of the two copies.
     pub fn count(&self) -> Count {
         self.count
     }
 
     /// Records a later count, in both copies, durably.
     pub fn write(&mut self, file: &mut File, keys: &Keys, count: Count) -> io::Result<()> {
-        // Before the first byte: whatever fails, this process hands out nothing below it again.
+        // Set before the first byte is written: whatever fails, this process hands out nothing
+        // below it again.
         self.count = count;
         let block = block(keys, count);
         for _ in 0..2 {
@@ -60,7 +61,7 @@ impl Counter {
     }
 }
 
-/// A copy.
+/// Returns a copy as a block.
 pub fn block(keys: &Keys, count: Count) -> [u8; blocks::BLOCK] {
     let content = blocks::content(&[&count.used.to_le_bytes(), &count.sessions.to_le_bytes()]);
     keys.authenticate(LABEL, &content)

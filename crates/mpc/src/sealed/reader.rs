@@ -1,4 +1,4 @@
-//! Hands out the runs of a file, each once.
+//! Reader of a file, which hands out each run once.
 
 use super::blocks::{self, BLOCK, DATA, Fields, Keys, MAGIC, Place};
 use super::counter::{Count, Counter};
@@ -14,26 +14,26 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// An open file, which nobody else can open meanwhile.
+/// Open file, which nothing else can open meanwhile.
 pub struct Reader {
     pub(super) file: BufReader<File>,
     path: PathBuf,
     header: Header,
     keys: Keys,
     counter: Counter,
-    /// Whether this session is counted.
+    /// Whether this session is already counted.
     counted: bool,
-    /// Offset and number of records of each run, and the end of the last.
+    /// Offset and number of records of each run, then the end of the last run.
     index: Vec<(u64, u64)>,
     position: Option<Position>,
     buffer: Zeroizing<Vec<u8>>,
     pub(super) process: Process,
 }
 
-/// A descriptor and words.
+/// Descriptor and words of a record.
 pub type Record = (Vec<u8>, Vec<u64>);
 
-/// Where in a run the next record lies.
+/// Position of the next record in a run.
 #[derive(Clone, Copy)]
 struct Position {
     run: u32,
@@ -44,7 +44,7 @@ struct Position {
     end: u64,
 }
 
-/// Why a record cannot be read.
+/// Reason why a record cannot be read.
 enum Failure {
     Damaged,
     Io(io::Error),
@@ -60,11 +60,12 @@ impl From<io::Error> for Failure {
 }
 
 impl Reader {
-    /// Opens a file for this process alone, and checks all of it but the records. `secret` is what it
-    /// was made with, byte for byte.
+    /// Opens a file for this process alone, and checks all of it except the records. `secret` is
+    /// the secret with which the file was made, byte for byte.
     ///
     /// # Errors
-    /// `Setup`: in use, not finished, made with another key, damaged, or not such a file at all.
+    /// `Setup` if the file is in use, not finished, made with another key, damaged, or not a
+    /// correlation file.
     pub fn open(path: &Path, secret: &[u8]) -> Result<Self> {
         check_secret(secret)?;
         let unreadable =
@@ -121,13 +122,13 @@ impl Reader {
         })
     }
 
-    /// What the file was made as.
+    /// Returns the header of the file.
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Where the file lies.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -136,7 +137,7 @@ impl Reader {
     /// Refuses a file of another party, or of another number of parties.
     ///
     /// # Errors
-    /// `Setup`.
+    /// `Setup` for such a file.
     pub fn check_party(&self, party: u32, parties: u32) -> Result<()> {
         let (whose, of) = (self.header.party, self.header.parties);
         if whose != party {
@@ -154,23 +155,24 @@ impl Reader {
         Ok(())
     }
 
-    /// How many runs are used: all below this number.
+    /// Returns the number of used runs: all below this number are used.
     #[must_use]
     pub fn used(&self) -> u32 {
         self.counter.count().used
     }
 
-    /// In how many sessions a run of the file was used.
+    /// Returns the number of sessions that used a run of the file.
     #[must_use]
     pub fn sessions(&self) -> u32 {
         self.counter.count().sessions
     }
 
-    /// Marks the runs up to and including `run` as used, durably, and goes to its first record.
+    /// Marks the runs up to and including `run` as used, durably, and goes to the first record of
+    /// `run`.
     ///
     /// # Errors
-    /// `Setup` if the run is used, there is none left, or the mark cannot be made durable: the run
-    /// must not be used then.
+    /// `Setup` if the run is used, if none is left, or if the mark cannot be made durable. The run
+    /// must then not be used.
     pub fn begin_run(&mut self, run: u32) -> Result<()> {
         self.position = None;
         self.check_process()?;
@@ -222,17 +224,17 @@ impl Reader {
         Ok(())
     }
 
-    /// The next record of the run, its descriptor and words; `None` after the last.
+    /// Returns the next record of the run, its descriptor and words; `None` after the last.
     ///
     /// # Errors
-    /// `Setup` for a record that is damaged or cannot be read, which ends the run; `Misuse` when no run
-    /// was begun.
+    /// `Setup` for a record that is damaged or cannot be read, which ends the run. `Misuse` if no
+    /// run was begun.
     #[expect(clippy::should_implement_trait, reason = "it fails, and borrows")]
     pub fn next(&mut self) -> Result<Option<Record>> {
         self.check_process()?;
         let Some(mut position) = self.position.take() else {
             return Err(Error::misuse(
-                "records of correlations are read after a run was begun",
+                "records of correlations can be read only after a run has begun",
             ));
         };
         if position.record == position.records && position.at == position.end {
@@ -259,7 +261,8 @@ impl Reader {
     fn read_record(&mut self, position: &mut Position) -> std::result::Result<Record, Failure> {
         let (mut last, text) = self.read_chunk(position)?;
         let (descriptor, count, text) = parse_prefix(text).ok_or(Failure::Damaged)?;
-        // All of it is authenticated now; allocated at once, since growing would leave copies behind.
+        // The whole prefix is authenticated now. Memory is allocated once, because growing would
+        // leave copies behind.
         let mut words = Zeroizing::new(Vec::with_capacity(count));
         extend(&mut words, count, text)?;
         while !last {
@@ -273,7 +276,7 @@ impl Reader {
         Ok((descriptor, std::mem::take(&mut *words)))
     }
 
-    /// The next chunk, and whether it is the last of its record.
+    /// Returns the next chunk, and whether it is the last of its record.
     fn read_chunk(
         &mut self,
         position: &mut Position,
@@ -306,7 +309,8 @@ impl Reader {
         text.map(|text| (last, text)).ok_or(Failure::Damaged)
     }
 
-    /// A fork shares the lock and has the counter twice.
+    /// Refuses to continue in a forked process: a fork shares the lock, and the counter would exist
+    /// twice.
     fn check_process(&self) -> Result<()> {
         self.process.check("a correlation file")
     }
@@ -331,7 +335,7 @@ fn check_kind(file: &mut File, regular: bool, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The index with an entry for the end, if it is what was written.
+/// Reads the index, with an entry for the end. Returns `None` if it is not what was written.
 fn read_index(
     file: &mut File,
     finish: &blocks::Content,
@@ -363,7 +367,7 @@ fn read_index(
     Ok(ascending.then_some(index))
 }
 
-/// Descriptor, number of words, and the bytes of the first words.
+/// Parses the descriptor, the number of words, and the bytes of the first words.
 fn parse_prefix(text: &[u8]) -> Option<(Vec<u8>, usize, &[u8])> {
     let (length, text) = text.split_first_chunk()?;
     let length = usize::from(u16::from_le_bytes(*length));
@@ -374,7 +378,7 @@ fn parse_prefix(text: &[u8]) -> Option<(Vec<u8>, usize, &[u8])> {
     fits.then_some((descriptor.to_vec(), count, text))
 }
 
-/// Appends words, of which there shall be `count` in the end.
+/// Appends words to a record that will have `count` words in the end.
 fn extend(words: &mut Vec<u64>, count: usize, text: &[u8]) -> std::result::Result<(), Failure> {
     if text.len() % 8 != 0 || text.len() / 8 > count - words.len() {
         return Err(Failure::Damaged);

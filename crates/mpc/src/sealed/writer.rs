@@ -1,4 +1,4 @@
-//! Makes a file.
+//! Writer of a file.
 
 use super::blocks::{self, BLOCK, DATA, Keys, Place};
 use super::counter::{self, Count};
@@ -12,14 +12,16 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// Label of the block that tells where the index lies.
+/// Label of the block that contains the position of the index.
 pub(super) const FINISH: &[u8] = b"finish";
 
-/// Bytes of an index's entry.
+/// Bytes of an entry of the index.
 pub(super) const ENTRY: usize = 16;
 
-/// Makes a file, run by run, under another name beside, which it leaves for its own in
-/// [`Writer::finish`]: of one that is dropped before, or fails, nothing is left.
+/// Writer that makes a file, run by run.
+///
+/// It writes under another name in the same folder, and [`Writer::finish`] gives the file its own
+/// name. If a writer fails or is dropped before that, nothing is left of the file.
 pub struct Writer {
     pub(super) file: BufWriter<File>,
     unfinished: Option<Unfinished>,
@@ -28,9 +30,9 @@ pub struct Writer {
     keys: Keys,
     /// Offset and number of records of each ended run.
     index: Vec<(u64, u64)>,
-    /// Where the current run began.
+    /// Offset at which the current run began.
     start: u64,
-    /// Where the next chunk goes.
+    /// Offset of the next chunk.
     end: u64,
     records: u64,
     chunks: u64,
@@ -40,11 +42,11 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Makes the file, which must not exist, readable by its owner alone. `secret` is the party's
+    /// Creates the file, which must not exist, readable by its owner alone. `secret` is the party's
     /// private key in PEM.
     ///
     /// # Errors
-    /// `Setup` if the file exists or cannot be made; `Misuse` for a header that cannot be.
+    /// `Setup` if the file exists or cannot be created; `Misuse` for an invalid header.
     pub fn create(path: &Path, secret: &[u8], header: &Header) -> Result<Self> {
         check_secret(secret)?;
         if let Some(mistake) = header.mistake() {
@@ -78,7 +80,8 @@ impl Writer {
         Ok(writer)
     }
 
-    /// From here on records are shorter, so that a test of the limit needs no gigabytes.
+    /// Makes the limit of records smaller from here on, so that a test of the limit needs no
+    /// gigabytes.
     #[cfg(test)]
     pub(crate) fn limit(&mut self, most_words: usize) {
         self.most_words = most_words;
@@ -106,7 +109,7 @@ impl Writer {
         let prefix = 2 + length + 8;
         let largest = (prefix + 8 * words.len()).min(CHUNK) + TAG;
         if self.buffer.capacity() < largest {
-            // Made anew, since growing would leave a copy behind.
+            // Allocated anew, because growing would leave a copy behind.
             self.buffer = Zeroizing::new(Vec::with_capacity(largest));
         }
         self.buffer.clear();
@@ -133,7 +136,7 @@ impl Writer {
         }
     }
 
-    /// Seals and writes what the buffer holds, and empties it.
+    /// Seals and writes the content of the buffer, and empties it.
     fn put_chunk(&mut self, last: bool) -> Result<()> {
         let place = Place {
             run: self.index.len() as u32,
@@ -166,7 +169,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the index and makes all durable: file and folder.
+    /// Writes the index and makes everything durable: file and folder.
     ///
     /// # Errors
     /// `Misuse` unless exactly the header's runs were written; `Setup` if the file cannot be
@@ -195,7 +198,7 @@ impl Writer {
             file.write_all(&index)?;
             file.flush()?;
             file.get_ref().sync_all()?;
-            // Only now, so that a file which says that it is finished is.
+            // Written last, so that a file is complete if it says that it is finished.
             blocks::write_block(file.get_mut(), blocks::FINISH, &block)?;
             file.get_ref().sync_all()
         })?;
@@ -205,14 +208,14 @@ impl Writer {
             .map_err(|error| not_made(&self.path, &error))
     }
 
-    /// Writes; after a failure, nothing more is written.
+    /// Writes to the file. After a failure, nothing more is written.
     fn written(
         &mut self,
         write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
     ) -> Result<()> {
         write(&mut self.file).map_err(|error| {
             self.failed = true;
-            // There is no use for what is there, and whatever else is on its disk needs the room.
+            // The partial file is useless, and other files on the disk may need the space.
             self.unfinished = None;
             let (reason, remedy) = writing::why(&error, &self.path, "make it again");
             let reason = format!("cannot be written: {reason}; no part of it is left: {remedy}");

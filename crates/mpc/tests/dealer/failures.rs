@@ -370,7 +370,7 @@ fn a_kept_mask_fits_or_is_refused() {
 #[test]
 fn a_flood_of_names_is_refused() {
     for (n, why) in [
-        (0, "asked for correlations that cannot be"),
+        (0, "asked for correlations that are malformed or too large"),
         (1, "asked to keep more than 65536 masks"),
     ] {
         let text = refused(2, move |name| {
@@ -395,7 +395,7 @@ fn names_that_are_used_again_take_no_room() {
     let ends = in_memory(LONG, members);
     let text = ends[2].as_ref().expect_err("the last job").to_string();
     assert!(
-        text.contains("asked for correlations that cannot be"),
+        text.contains("asked for correlations that are malformed or too large"),
         "{text}"
     );
 }

@@ -1,11 +1,12 @@
-//! What a program takes of its source of correlations, from shapes alone: no number is looked at,
-//! and no message sent.
+//! Rehearsal that finds the correlations a program takes, from shapes alone. It has no values and
+//! sends no messages.
 //!
-//! **Computes** nothing: results are left as they were given, bits are zeros. Every operation notes
-//! what its counterpart in this folder takes, in the same order; trees of ANDs are those of all
-//! protocols, on zeros. A test holds both against each other.
+//! **Computes** nothing: results are left as they were given, and bits are zeros. Every operation
+//! records the correlations that its counterpart in this folder takes, in the same order. Trees of
+//! ANDs are those of all protocols, run on zeros. A test checks the recorded list against a real
+//! run.
 //!
-//! **Simulation.** It holds no shares' values, keys or links, and what it notes follows from public
+//! **Simulation.** A rehearsal has no shares, keys or links. What it records follows from public
 //! sizes.
 
 use super::guard::Guard;
@@ -25,15 +26,15 @@ use net::{Channel, Mesh, in_process};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// A party that only notes.
+/// Party that only records which correlations are taken.
 pub(super) struct Rehearsed {
-    /// To nobody.
+    /// Channel that leads nowhere.
     channel: Channel,
-    /// Whose channel it is.
+    /// Mesh that owns the channel.
     _mesh: Mesh,
     trust: Trust,
     guards: bool,
-    /// Elements of what is masked under these names.
+    /// Number of elements masked under each name.
     masked: HashMap<Name, usize>,
     wanted: Vec<Job>,
 }
@@ -63,7 +64,7 @@ impl Rehearsed {
         }
     }
 
-    /// [`super::products`].
+    /// Records the correlations of [`super::products`].
     fn products(&mut self, terms: &[Term]) -> Result<()> {
         for Term { map, x, y } in terms {
             let (left, right, out) = map.lengths();
@@ -99,7 +100,7 @@ impl Rehearsed {
         }
     }
 
-    /// [`super::truncation`].
+    /// Records the correlations of [`super::truncation`].
     fn truncated(&mut self, shift: Shift, n: usize) {
         let bits = shift.bits();
         let between_two = self.parties() == 2;
@@ -113,7 +114,7 @@ impl Rehearsed {
         );
     }
 
-    /// [`super::comparison`].
+    /// Records the correlations of [`super::comparison`].
     fn leaves(&mut self, wanted: Wanted, width: usize, n: usize) -> Bits {
         let positions = if wanted == Wanted::Carry {
             width - 1
@@ -130,7 +131,7 @@ impl Rehearsed {
         top_carry(&leaves, spans, &mut |joins| self.and_all(joins))
     }
 
-    /// [`super::selection`].
+    /// Records the correlations of [`super::selection`].
     fn selected(&mut self, guard: Option<Guard>, n: usize) -> Option<Tally> {
         let kind = guard.map_or(Kind::Selections, |Guard { below, reach }| {
             Kind::GuardedSelections { below, reach }
@@ -172,7 +173,7 @@ impl Protocol for Rehearsed {
     }
 
     fn threat_model(&self) -> ThreatModel {
-        threat_model(self.parties(), self.trust).expect("that of a session")
+        threat_model(self.parties(), self.trust).expect("checked when the session was opened")
     }
 
     fn cost(&self, operation: Operation) -> Cost {
@@ -321,12 +322,14 @@ impl Protocol for Rehearsed {
     }
 
     fn owned_fibers(&mut self, _fibers: Vec<OwnedFiber>) -> Result<()> {
-        Err(Error::misuse("a rehearsal does one thing after another"))
+        Err(Error::misuse(
+            "a rehearsal runs one operation after another: it has no owned fibers",
+        ))
     }
 }
 
 fn reveals_nothing() -> Error {
-    Error::misuse("what a program takes is found out without its numbers, so it cannot reveal any")
+    Error::misuse("a rehearsal has no values, so the program that it runs cannot reveal any")
 }
 
 #[cfg(test)]

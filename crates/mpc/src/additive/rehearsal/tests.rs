@@ -1,4 +1,4 @@
-//! What is noted without numbers, against what a run asks of its source.
+//! Rehearsals: what they record must equal what a real run asks of its source.
 
 use super::*;
 use crate::correlations::ahead::needed;
@@ -6,7 +6,7 @@ use crate::{Addend, Settings, functions, open};
 use kernels::convolution::Convolution;
 use std::thread;
 
-/// Operations of all kinds on n numbers, with operands that have names.
+/// Runs operations of all kinds on n numbers, with named operands.
 fn program(p: &mut dyn Protocol, n: usize) {
     let x: Vec<u64> = (0..n as u64).collect();
     let y = vec![3; n];
@@ -114,7 +114,7 @@ fn it_is_known_from_shapes_what_a_run_asks_for() {
             rehearsed: true,
             ..Settings::default()
         };
-        // The second time, masks are kept.
+        // The second run finds the masks that the first has kept.
         let sizes = [100, 100, 0, 1, 64];
         let meshes = in_process::mesh(parties, Duration::from_secs(60));
         let asked: Vec<Vec<Job>> = thread::scope(|scope| {

@@ -1,33 +1,33 @@
-//! Correlations from a file that was made ahead, by any other source, in a session of its own.
+//! Correlations from a file that any other source made ahead, in a session of its own.
 //!
 //! A program asks for the same jobs whenever it runs on the same shapes. A session can record them
-//! ([`super::Demand`]); [`crate::preprocessing`] has a source do them as often as wanted, each time
-//! as one *run* of the parties' files ([`crate::sealed`]), and a later session takes a run in place
-//! of the source's work. Nobody declares anything by hand, and a program that asks for something
-//! else is told so.
+//! ([`super::Demand`]). [`crate::preprocessing`] has a source do them as often as needed, each time
+//! as one *run* of the parties' files ([`crate::sealed`]). A later session takes a run instead of
+//! the source's work. No declaration by hand is needed, and a program that asks for something else
+//! gets an error.
 //!
-//! **Once.** A run of which anything was used is never begun again, as long as one party keeps its
-//! own file from being put back to an earlier state. A session
+//! **Once.** A run of which anything was used is never begun again, as long as one party's own file
+//! is never restored to an earlier state. A session
 //!
-//! 1. compares the files, which must be of one making, and their counts of used runs. All parties
-//!    begin the
-//!    run at the *greatest* count: one that no party has counted;
-//! 2. has each party count it, durably;
-//! 3. has each tell the others, and reads the first record once all have told.
+//! 1. compares the files, which must have been made together, and their counts of used runs. All
+//!    parties begin the run at the *greatest* count: one that no party has counted;
+//! 2. has each party count that run, durably;
+//! 3. has each party tell the others that it has counted, and reads the first record once all have.
 //!
-//! So when anything of run r is used, every party's file counts it (2 and 3), that of the party
-//! which keeps its own for good. All parties take part in every session, therefore its count is
-//! among those that are compared, and every later session begins above r (1). A crash or a failed
-//! start between 1 and 2 leaves some files behind the others, any number of such starts by any
-//! number of runs, and so does a copy that was put back. All that follows is that a party's file
-//! skips runs, and a skipped run is not used later either, as a file's own count only grows.
-//! Without 3 it would not hold: a party that has counted could send what is masked by run r to one
-//! that crashed before it did, and if it then put its file back, r would be begun again.
+//! So when anything of run r is used, every party's file counts it (steps 2 and 3). This includes
+//! the file of the party that never restores its own. All parties take part in every session, so
+//! that party's count is among those that are compared, and every later session begins above r
+//! (step 1). Some files may fall behind the others: by a crash or a failed start between steps 1
+//! and 2 (any number of such starts, by any number of runs), or by restoring a copy. The only
+//! consequence is that a party's file skips runs. A skipped run is not used later either, as a
+//! file's own count only grows. Without step 3 this would not hold: a party that has counted run r
+//! could send values masked by run r to a party that crashed before it counted. If the first
+//! party's file was then restored, run r would be begun again.
 //!
-//! Where all files are put back nobody can tell.
+//! If all files are restored, no party can detect it.
 //!
-//! **Trust.** What the source that made the file was trusted with; and that nobody reads a party's
-//! file together with its private key.
+//! **Trust.** The source that made the file must be trusted as its own documentation says. In
+//! addition, nobody may read a party's file together with its private key.
 
 use super::Source;
 use super::job::{GUARDED, Job, VERSION};
@@ -36,12 +36,12 @@ use crate::{Error, Result};
 use net::{Channel, Reading};
 use std::path::{Path, PathBuf};
 
-/// Where a party's file lies, and what it is sealed with.
+/// Path of a party's file, and the key that it is sealed with.
 #[derive(Clone)]
 pub struct Place {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// The party's private key, PEM.
+    /// Private key of the party, PEM.
     pub secret: String,
 }
 
@@ -51,14 +51,14 @@ pub(crate) fn append(writer: &mut Writer, job: &Job, columns: &[Vec<u64>]) -> Re
     columns.iter().enumerate().try_for_each(append)
 }
 
-/// What a record is of: the job, and which of its columns.
+/// Returns the descriptor of a record: the job, and the index of its column.
 fn descriptor(job: &Job, column: usize) -> Vec<u8> {
     let mut words = job.encode();
     words.push(column as u64);
     words.into_iter().flat_map(u64::to_le_bytes).collect()
 }
 
-/// For people: the job that a descriptor names.
+/// Describes for people the job that a descriptor names.
 fn described(descriptor: &[u8]) -> String {
     let words: Vec<u64> = descriptor
         .chunks_exact(8)
@@ -69,14 +69,14 @@ fn described(descriptor: &[u8]) -> String {
         .map_or_else(|| "something else".to_owned(), |job| job.describe())
 }
 
-/// A run of a file.
+/// Run of a file that is being used.
 pub(crate) struct Stored {
     channel: Channel,
     reader: Reader,
 }
 
 impl Stored {
-    /// Begins a run that no party has used, with all others.
+    /// Begins a run that no party has used, together with all others.
     pub fn new(channel: Channel, place: &Place) -> Result<Self> {
         let mut stored = Self::open(channel, place)?;
         let run = stored.compare()?;
@@ -91,7 +91,7 @@ impl Stored {
         let content = reader.header().content;
         if !(VERSION..=GUARDED).contains(&content) {
             let reason = format!(
-                "its records are of version {content}, where this release reads {VERSION} to {GUARDED}; make new \
+                "its records are of version {content}, but this release reads {VERSION} to {GUARDED}; make new \
                  correlations with `tacit correlations make`"
             );
             return Err(unfit(&place.path, &reason));
@@ -99,7 +99,7 @@ impl Stored {
         Ok(Self { channel, reader })
     }
 
-    /// The first run that no party has used.
+    /// Returns the first run that no party has used.
     fn compare(&mut self) -> Result<u32> {
         let (runs, mut most) = (self.reader.header().runs, self.reader.used());
         let mut mine = net::bytes::to_words(&self.reader.header().id);
@@ -107,7 +107,7 @@ impl Stored {
         for (peer, theirs) in self.exchange("compare correlation files", &mine)? {
             if theirs[..2] != mine[..2] {
                 let reason = format!(
-                    "party {peer} has a file of another making; use the files that were made together"
+                    "party {peer}'s file was not made together with this one; use files that were made together"
                 );
                 return Err(unfit(self.reader.path(), &reason));
             }
@@ -135,7 +135,7 @@ impl Stored {
         for (peer, theirs) in self.exchange("count a run as used", &counted)? {
             if theirs != counted {
                 let reason = format!(
-                    "begins run {} of its file where run {run} is next",
+                    "begins run {} of its file, but run {run} is next",
                     theirs[0]
                 );
                 return Err(self.channel.accuse(peer, reason));
@@ -144,7 +144,7 @@ impl Stored {
         Ok(())
     }
 
-    /// Sends words to every other party; theirs, by party.
+    /// Sends words to every other party, and returns theirs, by party.
     fn exchange(&mut self, step: &str, mine: &[u64]) -> Result<Vec<(usize, Vec<u64>)>> {
         let (me, parties) = (self.channel.party(), self.channel.parties());
         let others = || (0..parties).filter(|peer| *peer != me);
@@ -156,7 +156,7 @@ impl Stored {
         others().map(&mut receive).collect()
     }
 
-    /// A column of a job, which must be the next record.
+    /// Reads a column of a job, which must be the next record.
     fn column(&mut self, job: &Job, at: usize) -> Result<Vec<u64>> {
         let Some((found, words)) = self.reader.next()? else {
             return Err(Error::misuse(format!(
@@ -188,7 +188,7 @@ impl Source for Stored {
             if words.len() == shape.words(*n) {
                 return Ok(words);
             }
-            let reason = "a record is not as long as what it is; make new correlations";
+            let reason = "a record does not have the length of its column; make new correlations";
             Err(unfit(self.reader.path(), reason))
         };
         shapes.map(column).collect()
@@ -198,13 +198,14 @@ impl Source for Stored {
         self.channel.meter().totals()
     }
 
-    /// As in the session whose demand it was.
+    /// Returns whether the session that recorded the demand had guards.
     fn guards(&self) -> bool {
         self.reader.header().content == GUARDED
     }
 
     fn most_ahead(&self) -> usize {
-        // What orders more than it asks for would ask for another record.
+        // It must equal that of the recording session: ordering ahead differently would ask for
+        // other records.
         usize::try_from(self.reader.header().ahead).unwrap_or(usize::MAX)
     }
 }

@@ -1,5 +1,5 @@
-//! Runs of files are used once, whatever fails and is put back, as long as one party keeps its own
-//! file.
+//! Tests that runs of files are used once, whatever fails or is restored, as long as one party
+//! keeps its own file.
 
 use super::*;
 use crate::correlations::job::most_at_once;
@@ -13,23 +13,23 @@ use std::time::Duration;
 const PARTIES: usize = 3;
 const RUNS: u32 = 24;
 
-/// The job of every run.
+/// Job of every run.
 const JOB: Job = Job::Batch {
     kind: Kind::Squares,
     n: 64,
 };
 
-/// A folder with the files of one making, whose words are all different.
+/// Folder with files that were made together, whose words are all different.
 struct Files(PathBuf);
 
-/// How far a party comes with starting a session.
+/// How far a party gets when it starts a session.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum End {
-    /// It dies when it has compared.
+    /// The party dies after comparing.
     Compared,
-    /// It dies when it has counted.
+    /// The party dies after counting.
     Counted,
-    /// It does all.
+    /// The party completes all steps.
     Reads,
 }
 
@@ -77,7 +77,7 @@ impl Files {
         writer.finish().unwrap();
     }
 
-    /// A session in which each party comes that far; the run of which it has read something.
+    /// Runs a session in which each party gets that far. Returns the run that each has read from.
     fn session(&self, ends: [End; PARTIES]) -> [Option<u64>; PARTIES] {
         let meshes = net::in_process::mesh(PARTIES, Duration::from_secs(20));
         let party = |mesh: net::Mesh, end| {
@@ -122,7 +122,7 @@ impl Drop for Files {
     }
 }
 
-/// A small reproducible generator; the numbers below `n`.
+/// Small reproducible generator of numbers below `n`.
 struct Random(u64);
 
 impl Random {
@@ -151,8 +151,8 @@ fn failed_starts_in_a_row_leave_the_rest_usable() {
 fn nothing_is_read_of_a_run_that_a_party_has_not_counted() {
     let files = Files::new();
     let old = files.copy(0);
-    // Party 1 dies before it counts. Had party 0 used the run by then, putting its file back would
-    // repeat it.
+    // Party 1 dies before it counts. If party 0 had used the run by then, restoring its file would
+    // repeat the run.
     let ends = [End::Reads, End::Compared, End::Reads];
     assert_eq!(files.session(ends), [None; PARTIES]);
     files.put_back(0, &old);
@@ -246,7 +246,7 @@ fn records_of_another_version_are_refused() {
     let error = Stored::new(mesh.channel(1), &place).map(drop).unwrap_err();
     let text = error.to_string();
     assert!(
-        text.contains("its records are of version 3, where this release reads 1 to 2"),
+        text.contains("its records are of version 3, but this release reads 1 to 2"),
         "{text}"
     );
 }
@@ -282,8 +282,8 @@ fn a_job_larger_than_a_record_takes_several() {
     assert!(reader.next().unwrap().is_none());
 }
 
-/// What a live session may ask of a source at once fits into the records of a file: each column is
-/// one.
+/// Whatever a live session may ask of a source at once fits into the records of a file: each column
+/// is one record.
 #[test]
 fn whatever_may_be_asked_for_at_once_may_be_recorded() {
     let mut kinds = vec![

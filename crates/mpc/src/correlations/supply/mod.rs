@@ -1,11 +1,11 @@
-//! A source on a thread of its own, ahead of need.
+//! Supply: a source on its own thread that makes correlations ahead of need.
 //!
-//! Whoever consumes says only what it needs now. Batches grow with what was consumed so far, up to
-//! a limit, so that at most as much is made in vain as was used; products with a kept mask are
+//! A consumer asks only for what it needs now. Batches grow with what was consumed so far, up to a
+//! limit, so that at most as much is made in vain as was used. Products with a kept mask are
 //! expected to come again with the same shape. All of this follows from the sequence of requests
-//! alone, which is the same at every party, and so is the sequence of jobs. Of a source that makes
-//! nothing ahead, nothing is asked but what is needed, up to a word of 64. Where it is known what a
-//! program will take, [`super::ahead`] says what is ordered when.
+//! alone. That sequence is the same at every party, and so is the sequence of jobs. A source that
+//! makes nothing ahead is asked only for what is needed, rounded up to words of 64. If it is known
+//! what a program will take, [`super::ahead`] decides what is ordered and when.
 
 use super::Source;
 use super::ahead::{Expected, batches, needed};
@@ -23,27 +23,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Fewest correlations of a batch.
+/// Smallest number of correlations of a batch.
 const LEAST: usize = 1 << 10;
 
-/// Longest wait for the source before the user is asked whether to go on.
+/// Longest wait for the source before the wait checks for an interruption by the user.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// This party's shares of one column each.
+/// This party's shares, column by column.
 type Columns = Vec<Vec<u64>>;
 
-/// Where a job's result will be.
+/// Receiver of a job's result.
 type Answer = mpsc::Receiver<Result<Columns>>;
 
-/// A job and where its result goes.
+/// Job, with the sender of its result.
 type Request = (Job, mpsc::Sender<Result<Columns>>);
 
-/// What additive sharing draws from.
+/// Supply that additive sharing draws correlations from.
 pub(crate) struct Supply {
-    /// `None` once it ends.
+    /// Sender of requests to the source's thread. `None` once the supply ends.
     requests: Option<mpsc::Sender<Request>>,
     thread: Option<JoinHandle<()>>,
-    /// What ended the source, whoever waited for it then.
+    /// Error that ended the source, for every later wait.
     failure: Arc<Mutex<Option<Error>>>,
     patience: Patience,
     most_ahead: usize,
@@ -51,24 +51,24 @@ pub(crate) struct Supply {
     demand: Option<RefCell<Demand>>,
     reading: Arc<Mutex<Reading>>,
     pools: HashMap<Kind, Pool>,
-    /// Products made ahead with a mask that was used before: by kept mask.
+    /// Products made ahead with a mask that was used before, by the name of the kept mask.
     ahead: HashMap<Name, Ahead>,
-    /// What is known of what will be taken, while it is.
+    /// Correlations that the running program will take, while they are known.
     expected: Option<Expected<Answer>>,
     waited: Duration,
 }
 
-/// Correlations of one kind that nobody took yet.
+/// Correlations of one kind that are not taken yet.
 #[derive(Default)]
 struct Pool {
-    /// In the order in which they were asked for.
+    /// Lots in the order in which they were asked for.
     lots: VecDeque<Lot>,
-    /// All together.
+    /// Number of correlations in all lots.
     left: usize,
     consumed: usize,
 }
 
-/// What was asked for at once.
+/// Correlations that were asked for at once.
 enum Lot {
     Ordered(usize, Answer),
     Made(Batch),
@@ -84,8 +84,8 @@ impl Lot {
 }
 
 impl Pool {
-    /// The lot that n are taken of: of those that have as many the smallest, so that the fewest are
-    /// cut and none is joined for the few that another has left; else the first.
+    /// Returns the lot to take n correlations from: the smallest of those that have as many, else
+    /// the first. So the fewest lots are cut, and no lots are joined to use up the rest of another.
     fn fitting(&self, n: usize) -> usize {
         let lots = self.lots.iter().map(Lot::left).enumerate();
         let enough = lots.filter(|(_, left)| *left >= n);
@@ -93,7 +93,7 @@ impl Pool {
     }
 }
 
-/// A product made ahead, its other mask fresh.
+/// Product made ahead, with a fresh mask for the other operand.
 struct Ahead {
     map: Bilinear,
     other_is_left: bool,
@@ -115,7 +115,8 @@ impl Supply {
             .spawn(move || {
                 let mut announced = VecDeque::new();
                 loop {
-                    // All that is asked for by now: whoever makes it with others lets them begin.
+                    // Announces all jobs that are requested so far, so that other parties can begin
+                    // their part.
                     let first = if announced.is_empty() {
                         incoming.recv().ok()
                     } else {
@@ -136,7 +137,7 @@ impl Supply {
                     *ended.lock().unwrap_or_else(PoisonError::into_inner) =
                         made.as_ref().err().cloned();
                     *readings.lock().unwrap_or_else(PoisonError::into_inner) = source.reading();
-                    // Nobody may want it any more.
+                    // The receiver may be gone.
                     drop(result.send(made));
                     if failed {
                         return;
@@ -160,52 +161,52 @@ impl Supply {
         })
     }
 
-    /// From here on nothing is made but what is asked for, so that a test knows what is made when.
+    /// Makes nothing ahead from here on, so that a test knows what is made when.
     #[cfg(feature = "mutation")]
     pub fn make_exactly(&mut self) {
         self.most_ahead = 0;
     }
 
-    /// Whether correlations are made ahead of need.
+    /// Returns whether correlations are made ahead of need.
     pub fn is_ahead(&self) -> bool {
         self.most_ahead > 0
     }
 
-    /// Whether batches grow with what was consumed, and products with a kept mask are made again.
+    /// Returns whether batches grow with what was consumed, and products with a kept mask are made
+    /// again.
     fn grows(&self) -> bool {
         self.is_ahead() && self.expected.is_none()
     }
 
-    /// Correlations of a kind that were ordered and not taken.
+    /// Returns the number of correlations of a kind that are ordered and not taken.
     fn left(&self, kind: Kind) -> usize {
         self.pools.get(&kind).map_or(0, |pool| pool.left)
     }
 
-    /// What the source has sent and waited for so far.
+    /// Returns what the source has sent and waited for so far.
     pub fn reading(&self) -> Reading {
         *self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the source makes what guards of comparisons take.
+    /// Returns whether the source makes the correlations that guards of comparisons take.
     pub fn guards(&self) -> bool {
         self.guards
     }
 
-    /// How long computing has waited for correlations.
+    /// Returns how long computing has waited for correlations.
     pub fn waited(&self) -> Duration {
         self.waited
     }
 
-    /// All that was asked of the source, where it is recorded.
+    /// Returns all jobs asked of the source, if they are recorded.
     pub fn demand(&self) -> Option<Demand> {
         self.demand.as_ref().map(|demand| demand.borrow().clone())
     }
 
-    /// A program begins that takes these, in order; batches are of any size.
+    /// Begins a program that takes these jobs, in order. Batches may have any size.
     pub fn expect(&mut self, wanted: &[Job]) {
         self.expect_no_more();
-        // Of a source that makes nothing ahead nothing is asked but what is needed, when it is
-        // needed.
+        // A source that makes nothing ahead is asked only for what is needed, when it is needed.
         if self.is_ahead() {
             let jobs = needed(wanted, |kind| self.left(kind));
             self.expected = Some(Expected::new(jobs, self.most_ahead));
@@ -213,7 +214,7 @@ impl Supply {
         }
     }
 
-    /// The program has ended, or goes another way.
+    /// Ends the expectation: the program has ended, or takes something else.
     pub fn expect_no_more(&mut self) {
         let untaken = self.expected.take().map(Expected::masks_in_vain);
         for name in untaken.into_iter().flatten() {
@@ -221,14 +222,14 @@ impl Supply {
         }
     }
 
-    /// Orders as much as may be ahead.
+    /// Orders as many expected jobs as may be made ahead.
     fn order_ahead(&mut self) {
         while let Some(job) = self.expected.as_mut().and_then(Expected::next_ahead) {
             self.order_expected(job);
         }
     }
 
-    /// Orders what is expected until that is enough, as far as more of this is expected.
+    /// Orders expected jobs until `is_enough`, as long as a job that satisfies `more` is expected.
     fn order_until(&mut self, is_enough: impl Fn(&Self) -> bool, more: impl Fn(&Job) -> bool) {
         while !is_enough(self) {
             let expected = self.expected.as_mut().filter(|it| it.has(&more));
@@ -249,7 +250,7 @@ impl Supply {
         }
     }
 
-    /// This is being taken: there is room for more ahead.
+    /// Records that a job is being taken, and orders more ahead in the space that this frees.
     fn took(&mut self, job: Job) {
         if let Some(expected) = &mut self.expected {
             expected.took(job);
@@ -257,7 +258,7 @@ impl Supply {
         self.order_ahead();
     }
 
-    /// The columns of n correlations of a kind which has as many.
+    /// Takes n correlations of a kind that has the given number of columns.
     pub(super) fn take<const COLUMNS: usize>(
         &mut self,
         kind: Kind,
@@ -272,7 +273,7 @@ impl Supply {
         }
         self.took(Job::Batch { kind, n });
         let mut pool = self.pools.remove(&kind).unwrap_or_default();
-        // A pool that lacks what failed does not come back.
+        // A failed collection drops the pool, which no longer matches its count.
         let taken = self.collect(kind, &mut pool, n)?;
         let left = pool.left;
         pool.consumed += if grows { n } else { 0 };
@@ -291,7 +292,7 @@ impl Supply {
         }
     }
 
-    /// Orders what will lie in the pool of its kind.
+    /// Orders a batch for the pool of its kind.
     fn order_batch(&mut self, job: Job) {
         let Job::Batch { kind, n } = job else {
             panic!("batches alone lie in pools")
@@ -326,7 +327,7 @@ impl Supply {
         Ok(Batch::join(taken))
     }
 
-    /// Masks that are new, x before y, and the product of both.
+    /// Returns the masks that are new, x before y, and the product of both masks.
     pub(super) fn product(&mut self, map: &Bilinear, x: Origin, y: Origin) -> Result<Columns> {
         let job = Job::Product { map: *map, x, y };
         let has = |supply: &Self| {
@@ -362,18 +363,18 @@ impl Supply {
         Ok(made)
     }
 
-    /// A kept mask is no longer needed.
+    /// Forgets a kept mask that is no longer needed.
     pub fn forget(&mut self, name: Name) {
         let product = |job: &Job| job.takes_mask(name);
         if self.expected.as_ref().is_some_and(|it| it.has(product)) {
-            // It was wrong.
+            // The expectation was wrong.
             self.expect_no_more();
         }
         self.ahead.remove(&name);
         drop(self.request(Job::Forget { name }));
     }
 
-    /// Correlations of a kind that are made ahead at most.
+    /// Returns the largest number of correlations of a kind that are made ahead.
     fn most(&self, kind: Kind) -> usize {
         let words: usize = kind.columns().iter().map(|column| column.words(64)).sum();
         (64 * self.most_ahead / words).next_multiple_of(64)
@@ -384,7 +385,7 @@ impl Supply {
         if let Some(demand) = &self.demand {
             demand.borrow_mut().add(&job);
         }
-        // A thread that has ended is noticed by whoever waits for the result.
+        // A thread that has ended is noticed when the result is awaited.
         if let Some(requests) = &self.requests {
             drop(requests.send((job, sender)));
         }
@@ -422,7 +423,7 @@ impl Drop for Supply {
         self.patience.end();
         self.requests = None;
         if let Some(thread) = self.thread.take() {
-            // Whether it panicked says nothing to anybody any more.
+            // After the end, a panic of the thread no longer matters.
             drop(thread.join());
         }
     }

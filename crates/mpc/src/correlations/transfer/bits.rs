@@ -1,9 +1,9 @@
-//! What is made of shared bits: ring elements, monomials, selections.
+//! Correlations from shared bits: ring elements, monomials, selections.
 //!
-//! **Bits as ring elements.** b = β_0 ⊕ β_1 ⊕ .. is taken in bit by bit: with y = β_0 ⊕ .. ⊕
-//! β_{k−1} as a ring element, shared by the parties before k, y + β_k(1 − 2y) includes party k's
-//! bit: k transfers. A ring element with known bits is the sum of such bits, bit i of them modulo
-//! 2^(w−i) only.
+//! **Bits as ring elements.** b = β_0 ⊕ β_1 ⊕ .. is included bit by bit. Let y = β_0 ⊕ .. ⊕ β_{k−1}
+//! be a ring element shared by the parties before k. Then y + β_k(1 − 2y) includes party k's bit: k
+//! transfers. A ring element with shared bits is the weighted sum of such ring elements, where bit
+//! i is needed only modulo 2^(w−i).
 
 use super::Transfer;
 use crate::correlations::kind::as_words;
@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 impl Transfer {
-    /// Ring elements of one plane of shared bits.
+    /// Converts one plane of shared bits to ring elements.
     pub(super) fn ring_bits(
         &mut self,
         plane: &[u64],
@@ -24,7 +24,7 @@ impl Transfer {
         self.ring_bits_of(plane, 1, modulus)
     }
 
-    /// Shared bits, `width` planes of them, as ring elements: plane i modulo 2^modulus(i).
+    /// Converts shared bits, `width` planes of them, to ring elements: plane i modulo 2^modulus(i).
     pub(super) fn ring_bits_of(
         &mut self,
         planes: &[u64],
@@ -62,7 +62,7 @@ impl Transfer {
         Ok(bits)
     }
 
-    /// The monomials of each span of positions.
+    /// Computes the monomials of each span of positions.
     pub(super) fn monomials(
         &mut self,
         leaves: &Leaves,
@@ -113,7 +113,7 @@ impl Transfer {
         Ok(all)
     }
 
-    /// β and a; β as a ring element and βa, both taken in bit by bit.
+    /// Makes β and a; β as a ring element and βa, both included bit by bit.
     pub(super) fn selections(&mut self, n: usize) -> Result<Vec<Vec<u64>>> {
         let me = self.channel.party();
         let (plane, a) = (self.uniform(n / 64), self.uniform(n));
@@ -146,7 +146,7 @@ impl Transfer {
     }
 }
 
-/// Σ 2^i of the elements.
+/// Computes Σ 2^i of the elements.
 pub(super) fn weighted(bits: &[Vec<u64>], first: u32) -> Vec<u64> {
     let mut sum = vec![0_u64; bits[0].len()];
     blocks::for_each(

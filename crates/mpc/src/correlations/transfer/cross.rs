@@ -1,8 +1,7 @@
 //! Products of what one party knows with what another knows, over all pairs of parties at once.
 //!
-//! In each, the choosing end sends its extensions first, the other end answers, and messages of
-//! different
-//! pairs are under way together: two rounds, whatever the number of parties.
+//! In each pair, the choosing end sends its extensions first, and the other end answers. Messages
+//! of different pairs travel in parallel: two rounds, whatever the number of parties.
 
 use super::{AT_ONCE, Transfer, blame};
 use crate::Result;
@@ -13,11 +12,11 @@ use ot::products;
 use rayon::prelude::*;
 use std::collections::VecDeque;
 
-/// Words of choices of the planes that are handled side by side: enough for all threads, and so few
-/// that the other end has work before this one is through.
+/// Words of choices of the planes that are handled in parallel: enough for all threads, but so few
+/// that the other end has work before this one has finished.
 const WAVE: usize = 1 << 11;
 
-/// Scalars of products of words that are under way at once: 64 transfers each.
+/// Scalars of products of words that are under way at once, 64 transfers each.
 const PIECE: usize = AT_ONCE / 64;
 
 /// ANDs whose left factors were chosen, with every other party.
@@ -49,22 +48,22 @@ impl Transfer {
             .expect("a pair with every other party")
     }
 
-    /// Extends with a peer by these choices, and tells it.
+    /// Extends with a peer by these choices, and sends it the extension.
     pub(super) fn choose(&mut self, peer: usize, choices: &[u64]) -> Result<ot::Chosen> {
         let (message, chosen) = self.pair(peer).receiver.extend(choices);
         self.channel.send(peer, message)?;
         Ok(chosen)
     }
 
-    /// Takes a peer's extension by so many words of choices.
+    /// Receives a peer's extension by the given number of words of choices.
     pub(super) fn offer(&mut self, peer: usize, words: usize) -> Result<ot::Offered> {
         let message = self.channel.receive(peer, ot::extension_words(words))?;
         let offered = self.pair(peer).sender.extend(words, &message);
         blame(&self.channel, peer, offered)
     }
 
-    /// Transfers for ANDs of these left factors, whose right ones may still be unknown: in one
-    /// round for all.
+    /// Begins transfers for ANDs of these left factors, in one round for all. The right factors may
+    /// still be unknown.
     pub(super) fn begin_ands(&mut self, lefts: Vec<Vec<u64>>) -> Result<Vec<Begun>> {
         let mut begun: Vec<Begun> = lefts.iter().cloned().map(Begun::new).collect();
         let lefts: Vec<&[u64]> = lefts.iter().map(Vec::as_slice).collect();
@@ -83,8 +82,8 @@ impl Transfer {
         Ok(begun)
     }
 
-    /// For each right factor this party's share of the AND of both, of whole shared vectors of
-    /// bits.
+    /// Computes this party's share of the AND of the left factor with each right factor. All
+    /// factors are shared vectors of bits.
     pub(super) fn and_each(&mut self, begun: Begun, rights: &[&[u64]]) -> Result<Vec<Vec<u64>>> {
         let left = &begun.left;
         let mut shares: Vec<Vec<u64>> = rights
@@ -108,9 +107,10 @@ impl Transfer {
         Ok(shares)
     }
 
-    /// The chooser's bits times shared words: this party's share of every product, for each plane
-    /// of choices and each of its columns, modulo 2^bits of the plane. All parties pass their
-    /// shares of the columns, and planes of the right size; only the chooser's count.
+    /// Multiplies the chooser's bits by shared words. Returns this party's share of every product,
+    /// for each plane of choices and each of its columns, modulo 2^bits of the plane. All parties
+    /// pass their shares of the columns, and planes of the right size. Only the chooser's planes
+    /// count.
     pub(super) fn select(
         &mut self,
         chooser: usize,
@@ -134,8 +134,8 @@ impl Transfer {
         Ok(shares)
     }
 
-    /// [`Transfer::select`] where only the parties before the chooser have shares that are not
-    /// zero; the others pass no columns.
+    /// Multiplies like [`Transfer::select`], if only the parties before the chooser have nonzero
+    /// shares. The other parties pass no columns.
     pub(super) fn include(
         &mut self,
         chooser: usize,
@@ -147,7 +147,7 @@ impl Transfer {
         self.chosen_among(chooser, chooser, choices, columns, bits, counts)
     }
 
-    /// The shares that come from the transfers between the chooser and the parties before `end`.
+    /// Returns the shares from the transfers between the chooser and the parties before `end`.
     fn chosen_among(
         &mut self,
         chooser: usize,
@@ -219,7 +219,7 @@ impl Transfer {
         Ok(shares)
     }
 
-    /// This party's shares of the products of shared words, element by element.
+    /// Computes this party's shares of the products of shared words, element by element.
     pub(super) fn multiply_each(&mut self, a: &[u64], b: &[u64]) -> Result<Vec<u64>> {
         let mut share: Vec<u64> = a.iter().zip(b).map(|(a, b)| a.wrapping_mul(*b)).collect();
         let everyone: Vec<usize> = self.peers().collect();
@@ -227,8 +227,8 @@ impl Transfer {
         Ok(share)
     }
 
-    /// This party's shares of the squares of shared words: a_j² alone, and 2 a_j a_k once for each
-    /// pair.
+    /// Computes this party's shares of the squares of shared words: a_j² alone, and 2 a_j a_k once
+    /// for each pair.
     pub(super) fn square_each(&mut self, a: &[u64]) -> Result<Vec<u64>> {
         let me = self.channel.party();
         let mut cross = vec![0; a.len()];
@@ -242,8 +242,8 @@ impl Transfer {
         Ok(cross)
     }
 
-    /// Adds the shares of own scalars times the values of those who send, and of own values times
-    /// the scalars of those who choose.
+    /// Adds this party's shares of its scalars times the values of `senders`, and of its values
+    /// times the scalars of `choosers`.
     fn cross_products(
         &mut self,
         senders: &[usize],
@@ -252,8 +252,7 @@ impl Transfer {
         values: &[u64],
         out: &mut [u64],
     ) -> Result<()> {
-        // What is received in a step was sent a step earlier, so that it is under way while this
-        // end
+        // What is received in a step was sent a step earlier, so that it travels while this end
         // computes: extensions go one piece ahead, and answers are used one piece behind.
         let pieces = scalars.len().div_ceil(PIECE);
         let range = |piece: usize| piece * PIECE..scalars.len().min((piece + 1) * PIECE);

@@ -1,15 +1,14 @@
 //! Products of scalars with values by encryption of the scalars ([`lattice`]).
 //!
-//! Every party encrypts its scalars once for all others, who multiply them by their values and
-//! answer with
-//! masked products: a message each way, whose size grows with scalars and results, not with
-//! multiplications.
+//! Every party encrypts its scalars once for all other parties. They multiply the ciphertexts by
+//! their values and answer with masked products: one message each way, whose size grows with
+//! scalars and results, not with multiplications.
 //!
-//! **Memory**, besides operands, results and what is kept: 0.7 GB and, for every other party, 0.1
-//! GB, whatever the sizes. Values are laid out for [`VALUES`] blocks at a time.
+//! **Memory**, in addition to operands, results and what is kept: 0.7 GB, and 0.1 GB for every
+//! other party, whatever the sizes. Values are laid out for [`VALUES`] blocks at a time.
 //!
-//! **Kept scalars** are kept as the messages that came, and every further product takes an answer
-//! alone.
+//! **Kept scalars** are kept as the messages received, and every further product needs only an
+//! answer.
 
 use super::plan::Plan;
 use super::{Transfer, blame};
@@ -18,53 +17,54 @@ use kernels::stream::random_key;
 use lattice::{Ciphertexts, PUBLIC_KEY_WORDS, PublicKey, SecretKey, Tiling, Values};
 use std::ops::Range;
 
-/// Blocks of scalars of all peers that are multiplied at once, 0.9 MB each with the message; few in
-/// tests, so that products take several times as many.
+/// Blocks of scalars of all peers that are multiplied at once, 0.9 MB each with the message. It is
+/// small in tests, so that products take several rounds of blocks.
 const LIVE: usize = if cfg!(test) { 4 } else { 512 };
 
 /// Blocks of values that are multiplied at once, 64 KiB each as they are laid out and five times
 /// that as evaluations.
 const VALUES: usize = if cfg!(test) { 4 } else { 256 };
 
-/// Blocks of results in one message, a tenth of a megabyte each and more, and 0.7 MB before they
+/// Blocks of results in one message: at least a tenth of a megabyte each, and 0.7 MB before they
 /// are masked.
 const ANSWERS: usize = if cfg!(test) { 3 } else { 128 };
 
-/// Memory of a block of scalars as it came.
+/// Memory of a block of scalars as received.
 const BLOCK_KIB: usize = 214;
 
-/// What a multiplication, and a scalar, cost by transfer, in the unit of [`Tiling::cost`]: 68 bytes
-/// and the time worth as many; transfers of 64 bits.
+/// Costs by transfer of a multiplication and of a scalar, in the unit of [`Tiling::cost`]: a
+/// multiplication takes 68 bytes and the time worth as many, and a scalar takes transfers of 64
+/// bits.
 const BY_TRANSFER: [u64; 2] = [160, 600];
 
-/// This party's secret key, and what it knows of the others'.
+/// This party's secret key, and the public keys of the others.
 pub(super) struct Keys {
     secret: SecretKey,
-    /// None for oneself.
+    /// Public key of each party; `None` at this party's own index.
     public: Vec<Option<PublicKey>>,
-    /// What is being multiplied: memory that is used again.
+    /// Buffers of what is being multiplied, which are reused.
     theirs: Vec<Ciphertexts>,
     values: Values,
 }
 
-/// Scalars as the others have encrypted them.
+/// Scalars as the other parties have encrypted them.
 pub(super) struct Encrypted {
     tiling: Tiling,
     blocks: usize,
-    /// For each section, the message of each other party; empty until they came.
+    /// For each section, the message of each other party. Empty until the messages have arrived.
     messages: Vec<Vec<Vec<u64>>>,
 }
 
-/// What is multiplied at once.
+/// Part of a plan that is multiplied at once.
 struct Section {
     piece: usize,
-    /// Of all scalars.
+    /// Rows within all scalars.
     rows: Range<usize>,
-    /// Of each row's scalars.
+    /// Scalars of each row.
     depth: Range<usize>,
 }
 
-/// A plan's sections, such that the blocks of one are few enough.
+/// Splits a plan into sections of at most `most` blocks each.
 fn sections(plan: &Plan, tiling: Tiling, most: usize) -> Vec<Section> {
     let deep = plan.k.min(tiling.deepest()).min(most * tiling.depth());
     let high = (most / tiling.depths(deep)).max(1) * tiling.rows();
@@ -83,7 +83,7 @@ fn sections(plan: &Plan, tiling: Tiling, most: usize) -> Vec<Section> {
 }
 
 impl Section {
-    /// This section of all scalars, rows of k.
+    /// Returns this section of all scalars, which are in rows of k.
     fn scalars(&self, scalars: &[u64], k: usize) -> Vec<u64> {
         let rows = scalars[self.rows.start * k..self.rows.end * k].chunks_exact(k);
         rows.flat_map(|row| row[self.depth.clone()].iter().copied())
@@ -92,7 +92,7 @@ impl Section {
 }
 
 impl Encrypted {
-    /// How to encrypt the scalars of a plan, if that costs less than transfers.
+    /// Returns how to encrypt the scalars of a plan, if that costs less than transfers.
     pub fn cheaper(plan: &Plan) -> Option<Self> {
         let (k, n, rows) = (plan.k, plan.n, plan.pieces.first()?.rows.len());
         let tiling = Tiling::new(rows, k, n);
@@ -105,7 +105,7 @@ impl Encrypted {
         })
     }
 
-    /// Memory for each peer.
+    /// Returns the memory for each peer.
     pub fn kib(&self) -> usize {
         self.blocks * BLOCK_KIB
     }
@@ -143,7 +143,7 @@ impl Keys {
 }
 
 impl Transfer {
-    /// The cross terms of all pieces, one after another.
+    /// Computes the cross terms of all pieces, one after another.
     pub(super) fn cross_encrypted(
         &mut self,
         plan: &Plan,
@@ -166,7 +166,8 @@ impl Transfer {
         Ok(out)
     }
 
-    /// Sends this party's scalars; the messages of the others, which have as many.
+    /// Sends this party's encrypted scalars. Returns the messages of the others, which have as
+    /// many.
     fn encrypt(&mut self, tiling: Tiling, plan: &Plan, section: &Section) -> Result<Vec<Vec<u64>>> {
         let scalars = section.scalars(&plan.scalars, plan.k);
         let encrypted = self

@@ -1,17 +1,18 @@
-//! Correlations by oblivious transfer between every two parties: nobody else is needed.
+//! Correlations by oblivious transfer between every two parties, without any third party.
 //!
-//! **Computes** what [`super::kind`] defines. Every party draws its shares of uniform columns by
-//! itself; a product of shared values is the sum of what each party computes alone and of a cross
-//! term for every ordered pair of parties, from correlated transfers (Gilboa 1999) in which one's
-//! bits are the choices and the other's values the correlation; of products of matrices from
-//! encryption, where the session has it and it costs less (module `encrypted`).
+//! **Computes** what [`super::kind`] defines. Every party draws its shares of uniform columns
+//! locally. A product of shared values is the sum of what each party computes alone and of a cross
+//! term for every ordered pair of parties. Cross terms come from correlated transfers (Gilboa
+//! 1999), in which one party's bits are the choices and the other's values are the correlation.
+//! Cross terms of matrix products come from encryption, if the session has it and it costs less
+//! (module `encrypted`).
 //!
-//! **Adversary:** semi-honest, all but one. Every transfer is secure for the honest one of its two
-//! parties ([`ot`]), and messages between a pair depend on that pair's values alone.
+//! **Adversary:** semi-honest, all parties but one. Every transfer is secure for the honest one of
+//! its two parties ([`ot`]), and messages between a pair depend on that pair's values alone.
 //!
-//! **Costs** per correlation and ordered pair, in transfers: bit triples 1 whatever their number of
-//! right factors, products of words 64, ring bits 1/2 on average, masks of a comparison of width
-//! 64: about 80.
+//! **Costs** per correlation and ordered pair, in transfers: bit triples 1, whatever their number
+//! of right factors; products of words 64; ring bits 1/2 on average; masks of a comparison of width
+//! 64 about 80.
 
 mod bits;
 mod cross;
@@ -32,28 +33,28 @@ use net::{Channel, Reading};
 use products::KeptMask;
 use std::collections::{HashMap, VecDeque};
 
-/// Transfers that a piece of a batch takes at most, roughly: bounds messages and memory.
+/// Rough upper limit of transfers that a piece of a batch takes. It bounds messages and memory.
 const AT_ONCE: usize = 1 << 20;
 
 /// One party's end of the transfers with all others.
 pub(crate) struct Transfer {
     channel: Channel,
-    /// With each other party; none with oneself.
+    /// Transfers with each other party; `None` at this party's own index.
     pairs: Vec<Option<ot::Pair>>,
     own: Stream,
     kept: HashMap<Name, KeptMask>,
-    /// Kept masks of which what was sent is kept too, with the memory it takes, the one used last
-    /// at the end.
+    /// Kept masks whose sent messages are kept too, with the memory that these take, least recently
+    /// used first.
     sent: VecDeque<(Name, usize)>,
-    /// For products of matrices by encryption, where the session has it.
+    /// Keys for matrix products by encryption, if the session has it.
     keys: Option<Keys>,
 }
 
-/// What a pair of parties agrees on before its first transfer.
+/// Step in which a pair of parties sets up its transfers.
 const SET_UP: &str = "set up oblivious transfers";
 
 impl Transfer {
-    /// Base transfers with every other party.
+    /// Runs the base transfers with every other party.
     pub fn new(mut channel: Channel) -> Result<Self> {
         let me = channel.party();
         let peers: Vec<usize> = (0..channel.parties()).filter(|peer| *peer != me).collect();
@@ -98,13 +99,13 @@ impl Transfer {
         })
     }
 
-    /// Has products of matrices made by encryption where that costs less.
+    /// Makes matrix products by encryption, where that costs less.
     pub fn with_encryption(mut self) -> Result<Self> {
         self.keys = Some(Keys::exchange(&mut self.channel)?);
         Ok(self)
     }
 
-    /// This party's share of a uniform column.
+    /// Draws this party's share of a uniform column.
     fn uniform(&mut self, words: usize) -> Vec<u64> {
         let mut share = vec![0; words];
         self.own.reserve(words).fill(0, &mut share);
@@ -152,7 +153,7 @@ impl Transfer {
             Kind::Truncations { bits: f } => {
                 let planes = self.uniform(n);
                 let dropped = f as usize;
-                // Bit i stands at i in r, and at i − f in what remains.
+                // Bit i is at position i in r, and at i − f in what remains after the shift.
                 let bits = self.ring_bits_of(&planes, 64, |i| {
                     (64 - i.checked_sub(dropped).unwrap_or(i)) as u32
                 })?;
@@ -178,8 +179,8 @@ impl Transfer {
             | Kind::Guards { .. }
             | Kind::CrossWords { .. }
             | Kind::Lifts => Err(Error::misuse(
-                "what guarded comparisons take, and checks of three and more parties, is made by a dealer alone: make it \
-                 with source \"dealer\", or record the demand with the source that makes it",
+                "only a dealer can make the correlations of guarded comparisons, and of checks among three and more parties: make \
+                 them with source \"dealer\", or record the demand with the source that is to make them",
             )),
         }
     }
@@ -187,7 +188,7 @@ impl Transfer {
 
 impl Source for Transfer {
     fn make(&mut self, job: &Job) -> Result<Vec<Vec<u64>>> {
-        // No step of the channel: parties need not forget at the same time.
+        // Forgetting is no step of the channel: parties need not forget at the same time.
         if !matches!(job, Job::Forget { .. }) {
             self.channel
                 .begin(&format!("correlations: {}", job.describe()));
@@ -195,7 +196,8 @@ impl Source for Transfer {
         match job {
             Job::Batch { kind, n } => {
                 let piece = match kind {
-                    // Cut into pieces where they are multiplied, so that one overlaps the next.
+                    // These are cut into pieces where they are multiplied, so that one piece
+                    // overlaps the next.
                     Kind::Triples | Kind::Squares => *n,
                     _ => (AT_ONCE / transfers(*kind)).next_multiple_of(1024),
                 };
@@ -223,7 +225,7 @@ impl Source for Transfer {
         self.channel.meter().totals()
     }
 
-    /// The upper bits of a sum take an adder, which is dearer than what guards save.
+    /// The upper bits of a sum take an adder, which costs more than guards save.
     fn guards(&self) -> bool {
         false
     }
@@ -233,12 +235,12 @@ impl Source for Transfer {
     }
 }
 
-/// Bits of a product of two bits that is to be a residue.
+/// Bits to which a product of two bits is computed before it becomes a residue.
 const WIDE: u32 = 61;
 
-/// This party's summand of the residue of a product of two bits, of its share e modulo 2^61. The
-/// two shares e0 and e1 add up to the product and 2^61, unless e0 is no greater than the product:
-/// as it is uniform, with probability 2^−60.
+/// Computes this party's summand of the residue of a product of two bits, from its share modulo
+/// 2^61. The two shares e0 and e1 add up to the product plus 2^61, unless e0 is no greater than the
+/// product. As e0 is uniform, that has probability 2^−60.
 fn residue_of_product(share: u64, is_first: bool) -> u64 {
     let less = if is_first {
         0
@@ -248,7 +250,7 @@ fn residue_of_product(share: u64, is_first: bool) -> u64 {
     residues::subtract(residues::of_word(share), less)
 }
 
-/// Transfers of one correlation, roughly.
+/// Returns the transfers of one correlation, roughly.
 fn transfers(kind: Kind) -> usize {
     match kind {
         Kind::Triples | Kind::Squares | Kind::Truncations { .. } => 64,
@@ -266,7 +268,7 @@ fn transfers(kind: Kind) -> usize {
     }
 }
 
-/// Session and both parties, the same bytes at both ends.
+/// Encodes the session and both parties, as the same bytes at both ends.
 fn context(me: usize, mine: [u64; 2], peer: usize, theirs: [u64; 2]) -> Vec<u8> {
     let ((low, first), (high, second)) = if me < peer {
         ((me, mine), (peer, theirs))
@@ -287,7 +289,7 @@ fn context(me: usize, mine: [u64; 2], peer: usize, theirs: [u64; 2]) -> Vec<u8> 
     context
 }
 
-/// What a peer sent does not fit, which ends the run for every party.
+/// Blames a peer for a message that does not fit, which ends the run for every party.
 fn blame<T>(
     channel: &Channel,
     peer: usize,
@@ -296,7 +298,7 @@ fn blame<T>(
     result.map_err(|error| channel.accuse(peer, error.to_string()))
 }
 
-/// The mask that a product makes anew, if it does.
+/// Returns the name of the mask that a product keeps or uses again, if it has one.
 fn is_kept(origin: Origin) -> Option<Name> {
     match origin {
         Origin::Fresh => None,

@@ -1,4 +1,4 @@
-//! A bilinear map as products of a matrix of scalars, rows of k, with matrices of values, k×n.
+//! Bilinear maps as products of a matrix of scalars, in rows of k, with matrices of values, k×n.
 
 use crate::Bilinear;
 use crate::group::Group;
@@ -7,40 +7,40 @@ use kernels::matrix::transposed;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// How the words of an operand are laid out as matrices of scalars. Two layouts are equal exactly
-/// when they make the same scalars of the same words, in the same order and blocks: what was sent
-/// for a kept mask in the one serves the other.
+/// Layout of an operand's words as matrices of scalars. Two layouts are equal exactly if they make
+/// the same scalars of the same words, in the same order and blocks. Then what was sent for a kept
+/// mask in one layout serves the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Layout {
     /// Rows of one matrix of scalars.
     rows: usize,
     /// Scalars of a row.
     k: usize,
-    /// Whether the words lie the other way round, each matrix k×rows.
+    /// Whether the words lie transposed, each matrix k×rows.
     turned: bool,
 }
 
-/// A product of a matrix of scalars with a matrix of values, as part of a map.
+/// Product of a matrix of scalars with a matrix of values, as part of a map.
 pub(super) struct Piece<'a> {
-    /// Rows of all scalars, from where the piece before ends.
+    /// Rows within all scalars, beginning where the previous piece ends.
     pub rows: Range<usize>,
     values: Values<'a>,
 }
 
-/// This party's values, k×n, where they lie. They are laid out block by block, as they are
+/// This party's values, k×n, in the operand. They are laid out block by block, as they are
 /// multiplied: unfolded images of a whole batch take many times the memory of the batch.
 enum Values<'a> {
-    /// A matrix as it is, rows of this length.
+    /// Matrix as it is, with rows of this length.
     Rows(&'a [u64], usize),
-    /// A matrix to be turned, rows of this length.
+    /// Matrix to be transposed, with rows of this length.
     Turned(&'a [u64], usize),
-    /// A group's images by kernel place: a row for each channel and place in the kernel, a column
-    /// for each image and place in the output.
+    /// Images of a group by kernel position: a row for each channel and position in the kernel, a
+    /// column for each image and position in the output.
     Images(&'a [u64], Convolution, usize),
 }
 
 impl Piece<'_> {
-    /// Some rows of the values and some columns of them, row-major.
+    /// Returns the given rows and columns of the values, row-major.
     pub fn block(&self, rows: Range<usize>, columns: Range<usize>) -> Cow<'_, [u64]> {
         let mut out = Vec::new();
         match self.values {
@@ -71,12 +71,12 @@ impl Piece<'_> {
     }
 }
 
-/// A map as pieces: which operand gives the scalars, and how results are put together.
+/// Map as pieces: which operand gives the scalars, and how results are put together.
 pub(super) struct Plan<'a> {
     /// Whether the left operand gives the scalars.
     pub scalars_are_left: bool,
     pub layout: Layout,
-    /// Row-major, k to a row.
+    /// Scalars, row-major, k to a row.
     pub scalars: Cow<'a, [u64]>,
     pub k: usize,
     pub n: usize,
@@ -84,8 +84,8 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// The scalars are the operand that is kept, or else the one with fewer elements; of a
-    /// convolution the weights.
+    /// Plans a map. The scalars are the operand that is kept, or else the one with fewer elements.
+    /// For a convolution, they are the weights.
     pub fn new(map: &Bilinear, x: &'a [u64], y: &'a [u64], [keep_x, keep_y]: [bool; 2]) -> Self {
         match *map {
             Bilinear::Matrix { batch, m, k, n } | Bilinear::ByTransposed { batch, m, k, n } => {
@@ -118,8 +118,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Of matrix products. Scalars from the right are columns of that operand, which lie as rows
-    /// where it is transposed.
+    /// Plans matrix products. Scalars from the right operand are its columns, which lie as rows if
+    /// it is transposed.
     fn of_matrices(
         [x, y]: [&'a [u64]; 2],
         [batch, m, k, n]: [usize; 4],
@@ -156,12 +156,13 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Elements of the results of all pieces, which follow each other as their rows do.
+    /// Returns the number of elements of the results of all pieces, which follow each other as
+    /// their rows do.
     pub fn results(&self) -> usize {
         self.scalars.len() / self.k * self.n
     }
 
-    /// Adds the pieces' rows where they belong.
+    /// Adds the rows of the pieces to the results where they belong.
     pub fn collect(&self, map: &Bilinear, rows: &[u64], out: &mut [u64]) {
         match *map {
             Bilinear::Matrix { .. } | Bilinear::ByTransposed { .. } if self.scalars_are_left => {
@@ -189,14 +190,14 @@ impl<'a> Plan<'a> {
 mod tests {
     use super::*;
 
-    /// Different words.
+    /// Returns different words.
     fn words(n: usize) -> Vec<u64> {
         (1..=n as u64)
             .map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15))
             .collect()
     }
 
-    /// The matrix of values by definition: of row and column.
+    /// Checks blocks against the definition of the matrix of values, given by row and column.
     fn check(piece: &Piece, k: usize, n: usize, value: impl Fn(usize, usize) -> u64) {
         for rows in [0..k, 0..1, k / 2..k, k - 1..k] {
             for columns in [0..n, 0..1, n / 3..n, n / 4..n - n / 4, n - 1..n] {

@@ -1,12 +1,12 @@
 //! Products of masks under bilinear maps.
 //!
-//! A product of shared masks is what each party multiplies by itself, and a cross term for every
-//! ordered pair of parties, in which one party's share gives scalars and the other's values
-//! ([`Plan`]). Cross terms come from transfers of the scalars' bits (module `rows`), or from their
-//! encryption (module `encrypted`) where the session has it and it costs less. A convolution is a
-//! product of its weights with the unfolded images.
+//! A product of shared masks is the sum of what each party multiplies locally and of a cross term
+//! for every ordered pair of parties. In a cross term, one party's share gives scalars and the
+//! other's gives values ([`Plan`]). Cross terms come from transfers of the scalars' bits (module
+//! `rows`), or from encryption of the scalars (module `encrypted`) if the session has it and it
+//! costs less. A convolution is a product of its weights with the unfolded images.
 //!
-//! **Masks that are kept** keep what was sent for their scalars, in the one way or the other.
+//! **Kept masks** keep the messages that were sent for their scalars, by transfer or by encryption.
 
 use super::encrypted::Encrypted;
 use super::plan::{Layout, Plan};
@@ -19,10 +19,10 @@ use std::sync::Arc;
 /// Memory for what is kept of all masks, with each peer.
 const ALL_KIB: usize = 1 << 20;
 
-/// A mask that is used again.
+/// Mask that is used again.
 pub(super) struct KeptMask {
     share: Arc<Vec<u64>>,
-    /// What was sent and received for its scalars, where it was the scalar operand, in that layout.
+    /// Messages sent and received for its scalars, in this layout, if it was the scalar operand.
     sent: Option<(Layout, Sent)>,
 }
 
@@ -62,7 +62,8 @@ impl Transfer {
         Ok(columns)
     }
 
-    /// This party's share of an operand's mask; a new one is a column of the result.
+    /// Returns this party's share of an operand's mask. A new mask is also added to the columns of
+    /// the result.
     fn mask(
         &mut self,
         origin: Origin,
@@ -87,7 +88,7 @@ impl Transfer {
         }
     }
 
-    /// The cross terms of all pieces, one after another; `name` is that of kept scalars.
+    /// Computes the cross terms of all pieces, one after another. `name` is that of kept scalars.
     fn cross(&mut self, plan: &Plan, name: Option<Name>) -> Result<Vec<u64>> {
         let kept = name.and_then(|name| self.kept.get_mut(&name));
         let sent = kept.and_then(|kept| kept.sent.take());
@@ -130,8 +131,8 @@ impl Transfer {
         Ok((out, keep.then_some((Sent::Encrypted(sent), kib))))
     }
 
-    /// Lets go of what was not used for longest, once there is too much with this one. Parties
-    /// forget masks at different times and must still agree on what is kept, so a mask counts until
+    /// Drops what was not used for longest, if this mask brings the total above the limit. Parties
+    /// forget masks at different times and must still agree on what is kept. So a mask counts until
     /// its turn has come, forgotten or not.
     fn let_go(&mut self, name: Name, kib: usize) {
         self.sent.retain(|(other, _)| *other != name);
@@ -149,5 +150,5 @@ impl Transfer {
     }
 }
 
-/// What may be kept, and the memory that it takes.
+/// Messages that may be kept, with the memory that they take.
 type Kib = Option<(Sent, usize)>;

@@ -1,15 +1,15 @@
 //! Products of scalars with rows of values, by transfers of the scalars' bits.
 //!
 //! The transfers of a scalar's bits serve as keys that expand to rows of any length
-//! ([`ot::products`]), so their number is that of the scalars, not of the multiplications; what
-//! travels is 8 to 17 words for each multiplication and ordered pair of parties.
+//! ([`ot::products`]). So the number of transfers is that of the scalars, not of the
+//! multiplications. Each multiplication and ordered pair of parties sends 8 to 17 words.
 //!
-//! **Memory**, besides operands, results and what is kept: 0.7 GB for the transfers of [`SET`]
-//! scalars and 50 MB for messages, for every other party. Values are laid out for a task at a time,
-//! 2 MB or one column.
+//! **Memory**, in addition to operands, results and what is kept, for every other party: 0.7 GB for
+//! the transfers of [`SET`] scalars and 50 MB for messages. Values are laid out for one task at a
+//! time, 2 MB or one column.
 //!
-//! **Kept scalars** keep their transfers: every further product expands new words of the same keys,
-//! and nothing of the set-up is done again.
+//! **Kept scalars** keep their transfers. Every further product expands new words of the same keys,
+//! and repeats nothing of the set-up.
 
 use super::plan::Plan;
 use super::{Transfer, blame};
@@ -18,8 +18,8 @@ use crate::group::Group;
 use ot::products::{self, ScalarKeys, Scalars};
 use std::ops::Range;
 
-/// Bits of a scalar that are looked at together, for rows of n values: with more of them less
-/// travels and more keys are expanded, which takes long rows to be fast.
+/// Returns the number of bits of a scalar that are handled together, for rows of n values. With
+/// more bits, less travels and more keys are expanded, which is fast only for long rows.
 fn digit(n: usize) -> usize {
     if n < 64 { 2 } else { 4 }
 }
@@ -27,16 +27,17 @@ fn digit(n: usize) -> usize {
 /// Words of one message, roughly.
 const MESSAGE: usize = 1 << 21;
 
-/// Scalars of one set: bounds the memory of its keys, 2 KiB a scalar and pair of parties.
+/// Scalars of one set. It bounds the memory of the set's keys, 2 KiB per scalar and pair of
+/// parties.
 const SET: usize = 1 << 16;
 
-/// The transfers of the bits of a matrix of scalars, with every other party in both directions.
+/// Transfers of the bits of a matrix of scalars, with every other party, in both directions.
 pub(super) struct Set {
     ends: Vec<(Scalars, ScalarKeys)>,
 }
 
 impl Set {
-    /// Memory for each peer: both directions together, and the same at every party.
+    /// Returns the memory for each peer, both directions together. It is the same at every party.
     pub fn kib(&self) -> usize {
         let bytes = |(scalars, keys): &(Scalars, ScalarKeys)| scalars.bytes() + keys.bytes();
         self.ends.first().map_or(0, bytes).div_ceil(1 << 10)
@@ -44,8 +45,8 @@ impl Set {
 }
 
 impl Transfer {
-    /// The cross terms of all pieces, one after another, with the scalars' transfers if they are
-    /// kept; and the transfers, unless there are too many to hold.
+    /// Computes the cross terms of all pieces, one after another, with the scalars' kept transfers
+    /// if there are any. Also returns the transfers, unless there are too many to hold.
     pub(super) fn cross_by_transfer(
         &mut self,
         plan: &Plan,
@@ -61,7 +62,7 @@ impl Transfer {
             self.multiply(plan, &mut set, 0, &(0..rows), &mut out)?;
             return Ok((out, Some(set)));
         }
-        // As many rows at a time as fit.
+        // As many rows at a time as fit into a set.
         let step = (SET / plan.k).max(1);
         let mut start = 0;
         while start < rows {
@@ -74,7 +75,7 @@ impl Transfer {
         Ok((out, None))
     }
 
-    /// The transfers of these scalars' bits.
+    /// Runs the transfers of these scalars' bits.
     fn set(&mut self, scalars: &[u64], digit: usize) -> Result<Set> {
         let peers: Vec<usize> = self.peers().collect();
         let choices = products::choices(scalars);
@@ -98,7 +99,7 @@ impl Transfer {
         Ok(Set { ends })
     }
 
-    /// Adds the cross terms of those rows of scalars, of which the set's first is row `first`.
+    /// Adds the cross terms of the given rows of scalars. The first row of the set is row `first`.
     fn multiply(
         &mut self,
         plan: &Plan,
@@ -113,7 +114,7 @@ impl Transfer {
         let tasks = tasks(plan, rows, most);
         let mut rest = &tasks[..];
         while !rest.is_empty() {
-            // As many tasks in one message as fit, since each message is waited for.
+            // Put as many tasks into one message as fit, since each message is waited for.
             let mut words = 0;
             let fit = rest.iter().take_while(|task| {
                 words += task.multiplications(k);
@@ -157,10 +158,10 @@ impl Transfer {
     }
 }
 
-/// Some rows of one piece's scalars times some columns of its values.
+/// Some rows of one piece's scalars, to be multiplied by some columns of its values.
 struct Task {
     piece: usize,
-    /// Of all scalars.
+    /// Rows within all scalars.
     rows: Range<usize>,
     columns: Range<usize>,
 }
@@ -174,14 +175,14 @@ impl Task {
         self.results() * k
     }
 
-    /// Its rows in a set whose first is this one.
+    /// Returns the rows within a set whose first row is `first`.
     fn of_set(&self, first: usize) -> Range<usize> {
         self.rows.start - first..self.rows.end - first
     }
 }
 
-/// What a plan does with those rows, in tasks of at most so many multiplications, or one row with
-/// one column.
+/// Splits the products of the given rows into tasks of at most `most` multiplications each, or of
+/// one row with one column.
 fn tasks(plan: &Plan, rows: &Range<usize>, most: usize) -> Vec<Task> {
     let columns = (most / plan.k).clamp(1, plan.n);
     let together = (most / (plan.k * columns)).max(1);

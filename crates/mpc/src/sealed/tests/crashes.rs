@@ -1,8 +1,8 @@
-//! What crashes and failing disks leave.
+//! Tests of what crashes and failing disks leave.
 
 use super::*;
 
-/// A file of which run 0 was begun, and the copies of its counter before and after.
+/// Returns a file whose run 0 was begun, and the copies of its counter before and after.
 fn begun() -> (Scratch, PathBuf, [[u8; BLOCK]; 2]) {
     let (scratch, path) = written(&small());
     let before = block(&path, COUNTERS[0]);
@@ -15,8 +15,8 @@ fn begun() -> (Scratch, PathBuf, [[u8; BLOCK]; 2]) {
 #[test]
 fn a_crash_at_any_instant_of_the_mark_never_lowers_it() {
     let (_scratch, path, [before, after]) = begun();
-    // The mark of run 1 overwrites the copies one after the other, each from nothing to all of it; what
-    // was written first by a torn write is any part.
+    // The mark of run 1 overwrites the copies one after the other, each from nothing to all of it.
+    // A torn write may have written any part first.
     open(&path).begin_run(1).unwrap();
     let next = block(&path, COUNTERS[0]);
     assert_ne!(before, after);
@@ -78,14 +78,14 @@ fn a_lost_counter_is_an_error_and_an_old_copy_counts_nothing() {
         overwrite(&path, copy, &before);
         assert_eq!(open(&path).used(), 1);
     }
-    // The counter of another file of the same key, identifier and header.
+    // The counter of another file with the same key, identifier and header.
     let (_other_scratch, other) = written(&small());
     let foreign = block(&other, COUNTERS[0]);
     overwrite_counter(&path, &foreign);
     assert!(refused(&path).contains("in its counter"));
 }
 
-/// The file opened so that writing fails, as on a disk that went read-only.
+/// Opens the file so that writing fails, as on a disk that went read-only.
 fn read_only(path: &Path) -> fs::File {
     fs::File::open(path).unwrap()
 }
@@ -101,7 +101,7 @@ fn a_mark_that_cannot_be_written_gives_no_run() {
         "{given}"
     );
     misuse(reader.next());
-    // It may be on the disk or not, so this session does not try it again.
+    // The mark may be on the disk or not, so this session does not try the run again.
     assert_eq!(reader.used(), 1);
     assert!(text(reader.begin_run(0)).contains("used already"));
 }
@@ -120,7 +120,7 @@ fn where_the_disk_is_full_it_is_named_and_nothing_is_left() {
     let remedy = " bytes are free); no part of it is left: make room on that disk, or give a path on another one";
     assert!(given.ends_with(remedy), "{given}");
     assert!(scratch.is_empty(), "something is left of it");
-    // At the end, too, where what was held back is written.
+    // The same holds at the end, when buffered data are written.
     let mut writer = Writer::create(&path, SECRET, &header(1)).unwrap();
     writer.file = std::io::BufWriter::new(full());
     writer.append(b"", &[1]).unwrap();

@@ -1,4 +1,4 @@
-//! Files as they should be, and the mistakes of those who use them.
+//! Tests of valid files, and of mistakes in using them.
 
 mod crashes;
 mod tampering;
@@ -15,7 +15,7 @@ const SECRET: &[u8] = b"-----BEGIN PRIVATE KEY-----";
 type Record = (Vec<u8>, Vec<u64>);
 type Runs = Vec<Vec<Record>>;
 
-/// A path in a folder of its own, which goes with it.
+/// Path in a folder of its own, which is removed with it.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -32,7 +32,7 @@ impl Scratch {
         self.0.join("correlations")
     }
 
-    /// Where a file lies that is being made.
+    /// Returns the path of a file while it is being made.
     fn beside(&self) -> PathBuf {
         self.0.join("correlations.new")
     }
@@ -60,7 +60,7 @@ fn header(runs: usize) -> Header {
     }
 }
 
-/// Three runs: of several records, of none, of one.
+/// Returns three runs: of several records, of none, of one.
 fn small() -> Runs {
     let record = |name: &str, words: &[u64]| (name.as_bytes().to_vec(), words.to_vec());
     vec![
@@ -112,7 +112,7 @@ fn misuse<T>(result: Result<T>) -> String {
     }
 }
 
-/// What opening that file says.
+/// Returns the error of opening this file.
 fn refused(path: &Path) -> String {
     text(Reader::open(path, SECRET))
 }
@@ -135,7 +135,7 @@ fn read_all(path: &Path) -> Result<Runs> {
         .collect()
 }
 
-/// Length on disk of a record of one chunk.
+/// Returns the length on disk of a record of one chunk.
 fn sealed_length((descriptor, words): &Record) -> usize {
     CHUNK_HEAD + 2 + descriptor.len() + 8 + 8 * words.len() + TAG
 }
@@ -239,7 +239,7 @@ fn another_key_and_another_party_are_told() {
         given,
         format!(
             "setup: {file}: sealed with another key; it says that it was made for party 1 of 3: open \
-             it with the private key which that party had then, or make new correlations"
+             it with the private key that the party had then, or make new correlations"
         )
     );
     misuse(Reader::open(&path, b""));
@@ -267,7 +267,7 @@ fn each_run_is_used_once() {
     assert_eq!((reader.used(), reader.sessions()), (1, 1));
     misuse(reader.next());
     assert!(text(reader.begin_run(0)).ends_with(again));
-    // Runs that are passed over are used, too.
+    // Runs that are skipped are used, too.
     assert_eq!(read_run(&mut reader, 2).unwrap(), small()[2]);
     assert_eq!((reader.used(), reader.sessions()), (3, 2));
     assert!(text(reader.begin_run(1)).contains("used already"));
@@ -301,7 +301,7 @@ fn one_opens_at_a_time() {
 fn a_file_is_there_whole_or_not_at_all() {
     let scratch = Scratch::new();
     let path = scratch.path();
-    // As of a process that was killed.
+    // What a killed process would leave.
     fs::write(scratch.beside(), "half a file").unwrap();
     let mut writer = Writer::create(&path, SECRET, &header(1)).unwrap();
     assert!(refused(&path).contains("cannot be opened"));
@@ -311,7 +311,7 @@ fn a_file_is_there_whole_or_not_at_all() {
     writer.end_run().unwrap();
     drop(writer);
     assert!(scratch.is_empty(), "something is left of it");
-    // One that somebody else has put there meanwhile stays.
+    // A file that another program has put there meanwhile stays.
     let mut writer = Writer::create(&path, SECRET, &header(1)).unwrap();
     writer.end_run().unwrap();
     fs::write(&path, "another").unwrap();
@@ -325,7 +325,7 @@ fn a_file_is_there_whole_or_not_at_all() {
 fn what_was_not_finished_is_refused() {
     let scratch = Scratch::new();
     let path = scratch.path();
-    // All but the last step was done.
+    // All steps but the last were done.
     write(&path, SECRET, &header(3), &small());
     overwrite(&path, FINISH, &[0; BLOCK]);
     assert!(refused(&path).contains("was not finished"));
@@ -344,7 +344,7 @@ fn other_files_are_told() {
     let (_scratch, path) = written(&small());
     patch(&path, 16, &1_u32.to_le_bytes());
     let given = refused(&path);
-    let expected = "a correlation file of version 1, where this release reads version 2";
+    let expected = "a correlation file of version 1, but this release reads version 2";
     assert!(given.contains(expected), "{given}");
 }
 

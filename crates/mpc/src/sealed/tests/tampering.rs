@@ -1,4 +1,4 @@
-//! What is altered, exchanged or cut off is noticed.
+//! Tests that alterations, exchanges and truncations are noticed.
 
 use super::*;
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ fn records_and_runs_cannot_be_exchanged() {
         let mut bytes = original.clone();
         bytes[place(n)].copy_from_slice(&other[place(n)]);
         cases.push((bytes, n));
-        // The flag "last" taken away, or the length changed.
+        // The flag "last" is removed, or the length is changed.
         for bit in [31, 0, 3, 30] {
             let mut bytes = original.clone();
             bytes[place(n).start + bit / 8] ^= 1 << (bit % 8);
@@ -59,7 +59,7 @@ fn a_shortened_run_is_noticed_before_any_is_used() {
     patch(&path, index + 16, &(DATA + kept as u64).to_le_bytes());
     patch(&path, index + 24, &1_u64.to_le_bytes());
     assert!(refused(&path).contains("damaged or tampered with in its index"));
-    // What is written here is where the index is.
+    // Writing the right values back proves that the index is here.
     patch(&path, index + 8, &3_u64.to_le_bytes());
     let end: usize = runs[0].iter().map(sealed_length).sum();
     patch(&path, index + 16, &(DATA + end as u64).to_le_bytes());

@@ -1,10 +1,10 @@
-//! What is ordered when, and that it is what is taken.
+//! Tests of expectations: what is ordered when, and that exactly this is taken.
 
 use super::*;
 use crate::correlations::ahead::finds_masks;
 use crate::correlations::kind::Shape;
 
-/// Words that are made ahead at most.
+/// Largest number of words that are made ahead.
 const MOST: usize = 1 << 12;
 
 /// Makes columns that say how many jobs were made before.
@@ -46,7 +46,7 @@ fn product(n: usize, x: Origin, y: Origin) -> Job {
     Job::Product { map, x, y }
 }
 
-/// A program of some layers.
+/// Returns a program of some layers.
 fn program(layers: usize) -> Vec<Job> {
     let layer = |at: usize| {
         let weights = at as u64;
@@ -80,8 +80,8 @@ fn words(jobs: &[Job]) -> usize {
     jobs.iter().map(Job::words).sum()
 }
 
-/// All that is ordered is taken, but for what a word of 64 leaves; and never more is ahead than may
-/// be.
+/// All that is ordered is taken, except what rounding to words of 64 leaves, and no more is ordered
+/// ahead than allowed.
 #[test]
 fn what_is_expected_is_made_ahead_and_none_in_vain() {
     let (mut supply, program) = (supply(), program(20));
@@ -129,7 +129,7 @@ fn another_program_than_the_expected_one_has_what_it_takes() {
     assert_eq!(asked(&supply)[before..], other);
 }
 
-/// As it is where a program fails at all parties: masks that were made to be kept are forgotten.
+/// A program can fail at all parties. Masks that were made to be kept are then forgotten.
 #[test]
 fn a_program_that_ends_early_leaves_nothing_behind_but_its_pools() {
     let mut supply = supply();
@@ -150,7 +150,7 @@ fn a_program_that_ends_early_leaves_nothing_behind_but_its_pools() {
         .collect();
     assert!(!forgotten.is_empty());
     assert_eq!(asked(&supply)[ordered.len()..], forgotten);
-    // What lies in the pools is taken first.
+    // Correlations that are in the pools are taken first.
     let left = supply.left(Kind::Selections);
     assert!(left >= 64);
     supply.take::<4>(Kind::Selections, left).unwrap();

@@ -1,4 +1,4 @@
-//! What comes out of a supply, and what it asks for.
+//! Tests of a supply: what is drawn from it, and what it asks of its source.
 
 mod expected;
 
@@ -65,13 +65,13 @@ fn what_ended_the_source_is_told_whenever_something_is_wanted() {
     }
 }
 
-/// Makes columns of which every word, and every bit, says where it stands in the order of making.
+/// Makes columns in which every word, and every bit, encodes its place in the order of making.
 #[derive(Default)]
 struct Numbered {
     made: Arc<AtomicUsize>,
 }
 
-/// A bit that differs from its neighbours' often enough.
+/// Returns a bit that differs from its neighbours often enough.
 fn numbered_bit(at: usize) -> u64 {
     (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63
 }
@@ -111,8 +111,8 @@ impl Source for Numbered {
     }
 }
 
-/// Whatever is asked for in whatever order: each once, exactly as many, all columns of the same
-/// ones, and but for what is left, all that were made.
+/// For any requests in any order: each correlation is drawn once, the counts are exact, all columns
+/// belong to the same correlations, and all that were made are drawn or left.
 #[test]
 fn each_is_drawn_once() {
     let source = Numbered::default();
@@ -135,14 +135,14 @@ fn each_is_drawn_once() {
             assert!(low.iter().zip(&numbers).all(|(low, at)| *low == at % 1024));
         }
     }
-    // Nothing is lost in cutting: what was made and not drawn is left.
+    // Cutting batches loses nothing: what was made and not drawn is left.
     let left: usize = supply.pools.values().map(|pool| pool.left).sum();
     let lots = supply.pools.values().flat_map(|pool| &pool.lots);
     assert_eq!(left, lots.map(Lot::left).sum());
     assert!((drawn.len()..=drawn.len() + left).contains(&made.load(Ordering::Relaxed)));
 }
 
-/// That numbers are drawn for the first time, and bits are theirs.
+/// Checks that numbers are drawn for the first time, and that the bits belong to them.
 fn check(drawn: &mut HashSet<u64>, numbers: &[u64], bits: &[u64]) {
     let n = numbers.len();
     assert!(numbers.iter().all(|at| drawn.insert(*at)));
@@ -152,8 +152,8 @@ fn check(drawn: &mut HashSet<u64>, numbers: &[u64], bits: &[u64]) {
     }
 }
 
-/// Where a few are left over, what is asked for after is cut out of what was made for it, and they
-/// hold no more than they are.
+/// If a few correlations are left over, a later request is cut out of what was made for it, and the
+/// leftover holds no more memory than it needs.
 #[test]
 fn a_few_that_are_left_hold_little() {
     let source = Numbered::default();
@@ -187,8 +187,8 @@ fn small_demands_use_little() {
     assert!((1000..4000).contains(&made), "{made} for 1000");
 }
 
-/// Of a source that makes nothing ahead: no more than fills the last word of each kind, and no
-/// product for later.
+/// A source that makes nothing ahead is asked for no more than fills the last word of each kind,
+/// and for no product in advance.
 #[test]
 fn nothing_is_asked_in_vain_of_what_makes_nothing_ahead() {
     let mut supply =
