@@ -99,8 +99,8 @@ class Aggregator:
             )
         if isinstance(vectors, SecretTensor) and not isinstance(found, SecretTensor):
             raise MisuseError(
-                f"{self.name} returned what is not secret: a round reveals its result itself, last "
-                f"of all"
+                f"{self.name} returned a tensor that is not secret: a round reveals its result "
+                f"itself, as its last step"
             )
         return combined
 
