@@ -115,7 +115,7 @@ def test_terms_that_hold_no_layout() -> None:
     assert Terms.from_bytes(terms.to_bytes()) == terms
     for wrong in (b'"0123456"', b"7", b"null"):
         told = terms.to_bytes().replace(b'"' + terms.layout.encode() + b'"', wrong)
-        with pytest.raises(PeerError, match="no round of this release"):
+        with pytest.raises(PeerError, match="not of this release"):
             Terms.from_bytes(told)
 
 
