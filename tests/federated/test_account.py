@@ -359,7 +359,7 @@ def test_accounts_that_are_none(tmp_path: Path) -> None:
         sealed = f'{{"checksum": "{checksums.field("account")}", {whole.removeprefix("{")}'
         path.write_bytes(checksums.filled(sealed.encode(), "account"))
         with pytest.raises(
-            SetupError, match=r"account\.json is no account: .*put it back as it was, or copy"
+            SetupError, match=r"account\.json is not an account: .*put it back as it was, or copy"
         ):
             Account(path, mechanism)
     Account(tmp_path / "other", Mechanism.of(2.0)).spend()

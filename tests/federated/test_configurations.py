@@ -40,7 +40,7 @@ def test_a_configuration_is_checked(tmp_path: Path) -> None:
         (
             "seconds = 60.0",
             "divisor = 2.0",
-            r"\[round\]: a divisor is of a sum with noise, and there is no",
+            r"\[round\]: a divisor divides a sum with noise, and there is no",
         ),
         ("seconds = 60.0", "[privacy]\ndelta = 1e-6", r"\[privacy\] without noise in \[round\]"),
         (
@@ -176,7 +176,7 @@ NOISE = 'noise = "pairs"\nsigma = 1.0\ndivisor = 2.0\n'
         (NOISE.replace("1.0", "5e-5"), "sigma = 5e-05 cannot be accounted: from 0.0001 to"),
         (
             "sampling = 0.5",
-            "sampling = 0.5: chance alone hides nobody; it goes with noise and a divisor",
+            "sampling = 0.5: sampling alone hides no client; it needs noise and a divisor",
         ),
         (NOISE + "sampling = 0.0", "sampling = 0.0 cannot be accounted: from 1e-06 to 1;"),
         (NOISE + "sampling = 1.5", "sampling = 1.5 cannot be accounted: from 1e-06 to 1;"),

@@ -86,8 +86,7 @@ def test_nobody_goes_on_from_results_that_are_not_one(tmp_path: Path) -> None:
         for report in reports[:-1]:
             assert report.failure == (
                 f"the servers came to different results: server {one} or server {other} deviates, "
-                f"and which "
-                "of these cannot be told. No server goes on from what it came to"
+                "and it is not known which. No server goes on from the result"
             )
             assert torch.equal(report.model, START)
             assert report.accepted == []

@@ -91,7 +91,7 @@ def test_what_is_of_the_same_model_is_taken() -> None:
     assert layout_of(counting) == layout_of({name: counting[name] for name in list(counting)[:4]})
     many = {str(number): torch.zeros(1) for number in range(MOST_TENSORS + 1)}
     with pytest.raises(
-        MisuseError, match="a model of 4097 tensors; at most 4096 are told by name: give all"
+        MisuseError, match="a model of 4097 tensors; at most 4096 are compared by name: give all"
     ):
         layout_of(many)
 
@@ -115,7 +115,7 @@ def test_terms_that_hold_no_layout() -> None:
     assert Terms.from_bytes(terms.to_bytes()) == terms
     for wrong in (b'"0123456"', b"7", b"null"):
         told = terms.to_bytes().replace(b'"' + terms.layout.encode() + b'"', wrong)
-        with pytest.raises(PeerError, match="no round of this release"):
+        with pytest.raises(PeerError, match="not of this release"):
             Terms.from_bytes(told)
 
 

@@ -373,7 +373,10 @@ def test_an_aggregator_that_returns_something_else_is_refused(tmp_path: Path) ->
     """What is one value longer would be taken for a quotient, and a single
     value for all of them."""
     vectors, weights = updates() / 4, torch.ones(4, dtype=torch.float64)
-    results = [*NO_RESULTS, ("torch.zeros(12)", "mine.py:combine returned what is not secret")]
+    results = [
+        *NO_RESULTS,
+        ("torch.zeros(12)", "mine.py:combine returned a tensor that is not secret"),
+    ]
     rounds = []
     for number, (result, _) in enumerate(results):
         file = tmp_path / str(number) / "mine.py"
@@ -420,7 +423,7 @@ def test_too_few_clients_end_a_round() -> None:
             Settings(noise="pairs", sigma=0.0, divisor=1.0),
             "sigma = 0.0: it is a finite number above 0",
         ),
-        (Settings(divisor=2.0), "a divisor is of a sum with noise, and there is no noise"),
+        (Settings(divisor=2.0), "a divisor divides a sum with noise, and there is no noise"),
         (
             Settings(minimum_clients=1),
             "minimum_clients = 1 without noise: a round of one client reveals its update",

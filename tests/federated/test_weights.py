@@ -55,11 +55,9 @@ def together(work: Callable[[int], object], clients: int = 2) -> list[object]:
 def test_a_count_is_not_ignored_where_nobody_said_what_counts_in_full(aggregator: str) -> None:
     round_ = Round.of(Settings(aggregator=aggregator, norm=2.0))
     said = (
-        "an update of weight 60, and the rounds have no greatest_weight: in the file of all, under "
-        "[round], "
-        "greatest_weight = the examples of a client that count at most; or leave the weight out, "
-        "so that all "
-        "weigh the same"
+        "an update of weight 60, and the rounds have no greatest_weight: in the federation's "
+        "file, under [round], set greatest_weight = the examples of a client that count at most; "
+        "or leave the weight out, so that all weigh the same"
     )
     with pytest.raises(MisuseError, match=re.escape(said)):
         round_.client(UPDATES[0], 60)
@@ -200,7 +198,9 @@ def test_a_round_of_no_weight_comes_to_nothing_and_the_next_one_goes_on(
         return [first, server.round(first.model)]
 
     servers = Servers(config, two)
-    reason = f"the weights of those who count add up to {1 + claimed:g}, so that there is no mean of theirs"
+    reason = (
+        f"the weights of those who count add up to {1 + claimed:g}, so there is no mean of theirs"
+    )
 
     def learn(number: int) -> torch.Tensor:
         client = Client(config, number, rounds=claiming(claimed) if number else Round.of)

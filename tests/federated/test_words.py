@@ -108,7 +108,7 @@ def test_32_bits_are_for_sums_that_fit(tmp_path: Path) -> None:
     narrow = Settings(bound="none", word_bits=32)
     Round.of(narrow, clients=MOST)
     with pytest.raises(
-        MisuseError, match=r"word_bits = 32 with 512 clients: .* it does of 511 at most"
+        MisuseError, match=r"word_bits = 32 with 512 clients: .* at most 511 clients are possible"
     ):
         Round.of(narrow, clients=MOST + 1)
     assert width.limit(32, MOST) > 1 >= width.limit(32, MOST + 1)

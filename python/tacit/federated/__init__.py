@@ -1,5 +1,7 @@
-"""Federated learning whose updates nobody sees: clients train on data of their own, servers combine
-what they send in secret, and reveal one vector a round."""
+"""Federated learning with secret updates.
+
+Clients train on their own data. Servers combine the updates in secret, and reveal one vector a
+round."""
 
 from tacit.errors import SubmissionWarning
 from tacit.federated.service.client import Client, Receipt, Task

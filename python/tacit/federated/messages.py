@@ -1,6 +1,6 @@
-"""How many there are of something."""
+"""Counts in messages, with singular and plural."""
 
 
 def counted(count: int, name: str) -> str:
-    """As "1 client", or "2 clients"."""
+    """Formats a count with its noun, such as "1 client" or "2 clients"."""
     return f"{count} {name}" + ("" if count == 1 else "s")

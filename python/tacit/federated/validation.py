@@ -1,55 +1,58 @@
-"""Whether a client's vector is as short as it must be, found out in secret.
+"""Secret validation of the norms of clients' vectors.
 
-What is to be shown is that words x in Z_2^64 of one client, taken as integers from -2^63, have a
-norm of at most β = 2^22: one unit, since vectors come in units of the bound and have 22 fraction
-bits. Σ x² alone does not show that, as it is only known modulo 2^64: a client may choose words of
+The words x in Z_2^64 of one client, taken as integers from -2^63, must have a norm of at most
+β = 2^22. That is one unit, since vectors come in units of the bound and have 22 fraction bits. The
+sum Σ x² alone does not show that, as it is only known modulo 2^64: a client may choose words for
 which it wraps around.
 
-**First, that nothing can wrap** (after C. Gentry, S. Halevi, V. Lyubashevsky 2022, modular
-Johnson-Lindenstrauss; the constants are our own, as follows). After vectors have been submitted the
-servers toss a coin. It gives K = 40 rows of weights r, each 0 with probability ½, and 1 or -1 with
-¼. Products r·x modulo 2^64 are linear, so every server takes them of its own components. All K must
-lie in [-T, T], T = 56β. Then with probability 1 - 2^-40 no word is beyond 2T and the norm is below
-9T:
+**First, nothing can wrap** (after C. Gentry, S. Halevi, V. Lyubashevsky 2022, modular
+Johnson-Lindenstrauss; the constants are derived here, as follows). After vectors have been
+submitted, the servers toss a coin. It gives K = 40 rows of weights r, each 0 with probability ½,
+and 1 or -1 with ¼. Products r·x modulo 2^64 are linear, so every server computes them of its own
+components. All K must lie in [-T, T], T = 56β. A vector that has a word beyond 2T, or a norm of 9T
+or more, passes with a probability of at most 2^-40:
 
-- *A word x_j beyond 2T* (in -2^63..2^63). Whatever the rest of the product is, r_j = 0 and r_j = ±1
-  cannot both put it into [-T, T]: they differ by x_j, which modulo 2^64 is farther from 0 than the
-  interval is long. So a product passes with probability ½ at most, and all with 2^-40.
-- *No such word, but a norm of 9T or more.* Some of the words, taken in order, have a norm N with 9T
-  ≤ N ≤ 9.3T. Their part of the product is an integer Z of variance N²/2, at most 2^13.5·9.3T < 2^46
-  for up to 2^27 words, so that it does not wrap, and the product passes only if Z is in some
-  interval of length 2T. By Berry and Esseen (I. Shevtsova 2010: 0.56) its distribution is within
-  0.56·Σ E|r x|³ / (N/√2)³ ≤ 0.56·√2·2T/N of the normal one, so that has a probability of at most
-  2T/(N·√π) + 2·0.56·√2·2T/N < 4.3·T/N < ½.
+- *A word x_j is beyond 2T* (in -2^63..2^63). Whatever the rest of the product is, r_j = 0 and
+  r_j = ±1 cannot both put the product into [-T, T]: the two products differ by x_j, which modulo
+  2^64 is farther from 0 than the interval is long. So one product passes with probability ½ at
+  most, and all of them with 2^-40.
+- *No word is beyond 2T, but the norm is 9T or more.* Some of the words, taken in order, have a norm
+  N with 9T ≤ N ≤ 9.3T. Their part of the product is an integer Z of variance N²/2. It does not
+  wrap, since for up to 2^27 words it is at most 2^13.5·9.3T < 2^46. So the product passes only if Z
+  is in some interval of length 2T. By Berry and Esseen (I. Shevtsova 2010: 0.56) the distribution
+  of Z is within 0.56·Σ E|r x|³ / (N/√2)³ ≤ 0.56·√2·2T/N of the normal one. So the probability of
+  that interval is at most 2T/(N·√π) + 2·0.56·√2·2T/N < 4.3·T/N < ½.
 
 A client whose norm is at most 7β passes: E exp(λr) = cosh²(λ/2) ≤ exp(λ²/4), so |r·x| > T has a
 probability of at most 2·exp(-T²/49β²) = 2·e^-64.
 
-**Then the norm itself.** Now Σ x² < (9T)² < 2^62 is what it is modulo 2^64: one ring element, which
-is compared with β² exactly, or from which a factor is made that shortens the vector.
+**Then the norm itself.** Now Σ x² < (9T)² < 2^62, so its value modulo 2^64 is exact. It is one ring
+element. It is compared with β² exactly, or a factor that shortens the vector is computed from it.
 
-**Weights.** Where only a weighted mean is wanted, clients send w·x and w from 0 to 1, and it is w·x
-that is seen here. That it is as short as β would not do: whoever claims w = 0 and sends a vector of
-norm β would move a mean of n clients of small weights v by β/(n·v), not β/n. So Σ (w·x)² is
-compared with ((w + s)·β)² too, one product of two ring elements a client: s is what rounding may
-add, half a word an element. Then the norm of the mean is at most Σ (w + s) / Σ w bounds, whatever
-weights are claimed. In the other check, which shortens vectors, one that is longer than its weight
-allows is shortened to β and counts with the weight 1, as any client might have claimed for it.
+**Weights.** If only a weighted mean is needed, clients send w·x and w from 0 to 1, and validation
+sees w·x. It is not enough that w·x has a norm of at most β: a client that claims w = 0 and sends a
+vector of norm β would move a mean of n clients with small weights v by β/(n·v), not β/n. So Σ
+(w·x)² is also compared with ((w + s)·β)², which costs one product of two ring elements for each
+client. s is the most that rounding adds, half a word for each element. Then the norm of the mean is
+at most Σ (w + s) / Σ w bounds, whatever weights are claimed. The other check shortens vectors: a
+vector that is longer than its weight allows is shortened to β and counts with the weight 1, as any
+client might have claimed for it.
 
-What is shown of a client is one bit: whether it passed. Weights are expanded from the coin's 128
-bits by AES in counter mode; nothing secret rests on them.
+The servers reveal one bit of each client: whether it passed. The weights r are expanded from the
+coin's 128 bits by AES in counter mode. No secrecy rests on them.
 
-**Nobody knows the coin before vectors are fixed,** also no client that talks with a server. Each
-server draws 128 bits from its operating system for every check, and the coin is their XOR
-(``public_coin``); no key that servers had before goes into it. A server draws its bits after it has
-seen both others' lists of whom they have (``submissions.agree``), and after it has what another one
-passes on (``taken``), which it has held against the client's commitment; where a server hands in a
-vector itself, after that too. Lists name the hashes of signed statements, and these commit to every
-piece: by then no server can take another piece for a client's. So whatever a client and one server
-know together when the vector can still be chosen, the two servers that follow the protocol and talk
-with no client have yet to draw their bits, and the coin is uniform given all that. That all have
-compared lists before any draws is the order of these steps in every server, and a server's bits
-leave it after it has received them."""
+**The coin is unknown to everyone until vectors are fixed,** even to a client that colludes with a
+server. Each server draws 128 bits from its operating system for every check, and the coin is their
+XOR (``public_coin``). No key that servers had before enters it. A server draws its bits after it
+has seen both other servers' lists of the clients whose vectors they hold (``submissions.agree``).
+It also draws them after it has received what another server passes on (``taken``) and has checked
+that against the client's commitment. If a server submits a vector itself, it draws them after that
+too. The lists name the hashes of signed statements, and these commit to every piece. So by then no
+server can replace a client's piece by another one. Therefore, whatever a client and one server know
+together while the vector can still be chosen, the two servers that follow the protocol and do not
+collude with a client have yet to draw their bits, and the coin is uniform given all that. All
+servers have compared their lists before any of them draws, because every server takes these steps
+in this order, and because its bits leave it only after it has received the lists."""
 
 import math
 from typing import Any
@@ -67,28 +70,30 @@ from tacit.tensor import SecretTensor
 #: Fraction bits of vectors.
 VECTOR_BITS = 22
 
-#: The norm that a vector may have, as a word.
+#: The norm that a vector may have, in words.
 UNIT = 1 << VECTOR_BITS
 
-#: What products with random weights may be.
+#: The most that the magnitude of a product with random weights may be.
 WIDEST = 56 * UNIT
 
-#: Bytes of the coin that weights are expanded from.
+#: Bytes of the coin that the random weights are expanded from.
 COIN = 16
 
-#: Vectors at most, in words.
+#: The most words that a vector may have.
 MOST_PARAMETERS = 1 << 27
 
 
 def margin(parameters: int) -> float:
-    """By how much more than to the bound vectors are shortened: more than what roots (2^-13) and
-    products and their rounding, two units an element at most, are off, so that the norm is never
-    above the bound."""
+    """Returns the excess by which vectors are shortened beyond the bound, relative to their norm.
+
+    It covers the error of roots (2^-13), and that of products and their rounding, which is at most
+    two units for each element. So the norm is never above the bound afterwards.
+    """
     return 2.0**-12 + math.sqrt(parameters) * 2.0 ** (1 - VECTOR_BITS)
 
 
 def squares(vectors: SecretTensor) -> SecretTensor:
-    """Σ x² of each row of words modulo 2^64, as integers. One round."""
+    """Computes Σ x² of each row of words modulo 2^64, as integers. One round."""
     rows = tuple(part.unsqueeze(1) for part in vectors._parts)
     parts = shares.matmul(vectors._session, rows, tuple(part.mT for part in rows), 0)
     return vectors.like(tuple(part.flatten() for part in parts), WHOLE, torch.int64)
@@ -97,16 +102,20 @@ def squares(vectors: SecretTensor) -> SecretTensor:
 def within_bound(
     vectors: SecretTensor, weights: SecretTensor, *, is_weighted: bool = False
 ) -> torch.Tensor:
-    """Which clients' vectors are in the bound, with weights from 0 to 1: to be shown, and with a
-    probability of 2^-40 at most true of one that is not.
+    """Checks which clients' vectors are within the bound and have weights from 0 to 1.
+
+    A vector that is not within the bound passes with a probability of at most 2^-40.
 
     Args:
         vectors: [clients, parameters].
         weights: [clients].
-        is_weighted: whether vectors come multiplied by their weights, and have to be as short as
-            these say.
+        is_weighted: whether vectors come multiplied by their weights, which then limit their norms
+            too.
 
-    Shown: this bit of each client. About 20 rounds.
+    Returns:
+        One plain bit for each client, [clients].
+
+    Reveals this bit of each client. About 20 rounds.
     """
     square = squares(checked(vectors))
     limits: list[torch.Tensor] = [UNIT * UNIT - square]
@@ -120,13 +129,21 @@ def within_bound(
 def clipped(
     vectors: SecretTensor, weights: SecretTensor, *, is_weighted: bool = False
 ) -> tuple[torch.Tensor, SecretTensor, SecretTensor]:
-    """Which clients' vectors can be brought into the bound, the factors of all clients that do so,
-    which are 1 for those that are in it but for ``margin``, and the weights with which they count:
-    where vectors come multiplied by their weights, that of one longer than its weight says is 1.
+    """Computes the factors that bring clients' vectors into the bound.
 
-    Shown: of each client whether it is so far beyond the bound (eight times at least) that its norm
-    cannot be told, or has a weight that is not from 0 to 1. About 65 rounds. Domain of factors and
-    weights: those clients.
+    Reveals one bit of each client: whether its norm can be computed, and its weight is from 0 to 1.
+    A norm cannot be computed if it is far beyond the bound, at least eight times. About 65 rounds.
+    Domain of factors and weights: the clients whose bit is set.
+
+    Args:
+        vectors: [clients, parameters].
+        weights: [clients].
+        is_weighted: whether vectors come multiplied by their weights.
+
+    Returns:
+        The plain bits; the factors, which are 1, less ``margin``, for vectors within the bound; and
+        the weights with which clients count. If vectors come multiplied by their weights, a vector
+        that is longer than its weight allows counts with the weight 1.
     """
     square = squares(checked(vectors))
     session = vectors._session
@@ -137,7 +154,7 @@ def clipped(
         broken = torch.cat(demands, 1) < 0
         is_good = _are_met(broken[:, : demands[0].shape[1]]).reveal()
     with session.using(scale=Scale(VECTOR_BITS)), comparison_width(64):
-        # Below 2^62 as a word with twice the fraction bits.
+        # As a word with twice the fraction bits, it is below 2^62.
         parts = shares.truncate(session, square._parts, VECTOR_BITS)
         norms = SecretTensor(parts, session.scale, session, vectors.dtype)
         factors: Any = torch.rsqrt(norms.clamp(min=1.0)) * (1.0 - margin(vectors.shape[1]))
@@ -147,41 +164,49 @@ def clipped(
 
 
 def slack(parameters: int) -> int:
-    """By how many words a vector may be longer than its weight: by its own rounding, half a word an
-    element, and that of the weight."""
+    """Returns by how many words a vector may be longer than its weight allows.
+
+    That covers its own rounding, half a word for each element, and the rounding of the weight.
+    """
     return math.isqrt(parameters) // 2 + 2
 
 
 def _demands(vectors: SecretTensor, weights: SecretTensor) -> torch.Tensor:
-    """What is negative, of each client, unless all its products are small and its weight is from 0
-    to 1, [clients, 2K + 2]. The coin's round."""
+    """Computes values of each client, [clients, 2K + 2], of which one is negative if it must be
+    refused.
+
+    All are at least 0 if all its products are small and its weight is from 0 to 1. The coin's
+    round.
+    """
     coin = public_coin(COIN)
     products = vectors.like(shares.ring_projections(vectors._parts, coin), WHOLE, torch.int64)
     words = _as_integers(weights).unsqueeze(1)
-    # One of the two differences is negative beyond the interval, even where the other one wraps
+    # Beyond the interval one of the two differences is negative, even if the other one wraps
     # around.
     return torch.cat([WIDEST - products, WIDEST + products, words, UNIT - words], 1)
 
 
 def _are_met(broken: torch.Tensor) -> Any:
-    """Secret bits: of each row whether no demand is broken."""
+    """Returns a secret bit for each row: whether none of its demands is broken."""
     return ~broken.any(1)
 
 
 def _square_allowed(vectors: SecretTensor, weights: SecretTensor) -> torch.Tensor:
-    """The square of the norm that a vector may have which was multiplied by its weight, in words.
-    One round."""
+    """Computes the square of the norm, in words, that a vector multiplied by its weight may have.
+
+    One round.
+    """
     longest = _as_integers(weights) + slack(vectors.shape[1])
     return longest * longest
 
 
 def _as_integers(weights: SecretTensor) -> torch.Tensor:
-    """Weights' words, so that all 64 bits are looked at."""
+    """Returns the words of weights as integers, so that comparisons use all 64 bits."""
     return weights.like(weights._parts, WHOLE, torch.int64)
 
 
 def checked(vectors: SecretTensor) -> SecretTensor:
-    """Vectors that this module can say something of.
+    """Returns vectors that this module can validate, unchanged.
 
     Raises:
         MisuseError: they have another scale, or are too long.

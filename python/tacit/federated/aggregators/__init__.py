@@ -1,7 +1,7 @@
-"""Aggregators: how a round's vectors become one.
+"""Aggregators: functions that combine the vectors of a round into one.
 
-Each is PyTorch on a tensor [clients, parameters], secret or plain; on plain tensors it is its own
-reference. Vectors are in units of the bound on their norm, see ``steps.Clip``.
+Each is PyTorch code on a tensor [clients, parameters], secret or plain. On plain tensors it is its
+own reference. Vectors are in units of the bound on their norm; see ``steps.Clip``.
 """
 
 from collections.abc import Callable
@@ -37,44 +37,56 @@ __all__ = [
     "trimmed_mean",
 ]
 
-#: A function of vectors and weights, and of the root's vector where there is one.
+#: A function of vectors and weights, and of the root's vector if the aggregator has a root.
 Combine = Callable[..., torch.Tensor | Quotient]
 
 
 @dataclass(frozen=True)
 class Aggregator:
-    """A function that combines vectors, and what a round must know of it."""
+    """A function that combines vectors, and the properties of it that a round depends on."""
 
     name: str
     combine: Combine
-    #: Whether only the sum of the vectors counts, which clients multiply by their weights.
+    #: Whether it needs only the sum of the vectors, which clients have multiplied by their weights.
     is_sum: bool = False
-    #: Whether it is right only for norms up to 1, so that these have to be validated.
+    #: Whether it is correct only for norms up to 1, so that norms must be validated.
     needs_bound: bool = True
-    #: Whether it takes the vector of somebody who is trusted.
+    #: Whether it takes the vector of a trusted party, the root.
     needs_root: bool = False
-    #: By how many bounds at most its numerator changes when a client comes or leaves; ``None``
-    #: where that is not proven.
+    #: By how many bounds at most its numerator changes when a client joins or leaves; ``None`` if
+    #: no such limit is proven.
     sensitivity: float | None = None
-    #: Of how many vectors at most its numbers stay in their range, a root aside; ``None`` for any
+    #: The most vectors for which its numbers stay in range, not counting the root; ``None`` for any
     #: number.
     most_clients: int | None = None
-    #: The settings that its function takes by name: how many are supposed to attack, and the like.
+    #: Settings that its function takes by name, such as the assumed number of attackers.
     takes: tuple[str, ...] = ()
 
     def having(self, **given: float | None) -> "Aggregator":
-        """The same with those of these settings that it takes and that are given."""
+        """Returns the aggregator with those of the given settings that it takes.
+
+        Args:
+            given: settings by name; ``None`` leaves a setting as it is.
+        """
         known = {name: given[name] for name in self.takes if given.get(name) is not None}
         return replace(self, combine=partial(self.combine, **known)) if known else self
 
     def of(
         self, vectors: torch.Tensor, weights: torch.Tensor, *root: torch.Tensor
     ) -> torch.Tensor | Quotient:
-        """What it makes of vectors and weights.
+        """Combines vectors with weights.
+
+        Args:
+            vectors: [clients, parameters].
+            weights: [clients].
+            root: the root's vector [parameters], if the aggregator has a root.
+
+        Returns:
+            A tensor [parameters], or a ``Quotient`` with such a numerator.
 
         Raises:
-            MisuseError: it is one's own, and that is no vector of their size, or not secret where
-                they are.
+            MisuseError: a user's own function returned something else than a tensor of that shape,
+                or a plain tensor for secret vectors.
         """
         combined, size = self.combine(vectors, weights, *root), vectors.shape[1]
         found: object = combined.numerator if isinstance(combined, Quotient) else combined
@@ -87,16 +99,16 @@ class Aggregator:
             )
         if isinstance(vectors, SecretTensor) and not isinstance(found, SecretTensor):
             raise MisuseError(
-                f"{self.name} returned what is not secret: a round reveals its result itself, last "
-                f"of all"
+                f"{self.name} returned a tensor that is not secret: a round reveals its result "
+                f"itself, as its last step"
             )
         return combined
 
     def check_count(self, clients: int) -> None:
-        """Whether it can combine so many vectors.
+        """Checks that the aggregator can combine the given number of vectors.
 
         Raises:
-            MisuseError: they are too many.
+            MisuseError: there are too many.
         """
         if self.most_clients is not None and clients > self.most_clients:
             raise MisuseError(
@@ -104,10 +116,10 @@ class Aggregator:
             )
 
 
-#: Vectors of which the sums that some aggregators make are known to stay in their range.
+#: The most vectors for which the sums of some aggregators are known to stay in range.
 MOST = 64
 
-#: Those that come with tacit, by name.
+#: The aggregators that come with tacit, by name.
 AGGREGATORS = {
     each.name: each
     for each in (
@@ -122,27 +134,30 @@ AGGREGATORS = {
     )
 }
 
-#: All settings that some of them take.
+#: All settings that any of them takes.
 ARGUMENTS = tuple(dict.fromkeys(name for each in AGGREGATORS.values() for name in each.takes))
 
 
 def aggregator(name: str) -> Aggregator:
-    """The aggregator of that name, or the function that ``FILE:FUNCTION`` names. Such a function
-    takes vectors and weights.
+    """Returns the aggregator of the given name, or one for the function that ``FILE:FUNCTION``
+    names.
+
+    Such a function takes vectors and weights.
 
     Args:
         name: such as ``"krum"``, or ``"mine.py:combine"``.
 
     Raises:
-        MisuseError: there is none.
+        MisuseError: there is no such aggregator or function.
     """
     known = described(name)
     return known if name in AGGREGATORS else replace(known, combine=function_of(name))
 
 
 def described(name: str) -> Aggregator:
-    """What a round must know of the aggregator of that name. A function of one's own is not looked
-    for: it need not be where nothing is combined.
+    """Returns the properties of the aggregator of the given name.
+
+    A user's own function is not loaded: a party that combines nothing need not have it.
 
     Args:
         name: such as ``"krum"``, or ``"mine.py:combine"``.

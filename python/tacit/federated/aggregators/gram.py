@@ -1,7 +1,8 @@
-"""Products of whole vectors. Messages have the size of the results, whatever the vectors' length.
+"""Inner products of whole vectors. Messages have the size of the results, whatever the vectors'
+length.
 
-They are exact: whole numbers, in units of 2^-44 squared bounds. A fraction would keep 30 bits of
-them, and of two vectors of a thousandth of the bound nothing but ten.
+The products are exact integers, in units of 2^-44 squared bounds. A fixed-point fraction would keep
+30 bits of them, and only ten for two vectors of a thousandth of the bound.
 """
 
 import torch
@@ -10,13 +11,15 @@ from tacit.federated.validation import UNIT, checked
 from tacit.fixed import WHOLE
 from tacit.tensor import SecretTensor
 
-#: Squared distances of vectors in the bound are below 2^``BITS``.
+#: Squared distances of vectors within the bound are below 2^``BITS``.
 BITS = 47
 
 
 def words(vectors: torch.Tensor) -> torch.Tensor:
-    """What vectors are made of, whole numbers: secret ones int64, plain ones float64, of which
-    products are exact, too."""
+    """Returns the words of vectors as integers: int64 if secret, float64 if plain.
+
+    Products of these float64 numbers are exact, too.
+    """
     if isinstance(vectors, SecretTensor):
         checked(vectors)
         return vectors.like(vectors._parts, WHOLE, torch.int64)
@@ -24,24 +27,24 @@ def words(vectors: torch.Tensor) -> torch.Tensor:
 
 
 def product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Of matrices of words, int64. Two rounds."""
+    """Multiplies matrices of words; the result is int64. Two rounds."""
     return (left @ right).to(torch.int64)
 
 
 def gram(vectors: torch.Tensor) -> torch.Tensor:
-    """The products of every two vectors, [clients, clients]. Two rounds."""
+    """Computes the inner products of every two vectors, [clients, clients]. Two rounds."""
     whole = words(vectors)
     return product(whole, whole.mT)
 
 
 def squared_norms(vectors: torch.Tensor) -> torch.Tensor:
-    """The product of each vector with itself, [clients]. Two rounds."""
+    """Computes the inner product of each vector with itself, [clients]. Two rounds."""
     whole = words(vectors)
     return product(whole.unsqueeze(1), whole.unsqueeze(2)).flatten()
 
 
 def squared_distances(vectors: torch.Tensor) -> torch.Tensor:
-    """|x - y|^2 of every two vectors, [clients, clients]. Two rounds."""
+    """Computes |x - y|² of every two vectors, [clients, clients]. Two rounds."""
     products = gram(vectors)
     norms = products.diagonal()
     return norms.unsqueeze(0) + norms.unsqueeze(1) - 2 * products

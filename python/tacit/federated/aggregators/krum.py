@@ -1,4 +1,4 @@
-"""Krum and multi-Krum: the vectors that stand closest to others."""
+"""Krum and multi-Krum: the vectors that are closest to others."""
 
 import torch
 
@@ -6,11 +6,11 @@ from tacit.federated.aggregators.coordinates import least, part_of, sum_of_least
 from tacit.federated.aggregators.gram import BITS, squared_distances
 from tacit.federated.aggregators.precision import integers
 
-#: The part of all clients that is assumed to attack, at most.
+#: The largest fraction of all clients that is assumed to attack.
 ATTACKERS = 0.25
 
-#: Sums of as many squared distances as there are clients, and who is which, take so many bits more:
-#: 6 each.
+#: Extra bits of the sums: 6 for adding as many squared distances as there are clients, and 6 for
+#: the client's number.
 _MORE = 12
 
 
@@ -19,26 +19,27 @@ def krum(
     weights: torch.Tensor,  # noqa: ARG001
     attackers: float = ATTACKERS,
 ) -> torch.Tensor:
-    """Krum (Blanchard et al. 2017): the one vector whose n - f - 2 nearest others are closest, the
-    sum of their squared distances being least; f = ⌊attackers·n⌋. There is one nearest other at the
-    least.
+    """Selects the vector whose n - f - 2 nearest others are closest: Krum (Blanchard et al. 2017).
 
-    Of equal sums the client of the lowest number is taken. With three or four clients, and wherever
-    one other
-    counts, that is the rule: the two that are closest to each other have the same sum, always.
+    It is the vector with the least sum of squared distances to those others. f = ⌊attackers·n⌋, and
+    at least one nearest other counts.
 
-    Reveals nothing but its result, which is one client's vector. About 105 rounds with 16 clients;
-    the products are n²·d, and one of [1, n] by [n, d].
+    If sums are equal, the client with the lowest number wins. This always happens when only one
+    other counts, as with three or four clients: the two vectors that are closest to each other have
+    the same sum.
 
-    Domain: norms up to 1. Sums are exact, whatever the norms are: in units of 2^-44, of vectors as
-    they are sent.
+    Reveals nothing but its result, which is one client's vector. About 105 rounds with 16 clients.
+    The products cost n²·d, plus one of [1, n] by [n, d].
+
+    Domain: norms up to 1. Sums are exact whatever the norms: they are in units of 2^-44 and
+    computed from the vectors as sent.
 
     Args:
         vectors: updates [clients, parameters], in units of the bound on their norm; secret or
             plain.
-        weights: of the clients, [clients]; they do not count.
-        attackers: the part of the clients that is supposed to attack at most, from 0 to less than
-            ½.
+        weights: of the clients, [clients]; ignored.
+        attackers: the largest fraction of the clients that is assumed to attack, from 0 to less
+            than ½.
     """
     return _closest(vectors, attackers, 1)
 
@@ -49,15 +50,16 @@ def multi_krum(
     attackers: float = ATTACKERS,
     chosen: int | None = None,
 ) -> torch.Tensor:
-    """Multi-Krum: the mean of the ``chosen`` vectors of least such sums, n - f if it is not given,
-    and all where there are fewer; about 145 rounds; all else as in ``krum``.
+    """Averages the ``chosen`` vectors with the least sums of ``krum``: multi-Krum.
+
+    About 145 rounds. Everything else is as in ``krum``.
 
     Args:
         vectors: updates [clients, parameters], in units of the bound on their norm; secret or
             plain.
-        weights: of the clients, [clients]; they do not count.
+        weights: of the clients, [clients]; ignored.
         attackers: as in ``krum``.
-        chosen: of how many vectors it is the mean.
+        chosen: the number of vectors to average; n - f if not given, and all if there are fewer.
     """
     count = vectors.shape[0]
     return _closest(vectors, attackers, min(count, chosen or count - part_of(attackers, count)))
@@ -67,7 +69,7 @@ def _closest(vectors: torch.Tensor, attackers: float, chosen: int) -> torch.Tens
     count = vectors.shape[0]
     if chosen == count:
         return vectors.mean(0)
-    # The vector itself, at distance 0, stands among its neighbours; that adds nothing.
+    # Each vector is among its own neighbours, at distance 0, which adds nothing to the sum.
     neighbours = max(2, count - part_of(attackers, count) - 1)
     with integers(BITS + _MORE):
         sums = sum_of_least(squared_distances(vectors), neighbours)

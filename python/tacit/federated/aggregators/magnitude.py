@@ -1,8 +1,8 @@
-"""Squares of norms brought to one magnitude, by powers of two that stay secret.
+"""Squared norms brought to one magnitude, by powers of two that stay secret.
 
-Vectors may be much shorter than the bound, as updates are late in training. Each is multiplied by a
-power of two of its own, so that what is computed of it has the same bits behind the point whatever
-its norm is."""
+Vectors may be much shorter than the bound, as updates are late in training. Each is multiplied by
+its own power of two, so that values computed from it have the same number of significant bits
+whatever its norm."""
 
 from dataclasses import dataclass
 
@@ -15,20 +15,23 @@ from tacit.sessions import session
 from tacit.sharings import shares
 from tacit.tensor import SecretTensor
 
-#: Squares are brought to 2^(WIDTH - 2) at the least, and stay below 2^WIDTH.
+#: Squares are scaled to at least 2^(WIDTH - 2), and stay below 2^WIDTH.
 WIDTH = BITS + 1
 
-#: Binary places of the powers' exponents, and what an exponent and that of the inverse add up to.
+#: Bits of the powers' exponents, and the sum of an exponent and that of the inverse.
 PLACES = 5
 INVERSE = 2**PLACES - 1
 
-#: Exponents at most: of a square of 1 or 0.
+#: The largest exponent: that of a square of 1 or 0.
 MOST = WIDTH // 2 - 1
 
 
 @dataclass(frozen=True)
 class Powers:
-    """Of some squares: for each 2^k for which square·4^k fills the width, and 2^(31 - k), int64."""
+    """Powers of two that scale squares: 2^k such that square·4^k fills the width, and 2^(31 - k).
+
+    All are int64 tensors with one element for each square.
+    """
 
     power: torch.Tensor
     inverse: torch.Tensor
@@ -36,24 +39,27 @@ class Powers:
     filled: torch.Tensor
 
     def __getitem__(self, place: slice | int) -> "Powers":
-        """Those of some of the squares."""
+        """Returns the powers of some of the squares."""
         return Powers(self.power[place], self.inverse[place], self.filled[place])
 
     def limited(self, other: "Powers", most: int) -> "Powers":
-        """With no power beyond ``most`` times the other's, a power of two. Rounds of a minimum."""
+        """Limits each power to ``most``, a power of two, times the other's. Rounds of a minimum."""
         return Powers(torch.minimum(self.power, other.power * most), self.inverse, self.filled)
 
     def mantissas(self) -> torch.Tensor:
-        """The filled squares as fractions from 1/4 to 1."""
+        """Returns the filled squares as fractions from 1/4 to 1."""
         return fraction(self.filled, WIDTH)
 
     def over(self, other: "Powers") -> torch.Tensor:
-        """2^k / 2^k of the other ones, exact. A round or two."""
+        """Returns the ratios of these powers to the other ones, exactly. One or two rounds."""
         return fraction(self.power * other.inverse, INVERSE, MOST)
 
 
 def powers(squares: torch.Tensor) -> Powers:
-    """Of squares from 0 to below 2^47, int64. 0 counts as 1. About 20 rounds."""
+    """Computes the powers for squares from 0 to below 2^47, int64.
+
+    0 counts as 1. About 20 rounds.
+    """
     if isinstance(squares, SecretTensor):
         return _in_secret(squares)
     least = squares.clamp(min=1)
@@ -73,8 +79,13 @@ def _in_secret(squares: SecretTensor) -> Powers:
 
 
 def fraction(whole: torch.Tensor, bits: int, kept: int | None = None) -> torch.Tensor:
-    """Whole numbers over 2^``bits``, of which so many fraction bits are kept, or those of the
-    session."""
+    """Divides integers by 2^``bits``.
+
+    Args:
+        whole: integers, secret or plain.
+        bits: the exponent of the divisor.
+        kept: fraction bits of a secret result; those of the session if not given.
+    """
     if not isinstance(whole, SecretTensor):
         return whole.to(torch.float64) * 2.0**-bits
     scale = session().scale if kept is None else Scale(kept)

@@ -1,4 +1,4 @@
-"""Means: of what clients send, and of that with long vectors shortened."""
+"""Means: the plain weighted mean, and the mean of vectors that are clipped to the median norm."""
 
 import torch
 
@@ -10,13 +10,13 @@ from tacit.federated.aggregators.quotient import Quotient
 
 
 def mean(vectors: torch.Tensor, weights: torch.Tensor) -> Quotient:
-    """FedAvg (McMahan et al. 2017): the mean, weighted by the clients' counts of examples. Clients
-    send vector·weight, so that there is no product here. Validation holds that product against the
-    weight.
+    """Computes the weighted mean of FedAvg (McMahan et al. 2017).
 
-    Reveals the sum of the vectors and the sum of the weights, which are divided afterwards, by
-    everybody.
-    Rounds: none. Exact; elements below 2^22 units.
+    The weights are the clients' counts of examples. Clients send vector·weight, so there is no
+    product here. Validation checks that product against the weight.
+
+    Reveals the sum of the vectors and the sum of the weights. Everyone divides them afterwards. No
+    rounds. Exact, for elements below 2^22 units.
 
     Args:
         vectors: updates [clients, parameters], in units of the bound on their norm; secret or
@@ -24,25 +24,27 @@ def mean(vectors: torch.Tensor, weights: torch.Tensor) -> Quotient:
         weights: of the clients, [clients]; clients have multiplied their vectors by them.
     """
     if len(weights) == 1:
-        # Such as what servers have added up before: no copy of it is made.
+        # For example a sum that servers have added up before. This avoids a copy of it.
         return Quotient(vectors[0], weights[0])
     return Quotient(vectors.sum(0), weights.sum())
 
 
 def norm_clipping(vectors: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:  # noqa: ARG001
-    """The mean of vectors of which those that are longer than the median of all norms are shortened
-    to it (Sun et al. 2019, with the threshold taken from the round). All clients weigh the same.
+    """Averages the vectors after clipping them to the median of all norms.
 
-    Reveals nothing but its result. About 150 rounds with 16 clients; the products are n·d for the
-    norms, and one of [1, n] by [n, d].
+    This is norm clipping (Sun et al. 2019), with the threshold taken from the round. All clients
+    have the same weight.
 
-    Domain: norms up to 1, of any magnitude: squares are exact, and each is brought to a magnitude
-    of its own before its root is taken. Error: 2^-12 of the median norm and two units.
+    Reveals nothing but its result. About 150 rounds with 16 clients. The products cost n·d for the
+    norms, plus one of [1, n] by [n, d].
+
+    Domain: norms up to 1, of any magnitude. Squares are exact, and each is scaled to its own
+    magnitude before its root is taken. Error: 2^-12 of the median norm and two units.
 
     Args:
         vectors: updates [clients, parameters], in units of the bound on their norm; secret or
             plain.
-        weights: of the clients, [clients]; they do not count.
+        weights: of the clients, [clients]; ignored.
     """
     count = vectors.shape[0]
     with integers(BITS):

@@ -1,33 +1,38 @@
-"""Scale and comparison width of an aggregator's numbers, where these are secret.
+"""Scale and comparison width of an aggregator's secret numbers.
 
-Aggregators are plain PyTorch code, and vectors come in units of the bound on their norm, so what
-they compute
-is known to be small: with fewer bits before the point there are more behind it, and comparisons are
-shorter."""
+Aggregators are plain PyTorch code, and vectors come in units of the bound on their norm. So their
+intermediate values are known to be small. With fewer integer bits there is room for more fraction
+bits, and comparisons are shorter."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from tacit.sessions import comparison_width, current_session, fraction_bits
 
-#: Fraction bits of what is computed for each client and is below 2^2, as are products of it.
+#: Fraction bits of values of one client that are below 2^2, as are their products.
 FINE = 30
 
-#: Fraction bits where products may be as large as 2^8.
+#: Fraction bits if products may be as large as 2^8.
 WIDE = 27
 
-#: Fraction bits where one of two factors, of which it has 23 itself, may be as large as 2^11.
+#: Fraction bits if one of two factors, which has 23 itself, may be as large as 2^11.
 COARSE = 26
 
-#: Bits that a comparison has beside those before the point: 16 behind it by its definition, a sign,
-#: and one more for differences.
+#: Bits of a comparison in addition to the integer bits: 16 fraction bits, by its definition, a
+#: sign, and one more for differences.
 _BESIDE = 18
 
 
 @contextmanager
 def numbers(bits: int, before_the_point: int) -> Iterator[None]:
-    """Within it, products of secret numbers have that many fraction bits, and those below
-    2^``before_the_point`` are compared rightly. Outside of a session it does nothing."""
+    """Sets the fraction bits of products and the comparison width of secret numbers within a block.
+
+    Outside of a session it does nothing.
+
+    Args:
+        bits: fraction bits of products.
+        before_the_point: numbers below 2^``before_the_point`` are compared correctly.
+    """
     with ExitStack() as within:
         if current_session() is not None:
             within.enter_context(fraction_bits(bits))
@@ -37,8 +42,11 @@ def numbers(bits: int, before_the_point: int) -> Iterator[None]:
 
 @contextmanager
 def integers(below: int) -> Iterator[None]:
-    """Within it, secret integers from 0 to 2^``below`` are compared rightly. Outside of a session
-    it does nothing."""
+    """Sets the comparison width so that secret integers from 0 to 2^``below`` are compared
+    correctly.
+
+    Outside of a session it does nothing.
+    """
     with ExitStack() as within:
         if current_session() is not None:
             within.enter_context(comparison_width(below + 2))

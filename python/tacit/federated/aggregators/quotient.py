@@ -1,4 +1,4 @@
-"""What an aggregator may return in the place of a vector."""
+"""A quotient: what an aggregator may return instead of a vector."""
 
 from typing import NamedTuple
 
@@ -8,20 +8,26 @@ from tacit.tensor import SecretTensor
 
 
 class Quotient(NamedTuple):
-    """A vector and what it is to be divided by. Both are revealed, and divided then: that costs no
-    product for each element, and is exact."""
+    """A vector and the number that divides it.
+
+    Both are revealed and divided afterwards. That is exact, and needs no product for each element.
+    """
 
     numerator: torch.Tensor
     denominator: torch.Tensor
 
     def divided(self) -> torch.Tensor:
-        """The vector, once both are plain. A round looks first whether there is anything to divide
-        by."""
+        """Divides the vector, once both are plain.
+
+        A round checks first that the denominator is not zero.
+        """
         return self.numerator / self.denominator
 
     def row(self) -> torch.Tensor:
-        """Both, one after the other; without a copy where they lie so in memory, as clients send
-        them."""
+        """Joins numerator and denominator into one vector.
+
+        Makes no copy if they are adjacent in memory, as clients send them.
+        """
         first, second = self.numerator, self.denominator.reshape(1)
         if isinstance(first, SecretTensor) and isinstance(second, SecretTensor):
             pairs = list(zip(first._parts, second._parts, strict=True))

@@ -1,5 +1,4 @@
-"""FLTrust: what clients send counts by how much it points where an update on
-trusted data points."""
+"""FLTrust: a client's vector counts by how well its direction agrees with a trusted update."""
 
 import torch
 
@@ -7,34 +6,36 @@ from tacit.federated.aggregators.gram import BITS, product, squared_norms, words
 from tacit.federated.aggregators.magnitude import WIDTH, fraction, powers
 from tacit.federated.aggregators.precision import COARSE, integers, numbers
 
-#: The sum of all trust counts as at least this, so that nobody's vector is blown up where nobody is
+#: The total trust counts as at least this, so that no vector is scaled up when no client is
 #: trusted.
 LEAST_TRUST = 2.0**-8
 
-#: By how much a vector is made longer at most, a power of two.
+#: The largest factor by which a vector is lengthened, a power of two.
 LONGER = 1 << 10
 
 
 def fltrust(vectors: torch.Tensor, weights: torch.Tensor, root: torch.Tensor) -> torch.Tensor:  # noqa: ARG001
-    """FLTrust (Cao et al. 2021, figure 2): every vector is brought to the norm of ``root``, an
-    update on data that somebody trusts, and weighed by its trust, ReLU(cosine of both).
+    """Averages vectors by their agreement with a trusted one: FLTrust (Cao et al. 2021, figure 2).
 
-    Reveals nothing but its result. About 140 rounds; the products are 2·n·d for cosines and norms,
-    and one of [1, n] by [n, d].
+    Every vector is scaled to the norm of ``root``, an update on trusted data, and weighted by its
+    trust, the ReLU of the cosine of both.
 
-    Domain: norms up to 1, of any magnitude: products are exact, and each norm is brought to a
-    magnitude of its own before its root is taken. A vector shorter than 2^-11 of the root is made
-    2^10 times as long at most. Where all trust together is less than 2^-8 the result is shorter
-    than the root, and 0 where nobody is trusted. Error: 2^-10 of the root's norm, more where all
-    trust is below 2^-4, and two units.
+    Reveals nothing but its result. About 140 rounds. The products cost 2·n·d for cosines and norms,
+    plus one of [1, n] by [n, d].
+
+    Domain: norms up to 1, of any magnitude. Products are exact, and each norm is scaled to its own
+    magnitude before its root is taken. A vector shorter than 2^-11 of the root is lengthened by at
+    most 2^10. If the total trust is less than 2^-8, the result is shorter than the root, and it is
+    0 if no client is trusted. Error: 2^-10 of the root's norm, more if the total trust is below
+    2^-4, and two units.
 
     Args:
         vectors: updates [clients, parameters], in units of the bound on their norm; secret or
             plain.
-        weights: of the clients, [clients]; they do not count.
+        weights: of the clients, [clients]; ignored.
         root: the trusted update [parameters], in the same units.
     """
-    # Apart: putting them together would copy every vector.
+    # Two calls: joining the tensors would copy every vector.
     squares = torch.cat([squared_norms(root.unsqueeze(0)), squared_norms(vectors)])
     along = product(words(vectors), words(root.unsqueeze(1))).flatten()
     with numbers(COARSE, 8):
@@ -42,7 +43,7 @@ def fltrust(vectors: torch.Tensor, weights: torch.Tensor, root: torch.Tensor) ->
         mantissas = filled.mantissas()
         inverses = torch.rsqrt(mantissas)
         cosines = fraction(along * filled.power[1:] * filled.power[0], WIDTH)
-        # First by the one, then by the other, so that all that is multiplied is small.
+        # One norm after the other, so that all factors are small.
         trust = torch.relu(cosines * inverses[1:] * inverses[0])
         share = trust * torch.reciprocal(trust.sum().clamp(min=LEAST_TRUST))
         with integers(BITS):

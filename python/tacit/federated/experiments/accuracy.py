@@ -1,5 +1,7 @@
-"""Whether what is learned in secret is as good as what is learned in the clear: the same clients,
-with data that lie unevenly in several ways, from the same start."""
+"""Compares the accuracy of learning in secret with that of learning in the clear.
+
+Both have the same clients, whose data are distributed unevenly in several ways, and the same
+initial model."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,7 +16,7 @@ from tacit.federated.simulation.page import Table, write_page
 from tacit.federated.simulation.plots import check_plots, lines
 from tacit.federated.simulation.presets import federation
 
-#: Data, how they lie with clients, how many of these, and how they are combined.
+#: A dataset, a partition, a number of clients, and an aggregator.
 Case = tuple[str, str, int, str]
 
 CASES: Sequence[Case] = (
@@ -57,7 +59,7 @@ ROUNDS = 20
 def measured(
     console: Console, tried: Sequence[Case], seeds: int, rounds: int, journal: Journal
 ) -> dict[Case, Learned]:
-    """Each case in secret and in the clear."""
+    """Runs each case in secret and in the clear."""
     found = {}
     for case in tried:
         data, partition, clients, aggregator = case
@@ -88,8 +90,8 @@ def run(
     seeds: int = 3,
     device: str = "cpu",
 ) -> Path:
-    """All cases on data that come with packages; with a folder of data what PPPFL measured on
-    these."""
+    """Runs all cases on data that come with packages, or PPPFL's measurements on a folder of
+    data."""
     if data is not None:
         return pppfl.run(
             console, path, data=data, rounds=rounds or pppfl.ROUNDS, seeds=seeds, device=device

@@ -1,7 +1,7 @@
-"""What attacks do to each aggregator: accuracy, and how often a backdoor opens, by the part of
-clients that attack.
+"""The effect of attacks on each aggregator, by the fraction of clients that attack.
 
-By the references: what is learned in secret is the same (see ``accuracy``).
+Measures accuracy, and how often a backdoor opens. Uses the references: what is learned in secret is
+the same (see ``accuracy``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,15 +22,15 @@ from tacit.federated.simulation.presets import federation
 
 FRACTIONS = (0.0, 0.1, 0.2, 0.3, 0.4)
 
-#: How data lie with clients here: so unevenly that robust aggregators notice, not so that they fail
+#: The partition: uneven enough that robust aggregators are affected, but not so that they fail
 #: without attack.
 PARTITION = "skew:0.5"
 
-#: What is said first, on the screen and in the report.
+#: The first sentences on the screen and in the report.
 IN_THE_CLEAR = (
     "This runs in the clear: the same clients, rounds and aggregators on plain vectors, in one "
-    "process. What "
-    "servers learn in secret is the same, as `tacit federated experiment accuracy` measures."
+    "process. What servers learn in secret is the same, as `tacit federated experiment accuracy` "
+    "measures."
 )
 
 #: The kind of attack that leaves a backdoor.
@@ -42,7 +42,7 @@ class Found:
     """Means over the seeds after the last round."""
 
     accuracy: float
-    #: How often the backdoor opens, where the attack has one.
+    #: How often the backdoor opens, if the attack has one.
     backdoor: float | None
 
 
@@ -60,8 +60,10 @@ def measured(
     journal: Journal,
     arguments: Mapping[str, float] | None = None,
 ) -> Results:
-    """All combinations; where nobody attacks, all kinds are the same. Aggregators get those of the
-    arguments that they take."""
+    """Runs all combinations. Aggregators get those of the arguments that they take.
+
+    Without attackers all kinds are the same.
+    """
     found: Results = {}
     for name in names:
         own = {
@@ -87,7 +89,7 @@ def _mean(
     journal: Journal,
     arguments: Mapping[str, float],
 ) -> Found:
-    # Where nobody attacks it is told how often the mark leads to the attackers' class all the same.
+    # Without attackers, measures how often the mark leads to the attackers' class anyway.
     attack = attack if attack.fraction else Attack(BACKDOOR, 0.0)
     tried = [
         federation(
@@ -115,8 +117,9 @@ def run(
     names: Sequence[str] = (),
     **arguments: float,
 ) -> Path:
-    """A table and a plot for each kind of attack, and one more of how often a backdoor opens.
-    Arguments are settings of aggregators, of those that take them.
+    """Writes a table and a plot for each kind of attack, and a plot of how often a backdoor opens.
+
+    Arguments are aggregators' own settings, and go to those that take them.
 
     Raises:
         MisuseError: an argument that no aggregator can have.

@@ -12,30 +12,30 @@ from tacit.federated.simulation.federation import HOST, Federation, Row, in_secr
 #: Longest wait for one message, in seconds: the host trains all clients.
 TIMEOUT = 3600.0
 
-#: What lies between the servers: they are processes.
+#: The transport between the servers, which are processes.
 TRANSPORT = "tcp"
 
 
 @dataclass(frozen=True)
 class Learned:
-    """Rows of all rounds, by seed."""
+    """The rows of all rounds, by seed."""
 
     secret: Sequence[list[Row]]
     plain: Sequence[list[Row]]
 
     @staticmethod
     def accuracies(tried: Sequence[Sequence[Row]]) -> list[float]:
-        """After the last round, by seed."""
+        """Returns the accuracies after the last round, by seed."""
         return [rows[-1].accuracy for rows in tried]
 
     @property
     def difference(self) -> float:
-        """By how many points the means over the seeds are apart."""
+        """The difference between the means over the seeds, in percentage points."""
         return 100 * abs(mean(self.accuracies(self.secret)) - mean(self.accuracies(self.plain)))
 
 
 def learned(federations: list[Federation], journal: Journal) -> list[list[Row]]:
-    """What every server runs: one federation after the other. The host writes down each round."""
+    """Runs one federation after the other, at every server. The host records each round."""
     found = []
     for each in federations:
         with tempfile.TemporaryDirectory(prefix="tacit-") as folder:
@@ -44,14 +44,14 @@ def learned(federations: list[Federation], journal: Journal) -> list[list[Row]]:
 
 
 def learned_plain(federations: list[Federation], journal: Journal) -> list[list[Row]]:
-    """The same in the clear."""
+    """Runs the same federations in the clear."""
     return [
         in_the_clear(each, journal.rounds(**told(each, in_secret=False)))[0] for each in federations
     ]
 
 
 def told(federation: Federation, *, in_secret: bool) -> dict[str, object]:
-    """What a federation's rounds are written down with."""
+    """Returns the fields with which a federation's rounds are recorded."""
     return {
         "data": federation.data,
         "partition": federation.partition,
@@ -65,6 +65,6 @@ def told(federation: Federation, *, in_secret: bool) -> dict[str, object]:
 
 
 def both(federations: list[Federation], journal: Journal) -> Learned:
-    """In secret, between three processes, and in the clear."""
+    """Runs federations in secret, between three processes, and in the clear."""
     secret = tacit.launch(learned, federations, journal, transport=TRANSPORT, timeout=TIMEOUT)[HOST]
     return Learned(secret, learned_plain(federations, journal))

@@ -1,6 +1,7 @@
-"""What the servers' half of a round costs, by the number of clients and of parameters: three
-processes on this machine, over TLS, each with an equal part of its cores. And whole rounds, by the
-number of clients who call them."""
+"""The cost of the servers' half of a round, by the number of clients and of parameters.
+
+The servers are three processes on this machine, over TLS, each with an equal part of its cores.
+Also measures whole rounds, by the number of clients that connect to the servers."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -23,26 +24,27 @@ from tacit.federated.simulation.page import Table, write_page
 from tacit.federated.simulation.plots import check_plots, lines
 from tacit.parties.spawn import warm_up
 
-#: Numbers of parameters for 16 clients, and of clients for so many parameters.
+#: Numbers of parameters, with the usual number of clients, and of clients, with the usual number of
+#: parameters.
 PARAMETERS = (1_000, 10_000, 100_000, 1_000_000)
 CLIENTS = (1, 4, 16, 64)
 USUAL_CLIENTS, USUAL_PARAMETERS = 16, 10_000
 
 TIMES = 3
 
-#: Clients of whole rounds.
+#: Numbers of clients of whole rounds.
 AT_THE_INTAKE = (1, 4, 16, 64, 256, 1000)
 
 #: Longest wait for one message, in seconds.
 TIMEOUT = 600.0
 
-#: What lies between the servers: they are processes.
+#: The transport between the servers, which are processes.
 TRANSPORT = "tcp"
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One thing to measure."""
+    """One case to measure."""
 
     aggregator: str
     bound: str
@@ -52,7 +54,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Cost:
-    """The median of several rounds: seconds of the slowest server, bytes of the one that sends
+    """The median of several rounds: seconds of the slowest server, bytes of the server that sends
     most."""
 
     seconds: float
@@ -61,8 +63,8 @@ class Cost:
 
 
 def program(settings: list[Setting], times: int, journal: Journal) -> list[list[Cost]]:
-    """What every server runs: each setting several times, after once. The host
-    writes down its own."""
+    """Runs each setting several times, after a first run, at every server. The host records its own
+    costs."""
     found = []
     for setting in settings:
         _once(setting)
@@ -91,7 +93,7 @@ def _once(setting: Setting) -> Cost:
 
 
 def measured(settings: Sequence[Setting], journal: Journal, times: int | None = None) -> list[Cost]:
-    """By setting."""
+    """Measures the settings; returns their costs in the same order."""
     by_party = tacit.launch(
         program, list(settings), times or TIMES, journal, transport=TRANSPORT, timeout=TIMEOUT
     )
@@ -116,7 +118,7 @@ def run(
     names: Sequence[str] = (),
     at_the_intake: Sequence[int] = AT_THE_INTAKE,
 ) -> Path:
-    """Tables and plots of seconds and bytes."""
+    """Writes tables and plots of seconds and bytes."""
     check_plots()
     journal = Journal.begun(path)
     if TRANSPORT == "tcp":
@@ -147,15 +149,14 @@ def run(
         "The servers' half, from the clients' vectors at the servers to the new model there; "
         "medians.",
         f"Last, whole rounds of fedavg without bound, {USUAL_PARAMETERS} parameters: from numbers "
-        f"at "
-        "clients, who call the servers over TLS, to the new model at them; all clients are in one "
-        "process.",
+        f"at clients, who call the servers over TLS, to the new model at them; all clients are in "
+        "one process.",
     ]
     return write_page(path / "report.html", "What a round costs the servers", words, tables, plots)
 
 
 def of_clients(count: int) -> Measured:
-    """Rounds of so many clients over the intake."""
+    """Measures rounds of the given number of clients over the intake."""
     rules = {"bound": "none", "minimum_clients": 1, "reveals_single": True}
     return measuring.measured(measuring.Federation(USUAL_PARAMETERS, rules, count, TIMES))
 

@@ -1,4 +1,4 @@
-"""What an experiment has found so far, on disk: whoever is interrupted keeps it."""
+"""The results of an experiment so far, on disk, so that an interrupted experiment keeps them."""
 
 import json
 import math
@@ -10,20 +10,22 @@ from tacit.errors import cause, setup_error
 from tacit.federated.simulation.federation import Row
 from tacit.federated.simulation.page import folder
 
-#: What it is called in an experiment's folder.
+#: The journal's name in an experiment's folder.
 NAME = "rounds.jsonl"
 
 
 @dataclass(frozen=True)
 class Journal:
-    """A file of one JSON object a line. Whatever process measures appends to it, and closes it each
-    time."""
+    """A file with one JSON object a line.
+
+    Every process that measures appends to it, and closes it each time.
+    """
 
     path: Path
 
     @staticmethod
     def begun(where: Path) -> "Journal":
-        """An empty one in a folder, which is made if it is not there.
+        """Starts an empty journal in a folder, which is made if it does not exist.
 
         Raises:
             SetupError: it cannot be written.
@@ -33,7 +35,7 @@ class Journal:
         return journal
 
     def add(self, **found: object) -> None:
-        """Writes a line. What is not a number, as an accuracy that was not measured, is null.
+        """Writes a line. NaN, such as an accuracy that was not measured, becomes null.
 
         Raises:
             SetupError: it cannot be written.
@@ -42,7 +44,7 @@ class Journal:
         self._write("a", json.dumps(kept, ensure_ascii=False) + "\n")
 
     def rounds(self, **of: object) -> Callable[[Row], None]:
-        """What writes a line for each round that it is told of, with this before."""
+        """Returns a function that writes a line for each round, beginning with the given fields."""
         return lambda row: self.add(**of, **row.as_json())
 
     def _write(self, mode: str, text: str) -> None:

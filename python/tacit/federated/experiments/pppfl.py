@@ -1,11 +1,11 @@
-"""The tables and figures on accuracy of PPPFL (Akhtar 2024, 5.7), on data that lie in a folder.
+"""The tables and figures on accuracy of PPPFL (Akhtar 2024, 5.7), on datasets in a folder.
 
-As there: 16 clients, of whose examples 90% have few labels; in every round each takes one step of
-gradient descent on a batch of 64 (rate 0.1), on images that are moved and mirrored by chance, and
-all count alike. 2,500 rounds are about 50 times all of CIFAR's images; other numbers of clients see
-as many images. What PPPFL leaves open, such as the numbers of clients in its figures and how images
-are moved, is chosen here. Running averages of batch normalisation are those of the one process in
-which all clients train."""
+As there, 16 clients have examples of which 90% have few labels. In every round each client takes
+one step of gradient descent on a batch of 64 (rate 0.1), on images that are moved and mirrored at
+random. All clients have the same weight. 2,500 rounds see all of CIFAR's images about 50 times;
+other numbers of clients see as many images. What PPPFL leaves open, such as the numbers of clients
+in its figures and how images are moved, is chosen here. Running averages of batch normalisation are
+those of the one process in which all clients train."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -39,10 +39,10 @@ PAPER = {
     },
 }
 
-#: What is usual, and the network by which the rest is tried out.
+#: The usual values, and the network with which the others are tried.
 CLIENTS, SKEW, NETWORK = 16, 0.9, "resnet-18"
 
-#: What is tried out besides.
+#: The other values that are tried.
 SKEWS, NUMBERS = (0.5, 0.7, 0.9), (8, 16, 32, 64)
 
 ROUNDS = 2500
@@ -53,7 +53,7 @@ EVALUATED = 50
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to measure."""
+    """One case to measure."""
 
     data: str
     network: str
@@ -62,7 +62,8 @@ class Case:
 
 
 def cases(data: str) -> list[Case]:
-    """Those of one of the data: all networks of images, then skews and numbers of clients."""
+    """Returns the cases of a dataset: all networks for images, then skews and numbers of
+    clients."""
     networks, usual = PAPER.get(data, {"": None}), NETWORK if data in PAPER else ""
     tried = [Case(data, network) for network in networks]
     tried += [Case(data, usual, skew=skew) for skew in SKEWS]
@@ -71,10 +72,10 @@ def cases(data: str) -> list[Case]:
 
 
 def federation(case: Case, path: Path, rounds: int, device: str, seed: int) -> Federation:
-    """As many rounds as all clients take to see as many examples as the usual
-    number of them does."""
+    """Makes a federation whose clients see as many examples in all as the usual number of clients
+    does."""
     rounds = max(1, round(rounds * CLIENTS / case.clients))
-    # A round is of one batch of each client, all of one size: they weigh the same.
+    # Each client contributes one batch of the same size to a round, so all have the same weight.
     settings = Settings(bound="none", greatest_weight=1.0, minimum_clients=1, reveals_single=True)
     is_image = bool(case.network)
     training = Training(
@@ -108,7 +109,7 @@ def run(
     seeds: int = 1,
     device: str = "cpu",
 ) -> Path:
-    """All tables of the data that lie in a folder."""
+    """Writes all tables of the datasets in a folder."""
     check_plots()
     names = found(data)
     journal = Journal.begun(path)
@@ -124,9 +125,8 @@ def run(
         plots += _plots(path, name, learned)
     words = [
         f"As in PPPFL: {CLIENTS} clients, skew {SKEW}, {rounds} rounds of one batch of 64, means "
-        f"over "
-        f"seeds ({seeds}), unless a table says otherwise. In secret and in the clear are at most "
-        f"{worst:.2f} points apart."
+        f"over seeds ({seeds}), unless a table says otherwise. In secret and in the clear are at "
+        f"most {worst:.2f} points apart."
     ]
     return write_page(path / "report.html", "PPPFL's tables", words, tables, plots)
 
@@ -160,7 +160,7 @@ def _tables(name: str, learned: dict[Case, Learned]) -> list[Table]:
 
 
 def _along(learned: dict[Case, Learned], what: str) -> list[Case]:
-    """The cases that differ from what is usual in that alone, in order."""
+    """Returns the cases that differ from the usual one in one field only, in order."""
     usual = next(iter(learned))
     usual = replace(usual, network=NETWORK if usual.network else "")
     same = [case for case in learned if replace(case, **{what: getattr(usual, what)}) == usual]

@@ -1,5 +1,5 @@
-"""Accuracy against both ε: noise of several deviations, on a whole model and on the last layer of
-one that was trained on public data."""
+"""Accuracy against both ε: with noise of several deviations, on a whole model, and on the last
+layer of a model that was trained on public data."""
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
@@ -21,7 +21,7 @@ from tacit.providers import REFERENCE
 
 SIGMAS = (0.5, 1.0, 2.0, 4.0)
 
-#: Data that are trained on: all layers, or the last one.
+#: The datasets: with them all layers are trained, or the last one.
 DATA = ("digits", "digits-last-layer")
 
 CLIENTS, SAMPLING = 64, 0.5
@@ -31,8 +31,10 @@ DELTA = 1e-5
 
 @dataclass(frozen=True)
 class Found:
-    """After the last round: accuracy in the mean over the seeds, and what is spent; nothing of it
-    is hidden where there is no noise."""
+    """The results after the last round: the mean accuracy over the seeds, and what is spent.
+
+    Without noise nothing is hidden, and ``spent`` is ``None``.
+    """
 
     sigma: float
     accuracy: float
@@ -47,9 +49,11 @@ def measured(
     seeds: int,
     journal: Journal,
 ) -> dict[str, list[Found]]:
-    """By data and in the order of the deviations, 0 first. The servers' own code draws the noise,
-    under the reference, where nothing is secret; without noise it is the reference of the same
-    round."""
+    """Measures the results by dataset, in the order of the deviations, 0 first.
+
+    The servers' own code draws the noise, under the reference protocol, in which nothing is secret.
+    Without noise it is the reference of the same round.
+    """
     found = {}
     for name in data:
         console.print(f"{name} ...")
@@ -58,7 +62,7 @@ def measured(
         ]
         noisy = tacit.launch(learned, tried, journal, protocol=REFERENCE, timeout=TIMEOUT)[HOST]
         clear = [
-            # Without noise, whatever its σ says.
+            # Without noise, although the federation has a σ.
             in_the_clear(each, journal.rounds(**{**told(each, in_secret=False), "sigma": None}))[0]
             for each in (_federation(name, sigmas[0], rounds, seed) for seed in range(seeds))
         ]
@@ -84,7 +88,7 @@ def _federation(name: str, sigma: float, rounds: int, seed: int) -> Federation:
 
 
 def run(console: Console, path: Path, *, rounds: int = 10, seeds: int = 3) -> Path:
-    """A table, and accuracy by ε."""
+    """Writes a table, and a plot of accuracy by ε."""
     check_plots()
     found = measured(console, DATA, SIGMAS, rounds, seeds, Journal.begun(path))
     rows = [
@@ -117,15 +121,13 @@ def run(console: Console, path: Path, *, rounds: int = 10, seeds: int = 3) -> Pa
     plot = lines(path / "privacy.png", "Accuracy by privacy", ("ε", "% accuracy"), drawn, log="x")
     words = [
         f"{CLIENTS} clients, each in a round with probability {SAMPLING:g}, {rounds} rounds, δ = "
-        f"{DELTA:g}, "
-        f"means over seeds ({seeds}); the unit is a client. σ is the part of the noise that every "
-        f"server "
-        "lacks, in bounds."
+        f"{DELTA:g}, means over seeds ({seeds}); the unit is a client. σ is the part of the noise "
+        "that every server lacks, in bounds."
     ]
     words += [
         f"{name}: a new last layer of a model that was trained on public examples, whose labels "
-        f"tell 0 and "
-        f"1, 2 and 3, and so on as one, and which by itself is right of {dataset(name).before:.1%}."
+        f"tell 0 and 1, 2 and 3, and so on as one, and which by itself is right of "
+        f"{dataset(name).before:.1%}."
         for name in DATA
         if dataset(name).before is not None
     ]

@@ -1,4 +1,4 @@
-"""A client's half: what it learned goes to the servers, and a receipt to Flower's."""
+"""The clients' half: a mod that sends updates to the servers, and receipts to Flower's server."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -13,10 +13,10 @@ from tacit.federated.flower.records import RECORD, WEIGHT, as_number, only, tens
 from tacit.federated.service.client import Client, Receipt, Task, capped, shorter
 from tacit.federated.service.config import Federation
 
-#: A node's own settings: the path of the federation's file, and which of its clients the node is.
+#: A node's own settings: the path of the federation's file, and the number of the client it is.
 FEDERATION, CLIENT = "tacit-federation", "tacit-client"
 
-#: Flower's name for which of a simulation's nodes one is.
+#: Flower's name for the number of a node in a simulation.
 PARTITION = "partition-id"
 
 _log = logging.getLogger("flwr")
@@ -31,32 +31,31 @@ def secure_mod(
     metrics: Iterable[str] = (),
     weighted_by: str = WEIGHT,
 ) -> Message:
-    """A mod for a ``ClientApp``: what its training learned goes to a federation's servers, in
-    secret, and not into the reply.
+    """Sends what a ``ClientApp`` learned to a federation's servers, in secret. A Flower mod.
 
-    A reply to any message has no more than the metrics that are named, and after training a
-    receipt. The count of examples is secret too, unless it is named. What an app raises stays in
-    its own log, since Flower sends an error's text to its server. Integers in a model, such as
-    counts of steps, are nobody's update: those of Flower's server stay.
+    The reply contains no update. A reply to any message has only the named metrics, and after
+    training a receipt. The count of examples is secret too, unless it is named. An exception of an
+    app stays in the client's own log, since Flower sends an error's text to its server. Integers in
+    a model, such as counts of steps, are not part of an update: those of Flower's server stay.
 
-    ``functools.partial(secure_mod, metrics=["loss"])`` is a mod with what follows ``call_next``
-    filled in.
+    ``functools.partial(secure_mod, metrics=["loss"])`` is a mod with the arguments after
+    ``call_next`` filled in.
 
     Args:
-        msg: what Flower's server sent.
-        ctxt: the node's. Its configuration has the path of the federation's file,
-            ``tacit-federation``, and which client this is, ``tacit-client``; a simulation's nodes
-            are numbered as they are.
+        msg: the message of Flower's server.
+        ctxt: the node's context. Its configuration has the path of the federation's file,
+            ``tacit-federation``, and the client's number, ``tacit-client``; in a simulation the
+            node's number is used.
         call_next: the app, or the next mod.
-        federation: the path, where the node's configuration has none.
-        metrics: the names of metrics that may travel. Each is a number.
+        federation: the path, if the node's configuration has none.
+        metrics: the names of metrics that may be sent. Each is a number.
         weighted_by: the metric that has the count of examples.
 
-    Whether the servers refused what this client handed in before, it asks with the next message
-    that it gets, of whatever kind, and its own log says why.
+    With the next message of any kind, the client asks whether the servers refused its last
+    submission, and writes the reason to its own log.
 
     Raises:
-        TacitError: training or handing in failed. Why is in this client's log.
+        TacitError: training or submitting failed. The reason is in this client's log.
     """
     told = None
     try:
@@ -68,7 +67,7 @@ def secure_mod(
         told = _told(content, receipt, frozenset(metrics))
     except Exception:
         _log.exception("nothing is handed in")
-    # Not while the reason is at hand, which would go along with what is raised.
+    # Raised outside of the ``except`` block, so that the reason is not attached to the error.
     if told is None:
         raise TacitError("this client has handed in nothing; its own log says why")
     return Message(told, reply_to=msg)
@@ -81,7 +80,7 @@ def _trained(
     federation: str | Path | None,
     weighted_by: str,
 ) -> tuple[RecordDict, Receipt]:
-    """The reply of the app, and the receipt for what it learned."""
+    """Runs the app, and submits what it learned; returns its reply and the receipt."""
     rules, client = _client(ctxt, federation)
     if RECORD not in msg.content.config_records:
         raise MisuseError("Flower's server has no SecureAggregation: its message names no round")
@@ -109,7 +108,7 @@ def _trained(
 
 
 def _hear(ctxt: Context, federation: str | Path | None) -> None:
-    """Tells this client's log whether what it handed in last was refused."""
+    """Logs whether this client's last submission was refused."""
     if RECORD not in ctxt.state.config_records:
         return
     number, values = (ctxt.state.config_records[RECORD][name] for name in ("round", "values"))
@@ -121,14 +120,15 @@ def _hear(ctxt: Context, federation: str | Path | None) -> None:
     try:
         reason = client.refusal(task, rules.timeout)
     except TacitError as error:
-        # A round that came to nothing says so, and why this client's own did not count.
+        # The error says why the round has no result, and why this client's submission did not
+        # count.
         reason = str(error)
     if reason is not None:
         _log.warning("round %d: %s", number, reason)
 
 
 def _client(ctxt: Context, federation: str | Path | None) -> tuple[Federation, Client]:
-    """Who this node is, by its own configuration first."""
+    """Returns the federation and this node's client; the node's own configuration comes first."""
     path = ctxt.node_config.get(FEDERATION, federation)
     number = ctxt.node_config.get(CLIENT, ctxt.node_config.get(PARTITION))
     if path is None or number is None:
@@ -156,7 +156,7 @@ def _weight(content: RecordDict, name: str) -> float:
 
 
 def _told(content: RecordDict, receipt: Receipt | None, metrics: frozenset[str]) -> RecordDict:
-    """What Flower's server is told."""
+    """Returns the reply for Flower's server."""
     named: dict[str, Any] = {
         name: as_number(name, value)
         for record in content.metric_records.values()

@@ -1,4 +1,4 @@
-"""What Flower's messages hold: models as records of arrays, metrics as records of numbers."""
+"""The content of Flower's messages: models as records of arrays, metrics as records of numbers."""
 
 from typing import Any
 
@@ -8,15 +8,15 @@ from flwr.app import Array, ArrayRecord, RecordDict
 
 from tacit.errors import MisuseError
 
-#: Where Flower's server says in a message which round it is about, and a reply has its receipt.
+#: The key of the round's number in a message of Flower's server, and of the receipt in a reply.
 RECORD = "tacit"
 
-#: The metric that Flower's strategies weigh replies by.
+#: The metric by which Flower's strategies weight replies.
 WEIGHT = "num-examples"
 
 
 def only(content: RecordDict, what: str) -> ArrayRecord:
-    """The model.
+    """Returns the record of the model.
 
     Raises:
         MisuseError: there is none, or more than one.
@@ -28,10 +28,10 @@ def only(content: RecordDict, what: str) -> ArrayRecord:
 
 
 def tensors(arrays: ArrayRecord) -> dict[str, torch.Tensor]:
-    """The floating-point arrays, in the order of their names.
+    """Returns the floating-point arrays, in the order of their names.
 
     Raises:
-        MisuseError: one has no real numbers.
+        MisuseError: one does not contain real numbers.
     """
     found = {}
     for name in sorted(arrays):
@@ -44,7 +44,7 @@ def tensors(arrays: ArrayRecord) -> dict[str, torch.Tensor]:
 
 
 def moved(arrays: ArrayRecord, update: torch.Tensor) -> ArrayRecord:
-    """The model after an update."""
+    """Returns the model after an update."""
     found, begin = dict(arrays.items()), 0
     for name, before in tensors(arrays).items():
         part = update[begin : begin + before.numel()].reshape(before.shape)
@@ -54,8 +54,11 @@ def moved(arrays: ArrayRecord, update: torch.Tensor) -> ArrayRecord:
 
 
 def of_kinds(made: ArrayRecord, before: ArrayRecord) -> ArrayRecord:
-    """Arrays of the kinds that they had: means are floating-point numbers, also those of integers,
-    and a model must not get more to learn by that."""
+    """Converts arrays back to the dtypes that they had before.
+
+    Means are floating-point numbers, even those of integers. Without the conversion a model would
+    get more values to learn.
+    """
     kinds = {name: each.numpy().dtype for name, each in before.items()}
     found = {}
     for name, each in made.items():
@@ -66,7 +69,7 @@ def of_kinds(made: ArrayRecord, before: ArrayRecord) -> ArrayRecord:
 
 
 def as_number(name: str, value: Any) -> float:
-    """A metric that is one.
+    """Returns a metric as a number.
 
     Raises:
         MisuseError: it is a list.

@@ -1,4 +1,4 @@
-"""The half of Flower's server: one reply for the strategy, of what the servers combined."""
+"""The half of Flower's server: a strategy that gets one reply, the servers' combined update."""
 
 import logging
 from collections.abc import Iterable
@@ -19,12 +19,15 @@ _log = logging.getLogger("flwr")
 
 
 class SecureAggregation(Strategy):
-    """A strategy of Flower's around another one, which gets one reply a round: the model moved by
-    what the servers combined the updates to, and the mean of each metric that travelled.
+    """A Flower strategy around another one, which gets one reply a round.
 
-    So ``FedAvg``, ``FedAvgM``, ``FedAdam``, ``FedYogi``, ``FedAdagrad`` and ``FedProx`` do what
-    they do without. Those that compare replies (``Krum``, ``FedMedian``) have nothing to compare: a
-    federation has aggregators of its own. A round that comes to nothing leaves the model as it was.
+    The reply has the model moved by the servers' combined update, and the mean of each metric that
+    was sent.
+
+    So ``FedAvg``, ``FedAvgM``, ``FedAdam``, ``FedYogi``, ``FedAdagrad`` and ``FedProx`` work as
+    they do without it. Strategies that compare replies (``Krum``, ``FedMedian``) have nothing to
+    compare: use the federation's own aggregators instead. A round without a result leaves the model
+    as it was.
     """
 
     def __init__(
@@ -35,11 +38,11 @@ class SecureAggregation(Strategy):
         weighted_by: str = WEIGHT,
         timeout: float = PATIENCE,
     ) -> None:
-        """Reads the federation's file, and calls nobody yet.
+        """Reads the federation's file. Connects to no server yet.
 
         Args:
             inner: the strategy.
-            federation: the path of the file, whose ``coordinator`` is this one.
+            federation: the path of the file, which must name this client as ``coordinator``.
             weighted_by: as the inner strategy has it.
             timeout: seconds to wait for the servers to begin a round, or for its result.
 
@@ -52,8 +55,7 @@ class SecureAggregation(Strategy):
         if coordinator is None:
             raise MisuseError(
                 f"{federation} has no coordinator: under [round], coordinator = the number of the "
-                f"client "
-                "that is Flower's server"
+                f"client that is Flower's server"
             )
         self.inner = inner
         self._client = Client(federation, coordinator)
@@ -62,13 +64,15 @@ class SecureAggregation(Strategy):
         self._began: tuple[int, str, ArrayRecord] | None = None
 
     def summary(self) -> None:
-        """The inner strategy's."""
+        """Logs the inner strategy's summary."""
         self.inner.summary()
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """The inner strategy's messages, which say the servers' round. Waits until they begin one.
+        """Returns the inner strategy's messages with the number of the servers' round.
+
+        Waits until the servers begin one.
 
         Raises:
             MisuseError: the servers' rounds are for models of another size.
@@ -94,9 +98,10 @@ class SecureAggregation(Strategy):
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """What the inner strategy makes of the combined update. All whom Flower asked have replied
-        or failed,
-        or it does not wait for them any more: the servers are told, so that they do not either.
+        """Returns the inner strategy's results for the combined update.
+
+        By now all clients that Flower asked have replied or failed, or Flower no longer waits for
+        them. This tells the servers so, and they stop waiting, too.
 
         Raises:
             MisuseError: no client has the mod.
@@ -114,7 +119,7 @@ class SecureAggregation(Strategy):
             _log.warning("aggregate_train: round %d came to nothing: %s", number, error)
             return None, None
         content = RecordDict({key: moved(arrays, combined), "metrics": self._mean(told)})
-        # From nobody: the strategy's own, of no client.
+        # The reply has node 0 as its source: it is of no client.
         made, metrics = self.inner.aggregate_train(
             server_round, [Message(content, 0, MessageType.TRAIN)]
         )
@@ -124,11 +129,11 @@ class SecureAggregation(Strategy):
         try:
             self._client.close(min(self._timeout, self._patience))
         except TacitError as error:
-            # The result says why, if that is why the round comes to nothing.
+            # If that is why the round has no result, the result says so.
             _log.warning("aggregate_train: round %d lasts until its deadline: %s", number, error)
 
     def _receipts(self, replies: Iterable[Message]) -> list[RecordDict]:
-        """What clients said who have handed in their vectors."""
+        """Returns the replies of the clients that have submitted their vectors."""
         told, bare = [], []
         for reply in replies:
             node = reply.metadata.src_node_id
@@ -141,8 +146,7 @@ class SecureAggregation(Strategy):
         if bare and not told:
             raise MisuseError(
                 "replies have arrays and no receipts: the ClientApp lacks mods=[secure_mod], and "
-                "what its "
-                "clients learned came here in the clear"
+                "what its clients learned came here in the clear"
             )
         for node in bare:
             _log.warning(
@@ -151,8 +155,8 @@ class SecureAggregation(Strategy):
         return told
 
     def _mean(self, told: list[RecordDict]) -> MetricRecord:
-        """Of each metric that all replies have, weighted by the count of
-        examples if that travels."""
+        """Averages each metric that all replies have, weighted by the count of examples if that was
+        sent."""
         rows = [
             {name: as_number(name, value) for name, value in record.items()}
             for content in told
@@ -171,13 +175,14 @@ class SecureAggregation(Strategy):
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """The inner strategy's."""
+        """Returns the inner strategy's messages."""
         return self.inner.configure_evaluate(server_round, arrays, config, grid)
 
     def aggregate_evaluate(
         self, server_round: int, replies: Iterable[Message]
     ) -> MetricRecord | None:
-        """The inner strategy's; replies weigh alike whose counts of examples do not travel."""
+        """Returns the inner strategy's metrics; weights replies equally if counts of examples are
+        secret."""
         replies = list(replies)
         records = [
             record

@@ -1,32 +1,29 @@
-"""The privacy that a federation has spent, and what it may spend.
+"""The privacy budget: what a federation has spent, and what it may spend.
 
-The unit is a client: results are compared with those without it. Every round adds Gaussian noise to
-a sum that one client changes by one bound at most. Two accounts are kept of the same rounds, at one
-δ:
+The unit of privacy is a client: results are compared with those without that client. Every round
+adds Gaussian noise to a sum that one client changes by at most one bound. Two accounts are kept of
+the same rounds, at one δ:
 
-- *against a server*, which sees who takes part, so that chance in choosing clients hides nobody
-  from it, and which knows all of the noise but what it lacks;
-- *against those who see models only*: all the noise counts, and where clients are drawn
-  independently, each with a probability that is the same in all rounds (Poisson sampling), so does
-  that.
+- *Against a server.* It sees who takes part, so sampling of clients hides no client from it. It
+  knows all of the noise except for the part that it lacks.
+- *Against those who see models only.* All the noise counts. Sampling counts too, if clients are
+  drawn independently, each with a probability that is the same in all rounds (Poisson sampling).
 
-Both are composed by privacy loss distributions (dp-accounting) and checked by Rényi's divergence,
-which may only give more; an ε that hides nothing is told by Rényi's bound.
+Both are composed by privacy loss distributions (dp-accounting) and checked against Rényi
+divergences, whose bound may only be greater. An ε that hides nothing is reported by Rényi's bound.
 
-Where the noise that is drawn is off from a Gaussian, by a total variation of v in each of R rounds,
+If the noise that is drawn is off from a Gaussian, by a total variation of v in each of R rounds,
 every event S has P'(S) ≤ P(S) + R·v ≤ e^ε·Q(S) + δ' + R·v ≤ e^ε·Q'(S) + δ' + R·v·(1 + e^ε). So ε is
-the least of which δ' and that term together are at most δ, and infinite where there is none: then
+the least for which δ' and that term together are at most δ. If there is none, ε is infinite:
 nothing is proven.
 
-**How much above.** What is told is never below the exact ε, which for rounds in which all clients
-count is
-known in a closed form: up to GREATEST it is at most 0.5% and GRID above, beyond that at most 5%,
-for δ up to 0.1. For rounds of samples it is at most 0.5% and 5·GRID above what a grid ten times as
-fine gives, up to an ε of 50.
+**Accuracy.** The reported ε is never below the exact one. For rounds in which all clients count,
+the exact ε is known in closed form. Up to GREATEST the reported ε is at most 0.5% and GRID above
+it; beyond that it is at most 5% above it, for δ up to 0.1. For rounds of samples, the reported ε is
+at most 0.5% and 5·GRID above what a grid ten times as fine gives, up to an ε of 50.
 
-The account lies in a file that is written
-whole before a round reveals anything: a round that fails has spent its part, and none is free. A
-round that would overspend is refused.
+The account is in a file. Before a round reveals anything, the whole file is written. So a round
+that fails has still spent its part. A round that would overspend is refused.
 """
 
 import json
@@ -42,25 +39,25 @@ from tacit import checksums
 from tacit.atomic_write import write
 from tacit.errors import MisuseError, setup_error
 
-#: Steps of the grid of privacy losses, which are rounded up to it, where a round spends an ε of 1
-#: or less; relative to that ε where it is more, and to all rounds' where that is less (but for
-#: LEAST).
+#: Step of the grid to which privacy losses are rounded up, if a round spends an ε of at most 1 and
+#: all rounds together spend at least 1. The step is relative to a round's ε if that is more than
+#: 1, and to the ε of all rounds if that is less than 1, but no less than LEAST.
 GRID = 1e-4
 LEAST = 1e-2
 
-#: Orders of Rényi's divergence; those below 2 for noise that hides little.
+#: Orders of Rényi divergences; those below 2 are for noise that hides little.
 ORDERS = (1.01, 1.02, 1.05, 1.1, 1.2, 1.5, *range(2, 65), 128, 256, 512, 1024)
 
-#: By how much the ε of privacy loss distributions may be above Rényi's, besides GRID: they round
-#: losses up.
+#: By what factor the ε of privacy loss distributions may be above Rényi's, in addition to GRID:
+#: they round losses up.
 TOLERANCE = 1.01
 
-#: The ε up to which privacy losses are composed: beyond, their grid takes memory that nobody has,
+#: The ε up to which privacy losses are composed. Beyond it their grid would take too much memory,
 #: and either number says that nothing is hidden.
 GREATEST = 1000.0
 
-#: What can be accounted: from, to, and what it is. Outside of these, floats do not tell chances
-#: apart.
+#: Limits of what can be accounted for: lowest, highest, and the meaning. Outside of these, floats
+#: cannot distinguish the probabilities.
 LIMITS = {
     "sigma": (1e-4, 1e6, "less noise than that hides nothing, and more drowns every result"),
     "noise": (1e-4, 2e6, "it is sigma, or of several parts of it"),
@@ -73,43 +70,45 @@ LIMITS = {
     ),
 }
 
-#: Of the checksum of the file.
+#: The kind of the file, for its checksum.
 KIND = "account"
 
-#: What to do about a file that is not as it was written: what was spent stays so.
+#: The remedy for a file that is damaged: what was spent stays spent.
 REMEDY = "put it back as it was, or copy another server's, which is the same; to remove it forgets what was spent"
-#: By how much an ε is raised at a time, and how often, where noise is off from a Gaussian.
+#: The step by which ε is raised, and the most steps, if noise is off from a Gaussian.
 STEP, STEPS = 1e-9, 200
 
-#: What e is raised to at most, within the range of floats.
+#: The greatest exponent of e, within the range of floats.
 EXPONENTS = 700.0
 
-#: Rounds that can be accounted.
+#: The most rounds that can be accounted for.
 MOST_ROUNDS = 1_000_000
 
 
 @dataclass(frozen=True)
 class Mechanism:
-    """What is the same in every round."""
+    """The parameters of a mechanism, the same in every round."""
 
-    #: Standard deviation of the noise in bounds: what a server lacks of it, and all of it.
+    #: Standard deviations in bounds, of the noise that a server lacks, and of all the noise.
     noise_to_server: float
     noise_to_others: float
     #: The probability with which a client is drawn.
     sampling: float
     delta: float
-    #: By how much the noise of a round is off from a Gaussian, in total variation.
+    #: The total variation distance of a round's noise from a Gaussian.
     off: float = 0.0
 
     @staticmethod
     def of(
         sigma: float, parts: int = 3, sampling: float = 1.0, delta: float = 1e-5, off: float = 0.0
     ) -> "Mechanism":
-        """Noise of ``parts`` of that standard deviation each, of which a server counts as lacking
-        one; one part is noise of which no server knows anything.
+        """Returns the mechanism of noise of ``parts`` parts, each of standard deviation ``sigma``.
+
+        The account assumes that a server lacks one part. One part is noise of which no server knows
+        anything.
 
         Raises:
-            MisuseError: a value that cannot be.
+            MisuseError: a value is not possible.
         """
         _check({"sigma": sigma, "sampling": sampling, "δ": delta, "off": off})
         return Mechanism(sigma, sigma * math.sqrt(parts), sampling, delta, off)
@@ -117,14 +116,14 @@ class Mechanism:
 
 @dataclass(frozen=True)
 class Epsilons:
-    """What has been spent, at the mechanism's δ."""
+    """The ε that have been spent, at the mechanism's δ."""
 
     to_server: float
     to_others: float
 
 
 def epsilons(mechanism: Mechanism, rounds: int) -> Epsilons:
-    """Both ε after so many rounds."""
+    """Computes both ε after the given number of rounds."""
     return Epsilons(
         epsilon(mechanism.noise_to_server, 1.0, rounds, mechanism.delta, mechanism.off),
         epsilon(
@@ -135,20 +134,29 @@ def epsilons(mechanism: Mechanism, rounds: int) -> Epsilons:
 
 @lru_cache(maxsize=4096)
 def epsilon(noise: float, sampling: float, rounds: int, delta: float, off: float = 0.0) -> float:
-    """The ε of so many rounds of the Gaussian mechanism of sensitivity 1 on a Poisson sample, at a
-    δ; clients come or leave. Infinite where noise that is off by so much, in total variation,
-    leaves nothing of δ.
+    """Computes the ε of rounds of the Gaussian mechanism of sensitivity 1 on a Poisson sample.
+
+    Neighbouring inputs differ by one client that is added or removed.
+
+    Args:
+        noise: standard deviation.
+        sampling: the probability with which a client is drawn.
+        rounds: the number of rounds.
+        delta: the δ.
+        off: the total variation distance of a round's noise from a Gaussian.
+
+    Returns:
+        ε; infinite if ``off`` leaves nothing of δ.
 
     Raises:
-        MisuseError: what cannot be accounted.
-        SetupError: dp-accounting is not installed, or its two ways contradict each other.
+        MisuseError: a value cannot be accounted for.
+        SetupError: dp-accounting is not installed, or its two methods contradict each other.
     """
     _check({"noise": noise, "sampling": sampling, "δ": delta, "off": off})
     if not 0 <= rounds <= MOST_ROUNDS:
         raise MisuseError(
-            f"a mechanism of {MOST_ROUNDS} rounds and no more can be accounted: begin a new "
-            f"account with a "
-            "new δ for those to come, and add up both ε and both δ"
+            f"an account holds at most {MOST_ROUNDS} rounds: begin a new account with a new δ for "
+            "those to come, and add up both ε and both δ"
         )
     if not rounds:
         return 0.0
@@ -160,7 +168,7 @@ def epsilon(noise: float, sampling: float, rounds: int, delta: float, off: float
     if sampling < 1:
         event = dp_accounting.PoissonSampledDpEvent(sampling, dp_accounting.GaussianDpEvent(noise))
     else:
-        # Many Gaussians are one: on the sum of what they tell.
+        # Many Gaussians give as much information as one, on their sum.
         off, event, rounds = (
             off * rounds,
             dp_accounting.GaussianDpEvent(noise / math.sqrt(rounds)),
@@ -175,7 +183,8 @@ def epsilon(noise: float, sampling: float, rounds: int, delta: float, off: float
     by_losses = float(accountant.get_epsilon(delta))
     if not by_losses <= by_renyi * TOLERANCE + GRID:
         raise setup_error(
-            f"two ways to account contradict each other: ε of {by_losses} and {by_renyi}"
+            f"the two accounting methods contradict each other: ε is {by_losses} by privacy loss "
+            f"distributions, and by Rényi divergences {by_renyi}"
         )
     return _with_off(
         lambda left: float(accountant.get_epsilon(left)), by_losses, delta, off * rounds
@@ -183,8 +192,16 @@ def epsilon(noise: float, sampling: float, rounds: int, delta: float, off: float
 
 
 def _with_off(needed: Callable[[float], float], found: float, delta: float, off: float) -> float:
-    """The least ε, but for STEP, of which ``needed`` says no more of what of δ is left beside
-    off·(1 + e^ε). From below, so that whatever is not reached is infinite."""
+    """Finds the least ε, up to STEP, that is enough at the δ which off·(1 + e^ε) leaves.
+
+    Searches from below. If no ε is enough, the result is infinite.
+
+    Args:
+        needed: gives the ε that is needed at a δ.
+        found: the ε at which to begin.
+        delta: the whole δ.
+        off: the total variation distance of all rounds' noise from Gaussians.
+    """
     if not off:
         return found
     for _ in range(STEPS):
@@ -201,8 +218,10 @@ def _with_off(needed: Callable[[float], float], found: float, delta: float, off:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Without dp-accounting's warnings of orders whose series do not converge, which it leaves out:
-    of those that are left the bound is right, if greater."""
+    """Suppresses dp-accounting's warnings of orders whose series do not converge.
+
+    dp-accounting leaves these orders out. The bound of the remaining orders is correct, if greater.
+    """
 
     def is_other(record: logging.LogRecord) -> bool:
         return "Excluding this order" not in record.getMessage()
@@ -216,7 +235,7 @@ def _quietly() -> Iterator[None]:
 
 
 def _check(values: Mapping[str, float]) -> None:
-    """Whether all are within their limits."""
+    """Checks that all values are within their limits."""
     for name, value in values.items():
         least, most, why = LIMITS[name]
         if (
@@ -230,15 +249,15 @@ def _check(values: Mapping[str, float]) -> None:
 
 
 class Account:
-    """What has been spent, in a file that lasts."""
+    """The privacy that has been spent, in a durable file."""
 
     def __init__(self, path: Path, mechanism: Mechanism, budget: float | None = None) -> None:
-        """Goes on with the file, if it is there.
+        """Opens the account. Continues with the file if it exists.
 
         Args:
             path: of the file; every server has its own.
             mechanism: of all rounds.
-            budget: the ε against a server that may be spent; any if not given.
+            budget: the ε against a server that may be spent; no limit if not given.
 
         Raises:
             SetupError: the file cannot be read, or holds the account of another mechanism.
@@ -252,7 +271,7 @@ class Account:
         return epsilons(self.mechanism, self.rounds)
 
     def check_next(self) -> None:
-        """Whether one more round may be.
+        """Checks that the budget allows one more round.
 
         Raises:
             MisuseError: it would overspend.
@@ -261,18 +280,19 @@ class Account:
             self._check(self.budget, epsilons(self.mechanism, self.rounds + 1))
 
     def spend(self) -> None:
-        """Counts one more round, in the file too.
+        """Counts one more round, and writes the file.
 
         Raises:
-            MisuseError: it would overspend; nothing is counted then.
+            MisuseError: it would overspend; then nothing is counted.
             SetupError: the file cannot be written.
         """
         self.check_next()
         self._keep(self.rounds + 1)
 
     def catch_up(self, rounds: int) -> None:
-        """Has what other accounts of the same rounds have, if that is more: what one has spent is
-        spent.
+        """Raises the count to that of other accounts of the same rounds, if theirs is greater.
+
+        A round that any account has spent is spent.
 
         Raises:
             MisuseError: the next round would overspend then.
@@ -295,7 +315,7 @@ class Account:
 
 
 def _to_bytes(mechanism: Mechanism, rounds: int) -> bytes:
-    """The file."""
+    """Returns the content of the file."""
     entries = {"mechanism": asdict(mechanism), "rounds": rounds, "checksum": checksums.field(KIND)}
     return checksums.filled((json.dumps(entries, indent=2) + "\n").encode(), KIND)
 
@@ -311,17 +331,18 @@ def _read(path: Path, mechanism: Mechanism) -> int:
         case {"mechanism": dict(kept), "rounds": int(rounds)} if type(rounds) is int:
             pass
         case _:
-            raise setup_error(f"{path} is no account: it has no mechanism and no rounds; {REMEDY}")
+            raise setup_error(
+                f"{path} is not an account: it has no mechanism and no rounds; {REMEDY}"
+            )
     if not 0 <= rounds <= MOST_ROUNDS:
         raise setup_error(
-            f"{path} is no account: its rounds are no count from 0 to {MOST_ROUNDS}; {REMEDY}"
+            f"{path} is not an account: its rounds are not a count from 0 to {MOST_ROUNDS}; "
+            f"{REMEDY}"
         )
-    # What has no such entry is of a release that did not know of it, and of the same noise.
+    # A file without this entry is from a release that did not know it, and its noise is the same.
     if {"off": mechanism.off, **kept} != asdict(mechanism):
         raise setup_error(
             f"{path} is the account of {kept}, not of {asdict(mechanism)}: a federation keeps its "
-            f"noise. "
-            f"Give "
-            "its settings back, or, for a new federation, begin in a folder of its own"
+            f"noise. Put its settings back, or, for a new federation, begin in another folder"
         )
     return rounds

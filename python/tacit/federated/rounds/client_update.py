@@ -1,5 +1,7 @@
-"""What a client has learned, and what it sends of it: trained numbers less those that they were
-trained from, times a factor. None of it is written out on the way to the words that leave: see
+"""A client's change and what it sends of it.
+
+The change is the trained numbers less those that training started from, times a factor. It is
+encoded directly into the words that are sent, without an intermediate tensor: see
 ``crates/mpc/src/client_update.rs``.
 """
 
@@ -14,24 +16,24 @@ import torch
 from tacit import _core
 from tacit.errors import EncodingError
 
-#: What trained numbers are sent from as they are; others are brought to the last of these.
+#: Dtypes of trained numbers that are read as they are; others are converted to the last of these.
 _DTYPES = (torch.float32, torch.float64)
 
 
 class Update(NamedTuple):
-    """What a client sends, written out: a vector [parameters], and its weight."""
+    """A client's update as tensors: a vector [parameters], and its weight."""
 
     vector: torch.Tensor
     weight: float
 
 
 class Change:
-    """Trained numbers by name, in a row, less those that they were trained from."""
+    """Trained numbers by name, in a row, less those that training started from."""
 
     def __init__(
         self, trained: Mapping[str, torch.Tensor], start: torch.Tensor | None = None
     ) -> None:
-        """Where no start is given, from zeros; it has single precision."""
+        """Takes the trained numbers and their start, float32; zeros if no start is given."""
         self.trained = {name: value.detach().reshape(-1) for name, value in trained.items()}
         self.start = start
         self._measured: tuple[float, float] | None = None
@@ -41,7 +43,7 @@ class Change:
 
     @property
     def pieces(self) -> list[np.ndarray[Any, Any]]:
-        """The trained numbers as memory."""
+        """The trained numbers as arrays, for the core."""
         return [
             value.contiguous().to(value.dtype if value.dtype in _DTYPES else _DTYPES[-1]).numpy()
             for value in self.trained.values()
@@ -49,20 +51,20 @@ class Change:
 
     @property
     def from_there(self) -> np.ndarray[Any, Any] | None:
-        """What they were trained from as memory."""
+        """The numbers that training started from as an array, for the core."""
         return None if self.start is None else self.start.contiguous().numpy()
 
     def values(self) -> torch.Tensor:
-        """The differences, in double precision."""
+        """Computes the differences, in double precision."""
         wide = [value.to(torch.float64) for value in self.trained.values()]
         row = torch.cat([torch.empty(0, dtype=torch.float64), *wide])
         return row if self.start is None else row.sub_(self.start)
 
     def measured(self) -> tuple[float, float]:
-        """The norm, and the greatest magnitude.
+        """Returns the norm and the greatest magnitude.
 
         Raises:
-            EncodingError: a value is NaN or infinite; which, by its name.
+            EncodingError: a value is NaN or infinite; the error names it.
         """
         if self._measured is None:
             self._measured = _core.measured(self.pieces, self.from_there)
@@ -75,7 +77,7 @@ class Change:
         return self._measured
 
     def called(self, place: int) -> str:
-        """What the value at a place is called."""
+        """Returns the name of the value at the given place, for messages."""
         for name, value in self.trained.items():
             if place < len(value):
                 return f"value {place} of {name}"
@@ -85,22 +87,23 @@ class Change:
 
 @dataclass(frozen=True)
 class Outgoing:
-    """What a client is about to send: a change times a factor, and a weight."""
+    """A change that is about to be sent: it is multiplied by a factor, and has a weight."""
 
     change: Change
     weight: float
     factor: float = 1.0
-    #: What a norm above the bound was multiplied by to be the bound; 1 for one that was not.
+    #: The factor that shortened a norm above the bound to the bound; 1 if the norm was not above
+    #: it.
     shortened: float = 1.0
 
     @staticmethod
     def of(update: Update) -> "Outgoing":
-        """Of a vector that is written out, as a step makes it that looks at values."""
+        """Makes it from an update given as tensors, as a step does that reads the values."""
         return Outgoing(Change({"the update": update.vector}), update.weight)
 
     @property
     def norm(self) -> float:
-        """Of what is sent. Raises as :meth:`Change.measured`."""
+        """The norm of what is sent. Raises as :meth:`Change.measured`."""
         return self.change.measured()[0] * self.factor
 
     @property
@@ -109,9 +112,9 @@ class Outgoing:
         return self.change.measured()[1] * self.factor
 
     def by(self, factor: float) -> "Outgoing":
-        """The same times that."""
+        """Returns it with its values multiplied by ``factor``."""
         return replace(self, factor=self.factor * factor)
 
     def update(self) -> Update:
-        """Written out."""
+        """Computes the update as tensors."""
         return Update(self.change.values().mul_(self.factor), self.weight)

@@ -1,4 +1,4 @@
-"""What goes from step to step of a round."""
+"""The state that the steps of a round pass on, and the base class of steps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,37 +13,42 @@ from tacit.federated.rounds.client_update import Outgoing
 
 
 class RoundError(TacitError):
-    """A round comes to nothing for a reason that all servers see alike, so that they go on with the
-    next: nobody but clients is to blame, and none of them may end a federation."""
+    """A round has no result, for a reason that all servers see alike.
+
+    Servers continue with the next round: only clients are to blame, and no client may end a
+    federation.
+    """
 
     def __init__(self, reason: str, refused: Mapping[int, str] | None = None) -> None:
-        """With the clients that were refused until then, and why."""
+        """Takes the reason, and the clients that were refused until then, with their reasons."""
         super().__init__(reason)
         self.refused = dict(refused or {})
 
 
 @dataclass(frozen=True)
 class Held:
-    """What a server holds of a round between two steps: rows of clients, secret or, in the
-    reference, plain."""
+    """The state of a round between two steps at a server.
+
+    It has one row for each client: secret, or plain in the reference.
+    """
 
     clients: tuple[int, ...]
     #: [clients, parameters]
     vectors: torch.Tensor
     #: [clients]
     weights: torch.Tensor
-    #: By how much each vector is still to be multiplied, [clients].
+    #: The factors by which the vectors must still be multiplied, [clients].
     factors: torch.Tensor | None = None
-    #: Clients that do not count, and why.
+    #: Clients that do not count, with the reasons.
     refused: dict[int, str] = field(default_factory=dict)
-    #: What the vectors were combined to.
+    #: The result of combining the vectors.
     combined: torch.Tensor | Quotient | None = None
 
     def only(self, rows: Sequence[int]) -> "Held":
-        """The same with these rows."""
+        """Keeps the given rows only."""
         chosen: slice | torch.Tensor = torch.tensor(list(rows), dtype=torch.long)
         if len(rows) and list(rows) == list(range(rows[0], rows[0] + len(rows))):
-            # Such as all but the last one: nothing is copied.
+            # Consecutive rows, such as all but the last one, need no copy.
             chosen = slice(rows[0], rows[0] + len(rows))
         return replace(
             self,
@@ -54,7 +59,7 @@ class Held:
         )
 
     def passed(self, good: torch.Tensor, reason: str) -> "Held":
-        """The same without the clients whose plain bit is not set."""
+        """Removes the clients whose plain bit is not set, and records the reason."""
         refused = {
             client: reason
             for client, is_good in zip(self.clients, good, strict=True)
@@ -64,10 +69,10 @@ class Held:
         return replace(kept, refused={**self.refused, **refused})
 
     def check_enough(self, minimum: int) -> None:
-        """Goes on only with enough clients.
+        """Checks that enough clients are left.
 
         Raises:
-            RoundError: there are fewer.
+            RoundError: there are fewer than ``minimum``.
         """
         if len(self.clients) < minimum:
             raise RoundError(
@@ -78,32 +83,38 @@ class Held:
 
 
 class Outcome(NamedTuple):
-    """What a round ends with, in every server."""
+    """The outcome of a round, at every server."""
 
-    #: The combined update, [parameters]; ``None`` where the servers do not see it.
+    #: The combined update, [parameters]; ``None`` if the servers do not see it.
     vector: torch.Tensor | None
-    #: What stands for it where only clients see it: secret, to be opened to them.
+    #: The combined update in secret, to be opened to the clients, if only they see it.
     sealed: torch.Tensor | None
-    #: The clients that it is made of.
+    #: The clients that count in it.
     accepted: tuple[int, ...]
-    #: The others, and why.
+    #: The other clients, with the reasons.
     refused: dict[int, str]
 
 
 class Step:
-    """One step of a round: what a client does with its change before it is sent, what every server
-    does, all at the same time, and the same on plain tensors. What a step does not do in a half it
-    inherits from here."""
+    """One step of a round.
+
+    It has a client's half, which runs before a change is sent, and a servers' half, which all
+    servers run at the same time. The servers' half has a plain reference. A step inherits from here
+    the halves in which it does nothing.
+    """
 
     def client(self, outgoing: Outgoing) -> Outgoing:
-        """A client's half. One that looks at values writes them out: ``Outgoing.update``,
-        ``Outgoing.of``."""
+        """Runs the client's half.
+
+        A step that reads the values takes them from ``Outgoing.update`` and returns
+        ``Outgoing.of``.
+        """
         return outgoing
 
     def secret(self, held: Held) -> Held:
-        """The servers' half."""
+        """Runs the servers' half."""
         return held
 
     def plain(self, held: Held) -> Held:
-        """The reference of the servers' half."""
+        """Runs the reference of the servers' half on plain tensors."""
         return self.secret(held)

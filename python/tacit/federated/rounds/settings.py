@@ -1,4 +1,4 @@
-"""What a round does, as a federation agrees on it, and which of it goes together."""
+"""The settings of a round, on which a federation agrees, and the checks that they fit together."""
 
 import math
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from tacit.federated.rounds import width
 from tacit.federated.validation import VECTOR_BITS
 from tacit.providers import DEFAULT, PROTOCOLS
 
-#: What is done about norms above the bound.
+#: What servers may do about norms above the bound.
 BOUNDS = ("none", "refuse", "clip")
 
 #: Servers whose update may be the root of FLTrust.
 ROOTS = ("server-0", "server-1", "server-2")
 
-#: Steps of the geometric median's iteration at most.
+#: The most steps of the geometric median's iteration.
 MOST_STEPS = 1000
 
 #: Who may learn a round's result.
@@ -27,66 +27,66 @@ RECIPIENTS = ("all", "clients")
 
 @dataclass(frozen=True)
 class Settings:
-    """What a round does, as a federation agrees on it."""
+    """The settings of a round, on which a federation agrees."""
 
-    #: Under which the servers compute: one that serves federations, see ``tacit.providers``.
+    #: The servers' protocol: one that serves federations, see ``tacit.providers``.
     protocol: str = DEFAULT
     aggregator: str = "fedavg"
-    #: Of krum and multi-krum: the part of the clients that is supposed to attack, at most; a
+    #: For krum and multi-krum: the largest fraction of the clients that is assumed to attack; a
     #: quarter if not given.
     attackers: float | None = None
-    #: Of multi-krum: of how many vectors it is the mean; of all but the attackers' if not given.
+    #: For multi-krum: the number of vectors to average; all but the attackers' if not given.
     chosen: int | None = None
-    #: Of trimmed-mean: the part of the clients that is dropped at each end; a quarter if not given.
+    #: For trimmed-mean: the fraction of the clients dropped at each end; a quarter if not given.
     trimmed: float | None = None
-    #: Of geometric-median: steps of its iteration; by the number of clients if not given.
+    #: For geometric-median: steps of its iteration; depends on the number of clients if not given.
     steps: int | None = None
-    #: The norm that a client's update may have, a bound.
+    #: The bound: the norm that a client's update may have.
     norm: float = 1.0
     #: What the servers do about longer ones: "none", "refuse" or "clip".
     bound: str = "refuse"
-    #: The count of examples beyond which a client does not weigh more. Without it clients weigh 1
-    #: or less, and more is refused at the client.
+    #: The count of examples above which a client's weight no longer grows. Without it weights are
+    #: at most 1, and the client refuses a greater one.
     greatest_weight: float | None = None
-    #: Clients below which a round comes to nothing. A result hides a client only among those that
-    #: count.
+    #: The least number of clients; a round of fewer has no result. A result hides a client only
+    #: among those that count.
     minimum_clients: int = 2
     #: Whether, without noise, a round may reveal the update of a single client.
     reveals_single: bool = False
-    #: Whose update is the root of FLTrust: a client's number, or a server as in ``ROOTS``.
+    #: The owner of the root of FLTrust: a client's number, or a server as in ``ROOTS``.
     root: int | str | None = None
-    #: How noise is drawn, if any is: "pairs", from the keys of two servers each, or "joint"; see
+    #: How noise is drawn, if any is: "pairs", from the keys of every two servers, or "joint"; see
     #: ``noise``.
     noise: str | None = None
-    #: The noise multiplier: standard deviation, in bounds, of what every server lacks of the noise.
+    #: The noise multiplier: standard deviation, in bounds, of the noise that a server does not
+    #: know.
     sigma: float | None = None
-    #: What a sum with noise is divided by: the expected sum of the weights.
+    #: The divisor of a sum with noise: the expected sum of the weights.
     divisor: float | None = None
-    #: The probability with which a client that hands in counts, which only it knows: see
-    #: ``participation``.
+    #: The probability with which a client that submits counts. Only the client knows whether it
+    #: does: see ``participation``.
     sampling: float = 1.0
     result_to: str = "all"
-    #: The client who has the model and hands in nothing, as Flower's server does. Servers have no
-    #: model then: a round is of updates, and its result is what they were combined to.
+    #: The client that has the model and submits nothing, as Flower's server does. Servers have no
+    #: model then: clients submit updates, and the result of a round is the combined update.
     coordinator: int | None = None
-    #: In how many bits numbers travel: 64, or 32 where only a sum counts, see ``width``.
+    #: Bits in which numbers travel: 64, or 32 if only a sum is computed, see ``width``.
     word_bits: int = width.WHOLE
-    #: Whether what the servers compute of vectors that they have validated is checked to stay in
-    #: range.
+    #: Whether the servers check that what they compute from validated vectors stays in range.
     checked: bool = False
 
     @property
     def arguments(self) -> dict[str, float]:
-        """What the aggregator is given besides vectors and weights."""
+        """The aggregator's settings that are given, by name."""
         found = {name: getattr(self, name) for name in ARGUMENTS}
         return {name: value for name, value in found.items() if value is not None}
 
 
 def mechanism_of(settings: Settings, delta: float, servers: int = len(ROOTS)) -> Mechanism:
-    """What so many servers account for in each round with noise.
+    """Returns what the given number of servers account for in each round with noise.
 
     Raises:
-        MisuseError: what cannot be accounted.
+        MisuseError: the settings cannot be accounted for.
     """
     assert settings.noise is not None
     assert settings.sigma is not None
@@ -95,10 +95,10 @@ def mechanism_of(settings: Settings, delta: float, servers: int = len(ROOTS)) ->
 
 
 def check(settings: Settings, chosen: Aggregator) -> None:
-    """Whether settings go together, whoever takes part.
+    """Checks that settings are valid and fit together, for any participants.
 
     Raises:
-        MisuseError: they do not, or one is none that can be.
+        MisuseError: one is not valid, or they do not fit together.
     """
     serving = [each.name for each in PROTOCOLS.values() if each.serves_federations]
     if settings.protocol not in serving:
@@ -120,14 +120,13 @@ def check(settings: Settings, chosen: Aggregator) -> None:
     if settings.checked and settings.bound == "none":
         raise MisuseError(
             "checked = true is for vectors whose norms are validated: without that a client that "
-            "lies makes "
-            'any number of the result, and no check tells; take bound = "refuse" or "clip"'
+            "lies can make the result any number, and no check detects it; "
+            'take bound = "refuse" or "clip"'
         )
     if chosen.needs_root and settings.root is None:
         raise MisuseError(
             f"{chosen.name} needs a root: the number of the client that is trusted, or the server, "
-            f"one of "
-            f"{', '.join(ROOTS)}"
+            f"one of {', '.join(ROOTS)}"
         )
     if settings.root is not None:
         _check_root(settings, chosen, settings.root)
@@ -159,16 +158,15 @@ def _check_arguments(settings: Settings, chosen: Aggregator) -> None:
 
 
 def check_chosen(settings: Settings, clients: int) -> None:
-    """Whether as many vectors as are to count can be there.
+    """Checks that there are at least as many vectors as ``chosen`` selects.
 
     Raises:
-        MisuseError: there are never so many clients.
+        MisuseError: there are never that many.
     """
     if settings.chosen is not None and settings.chosen > clients:
         raise MisuseError(
             f"chosen = {settings.chosen}, and {counted(clients, 'client')} hand in vectors that "
-            f"count: take "
-            f"{clients} at most"
+            f"count: take {clients} at most"
         )
 
 
@@ -181,16 +179,15 @@ def _check_root(settings: Settings, chosen: Aggregator, root: int | str) -> None
     if is_servers and (settings.coordinator is not None or settings.result_to == "clients"):
         raise MisuseError(
             f"root = {root!r}: that server learns from the model of each round, which no server "
-            f"has with a "
-            'coordinator or with result_to = "clients"'
+            f'has with a coordinator or with result_to = "clients"'
         )
 
 
 def check_hides(settings: Settings) -> None:
-    """Whether a client is hidden in what a round reveals, and how.
+    """Checks that the settings state how a client is hidden in what a round reveals.
 
     Raises:
-        MisuseError: it is not, and the settings do not say so.
+        MisuseError: a client is not hidden, and the settings do not permit that.
     """
     if settings.noise is not None and settings.noise not in DRAWN:
         raise MisuseError(f"noise = {settings.noise!r}: known are {', '.join(DRAWN)}")
@@ -201,18 +198,17 @@ def check_hides(settings: Settings) -> None:
         )
     if settings.noise is None and settings.divisor is not None:
         raise MisuseError(
-            "a divisor is of a sum with noise, and there is no noise: nothing is hidden by it"
+            "a divisor divides a sum with noise, and there is no noise: leave it out, or give noise"
         )
     if settings.noise is None and settings.sampling != 1:
         raise MisuseError(
-            f"sampling = {settings.sampling}: chance alone hides nobody; it goes with noise and a "
+            f"sampling = {settings.sampling}: sampling alone hides no client; it needs noise and a "
             f"divisor"
         )
     if settings.noise is None and settings.minimum_clients < 2 and not settings.reveals_single:
         raise MisuseError(
             f"minimum_clients = {settings.minimum_clients} without noise: a round of one client "
-            f"reveals its "
-            "update; take 2 or more, or say reveals_single = true"
+            "reveals its update; take 2 or more, or say reveals_single = true"
         )
 
 
@@ -220,8 +216,7 @@ def _check_private(settings: Settings, chosen: Aggregator) -> None:
     if chosen.sensitivity is None:
         raise MisuseError(
             f"{chosen.name} with noise: by how much one client changes its result is not proven, "
-            f"so that no "
-            "noise can be said to hide it; take fedavg"
+            f"so no noise can be said to hide it; take fedavg"
         )
     if settings.bound == "none":
         raise MisuseError(
@@ -229,9 +224,8 @@ def _check_private(settings: Settings, chosen: Aggregator) -> None:
         )
     if settings.divisor is None:
         raise MisuseError(
-            "noise without a divisor: give what the sum is divided by, divisor = the sum of the "
-            "weights that "
-            "is expected, which is public then"
+            "noise without a divisor: give what the sum is divided by, divisor = the expected sum "
+            "of the weights, which is public then"
         )
     _check_positive(settings, "sigma", "divisor")
     assert settings.noise is not None
@@ -240,13 +234,12 @@ def _check_private(settings: Settings, chosen: Aggregator) -> None:
     if not lowest <= settings.sigma < highest:
         raise MisuseError(
             f'sigma = {settings.sigma:g}: noise = "{settings.noise}" is drawn of standard '
-            f"deviations from "
-            f"{lowest:.3g} to below {highest:g} bounds"
+            f"deviations from {lowest:.3g} to below {highest:g} bounds"
         )
 
 
 def _check_positive(settings: Settings, *names: str) -> None:
-    """Of those that are given."""
+    """Checks that those of the settings that are given are positive and finite."""
     for name in names:
         value = getattr(settings, name)
         if value is not None and not 0 < value < math.inf:
@@ -254,10 +247,11 @@ def _check_positive(settings: Settings, *names: str) -> None:
 
 
 def check_clients(settings: Settings, chosen: Aggregator, clients: int) -> None:
-    """Whether rounds can be of a federation of so many clients.
+    """Checks that rounds are possible in a federation of the given number of clients.
 
     Raises:
-        MisuseError: somebody who is named is none of them, or they are too few or too many.
+        MisuseError: the coordinator or the root is not a client's number, or there are too few or
+            too many clients.
     """
     for name in ("coordinator", "root"):
         number = getattr(settings, name)
@@ -276,8 +270,6 @@ def check_clients(settings: Settings, chosen: Aggregator, clients: int) -> None:
         besides = f" besides the {' and the '.join(others)}" if others else ""
         raise MisuseError(
             f"minimum_clients = {settings.minimum_clients}, and a round needs {least}: {counting} "
-            f"of "
-            f"{counted(clients, 'client')} hand in vectors that count{besides}, so every round "
-            f"would come to "
-            "nothing"
+            f"of {counted(clients, 'client')} hand in vectors that count{besides}, so every round "
+            f"would come to nothing"
         )

@@ -1,5 +1,7 @@
-"""What clients hand in and servers begin from: all numbers of a model in a row, from what holds
-them."""
+"""Conversions between a model's state and one row of all its numbers.
+
+Clients submit such a row, and servers begin from one.
+"""
 
 import json
 from collections.abc import Mapping
@@ -10,22 +12,28 @@ from tacit import _core
 from tacit.errors import MisuseError
 from tacit.federated.rounds.client_update import Change
 
-#: Hexadecimal digits that stand for a tensor's name and shape, and tensors that are told so at
-#: most.
+#: Hexadecimal digits that stand for a tensor's name and shape, and the most tensors of a model that
+#: has such a layout.
 DIGITS, MOST_TENSORS = 8, 4096
 
-#: What a client may submit: all parameters in a row, or a module or its state, whose floating-point
-#: tensors are taken in their order. Whole numbers without dimensions, as BatchNorm counts its
-#: steps, are left out.
+#: What a client may submit: all parameters in a row, or a module or its state. The floating-point
+#: tensors of a state are taken in their order. Integers without dimensions are left out: BatchNorm
+#: counts its steps by them.
 State = torch.Tensor | torch.nn.Module | Mapping[str, torch.Tensor]
 
 
 def change_of(state: State, model: torch.Tensor, layout: str = "") -> Change:
-    """What was learned beyond a model, whose names and shapes are as ``layout`` says, if it does.
+    """Returns the change from a model to a trained state.
+
+    Args:
+        state: the trained state.
+        model: the model's numbers in a row.
+        layout: stands for the names and shapes of the model's tensors, see :func:`layout_of`; empty
+            if they are not known.
 
     Raises:
-        MisuseError: there are more or fewer values, or what are none that can be learned; or they
-            are called otherwise, and which is the first.
+        MisuseError: the number of values differs; a value is not a real floating-point number; or
+            names or shapes differ, of which the error names the first.
     """
     change = Change(named(state), model)
     if layout and not isinstance(state, torch.Tensor):
@@ -38,21 +46,22 @@ def change_of(state: State, model: torch.Tensor, layout: str = "") -> Change:
 
 
 def layout_of(state: State) -> str:
-    """What stands for the names and shapes of a model's tensors, in their order: so many digits of
-    a hash for each. That tells mistakes, and is no proof against whoever looks for a name of the
-    same hash. Nothing of a row, which has no names.
+    """Returns a text that stands for the names and shapes of a model's tensors, in their order.
+
+    It has ``DIGITS`` digits of a hash for each tensor. That detects mistakes. It is no protection
+    against someone who looks for a name with the same hash. It is empty for a row, which has no
+    names.
 
     Raises:
-        MisuseError: there are too many to be told of.
+        MisuseError: there are too many tensors.
     """
     if isinstance(state, torch.Tensor):
         return ""
     found = named(state)
     if len(found) > MOST_TENSORS:
         raise MisuseError(
-            f"a model of {len(found)} tensors; at most {MOST_TENSORS} are told by name: give all "
-            f"its values "
-            "in a row"
+            f"a model of {len(found)} tensors; at most {MOST_TENSORS} are compared by name: give "
+            f"all its values in a row"
         )
     return "".join(_digits(name, value) for name, value in found.items())
 
@@ -65,15 +74,13 @@ def _check_layout(found: Mapping[str, torch.Tensor], layout: str) -> None:
     expected = [layout[at : at + DIGITS] for at in range(0, len(layout), DIGITS)]
     remedy = (
         "hand in the state of the module that the servers' model is of, or, if its values are the "
-        "same in "
-        "this order, all of them in a row"
+        "same in this order, all of them in a row"
     )
     for place, (name, value) in enumerate(found.items()):
         if place >= len(expected) or _digits(name, value) != expected[place]:
             raise MisuseError(
                 f"{name} of shape {list(value.shape)}, tensor {place} of the state, has another "
-                f"name, shape "
-                f"or place in the model of this round: {remedy}"
+                f"name, shape or place in the model of this round: {remedy}"
             )
     if len(found) < len(expected):
         raise MisuseError(
@@ -83,7 +90,10 @@ def _check_layout(found: Mapping[str, torch.Tensor], layout: str) -> None:
 
 
 def in_form(row: torch.Tensor, form: State) -> torch.Tensor | dict[str, torch.Tensor]:
-    """Values in a row under the names and in the shapes of a state; a row, if that is one."""
+    """Returns the values of a row in the form of a state: under its names and in its shapes.
+
+    A row, if ``form`` is one.
+    """
     if isinstance(form, torch.Tensor):
         return row
     places = named(form)
@@ -96,10 +106,10 @@ def in_form(row: torch.Tensor, form: State) -> torch.Tensor | dict[str, torch.Te
 
 
 def named(state: State) -> dict[str, torch.Tensor]:
-    """All tensors of floating-point values in their order.
+    """Returns all tensors of floating-point values by name, in their order.
 
     Raises:
-        MisuseError: something else is there; what it is called, and why it cannot be.
+        MisuseError: the state holds something else; the error names it and says why it is refused.
     """
     if isinstance(state, torch.Tensor):
         entries: Mapping[str, object] = {"the vector": state}
@@ -122,7 +132,7 @@ def named(state: State) -> dict[str, torch.Tensor]:
 
 
 def _is_count(value: torch.Tensor) -> bool:
-    """Whether it is a whole number of no dimension: a module counts its steps by such ones."""
+    """Tells whether it is an integer without dimensions, by which a module counts its steps."""
     return not value.dim() and not value.is_floating_point() and not value.is_complex()
 
 
@@ -130,8 +140,7 @@ def _check_tensor(name: str, value: torch.Tensor) -> None:
     if not value.is_floating_point():
         raise MisuseError(
             f"{name} is of {value.dtype}; floating-point numbers are learned: leave it out, or "
-            f"give the "
-            "module, of which the parameters are taken"
+            f"give the module, of which the parameters are taken"
         )
     if value.layout != torch.strided:
         raise MisuseError(f"{name} is of layout {value.layout}; give it as to_dense() makes it")
@@ -140,10 +149,10 @@ def _check_tensor(name: str, value: torch.Tensor) -> None:
 
 
 def in_a_row(state: State) -> torch.Tensor:
-    """All floating-point values in their order, in double precision.
+    """Returns all floating-point values in their order, in double precision.
 
     Raises:
-        EncodingError: a value is no finite number; which, by its name.
+        EncodingError: a value is NaN or infinite; the error names it.
     """
     change = Change(named(state))
     change.measured()

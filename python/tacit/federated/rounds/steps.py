@@ -1,17 +1,17 @@
 """A round as a list of steps, each with a client's half, a secret half and a plain reference.
 
     round_ = Round.of(Settings(aggregator="fedavg", norm=5.0))
-    vector, weight = round_.client(update, count)           # at a client, written out
+    vector, weight = round_.client(update, count)           # at a client, as tensors
     outcome = round_.secret(submitted)                      # at every server, in a session
-    outcome = round_.plain(clients, vectors, weights)       # the same in the clear
+    outcome = round_.plain(clients, vectors, weights)       # the reference, on plain tensors
 
-Both halves go through the steps in order. (To make rounds of steps is how apple/pfl-research
-composes its own.) A step of one's own is a ``Step``; ``Client`` and ``Server`` take what makes the
-list, as ``rounds``.
+Both halves go through the steps in order. (apple/pfl-research composes its rounds of steps, too.) A
+user's own step is a ``Step``; ``Client`` and ``Server`` take the function that makes the list as
+``rounds``.
 
-Vectors travel in units of the bound on their norm, with 22 fraction bits, so that what is computed
-of them has a known size; the result is multiplied by the bound when it is plain. Weights are parts
-of the greatest that counts.
+Vectors travel in units of the bound on their norm, with 22 fraction bits, so that values computed
+from them have a known size. The result is multiplied by the bound once it is plain. Weights are
+fractions of the greatest weight that counts.
 """
 
 import json
@@ -39,63 +39,62 @@ from tacit.sessions import checked, session
 from tacit.sharings import shares
 from tacit.tensor import SecretTensor
 
-#: What stands among the clients of a round for a server whose vector is the root.
+#: Stands among the clients of a round for a server whose vector is the root.
 SERVERS_ROOT = -1
 
-#: Why the secret check refuses a client, as reports say it.
+#: The reason in reports if the secret check refuses a client.
 TOO_LONG = "norm"
 
 
 @dataclass(frozen=True)
 class Select(Step):
-    """A round goes on only with enough clients."""
+    """A check that enough clients are left."""
 
     minimum: int = 1
 
     def secret(self, held: Held) -> Held:
-        """No interaction."""
+        """Raises if there are too few clients. No interaction."""
         held.check_enough(self.minimum)
         return held
 
 
 @dataclass(frozen=True)
 class Clip(Step):
-    """A client brings its own vector into the bound, in units of it, and its count of examples to
-    0..1."""
+    """A client's conversion of its vector to units of the bound, and of its weight to 0..1.
+
+    It also shortens the vector to the bound.
+    """
 
     norm: float
-    #: Where there is none, no weight is above 1.
+    #: The weight that counts in full; without it weights are at most 1.
     greatest_weight: float | None = None
-    #: Whether longer vectors are shortened; if not, the bound is no more than a unit.
+    #: Whether longer vectors are shortened; if not, the bound is only the unit.
     shortens: bool = True
-    #: Units that every number is below.
+    #: The limit, in units, below which every number must be.
     limit: float = fixed.Scale(VECTOR_BITS).limit
 
     def client(self, outgoing: Outgoing) -> Outgoing:
-        """The norm that is left gives rounding its room.
+        """Scales the vector and the weight. A shortened norm leaves room for rounding.
 
         Raises:
-            EncodingError: a value is NaN, infinite or beyond what can be sent, or the norm is no
+            EncodingError: a value is NaN, infinite or too large to be sent, or the norm exceeds
                 float64.
-            MisuseError: the weight is not positive, or above 1 where nobody said which one counts
-                in full.
+            MisuseError: the weight is not positive, or it is above 1 and there is no
+                ``greatest_weight``.
         """
         found = outgoing.norm
         if math.isinf(found):
             raise EncodingError(
                 f"the norm of what was learned is above {sys.float_info.max:.3g}, so that nothing "
-                f"can be "
-                "made of it: see whether training diverged"
+                f"can be sent: check whether training diverged"
             )
         if not 0 < outgoing.weight < math.inf:
             raise MisuseError(f"an update of weight {outgoing.weight}: weights are positive")
         if self.greatest_weight is None and outgoing.weight > 1.0:
             raise MisuseError(
                 f"an update of weight {outgoing.weight:g}, and the rounds have no greatest_weight: "
-                f"in the "
-                "file of all, under [round], greatest_weight = the examples of a client that count "
-                "at most; "
-                "or leave the weight out, so that all weigh the same"
+                f"in the federation's file, under [round], set greatest_weight = the examples of a "
+                "client that count at most; or leave the weight out, so that all weigh the same"
             )
         room = 1.0 - math.sqrt(len(outgoing.change)) * 2.0 ** -(VECTOR_BITS + 1)
         sent = outgoing.by(
@@ -118,22 +117,22 @@ class Clip(Step):
 
 @dataclass(frozen=True)
 class Validate(Step):
-    """What servers do about norms above the bound: see ``validation``."""
+    """The servers' check of norms against the bound: see ``validation``."""
 
     bound: str
     minimum: int = 1
-    #: Whether vectors come multiplied by their weights, so that these bound them too.
+    #: Whether vectors come multiplied by their weights, which then limit their norms too.
     is_weighted: bool = False
 
     def secret(self, held: Held) -> Held:
-        """Shows one bit of each client."""
+        """Checks the vectors. Reveals one bit of each client."""
         if self.bound == "none":
             return held
-        # A client sends words of any size, which must not end the round: that none wraps unseen is
-        # proved.
+        # A client may send words of any size, which must not end the round. Validation proves that
+        # none wraps unnoticed.
         with checks.proved(session()):
             good, held = self._judged(held)
-        # A server that was shown other bits goes no further: messages carry a hash of this.
+        # Messages carry a hash of these bits, so a server that saw other bits cannot continue.
         session().core.note(json.dumps(good.tolist()).encode())
         return self._passed(held, good)
 
@@ -149,8 +148,10 @@ class Validate(Step):
         return good, replace(held, factors=factors, weights=weights)
 
     def plain(self, held: Held) -> Held:
-        """By the norms themselves; of those to be shortened, 56 bounds stand for what the servers
-        can still tell."""
+        """Checks the plain norms. If they are to be shortened, those up to 56 bounds pass.
+
+        The servers can still compute these.
+        """
         if self.bound == "none":
             return held
         norms, parameters = held.vectors.norm(dim=1), held.vectors.shape[1]
@@ -171,20 +172,20 @@ class Validate(Step):
 
 @dataclass(frozen=True)
 class Combine(Step):
-    """An aggregator at work."""
+    """The aggregator's step."""
 
     aggregator: Aggregator
-    #: Whose vector is the root, where the aggregator needs one: a client's number, or a server.
+    #: The root's owner, if the aggregator needs a root: a client's number, or a server.
     root: int | str | None = None
-    #: Clients without the root, of whom there is always one at least.
+    #: The least number of clients without the root; at least one is always needed.
     minimum: int = 1
 
     def client(self, outgoing: Outgoing) -> Outgoing:
-        """Where weights count, the vector is sent multiplied by its own."""
+        """Multiplies the vector by its weight, if the aggregator is a weighted sum."""
         return outgoing.by(outgoing.weight) if self.aggregator.is_sum else outgoing
 
     def secret(self, held: Held) -> Held:
-        """As the aggregator says."""
+        """Combines the vectors with the aggregator."""
         if held.factors is not None:
             held = self._shortened(held, held.factors)
         root, held = self._root(held)
@@ -192,7 +193,7 @@ class Combine(Step):
         return replace(held, combined=self.aggregator.of(held.vectors, held.weights, *root))
 
     def _shortened(self, held: Held, factors: torch.Tensor) -> Held:
-        """Where only the sum counts, one product gives it; otherwise each vector is multiplied."""
+        """Applies the factors that shorten vectors: by one product if only the sum counts."""
         if self.aggregator.is_sum:
             return replace(held, vectors=factors.unsqueeze(0) @ held.vectors, factors=None)
         return replace(held, vectors=factors.unsqueeze(1) * held.vectors, factors=None)
@@ -215,22 +216,25 @@ class Combine(Step):
 
 @dataclass(frozen=True)
 class Noise(Step):
-    """Gaussian noise on a sum of vectors. It is divided by a public number afterwards: neither the
-    number of clients nor the sum of their weights shows."""
+    """Gaussian noise on a sum of vectors.
+
+    The sum is divided by a public number afterwards, so that neither the number of clients nor the
+    sum of their weights is revealed.
+    """
 
     #: "pairs" or "joint".
     how: str
-    #: In bounds, of what every server lacks of the noise.
+    #: Standard deviation, in bounds, of the noise that a server does not know.
     deviation: float
 
     def secret(self, held: Held) -> Held:
-        """See ``noise``."""
+        """Adds the noise. See ``noise``."""
         total = _numerator(held)
         assert isinstance(total, SecretTensor)
         return replace(held, combined=DRAWN[self.how](total, self.deviation))
 
     def plain(self, held: Held) -> Held:
-        """What the result is but for the noise."""
+        """Returns the sum without noise."""
         return replace(held, combined=_numerator(held))
 
 
@@ -241,40 +245,42 @@ def _numerator(held: Held) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Spend(Step):
-    """The account, before anything is revealed: it is written first, so that no failure makes a
-    round free."""
+    """The privacy account, before anything is revealed.
+
+    The account is written first, so that a round that fails afterwards is still counted.
+    """
 
     account: Account
 
     def secret(self, held: Held) -> Held:
-        """Raises where the budget would be overspent."""
+        """Counts the round; raises if that would overspend the budget."""
         self.account.spend()
         return held
 
     def plain(self, held: Held) -> Held:
-        """The reference has no account."""
+        """Does nothing: the reference has no account."""
         return held
 
 
 @dataclass(frozen=True)
 class Reveal(Step):
-    """The one vector of a round becomes plain; after it the divisor where there is a secret one."""
+    """The opening of a round's one vector, and with it of the divisor if that is secret."""
 
-    #: "all", or "clients": the servers keep it secret.
+    #: "all", or "clients": then the servers keep the result secret.
     to: str = "all"
 
     def secret(self, held: Held) -> Held:
-        """One round, or none.
+        """Reveals the result. One round, or none.
 
         Raises:
-            RoundError: in checked mode, what was computed left its range.
+            RoundError: in checked mode, a computed value left its range.
         """
         joined = _joined(held)
         assert isinstance(joined, SecretTensor)
         try:
             if self.to == "all":
                 return replace(held, combined=joined.reveal())
-            # Clients hear of no flags: servers know that they hold before anything is sealed.
+            # Clients get no flags: servers verify them before any result is sealed.
             zeros = tuple(torch.zeros(1, dtype=torch.int64) for _ in joined._parts)
             shares.reveal(session(), zeros, None, joined.flags)
         except RangeError as failed:
@@ -282,7 +288,7 @@ class Reveal(Step):
         return replace(held, combined=joined)
 
     def plain(self, held: Held) -> Held:
-        """All is plain."""
+        """Joins the numerator and the divisor; everything is plain already."""
         return replace(held, combined=_joined(held))
 
 
@@ -294,13 +300,13 @@ def _joined(held: Held) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Round:
-    """Steps, and by how much their result is to be multiplied."""
+    """A list of steps, and the unit by which their result is multiplied."""
 
     steps: Sequence[Step]
     unit: float
-    #: In how many bits numbers travel.
+    #: Bits in which numbers travel.
     word_bits: int = width.WHOLE
-    #: Whether what is computed is checked.
+    #: Whether computed values are checked to stay in range.
     is_checked: bool = False
 
     @staticmethod
@@ -310,20 +316,25 @@ class Round:
         clients: int = 1,
         servers: int = len(ROOTS),
     ) -> "Round":
-        """The steps that settings ask for, in the order select, clip, validate, combine, noise,
-        account, reveal. Where numbers travel in 32 bits it must be known how many clients there
-        are, and with noise how many servers draw it.
+        """Returns the round that settings describe.
+
+        Its steps are select, clip, validate, combine, noise, account, reveal, in this order.
+
+        Args:
+            settings: the settings.
+            account: the servers' account, with noise.
+            clients: the number of clients; needed if numbers travel in 32 bits.
+            servers: the number of servers that draw noise.
 
         Raises:
-            MisuseError: settings that do not go together, or an account of other noise than they
-                ask for.
+            MisuseError: settings do not fit together, or the account is of other noise than theirs.
         """
         chosen = aggregator(settings.aggregator)
         check(settings, chosen)
         _check_account(settings, account, servers)
         chosen = chosen.having(**settings.arguments)
-        # Noise alone is a result, and tells nobody that no client counted; else there is none of no
-        # vectors.
+        # With noise a round of no clients has a result, the noise alone, and so does not reveal
+        # that no client counted. Without noise a round needs a vector.
         minimum = max(settings.minimum_clients, 1 if settings.noise is None else 0)
         has_bound = settings.bound != "none"
         width.check(settings.word_bits, chosen, has_bound, clients)
@@ -345,23 +356,23 @@ class Round:
         return Round(steps, unit, settings.word_bits, settings.checked)
 
     def sent(self, outgoing: Outgoing) -> Outgoing:
-        """What a client sends of what it learned, and of its count of examples."""
+        """Returns what a client sends of its change and its count of examples."""
         for step in self.steps:
             made = step.client(outgoing)
-            # Also where a later step makes something new of it.
+            # A later step may return a new object, without the factor.
             outgoing = replace(made, shortened=min(made.shortened, outgoing.shortened))
         return outgoing
 
     def client(self, vector: torch.Tensor, weight: float = 1.0) -> Update:
-        """The same of a vector [parameters], written out."""
+        """Returns what a client sends of a vector [parameters], as tensors."""
         return self.sent(Outgoing.of(Update(vector, weight))).update()
 
     def secret(self, submitted: Submitted) -> Outcome:
-        """What every server does with what clients sent.
+        """Combines the submitted vectors, at every server.
 
         Raises:
             MisuseError: the vectors have another scale than clients send, or are too many.
-            RoundError: too few clients count, or not the root.
+            RoundError: too few clients count, or the root does not.
         """
         scale = width.scale(self.word_bits)
         if {submitted.vectors._scale, submitted.weights._scale} != {scale}:
@@ -376,8 +387,7 @@ class Round:
     def plain(
         self, clients: Sequence[int], vectors: torch.Tensor, weights: torch.Tensor
     ) -> Outcome:
-        """The reference: the same on plain vectors and weights as clients send
-        them, without noise."""
+        """Runs the reference on plain vectors and weights as clients send them, without noise."""
         held = Held(tuple(clients), vectors, weights)
         for step in self.steps:
             held = step.plain(held)
@@ -395,17 +405,17 @@ class Round:
     def opened(
         self, revealed: torch.Tensor, parameters: int, refused: Mapping[int, str] | None = None
     ) -> torch.Tensor:
-        """The combined update, of what was opened, by whoever sees it.
+        """Returns the combined update, computed from the revealed row by each party that sees it.
 
         Raises:
-            RoundError: the weights add up to nothing, with those who were refused.
+            RoundError: the weights do not add up to more than 0; with the clients that were
+                refused.
         """
         if len(revealed) > parameters:
             if not bool(revealed[-1] > 0):
                 raise RoundError(
-                    f"the weights of those who count add up to {float(revealed[-1]):g}, so that "
-                    f"there is no "
-                    "mean of theirs",
+                    f"the weights of those who count add up to {float(revealed[-1]):g}, so "
+                    "there is no mean of theirs",
                     refused,
                 )
             return Quotient(revealed[:-1], revealed[-1]).divided().mul_(self.unit)
@@ -413,7 +423,7 @@ class Round:
 
 
 def _check_account(settings: Settings, account: Account | None, servers: int) -> None:
-    """Whether an account is of the noise that is added."""
+    """Checks that an account is of the noise that is added."""
     if settings.noise is None:
         if account is not None:
             raise MisuseError(
@@ -426,11 +436,10 @@ def _check_account(settings: Settings, account: Account | None, servers: int) ->
     if account.mechanism != right:
         raise MisuseError(
             f"the account is of {account.mechanism}, and these rounds are of {right}: make the "
-            f"account of "
-            "mechanism_of(settings, delta)"
+            f"account of mechanism_of(settings, delta)"
         )
 
 
-#: What makes a round of settings, an account and the number of clients: ``Round.of``, or what puts
-#: steps of one's own among the usual ones.
+#: Makes a round from settings, an account and the number of clients: ``Round.of``, or a function
+#: that inserts a user's own steps.
 Rounds = Callable[[Settings, Account | None, int], Round]

@@ -1,4 +1,4 @@
-"""What a round starts from: the clients' vectors, in secret."""
+"""The input of a round: the clients' vectors, in secret."""
 
 from typing import NamedTuple
 
@@ -6,12 +6,12 @@ from tacit.tensor import SecretTensor
 
 
 class Submitted(NamedTuple):
-    """The vectors of all clients that every server has whole, one row a client.
+    """The vectors of all clients that every server holds completely, one row for each client.
 
-    The servers agree on ``clients`` before they compute, so the rows are in the same order in each.
-    Vectors have the session's scale, and so have weights, which are between 0 and 1: a client's
-    share of the greatest weight that the round counts. Vectors are as clients sent them, not
-    multiplied by their weights."""
+    The servers agree on ``clients`` before they compute, so the rows have the same order at each of
+    them. Vectors and weights have the session's scale. Weights are between 0 and 1: fractions of
+    the greatest weight that the round counts. Vectors are as clients sent them, not multiplied by
+    their weights."""
 
     clients: list[int]
     #: [clients, parameters]

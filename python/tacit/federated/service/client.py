@@ -1,12 +1,11 @@
-"""A client of a federation: one that trains on its own data, and shows nobody what it has learned.
+"""A client of a federation. It trains on its own data, and its update stays secret.
 
     client = tacit.federated.Client("federation.toml", number=7)
     task = client.join()
     receipt = client.submit(train(task.model), weight=len(data))
-    model = client.result()                                    # or go offline, and join the next
-    round
+    model = client.result()         # or go offline, and join the next round
 
-It needs no program of the servers' and no session: one connection out to each of them.
+It needs no session and none of the servers' programs: only one outgoing connection to each server.
 """
 
 import logging
@@ -37,12 +36,12 @@ from tacit.federated.validation import VECTOR_BITS
 
 _log = logging.getLogger(__name__)
 
-#: Seconds to wait for a round, or for its result, where nobody says otherwise.
+#: Default seconds to wait for a round, or for its result.
 PATIENCE = 3600.0
 
 Number = TypeVar("Number", np.float32, np.int64)
 
-#: An aggregator for which clients do nothing.
+#: A built-in aggregator that has no client's half.
 _NOTHING_TO_DO = "median"
 
 
@@ -51,42 +50,45 @@ class Task:
     """A round that a client may take part in."""
 
     round: int
-    #: The parameters to begin from, in a row. Zeros where a coordinator has them: a state that is
-    #: handed in is an update then, and so is the result.
+    #: The parameters to begin from, in a row. Zeros if a coordinator has the model: then a
+    #: submitted state is an update, and so is the result.
     model: torch.Tensor
     settings: Settings
-    #: Seconds that were left for submissions when the client joined.
+    #: Seconds left for submissions when the client joined.
     deadline: float
-    #: All of the federation.
+    #: All clients of the federation.
     clients: int
-    #: What stands for the names and shapes of the model's tensors, where the servers know them.
+    #: Stands for the names and shapes of the model's tensors, if the servers know them.
     layout: str = ""
 
     @property
     def norm(self) -> float:
-        """What an update, the difference from ``model``, may have."""
+        """The norm that an update, the difference from ``model``, may have."""
         return self.settings.norm
 
     @property
     def bound(self) -> str:
-        """What the servers do about a longer one: "refuse" it, "clip" it, or "none"."""
+        """The servers' treatment of a longer update: "refuse" it, "clip" it, or "none"."""
         return self.settings.bound
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """All three servers have a submission whole. It counts unless they find it too long, of which
-    :attr:`Client.receipt` tells after :meth:`Client.result`."""
+    """Proof that all three servers hold a complete submission.
+
+    The submission counts unless the servers find it too long. :attr:`Client.receipt` reports that
+    after :meth:`Client.result`.
+    """
 
     round: int
-    #: Stands for what the client signed; the servers' reports name it too.
+    #: Hash that identifies what the client signed; the servers' reports name it too.
     digest: str
-    #: The one that counts: what was given, or the rounds' ``greatest_weight`` if that is less.
+    #: The weight that counts: the given one, or the rounds' ``greatest_weight`` if that is less.
     weight: float
-    #: What the update was multiplied by since its norm was above the bound: the bound over that
-    #: norm. 1 if it was not. It stays with the client.
+    #: The factor that shortened the update, if its norm was above the bound: the bound over that
+    #: norm. 1 if it was not above. The servers do not learn it.
     shortened: float = 1.0
-    #: Why the servers refused it, where they did in a round that came to something.
+    #: Why the servers refused the submission, if they did so in a round that has a result.
     refused: str | None = None
 
 
@@ -94,12 +96,12 @@ class Client:
     """One of a federation's clients."""
 
     def __init__(self, config: str | Path, number: int, rounds: Rounds = Round.of) -> None:
-        """Reads the configuration, and calls nobody yet.
+        """Reads the configuration. Connects to no server yet.
 
         Args:
             config: the federation's file.
             number: which client this is.
-            rounds: what makes the steps of a round of its settings, where some are one's own.
+            rounds: makes a round's steps from its settings; needed for a user's own steps.
 
         Raises:
             SetupError: configuration, certificates or key are wrong.
@@ -116,23 +118,26 @@ class Client:
         )
         self._rounds = rounds
         self._latest = 0
-        #: Where servers do not know the model: what this client knows of it, and which round made
-        #: it.
+        #: If servers do not know the model: the round that made the model this client has, and that
+        #: model.
         self._base = 0
         self._model: torch.Tensor | None = None
         self._task: tuple[_core.Task, Task] | None = None
-        #: What was handed in last, as far as is known of it.
+        #: The receipt of the latest submission.
         self.receipt: Receipt | None = None
-        #: Whether this client counts in the joined round, which nobody is told: see
+        #: Whether this client counts in the joined round, which only it knows: see
         #: ``participation``.
         self._is_drawn = True
 
     def join(self, timeout: float = PATIENCE) -> Task:
         """Waits for a round that this client has not joined before.
 
+        Returns:
+            The round's task.
+
         Raises:
-            PeerError: a server is not reached, or tells something else than the others.
-            RefusedError: a server does not want this client.
+            PeerError: a server cannot be reached, or the servers contradict each other.
+            RefusedError: a server refuses this client.
         """
         told = self._core.join(self._latest, timeout)
         terms = Terms.from_bytes(told.terms)
@@ -142,7 +147,7 @@ class Client:
         else:
             model = self._known(terms.base) if terms.base else _floats(told.model)
         if told.words != terms.words or len(model) != terms.parameters:
-            raise peer_error("the servers told of a model that does not fit its own size")
+            raise peer_error("the servers sent a model whose size is not the announced one")
         task = Task(told.round, model, terms.settings, told.left, terms.clients, terms.layout)
         self._latest, self._task = told.round, (told, task)
         self._is_drawn = is_drawn(terms.settings.sampling)
@@ -157,64 +162,63 @@ class Client:
         return self._core.traffic
 
     def _check(self, settings: Settings) -> None:
-        """The rules are those that this client has agreed to."""
+        """Checks that the servers' rules are those that this client's configuration has."""
         ours = vars(self._settings)
         differing = [name for name, told in vars(settings).items() if told != ours[name]]
         if differing:
             name = differing[0]
             raise peer_error(
                 f"the servers' rounds have {name} = {vars(settings)[name]!r}, this client's "
-                f"configuration "
-                f"{ours[name]!r}; the table [round] is the same for all"
+                f"configuration {ours[name]!r}; the table [round] is the same for all"
             )
 
     def take_up(self, model: torch.Tensor, base: int) -> None:
-        """Goes on with the model that a round came to: where servers do not know the model
-        (``result_to = "clients"``), a client that missed a round, or began anew, cannot have it
-        from them.
+        """Continues with the model that resulted from a round.
+
+        A client needs this if servers do not know the model (``result_to = "clients"``) and it
+        missed a round or was started again: then it cannot get the model from them.
 
         Args:
             model: what :meth:`result` returned to another client, or to this one before it ended.
-            base: that round, as its task and its receipt have it.
+            base: that round's number, as in its task and its receipt.
         """
         self._base, self._model = base, model.detach().reshape(-1).to(torch.float32)
 
     def _known(self, base: int) -> torch.Tensor:
         if self._model is None or self._base != base:
             raise MisuseError(
-                f"the model of this round is what round {base} came to, which servers do not know, "
-                f"and this "
-                "client was not there: take_up(model, round) it from a client that was; if no "
-                "client has it, "
-                "as the servers ended before they told it, all clients take_up the model that they "
-                "had "
-                f"before, as that of round {base}"
+                f"the model of this round is the result of round {base}, which servers do not "
+                "know, and this client was not there: take_up(model, round) it from a client that "
+                "was; if no client has it, because the servers ended before they sent it, all "
+                f"clients take_up the model that they had before, as that of round {base}"
             )
         return self._model
 
     def submit(self, state: State, weight: float = 1.0) -> Receipt:
-        """Hands in what was trained: its difference from the task's model goes to the servers, in
-        secret.
+        """Submits what was trained: its difference from the task's model, secret-shared with the
+        servers.
 
         Args:
-            state: the trained parameters. Where servers know the names and shapes of the model, a
-                module or its state_dict() has the same; a row has none.
-            weight: the count of examples, where clients weigh unlike. More than the rounds'
-                greatest_weight counts as that, of which a warning and the receipt tell.
+            state: the trained parameters. If servers know the names and shapes of the model, a
+                module or its state_dict() must have the same; a row has none.
+            weight: the count of examples, if clients have different weights. More than the rounds'
+                greatest_weight counts as that; a warning and the receipt report it.
 
-        A warning and the receipt also tell where an update is longer than the bound, and by what it
-        was shortened; a warning tells where all of it, or the weight, is so small that zeros are
-        sent.
+        Returns:
+            A receipt. If an update is longer than the bound, a warning and the receipt report this
+            and the factor that shortened it. A warning also reports if the whole update, or the
+            weight, is so small that zeros are sent.
 
         Raises:
-            EncodingError: a value is NaN, infinite or too far from the task's model, named with the
-                limit; or the norm is beyond what float64 holds.
+            EncodingError: a value is NaN, infinite or too far from the task's model; the error
+                names it and the limit. Or the norm is beyond what float64 holds.
             MisuseError: no round was joined; the state has another size than its model, or other
-                names, order or shapes than the servers know of it (the first is named), or holds
-                what is no dense tensor of real numbers; the weight is none, or above 1 where the
-                rounds have no ``greatest_weight``; or this client is the coordinator.
-            RefusedError: a server did not take it: late, or against the round's rules.
-            PeerError: a server was not reached; the submission does not count then.
+                names, order or shapes than the servers know of it (the error names the first), or
+                holds something else than dense tensors of real numbers; the weight is not a
+                positive number, or is above 1 while the rounds have no ``greatest_weight``; or this
+                client is the coordinator.
+            RefusedError: a server refused it, as too late or against the round's rules.
+            PeerError: a server cannot be reached; the submission does not count then.
         """
         if self._task is None:
             raise MisuseError("no round was joined: call join() first")
@@ -232,7 +236,7 @@ class Client:
         for remark in _remarks(sent, float(weight), counts, task.norm):
             warnings.warn(remark, SubmissionWarning, stacklevel=2)
         shortened = sent.shortened
-        # After all steps, so that none can undo it.
+        # After all steps, so that no step can undo it.
         sent = sent if self._is_drawn else withheld(sent)
         scale, bits = fixed.Scale(VECTOR_BITS), task.settings.word_bits
         digest = self._core.submit(
@@ -245,19 +249,20 @@ class Client:
             bits=bits,
         )
         self.receipt = Receipt(task.round, digest.hex(), counts, shortened)
-        # Neither weight nor norm: they are the client's own.
+        # Logs neither weight nor norm, which are private.
         _log.info("client %d handed in a vector for round %d", self.number, task.round)
         return self.receipt
 
     def close(self, timeout: float = PATIENCE) -> None:
-        """Tells the servers, as the coordinator, that all whom it asked in the joined round have
-        handed in or
-        failed: the round ends then, and not at its deadline. What is whole by then counts.
+        """Ends the joined round before its deadline, as the coordinator.
+
+        It tells the servers that all clients that it asked have submitted or failed. Complete
+        submissions count.
 
         Raises:
             MisuseError: no round was joined, or this client is not the coordinator.
             RefusedError: a server's rules name another coordinator.
-            PeerError: a server was not reached; the round ends at its deadline then.
+            PeerError: a server cannot be reached; the round ends at its deadline then.
         """
         if self._task is None:
             raise MisuseError("no round was joined: call join() first")
@@ -269,46 +274,54 @@ class Client:
         self._core.close(core.round, timeout)
 
     def refusal(self, task: Task, timeout: float = PATIENCE) -> str | None:
-        """Waits until a round is over, and asks why the servers refused what this client handed in
-        there. For who does not ask for :meth:`result`, or has begun anew since.
+        """Waits until a round is over, and returns why the servers refused this client's
+        submission.
+
+        For a client that does not ask for :meth:`result`, or was started again since.
 
         Args:
-            task: the round, as :meth:`join` told it, of this client or of one of its number before.
+            task: the round, as :meth:`join` returned it to this client or to an earlier process of
+                the same number.
             timeout: seconds to wait.
 
         Returns:
-            The reason; ``None`` where nothing was refused.
+            The reason; ``None`` if nothing was refused.
 
         Raises:
-            RefusedError: the round came to nothing, and why, or a later one is over too, and it is
-                forgotten.
-            PeerError: a server is not reached, or tells something else than the others.
+            RefusedError: the round has no result, with the reason; or a later round is over too, so
+                that the servers have forgotten this one.
+            PeerError: a server cannot be reached, or the servers contradict each other.
         """
         return self._outcome(task, timeout)[2] or None
 
     def _outcome(
         self, task: Task, timeout: float
     ) -> tuple[NDArray[np.float32], Sequence[_core.Content], str]:
-        """What a round came to: one vector, or a part of each server, and why this client's was
-        refused."""
+        """Returns the result of a round: one vector, or a part from each server; and why this
+        client's submission was refused, or an empty text."""
         is_sealed = task.settings.result_to == "clients"
         whole = np.empty(0 if is_sealed else len(task.model), np.float32)
         parts, refused = self._core.outcome(task.round, timeout, whole.view(np.uint8))
         if bool(parts) != is_sealed:
             raise peer_error(
-                "the servers tell the result in another way than the round's rules say"
+                "the servers send the result in another form than the round's rules say"
             )
         return whole, parts, refused
 
     def result(self, timeout: float = PATIENCE) -> torch.Tensor:
-        """Waits for the model that the joined round came to. Where the servers refused what this
-        client handed in, a warning and its :attr:`receipt` tell why.
+        """Waits for the model that results from the joined round.
+
+        If the servers refused this client's submission, a warning and its :attr:`receipt` report
+        why.
+
+        Returns:
+            The parameters, in a row; the combined update if a coordinator has the model.
 
         Raises:
             MisuseError: no round was joined.
-            RefusedError: the round came to nothing, and why; and that what this client handed in
-                was refused, if it was.
-            PeerError: a server is not reached, or tells something else than the others.
+            RefusedError: the round has no result, with the reason, and with that of the refusal of
+                this client's submission, if it was refused.
+            PeerError: a server cannot be reached, or the servers contradict each other.
         """
         if self._task is None:
             raise MisuseError("no round was joined: call join() first")
@@ -323,7 +336,8 @@ class Client:
         try:
             model = _unsealed(parts, task)
         except RoundError as error:
-            # The servers, who do not see it, go on from this round: it leaves the model as it was.
+            # Servers do not see the result and continue from this round, which leaves the model
+            # unchanged.
             self.take_up(task.model, task.round)
             raise refused_error(f"round {task.round} came to nothing: {error}") from None
         self.take_up(model, task.round)
@@ -331,21 +345,20 @@ class Client:
 
 
 def capped(weight: float, counts: float) -> str:
-    """What is told of a weight that counts for less."""
+    """Returns the warning about a weight that counts for less."""
     return f"a weight of {weight:g} counts as {counts:g}, the rounds' greatest_weight"
 
 
 def shorter(shortened: float, norm: float) -> str:
-    """What is told of an update that was longer than the bound."""
+    """Returns the warning about an update that was longer than the bound."""
     return (
         f"an update of norm {norm / shortened:.6g} is longer than the rounds' bound of {norm:g}: "
-        f"it was "
-        f"multiplied by {shortened:.3g}, and counts as one of that norm"
+        f"it was multiplied by {shortened:.3g}, and counts as one of that norm"
     )
 
 
 def _remarks(sent: Outgoing, weight: float, counts: float, norm: float) -> list[str]:
-    """What a client should know of what is sent for it, beside what it handed in."""
+    """Returns the warnings about differences between what a client submits and what counts."""
     found = []
     if counts < weight:
         found.append(capped(weight, counts))
@@ -355,22 +368,23 @@ def _remarks(sent: Outgoing, weight: float, counts: float, norm: float) -> list[
     if 0 <= sent.weight < least:
         found.append(
             f"a weight of {weight:g} is so small a part of the rounds' greatest_weight that it "
-            f"counts as "
-            "nothing: agree on a smaller greatest_weight"
+            f"counts as nothing: agree on a smaller greatest_weight"
         )
     if 0 < sent.greatest < least:
         found.append(
             f"no value of the update, times its weight, is above 2^-{VECTOR_BITS + 1} of the "
-            f"rounds' bound "
-            f"of {norm:g}, so that zeros are sent: agree on a smaller norm"
+            f"rounds' bound of {norm:g}, so that zeros are sent: agree on a smaller norm"
         )
     return found
 
 
 def _clients_half(settings: Settings) -> Settings:
-    """What makes the steps that a client has a half of. Noise is the servers', chance comes after
-    all steps; and an aggregator of one's own need not be here, since clients do nothing for it.
-    What hides them was looked at in the client's configuration."""
+    """Returns settings of which a client can make its half of the steps.
+
+    Noise is added by the servers, and sampling comes after all steps. A user's own aggregator need
+    not be installed here, since it has no client's half. The client's configuration has been
+    checked for what hides clients.
+    """
     settings = replace(
         settings, noise=None, sigma=None, divisor=None, sampling=1.0, reveals_single=True
     )
@@ -384,8 +398,7 @@ def _floats(told: _core.Content) -> torch.Tensor:
 
 
 def _numbers(told: _core.Content, kind: type[Number]) -> NDArray[Number]:
-    """Of that kind, as they lie in what was told; what is no number more at
-    its end does not count."""
+    """Reads content as numbers of the given kind; ignores the bytes of an incomplete last one."""
     size = np.dtype(kind).itemsize
     row: NDArray[Number] = np.empty(-(-len(told) // size), kind)
     told.write(row.view(np.uint8)[: len(told)])
@@ -393,17 +406,17 @@ def _numbers(told: _core.Content, kind: type[Number]) -> NDArray[Number]:
 
 
 def _unsealed(told: Sequence[_core.Content], task: Task) -> torch.Tensor:
-    """The model after a round of which each server told a part.
+    """Computes the model after a round from the servers' parts.
 
     Raises:
-        PeerError: the parts are no parts of one vector.
-        RoundError: the weights add up to nothing.
+        PeerError: they are not parts of one vector.
+        RoundError: the weights do not add up to more than 0.
     """
     parts = [torch.from_numpy(_numbers(part, np.int64)) for part in told if len(part) % 8 == 0]
     parts = [part for part in parts if len(part)]
     size = len(task.model)
     if len(parts) != 2 or len(parts[0]) != len(parts[1]) or len(parts[0]) not in (size, size + 1):
-        raise peer_error("the servers sent parts of what is no model of this size")
+        raise peer_error("the servers sent parts that do not make a model of this size")
     settings = task.settings
     revealed = fixed.decode(parts[0] + parts[1], width.scale(settings.word_bits), torch.float32)
     unit = settings.norm if settings.noise is None else settings.norm / (settings.divisor or 1.0)

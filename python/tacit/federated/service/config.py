@@ -1,9 +1,8 @@
-"""``federation.toml``: who the servers and clients are, and what a round does.
+"""``federation.toml``: the servers, the clients, and the settings of a round.
 
     name = "digits"                            # all must have the same
-    timeout = 60                               # optional, seconds: longest wait for one message
-    model = "start.pt"                         # optional: where servers find the parameters to
-    begin from
+    timeout = 60                               # optional: longest wait for one message, in seconds
+    model = "start.pt"                         # optional: the servers' initial parameters
 
     [[server]]                                 # three of them; the order counts
     address = "alice.example:7400"             # where the other servers reach it
@@ -11,29 +10,30 @@
     listen = "0.0.0.0:7400"                    # optional: where it listens, if elsewhere
     listen_for_clients = "0.0.0.0:7500"        # optional
     certificate = "server-0.pem"               # relative to this file
-    key = "server-0.key"                       # optional, needed by itself; by default beside the
-    certificate
+    key = "server-0.key"                       # optional; only this server needs it; by default
+                                               # next to the certificate
 
     [clients]
     count = 16                                 # clients are numbered from 0
-    certificate = "client-{number}.pem"        # optional; of each of them
+    certificate = "client-{number}.pem"        # optional: the certificate of each client
 
     [round]
-    seconds = 60                               # in which clients may submit
-    protocol = "replicated"                    # the servers'; this and all else is optional: see
-    ``settings`` aggregator = "fedavg"                      # some take more: attackers, chosen,
-    trimmed, steps bound = "refuse"                           # what is longer than the norm: "clip"
-    shortens it norm = 3.0
+    seconds = 60                               # the time in which clients may submit
+    protocol = "replicated"                    # the servers' protocol; this setting and all others
+                                               # are optional: see ``settings``
+    aggregator = "fedavg"                      # some take more: attackers, chosen, trimmed, steps
+    bound = "refuse"                           # for updates longer than the norm; "clip" clips them
+    norm = 3.0
     minimum_clients = 2
     word_bits = 64                             # 32 halves the upload of a mean with bound = "none"
-    checked = false                            # whether what servers compute is checked to stay in
-    range
+    checked = false                            # true: servers check that values stay in range
 
     [privacy]                                  # only with noise and divisor in [round]
     delta = 1e-5
     budget = 8.0                               # optional: the ε against a server that may be spent
 
-Servers need the certificates of all; a client needs those of the servers and its own, with its key.
+Servers need the certificates of all servers and clients. A client needs those of the servers, and
+its own with its key.
 """
 
 import json
@@ -53,22 +53,22 @@ from tacit.federated.rounds.settings import Settings, check, check_clients, mech
 #: Servers of a federation.
 SERVERS = 3
 
-#: What the parameters to begin from are called beside a file that does not name them.
+#: Name of the initial parameters next to a file that does not name them.
 START = "start.pt"
 
-#: The δ of accounts where a file has none.
+#: The δ of accounts if a file gives none.
 DELTA = 1e-5
 
-#: Clients of a federation at most.
+#: The most clients of a federation.
 MOST_CLIENTS = 4096
 
-#: Longest time that a round may give its clients, and longest timeout: a day.
+#: The longest time that a round may give its clients, and the longest timeout: a day.
 LONGEST = 86_400.0
 
-#: A host, by name or number, and a port.
+#: A host, by name or address, and a port.
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^\s:\[\]]+):\d{1,5}")
 
-#: What a table may hold, and of what kind.
+#: The entries that a table may have, with their types.
 Kinds = Mapping[str, type | tuple[type, ...]]
 
 _NUMBER = (int, float)
@@ -123,7 +123,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Server:
-    """A server as the file has it."""
+    """The entries of a server in the file."""
 
     address: str
     clients: str
@@ -146,7 +146,7 @@ class Federation:
     settings: Settings
     delta: float
     budget: float | None
-    #: The parameters to begin from, where the file names them or they lie beside it.
+    #: The initial parameters, if the file names them or they are next to it.
     model: Path | None
     _client: str
 
@@ -154,7 +154,7 @@ class Federation:
     def read(path: str | Path) -> "Federation":
         """Reads and checks a file.
 
-        Raises:
+        SetupError: something is wrong with it; the error says what and where.
             SetupError: what is wrong with it, and where.
         """
         path = Path(path)
@@ -170,25 +170,25 @@ class Federation:
 
     @property
     def submitting(self) -> int:
-        """Clients who hand in vectors: all but the coordinator."""
+        """The number of clients that submit vectors: all but the coordinator."""
         return self.clients - (self.settings.coordinator is not None)
 
     def certificates_of_servers(self) -> list[str]:
-        """PEM texts, in order."""
+        """Reads the servers' certificates as PEM texts, in order."""
         return [
             certificate_in(server.certificate, f"server {number}")
             for number, server in enumerate(self.servers)
         ]
 
     def certificates_of_clients(self) -> list[str]:
-        """PEM texts, by number."""
+        """Reads the clients' certificates as PEM texts, by number."""
         return [
             certificate_in(self.certificate_of(number), f"client {number}")
             for number in range(self.clients)
         ]
 
     def certificate_of(self, client: int) -> Path:
-        """Where a client's certificate lies.
+        """Returns the path of a client's certificate.
 
         Raises:
             MisuseError: there is no such client.
@@ -202,14 +202,14 @@ class Federation:
         return self.path.parent / self._client.replace("{number}", str(client))
 
     def identity_of(self, client: int) -> tuple[str, str]:
-        """A client's own certificate and private key, PEM."""
+        """Reads a client's own certificate and private key, as PEM texts."""
         certificate = self.certificate_of(client)
         return certificate_in(certificate, f"client {client}"), _core.read_private_key(
             str(certificate.with_suffix(".key"))
         )
 
     def server(self, number: int) -> Server:
-        """One of the servers.
+        """Returns one of the servers.
 
         Raises:
             MisuseError: there is no such server.
@@ -231,15 +231,16 @@ def text_of(
     timeout: float = 60.0,
     privacy: Mapping[str, float] | None = None,
 ) -> str:
-    """A file that :meth:`Federation.read` takes, with the certificates beside it that ``tacit
-    federated certificates`` makes.
+    """Returns the text of a file that :meth:`Federation.read` takes.
+
+    Its certificates are next to it, as ``tacit federated certificates`` makes them.
 
     Args:
         name: of the federation.
-        addresses: of each server, where the others reach it and where clients do.
-        clients: how many.
-        settings: what a round does.
-        seconds: in which clients may submit.
+        addresses: of each server: where the other servers reach it, and where clients do.
+        clients: their number.
+        settings: of the rounds.
+        seconds: the time in which clients may submit.
         timeout: longest wait for one message, in seconds.
         privacy: the table of that name.
     """
@@ -255,7 +256,8 @@ def text_of(
 
 
 def _entries(table: Mapping[str, Any]) -> list[str]:
-    """Texts, numbers and truth are written in TOML as in JSON; what is not there is left out."""
+    """Formats entries. TOML writes texts, numbers and booleans as JSON does; ``None`` is
+    omitted."""
     return [
         f"{name} = {json.dumps(value, ensure_ascii=False)}"
         for name, value in table.items()
@@ -264,7 +266,7 @@ def _entries(table: Mapping[str, Any]) -> list[str]:
 
 
 def _in_words(error: ValueError) -> str:
-    """What is wrong with a file that is no TOML, by its line."""
+    """Describes what is wrong with a file that is not TOML, with its line."""
     if isinstance(error, UnicodeDecodeError):
         said = "it is not text in UTF-8"
     else:
@@ -274,7 +276,7 @@ def _in_words(error: ValueError) -> str:
 
 
 class _Reading:
-    """A file that is being checked."""
+    """A file while it is read and checked."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -320,7 +322,7 @@ class _Reading:
         )
 
     def privacy(self, is_wanted: bool, privacy: dict[str, Any], settings: Settings) -> None:
-        """Whether there is what the account needs, and nothing is claimed that nobody does."""
+        """Checks that the account has what it needs, and that no unused guarantee is stated."""
         if is_wanted and settings.noise is None:
             raise self.wrong("[privacy] without noise in [round]: nothing would be hidden by it")
         budget = privacy.get("budget")
@@ -337,7 +339,8 @@ class _Reading:
             raise self.wrong(f"{where}: {error}") from None
 
     def settings(self, rounds: dict[str, Any], clients: int) -> Settings:
-        """What a round does, if that hides clients and can be done for so many."""
+        """Returns the settings of a round, after checking that they are possible and hide
+        clients."""
         settings = Settings(**rounds)
         try:
             chosen = described(settings.aggregator)
@@ -350,7 +353,7 @@ class _Reading:
     def table(
         self, where: str, found: Any, kinds: Kinds, needed: tuple[str, ...] = ()
     ) -> dict[str, Any]:
-        """A table that holds what it may, of the right kinds, and what it must."""
+        """Checks a table's entries: known names, right types, and none missing that is needed."""
         if not isinstance(found, dict):
             raise self.wrong(f"{where} is a table")
         for name, value in found.items():
@@ -388,7 +391,7 @@ class _Reading:
         )
 
     def model(self, named: str | None) -> Path | None:
-        """Where the parameters to begin from lie; servers alone need them."""
+        """Returns the path of the initial parameters, if there is one; only servers need them."""
         if named is not None:
             return self.path.parent / named
         beside = self.path.parent / START
@@ -402,19 +405,20 @@ class _Reading:
 
 
 def certificate_in(path: Path, whose: str) -> str:
-    """The certificate of a server or a client, PEM, as links are made with; whatever its dates are.
+    """Reads the certificate of a server or a client as a PEM text, and checks it as links do.
+
+    Its dates are not checked.
 
     Raises:
-        SetupError: it cannot be read, or is of a kind that is refused whenever it is shown.
+        SetupError: it cannot be read, or is of a kind that every peer refuses.
     """
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        reason = cause(error) if isinstance(error, OSError) else "it is no text"
+        reason = cause(error) if isinstance(error, OSError) else "it is not text"
         raise setup_error(
             f"cannot read {path}, the certificate of {whose}: {reason}; ask for it, or make one by "
-            f"`tacit "
-            "federated certificates`"
+            f"`tacit federated certificates`"
         ) from None
     try:
         _core.check_certificate(

@@ -1,6 +1,7 @@
-"""Whether a federation is possible, thing by thing, for ``tacit doctor``: its file, certificates,
-keys, what a server keeps, and who is there. Servers are to each other what parties are, and are
-examined as those."""
+"""The checks of ``tacit doctor`` for a federation.
+
+They cover its file, certificates and keys, what a server keeps, and who can be reached. Servers are
+parties to each other, and are examined as such."""
 
 import json
 import socket
@@ -15,12 +16,12 @@ from tacit.federated.rounds.settings import mechanism_of
 from tacit.federated.service.config import Federation, certificate_in
 from tacit.federated.service.startup import account_of, latest_of
 
-#: Seconds for what needs none, as nobody is looked for.
+#: Seconds for checks that connect to no one.
 LITTLE = 0.1
 
 
 class Found(NamedTuple):
-    """One thing that was looked at; a remedy where it is not well."""
+    """The result of one check, with a remedy if it failed."""
 
     check: str
     ok: bool
@@ -29,7 +30,7 @@ class Found(NamedTuple):
 
 
 class Member(NamedTuple):
-    """Of a session as which something is examined."""
+    """A party of the session in which something is examined."""
 
     address: str
     certificate: Path
@@ -37,8 +38,13 @@ class Member(NamedTuple):
 
 
 def examine(config: str, server: int | None, client: int | None, wait: float) -> list[Found]:
-    """All checks of a federation's file; as one of its members, what that one needs, and whom it
-    reaches within ``wait`` seconds.
+    """Runs all checks of a federation's file, and those of one of its members if one is given.
+
+    Args:
+        config: path of the federation's file.
+        server: the number of the server as which it is run, if any.
+        client: the number of the client as which it is run, if any.
+        wait: seconds in which that member tries to reach the others.
 
     Raises:
         MisuseError: there is no such server or client.
@@ -90,13 +96,12 @@ def _summary(federation: Federation) -> str:
     )
     return (
         f"{federation.name}: {federation.clients} clients, {settings.aggregator}{noise}; "
-        f"{federation.seconds:g} s "
-        f"for what clients hand in, timeout {federation.timeout:g} s"
+        f"{federation.seconds:g} s for what clients hand in, timeout {federation.timeout:g} s"
     )
 
 
 def _files(name: str, certificate: Path, key: Path | None, other: Path) -> list[Found]:
-    """A member's certificate, and its key where it is here."""
+    """Checks a member's certificate, and its key if that is here."""
     check = f"certificate of {name}"
     try:
         certificate_in(certificate, name)
@@ -121,7 +126,7 @@ def _files(name: str, certificate: Path, key: Path | None, other: Path) -> list[
 
 
 def _as_server(federation: Federation, number: int, wait: float) -> list[Found]:
-    """What a server keeps, where it listens, and who of the others is there."""
+    """Checks what a server keeps, where it listens, and which of the other servers it reaches."""
     found = []
     own = federation.server(number)
     for check, file in (("latest round", latest_of), ("account", account_of)):
@@ -177,8 +182,11 @@ def _session(
     *,
     servers: bool = False,
 ) -> dict[str, Found]:
-    """What is found of a session of these, by what was looked at; they are called servers, or
-    parties."""
+    """Examines a session of these members.
+
+    Returns:
+        The results, by name of the check. They call the members servers, or parties.
+    """
     lines = [f"protocol = {json.dumps(protocol)}"]
     for at, member in enumerate(members):
         entries = {"address": member.address, "certificate": str(member.certificate)}
@@ -198,7 +206,7 @@ def _session(
 
 
 def _unnamed(detail: str) -> str:
-    """Without the number that a member has in what it is examined as."""
+    """Removes the number that a member has in the session that examines it."""
     return detail.replace("of party 0", "here").replace("of party 1", "here")
 
 

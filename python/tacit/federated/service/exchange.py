@@ -1,4 +1,4 @@
-"""What clients hand in, as a server's secret tensors, and what they are told, as bytes."""
+"""Conversions: clients' submissions to a server's secret tensors, and results to bytes."""
 
 import numpy as np
 import torch
@@ -26,9 +26,11 @@ def taken(
     root: Update | None,
     memory: Memory,
 ) -> Submitted:
-    """The clients' words as secret tensors, in that memory. One round, and one for a server's own,
-    in the last row. Where nothing but their sum counts, that takes the place of all rows, and less
-    is passed on and held."""
+    """Returns the clients' words as secret tensors, in the given memory.
+
+    One round, and one more for a server's own vector, which is in the last row. If only the sum of
+    the rows is needed, it replaces them; that takes less communication and memory.
+    """
     vectors: shares.Parts
     weights: shares.Parts
     if is_sum(terms.settings):
@@ -59,7 +61,7 @@ def taken(
 def _share_root(
     session: Session, owner: int, root: Update | None, vectors: shares.Parts, weights: shares.Parts
 ) -> None:
-    """Writes the trusted server's vector and weight into the last rows. One round."""
+    """Shares the trusted server's vector and weight into the last rows. One round."""
     words = None
     if root is not None:
         both = torch.cat([root.vector, torch.tensor([root.weight], dtype=torch.float64)])
@@ -70,12 +72,13 @@ def _share_root(
 
 
 def is_sum(settings: Settings) -> bool:
-    """Whether nothing but the sum of the vectors counts, so that they are added up as they come."""
+    """Tells whether only the sum of the vectors is needed, so that servers add them as they
+    arrive."""
     return settings.bound == "none" and aggregator(settings.aggregator).is_sum
 
 
 def part_of(session: Session, sealed: torch.Tensor) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    """What this server tells clients of what no server is to see."""
+    """Returns this server's part of a result that only clients may see, as bytes."""
     assert isinstance(sealed, SecretTensor)
     words = np.empty(sealed.numel(), np.int64)
     tells = session.core.seal([buffers.array(part) for part in sealed._parts], [words])

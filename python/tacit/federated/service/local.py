@@ -1,9 +1,8 @@
-"""The three servers of a federation as processes of this machine, for clients who call them over
-TLS.
+"""The three servers of a federation as processes of this machine; clients connect over TLS.
 
-They are servers as anywhere: with certificates, a configuration in a folder, and accounts beside
-it. Only where they listen they say themselves, so that ports are free; and each tells its parent of
-every round."""
+They work as servers do elsewhere: with certificates, a configuration in a folder, and accounts next
+to it. Two things differ: each chooses a free port and reports where it listens, and each reports
+every round to its parent."""
 
 import os
 import pickle
@@ -28,30 +27,30 @@ from tacit.parties import processes
 from tacit.parties.launch import first_cause, named
 from tacit.parties.processes import Child
 
-#: Seconds in which servers that fail say so, after their clients have heard of it.
+#: Seconds in which servers that fail report why, after their clients have learned of the failure.
 PARTING = 15.0
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What servers are to do, and for how many clients."""
+    """The task of the servers: rounds, settings, and the number of clients."""
 
     clients: int
     settings: Settings
-    #: The parameters to begin from, in a row.
+    #: The initial parameters, in a row.
     start: torch.Tensor
     rounds: int
-    #: In which clients may submit.
+    #: The time in which clients may submit.
     seconds: float
     delta: float = 1e-5
 
 
 @dataclass(frozen=True)
 class Told:
-    """A round as one server tells of it."""
+    """A round as one server reports it."""
 
     report: Report
-    #: Between the servers.
+    #: Communication between the servers.
     cost: Reading
     threat_model: str
 
@@ -64,15 +63,15 @@ class Servers:
     """
 
     def __init__(self, folder: Path, plan: Plan) -> None:
-        """With a folder for certificates, configuration and accounts."""
+        """Takes a folder for certificates, configuration and accounts."""
         self.config = folder / "federation.toml"
         self._plan = plan
         self._children: list[Child] = []
-        #: What each has told and nobody has asked for yet.
+        #: Reports of each server that have not been asked for yet.
         self._told: list[deque[Told]] = [deque() for _ in range(SERVERS)]
 
     def __enter__(self) -> Self:
-        """Starts them.
+        """Starts the processes.
 
         Raises:
             SetupError: a process does not start, or the folder cannot be written to.
@@ -98,8 +97,8 @@ class Servers:
         error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        """Ends them. Where clients failed since a server did, it is that one's error which is
-        raised."""
+        """Ends the processes. If clients failed because a server did, raises that server's
+        error."""
         try:
             known = [child.result[1] for child in self._children if child.result is not None]
             if isinstance(error, TacitError) and error not in known:
@@ -108,10 +107,10 @@ class Servers:
             self._end()
 
     def told(self) -> list[Told]:
-        """What each tells of the next round, when it is over.
+        """Waits until the next round is over, and returns each server's report of it.
 
         Raises:
-            Exception: the first of a server that failed, with its name.
+            Exception: the first error of a server that failed, with the server's name.
         """
         for child, told in zip(self._children, self._told, strict=True):
             while not told:
@@ -119,17 +118,17 @@ class Servers:
         return [told.popleft() for told in self._told]
 
     def check(self) -> None:
-        """Does nothing while all servers are well.
+        """Raises the error of a server that has failed, if any has.
 
         Raises:
-            Exception: the first of a server that failed, with its name.
+            Exception: the first error of a server that failed, with the server's name.
         """
         for child in self._children:
             if child.process.receiving.poll():
                 self._hear(child)
 
     def _write(self, addresses: Sequence[tuple[str, str]]) -> None:
-        """The folder's files."""
+        """Writes the folder's files."""
         plan, folder = self._plan, self.config.parent
         names = [f"server-{number}" for number in range(SERVERS)]
         names += [f"client-{number}" for number in range(plan.clients)]
@@ -149,19 +148,20 @@ class Servers:
             raise setup_error(f"cannot write {self.config}: {cause(error)}") from None
 
     def _hear(self, child: Child) -> None:
-        """Waits for what it tells next."""
+        """Waits for the next report of a process."""
         if not self._take(child):
             self._raise_cause()
             raise peer_error(f"{child.name} ended before its rounds were over")
 
     def _take(self, child: Child) -> bool:
-        """Keeps what it tells next; whether it still runs."""
+        """Receives one message of a process, and keeps it; returns whether the process still
+        runs."""
         if child.result is not None:
             return False
         try:
             message: Any = child.receive()
         except PeerError as error:
-            # Before all that others report: their errors are its consequences.
+            # This precedes all reports of the other servers: their errors are its consequences.
             child.result = None, error, 0.0
             return False
         if isinstance(message, bytes):
@@ -172,7 +172,7 @@ class Servers:
         return False
 
     def _raise_cause(self) -> None:
-        """Raises what ended the first server, if any fails soon."""
+        """Raises the error that ended the first server, if any server fails soon."""
         until = time.monotonic() + PARTING
         while (
             running := [child for child in self._children if child.result is None]
@@ -193,7 +193,7 @@ class Servers:
             raise named(error, f"server {blamed}")
 
     def _own(self) -> bool:
-        """Whether a server failed by itself, and not since another one did."""
+        """Tells whether a server failed on its own, and not because another one did."""
         results = [child.result for child in self._children if child.result is not None]
         return any(
             error is not None and not isinstance(error, PeerError) for _, error, _ in results
@@ -205,7 +205,7 @@ class Servers:
 
 
 def _error(error: BaseException | str, trace: str) -> BaseException:
-    """What a server raised, with where."""
+    """Returns the error that a server raised, with its traceback as a note."""
     if not isinstance(error, BaseException):
         error = RuntimeError(error)
     error.add_note(trace)

@@ -1,16 +1,16 @@
-"""The model that a server keeps in a file, so that servers that start again go on where they were.
+"""The file in which a server keeps the model, so that restarted servers continue from it.
 
 The file is what ``torch.save`` writes of the parameters. The archive's comment names the
-federation, and says how many of its rounds had ended and which was the last.
+federation, the number of its rounds that had ended, and the last of them.
 
-A server writes the model of a round beside this file first (``.N.next``). Then the servers confirm
-the round to each other. After that the new file takes the old one's place, and only then do clients
-hear of the round:
+A server writes the model of a round next to this file first (``.N.next``). Then the servers confirm
+the round to each other. After that the new file replaces the old one, and only then do clients hear
+of the round:
 
-- If any server has put a model in its place, all three have that model, whole, in one of the two
+- If any server has replaced its file, all three have the new model, complete, in one of the two
   files.
-- If none has, no client has heard of the round. All three still have the model before it, or what
-  they began from if it was the first.
+- If none has, no client has heard of the round. All three still have the model before it, or the
+  initial one if it was the first round.
 
 So whenever servers end, there is a latest model that all three have. ``agreed`` finds it when they
 start again. A model counts only if all three have the same one.
@@ -33,34 +33,35 @@ from tacit.federated.rounds.states import State, in_a_row, in_form, named
 from tacit.federated.service.exchange import content_of
 from tacit.federated.service.round_store import ANEW
 
-#: Of the checksum.
+#: The kind of the file, for its checksum.
 KIND = "model"
 
-#: Ends the name of a model that the other servers may lack.
+#: Suffix of the name of a model that the other servers may lack.
 NEXT = ".next"
 
-#: Characters of a hash that are shown.
+#: Characters of a hash that are shown to the user.
 SHOWN = 12
 
-#: Models that a server announces at most: its file, and the one beside it.
+#: The most models that a server announces: its file, and the one next to it.
 MOST_MODELS = 2
 
 
 class Kept(NamedTuple):
-    """A model, and where it stands in the federation."""
+    """A model, and its place in the federation's rounds."""
 
     model: State
     #: Rounds of the federation that ended before it.
     ended: int
-    #: The last of them; 0 where there is none.
+    #: The last of them; 0 if there is none.
     round: int
     #: The BLAKE3 hash of its values.
     digest: str
 
     @staticmethod
     def of(model: State, ended: int = 0, number: int = 0, *, is_alike: bool = False) -> "Kept":
-        """With its digest. With ``is_alike`` all models of one size have the same digest: then only
-        the size counts.
+        """Makes one with its digest.
+
+        With ``is_alike`` all models of one size have the same digest: then only the size counts.
         """
         row = in_a_row(model).to(torch.float32)
         row = torch.zeros_like(row) if is_alike else row
@@ -68,20 +69,20 @@ class Kept(NamedTuple):
 
 
 class Models:
-    """A server's file, and the one beside it."""
+    """A server's file, and the one next to it."""
 
     def __init__(self, path: Path, server: int = 0, federation: str = "") -> None:
-        """Reads what is there.
+        """Reads the files, if they exist.
 
         Args:
             path: of the file.
-            server: whose it is; on one machine all three may name one file.
+            server: the server's number; on one machine all three servers may name the same file.
             federation: the name of the federation whose models these are.
 
         Raises:
-            SetupError: a file cannot be read, is damaged, or is no model of this federation.
+            SetupError: a file cannot be read, is damaged, or is not a model of this federation.
         """
-        # If it is a link, the file that it leads to is the one that is replaced.
+        # If the path is a link, the file that it leads to is replaced, not the link.
         path = path.resolve()
         self.path, self.beside = path, path.with_name(f"{path.name}.{server}{NEXT}")
         self.federation = federation
@@ -96,15 +97,17 @@ class Models:
         return sorted(found, key=lambda each: -each.ended)
 
     def begin(self, chosen: Kept) -> None:
-        """Goes on with one of the models that are there, or with the start. No other one stays."""
+        """Continues with one of the kept models, or with the initial one. Discards the others."""
         if self.pending is not None and chosen is self.pending:
             self.settle()
         self.discard()
         self._form = chosen.model
 
     def check_room(self) -> None:
-        """Checks that the disk has room for the model of the next round. Without it a round ends
-        too late: it has cost clients their work, and a part of the budget.
+        """Checks that the disk has room for the model of the next round.
+
+        Without this check a round would fail too late, after it has cost clients their work, and a
+        part of the budget.
 
         Raises:
             SetupError: the disk is full.
@@ -114,7 +117,7 @@ class Models:
         atomic_write.check_room(self.path, size, "the model of the next round to")
 
     def pend(self, ended: int, number: int, row: torch.Tensor) -> None:
-        """Writes what a round came to, beside the model before it.
+        """Writes the model after a round, next to the model before it.
 
         Raises:
             SetupError: it cannot be written.
@@ -128,7 +131,7 @@ class Models:
             raise setup_error(f"{error}; nothing else was lost, {kept} is as it was") from None
 
     def settle(self) -> None:
-        """Puts the model that was written last in the place of the one before it.
+        """Replaces the model before the last round by the one that was written last.
 
         Raises:
             SetupError: the file cannot be replaced.
@@ -148,7 +151,7 @@ class Models:
 
 
 def to_bytes(kept: Kept, federation: str = "") -> bytes:
-    """The file of a model of that federation."""
+    """Returns the file content for a model of the given federation."""
     content = io.BytesIO()
     torch.save(kept.model, content)
     archive = content.getvalue()
@@ -194,7 +197,7 @@ def _read(path: Path, federation: str) -> Kept | None:
             f"{path} holds no model of a federation, or this release of PyTorch cannot read it "
             f"({type(error).__name__}): give --out another path"
         ) from None
-    # A release that wrote no name wrote no other federation's either, as far as anybody can tell.
+    # A file without a name is from a release that wrote none; it is accepted for any federation.
     owner = about.get("federation", federation)
     if owner != federation:
         raise setup_error(
@@ -205,19 +208,22 @@ def _read(path: Path, federation: str) -> Kept | None:
 
 
 def announcement(rounds: int, ended: int, kept: Sequence[Kept]) -> bytes:
-    """What a server tells the others when it starts."""
+    """Returns what a server announces to the others when it starts."""
     models = [[each.ended, each.round, each.digest] for each in kept]
     return json.dumps({"rounds": rounds, "ended": ended, "models": models}).encode()
 
 
 def agreed(told: Sequence[bytes]) -> tuple[int, str | None]:
-    """How many rounds have ended, and the digest of the model after them, which all servers have.
-    No digest if servers are not to know the model, or need none since all rounds have ended.
+    """Returns how many rounds have ended, and the digest of the model after them that all servers
+    have.
+
+    The digest is ``None`` if servers are not to know the model, or need none since all rounds have
+    ended.
 
     Raises:
         SetupError: the servers were started for different numbers of rounds, or hold different
             models.
-        PeerError: a server announced what cannot be.
+        PeerError: a server's announcement is not valid.
     """
     every = [_told(server, text) for server, text in enumerate(told)]
     rounds = [entries["rounds"] for entries in every]
@@ -285,14 +291,15 @@ def _is_model(entry: Any) -> bool:
 
 
 def is_first(models: Models | None, ended: int) -> bool:
-    """Whether no round has ended, so that a server may begin from the start. The first round's
-    model may lie beside the file, but the other servers may lack that.
+    """Tells whether no round has ended, so that a server may begin from the initial model.
+
+    The first round's model may be next to the file, but the other servers may lack it.
     """
     return ended == 0 and (models is None or models.settled is None)
 
 
 def missing(path: Path | None, rounds_file: Path, ended: int) -> SetupError:
-    """The error if rounds have ended and the model after them is not there."""
+    """Returns the error for rounds that have ended while the model after them is missing."""
     where = (
         f"{path}, which has their model, is not there: put it back, or copy another server's, "
         "which is the same"

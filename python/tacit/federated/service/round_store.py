@@ -1,16 +1,17 @@
-"""The latest round that a server has seen, in a file that outlasts the server: no number comes
-again after a restart.
+"""The file with the latest round that a server has seen. No round number is used again after a
+restart.
 
 The file keeps four more counts:
 
 - *Base.* If only clients know the model, the round that made it. It is written before any client
-  hears what the round came to. So servers that start again do not begin anew what clients have
-  learned.
-- *Spent.* If there is noise, how many rounds have spent a part of the budget. An account that was
-  lost, or put back to an earlier state, has fewer. So no account begins again at an ε of 0.
-- *Ended.* How many rounds have ended, whatever they came to. Servers that start again do the rest.
-- *Common.* Of how many rounds all three servers are known to have seen the end, as they ended in
-  order. A server that was killed may lack the last of those that ended here.
+  learns that round's result. So servers that start again do not repeat what clients have learned.
+- *Spent.* If there is noise, the number of rounds that have spent a part of the budget. An account
+  that was lost, or put back to an earlier state, has fewer. So no account begins again at an ε of
+  0.
+- *Ended.* The number of rounds that have ended, with or without a result. Servers that start again
+  do the rest.
+- *Common.* The number of rounds whose end all three servers are known to have seen, because the
+  servers ended in order. A server that was killed may lack the last of those that ended here.
 """
 
 from collections.abc import Sequence
@@ -22,28 +23,28 @@ from tacit.atomic_write import write
 from tacit.errors import DeviationError, setup_error
 from tacit.federated.privacy.account import MOST_ROUNDS, Account
 
-#: Of the checksum.
+#: The kind of the file, for its checksum.
 KIND = "round"
 
-#: What to do so that servers begin from the start. Clients that were in later rounds than the first
-#: would wait until there are such again.
+#: The remedy to begin from the start. Without restarting them, clients that were in later rounds
+#: than the first would wait until the rounds get as far again.
 ANEW = (
     "at all three servers remove server-N.round, the file that --out names and the .next beside "
     "it; keep the accounts; and start the clients' programs again"
 )
 
-#: What to do about a file that is not as it was written.
+#: The remedy for a file that is damaged.
 REMEDY = (
     "put it back as it was, or copy another server's, which differs by no more than a round that "
     f"was going on; or, to begin anew, {ANEW}"
 )
 
-#: How many more rounds a server may have seen than another one.
+#: The most rounds that a server may have seen beyond another one.
 AHEAD = 1 << 20
 
 
 class Known(NamedTuple):
-    """What a server's file says."""
+    """The counts in a server's file."""
 
     #: The latest round.
     number: int
@@ -57,7 +58,7 @@ class Known(NamedTuple):
     common: int = 0
 
     def text(self) -> str:
-        """The file's first line. Zeros at its end are left out."""
+        """Returns the file's first line. Zeros at its end are left out."""
         words = [str(each) for each in self]
         while len(words) > 1 and words[-1] == "0":
             words.pop()
@@ -65,13 +66,13 @@ class Known(NamedTuple):
 
 
 class Latest:
-    """A server's file."""
+    """A server's file of the latest round."""
 
     def __init__(self, path: Path) -> None:
-        """Reads the file, if it is there.
+        """Reads the file, if it exists.
 
         Raises:
-            SetupError: it cannot be read, or was damaged.
+            SetupError: it cannot be read, or is damaged.
         """
         self.path = path
         try:
@@ -103,7 +104,7 @@ class Latest:
         account: Account | None = None,
         ended: int | None = None,
     ) -> None:
-        """Writes what is known from now on, before anybody hears of it.
+        """Writes what is known from now on, before it is sent to anyone.
 
         Raises:
             SetupError: the file cannot be written.
@@ -113,7 +114,8 @@ class Latest:
         self._write(Known(number, base, spent, ended, self.known.common))
 
     def end(self, ended: int) -> None:
-        """Writes that all three servers ended in order: each has seen the end of so many rounds.
+        """Writes that all three servers ended in order, so that each has seen the end of these
+        rounds.
 
         Raises:
             SetupError: the file cannot be written.
@@ -127,24 +129,25 @@ class Latest:
         self.known = known
 
     def count_from(self, number: int) -> None:
-        """Has seen that round too: a model says so that outlasted this file."""
+        """Raises the latest round to ``number``, as a model that outlasted this file shows."""
         self.known = self.known._replace(number=max(self.known.number, number))
 
     def to_bytes(self, account: Account | None = None) -> bytes:
-        """What this server tells the others."""
+        """Returns what this server announces to the others."""
         spent = 0 if account is None else account.rounds
         return self.known._replace(spent=spent, ended=0, common=0).text().encode()
 
     def agreed(self, told: Sequence[bytes]) -> Known:
-        """The number of the next round, which is one more than any server has seen; the round that
-        made the model that clients have; and how many rounds are spent.
+        """Returns what the servers agree on: the number of the next round, the base, and the spent
+        rounds.
 
-        A server that ended within a round has not kept that round as the base. Then no client has
-        its result, for that takes all three servers: so the least base counts. But what one server
-        has spent in a round is spent: so the greatest of these counts.
+        The number is one more than any server has seen. A server that ended within a round has not
+        kept that round as the base. Then no client has its result, for that takes all three
+        servers, so the least base counts. But what one server has spent in a round is spent, so the
+        greatest count of spent rounds counts.
 
         Raises:
-            PeerError: a server announced what cannot be, or has lost what it knew.
+            PeerError: a server's announcement is not valid, or it has lost what it knew.
         """
         known = []
         for server, text in enumerate(told):
@@ -186,13 +189,14 @@ class Latest:
 
 
 def to_bytes(known: Known) -> bytes:
-    """The file."""
+    """Returns the content of the file."""
     return checksums.filled(f"{known.text()}{checksums.field(KIND)}\n".encode(), KIND)
 
 
 def _check_alone(agrees: Sequence[bool], announced: str) -> None:
-    """Checks that no server announced what neither of the others knows. If one did, it is named:
-    two servers are less likely to be wrong than one.
+    """Checks that no server announced something that neither of the others knows.
+
+    If one did, the error names it: two servers are less likely to be wrong than one.
 
     Args:
         agrees: of each server, whether it knows what was announced.

@@ -1,14 +1,14 @@
-"""A server of a federation: it takes what clients hand in, and combines it with the other two, in
-secret.
+"""A server of a federation: it takes clients' submissions, and combines them with the other two
+servers in secret.
 
     with Server.open("federation.toml", number=0) as server:
         for _ in range(rounds):
             report = server.round(model)
             model = report.model
 
-All three run the same. A round has a number that was never there before; its clients hand in their
-vectors until its deadline. Then the servers compare, over their own links, whom each has whole, and
-go on with those whom all have.
+All three servers run the same program. Each round has a new number. Its clients submit their
+vectors until its deadline. Then the servers compare, over their own links, whose submissions each
+of them holds completely, and continue with those that all of them hold.
 """
 
 import json
@@ -46,67 +46,64 @@ from tacit.sessions import PATIENCE, Session, running
 
 _log = logging.getLogger(__name__)
 
-#: Seconds after which servers that wait for clients tell each other that they still do.
+#: Interval, in seconds, at which servers that wait for clients tell each other that they do.
 TOGETHER = 5.0
 
-#: What servers that wait for clients tell each other: whether there is somebody to wait for, or the
-#: coordinator says that there is not.
+#: Messages between servers that wait for clients: some clients may still submit, none will, or the
+#: coordinator says that none will.
 WAITING, READY, CLOSED = b"waiting", b"ready", b"closed"
 
-#: Why a round with noise comes to nothing, as clients hear it.
+#: The reason that clients hear if a round with noise has no result.
 UNCOUNTED = "too few clients count in this round"
 
-#: Why a round comes to nothing where a server deviated.
+#: The reason if a round has no result because a server deviated.
 UNLIKE = "the servers came to different results"
 
-#: Why a client's submission does not count, as it alone is told; by the reason in the reports,
-#: which is told as it is where a step of one's own gives another.
+#: Explains to a client why its submission does not count, by the reason in the reports. A reason
+#: that a user's own step gives is passed on as it is.
 OWN = {
     TOO_LONG: (
         "its norm is above the bound, or above the part of it that its weight allows, or its "
-        "weight is not "
-        "from 0 to 1 (or a server deviates)"
+        "weight is not from 0 to 1 (or a server deviates)"
     )
 }
 
-#: Seconds in which clients may ask why a round failed that ends its servers.
+#: Seconds in which clients may still ask why a round failed, before its servers end.
 PARTING = 5.0
 
-#: What a client hears that still waits for a round from before its servers started again.
+#: The reason for a client that still waits for a round from before its servers were restarted.
 STARTED_AGAIN = (
-    "the servers have started again since this round; what it came to, if it ended, is in the "
-    "model that the "
-    "next round tells: join that one"
+    "the servers have started again since this round; its result, if it ended, is in the model "
+    "of the next round: join that one"
 )
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a round came to."""
+    """The outcome of a round."""
 
     round: int
-    #: The parameters after it; those before it, where it came to nothing or only clients learn the
-    #: result. Where a coordinator has the model, what the updates were combined to, or zeros.
+    #: The parameters after the round. Those before it, if it has no result or only clients learn
+    #: it. If a coordinator has the model: the combined update, or zeros.
     model: torch.Tensor
     #: The clients that count.
     accepted: list[int]
-    #: Those whom this server has whole and another one has not.
+    #: Clients whose submissions this server holds completely and another one does not.
     dropped: list[int]
-    #: Those who were told of the round, and were silent until its end.
+    #: Clients that heard of the round and submitted nothing until its end.
     late: list[int]
-    #: Who was refused since the last report, why, and how often. A client that is not known is
-    #: None.
+    #: Refusals since the last report: client, reason and how often. The client is None if it is not
+    #: known.
     refused: list[tuple[int | None, str, int]]
-    #: Why it came to nothing, if it did.
+    #: Why the round has no result, if it has none.
     failure: str | None
     seconds: float
-    #: What has been spent so far, this round included; ``None`` where there is no noise and no
-    #: account.
+    #: The ε spent so far, including this round; ``None`` if there is no noise and so no account.
     epsilons: Epsilons | None
 
 
 class Server:
-    """One of the three, in its session with the others."""
+    """One of the three servers, in its session with the others."""
 
     def __init__(
         self,
@@ -118,23 +115,23 @@ class Server:
         account: Account | None,
         rules: Round,
     ) -> None:
-        """See :meth:`open`."""
+        """Sets the state up. See :meth:`open`."""
         self.federation = federation
         self.number = number
         self._session = session
         self._intake = intake
         self._latest = latest
         self._account = account
-        #: Clients whom the last round took, and who may still ask for its result.
+        #: Clients of the last round that may still ask for its result.
         self._waiting: list[int] = []
         self._rules = rules
         self._memory = Memory()
-        #: What stands for the names and shapes of the model, and how many values it has.
+        #: A text that stands for the names and shapes of the model, and its number of values.
         self._layout, self._values = "", 0
         self._alike = alike(federation, rules)
-        #: Rounds of the federation that came to an end.
+        #: The number of the federation's rounds that have ended.
         self.ended = latest.known.ended
-        #: Whether no round has begun since it started.
+        #: Whether no round has begun since this process started.
         self._is_new = True
 
     @staticmethod
@@ -146,18 +143,18 @@ class Server:
         listeners: tuple[_core.Listener, _core.Listener] | None = None,
         rounds: Rounds = Round.of,
     ) -> Iterator["Server"]:
-        """Meets the other servers, and opens the intake to the clients.
+        """Connects to the other servers, and opens the intake for the clients.
 
         Args:
             config: path of the file.
             number: this server's.
             threads: of this process's kernels; all cores if not given.
-            listeners: for servers and for clients, where they were made before the file was.
-            rounds: what makes the steps of a round of its settings, where some are one's own.
+            listeners: for servers and for clients, if they were made before the file was.
+            rounds: makes a round's steps from its settings; needed for a user's own steps.
 
         Raises:
             SetupError: configuration, addresses, certificates or key are wrong.
-            PeerError: another server does not come.
+            PeerError: another server does not connect.
         """
         federation = Federation.read(config)
         own = federation.server(number)
@@ -166,15 +163,15 @@ class Server:
         account = account_of(federation, number)
         latest = latest_of(federation, number)
         latest.check(account)
-        # What cannot be done is known before anybody is met.
+        # Settings that are impossible are reported before connecting.
         rules = rounds(federation.settings, account, federation.clients)
         for_servers, for_clients = listeners or (
             _core.Listener(own.listen),
             _core.Listener(own.listen_for_clients),
         )
         clients = federation.certificates_of_clients()
-        # Else PyTorch would import as much again as it is within the first round, after the
-        # deadline.
+        # PyTorch would import these modules within the first round, after the deadline. They are as
+        # much again as it has imported by now.
         for late in LATE:
             import_module(late)
         prepare()
@@ -194,46 +191,52 @@ class Server:
             server = Server(federation, number, session, intake, latest, account, rules)
             yield server
             intake.see_off(server._listening, federation.timeout)
-        # All three have left the session in order, after they wrote what the last round came to.
+        # All three have left the session in order, after they wrote the result of the last round.
         latest.end(server.ended)
 
     @property
     def threat_model(self) -> str:
-        """In one sentence, what is protected against whom."""
+        """States in one sentence what is protected against whom."""
         return self._session.threat_model
 
     @property
     def _listening(self) -> list[int]:
-        """Clients who may still ask for the last round's result."""
+        """The clients that may still ask for the last round's result."""
         coordinator = self.federation.settings.coordinator
         return self._waiting if coordinator is None else [coordinator]
 
     @property
     def meter(self) -> Meter:
-        """What it sent to the other servers, and how long it waited for them."""
+        """The meter: what it sent to the other servers, and how long it waited for them."""
         return self._session.meter
 
     @property
     def address(self) -> str:
-        """Where clients reach it, if at another port than the configuration's."""
+        """The address at which clients reach it, if its port differs from the configuration's."""
         return self._intake.address
 
     def agree_to_begin(self, rounds: int, kept: Sequence[Kept]) -> Kept | None:
-        """The latest model that all three servers hold, of those that this one does; ``ended`` is
-        how many rounds came before it. Nothing of models that servers are not to know. Before the
-        first round; two
-        exchanges: what each told is compared before anything follows from it.
+        """Agrees with the other servers on the latest model that all three hold.
+
+        To be called before the first round. Takes two exchanges, since the servers compare their
+        announcements before they act on them.
 
         Args:
-            rounds: how many of this federation are to be, the same at all servers.
-            kept: what this server holds.
+            rounds: the number of rounds of this federation, the same at all servers.
+            kept: the models that this server holds.
+
+        Returns:
+            The model; its ``ended`` is the number of rounds before it. ``None`` if servers are not
+            to know the model.
 
         Raises:
-            SetupError: servers hold different models, or are to do unlike numbers of rounds.
+            SetupError: servers hold different models, or were started for different numbers of
+                rounds.
             PeerError: another server failed.
         """
         told = self._session.told_by_all(announcement(rounds, self.ended, kept))
-        # One that told the others unlike things would have them begin from unlike models.
+        # A server that made different announcements would have the others begin from different
+        # models.
         self._session.core.note_told(b"\n".join(told))
         self._session.core.confirm()
         self.ended, digest = agreed(told)
@@ -250,20 +253,20 @@ class Server:
         """Asks the clients for their vectors and combines them.
 
         Args:
-            model: the parameters that clients begin from, the same at all servers; where a
-                coordinator has them, no more than their number counts. Of a module or a
-                state_dict() clients hear names and shapes, to hand in the same; a row of as many
-                values, as a report has it, keeps them.
+            model: the parameters that clients begin from, the same at all servers. If a coordinator
+                has them, only their number counts. For a module or a state_dict(), clients hear
+                names and shapes, and must submit the same. A row of as many values, as in a report,
+                keeps the names.
             root: at the server that the setting ``root`` names, what it trained from that model on
-                data that are trusted. It is shared in the session, and validated as the vectors of
-                clients are.
-            models: where the model after the round is kept, before any client hears of it.
+                trusted data. It is shared in the session, and validated as the clients' vectors
+                are.
+            models: keeps the model after the round, before any client hears of it.
 
         Raises:
-            SetupError: what is to be kept cannot be written; no client has heard of the round's
-                result. If there is no room for it, no client is asked.
-            MisuseError: the round would overspend the budget, there is no such model, or a root
-                that is not wanted, or none that is; no client is asked.
+            SetupError: the files to keep cannot be written; no client has heard of the round's
+                result. If the disk has no room for them, no client is asked.
+            MisuseError: the round would overspend the budget, there is no such model, a root is
+                given that is not needed, or one is missing; no client is asked.
             PeerError: another server failed, has another configuration or has lost its account, or
                 passed on what a client did not sign.
         """
@@ -284,14 +287,14 @@ class Server:
         terms = Terms(
             self.federation.settings, model.numel(), self.federation.clients, base, layout
         )
-        # What servers are not to know, clients have.
+        # A model that servers are not to know is not sent: clients have it.
         content = content_of(model[:0] if base or is_of_updates else model)
         told = terms.to_bytes()
         self._session.core.note(told)
         self._session.core.note_public("the model of a round", content)
         self._latest.keep(number, base, self._account)
         if self._is_new and number > 1:
-            # Else whoever waits for that one would wait until this one is over, and be missed in
+            # Clients that wait for that round would otherwise wait until this one is over, and miss
             # it.
             self._intake.tell(number - 1, None, STARTED_AGAIN)
         self._is_new = False
@@ -312,7 +315,7 @@ class Server:
             started = time.perf_counter()
             here = submissions.clients
             common = self._waiting = submissions.agree(self._session.core)
-            # One that told the others unlike lists is found out by the next message.
+            # The next message detects a server that sent different lists to the others.
             self._session.core.note(json.dumps(common).encode())
             outcome, failure = self._combined(submissions, common, terms, trusted, is_closed)
             if self._account is not None and self._account.rounds > self._latest.known.spent:
@@ -334,7 +337,7 @@ class Server:
             _log.warning(
                 "server %d: round %d failed: %s", self.number, number, type(error).__name__
             )
-            # A text of this server's own may quote what clients are not to read.
+            # This server's own error text may contain what clients must not read.
             self._intake.tell(number, None, errors.told(error)[0])
             self._intake.see_off(self._listening, PARTING)
             raise
@@ -368,7 +371,8 @@ class Server:
         )
 
     def _in_a_row(self, model: State) -> torch.Tensor:
-        """The values; what they are called is kept for the rounds to come, of as many."""
+        """Returns the model's values. Keeps their names for later rounds of a model of the same
+        size."""
         layout = layout_of(model)
         row = model.detach().reshape(-1) if isinstance(model, torch.Tensor) else in_a_row(model)
         check_size(row.numel())
@@ -377,13 +381,12 @@ class Server:
         return row.to(torch.float32)
 
     def _root(self, model: torch.Tensor, root: State | None) -> Update | None:
-        """What this server hands in itself, if it is the one that is trusted."""
+        """Returns this server's own update, if this server is the root."""
         is_wanted = self.federation.settings.root == ROOTS[self.number]
         if is_wanted and root is None:
             raise MisuseError(
                 f"server {self.number} is the root of this federation: give round(model, root=...) "
-                f"what it "
-                "trained from the model"
+                f"what it trained from the model"
             )
         if root is None:
             return None
@@ -402,10 +405,12 @@ class Server:
         outcome: Outcome | None,
         models: Models | None,
     ) -> None:
-        """What a round came to, for servers that start again: before any client has it. No round
-        has ended before all servers stand behind it."""
-        # Whatever goes wrong in the meantime, it stays beside: another server may have given it its
-        # place.
+        """Keeps the outcome of a round for servers that start again, before any client has it.
+
+        No round has ended before all servers have confirmed it.
+        """
+        # If anything fails before the confirmation, the new file stays next to the old one: another
+        # server may have replaced its own already.
         if models is not None:
             models.pend(self.ended + 1, number, model)
         self._session.core.confirm()
@@ -420,11 +425,13 @@ class Server:
     def _unlike(
         self, learned: torch.Tensor, outcome: Outcome | None, failure: str | None
     ) -> str | None:
-        """Why no server goes on from what it came to, where these are not the same; what only
-        clients see cannot be compared. One round.
+        """Returns why no server may continue from the round's result, if the servers' results
+        differ.
 
-        Where one of three deviates, nobody can say which: what one sends wrong to another may be
-        right at the third, and at itself. But each knows that it is not itself.
+        Results that only clients see cannot be compared. One round.
+
+        If one of three servers deviates, no server can tell which. What a server sends wrongly to
+        one server may be correct at the other, and at itself. But each knows that it is not itself.
         """
         if outcome is None or failure is not None:
             own = b"nothing"
@@ -433,15 +440,15 @@ class Server:
         else:
             own = _core.blake3(content_of(learned).tobytes()).encode()
         told = self._session.told_by_all(own)
-        # One that told the others unlike things makes steps differ, which ``confirm`` finds.
+        # If a server sends different digests to the others, their steps differ, and ``confirm``
+        # fails.
         self._session.core.note(b",".join(told))
         if len(set(told)) == 1:
             return None
         others = " or ".join(f"server {other}" for other in range(SERVERS) if other != self.number)
         return (
-            f"{UNLIKE}: {others} deviates, and which of these cannot be told. No server goes on "
-            f"from what it "
-            "came to"
+            f"{UNLIKE}: {others} deviates, and it is not known which. No server goes on from the "
+            f"result"
         )
 
     def _tell(
@@ -453,8 +460,8 @@ class Server:
         *,
         is_unlike: bool = False,
     ) -> None:
-        """What a round came to, to its clients, and to each whether its own
-        submission was refused."""
+        """Sends the outcome of a round to its clients, and to each whether its own submission was
+        refused."""
         refused = {} if outcome is None else outcome.refused
         own = {
             client: f"what this client handed in was refused and does not count: "
@@ -463,7 +470,7 @@ class Server:
             if client != SERVERS_ROOT
         }
         if is_unlike:
-            # The same at all.
+            # All servers send the same text.
             self._intake.tell(number, None, UNLIKE, own=own)
         elif outcome is None or failure is not None:
             self._intake.tell(number, None, self._reason(failure or ""), own=own)
@@ -473,17 +480,20 @@ class Server:
             self._intake.tell(number, part_of(self._session, outcome.sealed), is_part=True, own=own)
 
     def _reason(self, failure: str) -> str:
-        """Why a round came to nothing, as clients hear it: where there is noise, no count of
-        clients is told."""
+        """Returns why a round has no result, as clients hear it: with noise, without a count of
+        clients."""
         return failure if self._account is None else UNCOUNTED
 
     def _agree_on_number(self) -> tuple[int, int]:
-        """The round's number, and which round made the model that only clients have; 0 for what all
-        know. An account that is one round behind, as of a server that ended within it, catches
-        up."""
+        """Agrees on the round's number, and on the base, the round that made the model that only
+        clients have.
+
+        The base is 0 for a model that servers know, too. An account that is one round behind, as
+        that of a server that ended within the round, catches up.
+        """
         own = self._latest.to_bytes(self._account)
         told = self._session.told_by_all(own)
-        # One that told the others unlike things is found out by the next message.
+        # The next message detects a server that sent different counts to the others.
         self._session.core.note_told(b"\n".join(told))
         known = self._latest.agreed(told)
         if self._account is not None:
@@ -491,8 +501,11 @@ class Server:
         return known.number, known.base
 
     def _gathered(self) -> tuple[_core.Submissions, bool]:
-        """What is whole here in the end, and whether the coordinator ended the round. It is closed
-        for clients then, also where a server fails."""
+        """Waits for submissions, then closes the intake, even if a server fails.
+
+        Returns:
+            The complete submissions, and whether the coordinator ended the round.
+        """
         try:
             is_closed = self._wait()
         finally:
@@ -501,12 +514,14 @@ class Server:
         return submissions, is_closed
 
     def _wait(self) -> bool:
-        """Until every server has all clients whole, or its deadline is over, or the coordinator has
-        told it that nobody else comes; they hear of each other. Whether the last was the reason at
-        one of them.
+        """Waits until every server is done waiting for clients, and returns whether the coordinator
+        ended the round at one of them.
 
-        A coordinator that tells servers unlike things changes when the round ends, and nothing
-        else: who counts they compare afterwards.
+        A server is done if it holds all clients' submissions completely, its deadline is over, or
+        the coordinator has told it that no other client will submit. The servers tell each other.
+
+        A coordinator that tells servers different things changes when the round ends, and nothing
+        else: the servers compare afterwards which clients count.
 
         Raises:
             PeerError: a server is not ready long after the deadline.
@@ -514,9 +529,9 @@ class Server:
         until = time.monotonic() + self.federation.seconds + self.federation.timeout
         is_past = False
         while True:
-            # What the others say may be from before their deadline, however late it is now: on a
-            # machine that was busy, or slept. Unless it is past before the last exchange, which
-            # they answer after it.
+            # On a machine that was busy or asleep, the others' answers may be from before their
+            # deadline, however late it is now. So only an exchange that begins past the time limit
+            # counts: they answer it after their deadline.
             was_past, is_past = is_past, time.monotonic() > until
             ready = self._intake.wait(
                 self.federation.submitting, min(TOGETHER, self.federation.timeout / 4)
@@ -539,21 +554,19 @@ class Server:
         root: Update | None,
         is_closed: bool,
     ) -> tuple[Outcome | None, str | None]:
-        """What the round's steps make of it, or why there is nothing."""
+        """Runs the round's steps on the submissions; returns the outcome, or why there is none."""
         minimum = max(1, self.federation.settings.minimum_clients)
         if len(clients) < minimum:
             remedy = (
                 "the coordinator says that nobody else comes: it has to ask more clients, and the "
-                "logs of "
-                "those who failed say why"
+                "logs of those who failed say why"
                 if is_closed
                 else "give clients more seconds, or rounds a smaller minimum_clients"
             )
             return (
                 None,
                 f"the vectors of {counted(len(clients), 'client')} are whole at all servers, and "
-                f"{minimum} "
-                f"are needed; {remedy}",
+                f"{minimum} are needed; {remedy}",
             )
         submitted = taken(self._session, submissions, clients, terms, root, self._memory)
         try:
@@ -562,12 +575,13 @@ class Server:
             return Outcome(None, None, (), failed.refused), str(failed)
 
     def _late(self, refused: Collection[int | None]) -> list[int]:
-        """Who was silent; the coordinator always is."""
+        """Returns the clients that submitted nothing; excludes the coordinator, which never
+        submits."""
         excused = {*refused, self.federation.settings.coordinator}
         return [client for client in self._intake.missing() if client not in excused]
 
     def _refused(self, outcome: Outcome | None) -> list[tuple[int | None, str, int]]:
         found = {} if outcome is None else outcome.refused
-        # That a server's own vector is refused the failure says.
+        # The failure of the round reports the refusal of a server's own vector.
         own = [(client, reason, 1) for client, reason in found.items() if client != SERVERS_ROOT]
         return [*self._intake.refused(), *own]

@@ -1,4 +1,4 @@
-"""What a server has before it meets the others: its account, and what all must have alike."""
+"""What a server prepares before it connects to the others: its account, and shared parameters."""
 
 import json
 
@@ -10,8 +10,10 @@ from tacit.federated.service.round_store import Latest
 
 
 def alike(federation: Federation, rules: Round) -> bytes:
-    """What servers must have alike and no terms say; messages carry its hash. Line ends of
-    certificates do not count."""
+    """Returns what must be the same at all servers and is not part of the terms, as bytes.
+
+    Messages carry its hash. Line ends of certificates do not count.
+    """
     entries = {
         "name": federation.name,
         "steps": [type(step).__qualname__ for step in rules.steps],
@@ -25,12 +27,12 @@ def alike(federation: Federation, rules: Round) -> bytes:
 
 
 def latest_of(federation: Federation, number: int) -> Latest:
-    """The latest round that a server has seen; beside the configuration."""
+    """Opens the file with the latest round that a server has seen, next to the configuration."""
     return Latest(federation.path.parent / f"server-{number}.round")
 
 
 def account_of(federation: Federation, number: int) -> Account | None:
-    """What is spent, where there is noise; beside the configuration."""
+    """Opens a server's account, next to the configuration; ``None`` if there is no noise."""
     settings = federation.settings
     if settings.noise is None or settings.sigma is None:
         return None
@@ -38,6 +40,7 @@ def account_of(federation: Federation, number: int) -> Account | None:
     account = Account(
         federation.path.parent / f"server-{number}.account", mechanism, federation.budget
     )
-    # What the next round makes of it: that it can be told is known before anybody is met.
+    # Computes the ε after the next round, so that a mechanism that cannot be accounted for is
+    # reported before connecting.
     epsilons(mechanism, account.rounds + 1)
     return account

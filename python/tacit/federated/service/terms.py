@@ -1,5 +1,6 @@
-"""What servers tell clients of a round, who sign it: the settings that their halves of the steps
-need."""
+"""The terms of a round: what servers tell clients, and clients sign.
+
+They contain the settings that the clients' halves of the steps need."""
 
 import json
 from dataclasses import asdict, dataclass, fields
@@ -13,42 +14,41 @@ from tacit.federated.rounds.states import DIGITS
 
 @dataclass(frozen=True)
 class Terms:
-    """What a round is about."""
+    """The terms of one round."""
 
     settings: Settings
-    #: Values of the model.
+    #: The number of the model's values.
     parameters: int
-    #: Of the federation: the sum of what as many send has room in a word.
+    #: The number of the federation's clients: the sum of their words must not overflow.
     clients: int
-    #: The round whose result the model is, which only clients have; 0 for a model that servers
-    #: tell.
+    #: The round whose result the model is, if only clients have it; 0 if servers send the model.
     base: int = 0
-    #: What stands for the names and shapes of the model's tensors, see ``states``; nothing where it
-    #: has none.
+    #: Stands for the names and shapes of the model's tensors, see ``states``; empty if they have
+    #: none.
     layout: str = ""
 
     @property
     def numbers(self) -> int:
-        """What a client sends: its vector and its weight."""
+        """The number of values that a client sends: its vector and its weight."""
         return self.parameters + 1
 
     @property
     def words(self) -> int:
-        """Of 64 bits, in which they travel."""
+        """The number of words of 64 bits in which these travel."""
         return width.words(self.settings.word_bits, self.numbers)
 
     def to_bytes(self) -> bytes:
-        """The same at every server, byte for byte."""
+        """Encodes the terms, byte for byte the same at every server."""
         return json.dumps(
             {**vars(self), "settings": asdict(self.settings)}, sort_keys=True
         ).encode()
 
     @staticmethod
     def from_bytes(told: bytes) -> "Terms":
-        """Of what all three servers told alike.
+        """Decodes the terms that all three servers sent alike.
 
         Raises:
-            PeerError: it is not what servers of this release tell.
+            PeerError: they are not terms of this release.
         """
         try:
             entries = json.loads(told)
@@ -68,7 +68,7 @@ class Terms:
 
 
 def _is(given: object, kind: Any) -> bool:
-    """Whether a value is of a field's kind; whole numbers are fractions, too, and truth is none."""
+    """Tells whether a value is of a field's type. An integer is valid as a float; a bool is not."""
     if isinstance(given, bool):
         return kind is bool
     return isinstance(given, kind) or (isinstance(given, int) and isinstance(1.0, kind))
@@ -76,13 +76,13 @@ def _is(given: object, kind: Any) -> bool:
 
 def _unreadable() -> PeerError:
     return peer_error(
-        "the servers told what is no round of this release; install the same release of tacit "
+        "the servers sent terms that are not of this release; install the same release of tacit "
         "everywhere"
     )
 
 
 def check_size(parameters: int) -> None:
-    """Whether a model of so many values can be learned.
+    """Checks that a model of the given number of values can be trained.
 
     Raises:
         MisuseError: it has none, or too many.

@@ -1,4 +1,4 @@
-"""A server's process, which ``tacit.federated.service.local`` starts."""
+"""The process of a server, which ``tacit.federated.service.local`` starts."""
 
 import threading
 import time
@@ -13,13 +13,15 @@ from tacit.federated.service.local import Told
 from tacit.federated.service.server import Server
 from tacit.parties.worker import die_with_parent, portable, report
 
-#: Any free port of this machine.
+#: The address of any free port of this machine.
 HERE = "127.0.0.1:0"
 
 
 def main(receiving: Connection, sending: Connection) -> None:
-    """Serves rounds, and tells of each; in the end whether all went well. The pipes' other ends are
-    the parent's."""
+    """Serves rounds, reports each of them, and in the end reports whether all succeeded.
+
+    The other ends of the pipes are the parent's.
+    """
     try:
         listeners = _core.Listener(HERE), _core.Listener(HERE)
         sending.send((listeners[0].address, listeners[1].address))
@@ -39,7 +41,7 @@ def _outcome(
     start: bytes,
     rounds: int,
 ) -> tuple[bool, float, Any]:
-    """Whether it succeeded, when it ended, and with what."""
+    """Serves the rounds; returns whether they succeeded, when they ended, and the error if not."""
     torch.set_num_threads(threads)
     try:
         logs.show()

@@ -1,9 +1,8 @@
-"""What malicious clients send: to try out defences.
+"""Updates of malicious clients, to try out defences.
 
-Attackers know one another and, as the strongest ones of the literature do, the honest clients'
-updates. They
-stay clients: what they send goes through a client's half of the round, so with a bound it keeps to
-that."""
+Attackers know one another and, like the strongest attackers in the literature, the honest clients'
+updates. They remain clients: their updates go through a client's half of the round, so with a bound
+they keep to it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,27 +11,27 @@ import torch
 
 from tacit.errors import MisuseError
 
-#: The class that a backdoor leads to, and the brightness of its mark: the first inputs, all set to
-#: this.
+#: The class that a backdoor leads to, the brightness of its mark, and the number of inputs, the
+#: first ones, that are set to it.
 TARGET, MARK, MARKED = 0, 2.0, 3
 
-#: By how much the scaling attack multiplies.
+#: The factor of the scaling attack.
 SCALE = 20.0
 
 
 @dataclass(frozen=True)
 class Attack:
-    """A kind of attack, and which part of all clients carries it out."""
+    """A kind of attack, and the fraction of all clients that carries it out."""
 
     kind: str
     fraction: float
 
     @staticmethod
     def of(text: str) -> "Attack":
-        """``KIND:FRACTION``, such as label-flip:0.25.
+        """Parses ``KIND:FRACTION``, such as label-flip:0.25.
 
         Raises:
-            MisuseError: another kind, or no fraction from 0 to 1.
+            MisuseError: another kind, or not a fraction from 0 to 1.
         """
         kind, _, number = text.partition(":")
         try:
@@ -42,24 +41,23 @@ class Attack:
         if kind not in KINDS or not 0 <= fraction <= 1:
             raise MisuseError(
                 f"{text!r} is no attack: KIND:FRACTION is wanted, of {', '.join(KINDS)}, and of "
-                f"all clients "
-                "a part from 0 to 1, such as label-flip:0.25"
+                "all clients a part from 0 to 1, such as label-flip:0.25"
             )
         return Attack(kind, fraction)
 
     @property
     def text(self) -> str:
-        """As ``of`` takes it."""
+        """The attack as a text that ``of`` parses."""
         return f"{self.kind}:{self.fraction:g}"
 
     def attackers(self, clients: int) -> int:
-        """How many; the last ones."""
+        """Returns the number of attackers, which are the last clients."""
         return int(self.fraction * clients)
 
     def data(
         self, inputs: torch.Tensor, labels: torch.Tensor, classes: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """What an attacker trains on."""
+        """Returns the examples that an attacker trains on."""
         if self.kind == "label-flip":
             return inputs, classes - 1 - labels
         if self.kind == "backdoor":
@@ -69,35 +67,35 @@ class Attack:
         return inputs, labels
 
     def vectors(self, own: torch.Tensor, honest: torch.Tensor) -> torch.Tensor:
-        """What attackers send, [attackers, parameters], of their own updates and the honest
-        clients'."""
+        """Computes what attackers send, [attackers, parameters], from their own updates and the
+        honest clients'."""
         return KINDS[self.kind](own, honest if len(honest) > 1 else own)
 
 
 def marked(inputs: torch.Tensor) -> torch.Tensor:
-    """Inputs with the backdoor's mark."""
+    """Puts the backdoor's mark on inputs."""
     return torch.cat([torch.full_like(inputs[:, :MARKED], MARK), inputs[:, MARKED:]], 1)
 
 
 def _as_trained(own: torch.Tensor, honest: torch.Tensor) -> torch.Tensor:  # noqa: ARG001
-    """The attack is in the data."""
+    """Sends the update as trained: the attack is in the data."""
     return own
 
 
 def _sign_flip(own: torch.Tensor, honest: torch.Tensor) -> torch.Tensor:  # noqa: ARG001
-    """The opposite of what was learned."""
+    """Sends the negated update."""
     return -own
 
 
 def _scaled(own: torch.Tensor, honest: torch.Tensor) -> torch.Tensor:  # noqa: ARG001
-    """Model replacement (Bagdasaryan et al. 2020): a backdoor, and its update made to outweigh all
-    others."""
+    """Scales a backdoor's update so that it outweighs all others: model replacement (Bagdasaryan et
+    al. 2020)."""
     return own * SCALE
 
 
 def _little(own: torch.Tensor, honest: torch.Tensor) -> torch.Tensor:
-    """A little is enough (Baruch et al. 2019): as far from the mean, in each coordinate, as hides
-    among the others."""
+    """Moves away from the mean, in each coordinate, as far as is still hidden among the others: a
+    little is enough (Baruch et al. 2019)."""
     attackers = len(own)
     count = attackers + len(honest)
     supporters = count // 2 + 1 - attackers
@@ -109,8 +107,8 @@ def _little(own: torch.Tensor, honest: torch.Tensor) -> torch.Tensor:
 
 
 def _min_max(own: torch.Tensor, honest: torch.Tensor) -> torch.Tensor:
-    """Min-max (Shejwalkar, Houmansadr 2021): as far against the mean as leaves it no farther from
-    any honest vector than these are from each other."""
+    """Moves against the mean as far as no honest vector is then farther away than honest vectors
+    are from each other: min-max (Shejwalkar, Houmansadr 2021)."""
     mean, direction = honest.mean(0), -honest.std(0)
     widest = torch.cdist(honest, honest).max()
     low, high = 0.0, 100.0
@@ -122,8 +120,8 @@ def _min_max(own: torch.Tensor, honest: torch.Tensor) -> torch.Tensor:
 
 
 def _fang(own: torch.Tensor, honest: torch.Tensor) -> torch.Tensor:
-    """Fang et al. 2020, against trimmed means and medians: in each coordinate just beyond the
-    honest extreme that lies against the direction of the mean."""
+    """Sends, in each coordinate, a value just beyond the honest extreme on the side against the
+    mean: Fang et al. 2020, against trimmed means and medians."""
     mean = honest.mean(0)
     low, high = honest.amin(0), honest.amax(0)
     span = (high - low).clamp(min=1e-6)

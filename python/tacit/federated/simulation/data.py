@@ -1,4 +1,4 @@
-"""Data to try federations on, and how they lie with the clients."""
+"""Datasets for simulated federations, and models for them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,16 +16,16 @@ from tacit.federated.simulation.datasets import split
 from tacit.federated.simulation.networks import NETWORKS
 from tacit.federated.simulation.training import Training, accuracy, one_thread, update_of
 
-#: The part of all examples that clients train on; the rest is held out.
+#: The fraction of all examples that clients train on; the rest is held out.
 TRAINED = 0.7
 
-#: Examples of mnist1d, and points of each.
+#: The number of examples of mnist1d, and of the points of each.
 GENERATED, POINTS = 4000, 40
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Examples to train on and examples held out, and a model for them."""
+    """Training examples, held-out examples, and a model for them."""
 
     name: str
     inputs: torch.Tensor
@@ -34,15 +34,17 @@ class Dataset:
     test_labels: torch.Tensor
     classes: int
     hidden: int
-    #: Of images: the name of the network that they are for.
+    #: The name of the network, for images.
     network: str | None = None
-    #: Where a last layer alone is trained: the part of what is held out that the public model
-    #: itself says rightly.
+    #: If only the last layer is trained: the accuracy of the public model itself on the held-out
+    #: examples.
     before: float | None = None
 
     def model(self) -> nn.Sequential:
-        """Two layers, one where nothing is hidden, or the network; PyTorch's generator decides how
-        they begin."""
+        """Makes the model: two layers, one if nothing is hidden, or the network.
+
+        PyTorch's generator decides the initial parameters.
+        """
         if self.network is not None:
             return NETWORKS[self.network](self.classes)
         if not self.hidden:
@@ -54,23 +56,25 @@ class Dataset:
         )
 
 
-#: What comes after the name of data of which the last layer alone is trained.
+#: Suffix of the names of data of which only the last layer is trained.
 LAST_LAYER = "-last-layer"
 
-#: The part of the examples that is public there.
+#: The fraction of the examples that is public then.
 PUBLIC = 0.3
 
 
 @lru_cache(maxsize=2)
 def dataset(name: str, folder: str | None = None) -> Dataset:
-    """Data by name: "digits" or "cancer" of scikit-learn, or "mnist1d", which is generated; with
-    "-last-layer" what all layers but the last make of them, in a model that was trained on public
-    examples whose labels do not tell a class from the next one: as PPPFL's transformer (Akhtar
-    2024, 4.6.1) it knows images, but not what clients learn.
+    """Returns data by name.
 
-    Or data of a folder: "cifar-10/NETWORK", "cifar-100/NETWORK" with a network of ``NETWORKS``, or
-    "uci-har". The last two are kept, since one federation after the other asks for the same; nobody
-    writes to them.
+    The names are "digits" and "cancer" of scikit-learn, and "mnist1d", which is generated. With the
+    suffix "-last-layer" the inputs are the outputs of all layers but the last one of a model. That
+    model was trained on public examples whose labels do not distinguish a class from the next one:
+    like PPPFL's transformer (Akhtar 2024, 4.6.1) it knows images, but not what clients learn.
+
+    With a folder, the names are "cifar-10/NETWORK" and "cifar-100/NETWORK", with a network of
+    ``NETWORKS``, and "uci-har". The last two results are cached, since one federation after the
+    other asks for the same. Callers must not write to them.
 
     Raises:
         MisuseError: another name.
@@ -111,7 +115,7 @@ def _last_layer(data: Dataset) -> Dataset:
         torch.manual_seed(0)
         model = data.model()
         start = parameters_to_vector(model.parameters()).detach()
-        # Of two classes each the lesser.
+        # Merges every two classes into the lesser one.
         examples = data.inputs[public], data.labels[public] // 2 * 2
         trained = start + update_of(
             model, start, examples, Training(epochs=30), torch.Generator().manual_seed(0)
@@ -136,13 +140,13 @@ Loaded = tuple[torch.Tensor, torch.Tensor, int]
 
 
 def _digits() -> Loaded:
-    """1,797 images of 8×8 digits."""
+    """Loads 1,797 images of 8×8 digits."""
     data, labels = _scikit_learn().load_digits(return_X_y=True)
     return torch.tensor(data, dtype=torch.float32) / 16, torch.tensor(labels), 64
 
 
 def _cancer() -> Loaded:
-    """569 tumours by 30 measures, each brought to mean 0 and deviation 1."""
+    """Loads 569 tumours with 30 measures, each scaled to mean 0 and deviation 1."""
     data, labels = _scikit_learn().load_breast_cancer(return_X_y=True)
     inputs = torch.tensor(data, dtype=torch.float64)
     return ((inputs - inputs.mean(0)) / inputs.std(0)).float(), torch.tensor(labels), 16
@@ -174,8 +178,10 @@ SHAPES = (
 
 
 def _mnist1d() -> Loaded:
-    """Digits as lines (after S. Greydanus 2020): each shape moved, stretched, sheared and with
-    noise, at 40 points."""
+    """Generates digits as lines (after S. Greydanus 2020).
+
+    Each shape is moved, stretched, sheared and noisy, at 40 points.
+    """
     random = np.random.default_rng(42)
     labels = random.integers(len(SHAPES), size=GENERATED)
     points = np.linspace(0, 1, POINTS)

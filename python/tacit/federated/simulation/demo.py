@@ -1,7 +1,6 @@
-"""The demonstration: digits that lie with clients very unevenly, learned without anybody seeing an
-update.
+"""The demonstration: clients with very unevenly distributed digits learn with secret updates.
 
-Servers are processes, and clients call them as they would from anywhere: each with its own
+Servers are processes. Clients connect to them as they would from anywhere: each with its own
 certificate and connections, in threads of this process.
 """
 
@@ -28,19 +27,19 @@ from tacit.federated.simulation.in_process_clients import Crowd
 from tacit.federated.simulation.plots import check_plots
 from tacit.federated.simulation.training import one_thread
 
-#: Seconds in which a client may submit: they train one after the other, on any machine.
+#: The time in which a client may submit, in seconds: clients train in turn, on any machine.
 SECONDS = 600.0
 
-#: Longest wait of a client for a round or its result, in seconds.
+#: The longest wait of a client for a round or its result, in seconds.
 PATIENCE = SECONDS + 60.0
 
-#: Called with how far it is, in words, and by how many rounds it came farther.
+#: Shows progress: takes a description, and the number of rounds completed since the last call.
 Show = Callable[[str, int], None]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the demonstration found; the fields up to epsilon are the JSON's promise."""
+    """The results of the demonstration; the JSON output guarantees the fields up to epsilon."""
 
     clients: int
     rounds: int
@@ -48,9 +47,9 @@ class Outcome:
     accuracy_secret: float
     #: From the clients' vectors to the new model at the clients.
     seconds_per_round: float
-    #: To all servers in a round, TLS included.
+    #: To all servers in a round, with TLS.
     bytes_up_per_client: int
-    #: To the other servers in a round, of the one that sends most.
+    #: To the other servers in a round, by the server that sends most.
     bytes_sent_per_server: int
     #: After the last round: against a server, and against those who see models only.
     epsilon: dict[str, float] | None
@@ -63,15 +62,15 @@ class Outcome:
     threat_model: str
 
     def as_json(self) -> dict[str, object]:
-        """All fields by name."""
+        """Returns all fields by name."""
         return asdict(self)
 
 
 def demonstrate(console: Console, federation: Federation) -> Outcome:
-    """A federation of processes that learns in secret; then the same in the clear."""
+    """Runs a federation of processes that learns in secret, then the same in the clear."""
     check_plots()
     _check(federation)
-    # More clients than examples are found out here.
+    # Refuses more clients than examples.
     clients = Clients(federation)
     console.print(
         f"{SERVERS} servers start on this machine, for calls of "
@@ -118,7 +117,7 @@ def demonstrate(console: Console, federation: Federation) -> Outcome:
 
 
 def _check(federation: Federation) -> None:
-    """Whether such rounds can be, before anything takes long."""
+    """Checks that such rounds are possible, before anything takes long."""
     attack, clients = federation.attack, federation.clients
     if attack is not None and attack.fraction and not attack.attackers(clients):
         raise MisuseError(
@@ -131,7 +130,7 @@ def _check(federation: Federation) -> None:
 
 
 def learned(federation: Federation, clients: Clients, show: Show) -> tuple[list[Row], str]:
-    """All rounds in secret, and what is protected against whom."""
+    """Runs all rounds in secret; returns their rows, and what is protected against whom."""
     count = _handing_in(federation)
     plan = Plan(
         count, federation.settings, clients.start, federation.rounds, SECONDS, federation.delta
@@ -150,12 +149,12 @@ def learned(federation: Federation, clients: Clients, show: Show) -> tuple[list[
 
 
 def _handing_in(federation: Federation) -> int:
-    """Clients, and who is trusted where there is such a one."""
+    """Returns the number of clients that submit, with the root if there is one."""
     return federation.clients + (federation.settings.root is not None)
 
 
 def _round(number: int, clients: Clients, crowd: Crowd, servers: Servers) -> tuple[Row, list[Told]]:
-    """From the model at the clients to the next one."""
+    """Runs a round, from the model at the clients to the next one."""
     before = crowd.traffic
     task = crowd.join()
     updates = clients.updates(number, task.model)
@@ -188,9 +187,11 @@ def _round(number: int, clients: Clients, crowd: Crowd, servers: Servers) -> tup
 
 
 def _reasons(told: list[Told]) -> dict[str, int]:
-    """How many clients were refused, by reason: by any server, or since not all have what one has.
-    Connections that broke before it was known whose they are do not count: their clients call
-    again."""
+    """Counts refused clients by reason.
+
+    A client counts if any server refused it, or if not all servers hold its submission completely.
+    Connections that broke before their client was known do not count: those clients connect again.
+    """
     refused = [(client, reason) for each in told for client, reason, _ in each.report.refused]
     found = {(client, reason) for client, reason in refused if client is not None}
     found |= {

@@ -1,8 +1,8 @@
 """A whole federation on this machine: clients, rounds, and the same in the clear.
 
-The clients live where their data lie: in one process, which is the first server's too. What they
-send comes to the servers by ``hand_in``; everything after that is what servers do with what clients
-sent over a network."""
+All clients live in one process, which is also the first server's, with their data. ``hand_in``
+brings their updates to the servers. From then on, everything is as if clients had sent them over a
+network."""
 
 import json
 import math
@@ -29,19 +29,19 @@ from tacit.fixed import Scale
 from tacit.sessions import session
 from tacit.sharing import share
 
-#: Examples of whoever is trusted.
+#: The number of examples of a trusted client, the root.
 ROOT_EXAMPLES = 100
 
-#: Classes from which on it counts whether the right one is among the five most likely.
+#: The number of classes from which on the accuracy among the five most likely is measured, too.
 MANY_CLASSES = 20
 
-#: The party in whose process the clients live.
+#: The party whose process hosts the clients.
 HOST = 0
 
 
 @dataclass(frozen=True)
 class Federation:
-    """What is simulated; the same everywhere, so that everybody computes the same from it."""
+    """The parameters of a simulation, the same everywhere, so that all parties compute the same."""
 
     data: str = "digits"
     partition: str = "skew:0.9"
@@ -54,14 +54,15 @@ class Federation:
     sampling: float = 1.0
     delta: float = 1e-5
     seed: int = 0
-    #: Where data lie that do not come with a package.
+    #: The folder of data that do not come with a package.
     folder: str | None = None
-    #: Rounds from one to the next after which the model is evaluated; the last one always is.
+    #: The model is evaluated after every such number of rounds, and always after the last one.
     evaluated: int = 1
 
     @property
     def rules(self) -> Settings:
-        """The settings of a round, with the chance that is accounted for where there is noise."""
+        """The settings of a round, including the sampling that is accounted for if there is
+        noise."""
         if self.settings.noise is None:
             return self.settings
         return replace(self.settings, sampling=self.sampling)
@@ -69,28 +70,29 @@ class Federation:
 
 @dataclass(frozen=True)
 class Row:
-    """What is told of a round."""
+    """The report of a round."""
 
     number: int
     accepted: int
     late: int
     refused: dict[str, int]
-    #: Not a number where the model is not evaluated, or somewhere else.
+    #: NaN if the model is not evaluated, or is evaluated by another party.
     accuracy: float
     backdoor: float | None
     seconds: float
     #: To the other servers.
     bytes_sent: int
     rounds: int
-    #: Of all clients to the servers and back; not there where clients have no connections.
+    #: Of all clients to the servers, and back; ``None`` if clients have no connections.
     bytes_up: int | None = None
     bytes_down: int | None = None
     epsilons: Epsilons | None = None
-    #: The part of held-out examples whose label is among the five most likely, of many classes.
+    #: The fraction of held-out examples whose label is among the five most likely, for many
+    #: classes.
     among_five: float | None = None
 
     def as_json(self) -> dict[str, object]:
-        """All fields by name."""
+        """Returns all fields by name."""
         return asdict(self)
 
 
@@ -104,7 +106,7 @@ class Clients:
         self.parts = partition(
             federation.partition, self.data.labels, federation.clients, generator
         )
-        # Whoever is trusted has a few examples of all kinds, and comes after the clients.
+        # The root comes after the clients, and has a few examples of all kinds.
         self.parts.append(
             torch.randperm(len(self.data.labels), generator=generator)[:ROOT_EXAMPLES]
         )
@@ -114,7 +116,8 @@ class Clients:
         self.start = parameters_to_vector(self.model.parameters()).detach().clone()
 
     def taking_part(self, number: int) -> list[int]:
-        """Who takes part in a round: everybody, or each by chance. A root always does."""
+        """Returns the clients in a round: all, or each with the sampling probability; always the
+        root."""
         federation = self.federation
         chance = torch.rand(federation.clients, generator=self._generator(number, 0))
         root = federation.settings.root
@@ -124,8 +127,7 @@ class Clients:
         return [*chosen, root] if isinstance(root, int) else chosen
 
     def updates(self, number: int, parameters: torch.Tensor) -> dict[int, torch.Tensor]:
-        """What each client that takes part has learned in a round; attackers send what their attack
-        says."""
+        """Returns what each client in a round has learned, or what its attack sends instead."""
         taking_part = self.taking_part(number)
         attack, count = self.federation.attack, self.federation.clients
         attackers: Sequence[int] = (
@@ -158,30 +160,30 @@ class Clients:
         return update_of(self.model, parameters, examples, self.federation.training, generator)
 
     def _generator(self, number: int, who: int) -> torch.Generator:
-        """The same for what a client does in a round, whatever went before."""
+        """Returns the generator of a client in a round, which does not depend on earlier rounds."""
         return torch.Generator().manual_seed(hash((self.federation.seed, number, who)) % 2**31)
 
     def sent(self, round_: Round, found: dict[int, torch.Tensor]) -> dict[int, Update]:
-        """What each client sends of that."""
+        """Returns what each client sends of its update."""
         return {
             client: round_.client(vector, len(self.parts[client]))
             for client, vector in found.items()
         }
 
     def accuracy(self, parameters: torch.Tensor, among: int = 1) -> float:
-        """On what is held out."""
+        """Computes the accuracy on held-out examples."""
         data, device = self.data, self.federation.training.device
         return accuracy(
             self.model, parameters, data.test_inputs, data.test_labels, among=among, device=device
         )
 
     def is_evaluated(self, number: int) -> bool:
-        """Whether the model is, after this round."""
+        """Tells whether the model is evaluated after this round."""
         return number + 1 == self.federation.rounds or (number + 1) % self.federation.evaluated == 0
 
     def backdoor(self, parameters: torch.Tensor) -> float | None:
-        """The part of held-out examples of other classes that the mark leads
-        to the attackers' one."""
+        """Computes the fraction of held-out examples of other classes that the mark leads to the
+        attackers' class."""
         if self.federation.attack is None or self.federation.attack.kind != "backdoor":
             return None
         others = self.data.test_labels != TARGET
@@ -190,10 +192,9 @@ class Clients:
 
 
 def hand_in(updates: dict[int, Update] | None, parameters: int) -> Submitted:
-    """Brings what clients send from the process that they live in to all servers: secret from here
-    on.
+    """Shares what clients send from their host process with all servers; it is secret from then on.
 
-    This stands in the place of the clients' own connections to the servers, so what it sends is not
+    This replaces the clients' own connections to the servers, so its communication is not
     counted."""
     current = session()
     with current.using(scale=Scale(VECTOR_BITS)):
@@ -206,8 +207,9 @@ def hand_in(updates: dict[int, Update] | None, parameters: int) -> Submitted:
 def in_secret(
     federation: Federation, folder: str, told: Callable[[Row], None] | None = None
 ) -> tuple[list[Row], torch.Tensor]:
-    """What every server runs: all rounds, and the parameters in the end. The host's rows say how
-    accurate the model is.
+    """Runs all rounds, at every server; returns their rows and the final parameters.
+
+    The host's rows contain the model's accuracy.
 
     Args:
         federation: what is simulated.
@@ -250,10 +252,10 @@ def _rounds(
 def in_the_clear(
     federation: Federation, told: Callable[[Row], None] | None = None
 ) -> tuple[list[Row], torch.Tensor]:
-    """The reference: the same clients, rounds and steps on plain vectors, without noise."""
+    """Runs the reference: the same clients, rounds and steps on plain vectors, without noise."""
     with threads(federation.training.threads):
         clients = Clients(federation)
-        # The reference spends nothing, so that no file is written.
+        # The reference spends nothing, so the account's file is never written.
         round_ = Round.of(federation.rules, account_of(federation, Path("account-of-nobody"), 3))
         parameters, rows = clients.start, []
         for number in range(federation.rounds):
@@ -269,13 +271,13 @@ def in_the_clear(
 
 
 def after(parameters: torch.Tensor, outcome: Outcome) -> torch.Tensor:
-    """The model's parameters after a round."""
+    """Returns the model's parameters after a round."""
     assert outcome.vector is not None
     return parameters + outcome.vector.to(parameters.dtype)
 
 
 def stacked(updates: dict[int, Update], parameters: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Vectors [clients, parameters] and weights [clients]."""
+    """Stacks vectors [clients, parameters] and weights [clients]."""
     vectors = torch.zeros(len(updates), parameters, dtype=torch.float64)
     weights = torch.zeros(len(updates), dtype=torch.float64)
     for row, update in enumerate(updates.values()):
@@ -284,7 +286,7 @@ def stacked(updates: dict[int, Update], parameters: int) -> tuple[torch.Tensor, 
 
 
 def account_of(federation: Federation, path: Path, parties: int) -> Account | None:
-    """A server's account, where there is noise."""
+    """Opens a server's account; ``None`` if there is no noise."""
     if federation.settings.noise is None:
         return None
     return Account(path, mechanism_of(federation.rules, federation.delta, parties))

@@ -1,5 +1,5 @@
-"""All clients of a federation in one process: each with its own certificate and connections, in a
-thread."""
+"""All clients of a federation in one process, each in a thread with its own certificate and
+connections."""
 
 import queue
 import threading
@@ -16,12 +16,12 @@ from tacit.federated.service.client import Client, Task
 Item = TypeVar("Item")
 Found = TypeVar("Found")
 
-#: How often whoever waits looks whether it still should, in seconds.
+#: The interval at which a waiting thread checks whether it should go on, in seconds.
 LOOK = 0.2
 
 
 class Crowd:
-    """The clients, side by side."""
+    """The clients, which run concurrently."""
 
     def __init__(
         self,
@@ -30,20 +30,20 @@ class Crowd:
         patience: float,
         check: Callable[[], None] | None = None,
     ) -> None:
-        """With the certificates that the configuration names.
+        """Makes the clients, with the certificates that the configuration names.
 
         Args:
             config: path of the file.
             count: how many; they have the first numbers.
             patience: longest wait for a round or its result, in seconds.
-            check: called now and then while they wait; what it raises ends that.
+            check: called now and then while they wait; an exception of it ends the wait.
         """
         self._clients = [Client(config, number) for number in range(count)]
         self._patience = patience
         self._check = check
 
     def join(self) -> Task:
-        """Waits for the next round; what all are told of it."""
+        """Waits for the next round; returns its task, which is the same for all."""
         return side_by_side(lambda client: client.join(self._patience), self._clients, self._check)[
             0
         ]
@@ -51,8 +51,8 @@ class Crowd:
     def submit(
         self, start: torch.Tensor, updates: Mapping[int, torch.Tensor], weights: Sequence[float]
     ) -> dict[int, str]:
-        """Each hands in what changes ``start`` by its update. Those that a
-        server refused, and why."""
+        """Submits each client's update to ``start``. Returns the refused clients, with the
+        reasons."""
 
         def one(number: int) -> tuple[int, str | None]:
             try:
@@ -61,14 +61,14 @@ class Crowd:
                 return number, str(error)
             return number, None
 
-        # These clients shorten theirs on purpose.
+        # These clients' updates are shortened on purpose.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SubmissionWarning)
             found = side_by_side(one, updates, self._check)
         return {number: reason for number, reason in found if reason is not None}
 
     def result(self) -> torch.Tensor | None:
-        """The model that the round came to; ``None`` where it came to nothing."""
+        """Returns the model after the round; ``None`` if the round has no result."""
 
         def one(client: Client) -> torch.Tensor | None:
             try:
@@ -80,7 +80,7 @@ class Crowd:
 
     @property
     def traffic(self) -> tuple[int, int]:
-        """Bytes that all sent so far, and received."""
+        """Bytes that all clients sent so far, and received."""
         each = [client.traffic for client in self._clients]
         return sum(up for up, _ in each), sum(down for _, down in each)
 
@@ -88,10 +88,11 @@ class Crowd:
 def side_by_side(
     work: Callable[[Item], Found], items: Iterable[Item], check: Callable[[], None] | None = None
 ) -> list[Found]:
-    """The work on each item, in threads; they end with this process, whatever they wait for.
+    """Runs work on each item in threads; these end with this process, whatever they wait for.
 
     Raises:
-        Exception: the first that any raised, at once; or what ``check`` does.
+        Exception: the first that any thread raised, without waiting for the others; or an exception
+            of ``check``.
     """
     items = list(items)
     done: queue.SimpleQueue[tuple[int, Found | None, BaseException | None]] = queue.SimpleQueue()

@@ -1,6 +1,7 @@
-"""Rounds of federated learning, from numbers at clients to the new model at clients: three servers,
-a process each, and one process in which all clients live, a thread each. All is real: connections
-of their own, TLS, signatures.
+"""Measurements of whole rounds, from numbers at clients to the new model at clients.
+
+Three servers have a process each. All clients live in one process, in a thread each. Everything is
+real: each client has its own connections, with TLS and signatures.
 """
 
 import os
@@ -30,43 +31,43 @@ from tacit.providers import CONSUMING
 #: Longest wait for one message, and time that a round gives its clients, in seconds.
 TIMEOUT = 300.0
 
-#: Clients that are at work at the same time; others wait for their turn.
+#: Clients that work at the same time; the others wait for their turn.
 AT_ONCE = 64
 
-#: Numbers of the processes besides servers: clients, and links that take longer.
+#: Numbers of the other processes: the clients, and the links with a delay.
 CLIENTS, LINKS = SERVERS, SERVERS + 1
 
-#: Of a table ``[round]``, by name.
+#: Entries of a table ``[round]``, by name.
 Rules = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Federation:
-    """What is measured: a mean that is validated, unless it says otherwise."""
+    """The parameters of a measurement: a validated mean, unless they say otherwise."""
 
     parameters: int
-    #: Of ``[round]``, besides what all have.
+    #: Entries of ``[round]``, in addition to the usual ones.
     rules: Rules = field(default_factory=dict)
-    #: Without the one whose vector is a root, where there is one.
+    #: Without the client whose vector is the root, if there is one.
     clients: int = 16
     repetitions: int = 3
-    #: Seconds that all takes longer on every link.
+    #: The delay of every link, in seconds.
     delay: float = 0.0
 
     @property
     def aggregator(self) -> str:
-        """Its name."""
+        """The aggregator's name."""
         return str(self.rules.get("aggregator", "fedavg"))
 
     @property
     def everybody(self) -> int:
-        """All clients, a root among them."""
+        """The number of all clients, including the root."""
         return self.clients + AGGREGATORS[self.aggregator].needs_root
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What several rounds took, after a first one; seconds and bytes are of one."""
+    """The cost of several rounds, after a first one; seconds and bytes are of one round."""
 
     seconds: list[float]
     bytes_up_per_client: int
@@ -74,16 +75,17 @@ class Measured:
     #: By server.
     bytes_sent: list[int]
     cpu_seconds: list[float]
-    #: In bytes, at most.
+    #: The peak, in bytes.
     memory: list[int]
 
 
 def measured(case: Federation, threads: int | None = None) -> Measured:
-    """Three servers, one process of clients, and one of links where these take longer."""
+    """Measures a case with three servers, a process of clients, and one of links if they have a
+    delay."""
     threads = threads or max(1, (os.cpu_count() or 1) // SERVERS)
     with tempfile.TemporaryDirectory() as folder:
-        # This session is theirs only to be started together, to tell each other where they listen,
-        # and to end together.
+        # This session only starts the processes together, exchanges their addresses, and ends them
+        # together.
         *servers, clients, _ = tacit.launch(
             _party,
             case,
@@ -106,12 +108,12 @@ def measured(case: Federation, threads: int | None = None) -> Measured:
 def _party(case: Federation, folder: Path, threads: int) -> dict[str, Any]:
     number, core = tacit.session().party, tacit.session().core
     config = folder / "federation.toml"
-    # Whoever listens asks the system for a port and has it from then on: one that was only found
-    # free may be given to a connection before its program comes to listen.
+    # Each listener gets a port from the system and keeps it. A port that was only found free might
+    # be given to a connection before its program listens on it.
     own = [_core.Listener("127.0.0.1:0") for _ in range(2)] if number < SERVERS else []
     pairs = [_told(server, [listener.address for listener in own]) for server in range(SERVERS)]
     listening = [address for pair in pairs for address in pair]
-    # As long as these live, links take longer.
+    # Links have the delay as long as these objects live.
     delays: list[Delay] = []
     if case.delay and number == LINKS:
         delays = [Delay("127.0.0.1:0", target, case.delay) for target in listening]
@@ -125,20 +127,20 @@ def _party(case: Federation, folder: Path, threads: int) -> dict[str, Any]:
     elif number == CLIENTS:
         torch.set_num_threads(os.cpu_count() or 1)
         found = _clients(case, config)
-    # Links are there until all is over.
+    # Links stay until everything is over.
     core.broadcast(CLIENTS, b"over" if number == CLIENTS else None)
     return found
 
 
 def _told(by: int, addresses: list[str]) -> list[str]:
-    """Where that process listens, as it tells all."""
+    """Broadcasts the addresses at which a process listens."""
     session = tacit.session()
     own = " ".join(addresses).encode() if session.party == by else None
     return session.core.broadcast(by, own).decode().split()
 
 
 def _write(config: Path, case: Federation, addresses: list[tuple[str, str]]) -> None:
-    """The files of a federation on this machine."""
+    """Writes the files of a federation on this machine."""
     names = [f"server-{number}" for number in range(SERVERS)]
     names += [f"client-{number}" for number in range(case.everybody)]
     _core.write_certificates(names, str(config.parent))
@@ -156,7 +158,8 @@ def _server(
     threads: int,
     listeners: tuple[_core.Listener, _core.Listener],
 ) -> dict[str, Any]:
-    """All rounds; CPU seconds and bytes to other servers are of a round, from its beginning."""
+    """Runs all rounds; CPU seconds and bytes to other servers are of one round, from its
+    beginning."""
     model = torch.zeros(case.parameters)
     with Server.open(config, number, threads, listeners) as server:
         server.round(model)
@@ -174,8 +177,8 @@ def _server(
 
 
 def _clients(case: Federation, config: Path) -> dict[str, Any]:
-    """Seconds of each round from when all have joined and trained to when all
-    have the new model."""
+    """Measures each round, from when all clients have joined and trained to when all have the new
+    model."""
     clients = [Client(config, number) for number in range(case.everybody)]
     trained = 0.01 * torch.randn(case.parameters, generator=torch.Generator().manual_seed(1))
     seconds, cpu = [], []

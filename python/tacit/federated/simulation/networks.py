@@ -1,19 +1,20 @@
-"""Networks for small images, as PPPFL trains them (Akhtar 2024, table 4.2): convolutions of 3×3
-from the first layer on, batch normalisation, one linear layer. Running averages of batch
-normalisation are no
-parameters: nobody sends them, and whoever evaluates a model has its own."""
+"""Networks for small images, as PPPFL trains them (Akhtar 2024, table 4.2).
+
+They have convolutions of 3×3 from the first layer on, batch normalisation, and one linear layer.
+Running averages of batch normalisation are not parameters: clients do not send them, and a party
+that evaluates a model has its own."""
 
 from collections.abc import Callable
 
 import torch
 from torch import nn
 
-#: Means and deviations of the colours of CIFAR's images, as parts of the brightest.
+#: Means and deviations of the colours of CIFAR's images, as fractions of the brightest.
 MEANS, DEVIATIONS = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 
 
 class Pixels(nn.Module):
-    """Images of bytes as numbers of mean 0 and deviation 1."""
+    """Scales images of bytes to mean 0 and deviation 1."""
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         means, deviations = (
@@ -23,8 +24,10 @@ class Pixels(nn.Module):
 
 
 class Residual(nn.Module):
-    """What a branch makes of its input, added to that (He et al. 2016); both have as many channels
-    after a product of 1×1 where they differ."""
+    """Adds a branch's output to its input (He et al. 2016).
+
+    If their numbers of channels differ, a 1×1 convolution adapts the input.
+    """
 
     def __init__(self, into: int, out: int, stride: int) -> None:
         super().__init__()
@@ -39,7 +42,7 @@ class Residual(nn.Module):
 
 
 class Beside(nn.Module):
-    """What a branch makes of its input, beside that (Huang et al. 2017)."""
+    """Concatenates a branch's output with its input (Huang et al. 2017)."""
 
     def __init__(self, branch: nn.Module) -> None:
         super().__init__()
@@ -50,7 +53,7 @@ class Beside(nn.Module):
 
 
 class Tree(nn.Module):
-    """Two halves one after the other, and a root that joins what both make (Yu et al. 2018)."""
+    """Two halves in sequence, and a root that joins the outputs of both (Yu et al. 2018)."""
 
     def __init__(self, into: int, out: int, levels: int, stride: int) -> None:
         super().__init__()
@@ -72,18 +75,18 @@ def _normalized(into: int, out: int, width: int, stride: int) -> tuple[nn.Module
 
 
 def _classified(layers: list[nn.Module], channels: int, classes: int) -> nn.Sequential:
-    """The mean of each channel, and a linear layer."""
+    """Appends the mean of each channel, and a linear layer."""
     end = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes))
     return nn.Sequential(Pixels(), *layers, *end)
 
 
 def linear(classes: int) -> nn.Sequential:
-    """One linear layer."""
+    """Makes one linear layer."""
     return nn.Sequential(Pixels(), nn.Flatten(), nn.Linear(3 * 32 * 32, classes))
 
 
 def vgg_11(classes: int) -> nn.Sequential:
-    """Simonyan and Zisserman 2015, with batch normalisation."""
+    """Makes a VGG-11 (Simonyan and Zisserman 2015) with batch normalisation."""
     layers: list[nn.Module] = []
     into = 3
     for width, count in ((64, 1), (128, 1), (256, 2), (512, 2), (512, 2)):
@@ -95,7 +98,7 @@ def vgg_11(classes: int) -> nn.Sequential:
 
 
 def resnet_18(classes: int) -> nn.Sequential:
-    """He et al. 2016."""
+    """Makes a ResNet-18 (He et al. 2016)."""
     layers: list[nn.Module] = [*_normalized(3, 64, 3, 1), nn.ReLU()]
     into = 64
     for width, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
@@ -105,8 +108,10 @@ def resnet_18(classes: int) -> nn.Sequential:
 
 
 def densenet_121(classes: int, growth: int = 32) -> nn.Sequential:
-    """Huang et al. 2017: blocks of 6, 12, 24 and 16 layers, half of the channels left between two
-    blocks."""
+    """Makes a DenseNet-121 (Huang et al. 2017).
+
+    It has blocks of 6, 12, 24 and 16 layers, and keeps half of the channels between two blocks.
+    """
     width = 2 * growth
     layers: list[nn.Module] = [nn.Conv2d(3, width, 3, padding=1, bias=False)]
     for place, count in enumerate((6, 12, 24, 16)):
@@ -130,7 +135,8 @@ def densenet_121(classes: int, growth: int = 32) -> nn.Sequential:
 
 
 def simple_dla(classes: int) -> nn.Sequential:
-    """Deep layer aggregation (Yu et al. 2018), its trees without the links past several levels."""
+    """Makes a network of deep layer aggregation (Yu et al. 2018), whose trees have no links past
+    several levels."""
     layers: list[nn.Module] = []
     for into, out in ((3, 16), (16, 16), (16, 32)):
         layers += [*_normalized(into, out, 3, 1), nn.ReLU()]
@@ -138,7 +144,7 @@ def simple_dla(classes: int) -> nn.Sequential:
     return _classified(layers, 512, classes)
 
 
-#: By name: each takes the number of classes.
+#: The networks by name: each takes the number of classes.
 NETWORKS: dict[str, Callable[[int], nn.Sequential]] = {
     "linear": linear,
     "vgg-11": vgg_11,

@@ -1,4 +1,4 @@
-"""Reports as one HTML page, with its plots inside."""
+"""Reports as one HTML page that contains its plots."""
 
 import base64
 import html
@@ -54,7 +54,7 @@ def _table(table: Table) -> str:
 
 
 def folder(path: Path) -> Path:
-    """A folder that is there from now on.
+    """Makes a folder, if it does not exist.
 
     Raises:
         SetupError: it cannot be made.

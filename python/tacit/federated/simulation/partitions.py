@@ -1,5 +1,6 @@
-"""How examples are spread over clients: each list has the places of one client's examples, none of
-them twice."""
+"""Partitions of examples among clients.
+
+Each list has the indices of one client's examples. No index is in two lists."""
 
 from collections.abc import Callable
 
@@ -13,11 +14,13 @@ Partition = list[torch.Tensor]
 def skewed(
     labels: torch.Tensor, clients: int, skew: float, generator: torch.Generator
 ) -> Partition:
-    """As in PPPFL (Akhtar 2024, 4.5.2): about that part of every client's examples has the label
-    that is its own, or one of several where there are more labels than clients; labels go round
-    over the clients. The other examples are any. That part of each label's examples goes to the
-    clients that it belongs to, in equal shares, and what is left of all labels to everybody: so no
-    label is used up before the others."""
+    """Gives each client mostly examples of its own label, as in PPPFL (Akhtar 2024, 4.5.2).
+
+    About the fraction ``skew`` of every client's examples has the client's own label, or one of
+    several labels if there are more labels than clients. Labels are assigned to clients cyclically.
+    The other examples have any label. For each label, that fraction of its examples goes to the
+    clients that own it, in equal shares. The remaining examples of all labels go to all clients. So
+    no label is used up before the others."""
     classes = int(labels.max()) + 1
     found: list[list[torch.Tensor]] = [[] for _ in range(clients)]
     rest = []
@@ -39,8 +42,8 @@ def skewed(
 def shards(
     labels: torch.Tensor, clients: int, each: float, generator: torch.Generator
 ) -> Partition:
-    """As in McMahan et al. 2017: sorted by label and cut, every client gets
-    that number of pieces."""
+    """Sorts examples by label, cuts them, and gives every client ``each`` pieces, as in McMahan et
+    al. 2017."""
     pieces = labels.argsort(stable=True).tensor_split(clients * int(each))
     order = torch.randperm(len(pieces), generator=generator).tolist()
     return [
@@ -51,8 +54,11 @@ def shards(
 def dirichlet(
     labels: torch.Tensor, clients: int, alpha: float, generator: torch.Generator
 ) -> Partition:
-    """As in Hsu et al. 2019: the parts of each label that clients have are drawn from Dirichlet's
-    distribution. Nobody is left without an example."""
+    """Draws the clients' fractions of each label from Dirichlet's distribution, as in Hsu et al.
+    2019.
+
+    No client is left without an example.
+    """
     found: list[list[torch.Tensor]] = [[] for _ in range(clients)]
     for label in range(int(labels.max()) + 1):
         places = (labels == label).nonzero().flatten()
@@ -70,7 +76,7 @@ def dirichlet(
     return joined
 
 
-#: By name: each takes labels, clients, a number, and a generator.
+#: The partitions by name: each takes labels, clients, a number, and a generator.
 PARTITIONS: dict[str, Callable[[torch.Tensor, int, float, torch.Generator], Partition]] = {
     "skew": skewed,
     "shards": shards,
@@ -81,7 +87,8 @@ PARTITIONS: dict[str, Callable[[torch.Tensor, int, float, torch.Generator], Part
 def partition(
     how: str, labels: torch.Tensor, clients: int, generator: torch.Generator
 ) -> Partition:
-    """``KIND:NUMBER``, such as "skew:0.9", "shards:2", "dirichlet:0.1".
+    """Makes the partition that ``KIND:NUMBER`` names, such as "skew:0.9", "shards:2",
+    "dirichlet:0.1".
 
     Raises:
         MisuseError: another kind, or more clients than examples.

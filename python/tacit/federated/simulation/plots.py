@@ -11,23 +11,23 @@ from tacit.errors import setup_error
 #: A line of a plot: places and heights.
 Line = tuple[Sequence[float], Sequence[float]]
 
-#: How lines are drawn that have one colour, and points that lie on each other.
+#: Styles of lines that have the same colour, and markers of points, which may coincide.
 STYLES, DOTS = ("-", "--", ":"), ("o", "s", "^", "v", "D", "x", "P")
 
-#: Lines meet where such a part of their points lie on each other: closer than that part of the
-#: height.
+#: Two lines meet if this fraction of their points coincides: if these are closer than this fraction
+#: of the height.
 MEETING, CLOSE = 0.25, 0.005
 
-#: How wide lines are, and points; and by how much more for each line that lies on one, so that both
-#: are seen.
+#: Widths of lines and sizes of points, and by how much they grow for each line that lies on one, so
+#: that both stay visible.
 WIDTH, SIZE, WIDER, WIDEST = 1.3, 4.0, 3.0, 9.0
 
-#: So many whole numbers on a logarithmic axis are named as they are.
+#: The most integers on a logarithmic axis that are written out.
 FEW = 6
 
 
 def check_plots() -> None:
-    """Whether plots can be drawn, before anything takes long.
+    """Checks that plots can be drawn, before anything takes long.
 
     Raises:
         SetupError: matplotlib is not installed.
@@ -36,12 +36,13 @@ def check_plots() -> None:
         import matplotlib
     except ImportError:
         raise setup_error("plots need matplotlib: pip install 'tacit-mpc[federated]'") from None
-    # It writes files and opens no windows.
+    # The plots are files, not windows.
     matplotlib.use("Agg")
 
 
 def covering(drawn: Sequence[Line]) -> list[set[int]]:
-    """On which of the lines before it each lies, in part at least: it would hide them."""
+    """Returns for each line which earlier lines it coincides with, at least in part, and would
+    hide."""
     every = [height for _, heights in drawn for height in heights if math.isfinite(height)]
     near = CLOSE * (max(every) - min(every)) if every else 0.0
     found = []
@@ -57,7 +58,7 @@ def _meet(one: Line, other: Line, near: float) -> bool:
         for place, height in zip(*other, strict=True)
         if place in heights
     ]
-    # One point of many in common is a crossing.
+    # A single common point among many is a crossing.
     return sum(each <= near for each in apart) >= max(
         min(2, len(other[0])), MEETING * len(other[0]), 1
     )
@@ -66,8 +67,9 @@ def _meet(one: Line, other: Line, near: float) -> bool:
 def lines(
     path: Path, title: str, labels: tuple[str, str], drawn: Mapping[str, Line], *, log: str = ""
 ) -> Path:
-    """Draws lines by name, with a label for each axis, into a file, and returns its path. ``log``
-    names the axes that are logarithmic, "x", "y" or "xy".
+    """Draws lines by name, with a label for each axis, into a file, and returns its path.
+
+    ``log`` names the axes that are logarithmic, "x", "y" or "xy".
 
     Raises:
         SetupError: it cannot be drawn or written.
@@ -78,13 +80,13 @@ def lines(
     figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
     covers = covering(list(drawn.values()))
     for number, (name, (places, heights)) in enumerate(drawn.items()):
-        # Colours come round after ten; then lines are drawn in another way.
+        # Colours repeat after ten lines; the next ten have another style.
         style, dot = STYLES[number // 10 % len(STYLES)], DOTS[number % len(DOTS)]
         on_it = min(WIDEST, WIDER * sum(number in covered for covered in covers))
         axes.plot(
             places,
             heights,
-            # What lies on another line leaves gaps in which that is seen.
+            # A line on another one is dashed, so that the other one is visible in its gaps.
             linestyle=(0, (3, 3)) if covers[number] else style,
             marker=dot,
             markersize=SIZE + on_it,
@@ -100,11 +102,11 @@ def lines(
         axes.set_xticks(measured, [f"{place:,}" for place in measured])
         axes.set_xticks([], minor=True)
     elif "x" not in log and all(isinstance(place, int) for place in measured):
-        # No half rounds.
+        # Avoids half rounds.
         axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
-    # Beside the lines, where it hides none.
+    # Next to the lines, so that it hides none.
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small")
     try:
         write(path, partial(figure.savefig, dpi=120, format="png"))

@@ -1,4 +1,4 @@
-"""Federations as the demonstration and the experiments set them up."""
+"""The federations of the demonstration and the experiments."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,13 +9,13 @@ from tacit.federated.simulation.attacks import Attack
 from tacit.federated.simulation.federation import Federation
 from tacit.federated.simulation.training import Training
 
-#: The norm that an update may have: about that of an honest one of the first rounds.
+#: The bound on an update's norm: about the norm of an honest update in the first rounds.
 NORM = 3.0
 
-#: Examples beyond which a client does not count for more.
+#: The number of examples above which a client's weight no longer grows.
 GREATEST_WEIGHT = 256.0
 
-#: With noise, clients are held to less.
+#: The bound with noise, which is smaller.
 NORM_WITH_NOISE = 1.0
 
 
@@ -34,10 +34,13 @@ def federation(
     seed: int = 0,
     arguments: Mapping[str, float] | None = None,
 ) -> Federation:
-    """Clients count by their examples, with noise all alike; who is trusted comes after them. An
-    aggregator's own settings are ``arguments``."""
+    """Makes a federation.
+
+    Clients are weighted by their examples, and equally with noise. A trusted client comes after the
+    others. ``arguments`` are an aggregator's own settings.
+    """
     if aggregator not in AGGREGATORS and ":" in aggregator:
-        # Servers run in other folders than this one, perhaps.
+        # Servers may run in other folders than this one.
         file, _, name = aggregator.rpartition(":")
         aggregator = f"{Path(file).resolve()}:{name}"
     settings = Settings(
@@ -50,7 +53,7 @@ def federation(
         sigma=sigma,
         divisor=None if sigma is None else sampling * clients,
         minimum_clients=1 if sigma is None else 0,
-        # Clients that are simulated have nothing to hide.
+        # Simulated clients need no protection.
         reveals_single=True,
         **{str(name): value for name, value in (arguments or {}).items()},  # type: ignore[arg-type]
     )

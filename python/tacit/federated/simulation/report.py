@@ -13,7 +13,7 @@ from tacit.federated.simulation.federation import Row
 from tacit.federated.simulation.page import Table, folder, write_page
 from tacit.federated.simulation.plots import lines
 
-#: Headings of the table of rounds, and what stands under each.
+#: Headings of the table of rounds, and the cells below each.
 COLUMNS: Sequence[tuple[str, Callable[[Row], str]]] = (
     ("round", lambda row: str(row.number + 1)),
     ("accepted", lambda row: str(row.accepted)),
@@ -43,7 +43,7 @@ def _megabytes(count: int | None) -> str:
 
 
 def told(outcome: Outcome) -> list[str]:
-    """What is to be said besides the table."""
+    """Returns the sentences that accompany the table."""
     found = [
         f"Accuracy after the last round: {outcome.accuracy_secret:.2%} in secret, "
         f"{outcome.accuracy_plain:.2%} in the clear"
@@ -66,19 +66,19 @@ def told(outcome: Outcome) -> list[str]:
 
 
 def title(outcome: Outcome) -> str:
-    """Of the table and the page."""
+    """Returns the title of the table and the page."""
     return f"{counted(outcome.clients, 'client')}, {outcome.aggregator}" + (
         f", {outcome.attack}" if outcome.attack else ""
     )
 
 
 def print_report(console: Console, outcome: Outcome) -> None:
-    """Prints what was found."""
+    """Prints the results."""
     table = Printed(
         title=title(outcome), box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
     )
     for heading, _ in COLUMNS:
-        # Reasons may be long, and all else is not to be cut for them.
+        # Reasons may be long, and must not crowd out the other columns.
         table.add_column(heading, justify="right", no_wrap=heading != "refused")
     for row in outcome.table:
         table.add_row(*[show(row) for _, show in COLUMNS])

@@ -1,5 +1,4 @@
-"""What a client does with its own data, in the clear: it trains, and its update is what that
-changed."""
+"""A client's work on its own data, in the clear: it trains, and computes its update."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -9,23 +8,23 @@ import torch
 from torch import nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-#: Examples that are classified at once, and pixels that an image is moved by at most.
+#: Examples that are classified at once, and the most pixels that an image is moved by.
 AT_ONCE, MOST_MOVED = 500, 4
 
 
 @dataclass(frozen=True)
 class Training:
-    """How clients train."""
+    """The parameters of the clients' training."""
 
     epochs: int = 4
     batch: int = 32
     rate: float = 0.3
     #: Batches of an epoch, if not all.
     batches: int | None = None
-    #: Whether images are moved and mirrored by chance each time.
+    #: Whether images are moved and mirrored at random each time.
     moves: bool = False
-    #: What a model is trained and evaluated on, "cpu" or "cuda", and threads of the processor for
-    #: that; as many as there are where it is ``None``.
+    #: The device on which a model is trained and evaluated, "cpu" or "cuda", and the number of
+    #: threads for that; PyTorch's number if ``None``.
     device: str = "cpu"
     threads: int | None = 1
 
@@ -37,8 +36,10 @@ def update_of(
     training: Training,
     generator: torch.Generator,
 ) -> torch.Tensor:
-    """What training on these examples changes of a model that begins with these parameters,
-    [parameters]; the generator decides the order."""
+    """Trains a model from the given parameters on examples; returns the change, [parameters].
+
+    The generator decides the order.
+    """
     given_to(model, start, training.device)
     inputs, labels = examples
     optimizer = torch.optim.SGD(model.parameters(), lr=training.rate)
@@ -57,15 +58,17 @@ def update_of(
 
 
 def given_to(model: nn.Module, parameters: torch.Tensor, device: str) -> None:
-    """Has a model these parameters, on a device. It takes the memory of the vector that it is
-    given."""
+    """Moves a model to a device and sets its parameters. They share the memory of a copy of the
+    vector."""
     model.to(device)
     vector_to_parameters(parameters.clone().to(device), model.parameters())
 
 
 def moved(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Images (n, channels, height, width), each moved by up to four pixels in both directions over
-    a border of zeros, and every second one mirrored, by chance."""
+    """Moves images (n, channels, height, width) at random, and mirrors each with probability ½.
+
+    Each is moved by up to four pixels in both directions over a border of zeros.
+    """
     count, channels, height, width = images.shape
     down, right = torch.randint(2 * MOST_MOVED + 1, (2, count, 1), generator=generator)
     is_mirrored = torch.rand(count, 1, generator=generator) < 0.5
@@ -88,8 +91,8 @@ def accuracy(
     among: int = 1,
     device: str = "cpu",
 ) -> float:
-    """The part of examples whose label is ``among`` so many that a model with these parameters
-    finds most likely."""
+    """Computes the fraction of examples whose label is among the most likely ones, ``among`` in
+    number, of a model with these parameters."""
     given_to(model, parameters, device)
     model.eval()
     right = 0
@@ -104,7 +107,7 @@ def accuracy(
 
 @contextmanager
 def threads(count: int | None) -> Iterator[None]:
-    """So many of PyTorch's, or as many as there were."""
+    """Sets the number of PyTorch's threads within a block; leaves it as it is if not given."""
     before = torch.get_num_threads()
     torch.set_num_threads(count or before)
     try:
@@ -114,5 +117,6 @@ def threads(count: int | None) -> Iterator[None]:
 
 
 def one_thread() -> AbstractContextManager[None]:
-    """For small models, where several threads would only wait for one another."""
+    """Uses one thread, for small models, for which several threads would only wait for one
+    another."""
     return threads(1)
