@@ -249,7 +249,8 @@ def test_who_reaches_two_servers_only_does_not_count(tmp_path: Path) -> None:
     lost = Client(elsewhere, 1)
     lost._task = half._task
     with pytest.raises(
-        PeerError, match=r'server 2 failed in step "submit": it is not reached at 127\.0\.0\.1'
+        PeerError,
+        match=r'server 2 failed in step "submit": it cannot be reached at 127\.0\.0\.1',
     ):
         lost.submit(torch.ones(3))
     assert torch.allclose(whole.result(LONG), torch.full((3,), 0.5), atol=1e-5)
@@ -588,5 +589,5 @@ def test_certificates_are_made_by_a_command(tmp_path: Path) -> None:
 
 def test_servers_that_are_not_there_are_named(tmp_path: Path) -> None:
     config = written(tmp_path, 2)
-    with pytest.raises(PeerError, match=r"it is not reached at 127\.0\.0\.1"):
+    with pytest.raises(PeerError, match=r"it cannot be reached at 127\.0\.0\.1"):
         Client(config, 0).join(0.5)

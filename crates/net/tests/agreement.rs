@@ -184,7 +184,7 @@ fn the_party_whose_public_values_no_other_has_is_named_to_all() {
                 .iter()
                 .map(|found| text(found.as_ref().unwrap_err()))
             {
-                let found = format!("those of party {odd} no other party has");
+                let found = format!("no other party has those of party {odd}");
                 let told = format!("party {odd} failed in step \"conv1: mul\": ");
                 let rest = "no other party has its public values";
                 let is_told = message.starts_with(&told) && message.contains(rest);

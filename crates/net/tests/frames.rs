@@ -168,7 +168,7 @@ fn refusal(bytes: &[u8]) -> String {
 fn each_field_is_checked() {
     assert_eq!(
         refusal(&header(|bytes| bytes[0] = b'x')),
-        "not a frame of tacit"
+        "not a tacit frame"
     );
     assert!(refusal(&header(|bytes| bytes[2] = 9)).starts_with("frame version 9"));
     assert_eq!(

@@ -147,7 +147,7 @@ fn of_a_party_that_stalls_it_is_said_that_its_process_lives() {
         channel.receive(1 - party, 1)
     });
     let message = text(results[0].as_ref().unwrap_err());
-    assert!(message.contains("though its process lives"), "{message}");
+    assert!(message.contains("although its process is alive"), "{message}");
 }
 
 /// A party goes on with messages of another channel, and owes what is waited for until the minute

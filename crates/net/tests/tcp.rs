@@ -101,7 +101,7 @@ fn a_wrong_certificate_is_refused_and_named() {
     assert!(
         // Whichever of the two connections comes first tells it.
         messages[0].contains("not the one configured here for party 1")
-            || messages[0].contains("a certificate that is no party's"),
+            || messages[0].contains("a certificate that belongs to no party"),
         "{messages:?}"
     );
     assert!(
@@ -321,7 +321,7 @@ fn one_without_its_key_is_quoted_and_ends_nothing() {
         for part in [
             "party 2 failed in step \"connect\": ",
             "it did not come within the timeout",
-            "; somebody who could not prove to be it said: cannot read 2.key: there is no such file",
+            "; a caller that could not prove its identity said: cannot read 2.key: there is no such file",
         ] {
             assert!(message.contains(part), "{message}");
         }

@@ -579,12 +579,12 @@ fn without_a_certificate_nobody_is_heard() {
         let refusal = tls::refusal(&heard.unwrap_err());
         assert_eq!(refusal, Some(SetupFault::Refused));
         raw.reason(
-            "it presented a certificate that is no client's; put each client's current certificate",
+            "it presented a certificate that belongs to no client; put each client's current certificate",
         );
     }
     let config = tls::messenger(&raw.server, None).unwrap();
     drop(tls::handshake(&config, raw.dial()).and_then(|mut stream| stream.read_exact(&mut [0])));
-    raw.reason("it presented no certificate, and each client has its own");
+    raw.reason("it presented no certificate, and each client must present its own");
     raw.dial().write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     raw.reason("it does not speak TLS as clients do");
     raw.takes_an_honest_one();
