@@ -162,7 +162,7 @@ fn three_clients_hand_in_their_vectors() {
             Err(Error::Peer { party, fault, .. }) => {
                 assert_eq!(
                     (party, fault.to_string()),
-                    (number, "it sent a result of another size".to_owned())
+                    (number, "it sent a result of the wrong size".to_owned())
                 );
             }
             other => panic!("{other:?}"),
@@ -194,7 +194,7 @@ fn three_clients_hand_in_their_vectors() {
                 assert!(
                     fault
                         .to_string()
-                        .contains("something else of the round than the other servers")
+                        .contains("something else about the round than the other servers")
                 );
             }
             other => panic!("{other}"),
@@ -314,17 +314,17 @@ fn what_does_not_fit_the_round_is_refused_and_the_round_goes_on() {
         (
             another(&|task| task.round = 3),
             WORDS,
-            "is for round 3, and round 4 is open",
+            "is for round 3, but round 4 is open",
         ),
         (
             another(&|task| task.round = 5),
             WORDS,
-            "is for round 5, and round 4 is open",
+            "is for round 5, but round 4 is open",
         ),
         (
             another(&|task| task.words = 9),
             9,
-            "has 9 words, and round 4 is about 5000",
+            "has 9 words, but round 4 needs 5000",
         ),
         (
             another(&|task| task.terms.push(0)),
@@ -337,7 +337,7 @@ fn what_does_not_fit_the_round_is_refused_and_the_round_goes_on() {
     }
     let reason = refused(world.client_as(1, 2).submit(&task, &pieces(WORDS)));
     assert!(
-        reason.contains("is of client 2, the certificate of client 1"),
+        reason.contains("is from client 2, but the certificate belongs to client 1"),
         "{reason}"
     );
     let elsewhere = Federation::new("elsewhere", &SetUp::new(3).certificates);
@@ -441,7 +441,7 @@ fn who_is_late_is_told_so() {
     }
     let reason = refused(late.submit(&task, &pieces(WORDS)));
     assert!(
-        reason.contains("the deadline of round 1 is over"),
+        reason.contains("the deadline of round 1 has passed"),
         "{reason}"
     );
     assert_eq!(world.whole(), [[0], [0], [0]]);
@@ -510,12 +510,12 @@ fn who_waits_for_less_time_than_a_round_takes_is_told_so() {
         (
             "join",
             join,
-            "it told of no new round within the timeout; one may not have begun yet: wait longer",
+            "it announced no new round within the timeout; one may not have begun yet: wait longer",
         ),
         (
             "result",
             result,
-            "it told no result within the timeout; the round may not be over yet: wait longer",
+            "it sent no result within the timeout; the round may not be over yet: wait longer",
         ),
     ] {
         match found {
@@ -647,7 +647,7 @@ fn a_server_that_tells_of_a_round_that_is_not_is_named() {
     }
     alone(
         &format!(
-            "it tells of round {}, which the two others have not begun",
+            "it announces round {}, which the two others have not begun",
             u64::MAX
         ),
         1,
@@ -655,7 +655,7 @@ fn a_server_that_tells_of_a_round_that_is_not_is_named() {
     world.begin_at(0, terms(u64::MAX, LONG));
     alone(
         &format!(
-            "it has not begun round {}, of which the two others tell",
+            "it has not begun round {}, which the two others announce",
             u64::MAX
         ),
         2,
