@@ -31,7 +31,8 @@ pub trait Agreement: Send {
     /// Returns the disagreement of this party with another one, as far as it is known.
     fn disagreement(&self) -> Option<Disagreement>;
 
-    /// Returns the first step with a public value that party `with` is not yet known to share.
+    /// Returns the first step with a public value for which party `with` does not know yet that the
+    /// two parties agree.
     fn uncompared(&self, with: usize) -> Option<&str>;
 
     /// Returns whether this party must still send something to party `to` in this turn, 0 or 1,

@@ -38,9 +38,9 @@ pub struct Difference {
 /// separately.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// What is wrong.
+    /// The problem.
     pub what: String,
-    /// What to do; empty if there is no remedy.
+    /// The remedy; empty if there is none.
     pub remedy: String,
 }
 
@@ -79,7 +79,7 @@ pub enum Name {
     It,
 }
 
-/// What another party did, or what became of the link with it.
+/// A fault of another party, or of the link with it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PeerFault {
     /// The party said goodbye although messages from it or for it were still outstanding.
@@ -143,7 +143,7 @@ pub enum PeerFault {
     Absent {
         /// The address at which this party tried to reach it.
         address: String,
-        /// What a caller said in its name without proof of its identity.
+        /// Text that a caller sent in its name without proof of its identity.
         unproven: Option<String>,
         /// Why a connection was refused.
         refused: Option<Box<SetupFault>>,
@@ -214,7 +214,7 @@ pub enum FrameError {
     },
 }
 
-/// What is wrong with a certificate on its own.
+/// A fault of a certificate on its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CertificateFault {
     /// The text is not a certificate in PEM.
@@ -242,7 +242,7 @@ pub enum SetupFault {
     Certificate {
         /// Its owner.
         of: Name,
-        /// What is wrong with it.
+        /// Its fault.
         fault: CertificateFault,
     },
     /// Two owners have the same certificate.
@@ -259,7 +259,7 @@ pub enum SetupFault {
         /// The owner of the certificate that was presented, if known.
         owner: Option<Name>,
     },
-    /// A caller presented a certificate that belongs to nobody who may call.
+    /// A caller presented a certificate of no member or client that may call.
     UnknownCertificate {
         /// Whether the callers are clients, not members.
         clients: bool,
@@ -354,7 +354,7 @@ pub enum Error {
         party: usize,
         /// The step of this party when it learned of the failure.
         step: String,
-        /// What that party did.
+        /// The fault of that party.
         fault: PeerFault,
     },
     /// Two parties run different programs, or the same program on different shapes.
@@ -384,19 +384,19 @@ pub enum Error {
     },
     /// The network itself failed.
     Network {
-        /// What failed, and the remedy.
+        /// The failure, and the remedy.
         reason: String,
     },
     /// The configuration, addresses or certificates are wrong.
     Setup {
-        /// What is wrong.
+        /// The problem.
         fault: SetupFault,
     },
     /// The user ended this party.
     Interrupted,
     /// This party's own program asked for something impossible.
     Misuse {
-        /// What was asked, and what is possible.
+        /// The request, and what is possible.
         reason: String,
     },
     /// The program that all parties run cannot continue, for a reason that all of them know. Each

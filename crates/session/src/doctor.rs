@@ -17,13 +17,13 @@ const CLOCKS: u64 = 60;
 /// Result of one check.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Check {
-    /// What was checked.
+    /// Name of the check.
     pub check: String,
     /// Whether a session is possible as far as this check goes.
     pub ok: bool,
-    /// What was found.
+    /// Finding of the check.
     pub detail: String,
-    /// What to do if the check failed.
+    /// Remedy if the check failed.
     pub remedy: String,
 }
 

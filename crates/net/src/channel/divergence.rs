@@ -212,7 +212,7 @@ impl Channel {
 
     /// Ends the mesh because programs differ.
     fn differ(&mut self, from: usize, frame: &Frame, ours: Place, theirs: Place) -> Error {
-        // It may be a consequence of public values that differ.
+        // Programs may differ as a consequence of public values that differ.
         if let Err(error) = self.agree(true) {
             return error;
         }

@@ -40,7 +40,7 @@ pub(crate) struct Inbox {
 struct State {
     peers: Vec<Peer>,
     failure: Option<Error>,
-    /// That failure, if a peer reported it and this party has not passed it on yet.
+    /// The failure, if a peer reported it and this party has not passed it on yet.
     heard: Option<Heard>,
     /// A failure that a peer passed on, and that no member has reported first-hand yet.
     rumour: Option<Heard>,

@@ -76,7 +76,7 @@ pub struct Submission {
     pub pieces: Vec<Piece>,
 }
 
-/// What a server has when a round ends.
+/// Submissions that a server has when a round ends.
 #[derive(Default)]
 pub struct Gathered {
     /// Whole submissions by client.

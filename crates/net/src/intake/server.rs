@@ -184,7 +184,7 @@ impl Intake {
         Ok(gathered)
     }
 
-    /// Returns the number of vectors that the latest round gave out. The memory of so many vectors
+    /// Returns the number of vectors that the latest round gave out. The memory of as many vectors
     /// may be lent for the next round.
     #[must_use]
     pub fn lacks(&self) -> usize {

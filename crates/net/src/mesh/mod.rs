@@ -63,7 +63,7 @@ pub(crate) struct Shared {
     uncompared: Mutex<Option<String>>,
     /// Last steps of all channels.
     step_logs: Mutex<HashMap<u16, Arc<StepLog>>>,
-    /// What this party last reported of its running hash.
+    /// Running hash that this party last reported.
     stood: Mutex<Option<Standing>>,
     /// How often a message that this party waits for has made progress without being complete.
     moves: AtomicU64,

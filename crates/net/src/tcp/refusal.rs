@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Time for which a member whose linking has failed tries to reach the others.
 const WHILE_LINKING: Duration = Duration::from_secs(1);
 
-/// A member to be told.
+/// A member that the refusal is sent to.
 struct Listener {
     address: String,
     config: Arc<ClientConfig>,

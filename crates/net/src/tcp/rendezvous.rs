@@ -49,7 +49,7 @@ struct Known {
     differing: Option<Instant>,
     /// Why a connection was last refused.
     refused: Option<SetupFault>,
-    /// What a caller said in a member's name without proof of its identity.
+    /// Texts that callers sent in a member's name without proof of their identity.
     unproven: BTreeMap<usize, String>,
 }
 

@@ -100,8 +100,8 @@ fn work_side_by_side_has_its_part_of_the_session() {
             .map(|thread| thread.join().unwrap())
             .collect()
     });
-    // Rounds of one ReLU, and of one check of all guards, with coins tossed for it; the rest belongs
-    // to the set-up and the opening.
+    // Rounds of one ReLU, and of one check of all guards, with coins tossed for it; the rest
+    // belongs to the set-up and the opening.
     assert!(
         rounds.iter().all(|rounds| *rounds <= 7 + 7 + 1 + 1 + 4),
         "{rounds:?}"
