@@ -1,5 +1,5 @@
-//! Tests of what frames carry in addition to payload, on both kinds of links: parameters in headers,
-//! piggybacks, and the frames of a comparison before an opening.
+//! Tests of additional data on frames, on both kinds of links: parameters in headers, piggybacks,
+//! and the frames of a comparison before an opening.
 
 mod links;
 
