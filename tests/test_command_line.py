@@ -734,7 +734,7 @@ def test_the_doctor_names_each_mistake_and_its_remedy(tmp_path: Path) -> None:
         f"the private key {key} can be read by other users of this machine (mode 640)",
         f"run: chmod 600 {key}",
     )
-    assert wrong["address of party 2"][0] == "the name of nowhere.invalid:7400 is not known here"
+    assert wrong["address of party 2"][0] == "the host of nowhere.invalid:7400 cannot be resolved"
     assert wrong["listening"] == (
         f"cannot listen on 127.0.0.1:{first}: Address already in use; another program uses this "
         f"port",

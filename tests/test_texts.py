@@ -198,7 +198,7 @@ def test_the_doctor_at_a_port_that_something_else_has(tmp_path: Path) -> None:
     ):
         well, detail, remedy = examined(config)["party 1"]
     assert (well, remedy) == (False, "check the address")
-    assert detail.startswith("what listens there does not speak TLS")
+    assert detail.startswith("the program there does not speak TLS")
 
 
 def test_the_doctor_where_nobody_listens(tmp_path: Path) -> None:
@@ -352,7 +352,7 @@ def test_programs_that_differ_behind_values_that_do_are_told_each_remedy_once() 
         (x.relu() if party else x.sum()).reveal()
 
     with pytest.raises(
-        tacit.DesyncError, match="or what the parties take for public differs"
+        tacit.DesyncError, match="or the public values of the parties differ"
     ) as error:
         tacit.launch(program)
     assert not said_twice(str(error.value))

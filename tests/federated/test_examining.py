@@ -110,7 +110,9 @@ def test_a_key_that_cannot_sign_is_a_server_s_at_most(tmp_path: Path) -> None:
     (tmp_path / "server-2.pem").write_text(pem(NOT_A_CLIENTS))
     federation.certificates_of_servers()
     (tmp_path / "client-1.pem").write_text(pem(NOT_A_CLIENTS))
-    said = r"client-1\.pem, the certificate of client 1, has a key that cannot sign what clients hand in; have "
+    said = (
+        r"client-1\.pem, the certificate of client 1, has a key that cannot sign submissions; have "
+    )
     with pytest.raises(
         tacit.SetupError, match=said + "one made by `tacit federated certificates`: ECDSA P-256"
     ):

@@ -77,7 +77,7 @@ def test_eight_clients_drop_out_and_come_late_at_every_step(tmp_path: Path) -> N
         list(pool.map(lambda at: clients[at].submit(joined[at].model + updates[1, at]), range(8)))
         models = list(pool.map(lambda at: clients[at].result(LONG), range(8)))
         second = [told.report for told in servers.told()]
-        with pytest.raises(PeerError, match='failed in step "submit": it is not reached at'):
+        with pytest.raises(PeerError, match='failed in step "submit": it cannot be reached at'):
             lost.result()
     for report in first:
         assert report.accepted == [0, 1, 2]

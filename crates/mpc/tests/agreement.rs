@@ -355,7 +355,7 @@ fn assert_differ(results: &[Result<Vec<u64>>]) {
         for part in [
             "fc1: mul",
             "draw it in all parties alike",
-            "share what one party has or draws",
+            "if only one party has or draws a value, share it",
             "same program",
         ] {
             assert!(text.contains(part), "{text} lacks {part}");
@@ -391,7 +391,7 @@ fn of_three_the_one_whose_public_values_are_others_is_named() {
             let value = |party| vec![u8::from(party == odd); 100];
             for result in noted(name, value, |p, x| operations(p, x, count)) {
                 let told = result.expect_err("public values differ").to_string();
-                let found = format!("those of party {odd} no other party has");
+                let found = format!("no other party has those of party {odd}");
                 let reported = told.starts_with(&format!("party {odd} failed in step"))
                     && told.contains("no other party has its public values");
                 assert!(told.contains(&found) || reported, "{name}, {count}: {told}");

@@ -1,25 +1,26 @@
-//! Memory of messages that were sent or worked off, for those that come: new memory is filled with
-//! zeros first, which takes about as long as sealing a message does.
+//! Memory of messages that were sent or processed, for reuse by later messages. New memory must be
+//! filled with zeros first, which takes about as long as sealing a message does.
 //!
-//! What lies in it is what was sent or received before. Whoever takes some writes all of it.
+//! The memory still holds what was sent or received before. A user of it must write all of it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Fewest words of a message whose memory is worth keeping.
 const LEAST: usize = 1 << 12;
 
-/// Words kept at most, unless there is to be room for more: 16 MiB, which is about what lies in a
-/// processor's cache, and so is quicker than more would be. They are freed with the mesh.
+/// Most words that the pool keeps unless [`BufferPool::keep`] raises the limit: 16 MiB. That is
+/// about what fits in a processor's cache, so it is faster than more would be. The memory is freed
+/// with the mesh.
 const MOST: usize = 1 << 21;
 
-/// Memory that nobody uses, of one mesh.
+/// Unused message memory of one mesh.
 #[derive(Default)]
 pub(crate) struct BufferPool(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
     memory: Vec<Vec<u64>>,
-    /// Words that may be kept besides [`MOST`].
+    /// Words that may be kept in addition to [`MOST`].
     besides: usize,
 }
 
@@ -28,7 +29,7 @@ impl Kept {
         MOST + self.besides
     }
 
-    /// What has waited for longest goes where there is too much.
+    /// Frees the memory that has waited longest, until the limit holds.
     fn shrink(&mut self) {
         while self.memory.iter().map(Vec::capacity).sum::<usize>() > self.most() {
             self.memory.remove(0);
@@ -37,7 +38,8 @@ impl Kept {
 }
 
 impl BufferPool {
-    /// So many words, with anything in them, where that much lies ready and not far more.
+    /// Returns memory of `words` words with arbitrary contents, if the pool has that much and not
+    /// far more.
     pub(crate) fn take(&self, words: usize) -> Option<Vec<u64>> {
         if words < LEAST {
             return None;
@@ -55,7 +57,7 @@ impl BufferPool {
         Some(memory)
     }
 
-    /// Keeps memory; what has waited for longest goes where there is too much.
+    /// Keeps memory; frees the memory that has waited longest if there is too much.
     pub(crate) fn give(&self, memory: Vec<u64>) {
         let mut kept = self.lock();
         if (LEAST..=kept.most()).contains(&memory.capacity()) {
@@ -64,7 +66,7 @@ impl BufferPool {
         }
     }
 
-    /// From here on so many words are kept besides, in the place of what was said before.
+    /// Sets how many words are kept in addition to [`MOST`]; replaces the previous number.
     pub(crate) fn keep(&self, besides: usize) {
         let mut kept = self.lock();
         kept.besides = besides;

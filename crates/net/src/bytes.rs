@@ -1,6 +1,6 @@
 //! Bytes inside payloads of words, little endian.
 
-/// Words that hold these bytes, the last padded with zeros.
+/// Packs bytes into words; pads the last word with zeros.
 #[must_use]
 pub fn to_words(bytes: &[u8]) -> Vec<u64> {
     bytes
@@ -13,7 +13,7 @@ pub fn to_words(bytes: &[u8]) -> Vec<u64> {
         .collect()
 }
 
-/// The first `length` bytes of these words; fewer if there are not as many.
+/// Returns the first `length` bytes of the words, or fewer if there are not as many.
 #[must_use]
 pub fn from_words(words: &[u64], length: usize) -> Vec<u8> {
     words

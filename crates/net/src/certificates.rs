@@ -1,4 +1,4 @@
-//! Self-signed certificates, one a party.
+//! Self-signed certificates, one for each party.
 
 use crate::error::{Error, Fault, Result};
 pub use crate::kinds::Period;
@@ -11,36 +11,36 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use time::{Duration, OffsetDateTime};
 
-/// Clocks may differ by that much.
+/// Allowed difference between clocks: certificates are valid from this long ago.
 const BACKDATED: Duration = Duration::hours(1);
 
-/// What to do where files of certificates cannot be written.
+/// Remedy if files of certificates cannot be written.
 const OTHER: &str = "choose another directory";
 
-/// Days that [`write`] makes certificates valid for.
+/// Days for which [`write`] makes certificates valid.
 const DAYS: u32 = 365;
 
-/// Who a party is and whom it trusts.
+/// Identity of a party, and the certificates it trusts.
 pub struct Identity {
-    /// The certificate of every party, PEM, by party.
+    /// Certificate of every party in PEM, by party.
     pub certificates: Vec<String>,
-    /// The private key of this party, PEM.
+    /// Private key of this party in PEM.
     pub key: String,
 }
 
 /// A certificate and its key.
 pub struct Generated {
-    /// The certificate, for everybody.
+    /// Certificate, which is public.
     pub certificate_pem: String,
-    /// The private key, for its party alone.
+    /// Private key, for its party only.
     pub key_pem: String,
 }
 
-/// A fresh ECDSA P-256 key and its self-signed certificate, valid from an hour ago for that many
+/// Generates an ECDSA P-256 key and its self-signed certificate, valid from an hour ago for `days`
 /// days.
 ///
 /// # Errors
-/// `Misuse` for no days or more than a hundred years; `Setup` where the key cannot be made.
+/// `Misuse` for no days or more than a hundred years; `Setup` if the key cannot be made.
 pub fn generate(party: usize, days: u32) -> Result<Generated> {
     if days == 0 || days > 36_500 {
         return Err(Error::misuse(format!(
@@ -59,10 +59,11 @@ fn fresh(name: &str, days: u32) -> Result<Generated> {
     make(name, now - BACKDATED, now + Duration::days(i64::from(days)))
 }
 
-/// As [`generate`], with the period of validity in seconds since 1970: for tests of expiry.
+/// Generates a key and a certificate with a period of validity in seconds since 1970, for tests of
+/// expiry.
 ///
 /// # Errors
-/// `Misuse` for dates that do not exist; `Setup` where the key cannot be made.
+/// `Misuse` for dates that do not exist; `Setup` if the key cannot be made.
 pub fn generate_for_period(party: usize, not_before: i64, not_after: i64) -> Result<Generated> {
     let date = |seconds| {
         OffsetDateTime::from_unix_timestamp(seconds)
@@ -91,19 +92,19 @@ fn make(name: &str, not_before: OffsetDateTime, not_after: OffsetDateTime) -> Re
     })
 }
 
-/// Refuses a certificate that links are not made with, whatever its dates are; `what` it is, errors
-/// say.
+/// Refuses a certificate of a kind that links do not use, whatever its dates are. Errors call it
+/// `what`.
 ///
 /// # Errors
-/// `Setup` for what is no certificate in PEM, for a damaged one, and for one of another kind than
-/// tacit's; where it is a client's who hands in to servers, for one whose key does not sign what it
-/// hands in.
+/// `Setup` if the text is not a certificate in PEM, or if the certificate is damaged or of another
+/// kind than tacit's. For a client that submits to servers, also if the key cannot sign
+/// submissions.
 pub fn check(pem: &str, what: &str, is_client: bool) -> Result<()> {
     let found = kinds::usable(pem);
     let found = found.map_err(|fault| Error::setup(fault.said(what, &Voice::PARTY)))?;
     if is_client && !kinds::can_sign(&found) {
         return Err(Error::setup(Fault::new(
-            format!("{what} has a key that cannot sign what clients hand in"),
+            format!("{what} has a key that cannot sign submissions"),
             KINDS,
         )));
     }
@@ -113,7 +114,7 @@ pub fn check(pem: &str, what: &str, is_client: bool) -> Result<()> {
 /// Writes party-0.pem, party-0.key and so on, as [`write`] does.
 ///
 /// # Errors
-/// `Misuse` for a number of parties that no session has; as [`write`].
+/// `Misuse` for an impossible number of parties; otherwise as [`write`].
 pub fn write_directory(parties: usize, directory: &Path) -> Result<()> {
     if !(2..=crate::MOST_PARTIES).contains(&parties) {
         return Err(Error::misuse(format!(
@@ -125,11 +126,11 @@ pub fn write_directory(parties: usize, directory: &Path) -> Result<()> {
     write(&names, directory)
 }
 
-/// Writes NAME.pem and NAME.key for each name. Keys are readable by their owner alone; nothing is
+/// Writes NAME.pem and NAME.key for each name. Keys are readable by their owner only; nothing is
 /// overwritten.
 ///
 /// # Errors
-/// `Setup` where a file exists, or cannot be written: then none is there.
+/// `Setup` if a file exists or cannot be written. Then no file is left.
 pub fn write(names: &[String], directory: &Path) -> Result<()> {
     let failed = |path: &Path, error: &io::Error| {
         let (reason, remedy) = match error.kind() {
@@ -167,12 +168,12 @@ pub fn write(names: &[String], directory: &Path) -> Result<()> {
             written.push((path, unfinished));
         }
     }
-    // All are on the disk: none is there, or all are.
+    // All files are on the disk. From here on, either all of them get their names or none does.
     let mut named = Vec::new();
     for (path, unfinished) in written {
         if let Err(error) = unfinished.finish() {
             for path in &named {
-                // The error below counts more than what keeps it from being removed.
+                // The error below matters more than a failure to remove a file.
                 drop(fs::remove_file(path));
             }
             return Err(failed(&path, &error));

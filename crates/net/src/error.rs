@@ -1,45 +1,46 @@
-//! Errors by blame, as data: what happened, with its parties, steps and times.
-//! [`wording`](crate::wording) says them.
+//! Errors as data: who is to blame, and what happened, with its parties, steps and times. The
+//! module [`wording`](crate::wording) turns them into text.
 
 use std::io;
 use std::time::Duration;
 
-/// In an error, the party that deals correlations and does not compute.
+/// Number that an error gives for the dealer, the party that deals correlations and does not
+/// compute.
 pub const DEALER: usize = usize::MAX;
 
-/// Where a party's program is; its step by number and name, with what else differs there.
+/// Place of a party in its program: a step by number and name, and what else differs there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// At a step.
+    /// The party is at this step.
     At(String),
-    /// At its end, after that step.
+    /// The party's program has ended after this step.
     Ended(String),
 }
 
-/// Where two parties' programs are that differ.
+/// Places of two parties whose programs differ.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
-    /// Where this party's program is.
+    /// Place of this party.
     pub ours: Place,
-    /// Where the other's is.
+    /// Place of the other party.
     pub theirs: Place,
-    /// The first step whose public values were not compared before: how many bits a step drops, and
-    /// which steps there are, may follow from them.
+    /// First step whose public values were not compared before. The bits that a step drops, and
+    /// which steps there are, may depend on such values.
     pub uncompared: Option<String>,
-    /// The one of the two whose program is not that of the others, if that is known.
+    /// Which of the two has a program that differs from that of the others, if that is known.
     pub odd: Option<usize>,
-    /// Whether steps followed from what parties told each other, so that it may come of a third
-    /// one.
+    /// Whether steps depended on what parties told each other, so that a third party may have
+    /// caused the difference.
     pub relayed: bool,
 }
 
-/// What is wrong, and what can be done about it where that is known: two texts, since who lists
-/// them wants both.
+/// A problem, and its remedy if one is known. They are two texts because lists show them
+/// separately.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// What is wrong.
+    /// The problem.
     pub what: String,
-    /// What to do, or nothing.
+    /// The remedy; empty if there is none.
     pub remedy: String,
 }
 
@@ -65,169 +66,169 @@ impl From<&str> for Fault {
     }
 }
 
-/// Whom an error or a certificate belongs to.
+/// Owner of an error or a certificate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Name {
-    /// A member of a session by its number, or [`DEALER`].
+    /// Member of a session by its number, or [`DEALER`].
     Member(usize),
-    /// A server of a federation, to its clients.
+    /// Server of a federation, as its clients call it.
     Server(usize),
-    /// A client of a federation.
+    /// Client of a federation.
     Client(usize),
-    /// Somebody who was called, and of whom no more is known.
+    /// Peer of a connection, of which nothing else is known.
     It,
 }
 
-/// What another party did, or what became of the link with it.
+/// A fault of another party, or of the link with it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PeerFault {
-    /// It said goodbye while messages from it or for it were still due.
+    /// The party said goodbye although messages from it or for it were still outstanding.
     Finished,
-    /// Its end of the links is gone, without a goodbye.
+    /// The party's end of the links is gone, without a goodbye.
     NoGoodbye,
-    /// Its connection ended without a goodbye.
+    /// The party's connection ended without a goodbye.
     Ended {
-        /// Why, as the operating system says it.
+        /// The cause, as the operating system reports it.
         cause: String,
     },
-    /// Nothing can be written to its connection any more.
+    /// Nothing can be written to the party's connection any more.
     Broke {
-        /// Why, as the operating system says it.
+        /// The cause, as the operating system reports it.
         cause: String,
     },
-    /// It takes too little from its connection.
+    /// The party accepts too little data from its connection.
     TakesTooLittle {
-        /// For how long.
+        /// How long this has lasted.
         lasted: Duration,
     },
-    /// It sent bytes that are no frame.
+    /// The party sent bytes that are not a frame.
     NoFrame(FrameError),
-    /// What it sent cannot be deciphered.
+    /// The party sent data that cannot be deciphered.
     Undecipherable(String),
-    /// It uses more channels than there may be.
+    /// The party uses more channels than the limit.
     TooManyChannels {
         /// The limit.
         most: usize,
     },
-    /// It sent what belongs to no comparison of public values.
+    /// The party sent data that belongs to no comparison of public values.
     NoComparison,
-    /// It sent more than there is room for, of which nothing was taken within the timeout.
+    /// The party sent more data than the buffer holds, and none of it was read within the timeout.
     Flooded {
         /// The timeout.
         timeout: Duration,
     },
-    /// Nothing came from it, and its process gives no sign of life.
+    /// Nothing came from the party, and its process gives no sign of life.
     Silent {
         /// The timeout.
         timeout: Duration,
     },
-    /// Nothing came from it, though its process lives.
+    /// Nothing came from the party, although its process is alive.
     Stalled {
         /// The timeout.
         timeout: Duration,
     },
-    /// Its message did not come though others did.
+    /// The party's message did not come, although others did.
     Slow {
-        /// How long it was waited for.
+        /// How long this party waited for it.
         waited: Duration,
         /// The timeout.
         timeout: Duration,
     },
-    /// It waits for another party, and that one for it.
+    /// Several parties wait for each other.
     Circle {
         /// The timeout.
         timeout: Duration,
     },
-    /// It did not come to the session.
+    /// The party did not join the session.
     Absent {
-        /// Where it was looked for.
+        /// The address at which this party tried to reach it.
         address: String,
-        /// What somebody said in its name without proving to be it.
+        /// Text that a caller sent in its name without proof of its identity.
         unproven: Option<String>,
         /// Why a connection was refused.
         refused: Option<Box<SetupFault>>,
     },
-    /// It says that it cannot take part.
+    /// The party says that it cannot take part.
     CannotTakePart {
-        /// Why, in its words.
+        /// The reason that it gives.
         reason: String,
     },
-    /// Another party says this of it.
+    /// Another party reports this failure of the party.
     Reported {
-        /// Who does.
+        /// The party that reports it.
         by: usize,
-        /// What, in its words.
+        /// The reason that it gives.
         reason: String,
     },
-    /// It is not reached.
+    /// The party cannot be reached.
     NotReached {
-        /// Where.
+        /// The address.
         address: String,
-        /// Why.
+        /// The cause.
         cause: String,
     },
-    /// It is reached, and nothing comes of the connection.
+    /// The party can be reached, but no link can be made over the connection.
     NotLinked {
-        /// Where.
+        /// The address.
         address: String,
-        /// Why.
+        /// The cause.
         fault: Box<SetupFault>,
     },
-    /// The connection with this server broke again and again.
+    /// The connection with a server broke again and again.
     KeepsBreaking {
-        /// Which.
+        /// The server's number.
         server: usize,
-        /// Where.
+        /// Its address.
         address: String,
-        /// Why at last.
+        /// The cause of the last break.
         fault: Box<SetupFault>,
     },
-    /// Its own words, or those of the layer above that noticed what it did.
+    /// Free text, from the party or from the layer above that noticed the fault.
     Said(String),
 }
 
 /// Why bytes are not a frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FrameError {
-    /// It does not begin like a frame.
+    /// The bytes do not begin like a frame.
     Magic,
-    /// Another version of the format.
+    /// The frame has another version of the format.
     Version {
-        /// The frame's.
+        /// Version of the frame.
         theirs: u8,
-        /// The one that is spoken here.
+        /// Version that this party speaks.
         ours: u8,
     },
-    /// Kind unknown, or a piggyback that is too long or not on data.
+    /// The kind is unknown, or a piggyback is too long or not on data.
     Header,
-    /// Step name too long, not UTF-8 or with control characters.
+    /// The step name is too long, not UTF-8, or has control characters.
     Name,
-    /// Payload longer than allowed.
+    /// The payload is longer than allowed.
     TooLong {
-        /// Its words.
+        /// Length of the payload, in words.
         words: usize,
-        /// Words of a message at most.
+        /// Most words of a message.
         most: usize,
-        /// Words of a frame without data at most.
+        /// Most words of a frame without data.
         most_control: usize,
     },
 }
 
-/// What is wrong with a certificate by itself.
+/// A fault of a certificate on its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CertificateFault {
-    /// It is not a certificate in PEM.
+    /// The text is not a certificate in PEM.
     NoPem,
-    /// It is damaged, or of a kind that links are not made with.
+    /// The certificate is damaged, or of a kind that links do not use.
     Unusable,
-    /// It is valid no longer.
+    /// The certificate has expired.
     Expired {
-        /// Since then, in seconds since 1970.
+        /// When it expired, in seconds since 1970.
         at: u64,
     },
-    /// It is not valid yet.
+    /// The certificate is not valid yet.
     NotYetValid {
-        /// Until then, in seconds since 1970.
+        /// When it becomes valid, in seconds since 1970.
         at: u64,
     },
 }
@@ -235,89 +236,90 @@ pub enum CertificateFault {
 /// Why no link can be made: certificates, keys, greetings.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SetupFault {
-    /// In words of the layer that found it, which knows its files.
+    /// A text of the layer that found the problem, which knows its files.
     Said(Fault),
-    /// Somebody's certificate is wrong by itself.
+    /// A certificate is wrong on its own.
     Certificate {
-        /// Whose.
+        /// Its owner.
         of: Name,
-        /// How.
+        /// Its fault.
         fault: CertificateFault,
     },
-    /// Two have the same certificate.
+    /// Two owners have the same certificate.
     SameCertificate {
-        /// One.
+        /// The first owner.
         one: Name,
-        /// The other.
+        /// The second owner.
         other: Name,
     },
-    /// Another certificate was presented than that of whom was called.
+    /// The peer presented a certificate other than that of the party that was called.
     OtherCertificate {
-        /// Who was called.
+        /// The party that was called.
         of: Name,
-        /// Whose it is, where that is known.
+        /// The owner of the certificate that was presented, if known.
         owner: Option<Name>,
     },
-    /// Somebody called with a certificate that nobody has who may call.
+    /// A caller presented a certificate of no member or client that may call.
     UnknownCertificate {
-        /// Whether clients call, and not members.
+        /// Whether the callers are clients, not members.
         clients: bool,
     },
-    /// Somebody called without a certificate.
+    /// A caller presented no certificate.
     NoCertificate,
-    /// A client called without a certificate.
+    /// A client presented no certificate.
     NoClientCertificate,
-    /// Who presented a certificate did not prove that it has the key.
+    /// The peer did not prove that it has the key of the certificate it presented.
     NoProof,
     /// The other side refused this side's certificate.
     Refused,
-    /// The other side refused this side's certificate, for a reason that is known here.
+    /// The other side refused this side's certificate for a reason that is known here.
     RefusedFor(Box<SetupFault>),
-    /// What listens there does not speak TLS.
+    /// The program at that address does not speak TLS.
     NoTls,
-    /// What listens there speaks TLS in another way.
+    /// The program at that address speaks TLS with other parameters than tacit.
     OtherTls,
-    /// Who called as a client does not speak TLS as clients do.
+    /// A caller that should be a client does not speak TLS as clients do.
     NoClientTls,
-    /// The connection failed otherwise.
+    /// The connection failed for another reason.
     Failed(String),
-    /// The first message is no greeting of tacit.
+    /// The first message is not a greeting of tacit.
     NoGreeting,
     /// The first message is that of another release.
     OtherRelease,
-    /// A member that called said nothing.
+    /// A member called, but sent no greeting.
     NotIntroduced {
-        /// Which.
+        /// The member.
         member: usize,
         /// Why nothing came.
         cause: String,
     },
-    /// A member says that it is another one.
+    /// A member claims the number of another member.
     OtherNumber {
-        /// Who it says it is.
+        /// The number that it claims.
         said: usize,
-        /// Whose certificate it has.
+        /// The owner of its certificate.
         proven: usize,
     },
     /// No link can be made with a member.
     NoLink {
-        /// Which.
+        /// The member.
         member: usize,
-        /// Where, if it was called.
+        /// The address that was called, if any.
         address: Option<String>,
-        /// Why.
+        /// The cause.
         fault: Box<SetupFault>,
     },
-    /// The members were started with different settings: those with each, the fewest first.
+    /// The members were started with different settings: groups of members with the settings of
+    /// each group, the smallest group first.
     StartedDifferently(Vec<(Vec<usize>, String)>),
-    /// A private key is not one in PEM.
+    /// A private key is not a key in PEM.
     NoKey {
-        /// Whose.
+        /// Its owner.
         of: Name,
     },
     /// A private key does not fit its certificate.
     OtherKey {
-        /// Whose.
+        /// Its owner.
         of: Name,
     },
     /// TLS 1.3 is not available.
@@ -342,17 +344,17 @@ impl From<&str> for PeerFault {
     }
 }
 
-/// What can go wrong between parties. Each says who, in which step, why, and what to do; none ever
-/// holds a value that was computed on.
+/// Errors between parties. Each says who, in which step, why, and what to do. None ever holds a
+/// value that was computed on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Error {
     /// Another party failed, stalled, died or deviated.
     Peer {
         /// The party at fault, or [`DEALER`].
         party: usize,
-        /// The step of this party when it learned of it.
+        /// The step of this party when it learned of the failure.
         step: String,
-        /// What it did.
+        /// The fault of that party.
         fault: PeerFault,
     },
     /// Two parties run different programs, or the same program on different shapes.
@@ -361,55 +363,55 @@ pub enum Error {
         party: usize,
         /// The name of this party's step.
         step: String,
-        /// In what.
+        /// How the two programs differ.
         difference: Box<Difference>,
     },
-    /// Two parties took different values for public.
+    /// Two parties treat different values as public.
     Differ {
-        /// The party whose values are others.
+        /// The party whose values differ from this party's.
         party: usize,
         /// The first step whose public values were not compared before.
         step: String,
-        /// Whose values no other party has, if that is known.
+        /// The party whose values no other party has, if known.
         odd: Option<usize>,
     },
-    /// A server does not take what this client asks or hands in.
+    /// A server refuses a request or a submission of this client.
     Refused {
-        /// Which of them.
+        /// The server.
         server: usize,
-        /// Why, in its words.
+        /// The reason that it gives.
         reason: String,
     },
     /// The network itself failed.
     Network {
-        /// What failed, and the remedy.
+        /// The failure, and the remedy.
         reason: String,
     },
-    /// Configuration, addresses or certificates are wrong.
+    /// The configuration, addresses or certificates are wrong.
     Setup {
-        /// What is wrong.
+        /// The problem.
         fault: SetupFault,
     },
     /// The user ended this party.
     Interrupted,
-    /// This party's own program asked for what cannot be.
+    /// This party's own program asked for something impossible.
     Misuse {
-        /// What was asked, and what can be.
+        /// The request, and what is possible.
         reason: String,
     },
-    /// What all parties run alike cannot go on, by what all of them know: each would find the same,
-    /// and which of them tells the others first is chance.
+    /// The program that all parties run cannot continue, for a reason that all of them know. Each
+    /// party would find it, and which of them reports it first is chance.
     Stopped {
-        /// Where, why, and what to do about it; nothing that one party alone has.
+        /// Where, why, and what to do about it. It holds nothing that only one party knows.
         reason: String,
     },
 }
 
-/// The result of everything that uses links.
+/// Result of every function that uses links.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// [`Error::Peer`].
+    /// Returns an [`Error::Peer`].
     pub fn peer(party: usize, step: impl Into<String>, fault: impl Into<PeerFault>) -> Self {
         Self::Peer {
             party,
@@ -418,7 +420,7 @@ impl Error {
         }
     }
 
-    /// Whom it blames, if not this party itself.
+    /// Returns the party that the error blames, unless that is this party itself.
     pub(crate) fn blamed(&self) -> Option<usize> {
         match self {
             Self::Peer { party, .. } | Self::Desync { party, .. } | Self::Differ { party, .. } => {
@@ -428,28 +430,28 @@ impl Error {
         }
     }
 
-    /// [`Error::Network`].
+    /// Returns an [`Error::Network`].
     pub fn network(reason: impl Into<String>) -> Self {
         Self::Network {
             reason: reason.into(),
         }
     }
 
-    /// [`Error::Setup`].
+    /// Returns an [`Error::Setup`].
     pub fn setup(fault: impl Into<SetupFault>) -> Self {
         Self::Setup {
             fault: fault.into(),
         }
     }
 
-    /// [`Error::Stopped`].
+    /// Returns an [`Error::Stopped`].
     pub fn stopped(reason: impl Into<String>) -> Self {
         Self::Stopped {
             reason: reason.into(),
         }
     }
 
-    /// [`Error::Misuse`].
+    /// Returns an [`Error::Misuse`].
     pub fn misuse(reason: impl Into<String>) -> Self {
         Self::Misuse {
             reason: reason.into(),
@@ -457,12 +459,12 @@ impl Error {
     }
 }
 
-/// Why something failed that the operating system was asked for, in plain words.
+/// Returns the cause of an operating system error in plain words.
 #[must_use]
 pub fn cause(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
-        io::ErrorKind::PermissionDenied => "this user may not".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied for this user".to_owned(),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "it was silent".to_owned(),
         io::ErrorKind::UnexpectedEof => "it closed the connection".to_owned(),
         io::ErrorKind::ConnectionRefused => "nobody listens there".to_owned(),
@@ -471,10 +473,10 @@ pub fn cause(error: &io::Error) -> String {
         | io::ErrorKind::BrokenPipe
         | io::ErrorKind::NotConnected => "the connection broke".to_owned(),
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
-            "no way leads to its machine".to_owned()
+            "there is no route to its machine".to_owned()
         }
         io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
-        io::ErrorKind::NotADirectory => "a part of its path is no folder".to_owned(),
+        io::ErrorKind::NotADirectory => "a part of its path is not a folder".to_owned(),
         io::ErrorKind::StorageFull => "the disk is full".to_owned(),
         io::ErrorKind::ReadOnlyFilesystem => "nothing can be written there".to_owned(),
         _ => {
@@ -482,7 +484,7 @@ pub fn cause(error: &io::Error) -> String {
             let end = text.find(" (os error").unwrap_or(text.len());
             // The standard library has no kind for a name that is not found.
             if text.starts_with("failed to lookup address") {
-                "its name is not known here".to_owned()
+                "its host name cannot be resolved here".to_owned()
             } else {
                 text[..end].to_owned()
             }
@@ -490,7 +492,7 @@ pub fn cause(error: &io::Error) -> String {
     }
 }
 
-/// [`Error::Network`] where a thread could not be started.
+/// Returns the [`Error::Network`] for a thread that could not be started.
 #[must_use]
 pub fn no_thread(of: &str) -> Error {
     Error::network(format!(

@@ -1,5 +1,5 @@
 //! The wire format. Every frame is a header of 32 bytes, the step's name, a piggyback, and words,
-//! little endian:
+//! all little endian:
 //!
 //! | bytes | field |
 //! | --- | --- |
@@ -14,8 +14,8 @@
 //! | 16..24 | sequence number of the step |
 //! | 24..32 | running hash of all steps and their parameters, up to this one |
 //!
-//! Whatever arrives is hostile until checked. The decoder looks at the header before it allocates,
-//! and a payload's memory grows only as its bytes arrive.
+//! Input is hostile until checked. The decoder checks the header before it allocates, and the
+//! memory of a payload grows only as its bytes arrive.
 
 use crate::agreement::LONGEST_PIGGYBACK;
 use crate::buffer_pool::BufferPool;
@@ -23,7 +23,7 @@ pub use crate::error::FrameError;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-/// Bytes of a header.
+/// Length of a header in bytes.
 pub const HEADER: usize = 32;
 
 /// Longest name of a step, in bytes.
@@ -35,7 +35,7 @@ pub const MOST_WORDS: usize = 1 << 27;
 /// Words that are allocated before the first of them arrives.
 const FIRST_WORDS: usize = 1 << 16;
 
-/// Most words of a frame that is no data: a party and a reason.
+/// Most words of a frame without data: a party and a reason.
 const MOST_CONTROL_WORDS: usize = 2 + LONGEST_REASON / 8;
 
 /// Longest reason that a peer may give for ending, in bytes.
@@ -44,33 +44,34 @@ pub(crate) const LONGEST_REASON: usize = 1024;
 const MAGIC: [u8; 2] = *b"tc";
 const VERSION: u8 = 7;
 
-/// What a frame is for.
+/// Purpose of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A message of a protocol.
     Data,
-    /// The sender still lives and waits for the party in the payload, or for the ends of programs
-    /// if there is none; behind the party stands how often a message for which it waited has come
-    /// nearer without being there. The step's number and name and the running hash are those of the
-    /// step that began last on this channel, or of the one before the end.
+    /// The sender is alive and waits. If there is a payload, it holds the party that the sender
+    /// waits for, and how often a message for which the sender waited has made progress without
+    /// being complete. Without a payload, the sender waits for the ends of programs. The step's
+    /// number, name and running hash are those of the step that began last on this channel, or of
+    /// the step before the end.
     Waiting,
     /// The sender ends; the payload holds the party to blame and the reason.
     Abort,
     /// The sender has finished in order.
     Goodbye,
-    /// Somebody's program differs: the payload holds a channel, a step's number and the sender's
-    /// running hash there.
+    /// The programs of two parties differ. The payload holds a channel, a step's number and the
+    /// sender's running hash at that step.
     Standing,
-    /// The sender's program has ended: the step's number is one more than that of its last step,
+    /// The sender's program has ended. The step's number is one more than that of its last step,
     /// whose name it has, and the running hash is that of all steps and their end.
     End,
-    /// The answer to one that waits at a step which was another here: number, name and running hash
-    /// are the sender's.
+    /// Answer to a party that waits at a step, from a sender whose step of that number was a
+    /// different one. Number, name and running hash are the sender's.
     Place,
-    /// The sender's process lives, and has nothing else to say on this link for now.
+    /// The sender's process is alive, and has nothing else to send on this link for now.
     Alive,
-    /// The sender ends since another party has told it of a failure: the payload is as that of an
-    /// abort. Whoever gets it hears of the failure itself from that party, which may take longer
+    /// The sender ends because another party has told it of a failure. The payload is as in an
+    /// abort. The receiver will hear of the failure from that party itself, which may take longer
     /// than to see the sender's links end.
     Heard,
 }
@@ -78,21 +79,21 @@ pub enum Kind {
 /// One message between two parties.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Frame {
-    /// What it is for.
+    /// Purpose of the frame.
     pub kind: Kind,
-    /// Which channel it belongs to.
+    /// Channel that the frame belongs to.
     pub channel: u16,
     /// The sender's Lamport clock.
     pub depth: u32,
-    /// The step's number.
+    /// Number of the step.
     pub sequence: u64,
-    /// Of all steps up to this one, and their parameters.
+    /// Running hash of all steps up to this one, and their parameters.
     pub parameters: u64,
-    /// The step's name, at most [`LONGEST_NAME`] bytes, without control characters.
+    /// Name of the step, at most [`LONGEST_NAME`] bytes, without control characters.
     pub name: Arc<str>,
-    /// What the parties compare in private, at most [`LONGEST_PIGGYBACK`] bytes.
+    /// Data that the parties compare in private, at most [`LONGEST_PIGGYBACK`] bytes.
     pub piggyback: Vec<u8>,
-    /// At most [`MOST_WORDS`] words.
+    /// Payload, at most [`MOST_WORDS`] words.
     pub payload: Vec<u64>,
 }
 
@@ -116,13 +117,13 @@ struct Header {
 }
 
 impl Frame {
-    /// Bytes on the wire.
+    /// Returns the length on the wire in bytes.
     #[must_use]
     pub fn wire_bytes(&self) -> usize {
         HEADER + self.name.len() + self.piggyback.len() + 8 * self.payload.len()
     }
 
-    /// Header, name and piggyback.
+    /// Encodes the header, name and piggyback.
     #[must_use]
     pub fn head(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER + self.name.len() + self.piggyback.len());
@@ -139,7 +140,7 @@ impl Frame {
         bytes
     }
 
-    /// The next frame of a stream.
+    /// Reads the next frame of a stream.
     ///
     /// # Errors
     /// As [`Decoder::read`].
@@ -148,8 +149,8 @@ impl Frame {
     }
 }
 
-/// Reads frames from a stream, and goes on within a frame where a read of that stream gave up for a
-/// while.
+/// Reads frames from a stream. If a read of the stream gives up for a while, the next call
+/// continues within the frame.
 pub struct Decoder {
     /// Header, name and piggyback.
     head: [u8; HEADER + LONGEST_NAME + LONGEST_PIGGYBACK],
@@ -159,7 +160,7 @@ pub struct Decoder {
     payload: Vec<u64>,
     /// Bytes of the payload that have come.
     filled: usize,
-    /// Bytes of payload of all messages before.
+    /// Bytes of payload of all previous messages.
     received: u64,
     pool: Arc<BufferPool>,
 }
@@ -171,7 +172,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// One whose payloads lie in memory of the pool where there is some.
+    /// Makes a decoder that takes memory for payloads from `pool` if the pool has some.
     pub(crate) fn new(pool: Arc<BufferPool>) -> Self {
         Self {
             head: [0; HEADER + LONGEST_NAME + LONGEST_PIGGYBACK],
@@ -184,32 +185,31 @@ impl Decoder {
         }
     }
 
-    /// Words of the frame that has begun and not ended; 0 between two.
+    /// Returns the length in words of the frame under way; 0 between frames.
     #[must_use]
     pub fn words_under_way(&self) -> usize {
         self.header.map_or(0, |header| header.words)
     }
 
-    /// Bytes of payload of messages that have come, of the one that is under way too.
+    /// Returns the bytes of payload that have come, including the message under way.
     #[must_use]
     pub fn received(&self) -> u64 {
         self.received + self.under_way().map_or(0, |(_, bytes)| bytes)
     }
 
-    /// The channel of the message of which some has come and not all, and how many bytes of its
-    /// payload.
+    /// Returns the channel of the message under way, and how many bytes of its payload have come.
     #[must_use]
     pub fn under_way(&self) -> Option<(u16, u64)> {
         let header = self.header.filter(|header| header.kind == Kind::Data)?;
         Some((header.channel, self.filled as u64))
     }
 
-    /// The next frame.
+    /// Reads the next frame.
     ///
     /// # Errors
-    /// [`FrameError`] inside `InvalidData`; `UnexpectedEof` where the stream ends; what `from`
-    /// meets. After `WouldBlock` or `TimedOut` the next call goes on where this one stopped; after
-    /// any other the stream is lost.
+    /// [`FrameError`] inside `InvalidData`; `UnexpectedEof` if the stream ends; errors of `from`.
+    /// After `WouldBlock` or `TimedOut` the next call continues where this one stopped. After any
+    /// other error the stream is lost.
     pub fn read(&mut self, from: &mut impl Read) -> io::Result<Frame> {
         let header = match self.header {
             Some(header) => header,
@@ -222,7 +222,7 @@ impl Decoder {
         let name_end = HEADER + header.name;
         let head_end = name_end + header.piggyback;
         fill(from, &mut self.head[..head_end], &mut self.begun)?;
-        // Checked before any of the payload is waited for.
+        // The name is checked before the payload is waited for.
         let name = name(&self.head[HEADER..name_end])?;
         self.read_words(from, header.words)?;
         let frame = Frame {
@@ -264,7 +264,7 @@ fn name(bytes: &[u8]) -> Result<Arc<str>, FrameError> {
     }
 }
 
-/// Reads until all of `into` is filled, from `filled` on.
+/// Reads from position `filled` on until all of `into` is filled.
 fn fill(from: &mut impl Read, into: &mut [u8], filled: &mut usize) -> io::Result<()> {
     while *filled < into.len() {
         match from.read(&mut into[*filled..]) {

@@ -15,7 +15,7 @@ pub(crate) struct InProcess {
 
 impl Link for InProcess {
     fn send(&self, frame: Frame) -> Result<(), PeerFault> {
-        // After its end it needs nothing; it has told or will tell why.
+        // A mesh that has ended needs nothing more, and has reported or will report why it ended.
         self.to.deliver(self.from, frame);
         Ok(())
     }
@@ -26,19 +26,20 @@ impl Link for InProcess {
     }
 }
 
-/// The ends of a mesh among `parties` threads, by party.
+/// Returns the ends of a mesh among `parties` threads, by party.
 #[must_use]
 pub fn mesh(parties: usize, timeout: Duration) -> Vec<Mesh> {
     among(Roster::new(parties, false.into()), timeout)
 }
 
-/// The same with a dealer, who is the last.
+/// Returns the ends of a mesh among `parties` threads and a dealer, which is the last.
 #[must_use]
 pub fn mesh_with_dealer(parties: usize, timeout: Duration) -> Vec<Mesh> {
     among(Roster::new(parties + 1, true.into()), timeout)
 }
 
-/// The same with or without a dealer, whose texts call them by other words.
+/// Returns the ends of a mesh with the given kind of members: their words in texts, and perhaps a
+/// dealer.
 #[must_use]
 pub fn mesh_of(parties: usize, kind: Members, timeout: Duration) -> Vec<Mesh> {
     among(

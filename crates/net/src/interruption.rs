@@ -1,20 +1,20 @@
-//! Whether the user wants this process to end: signals belong to the process, and so does the
-//! question.
+//! Check for the user's wish to end this process. Signals belong to the process, and so does this
+//! check.
 
 use std::sync::OnceLock;
 
-/// Asks whether a signal has come that ends what the process does.
+/// Function that returns whether a signal has come that ends the process's work.
 type Question = fn() -> bool;
 
 static QUESTION: OnceLock<Question> = OnceLock::new();
 
-/// Whoever handles the process's signals says how to ask for them; the first question stays.
-/// Waiting threads ask it many times a second.
+/// Sets the function that checks for signals; the code that handles the process's signals calls
+/// this. Later calls change nothing. Waiting threads call the function many times a second.
 pub fn ask_by(question: Question) {
     QUESTION.get_or_init(|| question);
 }
 
-/// Whether the user wants this process to end; what waits then gives up.
+/// Returns whether the user wants this process to end. Waiting threads then give up.
 pub fn is_interrupted() -> bool {
     QUESTION.get().is_some_and(|question| question())
 }

@@ -1,5 +1,5 @@
-//! Which certificates links are made with: each is its own anchor, of a kind that the verifier
-//! takes, and no authority's.
+//! Certificates that links use: each is its own trust anchor, of a kind that the verifier accepts,
+//! and not issued by an authority.
 
 use crate::error::{CertificateFault, Error, Name, SetupFault};
 use rustls::pki_types::pem::PemObject;
@@ -7,34 +7,34 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use time::OffsetDateTime;
 use webpki::{EndEntityCert, KeyUsage};
 
-/// What to do about a certificate that is refused whenever it is shown.
+/// Remedy for a certificate that is always refused.
 pub(crate) const KINDS: &str =
-    "have one made by `tacit certificates`: ECDSA P-256, no CA's, for servers and clients alike";
+    "have one made by `tacit certificates`: ECDSA P-256, not from a CA, for servers and clients";
 
-/// When a certificate is valid, in seconds since 1970.
+/// Period of validity of a certificate, in seconds since 1970.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Period {
-    /// From then.
+    /// Begin of the period.
     pub not_before: u64,
-    /// Until then.
+    /// End of the period.
     pub not_after: u64,
 }
 
 impl Period {
-    /// Its first minute, for people.
+    /// Formats the beginning of the period for people, to the minute.
     #[must_use]
     pub fn begins(&self) -> String {
         date(self.not_before)
     }
 
-    /// Its last minute, for people.
+    /// Formats the end of the period for people, to the minute.
     #[must_use]
     pub fn ends(&self) -> String {
         date(self.not_after)
     }
 }
 
-/// A time for people, to the minute.
+/// Formats a time for people, to the minute.
 pub(crate) fn date(seconds: u64) -> String {
     let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
     OffsetDateTime::from_unix_timestamp(seconds).map_or_else(
@@ -46,7 +46,7 @@ pub(crate) fn date(seconds: u64) -> String {
     )
 }
 
-/// Whether a certificate is its own anchor and valid then.
+/// Checks that a certificate is its own anchor and valid at `now`.
 pub(crate) fn check(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), webpki::Error> {
     let anchors = [webpki::anchor_from_trusted_cert(certificate)?];
     let entity = EndEntityCert::try_from(certificate)?;
@@ -58,8 +58,9 @@ pub(crate) fn check(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(
     verified.map(drop)
 }
 
-/// When a certificate is valid, which the verifier tells who asks for a time before and after;
-/// `None` for one that is refused whenever it is shown, which it tells who asks for a time between.
+/// Returns when a certificate is valid, or `None` for one that is always refused. The verifier
+/// reveals the dates in its errors for a time before and a time after; a check in between shows
+/// whether the certificate is always refused.
 pub(crate) fn period(certificate: &CertificateDer<'_>) -> Option<Period> {
     let period = dates(certificate)?;
     let begin = std::time::Duration::from_secs(period.not_before);
@@ -87,15 +88,15 @@ fn dates(certificate: &CertificateDer<'_>) -> Option<Period> {
     }
 }
 
-/// The year 9999, the last that a certificate can name.
+/// The end of the year 9999, the last that a certificate can name.
 const LATEST: u64 = 253_402_300_799;
 
-/// The certificate in a PEM text.
+/// Reads the certificate in a PEM text.
 pub(crate) fn certificate(pem: &str) -> Option<CertificateDer<'static>> {
     CertificateDer::from_pem_slice(pem.as_bytes()).ok()
 }
 
-/// A certificate of a kind that links are made with, whatever its dates are.
+/// Reads a certificate of a kind that links use, whatever its dates are.
 pub(crate) fn usable(pem: &str) -> Result<CertificateDer<'static>, CertificateFault> {
     let found = certificate(pem).ok_or(CertificateFault::NoPem)?;
     match period(&found) {
@@ -104,15 +105,16 @@ pub(crate) fn usable(pem: &str) -> Result<CertificateDer<'static>, CertificateFa
     }
 }
 
-/// Somebody's certificate, as [`usable`].
+/// Reads the certificate of `of`, as [`usable`] does.
 pub(crate) fn usable_of(of: Name, pem: &str) -> crate::Result<CertificateDer<'static>> {
     usable(pem).map_err(|fault| Error::setup(SetupFault::Certificate { of, fault }))
 }
 
-/// Whether the key of that certificate is of the kind that signs statements.
+/// Returns whether the certificate's key is of the kind that signs statements.
 pub(crate) fn can_sign(certificate: &CertificateDer<'_>) -> bool {
     let entity = webpki::EndEntityCert::try_from(certificate);
     let tried = entity.map(|it| it.verify_signature(webpki::ring::ECDSA_P256_SHA256, &[], &[]));
-    // No bytes are a signature of anything; of a key of another kind that is said first.
+    // The empty signature is never valid. For a key of another kind the verifier reports that
+    // first.
     matches!(tried, Ok(Err(webpki::Error::InvalidSignatureForPublicKey)))
 }

@@ -1,4 +1,5 @@
-//! The mesh of parties: ordered, metered, step-tagged links between every two of them.
+//! The mesh of parties: ordered, metered links between every two parties, with each message tagged
+//! by its step.
 //!
 //! | module | what it holds |
 //! | --- | --- |
@@ -6,17 +7,17 @@
 //! | [`in_process`] | links between threads of one process |
 //! | [`tcp`] | links between processes: TCP with TLS 1.3 and mutual, pinned certificates |
 //! | [`certificates`], [`config`] | making certificates, reading `parties.toml` |
-//! | [`intake`] | how clients outside of the mesh hand vectors to three servers |
+//! | [`intake`] | how clients outside of the mesh submit vectors to three servers |
 //! | [`frame`] | the wire format and its decoder |
-//! | [`Error`], [`Words`] | what went wrong, as data; how texts speak of it |
+//! | [`Error`], [`Words`] | errors as data, and the words that error texts use for the members |
 //!
 //! **Rules.** Sending never waits for the receiver. Every message carries the step it belongs to,
-//! so that parties which diverge get [`Error::Desync`] and not garbage. Nobody waits longer than
-//! the timeout for one message of which nothing comes; the error then names the party that really
-//! stalled. A message that comes at 8 KiB a second or faster is waited for, by all, and a session
-//! in which nobody waits has no limit. What all parties take for public is compared
-//! ([`Agreement`]). The first failure
-//! ends the mesh: it is told to all peers, and every later call returns it again.
+//! so parties that diverge get [`Error::Desync`] instead of garbage. A party waits at most the
+//! timeout for a message of which nothing arrives. The error then names the party that really
+//! stalled. A party waits as long as it takes for a message that arrives at 8 KiB a second or
+//! faster. A session in which no party waits has no time limit. The parties compare the values that
+//! all of them treat as public ([`Agreement`]). The first failure ends the mesh: all peers are told
+//! of it, and every later call returns it again.
 
 mod agreement;
 mod buffer_pool;
@@ -53,5 +54,5 @@ pub use process::Process;
 pub use roster::Members;
 pub use wording::{Voice, Words};
 
-/// Parties of one session at most.
+/// Largest number of parties in one session.
 pub const MOST_PARTIES: usize = 64;

@@ -1,4 +1,4 @@
-//! What a party sent and how long it waited, by label.
+//! Meter of what a party sent and how long it waited, by label.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub struct Reading {
     pub received_bytes: u64,
     /// Messages sent.
     pub frames: u64,
-    /// Growth of the longest chain of messages, each of which waited for the one before.
+    /// Growth of the longest chain of messages in which each waited for the one before.
     pub rounds: u64,
     /// Time spent waiting for messages.
     pub waiting: Duration,
@@ -56,7 +56,7 @@ impl Meter {
         meter
     }
 
-    /// Readings over all labels.
+    /// Returns the sums over all labels.
     #[must_use]
     pub fn totals(&self) -> Reading {
         let mut totals = Reading::default();
@@ -66,20 +66,20 @@ impl Meter {
         totals
     }
 
-    /// Each label with its readings; the label "" holds what came before any was set.
+    /// Returns each label with its reading. The label "" holds what came before any label was set.
     pub fn by_label(&self) -> impl Iterator<Item = (&str, &Reading)> {
         self.lines
             .iter()
             .map(|(label, reading)| (label.as_str(), reading))
     }
 
-    /// Wire bytes sent to each party.
+    /// Returns the wire bytes sent to each party.
     #[must_use]
     pub fn sent_to(&self) -> &[u64] {
         &self.sent_to
     }
 
-    /// What is being computed.
+    /// Returns the label of the current computation.
     #[must_use]
     pub fn label(&self) -> &str {
         &self.lines[self.current].0
@@ -93,23 +93,23 @@ impl Meter {
         });
     }
 
-    /// For what messages are waited for from here on, by a number of whoever asks; that before. It
-    /// is 0 at first.
+    /// Sets the account that waiting times count for from now on, a number that the caller chooses;
+    /// returns the previous account. The first account is 0.
     pub(crate) fn set_account(&mut self, account: u32) -> u32 {
         std::mem::replace(&mut self.account, account)
     }
 
-    /// For what was waited since this was last asked, and for how long.
+    /// Returns the waiting time for each account since the last call.
     pub(crate) fn take_waited(&mut self) -> BTreeMap<u32, Duration> {
         std::mem::take(&mut self.waited)
     }
 
-    /// Where it counts.
+    /// Returns the current label and account.
     pub(crate) fn line(&self) -> (usize, u32) {
         (self.current, self.account)
     }
 
-    /// Counts there from here on.
+    /// Sets the current label and account.
     pub(crate) fn resume(&mut self, (line, account): (usize, u32)) {
         self.current = line;
         self.account = account;

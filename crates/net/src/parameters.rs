@@ -1,25 +1,24 @@
-//! A running hash of what a program asks of a channel besides data: steps by name, and their
-//! parameters.
+//! Running hash of everything that a program asks of a channel except data: steps by name, and
+//! their parameters.
 
-/// The state of the hash, which is its value.
+/// State of the hash, which is also its value.
 ///
-/// Every word is folded in by a permutation of the state, and every state takes different words to
-/// different
-/// states: so one difference shows for ever, whatever equal words follow, and several cancel by
-/// accident alone (2^−64). It guards against mistakes. Parameters are public, and nothing is
-/// hidden.
+/// Every word is folded in by a permutation of the state, and every state maps different words to
+/// different states. So a single difference persists whatever equal words follow, and several
+/// differences cancel only by accident (2^−64). The hash guards against mistakes. Parameters are
+/// public, and nothing is hidden.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Parameters(u64);
 
 impl Default for Parameters {
     fn default() -> Self {
-        // Any state but 0, which words that are 0 leave as it is.
+        // Any state except 0, which words that are 0 would leave unchanged.
         Self(0x243f_6a88_85a3_08d3)
     }
 }
 
 impl Parameters {
-    /// The state of a peer that is followed.
+    /// Takes over the state of a peer that is followed.
     pub fn of(value: u64) -> Self {
         Self(value)
     }
@@ -29,12 +28,12 @@ impl Parameters {
     }
 
     pub fn fold(&mut self, word: u64) {
-        // 2^64 over the golden ratio; both operations can be undone.
+        // The multiplier is 2^64 over the golden ratio. Both operations are invertible.
         self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.0 ^= self.0 >> 32;
     }
 
-    /// Bytes with their number, so that what is folded in after them cannot be taken for them.
+    /// Folds in bytes with their number, so that later input cannot be mistaken for them.
     pub fn fold_bytes(&mut self, bytes: &[u8]) {
         self.fold(bytes.len() as u64);
         let mut words = bytes.chunks_exact(8);

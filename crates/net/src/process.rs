@@ -2,31 +2,32 @@
 
 use crate::error::{Error, Result};
 
-/// A process, by its number.
+/// A process, identified by its number.
 ///
-/// A fork has everything twice: keys, counters, TLS records, locks that other threads held.
-/// Whichever of the two went on would use masks and record numbers that the other uses too. So what
+/// A fork duplicates everything: keys, counters, TLS records, locks that other threads held. If
+/// both processes continued, they would use the same masks and record numbers. So every object that
 /// holds any of these remembers the process that made it, and refuses to work in another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Process(u32);
 
 impl Process {
-    /// The one that runs this.
+    /// Returns the current process.
     #[must_use]
     pub fn this() -> Self {
         Self(std::process::id())
     }
 
-    /// Whether it is the one that runs this.
+    /// Returns whether this is the current process.
     #[must_use]
     pub fn is_this(self) -> bool {
         self == Self::this()
     }
 
-    /// Refuses to go on in any other; `what` names what belongs to it, such as "this session".
+    /// Refuses to continue in any other process; `what` names the object that belongs to this one,
+    /// such as "this session".
     ///
     /// # Errors
-    /// `Misuse`.
+    /// `Misuse` in another process.
     pub fn check(self, what: &str) -> Result<()> {
         if self.is_this() {
             return Ok(());
@@ -38,7 +39,7 @@ impl Process {
         )))
     }
 
-    /// A process that does not run this, for tests.
+    /// Returns a process other than the current one, for tests.
     #[must_use]
     pub fn another() -> Self {
         Self(!std::process::id())

@@ -1,18 +1,18 @@
-//! Who is at the ends of the links: the computing parties, and behind them perhaps a dealer.
+//! Members at the ends of the links: the computing parties, and perhaps a dealer after them.
 
 use crate::error::{DEALER, Name};
 use crate::wording::{Voice, Words};
 
-/// Who the members of a session are, besides how many.
+/// Kind of a session's members, without their number.
 #[derive(Clone, Copy, Debug)]
 pub struct Members {
-    /// Whether the last one is a dealer.
+    /// Whether the last member is a dealer.
     pub dealer: bool,
-    /// How texts call them.
+    /// Words that texts use for the members.
     pub words: &'static Words,
 }
 
-/// Parties, the last of whom may be a dealer.
+/// Parties in the default words; `true` makes the last member a dealer.
 impl From<bool> for Members {
     fn from(dealer: bool) -> Self {
         Self {
@@ -22,7 +22,7 @@ impl From<bool> for Members {
     }
 }
 
-/// The members of a mesh, counted from 0; with a dealer, it is the last.
+/// Members of a mesh, counted from 0. A dealer is the last.
 #[derive(Clone, Copy)]
 pub(crate) struct Roster {
     pub members: usize,
@@ -31,12 +31,12 @@ pub(crate) struct Roster {
 }
 
 impl Roster {
-    /// Members that compute.
+    /// Returns the number of members that compute.
     pub fn parties(self) -> usize {
         self.members - usize::from(self.dealer)
     }
 
-    /// One with that many members.
+    /// Makes a roster of `members` members.
     pub fn new(members: usize, kind: Members) -> Self {
         let Members { dealer, words } = kind;
         Self {
@@ -46,17 +46,17 @@ impl Roster {
         }
     }
 
-    /// How a member is heard by the others.
+    /// Returns the point of view in which the others read what a member reports.
     pub fn voice_of(self, member: usize) -> Voice<'static> {
         Voice::told(self.words, self.name(member))
     }
 
-    /// What an error calls a member.
+    /// Returns the name of a member in errors.
     pub fn of(self, member: usize) -> Name {
         Name::Member(self.name(member))
     }
 
-    /// The number of a member in errors.
+    /// Returns the number of a member in errors.
     pub fn name(self, member: usize) -> usize {
         if self.dealer && member + 1 == self.members {
             DEALER

@@ -1,9 +1,9 @@
-//! What a channel's running hash was at its last steps, for whichever thread is asked for it.
+//! Log of a channel's running hash at its last steps, for requests of other threads.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Steps that are remembered.
+/// Number of steps that are remembered.
 const STEPS: usize = 256;
 
 /// The last steps of one channel, in order.
@@ -15,14 +15,14 @@ pub(crate) struct StepLog(Mutex<VecDeque<Begun>>);
 pub(crate) struct Begun {
     pub sequence: u64,
     pub name: Arc<str>,
-    /// The running hash, with this step.
+    /// Running hash, including this step.
     pub parameters: u64,
-    /// Whether it is the end of the program.
+    /// Whether this step is the end of the program.
     pub is_end: bool,
 }
 
 impl StepLog {
-    /// The next step has begun; by the channel's own thread alone.
+    /// Records that the next step has begun. Only the channel's own thread calls this.
     pub fn begin(&self, step: Begun) {
         let mut steps = self.lock();
         if steps.len() == STEPS {
@@ -31,7 +31,7 @@ impl StepLog {
         steps.push_back(step);
     }
 
-    /// A step, unless that is to come, or long ago.
+    /// Returns a step, unless it has not begun or is no longer remembered.
     pub fn at(&self, sequence: u64) -> Option<Begun> {
         let steps = self.lock();
         let first = steps.front()?.sequence;
@@ -40,7 +40,7 @@ impl StepLog {
         (step.sequence == sequence).then(|| step.clone())
     }
 
-    /// The step that began last.
+    /// Returns the step that began last.
     pub fn last(&self) -> Option<Begun> {
         self.lock().back().cloned()
     }

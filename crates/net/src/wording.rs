@@ -1,4 +1,4 @@
-//! What errors say. The data of [`error`](crate::error) becomes text here, and nowhere else.
+//! Texts of errors. Only this module turns the data of [`error`](crate::error) into text.
 
 use crate::error::{
     CertificateFault, DEALER, Difference, Error, Fault, FrameError, Name, PeerFault, Place,
@@ -8,23 +8,24 @@ use crate::kinds::{KINDS, date};
 use std::fmt::{self, Display};
 use std::time::Duration;
 
-/// How the texts of a session call its members, and how a program there does what they advise.
+/// Words that a session's texts use for its members, and for what programs there can do.
 #[derive(Debug)]
 pub struct Words {
-    /// One member, such as "party".
+    /// Name of one member, such as "party".
     pub member: &'static str,
-    /// Several.
+    /// Name of several members.
     pub members: &'static str,
-    /// Who says it, after "this".
+    /// Word after "this" in the text of a member about itself.
     pub own: &'static str,
-    /// How a program shares what one member has, in brackets after a blank, or nothing.
+    /// Advice on how a program shares what one member has: a blank and a text in brackets, or
+    /// empty.
     pub sharing: &'static str,
-    /// How it draws in all members alike, likewise.
+    /// Advice on how a program draws a value in all members alike, in the same form.
     pub drawing: &'static str,
 }
 
 impl Words {
-    /// Those of parties, in no programming language.
+    /// Words for parties, without advice for a programming language.
     pub const PARTIES: Self = Self {
         member: "party",
         members: "parties",
@@ -33,7 +34,7 @@ impl Words {
         drawing: "",
     };
 
-    /// What a member is called.
+    /// Returns the name of a member.
     #[must_use]
     pub fn name(&self, member: usize) -> String {
         match member {
@@ -43,8 +44,8 @@ impl Words {
     }
 }
 
-/// Who says it, in the words of its session: "this party" where its own user reads it, its name
-/// where others do.
+/// Point of view of a text. A member is "this party" in what its own user reads, and has its name
+/// in what others read.
 #[derive(Clone, Copy, Debug)]
 pub struct Voice<'a> {
     words: &'a Words,
@@ -52,13 +53,13 @@ pub struct Voice<'a> {
 }
 
 impl<'a> Voice<'a> {
-    /// The party's own user reads the text, and no session has chosen other words.
+    /// Point of view of a party's own user, in a session that has chosen no other words.
     pub const PARTY: Voice<'static> = Voice {
         words: &Words::PARTIES,
         teller: None,
     };
 
-    /// As its own user reads it.
+    /// Returns the point of view of the member's own user.
     #[must_use]
     pub fn own(words: &'a Words) -> Self {
         Self {
@@ -67,7 +68,8 @@ impl<'a> Voice<'a> {
         }
     }
 
-    /// As the other members read what this one, by its number or [`DEALER`], tells them.
+    /// Returns the point of view of the other members, who read what `teller` reports: a member's
+    /// number or [`DEALER`].
     #[must_use]
     pub fn told(words: &'a Words, teller: usize) -> Self {
         Self {
@@ -92,19 +94,19 @@ impl<'a> Voice<'a> {
         }
     }
 
-    /// What to do where programs differ.
+    /// Remedy if programs differ.
     fn same_program(&self) -> String {
         let Words {
             member, members, ..
         } = self.words;
         let drawing = self.words.drawing;
         format!(
-            "run the same program with the same shapes and options in every {member}; what it draws, such as the \
-             order of batches, draw in all {members} alike{drawing}"
+            "run the same program with the same shapes and options in every {member}; if it draws \
+             random values, such as the order of batches, draw in all {members} alike{drawing}"
         )
     }
 
-    /// What to do where public values differ.
+    /// Remedy if public values differ.
     fn same_values(&self) -> String {
         let Words {
             member,
@@ -114,8 +116,8 @@ impl<'a> Voice<'a> {
             ..
         } = self.words;
         format!(
-            "run the same program with the same public values in every {member}; share what one {member} has or \
-             draws{sharing}, or draw it in all {members} alike{drawing}"
+            "run the same program with the same public values in every {member}; if only one {member} \
+             has or draws a value, share it{sharing}, or draw it in all {members} alike{drawing}"
         )
     }
 
@@ -125,7 +127,7 @@ impl<'a> Voice<'a> {
 }
 
 impl Difference {
-    /// With the names of both.
+    /// Returns the text, with the names of both parties.
     fn text(&self, voice: &Voice<'_>, one: &str, other: &str) -> String {
         let places = match (&self.ours, &self.theirs) {
             (Place::At(a), Place::At(b)) => format!("{one} is at step {a}, {other} at step {b}"),
@@ -147,8 +149,8 @@ impl Difference {
         } = voice.words;
         let values = self.uncompared.as_ref().map(|step| {
             format!(
-                "; or what the {members} take for public differs, at the earliest in step \"{step}\": share what one \
-                 {member} has{sharing}"
+                "; or the public values of the {members} differ, at the earliest in step \
+                 \"{step}\": share what one {member} has{sharing}"
             )
         });
         let odd = self.odd.map(|party| {
@@ -157,7 +159,7 @@ impl Difference {
         });
         let relayed = if self.relayed {
             format!(
-                "; or some {member}, which need not be one of these two, told the others different things"
+                "; or a {member}, which need not be one of these two, told the others different things"
             )
         } else {
             String::new()
@@ -169,9 +171,10 @@ impl Difference {
 impl FrameError {
     fn text(&self, voice: &Voice<'_>) -> String {
         match self {
-            Self::Magic => "not a frame of tacit".to_owned(),
+            Self::Magic => "not a tacit frame".to_owned(),
             Self::Version { theirs, ours } => format!(
-                "frame version {theirs}, {} speaks version {ours}; run the same release of tacit in every {}",
+                "frame version {theirs}, but {} speaks version {ours}; run the same release of tacit in \
+                 every {}",
                 voice.this(),
                 voice.words.member
             ),
@@ -189,12 +192,14 @@ impl FrameError {
 }
 
 impl PeerFault {
-    /// What it says, after "party 1 failed in step ...:".
+    /// Returns the text that follows "party 1 failed in step ...:".
     #[must_use]
     pub fn text(&self, voice: &Voice<'_>) -> String {
         let seconds = |time: &Duration| time.as_secs_f64();
         let this = voice.this();
-        let Words { member, .. } = voice.words;
+        let Words {
+            member, members, ..
+        } = voice.words;
         let program = voice.program();
         match self {
             Self::Finished => {
@@ -209,19 +214,20 @@ impl PeerFault {
                 "its connection broke ({cause}): it died, was killed or was cut off; look at its own output"
             ),
             Self::TakesTooLittle { lasted } => format!(
-                "it takes too little from its connection for {} s: it stalls, its machine or link is down",
+                "it has accepted too little data for {} s: it stalls, or its machine or link is down",
                 seconds(lasted)
             ),
-            Self::NoFrame(error) => format!("it sent what cannot be: {}", error.text(voice)),
-            Self::Undecipherable(error) => format!("it sent what cannot be: {error}"),
+            Self::NoFrame(error) => format!("it sent an invalid message: {}", error.text(voice)),
+            Self::Undecipherable(error) => format!("it sent an invalid message: {error}"),
             Self::TooManyChannels { most } => format!("it uses more than {most} channels"),
             Self::NoComparison => format!(
-                "it sent what belongs to no comparison of public values; run the same release of tacit in every \
-                 {member}"
+                "it sent data that belongs to no comparison of public values; run the same release of \
+                 tacit in every {member}"
             ),
             Self::Flooded { timeout } => format!(
-                "it sent more than there is room for, of which nothing was taken for {} s, the timeout: its program \
-                 goes on with what {this}'s does not; {program}",
+                "it sent more data than {this} can buffer, and nothing was read from that buffer for \
+                 {} s, the timeout: its program sends messages that {this}'s program does not \
+                 receive; {program}",
                 seconds(timeout)
             ),
             Self::Silent { timeout } => format!(
@@ -230,19 +236,21 @@ impl PeerFault {
                 seconds(timeout)
             ),
             Self::Stalled { timeout } => format!(
-                "nothing came from it for {} s, the timeout, though its process lives: it stalls, waits for its user, \
-                 or computes for longer than that; look at its own output, or raise the timeout",
+                "nothing came from it for {} s, the timeout, although its process is alive: it stalls, \
+                 waits for its user, or computes for longer than that; look at its own output, or \
+                 raise the timeout",
                 seconds(timeout)
             ),
             Self::Slow { waited, timeout } => format!(
-                "it kept {this} waiting for {} s, though other messages came, or word that this one comes nearer: it \
-                 stalls, or its link is too slow for what it sends; look at its own output, or raise the timeout of \
-                 {} s",
+                "it kept {this} waiting for {} s, although other messages or reports of progress came: \
+                 it stalls, or its link is too slow for its messages; look at its own output, or raise \
+                 the timeout of {} s",
                 waited.as_secs(),
                 seconds(timeout)
             ),
             Self::Circle { timeout } => format!(
-                "it waits for another {member}, and that one for it, for {} s: the programs differ; {program}",
+                "it is one of several {members} that have waited for each other for {} s: the programs \
+                 differ; {program}",
                 seconds(timeout)
             ),
             Self::Absent {
@@ -255,7 +263,7 @@ impl PeerFault {
                      firewall"
                 );
                 if let Some(said) = unproven {
-                    text += &format!("; somebody who could not prove to be it said: {said}");
+                    text += &format!("; a caller that could not prove its identity said: {said}");
                 }
                 if let Some(refused) = refused {
                     text += &format!("; a connection was refused: {}", refused.text(voice));
@@ -267,7 +275,8 @@ impl PeerFault {
                 format!("as {} reports, {reason}", voice.words.name(*by))
             }
             Self::NotReached { address, cause } => format!(
-                "it is not reached at {address}: {cause}; check address and firewall, and whether it runs"
+                "it cannot be reached at {address}: {cause}; check the address, the firewall, and that \
+                 it runs"
             ),
             Self::NotLinked { address, fault } => format!("at {address}: {}", fault.text(voice)),
             Self::KeepsBreaking {
@@ -281,7 +290,7 @@ impl PeerFault {
 }
 
 impl CertificateFault {
-    /// What it says of a certificate; `what` is which, such as "the certificate of party 1".
+    /// Returns the text about a certificate; `what` names it, such as "the certificate of party 1".
     pub(crate) fn said(&self, what: &str, voice: &Voice<'_>) -> Fault {
         match self {
             Self::NoPem => Fault::new(
@@ -305,7 +314,7 @@ impl CertificateFault {
 }
 
 impl SetupFault {
-    /// What is wrong and what to do, apart.
+    /// Returns the problem and the remedy as two texts.
     #[must_use]
     pub fn said(&self, voice: &Voice<'_>) -> Fault {
         let this = voice.this();
@@ -345,17 +354,17 @@ impl SetupFault {
             Self::UnknownCertificate { clients } => {
                 let called = if *clients { "client" } else { member };
                 Fault::new(
-                    format!("it presented a certificate that is no {called}'s"),
+                    format!("it presented a certificate that belongs to no {called}"),
                     format!("put each {called}'s current certificate into {this}'s configuration"),
                 )
             }
             Self::NoCertificate => "it presented no certificate".into(),
             Self::NoClientCertificate => {
-                "it presented no certificate, and each client has its own".into()
+                "it presented no certificate, and each client must present its own".into()
             }
             Self::NoProof => Fault::new(
                 "it could not prove that it has the key of its certificate",
-                "it is to use the two files that were made together",
+                "it must use a certificate and a key that were made together",
             ),
             Self::Refused => Fault::new(
                 format!("it refused {this}'s certificate"),
@@ -364,14 +373,14 @@ impl SetupFault {
             Self::RefusedFor(fault) => {
                 format!("it refused {this}'s certificate: {}", fault.text(voice)).into()
             }
-            Self::NoTls => Fault::new("what listens there does not speak TLS", "check the address"),
+            Self::NoTls => Fault::new("the program there does not speak TLS", "check the address"),
             Self::OtherTls => Fault::new(
-                "what listens there does not speak TLS as tacit does",
+                "the program there does not speak TLS as tacit does",
                 "check the address",
             ),
             Self::NoClientTls => "it does not speak TLS as clients do".into(),
             Self::Failed(cause) => cause.as_str().into(),
-            Self::NoGreeting => "it sent what is no greeting of tacit".into(),
+            Self::NoGreeting => "its first message is not a greeting of tacit".into(),
             Self::OtherRelease => Fault::new(
                 "it runs another release of tacit",
                 format!("install the same release in every {member}"),
@@ -423,11 +432,11 @@ impl SetupFault {
                 ),
                 "use the two files that were made together",
             ),
-            Self::NoTls13 => Fault::new("TLS 1.3 is not available", "install tacit anew"),
+            Self::NoTls13 => Fault::new("TLS 1.3 is not available", "reinstall tacit"),
         }
     }
 
-    /// Both in one text.
+    /// Returns the problem and the remedy in one text.
     #[must_use]
     pub fn text(&self, voice: &Voice<'_>) -> String {
         self.said(voice).to_string()
@@ -435,7 +444,7 @@ impl SetupFault {
 }
 
 impl Error {
-    /// All of it, in the voice of whoever says it.
+    /// Returns the whole text, from the point of view of `voice`.
     #[must_use]
     pub fn text(&self, voice: &Voice<'_>) -> String {
         let Words {
@@ -457,7 +466,7 @@ impl Error {
             Self::Differ { party, step, odd } => {
                 let odd = odd.map(|party| {
                     let name = voice.words.name(party);
-                    format!(", and those of {name} no other {member} has")
+                    format!(", and no other {member} has those of {name}")
                 });
                 format!(
                     "the public values of {} and of {} differ, at the earliest in step \"{step}\"{}: {}",
@@ -475,7 +484,7 @@ impl Error {
         }
     }
 
-    /// The reason alone, as it follows the name of whoever it blames.
+    /// Returns the reason alone, for use after the name of the party that the error blames.
     #[must_use]
     pub fn reason(&self, voice: &Voice<'_>) -> String {
         match self {
@@ -499,7 +508,7 @@ impl Error {
         }
     }
 
-    /// The reason alone, in the words of a session that has chosen none.
+    /// Returns the reason alone, in the words of a session that has chosen none.
     #[must_use]
     pub fn cause(&self) -> String {
         self.reason(&Voice::PARTY)
@@ -515,8 +524,8 @@ impl Display for Fault {
     }
 }
 
-/// Those that others take for errors of any kind, such as TLS and streams, are displayed in neutral
-/// words.
+/// Implements `Display` in neutral words for errors that are passed on as errors of any type, such
+/// as by TLS and streams.
 macro_rules! displayed {
     ($($error:ty),*) => {
         $(
@@ -545,7 +554,7 @@ mod tests {
         drawing: " (draw)",
     };
 
-    /// One of each fault whose text names a member, or members.
+    /// One of each fault whose text names a member or members.
     fn errors() -> Vec<Error> {
         let second = Duration::from_secs(1);
         let refused = || SetupFault::OtherCertificate {

@@ -1,5 +1,5 @@
-//! Files that are there whole or not at all: written under another name beside, which they leave
-//! for their own when all is on the disk.
+//! Files that appear whole or not at all. A file is written under another name next to its final
+//! one, and is renamed when all of it is on the disk.
 
 use crate::error::cause;
 use rustix::fs::{FlockOperation, flock, statvfs};
@@ -8,11 +8,11 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// What ends the name of a file that is being written.
+/// Suffix of the name of a file that is being written.
 const UNFINISHED: &str = ".new";
 
-/// The name of a file that is being written. What lies there is removed when this is dropped before
-/// [`Unfinished::finish`].
+/// A file that is being written. If this is dropped before [`Unfinished::finish`], the file is
+/// removed.
 pub struct Unfinished {
     path: PathBuf,
     beside: PathBuf,
@@ -20,13 +20,13 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// Makes the file, of which there is none of that name yet, with those rights, for reading and
-    /// writing; it is this process's alone until it is closed. What a process left behind that was
-    /// killed is removed.
+    /// Creates the file with mode `mode`, for reading and writing; no file of the final name may
+    /// exist. The file belongs to this process until it is closed. Removes what a killed process
+    /// left behind.
     ///
     /// # Errors
-    /// `AlreadyExists` where there is one of that name; `WouldBlock` where another process is
-    /// writing it; what the operating system says.
+    /// `AlreadyExists` if a file of that name exists; `WouldBlock` if another process is writing
+    /// it; otherwise the error of the operating system.
     pub fn create(path: &Path, mode: u32) -> io::Result<(Self, File)> {
         if path.symlink_metadata().is_ok() {
             return Err(ErrorKind::AlreadyExists.into());
@@ -39,7 +39,7 @@ impl Unfinished {
         loop {
             let file = match options.clone().create_new(true).open(&beside) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                    // Who writes it has it locked.
+                    // The process that writes it has it locked.
                     let left = options.open(&beside)?;
                     flock(&left, FlockOperation::NonBlockingLockExclusive)?;
                     fs::remove_file(&beside)?;
@@ -48,7 +48,7 @@ impl Unfinished {
                 made => made?,
             };
             flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-            // Before it was locked, another one may have taken it for left behind.
+            // Before the lock was taken, another process may have removed the file as left behind.
             if is_named(&file, &beside)? {
                 let path = path.to_owned();
                 let finished = false;
@@ -64,10 +64,11 @@ impl Unfinished {
         }
     }
 
-    /// Gives the file its own name, for good. All of it is to be on the disk.
+    /// Gives the file its final name. All of the file must be on the disk.
     ///
     /// # Errors
-    /// `AlreadyExists` where there is one of that name by now; what the operating system says.
+    /// `AlreadyExists` if a file of that name exists by now; otherwise the error of the operating
+    /// system.
     pub fn finish(mut self) -> io::Result<()> {
         if self.path.symlink_metadata().is_ok() {
             return Err(ErrorKind::AlreadyExists.into());
@@ -81,7 +82,7 @@ impl Unfinished {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         if !self.finished {
-            // What cannot be removed is removed by whoever writes it next.
+            // If it cannot be removed here, the next process that writes it removes it.
             drop(fs::remove_file(&self.beside));
         }
     }
@@ -103,8 +104,8 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Why a file was not written, in plain words; where its disk is full, which one that is. The
-/// remedy is what helps there, and `otherwise` elsewhere.
+/// Returns why a file was not written, in plain words, and the remedy. If its disk is full, the
+/// reason names the disk and the remedy is for that; otherwise the remedy is `otherwise`.
 #[must_use]
 pub fn why(error: &io::Error, path: &Path, otherwise: &str) -> (String, String) {
     let full = [
@@ -129,7 +130,7 @@ pub fn why(error: &io::Error, path: &Path, otherwise: &str) -> (String, String) 
     }
 }
 
-/// Where the disk is mounted that a folder lies on.
+/// Returns the mount point of the disk that a folder lies on.
 fn mounted(folder: &Path) -> io::Result<PathBuf> {
     let mut at = folder.canonicalize()?;
     let disk = at.metadata()?.dev();

@@ -1,5 +1,5 @@
-//! What rides on frames, on both kinds of links: parameters in headers, piggybacks, and the frames
-//! of a comparison before an opening.
+//! Tests of additional data on frames, on both kinds of links: parameters in headers, piggybacks,
+//! and the frames of a comparison before an opening.
 
 mod links;
 
@@ -10,14 +10,14 @@ use std::time::Duration;
 const KINDS: [Kind; 2] = [Kind::Memory, Kind::Tcp];
 const LONG: Duration = Duration::from_secs(60);
 
-/// Compares the number of bytes that were noted, once, and in the clear.
+/// Compares the number of noted bytes, once and in the clear.
 struct Count {
     party: usize,
     noted: u8,
-    /// By party: whether it was sent, and whether it came.
+    /// Whether it was sent to each party, and whether it came from each party.
     sent: Vec<bool>,
     came: Vec<bool>,
-    /// By party: whether it was another number.
+    /// Whether each party had another number.
     differs: Vec<bool>,
     length: usize,
 }
@@ -102,7 +102,8 @@ fn riders_ride_once_and_are_metered_apart_from_payload() {
                 Ok(channel.meter().totals())
             });
             for totals in results.into_iter().map(Result::unwrap) {
-                // One on the first message, one on a frame of its own to the party that got none.
+                // One is on the first message, and one on a separate frame to the party that got no
+                // message.
                 assert_eq!((totals.frames, totals.payload_bytes), (3, 16));
                 let names = "exchange".len() + 2 * "reveal".len();
                 let expected = 3 * 32 + 16 + names + 2 * length;
@@ -121,8 +122,8 @@ fn a_difference_is_told_to_all_with_the_step_and_the_remedy() {
             let agreement = Count::boxed(&channel, 8);
             channel.set_agreement(agreement);
             channel.begin("exchange");
-            // As many bytes of value in the header's hash, others in the comparison: party 2 is the
-            // odd one.
+            // The header's hash covers equally many bytes of value in all parties, but the
+            // comparison differs: party 2 is the odd one.
             channel.note_public("mul", if party == 2 { b"abc" } else { b"ab" });
             channel.begin_opening("reveal", &[])?;
             exchange(&mut channel)
@@ -160,7 +161,8 @@ fn public_values_that_differ_are_no_desync() {
     }
 }
 
-/// Whether all has been compared before a value is opened, or while a program goes on.
+/// This holds if all has been compared before a value is opened, and if the program continues
+/// meanwhile.
 #[test]
 fn the_party_whose_public_values_no_other_has_is_named_to_all() {
     for kind in KINDS {
@@ -184,7 +186,7 @@ fn the_party_whose_public_values_no_other_has_is_named_to_all() {
                 .iter()
                 .map(|found| text(found.as_ref().unwrap_err()))
             {
-                let found = format!("those of party {odd} no other party has");
+                let found = format!("no other party has those of party {odd}");
                 let told = format!("party {odd} failed in step \"conv1: mul\": ");
                 let rest = "no other party has its public values";
                 let is_told = message.starts_with(&told) && message.contains(rest);
@@ -216,7 +218,7 @@ fn a_rider_that_belongs_nowhere_is_refused() {
     }
 }
 
-/// What party 1 does otherwise, before a step of the same name.
+/// A deviation of party 1 before a step of the same name.
 type Otherwise = fn(&mut Channel);
 
 #[test]
@@ -272,7 +274,7 @@ fn a_parameter_of_a_step_without_messages_shows_in_a_later_one() {
     }
 }
 
-/// What is noted within a step counts from the next on, wherever each party is within the first.
+/// Notes within a step count from the next step on, wherever each party is within the first.
 #[test]
 fn notes_within_a_step_are_parameters_of_the_next() {
     for kind in KINDS {

@@ -1,4 +1,4 @@
-//! The reader of `parties.toml`, on what it should take and on everything else.
+//! Tests of the reader of `parties.toml`, on valid files and on everything else.
 
 use net::Error;
 use net::config::Config;
@@ -46,7 +46,7 @@ fn a_good_file_is_read() {
         Err(Error::Misuse { .. })
     ));
     let missing = config.identity(1, false).err().unwrap().to_string();
-    // A member begins with its own key.
+    // A member first reads its own key.
     assert!(missing.contains("folder/secret/bob.key"), "{missing}");
 }
 

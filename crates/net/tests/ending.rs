@@ -1,5 +1,5 @@
-//! The end of a program, on both kinds of links: a step that is compared, whoever differs in the
-//! last ones.
+//! Tests of the end of a program, on both kinds of links: a step that is compared, whichever party
+//! differs in the last ones.
 
 mod links;
 
@@ -56,7 +56,8 @@ fn equal_programs_end_in_order() {
     }
 }
 
-/// Longer than the timeout, and with what would be a parameter of the next step.
+/// The party continues for longer than the timeout, and notes what would be a parameter of the next
+/// step.
 #[test]
 fn a_party_may_go_on_alone() {
     for kind in KINDS {
@@ -71,8 +72,8 @@ fn a_party_may_go_on_alone() {
     }
 }
 
-/// One that computes alone for longer than the timeout before it goes to a step that the others do
-/// not have: none ends in order.
+/// A party computes alone for longer than the timeout before it goes to a step that the others do
+/// not have: no party ends in order.
 #[test]
 fn who_has_ended_waits_for_those_that_compute_for_long() {
     for kind in KINDS {
@@ -123,7 +124,7 @@ fn who_ends_early_is_named_to_all() {
     }
 }
 
-/// Nobody is sent anything in it.
+/// The additional step sends nothing.
 #[test]
 fn a_step_more_without_messages_shows() {
     for kind in KINDS {
@@ -168,7 +169,7 @@ fn a_parameter_of_the_last_step_shows() {
     }
 }
 
-/// Each takes the other for the recipient, and neither waits for anything.
+/// Each party takes the other for the recipient, and neither waits for anything.
 #[test]
 fn a_message_that_nobody_received_shows() {
     for kind in KINDS {
@@ -186,7 +187,7 @@ fn a_message_that_nobody_received_shows() {
     }
 }
 
-/// Two parties wait for each other in the last step, the third has ended: it hears of it, too.
+/// Two parties wait for each other in the last step, and the third has ended: it hears of it too.
 #[test]
 fn who_has_ended_hears_that_the_others_wait_for_each_other() {
     for kind in KINDS {
@@ -194,7 +195,7 @@ fn who_has_ended_hears_that_the_others_wait_for_each_other() {
             channel.begin("reveal");
             match channel.party() {
                 2 => Ok(()),
-                // Later than the third has begun to wait.
+                // This is after the third has begun to wait.
                 party => {
                     std::thread::sleep(Duration::from_millis(300));
                     channel.receive(1 - party, 1).map(drop)
@@ -214,7 +215,7 @@ fn who_fails_after_its_last_step_fails_the_others() {
     for kind in KINDS {
         let results = ends(kind, 3, LONG, |mesh, channel| {
             if channel.party() == 1 {
-                // The others have ended.
+                // The others have ended by now.
                 std::thread::sleep(Duration::from_millis(100));
                 mesh.abort("its program raised ValueError; see its own output");
             }

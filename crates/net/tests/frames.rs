@@ -1,4 +1,4 @@
-//! The decoder of frames, on what it should take and on everything else.
+//! Tests of the decoder of frames, on valid input and on everything else.
 
 use net::LONGEST_PIGGYBACK;
 use net::frame::{Decoder, Frame, HEADER, Kind, LONGEST_NAME, MOST_WORDS};
@@ -52,7 +52,7 @@ fn frames() -> impl Strategy<Value = Frame> {
         )
 }
 
-/// Gives out one byte at a time, as a slow peer does.
+/// A reader that returns one byte at a time, as a slow peer does.
 struct Trickle<'a>(&'a [u8]);
 
 impl Read for Trickle<'_> {
@@ -64,7 +64,7 @@ impl Read for Trickle<'_> {
     }
 }
 
-/// Gives out some bytes and then nothing for a while, again and again.
+/// A reader that returns some bytes and then nothing for a while, again and again.
 struct Pausing<'a> {
     rest: &'a [u8],
     most: usize,
@@ -134,7 +134,7 @@ proptest! {
     fn random_bytes_after_the_magic_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut all = b"tc\x02".to_vec();
         all.extend(bytes);
-        // Whatever it makes of them, it neither panics nor takes more than there is.
+        // Whatever the decoder makes of the bytes, it neither panics nor takes more than are there.
         if let Ok(frame) = Frame::read(&mut Cursor::new(&all)) {
             prop_assert!(frame.wire_bytes() <= all.len());
             prop_assert!(frame.name.len() <= LONGEST_NAME);
@@ -168,7 +168,7 @@ fn refusal(bytes: &[u8]) -> String {
 fn each_field_is_checked() {
     assert_eq!(
         refusal(&header(|bytes| bytes[0] = b'x')),
-        "not a frame of tacit"
+        "not a tacit frame"
     );
     assert!(refusal(&header(|bytes| bytes[2] = 9)).starts_with("frame version 9"));
     assert_eq!(
@@ -218,7 +218,8 @@ fn a_frame_without_data_is_short() {
 
 #[test]
 fn memory_grows_only_with_what_arrives() {
-    // Announces 1 GiB and sends nothing: ends at once, without having held it.
+    // The header announces 1 GiB, and nothing follows: reading ends at once, without having
+    // allocated it.
     let most = (MOST_WORDS as u32).to_le_bytes();
     let bytes = header(|bytes| bytes[8..12].copy_from_slice(&most));
     let error = Frame::read(&mut Cursor::new(&bytes)).unwrap_err();

@@ -1,4 +1,5 @@
-//! The clients' intake: what is taken, what is refused and why, over real connections.
+//! Tests of the clients' intake over real connections: what is accepted, and what is refused and
+//! why.
 
 mod links;
 
@@ -30,7 +31,7 @@ impl World {
         Self::of(SetUp::new(clients))
     }
 
-    /// Of these clients.
+    /// Makes a federation with these clients.
     fn of(clients: SetUp) -> Self {
         let servers = SetUp::new(SERVERS);
         let federation = Federation::new("test", &servers.certificates).unwrap();
@@ -62,7 +63,7 @@ impl World {
     }
 
     fn begin_at(&self, server: usize, terms: Terms) {
-        // What each server shares with the next one.
+        // Each server shares a key with the next one.
         let key = |server: usize| [(server % SERVERS) as u8; 32];
         let tickets = Tickets::new(server, [key(server), key(server + SERVERS - 1)]);
         self.intakes[server].begin(terms, tickets).unwrap();
@@ -72,7 +73,7 @@ impl World {
         self.client_as(number, number)
     }
 
-    /// One that says it is another than its certificate does.
+    /// Makes a client that claims another number than that of its certificate.
     fn client_as(&self, certificate: usize, number: usize) -> Client {
         let (pem, key) = (
             &self.clients.certificates[certificate],
@@ -81,7 +82,7 @@ impl World {
         Client::new(&self.federation, number, pem, key, &self.addresses).unwrap()
     }
 
-    /// Whom each server has whole.
+    /// Returns the clients that each server has whole.
     fn whole(&self) -> Vec<Vec<usize>> {
         let of = |intake: &Intake| intake.end().unwrap().whole.into_keys().collect();
         self.intakes.iter().map(of).collect()
@@ -134,7 +135,7 @@ fn three_clients_hand_in_their_vectors() {
         let before = client.traffic();
         digests.push(client.submit(&task, &pieces(WORDS)).unwrap());
         let after = client.traffic();
-        // The vector once, and what goes with it.
+        // The client sends the vector once, and some bytes that go with it.
         let sent = after.0 - before.0 - 8 * WORDS;
         assert!((1..4096).contains(&sent), "{sent}");
         assert!((1..4096).contains(&(after.1 - before.1)));
@@ -162,13 +163,13 @@ fn three_clients_hand_in_their_vectors() {
             Err(Error::Peer { party, fault, .. }) => {
                 assert_eq!(
                     (party, fault.to_string()),
-                    (number, "it sent a result of another size".to_owned())
+                    (number, "it sent a result of the wrong size".to_owned())
                 );
             }
             other => panic!("{other:?}"),
         }
     }
-    // What differs by server is told by each.
+    // Each server reports its own part.
     for (server, intake) in world.intakes.iter().enumerate() {
         intake
             .tell(7, Ok(&vec![server as u8; server]), true, BTreeMap::new())
@@ -176,7 +177,7 @@ fn three_clients_hand_in_their_vectors() {
     }
     let told = world.client(0).outcome(7, LONG, &mut []).unwrap();
     assert_eq!(told.parts, [vec![], vec![1], vec![2, 2]]);
-    // A server that says something else than the others is named, by whoever asks it.
+    // A server that reports something else than the others is named, by every client that asks it.
     for (server, intake) in world.intakes.iter().enumerate() {
         let content = if server == 1 { b"lies" } else { b"true" };
         intake.tell(7, Ok(content), false, BTreeMap::new()).unwrap();
@@ -194,7 +195,7 @@ fn three_clients_hand_in_their_vectors() {
                 assert!(
                     fault
                         .to_string()
-                        .contains("something else of the round than the other servers")
+                        .contains("something else about the round than the other servers")
                 );
             }
             other => panic!("{other}"),
@@ -231,7 +232,7 @@ fn who_was_refused_is_told_so_and_nobody_else() {
         let nothing = world.client(number).outcome(7, LONG, &mut []);
         assert_eq!(refused(nothing.map(|_| [0; 32])), *right);
     }
-    // A server that says so alone is named.
+    // A server that alone reports this is named.
     for (server, intake) in world.intakes.iter().enumerate() {
         let own = if server == 2 { own() } else { BTreeMap::new() };
         intake.tell(7, Ok(b"a result"), false, own).unwrap();
@@ -266,7 +267,7 @@ fn the_coordinator_alone_ends_a_round_before_its_deadline() {
         world.intakes.iter().map(wait).collect()
     };
     assert_eq!(waits(SHORT), [false; 3]);
-    // Twice is once; and what comes before the round ends counts.
+    // Closing twice is the same as once, and a submission before the round ends counts.
     let before = Instant::now();
     close(2, 7).unwrap();
     close(2, 7).unwrap();
@@ -275,7 +276,7 @@ fn the_coordinator_alone_ends_a_round_before_its_deadline() {
     assert!(before.elapsed() < LONG / 2);
     assert!(world.intakes.iter().all(Intake::is_closed));
     assert_eq!(world.whole(), vec![vec![0]; 3]);
-    // One that comes late is right; the next round is open all the same.
+    // A late request to close is accepted, and the next round stays open.
     close(2, 7).unwrap();
     world.begin(9, LONG);
     close(2, 7).unwrap();
@@ -314,17 +315,17 @@ fn what_does_not_fit_the_round_is_refused_and_the_round_goes_on() {
         (
             another(&|task| task.round = 3),
             WORDS,
-            "is for round 3, and round 4 is open",
+            "is for round 3, but round 4 is open",
         ),
         (
             another(&|task| task.round = 5),
             WORDS,
-            "is for round 5, and round 4 is open",
+            "is for round 5, but round 4 is open",
         ),
         (
             another(&|task| task.words = 9),
             9,
-            "has 9 words, and round 4 is about 5000",
+            "has 9 words, but round 4 needs 5000",
         ),
         (
             another(&|task| task.terms.push(0)),
@@ -337,7 +338,7 @@ fn what_does_not_fit_the_round_is_refused_and_the_round_goes_on() {
     }
     let reason = refused(world.client_as(1, 2).submit(&task, &pieces(WORDS)));
     assert!(
-        reason.contains("is of client 2, the certificate of client 1"),
+        reason.contains("is from client 2, but the certificate belongs to client 1"),
         "{reason}"
     );
     let elsewhere = Federation::new("elsewhere", &SetUp::new(3).certificates);
@@ -352,7 +353,7 @@ fn what_does_not_fit_the_round_is_refused_and_the_round_goes_on() {
 fn a_client_of_another_federation_is_told_so() {
     let world = World::new(1);
     world.begin(1, LONG);
-    // The same servers under another name.
+    // These are the same servers under another name.
     let mut other = World::new(1);
     other.federation = world.federation.clone();
     other.addresses = world.addresses.clone();
@@ -366,7 +367,8 @@ fn a_client_of_another_federation_is_told_so() {
     assert!(!world.intakes[0].refused().is_empty());
 }
 
-/// A certificate that the servers know does not pass beyond its time, and those of others go on to.
+/// An expired certificate that the servers know is refused, and clients with other certificates
+/// continue.
 #[test]
 fn a_client_whose_certificate_is_not_valid_now_is_refused() {
     let now = std::time::SystemTime::now()
@@ -441,12 +443,12 @@ fn who_is_late_is_told_so() {
     }
     let reason = refused(late.submit(&task, &pieces(WORDS)));
     assert!(
-        reason.contains("the deadline of round 1 is over"),
+        reason.contains("the deadline of round 1 has passed"),
         "{reason}"
     );
     assert_eq!(world.whole(), [[0], [0], [0]]);
     assert!(world.intakes.iter().all(|intake| intake.missing() == [1]));
-    // However late.
+    // The same holds however late the submission is.
     let task = Task {
         deadline: task.deadline - LONG,
         ..task
@@ -464,7 +466,7 @@ fn a_server_that_is_not_there_is_named() {
     world.begin(1, SHORT);
     let client = world.client(0);
     let task = client.join(0, LONG).unwrap();
-    // It has gone: the two others have the submission, and the servers will not count it.
+    // Server 2 has gone. The two others have the submission, and the servers will not count it.
     let gone = world.intakes.remove(2);
     gone.end().unwrap();
     drop(gone);
@@ -472,12 +474,12 @@ fn a_server_that_is_not_there_is_named() {
         Error::Peer { party: 2, step, .. } => assert_eq!(step, "submit"),
         other => panic!("{other}"),
     }
-    // The one that keeps the rest was not asked to, since not both others have their part.
+    // The keeper of the rest was not asked to take it, since not both others have their part.
     let nobody: [usize; 0] = [];
     assert_eq!(world.whole(), [&[0][..], &nobody]);
 }
 
-/// They are read and hashed by 2^14 words, the four of the salt among them.
+/// Vectors are read and hashed in chunks of 2^14 words, including the four of the salt.
 #[test]
 fn vectors_of_any_length_are_what_was_signed() {
     let world = World::new(1);
@@ -497,7 +499,7 @@ fn vectors_of_any_length_are_what_was_signed() {
     }
 }
 
-/// Not that servers are silent, who have nothing to say yet.
+/// The error does not say that servers are silent, which have nothing to report yet.
 #[test]
 fn who_waits_for_less_time_than_a_round_takes_is_told_so() {
     let world = World::new(1);
@@ -510,12 +512,12 @@ fn who_waits_for_less_time_than_a_round_takes_is_told_so() {
         (
             "join",
             join,
-            "it told of no new round within the timeout; one may not have begun yet: wait longer",
+            "it announced no new round within the timeout; one may not have begun yet: wait longer",
         ),
         (
             "result",
             result,
-            "it told no result within the timeout; the round may not be over yet: wait longer",
+            "it sent no result within the timeout; the round may not be over yet: wait longer",
         ),
     ] {
         match found {
@@ -539,7 +541,7 @@ fn rests_are_added_up_where_only_their_sum_counts() {
         }),
         ..terms(1, LONG)
     });
-    // All at the same time.
+    // All clients submit at the same time.
     std::thread::scope(|scope| {
         for number in 0..CLIENTS {
             let client = world.client(number);
@@ -592,14 +594,14 @@ fn vectors_lie_where_those_lay_whose_memory_was_lent() {
         held
     };
     let first = hand_in(1, 0);
-    // Whatever lies there, and no more of it than the round gave out.
+    // The lent memory has arbitrary contents, and no more of it is used than the round gave out.
     let mut lent = vec![vec![u64::MAX; WORDS as usize]; 5];
     let places: Vec<_> = lent[..2].iter().map(|words| words.as_ptr()).collect();
     lent.extend(first);
     keeper.lend(lent);
     let second = hand_in(2, 0);
     assert!(second.iter().all(|words| places.contains(&words.as_ptr())));
-    // What is too short or too long for them is not taken.
+    // Memory that is too short or too long is not used.
     keeper.lend(vec![
         vec![1; WORDS as usize - 1],
         vec![1; WORDS as usize + 1],
@@ -647,7 +649,7 @@ fn a_server_that_tells_of_a_round_that_is_not_is_named() {
     }
     alone(
         &format!(
-            "it tells of round {}, which the two others have not begun",
+            "it announces round {}, which the two others have not begun",
             u64::MAX
         ),
         1,
@@ -655,12 +657,12 @@ fn a_server_that_tells_of_a_round_that_is_not_is_named() {
     world.begin_at(0, terms(u64::MAX, LONG));
     alone(
         &format!(
-            "it has not begun round {}, of which the two others tell",
+            "it has not begun round {}, which the two others announce",
             u64::MAX
         ),
         2,
     );
-    // Who is only slower than the others is waited for.
+    // A server that is only slower than the others is waited for.
     std::thread::scope(|scope| {
         let joined = scope.spawn(|| world.client(0).join(0, LONG).unwrap());
         std::thread::sleep(SHORT);

@@ -1,4 +1,4 @@
-//! What parties see of each other when all goes well and when it does not, on both kinds of links.
+//! Tests of what parties see of each other, in order and after failures, on both kinds of links.
 
 mod links;
 
@@ -8,9 +8,9 @@ use std::time::Duration;
 
 const KINDS: [Kind; 2] = [Kind::Memory, Kind::Tcp];
 
-/// Long: nothing waits for it unless a test fails.
+/// Long timeout: nothing waits for it unless a test fails.
 const LONG: Duration = Duration::from_secs(60);
-/// Short: for tests whose subject is the timeout.
+/// Short timeout, for tests of the timeout itself.
 const SHORT: Duration = Duration::from_secs(2);
 
 fn exchange(channel: &mut Channel, words: usize) -> net::Result<Vec<u64>> {
@@ -64,7 +64,7 @@ fn rounds_count_the_longest_chain_and_not_messages() {
     let results = parties(Kind::Memory, 3, LONG, |mesh, party| {
         let mut channel = mesh.channel(0);
         channel.begin("around");
-        // 0 → 1 → 2 → 0 is three rounds, however many messages go along.
+        // 0 → 1 → 2 → 0 is three rounds, however many messages are sent along.
         match party {
             0 => {
                 (0..4).try_for_each(|_| channel.send(1, vec![1]))?;
@@ -109,7 +109,8 @@ fn channels_do_not_mix() {
     }
 }
 
-/// Each channel has a thread of its own; small messages are written by it, long ones by the link's.
+/// Each channel has its own thread. It writes small messages itself, and the link's thread writes
+/// long ones.
 #[test]
 fn channels_may_be_used_at_once() {
     for kind in KINDS {
@@ -137,7 +138,8 @@ fn channels_may_be_used_at_once() {
 #[test]
 fn sending_does_not_wait_for_the_receiver() {
     for kind in KINDS {
-        // Both send 160 MB before either receives: more than all buffers of the network hold.
+        // Both send 160 MB before either receives, which is more than all buffers of the network
+        // hold.
         parties(kind, 2, LONG, |mesh, party| {
             let mut channel = mesh.channel(0);
             channel.begin("much");
@@ -212,7 +214,7 @@ fn of_three_the_odd_one_is_named_to_all() {
                     } else {
                         lopsided(&mut channel)?;
                     }
-                    // Nobody has finished, and all wait for the others.
+                    // No party has finished, and all wait for the others.
                     channel.begin("wait");
                     exchange(&mut channel, 1)
                 });
@@ -271,7 +273,7 @@ fn a_party_that_dies_is_named_at_once() {
             channel.begin("share");
             exchange(&mut channel, 1)?;
             if party == 1 {
-                return Ok(()); // Drops its links without a goodbye.
+                return Ok(()); // This drops its links without a goodbye.
             }
             loop {
                 channel.begin("multiply");
@@ -294,13 +296,14 @@ fn a_party_that_stalls_is_named_by_all_within_the_timeout() {
             let mut channel = mesh.channel(0);
             channel.begin("multiply");
             match party {
-                // Lives, but does nothing until all others have given up.
+                // Party 2 is alive, but does nothing until all others have given up.
                 2 => {
                     std::thread::sleep(SHORT * 3);
                     channel.send(1, vec![1])?;
                     Ok(vec![])
                 }
-                // Waits for party 2, and party 0 for it: all the same, party 2 is to blame.
+                // Party 1 waits for party 2, and party 0 for party 1. Party 2 is still the one to
+                // blame.
                 1 => {
                     let got = channel.receive(2, 1)?;
                     channel.send(0, got.clone())?;

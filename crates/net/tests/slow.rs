@@ -1,4 +1,4 @@
-//! Links that are slow, and sessions in which nobody says anything for long.
+//! Tests of slow links, and of sessions in which no party sends anything for long.
 
 mod links;
 
@@ -10,8 +10,8 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-/// Hands on what comes in, towards whoever listens at `address`, so many bytes every 10 ms; the way
-/// back is not slower. Returns its own address.
+/// Forwards data to the listener at `address`, `bytes` bytes every 10 ms; the way back is not
+/// slowed down. Returns its own address.
 fn throttle(address: &str, bytes: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let own = listener.local_addr().unwrap().to_string();
@@ -42,13 +42,13 @@ fn hand_on(mut from: TcpStream, mut to: TcpStream, bytes: usize) {
     drop((from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both)));
 }
 
-/// Party 0 sends to party 1 over a slow link, party 1 passes a word of it on to party 2, and that
-/// one to party 0 where it waits for that.
+/// Party 0 sends to party 1 over a slow link, party 1 passes a word of the message on to party 2,
+/// and with `back` party 2 passes it on to party 0, which waits for it.
 fn relay(words: usize, timeout: Duration, bytes: usize, back: bool) -> Vec<Result<u64>> {
     relay_of(words, words, timeout, bytes, back)
 }
 
-/// The same where party 1 takes the message for one of so many words.
+/// Runs the same relay, with a party 1 that expects a message of `expected` words.
 fn relay_of(
     words: usize,
     expected: usize,
@@ -96,8 +96,8 @@ fn relay_of(
     })
 }
 
-/// 160 KiB a second and three seconds: who waits for the message sees it come, and the others hear
-/// of it.
+/// The link carries 160 KiB a second, for three seconds: the receiver sees the message arrive, and
+/// the others hear of it.
 #[test]
 fn a_message_that_comes_slowly_is_waited_for_by_all() {
     let results = relay(60_000, Duration::from_secs(1), 1600, true);
@@ -106,8 +106,8 @@ fn a_message_that_comes_slowly_is_waited_for_by_all() {
     }
 }
 
-/// Below the slowest rate, of 8 KiB a second, all end within a few timeouts: the whole of it would
-/// take a minute.
+/// Below the slowest rate of 8 KiB a second, all end within a few timeouts. The complete message
+/// would take a minute.
 #[test]
 fn a_message_that_comes_too_slowly_is_not() {
     let results = relay(20_000, Duration::from_secs(2), 25, false);
@@ -147,11 +147,14 @@ fn of_a_party_that_stalls_it_is_said_that_its_process_lives() {
         channel.receive(1 - party, 1)
     });
     let message = text(results[0].as_ref().unwrap_err());
-    assert!(message.contains("though its process lives"), "{message}");
+    assert!(
+        message.contains("although its process is alive"),
+        "{message}"
+    );
 }
 
-/// A party goes on with messages of another channel, and owes what is waited for until the minute
-/// is over.
+/// A party continues with messages of another channel, and owes the message that the other waits
+/// for until the minute is over.
 #[test]
 fn messages_of_other_channels_do_not_hold_a_wait_for_long() {
     let timeout = Duration::from_millis(200);
@@ -180,12 +183,12 @@ fn messages_of_other_channels_do_not_hold_a_wait_for_long() {
     );
 }
 
-/// One word is waited for, and 8 MB come in its place, which takes a minute.
+/// A party waits for one word, and 8 MB come instead, which takes a minute.
 #[test]
 fn nor_does_more_than_is_waited_for() {
     let results = relay_of(1 << 20, 1, Duration::from_millis(500), 1600, false);
     let message = text(results[1].as_ref().unwrap_err());
-    // Its own word, or that of whom it relays to, which may come first.
+    // Either its own report, or that of the party it relays to, which may come first.
     let said = ["this party", "party 2"].map(|who| format!("it kept {who} waiting for 5 s"));
     assert!(said.iter().any(|said| message.contains(said)), "{message}");
 }

@@ -1,4 +1,5 @@
-//! Set-up of links between processes: who is let in, who is not, and what each side is told.
+//! Tests of the set-up of links between processes: who is accepted, who is refused, and what each
+//! side is told.
 
 mod links;
 
@@ -12,7 +13,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(60);
-/// For those who wait for somebody that never comes.
+/// Timeout of parties that wait for a member that never comes.
 const SHORT: Duration = Duration::from_secs(2);
 
 fn link(
@@ -83,7 +84,7 @@ fn a_party_that_never_comes_is_named_with_its_address() {
 #[test]
 fn a_wrong_certificate_is_refused_and_named() {
     let (set_up, other) = (SetUp::new(2), SetUp::new(2));
-    // Party 1 uses a fresh key and certificate that party 0 was not told of.
+    // Party 1 uses a new key and certificate that party 0 does not know.
     let identity = |party: usize| match party {
         0 => set_up.identity(0),
         _ => Identity {
@@ -99,9 +100,9 @@ fn a_wrong_certificate_is_refused_and_named() {
         .map(|result| text(&result.err().unwrap()))
         .collect();
     assert!(
-        // Whichever of the two connections comes first tells it.
+        // The connection that comes first reports it.
         messages[0].contains("not the one configured here for party 1")
-            || messages[0].contains("a certificate that is no party's"),
+            || messages[0].contains("a certificate that belongs to no party"),
         "{messages:?}"
     );
     assert!(
@@ -192,7 +193,7 @@ fn different_parameters_are_told_to_both() {
     let parameters = |party: usize| ["protocol replicated", "protocol plain"][party];
     for result in link(&set_up, LONG, |party| set_up.identity(party), parameters) {
         let message = text(&result.err().unwrap());
-        // By this party's own eyes, or by the word of one that saw it first.
+        // Either this party saw it, or a party that saw it first reported it.
         assert!(
             message.contains(
                 "the parties were started differently: party 1 with \"protocol plain\", \
@@ -219,7 +220,7 @@ fn the_odd_one_of_three_is_named_first() {
     }
 }
 
-/// A configuration of three parties on this machine and their listeners, in a folder of its own.
+/// A configuration of three parties on this machine and their listeners, in its own folder.
 struct Folder {
     path: std::path::PathBuf,
     set_up: SetUp,
@@ -256,7 +257,7 @@ impl Folder {
         self.path.join("parties.toml")
     }
 
-    /// What parties 0 and 1 say when party 2 tells them that it cannot take part.
+    /// Returns the errors of parties 0 and 1 when party 2 tells them that it cannot take part.
     fn told(mut self, timeout: Duration, reason: &str) -> Vec<String> {
         let addresses: Vec<String> = self.listeners.iter().map(Listener::local_address).collect();
         drop(self.listeners.pop());
@@ -285,7 +286,7 @@ impl Folder {
 
 #[test]
 fn a_party_that_cannot_take_part_tells_the_others_why() {
-    // They would wait for a minute; the test ends because they do not.
+    // Otherwise they would wait for a minute.
     for message in Folder::new("told").told(LONG, "there is no program.py") {
         assert_eq!(
             message,
@@ -317,11 +318,11 @@ fn one_without_its_key_is_quoted_and_ends_nothing() {
     std::fs::remove_file(folder.path.join("2.key")).unwrap();
     let started = std::time::Instant::now();
     for message in folder.told(SHORT, "cannot read 2.key: there is no such file") {
-        // In its own words, or as another party reports, whose time was over first.
+        // The party reports it itself, or another party reports it, whose timeout ended first.
         for part in [
             "party 2 failed in step \"connect\": ",
             "it did not come within the timeout",
-            "; somebody who could not prove to be it said: cannot read 2.key: there is no such file",
+            "; a caller that could not prove its identity said: cannot read 2.key: there is no such file",
         ] {
             assert!(message.contains(part), "{message}");
         }
@@ -334,7 +335,7 @@ fn who_is_past_its_set_up_hears_of_anothers_failure() {
     let set_up = SetUp::new(3);
     let mut listeners = set_up.listeners();
     let addresses: Vec<String> = listeners.iter().map(Listener::local_address).collect();
-    // Party 1 cannot reach party 2: what listens at its address there is not party 2. Party 0 can
+    // Party 1 cannot reach party 2: the listener at its address there is not party 2. Party 0 can
     // reach both.
     let wrong = Listener::bind("127.0.0.1:0").unwrap();
     let seen = |party: usize| {
@@ -442,7 +443,7 @@ fn strangers_do_not_end_the_set_up() {
         [1, 0]
     );
     for mut stranger in strangers {
-        // Whatever they were told, it was no secret: a TLS alert at most.
+        // Whatever they were sent is not secret: a TLS alert at most.
         stranger
             .set_read_timeout(Some(Duration::from_secs(5)))
             .unwrap();
@@ -461,7 +462,7 @@ fn a_stranger_that_drips_does_not_outlast_the_timeout() {
         listener.local_address(),
         nobody.local_addr().unwrap().to_string(),
     ];
-    // A TLS record header that announces much, then a byte now and then.
+    // The stranger sends a TLS record header that announces much, then a byte now and then.
     let mut stranger = TcpStream::connect(&addresses[0]).unwrap();
     stranger.write_all(&[0x16, 3, 1, 0x3f, 0xff]).unwrap();
     let dripping = std::thread::spawn(move || {
@@ -469,7 +470,7 @@ fn a_stranger_that_drips_does_not_outlast_the_timeout() {
             std::thread::sleep(Duration::from_millis(200));
         }
     });
-    // It would go on for an hour; the test ends because the set-up does.
+    // The stranger would continue for an hour; the test ends because the set-up does.
     let error = connect(
         listener,
         0,

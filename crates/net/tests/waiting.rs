@@ -1,5 +1,5 @@
-//! Programs that differ while nobody sends anything that would show it: parties that wait say where
-//! they stand. All have a timeout that no test would live to see.
+//! Tests of programs that differ while no party sends anything that would show it: parties that
+//! wait report where they stand. All have a timeout longer than any test.
 
 mod links;
 
@@ -12,7 +12,7 @@ const KINDS: [Kind; 2] = [Kind::Memory, Kind::Tcp];
 const SAME_PROGRAM: &str = "run the same program with the same shapes and options in every party";
 const LONG: Duration = Duration::from_secs(3600);
 
-/// The errors of all parties, whose programs begin with a step that they have in common.
+/// Returns the errors of all parties, whose programs begin with a step that they have in common.
 fn differing(
     kind: Kind,
     n: usize,
@@ -42,7 +42,7 @@ fn names(error: &Error, all: &[&str]) {
     assert!(all.iter().all(|part| message.contains(part)), "{message}");
 }
 
-/// Each takes itself for the recipient.
+/// Each party takes itself for the recipient.
 #[test]
 fn recipients_that_differ_show() {
     for kind in KINDS {
@@ -60,7 +60,7 @@ fn recipients_that_differ_show() {
     }
 }
 
-/// Party 0 waits for party 1, that one for party 2 some steps later, and that one for party 0.
+/// Party 0 waits for party 1, party 1 for party 2 some steps later, and party 2 for party 0.
 #[test]
 fn steps_that_differ_show_and_the_odd_one_of_three_is_named() {
     for kind in KINDS {
@@ -79,7 +79,7 @@ fn steps_that_differ_show_and_the_odd_one_of_three_is_named() {
     }
 }
 
-/// The others wait for each other, and nobody for the one that has ended.
+/// The others wait for each other, and none of them for the party that has ended.
 #[test]
 fn who_has_ended_shows_where_the_others_wait_for_each_other() {
     for kind in KINDS {
@@ -92,7 +92,7 @@ fn who_has_ended_shows_where_the_others_wait_for_each_other() {
             channel.begin("reveal");
             channel.receive(1 - me, 1).map(drop)
         });
-        // The last step of the others, or their first of which it has none.
+        // Either the last step of the others, or their first step that this party does not have.
         names(&errors[2], &["1 \"share\"", SAME_PROGRAM]);
         let theirs = ["3 \"reveal\"", "2 \"truncate\""];
         let message = text(&errors[2]);
@@ -103,7 +103,7 @@ fn who_has_ended_shows_where_the_others_wait_for_each_other() {
     }
 }
 
-/// It waits for nothing, and sends nothing, until the others have ended.
+/// The party waits for nothing, and sends nothing, until the others have ended.
 #[test]
 fn who_computes_alone_after_another_step_shows() {
     for kind in KINDS {
@@ -133,7 +133,7 @@ fn who_computes_alone_after_another_step_shows() {
     }
 }
 
-/// The others have ended, and do not take what they have for agreed; it has begun another last
+/// The others have ended, and do not conclude that all agree. The party has begun a different last
 /// step, or one more.
 #[test]
 fn who_computes_alone_shows_to_those_that_have_ended() {
@@ -164,8 +164,8 @@ fn who_computes_alone_shows_to_those_that_have_ended() {
     }
 }
 
-/// As where one party waits in its program, and the other for correlations, further on in its
-/// program.
+/// This resembles a party that waits in its program while the other waits for correlations, further
+/// on in its program.
 #[test]
 fn another_channels_steps_show() {
     for kind in KINDS {
@@ -190,8 +190,8 @@ fn another_channels_steps_show() {
     }
 }
 
-/// Longer than those that wait take to say where they stand, which is at different steps of one
-/// program.
+/// The party is slow for longer than waiting parties take to report where they stand, at different
+/// steps of one program.
 #[test]
 fn a_party_that_is_only_slow_is_waited_for() {
     for kind in KINDS {

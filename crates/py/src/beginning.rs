@@ -1,4 +1,4 @@
-//! How a session comes to its links, and a dealer to its work.
+//! Beginning of a session and of a dealer: how they get their links.
 
 use crate::errors::{PARTIES, members, misuse, raise};
 use crate::session::Session;
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// A listening socket, made before its address is told to the others.
+/// A listening socket, made before its address is given to the others.
 #[pyclass(frozen, module = "tacit._core")]
 pub struct Listener {
     address: String,
@@ -29,7 +29,7 @@ impl Listener {
         })
     }
 
-    /// Host and port that others reach it at.
+    /// Host and port at which others reach it.
     #[getter]
     fn address(&self) -> &str {
         &self.address
@@ -47,7 +47,7 @@ impl Listener {
 
 #[pymethods]
 impl Session {
-    /// All parties of a session in this process, one for each thread of the caller's.
+    /// Opens all parties of a session in this process, one for each thread of the caller.
     #[staticmethod]
     #[pyo3(signature = (parties, protocol, timeout, threads=None, source=None))]
     fn in_memory(
@@ -67,9 +67,9 @@ impl Session {
         Ok(sessions.into_iter().map(Self::new).collect())
     }
 
-    /// All parties of a session in this process, for the demand of a program alone: nothing is
-    /// secret. They are those for which a configuration file says, or a source, that correlations
-    /// are made.
+    /// Opens all parties of a session in this process, only to find a program's demand: nothing is
+    /// secret. The parties are those of a configuration file, which make a file of correlations
+    /// with that source.
     #[staticmethod]
     #[pyo3(signature = (config_path, threads=None, source=None))]
     fn rehearsed(
@@ -84,7 +84,7 @@ impl Session {
         Ok(sessions.into_iter().map(Self::new).collect())
     }
 
-    /// One party of the session that a configuration file describes.
+    /// Opens one party of the session that a configuration file describes.
     #[staticmethod]
     #[pyo3(signature = (config_path, party, protocol=None, timeout=None, threads=None, source=None, record=false, checked=None))]
     #[expect(clippy::too_many_arguments, reason = "what the file may leave open")]
@@ -114,8 +114,8 @@ impl Session {
         py.detach(open).map(Self::new).map_err(raise)
     }
 
-    /// One party of a session between processes of this machine, from what their parent hands out;
-    /// errors call the parties `servers` where they are those of a federation.
+    /// Opens one party of a session between processes of this machine, from the data that their
+    /// parent hands out. With `servers`, errors call the parties servers of a federation.
     #[staticmethod]
     #[pyo3(signature = (listener, party, addresses, certificates, key, protocol, timeout, threads=None, source=None, servers=false))]
     #[expect(
@@ -151,8 +151,8 @@ impl Session {
     }
 }
 
-/// Tells the other members of a configuration file that this party cannot take part, and why; tries
-/// for at most that many seconds to reach them. Raises what is wrong with the file, too.
+/// Tells the other members of a configuration file that this party cannot take part, and why. Tries
+/// to reach them for at most `timeout` seconds. Also raises an error for a faulty file.
 #[pyfunction]
 pub fn refuse(
     py: Python<'_>,

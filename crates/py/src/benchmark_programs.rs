@@ -1,5 +1,5 @@
-//! The compiled programs that `tacit bench` runs. `make riscv-programs` compiles them from the
-//! sources beside them.
+//! Compiled programs that `tacit bench` runs. `make riscv-programs` compiles them from the sources
+//! next to them.
 
 macro_rules! programs {
     ($($name:literal),* $(,)?) => {
@@ -7,7 +7,7 @@ macro_rules! programs {
     };
 }
 
-/// The name and the ELF file of each program.
+/// Name and ELF file of each program.
 pub const PROGRAMS: &[(&str, &[u8])] = programs![
     "aes",
     "arrays",

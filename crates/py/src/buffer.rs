@@ -1,4 +1,4 @@
-//! Python's arrays as slices, without a copy: the only unsafe code outside `kernels`.
+//! Python's arrays as slices, without a copy. This is the only unsafe code outside of `kernels`.
 
 #![allow(unsafe_code)]
 
@@ -7,19 +7,20 @@ use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
 use std::ops::Range;
 
-/// A C-contiguous array that Python keeps alive, read or written while the interpreter is released.
+/// A C-contiguous array that Python keeps alive; it is read or written while the interpreter is
+/// released.
 ///
-/// Memory that Python code on another thread writes meanwhile is that code's bug, as it is for
-/// NumPy itself; tacit's Python layer hands over arrays that no one else holds.
+/// If Python code on another thread writes the memory meanwhile, that is a bug of that code, as it
+/// is for NumPy itself. tacit's Python layer passes only arrays that nothing else holds.
 pub struct Array<T: Element>(PyBuffer<T>);
 
 /// Ring words.
 pub type Words = Array<i64>;
-/// Bits, one a byte, 0 or 1.
+/// Bits, one in each byte, 0 or 1.
 pub type Bytes = Array<u8>;
-/// Numbers of single precision.
+/// Numbers in single precision.
 pub type Singles = Array<f32>;
-/// Numbers of double precision.
+/// Numbers in double precision.
 pub type Doubles = Array<f64>;
 
 impl<'a, 'py, T: Element> FromPyObject<'a, 'py> for Array<T> {
@@ -31,7 +32,7 @@ impl<'a, 'py, T: Element> FromPyObject<'a, 'py> for Array<T> {
             Ok(Self(buffer))
         } else {
             Err(misuse(
-                "arrays are C-contiguous here; call .contiguous() first",
+                "an array is not C-contiguous; call .contiguous() first",
             ))
         }
     }
@@ -42,7 +43,7 @@ impl<T: Element> Array<T> {
         self.0.item_count()
     }
 
-    /// Where it lies in memory.
+    /// Returns the range of its addresses in memory.
     pub fn addresses(&self) -> Range<usize> {
         let start = self.0.buf_ptr().addr();
         start..start + self.0.len_bytes()
@@ -57,8 +58,8 @@ impl<T: Element> Array<T> {
         unsafe { std::slice::from_raw_parts(self.0.buf_ptr().cast::<T>(), self.len()) }
     }
 
-    /// Disjoint mutable slices of `outputs`, none of which overlaps what the call reads, of
-    /// whatever type.
+    /// Returns disjoint mutable slices of `outputs`, none of which overlaps an array that the call
+    /// reads, of any type.
     fn slices_mut<'a>(
         outputs: &'a mut [Self],
         read: &[Range<usize>],
@@ -83,8 +84,8 @@ impl<T: Element> Array<T> {
             if output.len() == 0 {
                 return &mut [][..];
             }
-            // SAFETY: as in `slice`; besides, the memory is writable and was just checked to
-            // overlap no other slice of this call.
+            // SAFETY: as in `slice`; also, the memory is writable and was just checked not to
+            // overlap any other slice of this call.
             unsafe { std::slice::from_raw_parts_mut(output.0.buf_ptr().cast::<T>(), output.len()) }
         };
         Ok(outputs.iter_mut().map(slice).collect())
@@ -96,7 +97,7 @@ impl Words {
         bytemuck::cast_slice(self.slice())
     }
 
-    /// Outputs of one call, disjoint from each other and from what it reads.
+    /// Returns the outputs of one call, disjoint from each other and from the arrays that it reads.
     pub fn outputs<'a>(
         outputs: &'a mut [Self],
         read: &[Range<usize>],
@@ -125,7 +126,7 @@ impl Bytes {
         self.slice()
     }
 
-    /// Outputs of one call, disjoint from each other and from what it reads.
+    /// Returns the outputs of one call, disjoint from each other and from the arrays that it reads.
     pub fn outputs<'a>(
         outputs: &'a mut [Self],
         read: &[Range<usize>],

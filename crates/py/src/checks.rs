@@ -1,4 +1,4 @@
-//! Checks of operations that were carried out, before something is opened that depends on them.
+//! Checks of operations already carried out, before a value that depends on them is opened.
 
 use crate::buffer::Words;
 use crate::errors::{misuse, raise};
@@ -13,9 +13,10 @@ use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A sum of products: its terms, as places of two tensors and the shape, which is missing where it
-/// is element by element; what was added, as places, and how many elements in a row take the same
-/// number; the result's place; how it was truncated, and what that dropped.
+/// A sum of products, in this order: its terms, each as the places of two tensors and a shape
+/// (`None` for an elementwise product); the addends, each as a place and the number of consecutive
+/// elements that take the same number; the place of the result; the bits that a truncation drops;
+/// whether the product is narrow; and the dropped bits.
 #[derive(FromPyObject)]
 struct Checked<'py>(
     Vec<(usize, usize, Option<Shape<'py>>)>,
@@ -25,32 +26,33 @@ struct Checked<'py>(
     Option<Words>,
 );
 
-/// Residues of a tensor that is multiplied again and again, once it was lifted.
+/// Residues of a tensor that is multiplied repeatedly, kept once it has been lifted.
 #[pyclass(frozen, module = "tacit._core")]
 #[derive(Default)]
 pub struct Residues(Arc<mpc::checks::Residues>);
 
 #[pymethods]
 impl Residues {
-    /// Of what is to be lifted.
+    /// Makes an empty place for the residues of a tensor.
     #[new]
     fn new() -> Self {
         Self::default()
     }
 }
 
-/// A tensor's components, and where its residues are kept, if they are.
+/// A tensor's components, and the place of its residues, if they are kept.
 type Tensor<'py> = (Vec<Words>, Option<PyRef<'py, Residues>>);
 
-/// Places of tensors, with the widths that they are held to.
+/// Places of tensors, with the widths that they are checked against.
 type Holds = Vec<(usize, usize)>;
 
-/// The flag of what one operator did, its products, and what it is held to: by guards, and just so.
+/// The claim of one operator: its flag, its products, and the widths that it is checked against, by
+/// guards and exactly.
 type Claim<'py> = (PyRef<'py, Flag>, Vec<Checked<'py>>, Holds, Holds);
 
 #[pymethods]
 impl Session {
-    /// Finds out, in secret, whether what operators did is right: their flags say it from then on.
+    /// Checks, in secret, whether operators computed correctly; their flags then hold the result.
     fn settle(&self, py: Python<'_>, tensors: Vec<Tensor>, claims: Vec<Claim>) -> PyResult<()> {
         let mut operation = self.operation();
         let kept = tensors.iter().enumerate();
@@ -94,13 +96,13 @@ fn group<'a>(
         sizes
             .get(place)
             .copied()
-            .ok_or_else(|| misuse("a check of a tensor that is not there"))
+            .ok_or_else(|| misuse("a check names a tensor that does not exist"))
     };
     for (place, width) in holds.iter().chain(exact) {
         known(*place)?;
         if !(4..=64).contains(width) {
             return Err(misuse(format!(
-                "numbers are held to widths of 4 to 64 bits, not {width}"
+                "a width to check numbers against is 4 to 64 bits, not {width}"
             )));
         }
     }
@@ -118,7 +120,7 @@ fn group<'a>(
         let addend = |(x, run): &(usize, usize)| {
             let round = known(*x)?.checked_mul(*run).filter(|round| *round > 0);
             if round.is_none_or(|round| n % round != 0) {
-                return Err(misuse("an addend of another length"));
+                return Err(misuse("the length of an addend does not fit the result"));
             }
             Ok(Addend { x: *x, run: *run })
         };

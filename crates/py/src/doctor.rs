@@ -1,4 +1,4 @@
-//! The examination of a configuration for Python.
+//! Examination of a configuration for Python.
 
 use crate::errors::members;
 use ::session::doctor::{self, Who};
@@ -6,9 +6,9 @@ use ::session::options::seconds;
 use pyo3::prelude::*;
 use std::path::Path;
 
-/// What `session::doctor` finds, a tuple of check, whether it is well, detail and remedy for each
-/// thing; the dealer examines where `dealer` is set, and nobody where there is no party either.
-/// They are a federation's servers where `servers` is set.
+/// Returns the checks of `session::doctor`, each as a tuple: check, whether it passed, detail and
+/// remedy. With `dealer` the dealer examines; without a party, no member does. With `servers` the
+/// members are a federation's servers.
 #[pyfunction]
 #[pyo3(signature = (config_path, party, dealer, timeout, servers=false))]
 pub fn examine(

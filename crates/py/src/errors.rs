@@ -1,4 +1,4 @@
-//! The typed errors of the layers below, as Python exceptions by blame.
+//! Python exceptions, by blame, for the typed errors of the layers below.
 
 use ::session::{Voice, Words};
 use pyo3::create_exception;
@@ -8,8 +8,7 @@ use std::io;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 
-/// Why the operating system did not do what it was asked for, in plain words, by its error's
-/// number.
+/// Returns the cause of an operating system error in plain words, by the error's number.
 #[pyfunction]
 pub fn cause(number: i32) -> String {
     net::cause(&io::Error::from_raw_os_error(number))
@@ -19,7 +18,7 @@ create_exception!(
     tacit._core,
     TacitError,
     PyException,
-    "What tacit raises; its subclasses say who is to blame."
+    "Base class of tacit's exceptions; its subclasses say who is to blame."
 );
 create_exception!(
     tacit._core,
@@ -37,7 +36,7 @@ create_exception!(
     tacit._core,
     RefusedError,
     TacitError,
-    "A server does not take what a client asks or hands in."
+    "A server refuses a request or a submission of a client."
 );
 create_exception!(
     tacit._core,
@@ -55,23 +54,23 @@ create_exception!(
     tacit._core,
     MisuseError,
     TacitError,
-    "This party's own program asked for what cannot be."
+    "This party's own program asked for something impossible."
 );
 create_exception!(
     tacit._core,
     StoppedError,
     MisuseError,
-    "A compiled program stopped before its end, or cannot begin, by what all parties know."
+    "A compiled program stopped early, or cannot begin, for a reason that all parties know."
 );
 
-/// How errors speak of the parties of a session, and what a program in Python does about them.
+/// Words that errors use for the parties of a session, and advice for a program in Python.
 pub static PARTIES: Words = Words {
     sharing: " (tacit.share, tacit.share_module)",
     drawing: " (with tacit.public_random():)",
     ..Words::PARTIES
 };
 
-/// The same where the parties are the servers of a federation.
+/// Words that errors use if the parties are the servers of a federation.
 static SERVERS: Words = Words {
     member: "server",
     members: "servers",
@@ -79,13 +78,14 @@ static SERVERS: Words = Words {
     ..PARTIES
 };
 
-/// The same where a client of theirs says it.
+/// Words that errors of a client of the federation use.
 static CLIENT: Words = Words {
     own: "client",
     ..SERVERS
 };
 
-/// What speaks of the members of a session: parties, or a federation's servers.
+/// Returns the words for the members of a session, parties or a federation's servers, and the
+/// function that makes exceptions with these words.
 pub fn members(servers: bool) -> (&'static Words, fn(mpc::Error) -> PyErr) {
     if servers {
         (&SERVERS, raise_at_server)
@@ -94,28 +94,28 @@ pub fn members(servers: bool) -> (&'static Words, fn(mpc::Error) -> PyErr) {
     }
 }
 
-/// The exception for an error of the layers below, outside of any session.
+/// Makes the exception for an error of the layers below, outside of any session.
 pub fn raise(error: mpc::Error) -> PyErr {
     exception(&error, &PARTIES, None)
 }
 
-/// The same at a server of a federation.
+/// Makes the exception for an error at a server of a federation.
 pub fn raise_at_server(error: mpc::Error) -> PyErr {
     exception(&error, &SERVERS, None)
 }
 
-/// The same at a client of a federation.
+/// Makes the exception for an error at a client of a federation.
 pub fn raise_at_client(error: mpc::Error) -> PyErr {
     exception(&error, &CLIENT, None)
 }
 
-/// The same in a session.
+/// Makes the exception for an error in a session.
 pub fn raise_in(session: &::session::Session, error: mpc::Error) -> PyErr {
     exception(&error, session.words(), Some(session.party()))
 }
 
-/// The attribute of an exception that holds what other parties may read of it: `tacit.errors.told`
-/// says why.
+/// Name of an exception's attribute that holds what other parties may read of it.
+/// `tacit.errors.told` explains why.
 const MARK: &str = "_told";
 
 fn exception(error: &mpc::Error, words: &Words, party: Option<usize>) -> PyErr {
@@ -126,7 +126,7 @@ fn exception(error: &mpc::Error, words: &Words, party: Option<usize>) -> PyErr {
     );
     let raised = match error {
         mpc::Error::Interrupted => return interruption(),
-        // It may quote values.
+        // A misuse may quote values.
         mpc::Error::Misuse { .. } => return MisuseError::new_err(text),
         mpc::Error::Peer { .. } => PeerError::new_err(text),
         mpc::Error::Desync { .. } | mpc::Error::Differ { .. } => DesyncError::new_err(text),
@@ -135,26 +135,26 @@ fn exception(error: &mpc::Error, words: &Words, party: Option<usize>) -> PyErr {
         mpc::Error::Setup { .. } => SetupError::new_err(text),
         mpc::Error::Stopped { .. } => StoppedError::new_err(text),
     };
-    // Without the mark the others read its type alone.
+    // Without the mark the other parties read only its type.
     let blamed: Option<usize> = None;
     Python::attach(|py| drop(raised.value(py).setattr(MARK, (told, blamed))));
     raised
 }
 
-/// What a signal's handler raised, until the call that it ends comes back.
+/// Exception that a signal's handler raised, kept until the call that it ends returns.
 static RAISED: Mutex<Option<PyErr>> = Mutex::new(None);
 
-/// The one thread in which Python's handlers of signals run.
+/// The only thread in which Python's signal handlers run.
 static MAIN: OnceLock<ThreadId> = OnceLock::new();
 
-/// Says that this is Python's main thread, as it is where modules are imported.
+/// Records that this is Python's main thread, which it is when modules are imported.
 pub fn in_main_thread() {
     MAIN.get_or_init(|| thread::current().id());
 }
 
-/// Whether a signal has come whose handler raises, such as Ctrl-C: asked by calls that wait without
-/// the interpreter. No other thread waits for the interpreter here: whoever has it may be waiting
-/// for that thread.
+/// Returns whether a signal has come whose handler raises, such as Ctrl-C. Calls that wait without
+/// the interpreter ask this. Only the main thread waits for the interpreter here, because the
+/// thread that holds the interpreter may be waiting for another one.
 pub fn is_interrupted() -> bool {
     if MAIN.get() != Some(&thread::current().id()) {
         return false;
@@ -172,7 +172,7 @@ fn interruption() -> PyErr {
     raised.unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))
 }
 
-/// A misuse that is found here, at the border.
+/// Makes the exception for a misuse that this layer detects.
 pub fn misuse(message: impl Into<String>) -> PyErr {
     MisuseError::new_err(message.into())
 }

@@ -1,23 +1,23 @@
-//! Flags of guarded comparisons, as Python keeps them beside what depends on them.
+//! Flags of guarded comparisons, which Python keeps next to the values that depend on them.
 
 use mpc::{Bits, SharedFlag, Tally};
 use pyo3::prelude::*;
 
-/// Whether a comparison kept its range, which no party knows until it is opened.
+/// Whether a comparison kept its range, which is secret until it is opened.
 #[pyclass(frozen, module = "tacit._core")]
 pub struct Flag {
     inner: SharedFlag,
 }
 
 impl Flag {
-    /// Of a comparison.
+    /// Makes the flag of a comparison.
     pub fn new(label: &str, tally: Tally) -> Self {
         Self {
             inner: mpc::Flag::new(label, tally),
         }
     }
 
-    /// Of a bit that is shared.
+    /// Makes the flag of a shared bit.
     pub fn of_bit(label: &str, bit: Bits) -> Self {
         Self {
             inner: mpc::Flag::of_bit(label, bit),
@@ -26,12 +26,12 @@ impl Flag {
 }
 
 impl Flag {
-    /// As the protocol has it.
+    /// Wraps a flag of the protocol.
     pub fn of(inner: SharedFlag) -> Self {
         Self { inner }
     }
 
-    /// As the protocol takes it.
+    /// Returns the protocol's flag.
     pub fn shared(&self) -> SharedFlag {
         self.inner.clone()
     }
@@ -39,8 +39,8 @@ impl Flag {
 
 #[pymethods]
 impl Flag {
-    /// Of an operator whose checks are still to come: they must have been settled before it is
-    /// looked at.
+    /// Makes the flag of an operator whose checks have not run yet. They must be settled before the
+    /// flag is used.
     #[staticmethod]
     fn promised(label: &str) -> Self {
         Self {
@@ -48,25 +48,25 @@ impl Flag {
         }
     }
 
-    /// Its checks have ended without an answer, for that reason.
+    /// Records that its checks ended without a result, for the given reason.
     fn abandon(&self, cause: &str) {
         self.inner.abandon(cause);
     }
 
-    /// Where in the program it stands.
+    /// Label of the place in the program.
     #[getter]
     fn label(&self) -> &str {
         self.inner.label()
     }
 
-    /// Whether all parties know that it holds.
+    /// Whether all parties know that the flag holds.
     #[getter]
     fn is_over(&self) -> bool {
         self.inner.known() == Some(true)
     }
 }
 
-/// Python's flags as the protocol takes them.
+/// Returns the protocol's flags for Python's flags.
 pub fn shared(flags: &[PyRef<Flag>]) -> Vec<SharedFlag> {
     flags.iter().map(|flag| flag.shared()).collect()
 }

@@ -1,4 +1,4 @@
-//! The clients' intake for Python: a server's end, a client's end, and what came through it.
+//! The clients' intake for Python: a server's end, a client's end, and submissions.
 
 use crate::beginning::Listener;
 use crate::buffer::{Bytes, Doubles, Singles, Words};
@@ -16,22 +16,22 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Where clients hand in vectors to one of a federation's servers.
+/// Intake at which clients submit vectors to one of a federation's servers.
 #[pyclass(frozen, module = "tacit._core")]
 pub struct Intake {
     inner: intake::Intake,
     server: usize,
-    /// Of a vector in the latest round.
+    /// Length of a vector in the latest round.
     numbers: Mutex<usize>,
 }
 
-/// Bits of the numbers of a vector.
+/// Converts the number of bits of a vector's numbers to a width.
 fn width(bits: u32) -> PyResult<Width> {
     match bits {
         64 => Ok(Width::Whole),
         32 => Ok(Width::Half),
         _ => Err(misuse(format!(
-            "numbers are sent in 64 or 32 bits, not in {bits}"
+            "numbers are sent with 64 or 32 bits, not with {bits}"
         ))),
     }
 }
@@ -56,15 +56,15 @@ impl Intake {
         })
     }
 
-    /// Host and port that it listens on.
+    /// Host and port on which it listens.
     #[getter]
     fn address(&self) -> &str {
         self.inner.address()
     }
 
-    /// Begins a round about vectors of so many numbers, of so many bits, with so many seconds for
-    /// clients. Vectors are added up as they come where only their sum counts. ``closer`` is the
-    /// client who may end it sooner.
+    /// Begins a round with vectors of `numbers` numbers of `bits` bits, and `timeout` seconds for
+    /// the clients. With ``is_sum`` only the sum counts, and vectors are added up as they come.
+    /// ``closer`` is the client that may end the round earlier.
     #[allow(
         clippy::too_many_arguments,
         reason = "what a round is about, named in Python"
@@ -105,20 +105,20 @@ impl Intake {
         Ok(())
     }
 
-    /// Waits until so many clients are here whole, for the deadline, for the coordinator to close
-    /// the round, or so many seconds; whether it was one of the former three.
+    /// Waits at most `most` seconds until `enough` clients are here whole, the deadline passes, or
+    /// the coordinator closes the round. Returns whether one of these happened.
     fn wait(&self, py: Python<'_>, enough: usize, most: f64) -> PyResult<bool> {
         let most = seconds(most).map_err(raise_at_server)?;
         py.detach(|| self.inner.wait(enough, most))
             .map_err(raise_at_server)
     }
 
-    /// Whether the coordinator has closed the round that is open.
+    /// Returns whether the coordinator has closed the open round.
     fn is_closed(&self) -> bool {
         self.inner.is_closed()
     }
 
-    /// Ends the round for submissions and gives out what is here whole.
+    /// Ends the round for submissions and returns what is here whole.
     fn end(&self, py: Python<'_>) -> PyResult<Submissions> {
         let gathered = py.detach(|| self.inner.end()).map_err(raise_at_server)?;
         let numbers = *self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -128,20 +128,20 @@ impl Intake {
         })
     }
 
-    /// Who was told of the round that ended last, and was not here whole.
+    /// Returns the clients that joined the round that ended last and were not here whole.
     fn missing(&self) -> Vec<usize> {
         self.inner.missing()
     }
 
-    /// Waits until these clients know what the last round came to, or so many seconds.
+    /// Waits at most `most` seconds until these clients know the outcome of the last round.
     fn see_off(&self, py: Python<'_>, clients: Vec<usize>, most: f64) -> PyResult<()> {
         let most = seconds(most).map_err(raise_at_server)?;
         py.detach(|| self.inner.see_off(&clients, most))
             .map_err(raise_at_server)
     }
 
-    /// Who was refused since this was asked last, why, and how often; a client that is not known is
-    /// None.
+    /// Returns the clients refused since the last call, with the reasons and how often. An unknown
+    /// client is None.
     fn refused(&self) -> Vec<(Option<usize>, String, u64)> {
         let refused = self.inner.refused().into_iter();
         refused
@@ -149,8 +149,8 @@ impl Intake {
             .collect()
     }
 
-    /// What a round came to: content, or why there is none; and by client why its own submission
-    /// was refused.
+    /// Sets the outcome of a round: its content, or why there is none; and by client why its own
+    /// submission was refused.
     #[pyo3(signature = (round, content=None, reason="", is_part=false, own=BTreeMap::new()))]
     fn tell(
         &self,
@@ -170,7 +170,7 @@ impl Intake {
     }
 }
 
-/// The submissions that one server has whole.
+/// Submissions that one server has whole.
 #[pyclass(frozen, module = "tacit._core")]
 pub struct Submissions {
     inner: Mutex<submissions::Submissions>,
@@ -189,19 +189,21 @@ impl Submissions {
 
 #[pymethods]
 impl Submissions {
-    /// Whose they are, in the order in which they are taken.
+    /// Clients of the submissions, in the order in which they are taken.
     #[getter]
     fn clients(&self) -> Vec<usize> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.clients()
     }
 
-    /// Drops those that not every server of the session has whole; who is left.
+    /// Drops submissions that not every server of the session has whole; returns the remaining
+    /// clients.
     fn agree(&self, py: Python<'_>, session: &Session) -> PyResult<Vec<usize>> {
         self.with(py, |inner| inner.agree(&session.inner))
     }
 
-    /// Writes sharings of all vectors but their last numbers, one after another, and of these.
+    /// Writes sharings of all vectors without their last numbers, one after another, and of the
+    /// last numbers.
     fn vectors(
         &self,
         py: Python<'_>,
@@ -217,8 +219,8 @@ impl Submissions {
         })
     }
 
-    /// Writes the sharing of their sum, of numbers of so many bits; those of 32 as multiples of
-    /// 2^32.
+    /// Writes the sharing of the sum of vectors, whose numbers have `bits` bits. Numbers of 32 bits
+    /// are written as multiples of 2^32.
     fn sum(
         &self,
         py: Python<'_>,
@@ -234,14 +236,14 @@ impl Submissions {
 
 #[pymethods]
 impl Session {
-    /// Every server stands behind the same steps and public values.
+    /// Confirms that every server has gone through the same steps and public values.
     fn confirm(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| submissions::confirm(&self.inner))
             .map_err(raise_at_server)
     }
 
-    /// Writes what this party tells the clients of a sharing that no party is to see: what all tell
-    /// adds up to it. Whether it tells anything.
+    /// Writes what this party sends the clients of a sharing that no party may see: the contents of
+    /// all parties add up to it. Returns whether this party sends anything.
     fn seal(&self, py: Python<'_>, x: Vec<Words>, mut out: Vec<Words>) -> PyResult<bool> {
         let read: Vec<_> = x.iter().map(Words::addresses).collect();
         let mut out = Words::outputs(&mut out, &read)?;
@@ -250,8 +252,8 @@ impl Session {
             .map_err(raise_at_server)
     }
 
-    /// Adds discrete Gaussians, of which every party lacks one of that variance, to a sharing in
-    /// place.
+    /// Adds discrete Gaussians to a sharing, in place. Every party lacks one of them, of the given
+    /// variance.
     fn add_noise(&self, py: Python<'_>, mut x: Vec<Words>, variance: u64) -> PyResult<()> {
         let mut x = Words::outputs(&mut x, &[])?;
         py.detach(|| submissions::noise(&self.inner, variance, &mut x))
@@ -259,7 +261,7 @@ impl Session {
     }
 }
 
-/// Trained numbers, in the memory that they were trained in.
+/// Trained numbers, in the memory of their training.
 #[derive(FromPyObject)]
 pub enum Trained {
     Single(Singles),
@@ -274,8 +276,8 @@ fn learned<'a>(pieces: &'a [Trained], start: Option<&'a Singles>) -> mpc::Result
     Learned::new(pieces, start.map(Singles::numbers))
 }
 
-/// The norm of trained numbers less those that they were trained from, and the greatest magnitude,
-/// which is NaN where one is NaN or infinite.
+/// Returns the norm of the change of trained numbers from their start, and its greatest magnitude,
+/// which is NaN if a number is NaN or infinite.
 #[pyfunction]
 pub fn measured(
     py: Python<'_>,
@@ -287,11 +289,11 @@ pub fn measured(
     Ok((measured.norm, measured.greatest))
 }
 
-/// One of a federation's clients.
+/// A client of a federation.
 #[pyclass(frozen, module = "tacit._core")]
 pub struct Client {
     inner: intake::Client,
-    /// Where what it handed in last lay, for what it hands in next.
+    /// Memory of its last submission, for its next one.
     spare: Mutex<Vec<u64>>,
 }
 
@@ -301,10 +303,10 @@ impl Client {
     }
 }
 
-/// A round as all servers tell of it.
+/// A round, as all servers announce it.
 #[pyclass(frozen, module = "tacit._core")]
 pub struct Task {
-    /// Without its model.
+    /// The round without its model.
     inner: intake::Task,
     model: Py<Content>,
 }
@@ -334,7 +336,7 @@ impl Client {
         self.inner.traffic()
     }
 
-    /// Waits for a round later than that one.
+    /// Waits for a round later than `after`.
     fn join(&self, py: Python<'_>, after: u64, timeout: f64) -> PyResult<Task> {
         let join = || self.inner.join(after, seconds(timeout)?);
         let mut inner = py.detach(join).map_err(raise_at_client)?;
@@ -342,8 +344,8 @@ impl Client {
         Ok(Task { inner, model })
     }
 
-    /// Hands in trained numbers less those that they were trained from, times a factor, rounded to
-    /// whole numbers below a limit and of so many bits, and a weight after them; what stands for
+    /// Submits the change of trained numbers from their start, multiplied by a factor and rounded
+    /// to whole numbers below a limit, with `bits` bits, followed by a weight. Returns the hash of
     /// the signed statement.
     #[pyo3(signature = (task, pieces, start, *, factor, limit, weight, bits))]
     #[allow(clippy::too_many_arguments, reason = "what is sent, named in Python")]
@@ -372,15 +374,14 @@ impl Client {
         Ok(PyBytes::new(py, &digest))
     }
 
-    /// Says to all servers, as the coordinator, that nobody is to be waited for any more in a
-    /// round.
+    /// Tells all servers, as the coordinator, that a round need not wait for any client any more.
     fn close(&self, py: Python<'_>, round: u64, timeout: f64) -> PyResult<()> {
         py.detach(|| self.inner.close(round, seconds(timeout)?))
             .map_err(raise_at_client)
     }
 
-    /// Waits for what a round came to: one content, which is written, or a part of each server. And
-    /// why this client's own submission was refused, or nothing.
+    /// Waits for the outcome of a round: one content, which is written to `into`, or a part of each
+    /// server. Also returns why this client's own submission was refused, or an empty text.
     fn outcome(
         &self,
         py: Python<'_>,
@@ -399,24 +400,26 @@ impl Client {
     }
 }
 
-/// What servers told, of any size: it is written where it is to lie, once.
+/// Content that servers sent, of any size. It is written to its destination once.
 #[pyclass(frozen, module = "tacit._core")]
 pub struct Content(Vec<u8>);
 
 #[pymethods]
 impl Content {
-    /// Bytes.
+    /// Length in bytes.
     fn __len__(&self) -> usize {
         self.0.len()
     }
 
-    /// Writes all of it.
+    /// Writes all of it to `out`.
     fn write(&self, out: Bytes) -> PyResult<()> {
         let mut out = [out];
         let mut out = Bytes::outputs(&mut out, &[])?;
         let (found, right) = (out[0].len(), self.0.len());
         if found != right {
-            return Err(misuse(format!("{right} bytes do not go into {found}")));
+            return Err(misuse(format!(
+                "the output has {found} bytes; {right} are needed"
+            )));
         }
         out[0].copy_from_slice(&self.0);
         Ok(())

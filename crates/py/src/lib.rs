@@ -1,13 +1,13 @@
-//! `tacit._core`: sessions, buffers and exceptions for Python. No logic lives here: every function
+//! `tacit._core`: sessions, buffers and exceptions for Python. It contains no logic: every function
 //! converts its arguments, releases the interpreter and calls the layer below.
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `session`, `beginning`, `operations` | the class `Session`: what it says of itself, how it begins, what it computes |
+//! | `session`, `beginning`, `operations` | class `Session`: properties, beginning, operations |
 //! | `operands`, `buffer` | Python's arrays as operands of the protocol |
 //! | `local` | local products by public operands |
-//! | `preprocessing`, `certificates`, `doctor` | files of correlations, keys, what keeps a session from being possible |
-//! | `intake` | the clients' intake: its two ends, and what came through it |
+//! | `preprocessing`, `certificates`, `doctor` | files of correlations, keys, examinations |
+//! | `intake` | the clients' intake: its two ends, and submissions |
 //! | `riscv` | compiled programs |
 //! | `digest` | hashes of files |
 //! | `errors` | exceptions by blame |
@@ -35,7 +35,7 @@ use pyo3::prelude::*;
 #[global_allocator]
 static MEMORY: LargePages = LargePages;
 
-/// The native part of tacit.
+/// Native part of tacit.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::in_main_thread();

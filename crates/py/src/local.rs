@@ -1,5 +1,5 @@
-//! Arithmetic on words of one party's own: ring products of a component with public operands, the
-//! greatest magnitude.
+//! Local arithmetic on one party's words: ring products of a component with public operands, and
+//! the greatest magnitude.
 
 use crate::buffer::Words;
 use crate::errors::{misuse, raise};
@@ -9,8 +9,8 @@ use kernels::stream::{Key, Stream};
 use mpc::Bilinear;
 use pyo3::prelude::*;
 
-/// The shape of a convolution of images with filters; sizes are height before width. It is checked
-/// where it is used.
+/// Shape of a convolution of images with filters. In pairs of sizes, height is before width. The
+/// shape is checked when it is used.
 #[pyclass(frozen, module = "tacit._core")]
 pub struct Convolution(kernels::convolution::Convolution);
 
@@ -48,7 +48,7 @@ impl Convolution {
 }
 
 impl Convolution {
-    /// The shape, whose sizes fit together.
+    /// Returns the shape after checking that its sizes fit together.
     pub fn checked(&self) -> PyResult<kernels::convolution::Convolution> {
         let checked = self.0.validate();
         checked.map_err(|error| misuse(error.to_string()))?;
@@ -56,18 +56,18 @@ impl Convolution {
     }
 }
 
-/// The shape of a bilinear map of matrices or of images.
+/// Shape of a bilinear map of matrices or of images.
 #[derive(FromPyObject)]
 pub enum Shape<'py> {
-    /// Batch, rows of the left, columns of the left, columns of the right; and whether the right
-    /// one lies transposed.
+    /// Batch, rows of the left matrix, columns of the left matrix, columns of the right matrix; and
+    /// whether the right matrix is stored transposed.
     Matrix([usize; 4], bool),
-    /// Images by filters.
+    /// Convolution of images with filters.
     Convolution(PyRef<'py, Convolution>),
 }
 
 impl Shape<'_> {
-    /// The map, whose sizes fit together.
+    /// Returns the map after checking that its sizes fit together.
     pub fn map(&self) -> PyResult<Bilinear> {
         match self {
             Self::Convolution(shape) => Ok(Bilinear::Convolution(shape.checked()?)),
@@ -85,7 +85,7 @@ impl Shape<'_> {
     }
 }
 
-/// A length that the shape asks for.
+/// Checks a length against the length that the shape needs.
 pub fn expect_length(what: &str, found: usize, expected: usize) -> PyResult<()> {
     if found == expected {
         Ok(())
@@ -96,7 +96,7 @@ pub fn expect_length(what: &str, found: usize, expected: usize) -> PyResult<()> 
     }
 }
 
-/// The product of sizes, or a misuse where it does not fit.
+/// Returns the product of sizes, or a misuse if it overflows.
 pub fn product_of(sizes: &[usize]) -> PyResult<usize> {
     sizes
         .iter()
@@ -104,7 +104,7 @@ pub fn product_of(sizes: &[usize]) -> PyResult<usize> {
         .ok_or_else(|| misuse("the shape has more elements than memory can hold"))
 }
 
-/// out = a·b mod 2^64: batch products of m×k by k×n, row-major.
+/// Writes out = a·b mod 2^64: `batch` products of m×k by k×n matrices, row-major.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the sizes of a matrix product")]
 pub fn ring_matmul(
@@ -137,7 +137,7 @@ pub fn ring_matmul(
     Ok(())
 }
 
-/// out = x convolved with w mod 2^64.
+/// Writes out = x convolved with w, mod 2^64.
 #[pyfunction]
 pub fn ring_convolution(
     py: Python<'_>,
@@ -159,8 +159,8 @@ pub fn ring_convolution(
     Ok(())
 }
 
-/// Writes the products of each part's rows of so many words with random weights -1, 0 and 1, modulo
-/// 2^64: 40 of each row. Weights are expanded from a coin of 16 bytes.
+/// Writes the products of each part's rows, of `size` words each, with random weights -1, 0 and 1,
+/// modulo 2^64: 40 products for each row. The weights are expanded from a coin of 16 bytes.
 #[pyfunction]
 pub fn ring_projections(
     py: Python<'_>,
@@ -187,13 +187,14 @@ pub fn ring_projections(
     Ok(())
 }
 
-/// The greatest magnitude of words as signed numbers, under the reference.
+/// Returns the greatest magnitude of words as signed numbers, by the definition of the plain
+/// reference.
 #[pyfunction]
 pub fn greatest_magnitude(py: Python<'_>, words: Words) -> u64 {
     py.detach(|| mpc::plain::greatest_magnitude(words.words()))
 }
 
-/// The name of the kernels in use: "portable", "avx2" or "avx512".
+/// Returns the name of the kernels in use: "portable", "avx2" or "avx512".
 #[pyfunction]
 #[pyo3(name = "kernels")]
 pub fn backend() -> String {

@@ -1,8 +1,8 @@
-//! The one way of Python's arrays into an operation and out of it.
+//! Conversion between Python's arrays and the operands and results of operations.
 //!
-//! An operation names what it reads, then where its result goes. Components and lengths are checked
-//! on the way, then the interpreter is released and the protocol works on the arrays' own memory;
-//! bits alone are packed into planes before, and unpacked after.
+//! An operation names the arrays that it reads, then those that take its result. Their components
+//! and lengths are checked. Then the interpreter is released and the protocol works on the arrays'
+//! own memory. Only bits are packed into planes before, and unpacked after.
 
 use crate::buffer::{Bytes, Words};
 use crate::errors::{misuse, raise_in};
@@ -14,20 +14,20 @@ use mpc::{Bits, Opened, Parts, PartsMut, Protocol, Recipient, Tally};
 use pyo3::prelude::*;
 use std::ops::Range;
 
-/// The arrays of a sharing.
+/// Array type of a sharing's components.
 pub trait Component: Sized {
-    /// What lies in an array.
+    /// Element of an array.
     type Value: Send;
 
     fn len(&self) -> usize;
 
-    /// Outputs of one call, disjoint from each other and from what it reads.
+    /// Returns the outputs of one call, disjoint from each other and from the arrays that it reads.
     fn outputs<'a>(
         outputs: &'a mut [Self],
         read: &[Range<usize>],
     ) -> PyResult<Vec<&'a mut [Self::Value]>>;
 
-    /// Writes words, or a plane of bits.
+    /// Writes words, or a plane of bits, to an array.
     fn write(values: &[u64], out: &mut [Self::Value]);
 }
 
@@ -63,7 +63,7 @@ impl Component for Bytes {
     }
 }
 
-/// What an operation reads, in the order in which it was named.
+/// Operands of an operation, in the order in which they were named.
 #[derive(Default)]
 pub struct Operands<'a> {
     words: Vec<Vec<&'a [u64]>>,
@@ -71,18 +71,18 @@ pub struct Operands<'a> {
 }
 
 impl Operands<'_> {
-    /// A ring sharing.
+    /// Returns a ring sharing.
     pub fn words(&self, at: usize) -> Parts<'_> {
         &self.words[at]
     }
 
-    /// A binary sharing of one plane.
+    /// Returns a binary sharing of one plane.
     pub fn bits(&self, at: usize) -> &Bits {
         &self.bits[at]
     }
 }
 
-/// An operation whose arrays are being named.
+/// Builder of an operation whose arrays are being named.
 pub struct Operation<'a> {
     session: &'a Session,
     operands: Operands<'a>,
@@ -133,22 +133,22 @@ impl<'a> Operation<'a> {
         Ok(self)
     }
 
-    /// Reads values that this party knows.
+    /// Reads values that only this party knows.
     pub fn known(mut self, values: &'a Words) -> Self {
         self.read.push(values.addresses());
         self.operands.words.push(vec![values.words()]);
         self
     }
 
-    /// Writes besides what the check of a truncation needs ([`mpc::Kept`]): what is dropped; then,
-    /// where the operation goes on with what was truncated, the components of that. Nothing where
-    /// there are no such arrays.
+    /// Also writes what the check of a truncation needs ([`mpc::Kept`]): the dropped bits; then, if
+    /// the operation continues with the truncated value, the components of that. Writes nothing if
+    /// `kept` is empty.
     pub fn keeping(mut self, kept: Vec<Words>) -> Self {
         self.kept = kept;
         self
     }
 
-    /// Writes a ring sharing.
+    /// Runs the operation and writes a ring sharing.
     pub fn into_words(
         self,
         py: Python<'_>,
@@ -162,7 +162,8 @@ impl<'a> Operation<'a> {
         .map(drop)
     }
 
-    /// The same, by an operation that may have guarded a comparison, whose flag is returned then.
+    /// Runs an operation that may guard a comparison, and writes a ring sharing. Returns the flag
+    /// if there is one.
     pub fn into_guarded_words(
         mut self,
         py: Python<'_>,
@@ -186,7 +187,7 @@ impl<'a> Operation<'a> {
         })
     }
 
-    /// Writes a binary sharing, plane after plane; n bits in all.
+    /// Runs the operation and writes a binary sharing, plane after plane, n bits in total.
     pub fn into_bits(
         self,
         py: Python<'_>,
@@ -207,9 +208,9 @@ impl<'a> Operation<'a> {
         })
     }
 
-    /// Writes what was opened, where this party learns it; then the labels of the flags that
-    /// failed, where it learns
-    /// them too: there are none, or zeros were opened.
+    /// Runs the operation and writes the opened value if this party learns it. Returns the labels
+    /// of the flags that failed if this party learns them: either there are none, or zeros were
+    /// opened.
     pub fn open<C: Component>(
         self,
         py: Python<'_>,
@@ -223,7 +224,9 @@ impl<'a> Operation<'a> {
         match out.first() {
             Some(out) => expect_length("the output", out.len(), n)?,
             None if learns => {
-                return Err(misuse("this party learns the value and passes an output"));
+                return Err(misuse(
+                    "this party learns the value and must pass an output",
+                ));
             }
             None => {}
         }
@@ -236,7 +239,7 @@ impl<'a> Operation<'a> {
         })
     }
 
-    /// Writes nothing of Python's.
+    /// Runs an operation that writes no array of Python.
     pub fn apart(
         self,
         py: Python<'_>,
@@ -261,14 +264,14 @@ impl<'a> Operation<'a> {
     }
 }
 
-/// Asks for what is kept, if anything is to be.
+/// Asks the protocol to keep data for a check, if there are arrays for it.
 fn keep(protocol: &mut dyn Protocol, kept: &[&mut [u64]]) {
     if let Some(checking) = protocol.checking().filter(|_| !kept.is_empty()) {
         checking.keep();
     }
 }
 
-/// Writes what was kept; nothing in a rehearsal, which computes nothing.
+/// Writes the kept data. Writes nothing in a rehearsal, which computes nothing.
 fn write_kept(protocol: &mut dyn Protocol, kept: &mut [&mut [u64]]) {
     let Some(checking) = protocol.checking().filter(|_| !kept.is_empty()) else {
         return;
@@ -282,14 +285,14 @@ fn write_kept(protocol: &mut dyn Protocol, kept: &mut [&mut [u64]]) {
     }
 }
 
-/// Bits as a plane.
+/// Packs bits into a plane.
 pub fn packed(bytes: &[u8]) -> Vec<u64> {
     let mut plane = vec![0; words_of(bytes.len())];
     pack_bytes(bytes, &mut plane);
     plane
 }
 
-/// Elements of a sharing, by its first component.
+/// Returns the number of elements of a sharing, by its first component.
 pub fn length<C: Component>(what: &str, arrays: &[C]) -> PyResult<usize> {
     arrays
         .first()

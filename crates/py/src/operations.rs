@@ -1,4 +1,4 @@
-//! What a session computes, on Python's arrays.
+//! Operations of a session on Python's arrays.
 
 use crate::buffer::{Bytes, Words};
 use crate::errors::misuse;
@@ -14,7 +14,7 @@ use mpc::{Addend, Affine, Bilinear, Bits, Name, Operand, Term, functions, guards
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// Names of the operands of a bilinear map that are used again.
+/// Names of a bilinear map's operands that are used again.
 type Names = [Option<Name>; 2];
 
 #[pymethods]
@@ -81,8 +81,8 @@ impl Session {
         })
     }
 
-    /// Opens words that depend on flags; the labels of those that failed, where this party learns
-    /// the words.
+    /// Opens words that depend on flags. Returns the labels of the flags that failed, if this party
+    /// learns the words.
     #[pyo3(signature = (x, to=None, out=None, flags=vec![]))]
     fn reveal(
         &self,
@@ -104,7 +104,8 @@ impl Session {
         })
     }
 
-    /// The same of bits.
+    /// Opens bits that depend on flags. Returns the labels of the flags that failed, if this party
+    /// learns the bits.
     #[pyo3(signature = (x, to=None, out=None, flags=vec![]))]
     fn reveal_bits(
         &self,
@@ -126,7 +127,8 @@ impl Session {
         })
     }
 
-    /// The labels of the flags that failed, opened to those who receive what depends on them.
+    /// Opens flags to the parties that receive the values that depend on them; returns the labels
+    /// of those that failed.
     #[pyo3(signature = (flags, to=None))]
     fn tell_flags(
         &self,
@@ -146,7 +148,7 @@ impl Session {
         .map_err(|error| self.raise(error))
     }
 
-    /// The same sharing, or zeros where a flag failed.
+    /// Writes the same sharing, or zeros if a flag failed.
     fn checked(
         &self,
         py: Python<'_>,
@@ -166,7 +168,7 @@ impl Session {
         })
     }
 
-    /// This party's shares of the flags' bits: a byte for each, of each component.
+    /// Returns this party's shares of the flags' bits, a byte for each bit of each component.
     fn flag_bits<'py>(
         &self,
         py: Python<'py>,
@@ -184,10 +186,10 @@ impl Session {
         Ok(components.collect())
     }
 
-    /// The flag of a bit that is shared, one where it holds.
+    /// Makes the flag of a shared bit, which is one if the flag holds.
     fn flag_of(&self, label: &str, bit: Vec<Bytes>) -> PyResult<Flag> {
         if bit.len() != self.inner.parts() || length("the bit", &bit)? != 1 {
-            return Err(misuse("a flag is of one bit"));
+            return Err(misuse("a flag needs exactly one bit"));
         }
         let planes = bit.iter().map(|component| packed(component.bytes()));
         Ok(Flag::of_bit(label, Bits::new(1, 1, planes.collect())))
@@ -248,7 +250,7 @@ impl Session {
         self.bilinear(py, map, [&x, &w], names, [out, kept], truncate)
     }
 
-    /// The operand of that name may change from here on.
+    /// Forgets the name of an operand, which may change from now on.
     fn forget(&self, py: Python<'_>, name: Name) -> PyResult<()> {
         py.detach(|| self.inner.forget(name))
             .map_err(|error| self.raise(error))
@@ -287,7 +289,7 @@ impl Session {
         })
     }
 
-    /// The low `width` bits of each word, as a non-negative word.
+    /// Writes the low `width` bits of each word, as a non-negative word.
     fn low_bits(
         &self,
         py: Python<'_>,
@@ -303,7 +305,7 @@ impl Session {
         })
     }
 
-    /// The low `width` bits of each word, lowest first: plane after plane.
+    /// Writes the low `width` bits of each word, lowest first, plane after plane.
     fn to_binary(
         &self,
         py: Python<'_>,
@@ -319,7 +321,8 @@ impl Session {
         })
     }
 
-    /// Planes of the number of leading zeros, and whether it is zero, of words of that width.
+    /// Writes planes of the number of leading zeros of words of `width` bits, and of whether a word
+    /// is zero.
     fn leading_zeros(
         &self,
         py: Python<'_>,
@@ -336,7 +339,8 @@ impl Session {
         })
     }
 
-    /// A Chebyshev series, by its remainders, at words of so many fraction bits.
+    /// Evaluates a Chebyshev series, given by its remainders, at words with the argument's fraction
+    /// bits.
     fn series(
         &self,
         py: Python<'_>,
@@ -353,27 +357,27 @@ impl Session {
         })
     }
 
-    /// Draws new coins for guards, which nobody knew before.
+    /// Draws new coins for guards, which no party knew before.
     fn toss(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.inner.toss())
             .map_err(|error| self.raise(error))
     }
 
-    /// Whether comparisons can be guarded here.
+    /// Whether this session can guard comparisons.
     #[getter]
     fn guards(&self, py: Python<'_>) -> PyResult<bool> {
         py.detach(|| self.inner.has_guards())
             .map_err(|error| self.raise(error))
     }
 
-    /// Whether what is computed can be checked here.
+    /// Whether this session can check computed values.
     #[getter]
     fn checks(&self, py: Python<'_>) -> PyResult<bool> {
         py.detach(|| self.inner.has_checks())
             .map_err(|error| self.raise(error))
     }
 
-    /// max(x, 0), and min(x, 0) where a bit of `below` is set.
+    /// Writes max(x, 0), or min(x, 0) where a bit of `below` is set.
     #[pyo3(signature = (x, width, out, reach=0, dropped=0, below=None))]
     #[expect(clippy::too_many_arguments, reason = "how it is compared")]
     fn relu(
@@ -424,10 +428,10 @@ impl Session {
         })
     }
 
-    /// The sum of bilinear maps and addends, truncated once; then max(0, ·) of it where a
-    /// comparison is given, as its width, its reach, and the low bits that it drops. With each
-    /// addend goes how many elements in a row take the same number of it. Of a narrow sum it is
-    /// promised that its magnitude is below 2^49 before it is truncated.
+    /// Writes the sum of bilinear maps and addends, truncated once. Then applies max(0, ·) if a
+    /// comparison is given, as its width, its reach, and the low bits that it drops. Each addend
+    /// has the number of consecutive elements that take the same number of it. A narrow sum is
+    /// promised to have a magnitude below 2^49 before it is truncated.
     #[pyo3(signature = (terms, addends, out, truncate, rectified=None, kept=vec![]))]
     #[expect(
         clippy::too_many_arguments,
@@ -444,8 +448,14 @@ impl Session {
         kept: Vec<Words>,
     ) -> PyResult<Option<Flag>> {
         let n = length("the output", &out)?;
+<<<<<<< HEAD
         let shift = truncation_of_product(truncate).map_err(|error| self.raise(error))?;
         let shift = shift.ok_or_else(|| misuse("an affine map is truncated"))?;
+=======
+        let shift =
+            truncation_of_product(truncate, is_narrow).map_err(|error| self.raise(error))?;
+        let shift = shift.ok_or_else(|| misuse("an affine map needs a truncation"))?;
+>>>>>>> prose-net
         let compared = rectified.map(|(width, reach, dropped)| comparison(width, reach, dropped));
         let compared = compared.transpose().map_err(|error| self.raise(error))?;
         let mut operation = self.operation();
@@ -459,13 +469,13 @@ impl Session {
             maps.push((map, *names));
         }
         if maps.is_empty() {
-            return Err(misuse("an affine map has a term"));
+            return Err(misuse("an affine map needs a term"));
         }
         for (words, run) in &addends {
             let numbers = length("an addend", words)?;
             let (parts, run): (Vec<_>, _) = (words.iter().map(Words::words).collect(), *run);
             if !(Addend { parts: &parts, run }).fits(n) {
-                return Err(misuse("an addend of another length"));
+                return Err(misuse("the length of an addend does not fit the output"));
             }
             operation = operation.words("an addend", words, numbers)?;
         }
@@ -543,14 +553,14 @@ impl Session {
 }
 
 impl Session {
-    /// The owner's values; the others' are ignored.
+    /// Returns the owner's values; ignores those of other parties.
     fn of_owner<T>(&self, owner: usize, values: Option<T>) -> PyResult<Option<T>> {
         if owner != self.inner.party() {
             return Ok(None);
         }
         values
             .map(Some)
-            .ok_or_else(|| misuse("the owner passes the values"))
+            .ok_or_else(|| misuse("the owner must pass the values"))
     }
 
     fn bilinear(

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Time between two reports of progress.
 const BETWEEN_REPORTS: Duration = Duration::from_millis(200);
 
-/// Makes this party's file of correlations; `progress(done, all)` is called now and then.
+/// Makes this party's file of correlations. Calls `progress(done, all)` from time to time.
 #[pyfunction]
 #[pyo3(signature = (config_path, party, demand, runs, out, progress, source=None, threads=None))]
 #[expect(clippy::too_many_arguments, reason = "what is to be made, and where")]
@@ -30,7 +30,7 @@ pub fn make_correlations(
     let report = |done, all| {
         if done == all || told.elapsed() > BETWEEN_REPORTS {
             told = Instant::now();
-            // A report that fails is not worth the work.
+            // The work continues even if a report fails.
             Python::attach(|py| drop(progress.call1(py, (done, all))));
         }
     };

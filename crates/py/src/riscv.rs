@@ -22,7 +22,7 @@ pub struct Program {
 
 #[pymethods]
 impl Program {
-    /// Of an ELF file's bytes.
+    /// Parses the bytes of an ELF file.
     #[new]
     fn new(py: Python<'_>, file: &[u8]) -> PyResult<Self> {
         let file = file.to_vec();
@@ -32,28 +32,28 @@ impl Program {
     }
 }
 
-/// The files that programs are compiled with: name and text of each.
+/// Returns the files with which programs are compiled: name and text of each.
 #[pyfunction]
 pub fn riscv_runtime() -> Vec<(&'static str, &'static str)> {
     let sources = ::riscv::host::runtime::SOURCES.iter();
     sources.map(|source| (source.name, source.text)).collect()
 }
 
-/// By what people tell two programs, or what is said of them, from each other.
+/// Returns the digest by which people distinguish programs, and reports on them.
 #[pyfunction]
 pub fn riscv_digest(content: &[u8]) -> String {
     ::riscv::elf::program::digest(content)
 }
 
-/// The programs that are measured: name and ELF file of each.
+/// Returns the programs that are measured: name and ELF file of each.
 #[pyfunction]
 pub fn riscv_measured() -> Vec<(&'static str, &'static [u8])> {
     benchmark_programs::PROGRAMS.to_vec()
 }
 
-/// An array of a program: one of `public` (its bytes), `shares` (this party's components) or
-/// `owner`, whose values are there at the owner alone. Shares of floats have so many fraction bits.
-/// What is secret lies between two numbers, where all have said that.
+/// An array of a program. It is one of `public` (its bytes), `shares` (this party's components) or
+/// `owner`, whose values only the owner has. Shares of floats have `scale` fraction bits. Secret
+/// values lie between two numbers if all parties have declared that range.
 #[pyclass(frozen, module = "tacit._core")]
 pub struct Given {
     inner: Array,
@@ -80,14 +80,14 @@ impl Given {
             (None, Some(parts), _) if floats => Content::Fractions(parts, scale),
             (None, Some(parts), _) => Content::Shared(parts),
             (None, None, owner) => Content::Secret {
-                // Without an owner it is of a party that does not exist.
+                // Without an owner the array belongs to a party that does not exist.
                 owner: owner.unwrap_or(usize::MAX),
                 count,
                 values,
             },
         };
         let range = range.map(|(least, most)| {
-            let wrong = || Error::misuse(format!("{least} to {most} is no range"));
+            let wrong = || Error::misuse(format!("{least} to {most} is not a range"));
             Range::of(least, most).ok_or_else(|| raise(wrong()))
         });
         Ok(Self {
@@ -102,24 +102,24 @@ impl Given {
     }
 }
 
-/// What becomes of an output: whether it is kept, and else to whom it is opened.
+/// Fate of an output: whether it is kept shared; if not, to whom it is opened.
 type Becomes = (bool, Option<usize>);
 
-/// What was opened: what it is, to whom, and how many values.
+/// An opening: what was opened, to whom, and how many values.
 type Shown = (String, Option<usize>, u64);
 
-/// Of an output: its values, or this party's shares, the fraction bits of these, and flags that
-/// they depend on.
+/// An output: its values, or this party's shares with their fraction bits, and the flags that they
+/// depend on.
 type Had = (Option<Vec<u64>>, Option<Vec<Vec<u64>>>, u8, Vec<Flag>);
 
-/// What a function returns: to whom it is opened, whether it is a float ("f") or an integer without
-/// sign or with one ("u", "i"), and its bytes; of an integer that nobody has said anything of the
-/// kind is empty.
+/// Result of a function: to whom it is opened, whether it is a float ("f"), an unsigned integer
+/// ("u") or a signed integer ("i"), and its bytes. The kind of an integer is empty if nothing is
+/// declared of it.
 type Returns = (Option<usize>, String, u8);
 
-/// What is learned: the result or status, outputs, instructions, what was printed, what was opened,
-/// for what messages were waited, in seconds, and what left its range of what this party was to
-/// learn.
+/// Results for this party: the result or status, outputs, instructions, what was printed, what was
+/// opened, the waiting times in seconds by message, and which values that this party was to learn
+/// left their range.
 type Told = (
     Option<u64>,
     Vec<Had>,
@@ -130,15 +130,16 @@ type Told = (
     Vec<String>,
 );
 
-/// Functions whose branches are opened, objects that are oblivious, instructions at most, whether
-/// it goes on where secrets stop it, and whether it is checked.
+/// Options: functions whose branches are opened, objects that are oblivious, the limit of
+/// instructions, whether the program continues where secrets would stop it, and whether it is
+/// checked.
 type Said = (Vec<String>, Vec<String>, u64, bool, bool);
 
 #[pymethods]
 impl Session {
     /// Calls a function of a program. An argument is "address" or "count" with an array's place,
-    /// "number" with a number, or "float" with what a register holds of one. Who learns: None for
-    /// all, or a party.
+    /// "number" with a number, or "float" with a float's bits in a register. A recipient is None
+    /// for all parties, or a party.
     #[expect(clippy::too_many_arguments, reason = "as Python calls it")]
     fn call(
         &self,
@@ -187,7 +188,7 @@ impl Session {
     }
 
     /// Runs a whole program with its arguments, of which the first is its name. An output has a
-    /// name, the bytes of an element, whether these are floats, and what becomes of it.
+    /// name, the bytes of an element, whether elements are floats, and its fate.
     fn run_program(
         &self,
         py: Python<'_>,
@@ -238,7 +239,7 @@ fn with((open_branches, oblivious, limit, passes_over, checked): &Said) -> Optio
     }
 }
 
-/// What becomes of words; of floats with their bytes.
+/// Returns the fate of words; for floats `floats` has their bytes.
 fn fate(
     session: &::session::Session,
     (is_kept, to): Becomes,
@@ -251,7 +252,7 @@ fn fate(
     })
 }
 
-/// Who learns; all parties say it alike.
+/// Returns the recipient. All parties name the same, so an error stops all of them.
 fn recipient(session: &::session::Session, to: Option<usize>) -> mpc::Result<Recipient> {
     let known = session.recipient(to);
     known.map_err(|error| Error::stopped(error.to_string()))
@@ -263,7 +264,7 @@ fn returned(session: &::session::Session, (to, kind, bytes): Returns) -> mpc::Re
         "u" => Kind::Integer(bytes, Signs::Unsigned),
         "i" => Kind::Integer(bytes, Signs::Signed),
         "f" => Kind::Float(bytes),
-        other => return Err(Error::misuse(format!("no result is a {other:?}"))),
+        other => return Err(Error::misuse(format!("unknown kind of result {other:?}"))),
     };
     let to = recipient(session, to)?;
     Ok(Returned { to, kind })
@@ -301,6 +302,6 @@ fn argument((kind, value): &(String, u64)) -> mpc::Result<Argument> {
         "count" => Argument::Count(place()?),
         "number" => Argument::Number(*value),
         "float" => Argument::Float(*value),
-        other => return Err(Error::misuse(format!("no argument is a {other:?}"))),
+        other => return Err(Error::misuse(format!("unknown kind of argument {other:?}"))),
     })
 }

@@ -1,4 +1,4 @@
-//! One party's session: what it says of itself, what it has cost, and how it ends.
+//! One party's session for Python: its properties, its costs, and its end.
 
 use crate::buffer::Bytes;
 use crate::errors::{raise, raise_in};
@@ -14,7 +14,7 @@ pub struct Session {
     pub(crate) inner: ::session::Session,
 }
 
-/// What a program takes of the source of correlations; all of it is public.
+/// A program's demand of the source of correlations; all of it is public.
 #[pyclass(frozen, module = "tacit._core")]
 pub struct Expectation {
     inner: mpc::Expectation,
@@ -25,14 +25,14 @@ impl Session {
         Self { inner }
     }
 
-    /// The exception for an error of this session.
+    /// Makes the exception for an error of this session.
     pub(crate) fn raise(&self, error: mpc::Error) -> PyErr {
         raise_in(&self.inner, error)
     }
 }
 
-// Another thread may hold the protocol while it waits for the network, and that wait may need the
-// interpreter: so it is released before the session is asked.
+// Every method releases the interpreter before it asks the session: another thread may hold the
+// protocol while it waits for the network, and that wait may need the interpreter.
 #[pymethods]
 impl Session {
     #[getter]
@@ -45,7 +45,7 @@ impl Session {
         self.inner.parties()
     }
 
-    /// What errors call a member, and several.
+    /// Words that errors use for one member, and for several.
     #[getter]
     fn words(&self) -> (&str, &str) {
         let words = self.inner.words();
@@ -57,7 +57,7 @@ impl Session {
         self.inner.protocol()
     }
 
-    /// Of correlations, where the protocol consumes any.
+    /// Source of correlations, if the protocol consumes any.
     #[getter]
     fn source(&self) -> Option<&str> {
         self.inner.source()
@@ -68,7 +68,7 @@ impl Session {
         self.inner.parts()
     }
 
-    /// Whether what is computed is to be checked, as its configuration says.
+    /// Whether computed values should be checked to stay in range, as the configuration says.
     #[getter]
     fn is_checked(&self) -> bool {
         self.inner.is_checked()
@@ -84,7 +84,7 @@ impl Session {
         self.inner.threat_model()
     }
 
-    /// Public bytes of the owner's, in every party.
+    /// Sends the owner's public bytes to every party and returns them.
     #[pyo3(signature = (owner, payload=None))]
     fn broadcast<'py>(
         &self,
@@ -97,8 +97,8 @@ impl Session {
         Ok(PyBytes::new(py, &bytes.map_err(|error| self.raise(error))?))
     }
 
-    /// Public bytes of each party, in every party, in one round. With these messages it begins to
-    /// be compared what was noted as public before.
+    /// Exchanges public bytes between all parties in one round; returns those of each party. These
+    /// messages also begin the comparison of all public values noted before.
     fn gather<'py>(&self, py: Python<'py>, payload: &[u8]) -> PyResult<Vec<Bound<'py, PyBytes>>> {
         let payload = payload.to_vec();
         let told = py
@@ -107,34 +107,36 @@ impl Session {
         Ok(told.iter().map(|bytes| PyBytes::new(py, bytes)).collect())
     }
 
-    /// Names what is being computed, for the meter and for errors; the previous label.
+    /// Sets the label of the following computations, for the meter and for errors; returns the
+    /// previous label.
     fn set_label(&self, py: Python<'_>, label: &str) -> PyResult<String> {
         py.detach(|| self.inner.set_label(label))
             .map_err(|error| self.raise(error))
     }
 
-    /// Parameters of the program that must be equal in all parties, such as an operator and its
-    /// scale: the messages that follow carry their hash.
+    /// Adds parameters of the program, such as an operator and its scale, which must be equal in
+    /// all parties. The following messages carry their hash.
     fn note(&self, py: Python<'_>, parameters: &[u8]) -> PyResult<()> {
         py.detach(|| self.inner.note(parameters))
             .map_err(|error| self.raise(error))
     }
 
-    /// The same of what the parties told all others: nobody is called the odd one for it, until all
-    /// have confirmed.
+    /// Adds parameters that the parties told all others. No party is called the odd one for them
+    /// until all have confirmed them.
     fn note_told(&self, py: Python<'_>, told: &[u8]) -> PyResult<()> {
         py.detach(|| self.inner.note_told(told))
             .map_err(|error| self.raise(error))
     }
 
-    /// A public operand that must be equal in all parties: what it is, and its bytes (an array of
-    /// uint8, which is not copied). It is compared in private, before anything is opened.
+    /// Notes a public operand, which must be equal in all parties: a label, and its bytes (an array
+    /// of uint8, which is not copied). The parties compare it in private, before anything is
+    /// opened.
     fn note_public(&self, py: Python<'_>, label: &str, data: Bytes) -> PyResult<()> {
         py.detach(|| self.inner.note_public(label, data.bytes()))
             .map_err(|error| self.raise(error))
     }
 
-    /// Readings by label.
+    /// Returns the readings by label.
     fn meter<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let readings = PyDict::new(py);
         for (label, reading) in py
@@ -146,7 +148,7 @@ impl Session {
         Ok(readings)
     }
 
-    /// Readings over all labels.
+    /// Returns the readings over all labels.
     fn totals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let totals = py
             .detach(|| self.inner.totals())
@@ -154,7 +156,7 @@ impl Session {
         as_dict(py, &totals)
     }
 
-    /// What was asked of the source of correlations, as text, where the session records it.
+    /// Returns the demand for correlations so far, as text, if the session records it.
     fn demand(&self, py: Python<'_>) -> PyResult<Option<String>> {
         let demand = py
             .detach(|| self.inner.demand())
@@ -162,7 +164,8 @@ impl Session {
         Ok(demand.map(|demand| demand.to_text()))
     }
 
-    /// What making correlations has sent; with the seconds that computing has waited for them.
+    /// Returns the reading of what was sent for making correlations, and the seconds that computing
+    /// has waited for them.
     fn correlations<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, f64)> {
         let (reading, waited) = py
             .detach(|| self.inner.correlations())
@@ -170,15 +173,15 @@ impl Session {
         Ok((as_dict(py, &reading)?, waited.as_secs_f64()))
     }
 
-    /// From here on it is found out what a program takes of its source of correlations, without its
-    /// numbers and without a message; false where nothing is made ahead.
+    /// Begins to determine a program's demand of its source of correlations, without its numbers
+    /// and without a message. Returns false if nothing is made ahead.
     fn rehearse(&self, py: Python<'_>) -> PyResult<bool> {
         py.detach(|| self.inner.rehearse())
             .map_err(|error| self.raise(error))
     }
 
-    /// The program begins that was rehearsed: what it takes is ordered a layer ahead. It is given
-    /// back where the program takes the same when it comes again.
+    /// Begins the program that was rehearsed: its demand is ordered a layer ahead. Returns the
+    /// demand if it is the same each time the program runs.
     fn expect(&self, py: Python<'_>) -> PyResult<Option<Expectation>> {
         let wanted = py
             .detach(|| self.inner.expect())
@@ -186,22 +189,22 @@ impl Session {
         Ok(wanted.map(|inner| Expectation { inner }))
     }
 
-    /// The program begins again that was rehearsed before; false where it takes something else by
+    /// Begins again a program that was rehearsed before. Returns false if its demand differs by
     /// now.
     fn expect_again(&self, py: Python<'_>, wanted: &Expectation) -> PyResult<bool> {
         py.detach(|| self.inner.expect_again(&wanted.inner))
             .map_err(|error| self.raise(error))
     }
 
-    /// That program, or its rehearsal, has ended.
+    /// Ends that program, or its rehearsal.
     fn expect_no_more(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.inner.expect_no_more())
             .map_err(|error| self.raise(error))
     }
 
-    /// Calls each on a thread to itself, the first on this one, and one going on at a time: while
-    /// what one has sent is under way, the next one computes. What they compute there is theirs.
-    /// Raises what the first one raises.
+    /// Calls each function on its own thread, the first on this one, one at a time: while the
+    /// messages of one are under way, the next one computes. Each computes only in its own thread.
+    /// Raises the first exception that a function raises.
     fn side_by_side(&self, py: Python<'_>, works: Vec<Py<PyAny>>) -> PyResult<()> {
         let raised = Arc::new(Mutex::new(None));
         let works = works
@@ -213,7 +216,7 @@ impl Session {
         raised.map_or_else(|| end.map_err(|error| self.raise(error)), Err)
     }
 
-    /// Tells the other parties why this one ends, and whom it blames, where that is another one.
+    /// Ends the session and tells the other parties why, and which other party is to blame, if any.
     #[pyo3(signature = (reason, blamed=None))]
     fn abort(&self, py: Python<'_>, reason: &str, blamed: Option<usize>) {
         py.detach(|| match blamed {
@@ -222,7 +225,7 @@ impl Session {
         });
     }
 
-    /// The orderly end.
+    /// Ends the session in order.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.inner.close())
             .map_err(|error| self.raise(error))
@@ -235,7 +238,7 @@ impl Session {
     }
 }
 
-/// What a stream does; the first exception of all is kept.
+/// Makes the work of a stream from a function; keeps the first exception of all streams.
 fn called(work: Py<PyAny>, raised: Arc<Mutex<Option<PyErr>>>) -> Stream {
     Box::new(move || {
         Python::attach(|py| {
@@ -243,13 +246,15 @@ fn called(work: Py<PyAny>, raised: Arc<Mutex<Option<PyErr>>>) -> Stream {
             error.map_or(Ok(()), |error| {
                 let mut first = raised.lock().unwrap_or_else(PoisonError::into_inner);
                 first.get_or_insert(error);
-                Err(mpc::Error::misuse("work side by side raised an exception"))
+                Err(mpc::Error::misuse(
+                    "work that runs side by side raised an exception",
+                ))
             })
         })
     })
 }
 
-/// The threat model that a session would have.
+/// Returns the threat model that a session would have.
 #[pyfunction]
 #[pyo3(signature = (protocol, parties, source=None))]
 pub fn threat_model(protocol: &str, parties: usize, source: Option<String>) -> PyResult<String> {
@@ -257,11 +262,11 @@ pub fn threat_model(protocol: &str, parties: usize, source: Option<String>) -> P
     Ok(model.to_string())
 }
 
-/// Name, summary, usual number of parties, whether it consumes correlations, keeps secrets, serves
-/// federations.
+/// A protocol: name, summary, usual number of parties, whether it consumes correlations, whether it
+/// keeps secrets, whether it serves federations.
 type ProtocolRow = (&'static str, &'static str, usize, bool, bool, bool);
 
-/// Name, title, summary, what it needs, what it transfers.
+/// A source: name, title, summary, what it needs, what it transfers.
 type SourceRow = (
     &'static str,
     &'static str,
@@ -270,7 +275,7 @@ type SourceRow = (
     &'static str,
 );
 
-/// All protocols, the default first.
+/// Returns all protocols, the default first.
 #[pyfunction]
 pub fn protocols() -> Vec<ProtocolRow> {
     let rows = mpc::PROTOCOLS.iter();
@@ -287,7 +292,7 @@ pub fn protocols() -> Vec<ProtocolRow> {
     .collect()
 }
 
-/// All sources of correlations, the default first.
+/// Returns all sources of correlations, the default first.
 #[pyfunction]
 pub fn sources() -> Vec<SourceRow> {
     let rows = mpc::SOURCES.iter();

@@ -9,7 +9,7 @@ use mpc::{Protocol, Recipient, Result, functions};
 use session::configured::{Choices, connect};
 use std::path::Path;
 
-/// What party 0 and party 1 have; nobody sees the other's.
+/// Salaries of party 0 and party 1; neither sees the other's.
 const SALARIES: [[u64; 4]; 2] = [[52, 61, 48, 75], [50, 64, 47, 70]];
 
 fn main() {
@@ -37,7 +37,7 @@ fn take_part(config: &Path, party: usize) -> Result<()> {
     Ok(())
 }
 
-/// How many of party 0's four numbers are greater than party 1's; each owner passes its own.
+/// Counts how many of party 0's four numbers are greater than party 1's; each owner passes its own.
 fn how_many_are_greater(protocol: &mut dyn Protocol, mine: Option<&[u64]>) -> Result<u64> {
     let me = protocol.party();
     let empty = vec![vec![0; 4]; protocol.parts()];
@@ -45,7 +45,8 @@ fn how_many_are_greater(protocol: &mut dyn Protocol, mine: Option<&[u64]>) -> Re
     protocol.share(0, mine.filter(|_| me == 0), 4, &mut slices_mut(&mut first))?;
     protocol.share(1, mine.filter(|_| me == 1), 4, &mut slices_mut(&mut second))?;
 
-    // second − first < 0, on each party's components: no interaction but in the sign.
+    // second − first < 0: each party subtracts its own components, and only the sign needs
+    // interaction.
     let difference: Vec<Vec<u64>> = first
         .iter()
         .zip(&second)

@@ -1,4 +1,4 @@
-//! The members of a `parties.toml`: parties, the dealer, and those who make files of correlations.
+//! Members of a `parties.toml`: parties, the dealer, and those that make files of correlations.
 
 use crate::options::{protocol_of, settings};
 use crate::{Options, Session, Transport, Words, deal, local};
@@ -11,10 +11,10 @@ use net::{Members, Mesh};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a member whose set-up fails tries to reach the others, which may be starting too.
+/// Time for which a member whose set-up fails tries to reach the others, which may be starting too.
 const WHILE_STARTING: Duration = Duration::from_secs(5);
 
-/// What is said in place of the configuration file.
+/// Choices that replace those of the configuration file.
 #[derive(Clone, Default)]
 pub struct Choices {
     /// Name of the protocol.
@@ -23,26 +23,26 @@ pub struct Choices {
     pub source: Option<String>,
     /// Longest wait for one message.
     pub timeout: Option<Duration>,
-    /// Whether to record what is asked of the source.
+    /// Whether to record the demand for correlations.
     pub record: bool,
-    /// Whether what is computed is checked to stay in range.
+    /// Whether computed values are checked to stay in range.
     pub checked: Option<bool>,
-    /// How texts call the members, and what they advise.
+    /// Words of texts for the members and for advice.
     pub words: Option<&'static Words>,
 }
 
-/// What is to be made.
+/// Correlations to make.
 pub struct Making {
-    /// The jobs of a run.
+    /// Demand of one run, by jobs.
     pub demand: Demand,
-    /// How often.
+    /// Number of runs.
     pub runs: u32,
-    /// This party's file.
+    /// Path of this party's file.
     pub out: PathBuf,
 }
 
 impl Choices {
-    /// The options of a configuration file, those chosen first.
+    /// Returns the options of a configuration file, with these choices in place of the file's.
     fn options(&self, config: &Config) -> Result<Options> {
         let of_file = protocol_of(config);
         let protocol = self.protocol.as_deref().unwrap_or(of_file);
@@ -61,8 +61,8 @@ impl Choices {
 /// Takes part as one of the parties.
 ///
 /// # Errors
-/// `Setup` or `Misuse` for what is wrong in the file, the options or this party's own files; `Peer`
-/// for a party that does not come.
+/// `Setup` or `Misuse` for errors in the file, the options or this party's own files; `Peer` for a
+/// party that does not come.
 pub fn connect(path: &Path, party: usize, choices: &Choices) -> Result<Session> {
     let ready = telling(path, Some(party), || {
         let config = Config::read(path)?;
@@ -82,8 +82,8 @@ pub fn connect(path: &Path, party: usize, choices: &Choices) -> Result<Session> 
     Ok(session.checked(is_checked))
 }
 
-/// Deals correlations to the parties until they have finished; `words` are how texts call the
-/// members.
+/// Deals correlations to the parties until they have finished. `words` are the words of texts for
+/// the members.
 ///
 /// # Errors
 /// As [`connect`] and [`deal`].
@@ -96,11 +96,11 @@ pub fn serve(path: &Path, timeout: Option<Duration>, words: &'static Words) -> R
     deal(&ready.meet()?.0)
 }
 
-/// All parties of the sessions that a file of correlations is made for by that source, in this
-/// process: what a program asks for in them is the demand of its runs.
+/// Opens, in this process, all parties of the sessions for which that source makes a file of
+/// correlations. The program's requests in them are the demand of its runs.
 ///
 /// # Errors
-/// `Setup` or `Misuse` for what is wrong in the file or the source, or a protocol that consumes no
+/// `Setup` or `Misuse` for errors in the file or the source, or for a protocol that consumes no
 /// correlations.
 pub fn rehearsed(path: &Path, source: Option<String>) -> Result<Vec<Session>> {
     let config = Config::read(path)?;
@@ -112,14 +112,14 @@ pub fn rehearsed(path: &Path, source: Option<String>) -> Result<Vec<Session>> {
         )));
     }
     let mut options = makers(&config, source)?;
-    // No link keeps anybody waiting.
+    // No party waits for a link here.
     options.timeout = LONGEST_TIMEOUT;
     local::rehearsed(config.parties(), &options)
 }
 
-/// The options of those who make a file of correlations.
+/// Returns the options of members that make a file of correlations.
 fn makers(config: &Config, source: Option<String>) -> Result<Options> {
-    // What is made is for later sessions, whose source is the file.
+    // The file is for later sessions, whose source it will be.
     let source = match source {
         None => {
             let options = Options::new(mpc::consuming(), config.source.clone(), config.timeout)?;
@@ -138,8 +138,8 @@ fn makers(config: &Config, source: Option<String>) -> Result<Options> {
     Ok(options)
 }
 
-/// Makes this party's file of correlations together with the other parties; `progress` hears how
-/// many jobs are done, and of how many. `words` are how texts call the members.
+/// Makes this party's file of correlations together with the other parties. Calls `progress` with
+/// the numbers of finished jobs and of all jobs. `words` are the words of texts for the members.
 ///
 /// # Errors
 /// As [`connect`] and [`preprocessing::make`].
@@ -173,17 +173,17 @@ pub fn make(
 }
 
 /// Tells the other members that this party cannot take part, for a reason that its program found.
-/// Those that are not there are called again and again, for so long.
+/// Calls members that are not there again and again, for at most `most`.
 ///
 /// # Errors
-/// `Setup` or `Misuse` for what is wrong in the file too, whom it names having been told as far as
-/// it can be read.
+/// `Setup` or `Misuse` for errors in the file too. The members that it names have then been told as
+/// far as it can be read.
 pub fn refuse(path: &Path, party: usize, reason: &str, most: Duration) -> Result<()> {
     tell(path, Some(party), reason, most);
     check_number(&Config::read(path)?, party)
 }
 
-/// Tells those of a file that can be made out why this member does not come.
+/// Tells the members that can be read from a file why this member does not come.
 fn tell(path: &Path, party: Option<usize>, reason: &str, most: Duration) {
     if let Some(others) = LenientConfig::read(path, party, mpc::is_dealt) {
         tcp::refuse(&others, reason, most);
@@ -200,12 +200,12 @@ fn check_number(config: &Config, party: usize) -> Result<()> {
     )))
 }
 
-/// What a member does before it meets the others; if it fails, they are told.
+/// Runs a member's preparation before it meets the others, and tells them if it fails.
 fn telling<T>(path: &Path, party: Option<usize>, prepare: impl FnOnce() -> Result<T>) -> Result<T> {
     prepare().inspect_err(|error| tell(path, party, &error.cause(), WHILE_STARTING))
 }
 
-/// A member that can meet the others: everything of its own has been read and checked.
+/// A member that can meet the others: all its own files have been read and checked.
 struct Ready {
     member: usize,
     listener: tcp::Listener,
@@ -216,7 +216,7 @@ struct Ready {
 }
 
 impl Ready {
-    /// A party, or the dealer where `party` is `None`.
+    /// Prepares a party, or the dealer if `party` is `None`.
     fn new(config: &Config, party: Option<usize>, options: Options) -> Result<Self> {
         let members = options.members()?;
         let dealer = members.dealer;
@@ -237,7 +237,7 @@ impl Ready {
         })
     }
 
-    /// The links, and what the session is started with.
+    /// Links with the others; returns the mesh and the session's options.
     fn meet(self) -> Result<(Mesh, Options)> {
         let parameters = self.options.parameters()?;
         let mesh = tcp::connect(

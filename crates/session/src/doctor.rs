@@ -1,5 +1,5 @@
-//! Whether a session that a `parties.toml` describes is possible, thing by thing, each with a
-//! remedy.
+//! Examination whether the session of a `parties.toml` is possible: one check after another, each
+//! with a remedy.
 
 use crate::options::protocol_of;
 use crate::{Error, Fault, Options, Result, Voice, Words};
@@ -11,41 +11,41 @@ use std::net::ToSocketAddrs;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Clocks may differ by so many seconds.
+/// Largest accepted difference between two clocks, in seconds.
 const CLOCKS: u64 = 60;
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Check {
-    /// What was looked at.
+    /// Name of the check.
     pub check: String,
-    /// Whether a session is possible as far as this goes.
+    /// Whether a session is possible as far as this check goes.
     pub ok: bool,
-    /// What was found.
+    /// Finding of the check.
     pub detail: String,
-    /// What to do, where it is not well.
+    /// Remedy if the check failed.
     pub remedy: String,
 }
 
-/// What was looked at so far.
+/// Checks so far.
 struct Report {
     checks: Vec<Check>,
     words: &'static Words,
 }
 
-/// Which member examines.
+/// Member that examines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Who {
-    /// Nobody: what is in the files is examined, and no peer can be met.
+    /// No member: only the files are examined, and no peer can be met.
     Nobody,
-    /// A party.
+    /// A party, by its number.
     Party(usize),
     /// The dealer.
     Dealer,
 }
 
-/// Examines a configuration, this member's files, and what is found at the addresses of the others
-/// within that time; `words` are how the members are called.
+/// Examines a configuration, this member's files, and the addresses of the others, for at most
+/// `most`. `words` are the words of texts for the members.
 #[must_use]
 pub fn examine(path: &Path, who: Who, most: Duration, words: &'static Words) -> Vec<Check> {
     let mut report = Report {
@@ -131,13 +131,14 @@ impl Report {
         });
     }
 
-    /// A fault, and what to do where it says nothing of that.
+    /// Reports a fault, with the remedy `otherwise` if it has none.
     fn fault(&mut self, check: &str, fault: Fault, otherwise: &str) {
         let remedy = Some(fault.remedy.as_str()).filter(|remedy| !remedy.is_empty());
         self.wrong(check, fault.what.as_str(), remedy.unwrap_or(otherwise));
     }
 
-    /// What is well says nothing here; an error of the files brings its remedy with it.
+    /// Returns a value, or reports its error. Reports nothing for a value; an error of the files
+    /// has its own remedy.
     fn value<T>(&mut self, check: &str, result: Result<T>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
@@ -169,8 +170,8 @@ impl Report {
             Ok(Some(found)) => self.well(check, format!("{address} is {found}")),
             _ => self.wrong(
                 check,
-                format!("the name of {address} is not known here"),
-                "correct it, or ask who runs this network's names",
+                format!("the host of {address} cannot be resolved"),
+                "correct the address, or ask the administrator of this network",
             ),
         }
     }
@@ -191,14 +192,15 @@ impl Report {
                 Some(period) if now > period.not_after => self.wrong(
                     &check,
                     format!("it expired at {}", period.ends()),
-                    "its owner makes a new one, and gives it to all",
+                    "its owner must make a new one and give it to all",
                 ),
                 Some(period) => self.well(&check, format!("valid until {}", period.ends())),
             }
         }
     }
 
-    /// The identity of this member, or of none; all keys that are here are looked at.
+    /// Checks all keys that are on this machine; returns the identity of this member, if there is
+    /// one.
     fn keys(
         &mut self,
         config: &Config,

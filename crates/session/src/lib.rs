@@ -1,17 +1,17 @@
-//! A party's session, from its configuration to its end: what a program needs to take part,
-//! whatever the program is written in.
+//! A party's session, from its configuration to its end: everything that a program needs to take
+//! part, whatever language it is written in.
 //!
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`Session`] | links and protocol of one party, and the checks that belong to both |
-//! | [`options`] | what a session is started with; what all parties must agree on |
-//! | [`limits`] | what an operation may be asked for |
+//! | [`options`] | the options of a session; those that must be equal in all parties |
+//! | [`limits`] | range checks of operations' arguments |
 //! | [`configured`] | the members of a `parties.toml`: parties, the dealer, makers of files |
-//! | [`doctor`] | whether a session is possible, before it is tried |
-//! | [`submissions`] | what clients outside of the session handed in, as operands |
-//! | [`local`] | members in other processes of this machine, and in this one |
+//! | [`doctor`] | an examination whether a session is possible, before it is tried |
+//! | [`submissions`] | submissions of clients outside of the session, as operands |
+//! | [`local`] | members in other processes of this machine, and in this process |
 //!
-//! `examples/party.rs` is a whole program.
+//! `examples/party.rs` is a complete program.
 
 pub mod configured;
 pub mod doctor;
@@ -34,16 +34,16 @@ use net::Mesh;
 /// Deals correlations until the parties have finished.
 ///
 /// # Errors
-/// What the links meet, and `Peer` for a party that asks for what cannot be.
+/// Errors of the links, and `Peer` for a party that asks for something impossible.
 pub fn deal(mesh: &Mesh) -> Result<()> {
     Dealer::new(mesh)?.serve()?;
     mesh.close()
 }
 
-/// What a session among so many parties would protect.
+/// Describes what a session among `parties` parties would protect.
 ///
 /// # Errors
-/// `Misuse` for unknown names, or a number of parties that the protocol does not have.
+/// `Misuse` for unknown names, or a number of parties that the protocol does not support.
 pub fn threat_model(
     protocol: &str,
     source: Option<String>,

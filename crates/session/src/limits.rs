@@ -1,8 +1,8 @@
-//! What an operation may be asked for, checked before the protocol asserts it.
+//! Range checks of operations' arguments, before the protocol asserts them.
 
 use mpc::{Compared, Error, Result, Shift};
 
-/// A comparison's width in bits, checked.
+/// Checks a comparison's width in bits.
 ///
 /// # Errors
 /// `Misuse` unless it is 2 to 64.
@@ -15,7 +15,7 @@ pub fn comparison_width(width: usize) -> Result<usize> {
     )))
 }
 
-/// A comparison of that many bits, guarded where it has a reach, and without so many low bits.
+/// Makes a comparison of `width` bits without its `dropped` low bits; guarded if `reach` is not 0.
 ///
 /// # Errors
 /// As [`comparison_width`], [`Compared::guarded`] and [`Compared::dropping`].
@@ -27,7 +27,7 @@ pub fn comparison(width: usize, reach: u32, dropped: u32) -> Result<Compared> {
     compared.dropping(dropped)
 }
 
-/// The truncation that drops so many bits, checked; of 0 there is none.
+/// Makes the truncation that drops `bits` bits; `None` for 0 bits.
 ///
 /// # Errors
 /// `Misuse` for more than 61.
@@ -44,10 +44,10 @@ pub fn truncation(bits: u32) -> Result<Option<Shift>> {
 /// narrow.
 pub type Truncation = (u32, bool);
 
-/// The truncation of a product, checked; `None` if it drops no bits.
+/// Makes the truncation of a product; `None` for 0 bits.
 ///
 /// # Errors
-/// `Misuse` for more than 61, and for a narrow product of which nothing would be left.
+/// `Misuse` for more than 61 bits, and for a narrow product of which nothing would be left.
 pub fn truncation_of_product((bits, is_narrow): Truncation) -> Result<Option<Shift>> {
     let shift = truncation(bits)?;
     if !is_narrow {
@@ -62,7 +62,7 @@ pub fn truncation_of_product((bits, is_narrow): Truncation) -> Result<Option<Shi
     shift.map(narrow).transpose()
 }
 
-/// A number of low bits, checked.
+/// Checks a number of low bits.
 ///
 /// # Errors
 /// `Misuse` unless it is 1 to 64.

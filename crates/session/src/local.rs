@@ -6,15 +6,15 @@ use net::tcp::{self, Identity, Listener};
 use net::{MOST_PARTIES, Mesh, in_process};
 use std::thread;
 
-/// What the parent of several processes hands out to each.
+/// A member's share of what the parent of several processes hands out.
 pub struct Local {
-    /// Where it listens, made before its address was told to the others.
+    /// Listener, made before its address was given to the others.
     pub listener: Listener,
-    /// Its number; a dealer counts after the parties.
+    /// Number of the member; a dealer has the number after the last party.
     pub member: usize,
-    /// Of all members.
+    /// Addresses of all members.
     pub addresses: Vec<String>,
-    /// The certificates of all members, and this one's key.
+    /// Certificates of all members, and this member's key.
     pub identity: Identity,
 }
 
@@ -22,8 +22,8 @@ impl Local {
     /// Takes part as a party.
     ///
     /// # Errors
-    /// `Setup` or `Misuse` for what is wrong in what was handed out; `Peer` for a member that does
-    /// not come.
+    /// `Setup` or `Misuse` for errors in what was handed out; `Peer` for a member that does not
+    /// come.
     pub fn connect(self, options: &Options) -> Result<Session> {
         Session::open(self.meet(options)?, &options.settings, Transport::Tls)
     }
@@ -53,8 +53,8 @@ impl Local {
     }
 }
 
-/// All parties of a session that runs in this process for its demand alone: zeros take the place of
-/// what the source makes, and nothing is secret.
+/// Opens all parties of a session in this process, to find its demand: zeros replace what the
+/// source makes, and nothing is secret.
 ///
 /// # Errors
 /// As [`in_memory`].
@@ -65,11 +65,11 @@ pub fn rehearsed(parties: usize, options: &Options) -> Result<Vec<Session>> {
     in_memory(parties, &options)
 }
 
-/// All parties of a session in this process, one for each thread of the caller's. Their protocols
-/// agree on keys side by side; a dealer is one more thread.
+/// Opens all parties of a session in this process, one for each thread of the caller. The parties
+/// agree on keys in parallel; a dealer runs in one more thread.
 ///
 /// # Errors
-/// `Misuse` for a number of parties that the protocol does not have.
+/// `Misuse` for a number of parties that the protocol does not support.
 pub fn in_memory(parties: usize, options: &Options) -> Result<Vec<Session>> {
     if !(2..=MOST_PARTIES).contains(&parties) {
         return Err(Error::misuse(format!(
@@ -80,7 +80,7 @@ pub fn in_memory(parties: usize, options: &Options) -> Result<Vec<Session>> {
     settings.check(parties, true)?;
     let mut meshes = in_process::mesh_of(parties, options.members()?, options.timeout);
     for dealer in meshes.drain(parties..) {
-        // What ends it is told to the parties.
+        // The parties learn why the dealer ends.
         let work = move || drop(deal(&dealer));
         let started = thread::Builder::new().name("dealer".to_owned()).spawn(work);
         started.map_err(|_| net::no_thread("the dealer"))?;

@@ -1,4 +1,4 @@
-//! What a session is started with.
+//! Options of a session.
 
 use mpc::{Error, Result, Settings};
 use net::config::Config;
@@ -6,30 +6,31 @@ use net::{Members, Process, Words};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// What a session is started with.
+/// Options with which a session is started.
 #[derive(Clone)]
 pub struct Options {
     /// Protocol and source of correlations.
     pub settings: Settings,
     /// Longest wait for one message.
     pub timeout: Duration,
-    /// How texts call the members, and what they advise.
+    /// Words of texts for the members and for advice.
     pub words: &'static Words,
 }
 
 impl Options {
-    /// A protocol by its name, with a source of correlations where it consumes any.
+    /// Makes options from a protocol's name, and a source of correlations if the protocol consumes
+    /// any.
     ///
     /// # Errors
-    /// `Misuse` for unknown names, or a timeout that is none.
+    /// `Misuse` for unknown names or an invalid timeout.
     pub fn new(protocol: &str, source: Option<String>, timeout: Duration) -> Result<Self> {
         Self::of(settings(protocol, source), timeout)
     }
 
-    /// The options of a dealer, which are those of whom it deals for.
+    /// Makes the options of a dealer; protocol and source are those of its parties.
     ///
     /// # Errors
-    /// `Misuse` for a timeout that is none.
+    /// `Misuse` for an invalid timeout.
     pub fn of_dealer(timeout: Duration) -> Result<Self> {
         Self::of(Settings::dealt(), timeout)
     }
@@ -46,13 +47,13 @@ impl Options {
         })
     }
 
-    /// The same with other words.
+    /// Returns the options with other words.
     #[must_use]
     pub fn in_words(self, words: &'static Words) -> Self {
         Self { words, ..self }
     }
 
-    /// Who meets.
+    /// Returns the kind of the session's members.
     pub(crate) fn members(&self) -> Result<Members> {
         Ok(Members {
             dealer: self.settings.has_dealer()?,
@@ -60,7 +61,7 @@ impl Options {
         })
     }
 
-    /// What both ends of a link must agree on.
+    /// Returns the text that must be equal at both ends of a link.
     pub(crate) fn parameters(&self) -> Result<String> {
         let protocol = &self.settings.protocol;
         let source = self.settings.source()?;
@@ -70,7 +71,7 @@ impl Options {
     }
 }
 
-/// The protocol that a configuration names, or the one that is meant where it names none.
+/// Returns the protocol that a configuration names, or the default protocol.
 pub(crate) fn protocol_of(config: &Config) -> &str {
     config.protocol.as_deref().unwrap_or(mpc::PROTOCOLS[0].name)
 }
@@ -83,7 +84,7 @@ pub(crate) fn settings(protocol: &str, source: Option<String>) -> Settings {
     }
 }
 
-/// A timeout from a number of seconds.
+/// Converts a number of seconds to a timeout.
 ///
 /// # Errors
 /// `Misuse` unless it is positive and at most a day.
@@ -100,17 +101,17 @@ fn no_timeout(seconds: f64) -> Error {
     ))
 }
 
-/// The process's kernels use that many threads; the first call decides.
+/// Makes this process's kernels use `threads` threads; only the first call counts.
 ///
 /// # Errors
-/// `Misuse` in a fork of a process that has called it: the fork lacks the threads, and would wait
+/// `Misuse` in a fork of a process that has called this: the fork lacks the threads, and would wait
 /// for them.
 pub fn use_threads(threads: Option<usize>) -> Result<()> {
     static FIRST: OnceLock<Process> = OnceLock::new();
     let owner = FIRST.get_or_init(|| {
         if let Some(threads) = threads {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-            // Fails only where a pool exists already, which then stays.
+            // This fails only if a pool exists already, which is then kept.
             drop(pool.build_global());
         }
         Process::this()

@@ -1,4 +1,4 @@
-//! What came through the clients' intake, as operands of a session.
+//! Submissions of the clients' intake, as operands of a session.
 
 use crate::Session;
 use kernels::stream::Key;
@@ -13,7 +13,7 @@ use net::intake::ticket::Tickets;
 use net::intake::{HELD, REST};
 use std::collections::BTreeMap;
 
-/// The submissions that one server has whole when it ended a round.
+/// Submissions that one server has whole when it ends a round.
 pub struct Submissions {
     server: usize,
     numbers: usize,
@@ -21,7 +21,7 @@ pub struct Submissions {
 }
 
 impl Submissions {
-    /// Those of a round about vectors of so many numbers, at that server.
+    /// Makes the submissions of server `server`, in a round with vectors of `numbers` numbers.
     #[must_use]
     pub fn new(server: usize, numbers: usize, gathered: Gathered) -> Self {
         Self {
@@ -31,15 +31,15 @@ impl Submissions {
         }
     }
 
-    /// Whose they are.
+    /// Returns the clients of the submissions.
     #[must_use]
     pub fn clients(&self) -> Vec<usize> {
         self.gathered.whole.keys().copied().collect()
     }
 
-    /// The clients whom every server of the session has whole, with the same statement; the others
-    /// are dropped. A server that adds up has taken none for whom the others did not vouch. Two
-    /// rounds.
+    /// Returns the clients that every server of the session has whole, with the same statement, and
+    /// drops the others. A server that adds up vectors has accepted none for which the others did
+    /// not vouch. Takes two rounds.
     ///
     /// # Errors
     /// As [`in_common`].
@@ -54,17 +54,17 @@ impl Submissions {
         Ok(common)
     }
 
-    /// Sharings of all vectors but their last numbers, one after another, in the order of
-    /// [`Submissions::clients`], and of these last numbers; they are taken.
+    /// Takes the submissions and writes sharings of all vectors without their last numbers, one
+    /// after another, in the order of [`Submissions::clients`]; writes the last numbers to `last`.
     ///
     /// # Errors
-    /// `Misuse` for a protocol that takes no vectors from clients, or vectors of one number; as
-    /// [`Federated::vectors`].
+    /// `Misuse` for a protocol that takes no vectors from clients, or vectors of one number;
+    /// otherwise as [`Federated::vectors`].
     pub fn vectors(&mut self, session: &Session, out: PartsMut, last: PartsMut) -> Result<()> {
         let clients = self.gathered.whole.len();
         let Some(n) = self.numbers.checked_sub(1).filter(|n| *n > 0) else {
             let reason =
-                "of vectors of one number nothing is left without the last; have two or more";
+                "a vector of one number has nothing but its last number; use two or more numbers";
             return Err(Error::misuse(reason));
         };
         self.expect(session, out, n * clients)?;
@@ -78,7 +78,8 @@ impl Submissions {
         session.work(|protocol| taking(protocol)?.vectors(vectors, n, out, last))
     }
 
-    /// The sharing of their sum; they are taken. They lie in words as that says.
+    /// Takes the submissions and writes the sharing of their sum; `width` says how it lies in
+    /// words.
     ///
     /// # Errors
     /// As [`Submissions::vectors`].
@@ -94,7 +95,7 @@ impl Submissions {
             return Ok(());
         }
         Err(Error::misuse(format!(
-            "these submissions are of server {}, which must be party {0} of the session, not party {}",
+            "these submissions belong to server {}, which must be party {0} of the session, not party {}",
             self.server,
             session.party()
         )))
@@ -111,7 +112,7 @@ impl Submissions {
         )))
     }
 
-    /// This server's components of the sum.
+    /// Takes this server's components of the sum.
     fn take_sums(&mut self) -> Result<Vec<Summed>> {
         let Gathered { whole, sum } = std::mem::take(&mut self.gathered);
         let mut sum = sum;
@@ -141,7 +142,7 @@ impl Submissions {
     }
 }
 
-/// Which pieces are a server's components: of its own number, and of the next.
+/// Returns the pieces that are a server's components: the piece of its own number, and the next.
 fn pieces_of(server: usize) -> [usize; 2] {
     [server, (server + 1) % PIECES]
 }
@@ -178,25 +179,25 @@ fn taking(protocol: &mut dyn Protocol) -> Result<&mut dyn Federated> {
     protocol.federated().ok_or_else(none)
 }
 
-/// Nothing of a round's result is told to clients before this: every server stands behind the same
-/// steps and public values. See [`submission::confirm`].
+/// Confirms that every server has gone through the same steps and public values; nothing of a
+/// round's result may reach clients before this. See [`submission::confirm`].
 ///
 /// # Errors
-/// As there.
+/// As [`submission::confirm`].
 pub fn confirm(session: &Session) -> Result<()> {
     session.work(|protocol| submission::confirm(protocol.channel()))
 }
 
-/// Writes what this party tells clients of what no party is to see, see [`Federated::seal`];
-/// whether it tells anything.
+/// Writes what this party sends clients of a result that no party may see, see [`Federated::seal`].
+/// Returns whether it sends anything.
 ///
 /// # Errors
-/// `Misuse` for a protocol that has no way, or arrays of other numbers and lengths.
+/// `Misuse` for a protocol that does not support this, or arrays of other numbers and lengths.
 pub fn seal(session: &Session, x: Parts, out: PartsMut) -> Result<bool> {
     let is_right = x.len() == session.parts() && out.len() == 1;
     if !is_right || x.iter().any(|part| part.len() != out[0].len()) {
         return Err(Error::misuse(format!(
-            "what is told of {} components is one of the same length",
+            "sealing needs {} components and one output, all of the same length",
             session.parts()
         )));
     }
@@ -206,18 +207,18 @@ pub fn seal(session: &Session, x: Parts, out: PartsMut) -> Result<bool> {
 /// Adds noise that no party knows, see [`Federated::noise`].
 ///
 /// # Errors
-/// `Misuse` for a protocol that has none, or a variance that cannot be.
+/// `Misuse` for a protocol without noise, or an impossible variance.
 pub fn noise(session: &Session, variance: u64, x: PartsMut) -> Result<()> {
     if x.len() != session.parts() || x.iter().any(|part| part.len() != x[0].len()) {
         return Err(Error::misuse(format!(
-            "noise is added to {} components of one length",
+            "noise needs {} components of the same length",
             session.parts()
         )));
     }
     session.work(|protocol| taking(protocol)?.noise(variance, x))
 }
 
-/// What this server of a session gives tickets with in the round that begins, or knows them by.
+/// Returns the keys with which this server issues or checks tickets in the round that begins.
 ///
 /// # Errors
 /// `Misuse` for a protocol that takes no vectors from clients.
@@ -226,11 +227,11 @@ pub fn tickets(session: &Session) -> Result<Tickets> {
     Ok(Tickets::new(session.party(), secrets))
 }
 
-/// Memory of vectors that this server passed on in the last round, of so many words, for that many
-/// of the round that begins. What else was kept for these goes.
+/// Returns memory of vectors of `words` words that this server passed on in the last round, for at
+/// most `vectors` vectors of the next round. Frees all other memory that was kept for these.
 ///
 /// # Errors
-/// As any work of a session.
+/// As [`Session::work`].
 pub fn memory(session: &Session, words: usize, vectors: usize) -> Result<Vec<Vec<u64>>> {
     session.work(|protocol| {
         let channel = protocol.channel();
@@ -241,7 +242,7 @@ pub fn memory(session: &Session, words: usize, vectors: usize) -> Result<Vec<Vec
     })
 }
 
-/// How a server adds rests up.
+/// Returns the function with which a server adds up rests.
 #[must_use]
 pub fn add(width: Width) -> Add {
     match width {
@@ -250,11 +251,11 @@ pub fn add(width: Width) -> Add {
     }
 }
 
-/// What a client sends as the pieces that it hands in, the longest in `memory` where that has its
-/// length.
+/// Splits an update into the pieces that a client submits. The longest piece uses `memory` if that
+/// has its length.
 ///
 /// # Errors
-/// `Setup` where the operating system gives no random bytes; `Misuse` for a number that cannot be
+/// `Setup` if the operating system gives no random bytes; `Misuse` for a number that cannot be
 /// sent.
 pub fn split(outgoing: &Outgoing, width: Width, memory: Vec<u64>) -> Result<[Piece; PIECES]> {
     let drawn = submissions::Drawn::fresh()?;

@@ -1,5 +1,5 @@
-//! Parties in Rust from a `parties.toml`, over TCP: they meet, compute, record, make files and use
-//! them.
+//! Tests of parties in Rust from a `parties.toml`, over TCP: they meet, compute, record their
+//! demand, and make and use files.
 
 mod folder;
 
@@ -11,7 +11,7 @@ use session::{Session, Transport, Words};
 use std::fs;
 use testkit::{Shared, edge_words};
 
-/// What each party's work with its number returns; a dealer deals where there is one.
+/// Runs each party's work with its number and returns the results; a dealer deals if there is one.
 fn all<T: Send>(
     folder: &Folder,
     parties: usize,
@@ -50,7 +50,7 @@ fn sessions(folder: &Folder, parties: usize, choices: &Choices) -> Vec<Option<De
     })
 }
 
-/// Signs of edge values; what was asked of the source, where it is recorded.
+/// Computes signs of edge values; returns the demand for correlations if it is recorded.
 fn computes(session: Session) -> Result<Option<Demand>> {
     let public = session.broadcast(0, (session.party() == 0).then_some(b"public"))?;
     assert_eq!(public, b"public");

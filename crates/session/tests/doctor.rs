@@ -1,4 +1,4 @@
-//! What the doctor says of certificates that are no longer valid, or not yet.
+//! Tests of what the doctor reports of certificates that have expired or are not valid yet.
 
 mod folder;
 
@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const DAY: i64 = 86_400;
 
-/// What party 0 is told of a configuration in which the certificate of `whose` is valid from so
-/// many days before now until so many after.
+/// Returns what party 0 is told of a configuration in which the certificate of `whose` is valid
+/// from `days[0]` to `days[1]` days from now.
 fn examined(whose: usize, days: [i64; 2]) -> Vec<Check> {
     let folder = Folder::new("", 3, false);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
@@ -48,15 +48,15 @@ fn a_certificate_that_has_expired_is_named_with_its_remedy() {
         assert!(!found.ok && found.detail.starts_with("it expired at 20"));
         assert_eq!(
             found.remedy,
-            "its owner makes a new one, and gives it to all"
+            "its owner must make a new one and give it to all"
         );
         let other = check(&checks, "certificate of party 1");
         assert!(other.ok && other.detail.starts_with("valid until 20"));
     }
 }
 
-/// Of Ed25519 and an authority's, for a hundred years: no link is made with it. Of every kind that
-/// is refused there is a test in Python.
+/// An Ed25519 certificate of an authority, valid for a hundred years, with which no link can be
+/// made. The tests in Python cover every kind that is refused.
 const OTHER_KIND: &str = "-----BEGIN CERTIFICATE-----
 MIIBSTCB/KADAgECAhR4807M6aPb6HaYD88OGxUE+p+Q2TAFBgMrZXAwDDEKMAgG
 A1UEAwwBeDAgFw0yNjExMjcwMTUyNTJaGA8yMTI1MDYyMTAxNTI1MlowDDEKMAgG
@@ -90,7 +90,7 @@ fn a_certificate_of_another_kind_is_refused_where_it_is_read_by_its_file() {
             .remedy
             .starts_with("have one made by `tacit certificates`: ECDSA P-256")
     );
-    // Before any other member is called.
+    // The certificate is refused before any other member is called.
     let config = net::config::Config::read(&folder.config()).unwrap();
     let refused = config.identity(0, false).err().unwrap().to_string();
     assert_eq!(refused, format!("setup: {said}; {}", found.remedy));

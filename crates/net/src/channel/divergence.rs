@@ -1,31 +1,32 @@
-//! Programs that differ: what is said of it, and which of three or more parties is the odd one.
+//! Programs that differ: how parties detect it, and which of three or more parties is the odd one.
 //!
-//! A party that gets a message of another step knows that its program and the sender's differ, and
-//! not whose is wrong. It tells all what its running hash is at its step; a party that waits, and
-//! passed that step, answers with its own. Whom nobody agrees with is the odd one; but where steps
-//! follow from what parties told each other, a third that told two things may be the cause, and
-//! nobody is called so ([`Channel::set_relayed`]).
+//! A party that receives a message of another step knows that its program and the sender's differ,
+//! but not whose is wrong. It tells all parties its running hash at its step. A party that waits
+//! and has passed that step answers with its own hash. The odd one is the party that no other party
+//! agrees with. There is one exception: if steps depend on what parties told each other, the cause
+//! may be a third party that told two different things. Then no party is called the odd one
+//! ([`Channel::set_relayed`]).
 //!
-//! A difference need not show in any message: who takes another party for the recipient waits for
-//! what nobody sends. So a party that has waited for a second, and again after each quarter of the
-//! timeout, tells all others on each of its
-//! channels which step began last there: number, name and running hash. Who waits compares that
-//! with what it began under that number itself. Of two parties that wait, the one that has come
-//! less far tells of a step that the other has begun; the hash has all steps before in it, so any
-//! difference up to there shows, and both steps are named. A party that is slow goes through the
-//! same steps as the others, and one that is yet to begin a step says nothing of it: neither is
-//! ended. One that computes alone, and waits for nobody, is answered for by whichever thread takes
-//! in what others tell: where its step of that number was another, they hear which. Nothing is sent
-//! while nobody waits for so long, and nothing waits for an answer.
+//! A difference need not show in any message. A party that takes the wrong party for the recipient
+//! makes another one wait for a message that is never sent. So a party that has waited for a
+//! second, and again after each quarter of the timeout, tells all others which step began last on
+//! each of its channels: number, name and running hash. A party that waits compares this with its
+//! own step of that number. Of two parties that wait, the one that is less far reports a step that
+//! the other has begun. The hash covers all earlier steps, so any difference up to there shows, and
+//! both steps are named. A slow party goes through the same steps as the others, and a party that
+//! has not begun a step says nothing of it, so neither of them ends the session. For a party that
+//! computes alone and waits for no message, the thread that reads the report answers: if this
+//! party's step of that number was a different one, the answer names it. Nothing is sent unless a
+//! party has waited for that long, and nothing waits for an answer.
 //!
-//! What is told are the fields of the header that every message of that step carries: names and
-//! public parameters of steps, which are to be equal in all parties. Values are not in them: those
-//! that are taken for public are compared by [`Agreement`] alone. A party that would deviate may
-//! tell of any step, and ends the session by it, which it can anyway.
+//! These reports consist of the header fields that every message of the step carries: names and
+//! public parameters of steps, which must be equal in all parties. They hold no values. Values that
+//! are treated as public are compared by [`Agreement`] only. A party that wants to deviate may
+//! report any step and so end the session, which it can do anyway.
 //!
-//! A party that took another value for public than a peer goes on until it has compared with all
-//! others, for some steps at most, and opens nothing meanwhile: then it knows whose values no other
-//! party has.
+//! A party whose public values differ from a peer's continues until it has compared them with all
+//! others, for at most some steps, and opens nothing meanwhile. Then it knows which party has
+//! values that no other party has.
 
 use super::Channel;
 use crate::agreement::Agreement;
@@ -34,22 +35,22 @@ use crate::frame::{Frame, Kind};
 use crate::inbox::Standing;
 use std::time::{Duration, Instant};
 
-/// How long a party that saw a difference waits for what decides whose it is.
+/// Longest wait of a party that saw a difference for the answers that decide whose fault it is.
 const VERDICT: Duration = Duration::from_secs(1);
 
-/// Steps that a party goes on for whose public values are not those of a peer, to hear from the
-/// others.
+/// Steps for which a party whose public values differ from a peer's continues, to hear from the
+/// other parties.
 const HEARING: u64 = 8;
 
-/// What may differ in steps of one name.
-const OTHER_PARAMETERS: &str = ", with other parameters in it or in a step before (bits, width, receiver, scale, \
+/// Possible differences between steps of the same name.
+const OTHER_PARAMETERS: &str = ", with other parameters in this step or an earlier one (bits, width, receiver, scale, \
                                 sizes, which tensors, or which values are public)";
 
 impl Channel {
-    /// Compares a message's step, parameters and length with this party's.
+    /// Compares the step, parameters and length of a message with this party's.
     ///
     /// # Errors
-    /// `Desync`, or what another party says of the difference.
+    /// `Desync`, or what another party reports of the difference.
     pub(super) fn compare_steps(&mut self, from: usize, words: usize, frame: &Frame) -> Result<()> {
         let found = frame.payload.len();
         let is_step = frame.kind == Kind::Data;
@@ -73,7 +74,7 @@ impl Channel {
             Place::Ended(theirs)
         };
         let follows = from >= self.parties() && self.party() != 0;
-        // A dealer's steps are those of party 0, whom it follows.
+        // A dealer's steps are those of party 0, which it follows.
         let whose = if follows && !(same_step && same_parameters) {
             0
         } else {
@@ -82,7 +83,7 @@ impl Channel {
         Err(self.differ(whose, frame, Place::At(ours), theirs))
     }
 
-    /// Compares where a peer's program ended with where this party's did.
+    /// Compares the place where a peer's program ended with the place where this party's ended.
     ///
     /// # Errors
     /// As [`Channel::compare_steps`].
@@ -102,7 +103,7 @@ impl Channel {
         let (ours, theirs) = if has_ended {
             (Place::Ended(ours), Place::Ended(theirs))
         } else if frame.sequence < self.sequence {
-            // A message of a step that this party took for done.
+            // A message of a step that this party considered complete.
             (Place::At(ours), Place::At(theirs))
         } else {
             (Place::Ended(ours), Place::At(theirs))
@@ -110,8 +111,8 @@ impl Channel {
         Err(self.differ(from, frame, ours, theirs))
     }
 
-    /// Compares where each peer stood that has waited for long, on all of its channels, with this
-    /// party's own step of that number; one that this party is yet to begin counts for nothing.
+    /// Compares the reports of all peers that have waited for long, on all of their channels, with
+    /// this party's own steps of the same numbers. Steps that this party has not begun are ignored.
     ///
     /// # Errors
     /// As [`Channel::compare_steps`].
@@ -146,11 +147,12 @@ impl Channel {
         Err(self.differ(peer, place, Place::At(ours), Place::At(theirs)))
     }
 
-    /// Finds out that what a dealer is to send was never asked of it: it waits for the party whose
-    /// steps it follows, and that one's program has ended. `seen` is since when.
+    /// Detects that a dealer was never asked for the message that this party waits for: the dealer
+    /// waits for the party whose steps it follows, and that party's program has ended. `seen` is
+    /// the time of the first such observation.
     ///
     /// # Errors
-    /// `Desync`, if it is so.
+    /// `Desync` in that case.
     pub(super) fn compare_with_followed(
         &self,
         from: usize,
@@ -166,7 +168,7 @@ impl Channel {
         let Some(end) = inbox.ending(followed) else {
             return Ok(());
         };
-        // What it asked before may have been on its way yet when the dealer said so.
+        // An earlier request to the dealer may still have been on its way when the dealer reported.
         let seen = *seen.get_or_insert_with(Instant::now);
         if said < seen + self.shared.timeout / 4 {
             return Ok(());
@@ -187,11 +189,11 @@ impl Channel {
         }))
     }
 
-    /// Whether nobody is known to take other values for public than this party; `last` where no
-    /// more will be known.
+    /// Checks that no party is known to have other public values than this party. `last` says that
+    /// nothing more will become known.
     ///
     /// # Errors
-    /// `Differ`, once it is known of all others, or [`HEARING`] steps have gone by.
+    /// `Differ`, once the comparison with all others is complete or [`HEARING`] steps have passed.
     pub(super) fn agree(&mut self, last: bool) -> Result<()> {
         let found = self.agreement.as_deref().and_then(Agreement::disagreement);
         let Some(found) = found else {
@@ -208,9 +210,9 @@ impl Channel {
         }))
     }
 
-    /// Ends the mesh for programs that differ.
+    /// Ends the mesh because programs differ.
     fn differ(&mut self, from: usize, frame: &Frame, ours: Place, theirs: Place) -> Error {
-        // Of public values that differ it may be a consequence.
+        // Programs may differ as a consequence of public values that differ.
         if let Err(error) = self.agree(true) {
             return error;
         }
@@ -232,11 +234,11 @@ impl Channel {
         self.shared.fail(error)
     }
 
-    /// This party or `from`, where all others agree with the other of the two.
+    /// Returns this party or `from`, if all other parties agree with the other of the two.
     fn odd_one(&self, from: usize, frame: &Frame) -> Option<usize> {
         let inbox = &self.shared.inbox;
         let parties = 0..self.parties();
-        // The dealer follows the others, and of another channel this one knows too little.
+        // The dealer follows the others, and this channel knows too little of another channel.
         if frame.channel != self.id
             || self.relayed
             || !parties.contains(&from)
@@ -247,7 +249,7 @@ impl Channel {
         let others: Vec<usize> = parties
             .filter(|other| ![from, self.party()].contains(other))
             .collect();
-        // At the earlier of both, which more of the others have come to.
+        // Compares at the earlier of the two steps, which more of the other parties have reached.
         let earlier = self.sequence.min(frame.sequence);
         let ours = self.step_log.at(earlier);
         let ours = ours.map_or(self.begun.value(), |ours| ours.parameters);
@@ -259,7 +261,7 @@ impl Channel {
         self.shared.tell_standing(ours);
         let until = Instant::now() + VERDICT.min(self.shared.timeout);
         while inbox.failure().is_none() && Instant::now() < until {
-            // Others may be here too, for a step of their own.
+            // Others may also be here, for a step of theirs.
             self.shared.answer();
             let agree = |other: usize, with: Standing| {
                 [inbox.first(other, self.id), inbox.standing(other)].contains(&Some(with))
@@ -268,7 +270,7 @@ impl Channel {
             if others.iter().all(with_us) {
                 return Some(from);
             }
-            // By its message, or by its own word of the earlier step.
+            // Decides by its message, or by its own report of the earlier step.
             let word = inbox.standing(from).filter(|word| {
                 let at = |standing: &Standing| (standing.channel, standing.sequence);
                 at(word) == at(&ours) && *word != ours
@@ -293,12 +295,12 @@ impl Channel {
     }
 }
 
-/// A step by its number and name.
+/// Formats a step as its number and name.
 fn numbered(sequence: u64, name: &str) -> String {
     format!("{sequence} \"{name}\"")
 }
 
-/// The step that a frame belongs to, or the last one of a program that has ended.
+/// Returns the step that a frame belongs to, or the last step of a program that has ended.
 fn last_of(frame: &Frame) -> String {
     let after = u64::from(frame.kind == Kind::End);
     numbered(frame.sequence.saturating_sub(after), &frame.name)

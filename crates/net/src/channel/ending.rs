@@ -1,20 +1,21 @@
-//! The end of a program, which is compared as its steps are.
+//! End of a program, which the parties compare as they compare steps.
 //!
-//! A message shows a difference to whoever gets it. A party that differs in its last steps may get
-//! none, and so
-//! may the others: each hands on what it took for the result. So the end is a step of its own:
-//! every party tells all others after which step its program ended, with the running hash of all
-//! steps, and waits for theirs.
+//! A message shows a difference to the party that receives it. A party that differs in its last
+//! steps may receive no message, and the others may receive none either. Each of them would then
+//! return what it took for the result. So the end is a step too: every party tells all others after
+//! which step its program ended, with the running hash of all steps, and waits for the same from
+//! them.
 //!
-//! What was noted since the last step counts for nothing: what a party computes alone is its own
-//! affair. That may take long, too. So nobody has failed who has not ended within the timeout, and
-//! whoever has ended waits for all
-//! others for as long as they live: none ends in order whose program was another one. A process
-//! that gives no sign of life for the timeout, which needs no program of its own for it, has
-//! failed. So has one that has sent more than there is room for, of which nothing was taken for the
-//! timeout: its link is read no further, so that neither its end nor its death would ever be
-//! noticed. Who waits for long asks whether a party that has not ended began another step, or one
-//! more: that is answered while it computes.
+//! Notes made since the last step do not count, because what a party computes alone is its own
+//! affair. Such a computation may take long. So a party that has not ended within the timeout has
+//! not failed. A party that has ended waits for all others for as long as they live. No party ends
+//! in order if its program differed.
+//!
+//! A process has failed if it gives no sign of life for the timeout; its program need not do
+//! anything to give one. A process has also failed if it has sent more data than the buffer holds
+//! and none of it was read for the timeout. Its link is then no longer read, so neither its end nor
+//! its death would ever be noticed. A party that waits for long asks whether a party that has not
+//! ended began a different step, or one more step. The other party answers that while it computes.
 
 use super::{Channel, LONG};
 use crate::error::{PeerFault, Result};
@@ -23,17 +24,17 @@ use crate::inbox::{Arrival, End};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How often a party is found to give no sign of life before it is taken for one that stalls.
+/// Consecutive checks without a sign of life after which a party counts as stalled.
 const LOOKS: u32 = 4;
 
 impl Channel {
-    /// Ends this party's program, and compares its steps with those of all other parties; waits for
-    /// those that have not ended, as long as they live. After a failure that this channel has
-    /// returned there is nothing to compare.
+    /// Ends this party's program and compares its steps with those of all other parties. Waits for
+    /// parties that have not ended, as long as they live. After a failure that this channel has
+    /// returned, there is nothing to compare.
     ///
     /// # Errors
-    /// `Desync` for a party that ended after other steps, or is at one; `Peer` for one that failed
-    /// after its last step, or gave no sign of life for the timeout.
+    /// `Desync` for a party that ended after other steps or has not ended; `Peer` for a party that
+    /// failed after its last step or gave no sign of life for the timeout.
     pub fn close(&mut self) -> Result<()> {
         if self.told || std::mem::replace(&mut self.ended, true) {
             return Ok(());
@@ -47,7 +48,7 @@ impl Channel {
             .filter(|peer| *peer != self.party())
             .collect();
         for peer in &others {
-            // One that waits no more has said before where it ended.
+            // A peer that no longer waits has already said where it ended.
             self.shared.send(*peer, self.end())?;
         }
         let begun = Instant::now();
@@ -57,7 +58,7 @@ impl Channel {
             .try_for_each(|peer| self.await_end(peer, begun, &mut asked))
     }
 
-    /// Asks whether the last step was another at a peer, or its program has one more.
+    /// Asks whether a peer's last step was a different one, or its program has one more step.
     fn ask(&self) {
         for sequence in [self.sequence - 1, self.sequence] {
             if let Some(step) = self.step_log.at(sequence) {
@@ -108,12 +109,13 @@ impl Channel {
         }
     }
 
-    /// For a wait that lasts as long as a peer lives; `silent` counts the looks one after another
-    /// that found no sign of that, since this process may have been stopped itself.
+    /// Checks for signs of life during a wait that lasts as long as a peer lives. `silent` counts
+    /// consecutive checks that found none: a single one proves nothing, since this process may have
+    /// been stopped itself.
     ///
     /// # Errors
-    /// `Peer` for one that gave no sign of life for the timeout, or whose messages nobody has taken
-    /// for as long.
+    /// `Peer` for a peer that gave no sign of life for the timeout, or whose messages were not read
+    /// for that long.
     pub(super) fn expect_life(&self, peer: usize, silent: &mut u32) -> Result<()> {
         let (inbox, timeout) = (&self.shared.inbox, self.shared.timeout);
         let is_missed = inbox.is_silent(peer, timeout) || inbox.is_full(peer, timeout);

@@ -20,13 +20,14 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 pub use suspension::{Suspended, Watch};
 
-/// After what time a party that waits for a message says so, and where it stands.
+/// Time after which a party that waits for a message reports that, and its current step.
 const LONG: Duration = Duration::from_secs(1);
 
-/// Sees, and may change, each payload that arrives: sender, step, words. For tests.
+/// Function that sees, and may change, each payload that arrives: sender, step, words. For tests.
 pub type Tap = Box<dyn FnMut(usize, &str, &mut Vec<u64>) + Send>;
 
-/// Whether work ahead of need is waited for. Its other handle is with whoever will need it.
+/// Switch that says whether a thread waits for work that is done ahead of need. The thread that
+/// will need the work has a clone of it.
 #[derive(Clone, Default)]
 pub struct Patience(Arc<Need>);
 
@@ -37,12 +38,12 @@ struct Need {
 }
 
 impl Patience {
-    /// From here on somebody waits, or nobody does.
+    /// Sets whether a thread waits from now on.
     pub fn set_needed(&self, needed: bool) {
         self.0.needed.store(needed, Ordering::Relaxed);
     }
 
-    /// Nobody will ever wait again: waiting channels give up.
+    /// Makes waiting channels give up, because the work will never be needed.
     pub fn end(&self) {
         self.0.over.store(true, Ordering::Relaxed);
     }
@@ -51,7 +52,7 @@ impl Patience {
         self.0.needed.load(Ordering::Relaxed)
     }
 
-    /// Whether [`Patience::end`] was called.
+    /// Returns whether [`Patience::end`] was called.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.0.over.load(Ordering::Relaxed)
@@ -64,20 +65,20 @@ pub struct Channel {
     id: u16,
     step: Arc<str>,
     sequence: u64,
-    /// The number of the step that began last.
+    /// Number of the step that began last.
     last: u64,
     /// Whether steps are interleaved: each is suspended and resumed.
     interleaved: bool,
-    /// Of all that was asked of this channel.
+    /// Running hash of everything that was asked of this channel.
     parameters: Parameters,
-    /// The same when the current step began: what its messages carry.
+    /// Running hash at the beginning of the current step, which its messages carry.
     begun: Parameters,
-    /// The same of the last steps.
+    /// Running hashes at the last steps.
     step_log: Arc<StepLog>,
-    /// Whose messages of the current step came: a bit for each.
+    /// Parties whose messages of the current step have come: a bit for each.
     agreed: u64,
     agreement: Option<Box<dyn Agreement>>,
-    /// The step in which a peer was found to take other values for public.
+    /// Step in which a peer was found to have other public values.
     disagreed: Option<u64>,
     /// See [`Channel::set_relayed`].
     relayed: bool,
@@ -93,7 +94,7 @@ pub struct Channel {
 }
 
 impl Mesh {
-    /// An ordered stream of messages of its own, over the same links.
+    /// Opens a separate ordered stream of messages over the same links.
     ///
     /// # Panics
     /// If that channel was opened before.
@@ -138,44 +139,45 @@ impl Channel {
         }
     }
 
-    /// Which party this is.
+    /// Returns the number of this party.
     #[must_use]
     pub fn party(&self) -> usize {
         self.shared.party
     }
 
-    /// How many parties compute.
+    /// Returns the number of computing parties.
     #[must_use]
     pub fn parties(&self) -> usize {
         self.shared.parties()
     }
 
-    /// Begins the next step. Messages carry its number and name, the label in front.
+    /// Begins the next step. Messages carry its number and its name, with the label in front.
     pub fn begin(&mut self, name: &str) {
         self.begin_with(name, &[]);
     }
 
-    /// The same for a step with parameters, such as a width or a recipient, which must be equal in
-    /// all parties.
+    /// Begins a step with parameters, such as a width or a recipient, which must be equal in all
+    /// parties.
     pub fn begin_with(&mut self, name: &str, parameters: &[u64]) {
         self.start(name, parameters, false);
     }
 
-    /// The same for a step in which every party sends something to every other: what was noted as
-    /// public so far begins to be compared with these messages.
+    /// Begins a step in which every party sends something to every other party. Its messages begin
+    /// the comparison of all public values noted so far.
     pub fn begin_comparing(&mut self, name: &str) {
         self.start(name, &[], true);
     }
 
-    /// The same for an operation on so many elements, which its name says.
+    /// Begins a step for an operation on `n` elements, and puts `n` into its name.
     pub fn begin_of(&mut self, operation: &str, n: usize, parameters: &[u64]) {
         self.begin_with(&format!("{operation} of {n}"), parameters);
     }
 
-    /// The same for an operation that opens something, as [`Channel::begin_opening`].
+    /// Begins a step for an operation on `n` elements that opens a value, as
+    /// [`Channel::begin_opening`] does.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Channel::begin_opening`].
     pub fn begin_opening_of(
         &mut self,
         operation: &str,
@@ -185,13 +187,13 @@ impl Channel {
         self.begin_opening(&format!("{operation} of {n}"), parameters)
     }
 
-    /// The same for a step that opens something: first, all that was noted as public so far is
-    /// compared with all parties. Takes up to two rounds where that has not ridden on earlier
-    /// messages, or nothing.
+    /// Begins a step that opens a value. First, all public values noted so far are compared with
+    /// all parties. This takes up to two rounds, or none if earlier messages have carried the
+    /// comparison.
     ///
     /// # Errors
-    /// `Differ` for public values that differ; `Misuse` where steps are interleaved and something
-    /// is to be compared; as [`Channel::receive`].
+    /// `Differ` for public values that differ; `Misuse` if steps are interleaved and something
+    /// remains to be compared; otherwise as [`Channel::receive`].
     pub fn begin_opening(&mut self, name: &str, parameters: &[u64]) -> Result<()> {
         if self.interleaved {
             return self.begin_opening_interleaved(name, parameters);
@@ -216,7 +218,7 @@ impl Channel {
         self.agreement.as_deref().is_some_and(question)
     }
 
-    /// A step of a number of its own begins.
+    /// Gives the next number to a step that begins.
     fn number(&mut self) {
         self.last += 1;
         self.sequence = self.last;
@@ -236,7 +238,7 @@ impl Channel {
         }
     }
 
-    /// What messages carry from here on.
+    /// Sets the step and running hash that messages carry from now on.
     fn set_begun(&mut self, name: Arc<str>, is_end: bool) {
         self.begun = self.parameters;
         self.step_log.begin(Begun {
@@ -247,7 +249,7 @@ impl Channel {
         });
     }
 
-    /// A step's name with the label in front.
+    /// Returns a step's name with the label in front.
     fn named(&self, name: &str) -> Arc<str> {
         match self.meter.label() {
             "" => step_name(name),
@@ -255,16 +257,14 @@ impl Channel {
         }
     }
 
-    /// Further parameters of the program, such as an operator and its scale, which must be equal in
-    /// all
-    /// parties: the messages of the next step carry their hash.
+    /// Adds parameters of the program, such as an operator and its scale, which must be equal in
+    /// all parties. The messages of the next step carry their hash.
     pub fn note(&mut self, parameters: &[u8]) {
         self.parameters.fold_bytes(parameters);
     }
 
-    /// A public value that must be equal in all parties. Its name and length are parameters. The
-    /// value itself
-    /// may be secret by mistake: it is compared in private.
+    /// Notes a public value, which must be equal in all parties. Its name and length count as
+    /// parameters. The value itself may be secret by mistake, so the parties compare it in private.
     pub fn note_public(&mut self, name: &str, value: &[u8]) {
         self.parameters.fold_bytes(name.as_bytes());
         self.parameters.fold(value.len() as u64);
@@ -275,8 +275,8 @@ impl Channel {
         self.tell_uncompared();
     }
 
-    /// Lets the channel to a dealer, which compares no public values, know what may be the cause
-    /// where it differs.
+    /// Tells the channel to a dealer, which compares no public values, which of them may explain a
+    /// difference.
     fn tell_uncompared(&self) {
         let has_dealer = self.shared.members() > self.parties();
         if let Some(agreement) = self.agreement.as_ref().filter(|_| has_dealer) {
@@ -285,78 +285,78 @@ impl Channel {
         }
     }
 
-    /// How public values are compared; without, they are not.
+    /// Sets how public values are compared. Without this call they are not compared.
     pub fn set_agreement(&mut self, agreement: Box<dyn Agreement>) {
         self.agreement = Some(agreement);
     }
 
-    /// Whether steps follow, from here on, from what each party told the others of what it alone
-    /// knows. One that told two of them different things makes honest parties differ, so nobody is
-    /// called the odd one meanwhile.
+    /// Sets whether steps depend, from now on, on what each party told the others of its own
+    /// knowledge. A party that told two others different things makes honest parties differ, so no
+    /// party is called the odd one meanwhile.
     pub fn set_relayed(&mut self, relayed: bool) {
         self.relayed = relayed;
     }
 
-    /// The name of the current step.
+    /// Returns the name of the current step.
     #[must_use]
     pub fn step(&self) -> &str {
         &self.step
     }
 
-    /// What was sent, by label.
+    /// Returns the meter, which counts by label what was sent.
     #[must_use]
     pub fn meter(&self) -> &Meter {
         &self.meter
     }
 
-    /// Names what is computed from here on, for the meter and the steps; returns the previous
-    /// label.
+    /// Sets the label of the following computations, for the meter and the steps; returns the
+    /// previous label.
     pub fn set_label(&mut self, label: &str) -> String {
         let previous = self.meter.label().to_owned();
         self.meter.set_label(label);
         previous
     }
 
-    /// For what messages are waited for from here on, by a number of the caller's; that before. It
-    /// is 0 at first.
+    /// Sets the account that waiting times count for from now on, a number that the caller chooses;
+    /// returns the previous account. The first account is 0.
     pub fn set_account(&mut self, account: u32) -> u32 {
         self.meter.set_account(account)
     }
 
-    /// For what messages were waited since this was last asked, and for how long.
+    /// Returns the waiting time for each account since the last call.
     pub fn take_waited(&mut self) -> BTreeMap<u32, Duration> {
         self.meter.take_waited()
     }
 
-    /// Lets this channel wait without limit while its work is not needed yet.
+    /// Makes this channel wait without limit while its work is not needed yet.
     pub fn set_patience(&mut self, patience: Patience) {
         self.patience = Some(patience);
     }
 
-    /// Lets a test see and change what arrives.
+    /// Sets a function by which a test sees and changes what arrives.
     pub fn set_tap(&mut self, tap: Tap) {
         self.tap = Some(tap);
     }
 
-    /// Memory for a message, with anything in it: whoever takes it writes all of it.
+    /// Returns memory for a message, with arbitrary contents: the caller must write all of it.
     #[must_use]
     pub fn memory(&self, words: usize) -> Vec<u64> {
         self.spare_memory(words).unwrap_or_else(|| vec![0; words])
     }
 
-    /// The same where some lies ready.
+    /// Returns memory for a message if the pool has some ready, with arbitrary contents.
     #[must_use]
     pub fn spare_memory(&self, words: usize) -> Option<Vec<u64>> {
         self.shared.inbox.pool.take(words)
     }
 
-    /// From here on memory of so many words of messages, sent or worked off, stays besides what
-    /// always does.
+    /// Sets how many words of message memory, sent or processed, the pool keeps in addition to its
+    /// usual limit.
     pub fn keep_memory(&self, words: usize) {
         self.shared.inbox.pool.keep(words);
     }
 
-    /// Gives back the memory of a message that was worked off.
+    /// Returns the memory of a processed message to the pool.
     pub fn give_back(&self, message: Vec<u64>) {
         self.shared.inbox.pool.give(message);
     }
@@ -364,7 +364,7 @@ impl Channel {
     /// Sends words to a party, as part of the current step. Does not wait for the receiver.
     ///
     /// # Errors
-    /// `Misuse` for a message of more than 2^27 words; `Peer` where the link or the mesh has ended.
+    /// `Misuse` for a message of more than 2^27 words; `Peer` if the link or the mesh has ended.
     pub fn send(&mut self, to: usize, payload: Vec<u64>) -> Result<()> {
         if self.send_unless_finished(to, payload)? {
             return Ok(());
@@ -372,16 +372,16 @@ impl Channel {
         Err(self.finished(to))
     }
 
-    /// Why nothing can be exchanged with a party that has finished; the end of the run, unless this
-    /// channel's work is not needed.
+    /// Returns why nothing can be exchanged with a party that has finished. Ends the run, unless
+    /// this channel's work is not needed.
     fn finished(&self, party: usize) -> Error {
         let error = self.shared.blame(party, &self.step, PeerFault::Finished);
         let idle = self.patience.as_ref().is_some_and(|now| !now.is_needed());
         if idle { error } else { self.shared.fail(error) }
     }
 
-    /// The same for a party that may finish without waiting for it; false if that is known to have
-    /// happened.
+    /// Sends words to a party that may finish without waiting for them. Returns false if the party
+    /// is known to have finished.
     ///
     /// # Errors
     /// As [`Channel::send`].
@@ -416,18 +416,20 @@ impl Channel {
         Ok(sent)
     }
 
-    /// Ends the run for every party: what this one sent cannot be. Returns the error that counts.
+    /// Ends the run for every party, because `party` sent something impossible. Returns the error
+    /// that counts.
     #[must_use]
     pub fn accuse(&self, party: usize, fault: impl Into<PeerFault>) -> Error {
         self.shared
             .fail(self.shared.blame(party, &self.step, fault))
     }
 
-    /// The next message of a party, which must belong to the current step and have that many words.
+    /// Receives the next message of a party, which must belong to the current step and have `words`
+    /// words.
     ///
     /// # Errors
-    /// `Desync` for another step or length; `Peer` where nothing comes within the timeout, or the
-    /// mesh has ended.
+    /// `Desync` for another step or length; `Peer` if nothing comes within the timeout, or the mesh
+    /// has ended.
     pub fn receive(&mut self, from: usize, words: usize) -> Result<Vec<u64>> {
         if from == self.party() || from >= self.shared.members() {
             return Err(Error::misuse(format!(
@@ -442,12 +444,13 @@ impl Channel {
         received.inspect_err(|_| self.told = true)
     }
 
-    /// The next message of a party, whatever its step, which becomes this party's; waits as long as
-    /// that party lives. `None` once it has finished in order.
+    /// Receives the next message of a party, whatever its step, and makes its step this party's
+    /// step. Waits as long as the sender lives. Returns `None` once the sender has finished in
+    /// order.
     ///
     /// # Errors
-    /// `Desync` for another length; `Peer` where the sender died, gave no sign of life for the
-    /// timeout, or sent more on other channels than anybody takes; or where the mesh has ended.
+    /// `Desync` for another length; `Peer` if the sender died, gave no sign of life for the
+    /// timeout, or sent more on other channels than was read; `Peer` also if the mesh has ended.
     pub fn follow(&mut self, from: usize, words: usize) -> Result<Option<Vec<u64>>> {
         let started = Instant::now();
         let (mut told, mut silent) = (started, 0);
@@ -469,7 +472,7 @@ impl Channel {
                 Arrival::Nothing => {}
             }
             self.expect_life(from, &mut silent)?;
-            // Whoever waits for this one's answers blames the one that it waits for.
+            // A party that waits for this one then blames the party that this one waits for.
             if told.elapsed() >= self.shared.timeout / 4 {
                 self.shared.tell_waiting(from);
                 told = Instant::now();
@@ -510,23 +513,23 @@ impl Channel {
         self.agree(false)
     }
 
-    /// Waits in quarters of the timeout; after each, and soon for the first time, the peers are
-    /// told who is waited for and where this party stands, so that programs that differ show, and
-    /// the party to blame can be found.
+    /// Waits in quarters of the timeout. After each quarter, and for the first time earlier, tells
+    /// the peers which party this one waits for and its current step. This shows programs that
+    /// differ and finds the party to blame.
     ///
-    /// The timeout is for silence, not for slow links, so some quarters do not count, and the
-    /// timeout begins anew:
+    /// The timeout limits silence, not slow links. So some quarters do not count, and the timeout
+    /// begins again:
     ///
-    /// - where of the message itself [`SLOWEST`] or more came, in that quarter and on the whole
-    ///   since it began. All of it is `words` long, and what is beyond that counts for nothing, so
-    ///   that this lasts for as long as the message takes at that rate, at most, and a timeout;
-    /// - where as much came on other channels, since the message may be queued behind that at its
-    ///   sender; and where whoever is waited for, or whom that one waits for, said that what it
-    ///   waits for comes nearer. Neither can be checked, and a peer could go on with it for ever:
-    ///   both end with [`UNSEEN`](progress::UNSEEN) timeouts since the wait began.
+    /// - if the message itself arrived at [`SLOWEST`] or faster, in that quarter and on the whole
+    ///   since it began. All of it is `words` long, and anything beyond that does not count, so
+    ///   this lasts at most as long as the message takes at that rate, and one timeout;
+    /// - if as much arrived on other channels, since the message may be queued behind it at its
+    ///   sender; and if the sender, or the party that the sender waits for, reported that its own
+    ///   message makes progress. Neither can be checked, and a peer could continue it for ever, so
+    ///   both end [`UNSEEN`](progress::UNSEEN) timeouts after the wait began.
     ///
-    /// So a wait ends within the sum: `UNSEEN` + 2 timeouts, and what the message takes at
-    /// [`SLOWEST`].
+    /// So a wait ends within the sum of these: `UNSEEN` + 2 timeouts, and the time that the message
+    /// takes at [`SLOWEST`].
     fn wait(&mut self, from: usize, words: usize, started: Instant) -> Result<Frame> {
         let timeout = self.shared.timeout;
         let mut progress = Progress::begin(self, from, words, started);
@@ -584,13 +587,13 @@ impl Channel {
             .fail(self.shared.blame(party, &self.step, fault)))
     }
 
-    /// Why a party is taken for one that stalls.
+    /// Returns the reason for which a party counts as stalled.
     fn silence(&self, party: usize) -> PeerFault {
         let (inbox, timeout) = (&self.shared.inbox, self.shared.timeout);
         if inbox.is_full(party, timeout / 2) {
             PeerFault::Flooded { timeout }
         } else if inbox.is_silent(party, timeout / 2) {
-            // Between threads nobody can be cut off.
+            // Between threads no party can be cut off.
             PeerFault::Silent { timeout }
         } else {
             PeerFault::Stalled { timeout }

@@ -1,31 +1,31 @@
-//! Whether what a party waits for comes nearer. [`Channel::wait`] says what counts, and for how
-//! long.
+//! Detection of progress of the message that a party waits for. [`Channel::wait`] says what counts,
+//! and for how long.
 
 use super::Channel;
 use crate::inbox::SLOWEST;
 use crate::mesh::Shared;
 use std::time::{Duration, Instant};
 
-/// How many timeouts long a party waits, at most, for what it cannot see come nearer itself.
+/// Longest wait, in timeouts, for progress that a party cannot see itself.
 pub(super) const UNSEEN: u32 = 10;
 
-/// Of one wait.
+/// State of one wait.
 pub(super) struct Progress {
     from: usize,
     channel: u16,
     timeout: Duration,
-    /// Bytes of the message itself.
+    /// Length of the message in bytes.
     whole: u64,
-    /// Since when it is waited for.
+    /// When the wait began.
     pub(super) begun: Instant,
-    /// When this was looked at last.
+    /// When progress was last checked.
     looked: Instant,
-    /// Bytes that had come then, of the message itself and on all channels.
+    /// Bytes that had come at the last check: of the message itself, and on all channels.
     near: u64,
     came: u64,
-    /// When some of the message itself had come for the first time.
+    /// When a part of the message itself had come for the first time.
     coming: Option<Instant>,
-    /// Whether the wait has lasted since what is not seen came nearer.
+    /// Whether the wait has been extended by progress that this party cannot see itself.
     unseen: bool,
 }
 
@@ -45,8 +45,8 @@ impl Progress {
         }
     }
 
-    /// After a quarter of the timeout: whether it came nearer in that, so that the timeout begins
-    /// anew.
+    /// Returns whether the message made progress in the last quarter of the timeout, so that the
+    /// timeout begins again.
     pub(super) fn look(&mut self, shared: &Shared) -> bool {
         let (inbox, now) = (&shared.inbox, Instant::now());
         let enough = at_slowest(self.timeout / 4).max(1);
@@ -69,13 +69,14 @@ impl Progress {
         seen || others || said
     }
 
-    /// Whether it has lasted for as long as what is not seen counts.
+    /// Returns whether the wait has used up the time for progress that this party cannot see
+    /// itself.
     pub(super) fn is_late(&self) -> bool {
         self.unseen && self.begun.elapsed() >= self.timeout.saturating_mul(UNSEEN)
     }
 }
 
-/// Bytes that come in some time at the slowest rate.
+/// Returns the number of bytes that arrive in `time` at the slowest rate.
 fn at_slowest(time: Duration) -> u64 {
     time.mul_f64(SLOWEST as f64).as_secs()
 }

@@ -1,7 +1,9 @@
-//! Several steps under way at once: each is suspended and resumed in turn.
+//! Interleaved steps: several steps are under way at once, and each is suspended and resumed in
+//! turn.
 //!
-//! Parties that take the same turns send and receive on each link in the same order. What a step
-//! sends in one turn it receives in its next one, or the order would depend on who waits for whom.
+//! Parties that take the same turns send and receive on each link in the same order. A step must
+//! receive what it sent in one turn in its next turn. Otherwise the order would depend on which
+//! party waits for which.
 
 use super::Channel;
 use crate::error::{Error, Result};
@@ -20,11 +22,11 @@ pub struct Suspended {
     line: (usize, u32),
 }
 
-/// The user's wish to end, for a thread that waits for another one's turn.
+/// Handle by which a thread that waits for another thread's turn checks for the user's wish to end.
 pub struct Watch(Arc<Shared>);
 
 impl Watch {
-    /// Ends the mesh where the user wants that: whoever waits for a message gives up.
+    /// Ends the mesh if the user wants that, so that waiting threads give up.
     pub fn look(&self) {
         if is_interrupted() {
             drop(self.0.fail(Error::Interrupted));
@@ -33,14 +35,16 @@ impl Watch {
 }
 
 impl Channel {
-    /// From here on steps are interleaved, or no longer. Meanwhile no comparison of what is public
-    /// begins, since both ends of a link know at the begin of a step alone what was received. One
-    /// that is under way goes on: when all steps have ended, all that was sent was received.
+    /// Begins or ends the interleaving of steps. During interleaving no comparison of public values
+    /// begins, because both ends of a link know what was received only at the beginning of a step.
+    /// A comparison that is under way continues: when all steps have ended, everything that was
+    /// sent was received.
     pub fn interleave(&mut self, interleaved: bool) {
         self.interleaved = interleaved;
     }
 
-    /// Before an opening among other steps everything has been compared: nothing can be meanwhile.
+    /// Begins an opening among interleaved steps. Every public value must have been compared
+    /// before, because no comparison can run during interleaving.
     pub(super) fn begin_opening_interleaved(
         &mut self,
         name: &str,
@@ -55,13 +59,13 @@ impl Channel {
         match uncompared.next() {
             None => Ok(()),
             Some(step) => Err(Error::misuse(format!(
-                "step \"{name}\" opens something side by side with other work, and what step \"{step}\" has taken for \
-                 public was not compared; open it afterwards"
+                "step \"{name}\" opens a value while other steps are interleaved with it, but the \
+                 public values of step \"{step}\" have not been compared yet; open it afterwards"
             ))),
         }
     }
 
-    /// Suspends the current step, and what is being computed.
+    /// Suspends the current step and the meter's current line.
     #[must_use]
     pub fn suspend(&self) -> Suspended {
         Suspended {
@@ -73,7 +77,7 @@ impl Channel {
         }
     }
 
-    /// Resumes a step.
+    /// Resumes a suspended step.
     pub fn resume(&mut self, suspended: Suspended) {
         self.step = suspended.step;
         self.sequence = suspended.sequence;
@@ -82,19 +86,20 @@ impl Channel {
         self.meter.resume(suspended.line);
     }
 
-    /// For the thread that gives the turns.
+    /// Returns a handle for the thread that gives the turns.
     #[must_use]
     pub fn watch(&self) -> Watch {
         Watch(Arc::clone(&self.shared))
     }
 
-    /// For long work between two messages: whether it is still wanted.
+    /// Checks, during long work between two messages, whether the work is still needed.
     ///
     /// # Errors
-    /// What has ended the mesh; `Interrupted` where the user ends this process.
+    /// The failure that ended the mesh; `Interrupted` if the user ends this process.
     pub fn look(&mut self) -> Result<()> {
         self.watch().look();
-        // A party that has died sends nothing more, and is missed later than here.
+        // A party that has died sends nothing more, and later calls would notice that only after
+        // this one.
         let died = |peer| match self.shared.inbox.end_of(peer) {
             Some(End::Died(fault)) => Some(self.shared.died(peer, &self.step, fault)),
             _ => None,

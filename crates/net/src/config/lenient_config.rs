@@ -1,11 +1,10 @@
-//! What can be read of a configuration in which something is wrong: enough to tell the others of
-//! it.
+//! Lenient reading of a faulty configuration: enough to tell the other members of the fault.
 
 use super::read_file;
 use std::path::Path;
 use toml::{Table, Value};
 
-/// Lines that may be left out because they cannot be read.
+/// Most lines that may be left out because they cannot be parsed.
 const MOST_UNREADABLE: usize = 16;
 
 /// Members of a session, as far as their addresses and certificates can be read.
@@ -22,8 +21,8 @@ struct Member {
 }
 
 impl LenientConfig {
-    /// Reads what can be read, for a party or, where there is no number, the dealer; `is_dealt`
-    /// knows whether a source has one. `None` where nothing can be read.
+    /// Reads what is readable, for a party, or for the dealer if `party` is `None`. `is_dealt` says
+    /// whether a source has a dealer. Returns `None` if nothing can be read.
     #[must_use]
     pub fn read(
         path: &Path,
@@ -44,18 +43,18 @@ impl LenientConfig {
         (member < members.len()).then_some(Self { member, members })
     }
 
-    /// The number of the member that reads.
+    /// Returns the number of the member that reads.
     pub(crate) fn member(&self) -> usize {
         self.member
     }
 
-    /// Its certificate and key.
+    /// Returns the member's own certificate and key.
     pub(crate) fn own(&self) -> Option<(String, String)> {
         let own = &self.members[self.member];
         own.certificate.clone().zip(own.key.clone())
     }
 
-    /// Address and certificate of each other member that has both.
+    /// Returns the address and certificate of each other member that has both.
     pub(crate) fn others(&self) -> impl Iterator<Item = (String, String)> {
         let others = self.members.iter().enumerate();
         others
@@ -92,7 +91,7 @@ fn tables<'a>(table: &'a Table, name: &str) -> impl Iterator<Item = &'a Table> {
     array.into_iter().flatten().filter_map(Value::as_table)
 }
 
-/// The document without the lines that are no TOML.
+/// Parses the document without the lines that are not TOML.
 fn readable(mut text: String) -> Option<Table> {
     for _ in 0..MOST_UNREADABLE {
         let at = match text.parse() {
@@ -101,7 +100,7 @@ fn readable(mut text: String) -> Option<Table> {
         };
         let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
         let length = text[start..].find('\n').unwrap_or(text.len() - start);
-        // One that is empty already is not what is wrong.
+        // An empty line cannot be the faulty one.
         text = (length > 0).then(|| text[..start].to_owned() + &text[start + length..])?;
     }
     None

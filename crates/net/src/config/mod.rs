@@ -1,16 +1,16 @@
-//! `parties.toml`: who takes part, and where.
+//! `parties.toml`: the members of a session, and where they are.
 //!
 //! ```toml
-//! protocol = "additive"            # optional; by default the first of those that there are
-//! source = "dealer"                # optional, of correlations, for a protocol that consumes them
+//! protocol = "additive"            # optional; by default the first available protocol
+//! source = "dealer"                # optional: source of correlations, if the protocol uses any
 //! timeout = 60                     # optional, seconds: longest wait for one message
-//! checked = false                  # optional: whether what is computed is checked to stay in range
+//! checked = false                  # optional: check that computed values stay in range
 //!
 //! [[party]]                        # party 0; the order counts
 //! address = "alice.example:7400"   # where the others reach it
 //! listen = "0.0.0.0:7400"          # optional: where it listens, if elsewhere
 //! certificate = "party-0.pem"      # relative to this file
-//! key = "party-0.key"              # optional, needed by the party itself; by default beside the certificate
+//! key = "party-0.key"              # for the party itself; by default next to the certificate
 //! correlations = "party-0.correlations"  # only for a source that reads files
 //!
 //! [dealer]                         # only for a source with a dealer: the same entries
@@ -31,7 +31,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Largest file that is read, in bytes.
+/// Size of the largest file that is read, in bytes.
 const LARGEST: u64 = 1 << 16;
 
 /// Longest timeout: a day.
@@ -40,13 +40,13 @@ pub const LONGEST_TIMEOUT: Duration = Duration::from_secs(86_400);
 /// A checked configuration.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
-    /// Name of the protocol, if one is named.
+    /// Name of the protocol, if the file names one.
     pub protocol: Option<String>,
     /// Name of the source of correlations.
     pub source: Option<String>,
     /// Longest wait for one message.
     pub timeout: Duration,
-    /// Whether what is computed is checked to stay in range.
+    /// Whether checked mode is on, in which computed values are checked to stay in range.
     pub checked: bool,
     parties: Vec<Party>,
     dealer: Option<Party>,
@@ -96,7 +96,7 @@ impl Config {
         Self::parse(&read_file(path)?, path)
     }
 
-    /// Checks the text of a file; certificates are looked for beside `path`.
+    /// Checks the text of a file; certificates are looked up relative to `path`.
     ///
     /// # Errors
     /// As [`Config::read`].
@@ -175,16 +175,16 @@ impl Config {
         })
     }
 
-    /// How many parties compute.
+    /// Returns the number of computing parties.
     #[must_use]
     pub fn parties(&self) -> usize {
         self.parties.len()
     }
 
-    /// Where the members reach each other, by party, the dealer last.
+    /// Returns the addresses at which the members reach each other, by party, the dealer last.
     ///
     /// # Errors
-    /// `Setup` where a dealer is wanted and there is none in the file.
+    /// `Setup` if a dealer is needed and the file has none.
     pub fn addresses(&self, dealer: bool) -> Result<Vec<String>> {
         Ok(self
             .members(dealer)?
@@ -192,22 +192,23 @@ impl Config {
             .collect())
     }
 
-    /// Where a member listens; the dealer counts after the parties.
+    /// Returns the address on which a member listens. The dealer has the number after the last
+    /// party.
     ///
     /// # Errors
-    /// `Misuse` for one that is not in the file.
+    /// `Misuse` for a member that is not in the file.
     pub fn listen_address(&self, member: usize) -> Result<&str> {
         let entry = self.entry(member)?;
         Ok(entry.listen.as_ref().unwrap_or(&entry.address))
     }
 
-    /// All certificates and that member's key, read from their files.
+    /// Reads all certificates and the key of a member from their files.
     ///
     /// # Errors
-    /// `Misuse` for one that is not in the file; `Setup` for files that cannot be read.
+    /// `Misuse` for a member that is not in the file; `Setup` for files that cannot be read.
     pub fn identity(&self, member: usize, dealer: bool) -> Result<Identity> {
-        // First what is this member's own: what is wrong with a certificate is told by its member
-        // too.
+        // A member checks its own files first: a faulty certificate of another member is reported
+        // by that member too.
         let key = read_key(&self.folder().join(self.entry(member)?.key()))?;
         Ok(Identity {
             certificates: self
@@ -219,11 +220,11 @@ impl Config {
         })
     }
 
-    /// A member's certificate, read from its file.
+    /// Reads a member's certificate from its file.
     ///
     /// # Errors
-    /// `Misuse` for one that is not in the file; `Setup` for a file that cannot be read, or a
-    /// certificate that links are not made with.
+    /// `Misuse` for a member that is not in the file; `Setup` for a file that cannot be read, or a
+    /// certificate that links do not use.
     pub fn certificate(&self, member: usize) -> Result<String> {
         self.checked(member, self.entry(member)?)
     }
@@ -238,14 +239,14 @@ impl Config {
         Ok(pem)
     }
 
-    /// Whether a member's key lies here.
+    /// Returns whether a member's key is on this machine.
     #[must_use]
     pub fn has_key(&self, member: usize) -> bool {
         let entry = self.entry(member);
         entry.is_ok_and(|entry| self.folder().join(entry.key()).exists())
     }
 
-    /// Where that party's file of correlations lies, if the configuration names one.
+    /// Returns the path of a party's file of correlations, if the configuration names one.
     ///
     /// # Errors
     /// `Misuse` for a party that is not in the file.
@@ -264,8 +265,8 @@ impl Config {
     fn members(&self, dealer: bool) -> Result<impl Iterator<Item = &Party>> {
         if dealer && self.dealer.is_none() {
             return Err(Error::setup(format!(
-                "{}: the table [dealer] is missing, and correlations are to come from a dealer; add it, with the \
-                 dealer's address and certificate, to the file of every member, or choose another source",
+                "{}: the table [dealer] is missing, but the source of correlations is a dealer; add the table, with \
+                 the dealer's address and certificate, to the file of every member, or choose another source",
                 self.path.display()
             )));
         }
@@ -284,7 +285,7 @@ impl Config {
     }
 }
 
-/// What the parser says, in one line, and by the names that the file has for what it names.
+/// Rewrites the parser's message in one line, in the terms of the file.
 fn plain(message: &str) -> String {
     const NAMES: [(&str, &str); 7] = [
         ("`\"`", "a closing quote"),
@@ -319,10 +320,10 @@ fn check_address(address: &str) -> std::result::Result<(), String> {
     }
 }
 
-/// A private key, which nobody but its owner may read.
+/// Reads a private key, which only its owner may be able to read.
 ///
 /// # Errors
-/// `Setup` for a file that cannot be read, or can be by others.
+/// `Setup` for a file that cannot be read, or that others can read.
 pub fn read_key(path: &Path) -> Result<String> {
     let text = read_file(path)?;
     let Some(mode) = open_mode(path) else {
@@ -337,7 +338,7 @@ pub fn read_key(path: &Path) -> Result<String> {
     )))
 }
 
-/// The permissions of a file that others than its owner have access to.
+/// Returns the permissions of a file, if users other than its owner have access.
 #[cfg(unix)]
 pub(crate) fn open_mode(path: &Path) -> Option<u32> {
     use std::os::unix::fs::PermissionsExt;

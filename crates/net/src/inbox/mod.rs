@@ -1,4 +1,4 @@
-//! What has arrived at one party: messages by sender and channel, and what is known of each peer.
+//! Arrivals at one party: messages by sender and channel, and what is known of each peer.
 
 mod reading;
 #[cfg(test)]
@@ -15,16 +15,17 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Channels that one peer may use.
+/// Most channels that one peer may use.
 const MOST_CHANNELS: usize = 64;
 
-/// Answers a peer that waits, and says at which step: called by whichever thread took that in.
+/// Function that answers a peer that waits at a step. The thread that read the peer's report calls
+/// it.
 type Answer = Box<dyn Fn(usize, &Frame) + Send + Sync>;
 
 /// Arrivals of one party.
 pub(crate) struct Inbox {
     pub(crate) roster: Roster,
-    /// Memory for messages, of all links.
+    /// Memory for the messages of all links.
     pub(crate) pool: Arc<BufferPool>,
     state: Mutex<State>,
     /// For threads that wait for a message.
@@ -32,21 +33,21 @@ pub(crate) struct Inbox {
     /// For the links' own threads.
     unattended: Condvar,
     answer: OnceLock<Answer>,
-    /// Bytes that may lie waiting from one peer before its link is read no further.
+    /// Bytes from one peer that may be queued before its link is no longer read.
     room: usize,
 }
 
 struct State {
     peers: Vec<Peer>,
     failure: Option<Error>,
-    /// That failure, where a peer told of it and this party has not passed it on yet.
+    /// The failure, if a peer reported it and this party has not passed it on yet.
     heard: Option<Heard>,
-    /// A failure that a peer passed on, of which nothing was heard first-hand yet.
+    /// A failure that a peer passed on, and that no member has reported first-hand yet.
     rumour: Option<Heard>,
     closed: bool,
 }
 
-/// What a peer told of a failure, as it is passed on.
+/// A peer's report of a failure, in the form in which it is passed on.
 pub(crate) struct Heard {
     pub from: usize,
     pub blamed: usize,
@@ -58,26 +59,27 @@ pub(crate) struct Heard {
 struct Peer {
     queues: HashMap<u16, VecDeque<Frame>>,
     queued: usize,
-    /// Since when that is more than there is room for, and nothing of it was taken out; its link is
-    /// not read meanwhile.
+    /// When the queue began to exceed the room without anything being taken out. The link is not
+    /// read meanwhile.
     full: Option<Instant>,
     end: Option<End>,
     waits_for: Option<(usize, Instant)>,
-    /// How often what it waited for has come nearer, by its own word, and when it said so last.
+    /// How often the message that the peer waits for has made progress, as the peer reports, and
+    /// when it last reported more.
     moves: u64,
     moved: Option<Instant>,
-    /// Of each channel on which it has begun a step, its own word of the last one when it had
-    /// waited for long, or of one at which this party had.
+    /// For each channel on which the peer has begun a step, its last report: of its latest step
+    /// when it had waited for long, or of a step at which this party had waited.
     places: HashMap<u16, Frame>,
-    /// Where it waits, by its own word that is not answered yet.
+    /// Steps at which the peer reports to wait, not answered yet.
     asks: Vec<Frame>,
     standing: Option<Standing>,
-    /// Whether this party has not yet said its own.
+    /// Whether this party has not yet reported its own running hash there.
     unanswered: bool,
     reading: Reading,
 }
 
-/// What a peer's running hash is at a step, for finding whose program differs.
+/// A peer's running hash at a step, for finding whose program differs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Standing {
     pub channel: u16,
@@ -88,13 +90,13 @@ pub(crate) struct Standing {
 /// How a peer's stream of messages ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum End {
-    /// It said goodbye.
+    /// The peer said goodbye.
     Finished,
-    /// It did not.
+    /// The peer did not say goodbye.
     Died(PeerFault),
 }
 
-/// What waiting for a message came to.
+/// Result of waiting for a message.
 pub(crate) enum Arrival {
     Message(Frame),
     Ended(End),
@@ -121,12 +123,12 @@ impl Inbox {
         }
     }
 
-    /// What answers peers that wait; set once.
+    /// Sets the function that answers peers that wait; once.
     pub(crate) fn answer_by(&self, answer: impl Fn(usize, &Frame) + Send + Sync + 'static) {
         drop(self.answer.set(Box::new(answer)));
     }
 
-    /// Answers those that wait, whatever this party's program does meanwhile. It may compute alone,
+    /// Answers peers that wait, whatever this party's program does meanwhile. It may compute alone,
     /// and for long.
     fn answer(&self, from: usize, asks: &[Frame]) {
         if let Some(answer) = self.answer.get() {
@@ -138,8 +140,8 @@ impl Inbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what `from` sent, for a link without a source. Once the mesh has ended nothing is
-    /// kept.
+    /// Takes in a frame that `from` sent, for a link without a source. After the end of the mesh
+    /// nothing is kept.
     pub(crate) fn deliver(&self, from: usize, frame: Frame) {
         let mut state = self.lock();
         state.accept(from, frame, self);
@@ -149,14 +151,14 @@ impl Inbox {
         self.answer(from, &asks);
     }
 
-    /// Nothing more comes from this peer.
+    /// Records that nothing more comes from this peer.
     pub(crate) fn ended(&self, from: usize, fault: PeerFault) {
         self.lock().peers[from].end.get_or_insert(End::Died(fault));
         self.changed.notify_all();
     }
 
-    /// The next message of a channel, which should have so many words; `Nothing` after [`PAUSE`],
-    /// about.
+    /// Takes the next message of a channel, which should have `words` words. Returns `Nothing`
+    /// after about [`PAUSE`].
     ///
     /// # Errors
     /// The failure that ended the mesh; `Misuse` after its orderly end.
@@ -190,7 +192,7 @@ impl Inbox {
         }
     }
 
-    /// Where the sender of a channel's next message was, if that is here.
+    /// Returns the standing in the next message of a channel, if that message is here.
     pub(crate) fn first(&self, from: usize, channel: u16) -> Option<Standing> {
         let state = self.lock();
         let first = state.peers[from].queues.get(&channel)?.front()?;
@@ -201,12 +203,13 @@ impl Inbox {
         })
     }
 
-    /// What a peer last said of its running hash.
+    /// Returns the standing that a peer last reported.
     pub(crate) fn standing(&self, from: usize) -> Option<Standing> {
         self.lock().peers[from].standing
     }
 
-    /// A step at which a peer wants to know this party's running hash; each is told once.
+    /// Returns a step at which a peer asks for this party's running hash. Each request is returned
+    /// once.
     pub(crate) fn asked(&self) -> Option<Standing> {
         let mut state = self.lock();
         let mut peers = state.peers.iter_mut();
@@ -216,12 +219,12 @@ impl Inbox {
         })
     }
 
-    /// The failure that ended the mesh, if any.
+    /// Returns the failure that ended the mesh, if any.
     pub(crate) fn failure(&self) -> Option<Error> {
         self.lock().failure.clone()
     }
 
-    /// Ends the mesh; false if it had ended before.
+    /// Ends the mesh; returns false if it had ended before.
     pub(crate) fn fail(&self, error: Error) -> bool {
         let mut state = self.lock();
         let first = state.failure.is_none() && !state.closed;
@@ -233,12 +236,13 @@ impl Inbox {
         first
     }
 
-    /// The failure that a peer told of, once.
+    /// Takes the failure that a peer reported, once.
     pub(crate) fn take_heard(&self) -> Option<Heard> {
         self.lock().heard.take()
     }
 
-    /// Ends the mesh by what a peer has passed on, if any has: the failure.
+    /// Ends the mesh because of a failure that a peer has passed on, if there is one. Returns that
+    /// failure.
     pub(crate) fn believe_rumour(&self) -> Option<Error> {
         let mut state = self.lock();
         let rumour = state.rumour.take()?;
@@ -249,12 +253,12 @@ impl Inbox {
         failure
     }
 
-    /// How a peer's stream ended, if it did.
+    /// Returns how a peer's stream ended, if it did.
     pub(crate) fn end_of(&self, from: usize) -> Option<End> {
         self.lock().peers[from].end.clone()
     }
 
-    /// Nothing is taken out any more.
+    /// Closes the inbox: nothing is taken out any more.
     pub(crate) fn close(&self) {
         self.lock().end(|state| state.closed = true);
         self.wake_all();
@@ -265,48 +269,50 @@ impl Inbox {
         self.unattended.notify_all();
     }
 
-    /// Bytes that lie unread from a peer.
+    /// Returns the number of unread bytes from a peer.
     #[cfg(test)]
     pub(crate) fn queued(&self, from: usize) -> usize {
         self.lock().peers[from].queued
     }
 
-    /// Whom a peer waits for, by its own word, and when it said so; nothing has come from it since.
+    /// Returns the member that a peer reports to wait for, and when it reported that. `None` if a
+    /// message has come from the peer since.
     pub(crate) fn waits_for(&self, from: usize) -> Option<(usize, Instant)> {
         self.lock().peers[from].waits_for
     }
 
-    /// Where a peer stood when it had waited for long, by its own word, on each of its channels.
+    /// Returns where a peer stood on each of its channels, as it reported after waiting for long.
     pub(crate) fn places(&self, from: usize) -> Vec<Frame> {
         self.lock().peers[from].places.values().cloned().collect()
     }
 
-    /// Where a peer's program ended, if its word of that lies here.
+    /// Returns where a peer's program ended, if its report of that is queued here.
     pub(crate) fn ending(&self, from: usize) -> Option<Frame> {
         let state = self.lock();
         let mut frames = state.peers[from].queues.values().flatten();
         frames.find(|frame| frame.kind == Kind::End).cloned()
     }
 
-    /// Bytes of payload of messages that have come from a peer, of the one that is under way too; 0
-    /// between threads, where messages come whole.
+    /// Returns the bytes of payload that have come from a peer, including the message under way.
+    /// Returns 0 between threads, where messages come whole.
     pub(crate) fn received(&self, from: usize) -> u64 {
         self.lock().peers[from].reading.received()
     }
 
-    /// Of these, bytes of the message that is under way on a channel.
+    /// Returns how many of these bytes belong to the message under way on a channel.
     pub(crate) fn under_way(&self, from: usize, channel: u16) -> u64 {
         self.lock().peers[from].reading.under_way(channel)
     }
 
-    /// Whether a peer has sent more than there is room for, and nothing of it was taken out for so
-    /// long: no more of it is read, nor is its end noticed.
+    /// Returns whether a peer has sent more than the room, and nothing of it was taken out for
+    /// longer than `most`. Then nothing more is read from the peer, and its end is not noticed.
     pub(crate) fn is_full(&self, from: usize, most: Duration) -> bool {
         let full = self.lock().peers[from].full;
         full.is_some_and(|since| since.elapsed() > most)
     }
 
-    /// Whether nothing at all has come from a peer for so long, though its messages are read.
+    /// Returns whether nothing at all has come from a peer for longer than `most`, although its
+    /// link is read.
     pub(crate) fn is_silent(&self, from: usize, most: Duration) -> bool {
         let state = self.lock();
         let peer = &state.peers[from];
@@ -314,8 +320,8 @@ impl Inbox {
         peer.queued <= self.room && alive.is_some_and(|at| at.elapsed() > most)
     }
 
-    /// Whether `from`, or one that it waits for, by its own word not older than `recent`, and so
-    /// on, has said since then that what it waits for comes nearer.
+    /// Returns whether `from`, or a member further down the chain, has reported progress after
+    /// `since`. The chain follows reports, not older than `recent`, of which member each waits for.
     pub(crate) fn has_moved(&self, from: usize, recent: Duration, since: Instant) -> bool {
         let state = self.lock();
         let mut at = from;
@@ -332,8 +338,9 @@ impl Inbox {
         false
     }
 
-    /// Whom to blame when `from` sent nothing: who it waits for, by its own word not older than
-    /// `recent`, and so on. `Err` is a circle of parties that wait for each other.
+    /// Returns the member to blame if `from` sent nothing: the last in the chain of members that
+    /// wait for each other, by reports not older than `recent`. `Err` is a member of a circle of
+    /// parties that wait for each other.
     pub(crate) fn stalled(
         &self,
         me: usize,
@@ -358,7 +365,7 @@ impl Inbox {
 }
 
 impl Peer {
-    /// Keeps its own word of a step.
+    /// Keeps the peer's own report of a step.
     fn stands(&mut self, place: Frame) {
         let is_known = self.places.contains_key(&place.channel);
         if is_known || self.places.len() < MOST_CHANNELS {
@@ -407,7 +414,7 @@ impl State {
                 }
             }
             Kind::Place => self.peers[from].stands(frame),
-            // That it came was noted where it was read.
+            // The thread that read it recorded that it came.
             Kind::Alive => {}
             Kind::Abort => {
                 let heard = Heard::of(from, &frame, inbox.roster);
@@ -435,7 +442,7 @@ impl State {
         }
     }
 
-    /// Ends the mesh by what was heard of a failure, unless it has ended.
+    /// Ends the mesh because of a reported failure, unless it has ended.
     fn believe(&mut self, heard: Heard, roster: Roster) {
         self.end(|state| {
             if !state.is_over() {
@@ -447,12 +454,12 @@ impl State {
         });
     }
 
-    /// Whether nothing is taken out any more.
+    /// Returns whether nothing is taken out any more.
     fn is_over(&self) -> bool {
         self.closed || self.failure.is_some()
     }
 
-    /// From here on nothing is taken out: what lies unread is dropped.
+    /// Ends the taking out of messages and drops everything unread.
     fn end(&mut self, how: impl FnOnce(&mut Self)) {
         how(self);
         for peer in &mut self.peers {
@@ -464,13 +471,13 @@ impl State {
     }
 }
 
-/// Bytes of memory that a frame takes, roughly.
+/// Returns the memory that a frame takes in bytes, roughly.
 fn held(frame: &Frame) -> usize {
     size_of::<Frame>() + 64 + frame.wire_bytes()
 }
 
 impl Heard {
-    /// A peer's abort. Its text is hostile: bounded, and without control characters.
+    /// Reads a peer's abort. Its text is hostile: it is bounded, and freed of control characters.
     fn of(from: usize, frame: &Frame, roster: Roster) -> Self {
         let blamed = frame.payload.first().map_or(from, |party| *party as usize);
         let blamed = if blamed < roster.members {
@@ -492,7 +499,8 @@ impl Heard {
         }
     }
 
-    /// The reason, with who gives it where that is not whom it blames.
+    /// Returns the fault with its reason, and with the reporting member if that is not the one
+    /// blamed.
     pub(crate) fn reported(&self, roster: Roster) -> PeerFault {
         let reason = self.reason.clone();
         if self.blamed == self.from {

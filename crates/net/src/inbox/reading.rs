@@ -1,6 +1,6 @@
-//! Who reads a link: the thread that waits for a message of it, since nothing is quicker than that;
-//! while nobody waits, a thread of the link's own, so that a peer can send whatever this party
-//! computes.
+//! Choice of the thread that reads a link. The thread that waits for a message reads it, since
+//! nothing is faster. While no thread waits, the link has its own thread for reading, so that a
+//! peer can send whatever this party computes.
 
 use super::{End, Inbox, State};
 use crate::error::PeerFault;
@@ -8,97 +8,97 @@ use crate::frame::Frame;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Longest time in one read or one wait, before a thread looks whether anything has changed for it.
+/// Longest time in one read or one wait, before a thread checks whether anything has changed for
+/// it.
 pub(crate) const PAUSE: Duration = Duration::from_millis(50);
 
-/// Bytes a second: a message that comes at this rate, or faster, is waited for however large it is.
-/// A sixteenth of a slow uplink of a megabit, which several parties may share.
+/// Slowest rate, in bytes a second, of a message that is waited for however large it is. It is a
+/// sixteenth of a slow uplink of a megabit, which several parties may share.
 pub(crate) const SLOWEST: u64 = 8 << 10;
 
-/// For how long nobody may have waited before the link's own thread reads.
+/// Time for which no thread may have waited before the link's own thread reads.
 const UNATTENDED: Duration = Duration::from_millis(1);
 
-/// From how many words on a message is left to the link's own thread: decrypting takes longer than
-/// waking it, and the messages of several peers are decrypted side by side.
+/// Words from which a message is left to the link's own thread: decrypting takes longer than waking
+/// that thread, and messages of several peers are decrypted in parallel.
 const LONG: usize = 1 << 12;
 
-/// Where the frames of one peer come from.
+/// Source of one peer's frames.
 pub(crate) trait Source: Send {
-    /// The next frame; none where it did not come, or not all of it, within [`PAUSE`] or twice
+    /// Reads the next frame. Returns `None` if it did not come completely within [`PAUSE`] or twice
     /// that. The error says how the stream ended.
     fn read(&mut self) -> Result<Option<Frame>, PeerFault>;
 
-    /// Words of the frame of which some has come and not all.
+    /// Returns the length in words of the frame under way.
     fn words_under_way(&self) -> usize;
 
-    /// Bytes of payload of messages that have come so far, of the one that is under way too.
+    /// Returns the bytes of payload that have come so far, including the message under way.
     fn received(&self) -> u64;
 
-    /// The channel of the message of which some has come and not all, and how many bytes of its
-    /// payload.
+    /// Returns the channel of the message under way, and how many bytes of its payload have come.
     fn under_way(&self) -> Option<(u16, u64)>;
 }
 
-/// The reading of one link.
+/// State of the reading of one link.
 #[derive(Default)]
 pub(super) struct Reading {
-    /// Not here while a thread reads, nor for a link without one.
+    /// Absent while a thread reads, and for a link without a source.
     source: Option<Box<dyn Source>>,
     ended: bool,
     /// Bytes of payload that have come.
     received: u64,
-    /// Of the message of which some has come and not all: its channel, and bytes of its payload.
+    /// Channel of the message under way, and bytes of its payload that have come.
     under_way: Option<(u16, u64)>,
-    /// When something came last, be it a part of a frame; none for a link without a source.
+    /// When something last came, even a part of a frame; `None` for a link without a source.
     alive: Option<Instant>,
-    /// How often a thread that waits has read.
+    /// How often a waiting thread has read.
     turns: u64,
-    /// The link's own thread sleeps until the source is back.
+    /// Whether the link's own thread sleeps until the source is back.
     watched: bool,
-    /// Threads asleep until another one delivers.
+    /// Threads asleep until another thread delivers.
     sleepers: usize,
-    /// Those among them for which the link's own thread has to read.
+    /// Threads among the sleepers for which the link's own thread must read.
     callers: usize,
 }
 
 impl Reading {
-    /// The link's own thread should leave the source to whoever waits.
+    /// Returns whether the link's own thread should leave the source to a waiting thread.
     fn is_attended(&self) -> bool {
         self.sleepers > self.callers
     }
 
-    /// Bytes of payload that have come.
+    /// Returns the bytes of payload that have come.
     pub(super) fn received(&self) -> u64 {
         self.received
     }
 
-    /// Bytes of payload that have come of the message that is under way on a channel.
+    /// Returns the bytes of payload that have come of the message under way on a channel.
     pub(super) fn under_way(&self, channel: u16) -> u64 {
         let under_way = self.under_way.filter(|(on, _)| *on == channel);
         under_way.map_or(0, |(_, bytes)| bytes)
     }
 
-    /// When something came last.
+    /// Returns when something last came.
     pub(super) fn alive(&self) -> Option<Instant> {
         self.alive
     }
 
-    /// Nothing is read any more.
+    /// Drops the source: nothing is read any more.
     pub(super) fn drop_source(&mut self) {
         self.source = None;
     }
 }
 
 impl Inbox {
-    /// The link of a peer gets its source, once.
+    /// Attaches the source to the link of a peer, once.
     pub(crate) fn attach(&self, from: usize, source: Box<dyn Source>) {
         let reading = &mut self.lock().peers[from].reading;
         reading.source = Some(source);
         reading.alive = Some(Instant::now());
     }
 
-    /// Reads what `from` sends while nobody waits for it, until its end; the work of a thread of
-    /// its own.
+    /// Reads what `from` sends while no thread waits for it, until its end. A dedicated thread runs
+    /// this.
     pub(crate) fn read_unattended(&self, from: usize) {
         let mut state = self.lock();
         let mut seen = None;
@@ -127,7 +127,7 @@ impl Inbox {
             }
             seen = Some(reading.turns);
             state = if unattended {
-                // Full, or in a read that lasts.
+                // The queue is full, or another read lasts.
                 reading.watched = true;
                 self.unattended
                     .wait(state)
@@ -139,8 +139,8 @@ impl Inbox {
         }
     }
 
-    /// Waits until something may have come from a peer, for [`PAUSE`] at most; reads it, if no
-    /// other thread does.
+    /// Waits at most [`PAUSE`] until something may have come from a peer; reads it if no other
+    /// thread does.
     pub(super) fn attend<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -171,7 +171,7 @@ impl Inbox {
         state
     }
 
-    /// Reads once, with the inbox open to others meanwhile.
+    /// Reads once, with the inbox unlocked meanwhile.
     fn read<'a>(
         &'a self,
         state: MutexGuard<'a, State>,
@@ -197,8 +197,7 @@ impl Inbox {
         }
         let over = state.is_over();
         let reading = &mut state.peers[from].reading;
-        // A source that is dropped refuses what its peer still sends, so that it comes to an end,
-        // too.
+        // A dropped source refuses what its peer still sends, so that the peer ends too.
         if !over && !reading.ended {
             reading.source = Some(source);
         }

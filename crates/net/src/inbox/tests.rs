@@ -1,11 +1,11 @@
-//! Who reads a link.
+//! Tests of which thread reads a link.
 
 use super::*;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, ThreadId};
 
-/// A source that gives what is put into it, and tells which thread read each frame.
+/// A source that returns the frames put into it, and reports which thread read each frame.
 struct Fed {
     frames: Receiver<Frame>,
     readers: Sender<ThreadId>,
@@ -49,7 +49,7 @@ fn frame(kind: Kind, channel: u16, words: usize) -> Frame {
     }
 }
 
-/// Runs a test with the inbox of party 0, which party 1 feeds.
+/// Runs a test with the inbox of party 0, to which party 1 sends.
 fn with_feed(room: usize, test: impl FnOnce(&Inbox, Sender<Frame>, &Receiver<ThreadId>)) {
     let roster = Roster::new(2, false.into());
     let inbox = Arc::new(Inbox::new(roster, room));
@@ -63,7 +63,7 @@ fn with_feed(room: usize, test: impl FnOnce(&Inbox, Sender<Frame>, &Receiver<Thr
     own.join().unwrap();
 }
 
-/// A message of a channel, however many pauses it takes.
+/// Takes a message of a channel, however many pauses that takes.
 fn message(inbox: &Inbox, channel: u16, words: usize) -> Frame {
     loop {
         match inbox.take(1, channel, words).unwrap() {
@@ -77,7 +77,7 @@ fn message(inbox: &Inbox, channel: u16, words: usize) -> Frame {
 #[test]
 fn whoever_waits_for_small_messages_reads_them() {
     with_feed(1 << 20, |inbox, feed, read_by| {
-        // The first ones may still go to a thread that waited before anybody asked.
+        // The first frames may still be read by the link's own thread.
         for _ in 0..100 {
             feed.send(frame(Kind::Data, 0, 1)).unwrap();
             message(inbox, 0, 1);
@@ -182,7 +182,7 @@ fn an_end_and_an_abort_reach_who_waits_and_who_does_not() {
             thread::yield_now();
         }
         assert!(inbox.take(1, 0, 1).is_err());
-        // What comes after the end is dropped with the source.
+        // Frames after the end are dropped with the source.
         while feed.send(frame(Kind::Data, 0, 1)).is_ok() {
             thread::yield_now();
         }

@@ -1,4 +1,4 @@
-//! A client's side of the intake: the same question to all three servers, side by side.
+//! A client's side of the intake: it sends the same request to all three servers in parallel.
 
 use super::server_link::{Failure, Server, Stream};
 use super::socket::Traffic;
@@ -18,43 +18,43 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long after the deadline a client waits for what the servers say of it.
+/// Time after the deadline for which a client waits for the servers' answers.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long the other servers may still take when one has failed or refused.
+/// Time that the other servers may still take after one has failed or refused.
 const FOLLOW: Duration = Duration::from_secs(5);
 
-/// How often who waits looks whether the user ends it.
+/// Interval at which a waiting thread checks whether the user wants to end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Bytes of what is large that are read at a time.
+/// Bytes of large content that are read at a time.
 const CHUNK: usize = 1 << 20;
 
-/// A round as all servers tell of it.
+/// A round, as all servers announce it.
 #[derive(Clone)]
 pub struct Task {
-    /// Its number.
+    /// Number of the round.
     pub round: u64,
-    /// Words of a vector.
+    /// Length of a vector in words.
     pub words: u64,
-    /// What the round is about.
+    /// Terms of the round.
     pub terms: Vec<u8>,
-    /// What to begin from.
+    /// Model to begin from.
     pub model: Vec<u8>,
-    /// The earliest deadline of a server.
+    /// Earliest deadline of a server.
     pub deadline: Instant,
 }
 
-/// What a round came to, as all servers tell of it.
+/// Outcome of a round, as all servers report it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Each server's part, where there is no content that all have.
+    /// Each server's part, if there is no content that all servers have.
     pub parts: Vec<Vec<u8>>,
-    /// Why this client's own submission was refused; nothing if it was not.
+    /// Why this client's own submission was refused; empty if it was not.
     pub own: String,
 }
 
-/// What one server tells of a round.
+/// A round, as one server announces it.
 struct Told {
     round: u64,
     words: u64,
@@ -64,7 +64,7 @@ struct Told {
     model: Vec<u8>,
 }
 
-/// One of a federation's clients.
+/// A client of a federation.
 pub struct Client {
     process: Process,
     federation: Federation,
@@ -75,11 +75,11 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client by its number, with its certificate and private key in PEM, and where the servers
-    /// are reached. Nobody is called yet.
+    /// Makes a client with its number, its certificate and private key in PEM, and the addresses of
+    /// the servers. Makes no connection yet.
     ///
     /// # Errors
-    /// `Setup` for a certificate or key that cannot be used, `Misuse` for another number of
+    /// `Setup` for a certificate or key that cannot be used; `Misuse` for another number of
     /// addresses.
     pub fn new(
         federation: &Federation,
@@ -128,8 +128,8 @@ impl Client {
         })
     }
 
-    /// Bytes that this client has sent to all servers so far, and received from them; TLS is
-    /// included.
+    /// Returns the bytes that this client has sent to all servers so far, and received from them,
+    /// including TLS.
     #[must_use]
     pub fn traffic(&self) -> (u64, u64) {
         let Traffic { sent, received } = &*self.traffic;
@@ -139,18 +139,18 @@ impl Client {
         )
     }
 
-    /// Waits for a round later than `after` and learns what it is about.
+    /// Waits for a round later than `after` and returns it.
     ///
     /// # Errors
-    /// `Peer` where a server is not reached in time or tells something else than the others,
-    /// `Refused` where one does not want this client.
+    /// `Peer` if a server cannot be reached in time or reports something else than the others;
+    /// `Refused` if one does not accept this client.
     pub fn join(&self, after: u64, timeout: Duration) -> Result<Task> {
         let until = Instant::now() + timeout;
         let mut told = self.tasks(after, false, until)?;
         let round = told.iter().map(|told| told.round).max().unwrap_or(0);
         if told.iter().any(|told| told.round != round) {
-            // A server has begun a round before the others, who are about to; or it tells of one
-            // that is not.
+            // Either a server has begun a round before the others, which are about to, or it
+            // announces a round that does not exist.
             let ahead: Vec<usize> = (0..SERVERS).filter(|at| told[*at].round == round).collect();
             told = match self.tasks(round - 1, true, until) {
                 Ok(told) if told.iter().all(|told| told.round == round) => told,
@@ -175,8 +175,7 @@ impl Client {
         })
     }
 
-    /// What each server tells of a round later than `after`, which it is asked for until it has
-    /// one, or once.
+    /// Asks each server for a round later than `after`: once, or until it has one.
     fn tasks(&self, after: u64, once: bool, until: Instant) -> Result<Vec<Told>> {
         self.ask(&self.all(), until, "join", |server, stream| {
             let model = server.number == self.number % SERVERS;
@@ -208,18 +207,18 @@ impl Client {
         })
     }
 
-    /// Some servers tell of a round, and the others do not.
+    /// Returns the error for servers of which only some announce a round.
     fn apart(&self, round: u64, ahead: &[usize]) -> Error {
         let (server, reason) = match ahead {
             [one] => (
                 *one,
-                "it tells of round {round}, which the two others have not begun",
+                "it announces round {round}, which the two others have not begun",
             ),
             _ => {
                 let behind = (0..SERVERS).find(|at| !ahead.contains(at));
                 (
                     behind.unwrap_or(0),
-                    "it has not begun round {round}, of which the two others tell",
+                    "it has not begun round {round}, which the two others announce",
                 )
             }
         };
@@ -230,17 +229,17 @@ impl Client {
         )
     }
 
-    /// Hands in the pieces of a vector; what the client signed, by its hash. Within one call all
-    /// servers get the same, as often as connections break.
+    /// Submits the pieces of a vector; returns the hash of the signed statement. Within one call
+    /// all servers get the same, however often connections break.
     ///
     /// # Errors
-    /// `Refused` where a server does not take it, `Peer` where one is not reached.
+    /// `Refused` if a server refuses it; `Peer` if one cannot be reached.
     pub fn submit(&self, task: &Task, pieces: &[Piece; PIECES]) -> Result<Hash> {
         for (at, piece) in pieces.iter().enumerate() {
             let (found, right) = (piece.words.len() as u64, super::words_of(at, task.words));
             if found != right {
                 return Err(Error::misuse(format!(
-                    "round {} is about vectors of {} words; piece {at} has {found} in place of {right}",
+                    "round {} needs vectors of {} words; piece {at} has {found} words instead of {right}",
                     task.round, task.words
                 )));
             }
@@ -258,7 +257,7 @@ impl Client {
             .sign(&statement.to_bytes())
             .map_err(|_| Error::setup("the private key of this client does not sign"))?;
         let digest = statement.digest();
-        // What arrives after the deadline is refused by the servers, which say so.
+        // Servers refuse what arrives after the deadline, and report that.
         let until = (task.deadline + GRACE).max(Instant::now() + FOLLOW);
         let hand_in = |server: &Server, stream: &mut Stream, tickets: [Hash; SHOWN]| {
             let offer = Request::Offer {
@@ -281,7 +280,7 @@ impl Client {
                 other => Err(unexpected(server, "submit", other)),
             }
         };
-        // Who keeps the rest wants it from those that the others vouch for.
+        // The keeper of the rest wants it only from clients that the others vouch for.
         let vouch = |server: &&Server| server.number != KEEPER;
         let others: Vec<&Server> = self.servers.iter().filter(vouch).collect();
         let tickets = self.ask(&others, until, "submit", |server, stream| {
@@ -295,11 +294,10 @@ impl Client {
         Ok(digest)
     }
 
-    /// Says to all servers, as the coordinator, that nobody is to be waited for any more in a
-    /// round.
+    /// Tells all servers, as the coordinator, that a round need not wait for any client any more.
     ///
     /// # Errors
-    /// `Refused` by a server whose coordinator is another, `Peer` where one is not reached.
+    /// `Refused` by a server with another coordinator; `Peer` if a server cannot be reached.
     pub fn close(&self, round: u64, timeout: Duration) -> Result<()> {
         let until = Instant::now() + timeout;
         self.ask(&self.all(), until, "close", |server, stream| {
@@ -316,12 +314,12 @@ impl Client {
         Ok(())
     }
 
-    /// Waits for what a round came to: one content that all servers have, which is written to
-    /// `into`, or each server's part, of which there is none otherwise.
+    /// Waits for the outcome of a round: one content that all servers have, which is written to
+    /// `into`, or each server's part. In the first case there are no parts.
     ///
     /// # Errors
-    /// As [`Client::join`], and `Peer` for one content of another length than `into`; `Refused`
-    /// with the reason for which it came to nothing.
+    /// As [`Client::join`]; also `Peer` for a content of another length than `into`, and `Refused`
+    /// with the reason for which the round has no result.
     pub fn outcome(&self, round: u64, timeout: Duration, into: &mut [u8]) -> Result<Outcome> {
         let until = Instant::now() + timeout;
         let whole = Mutex::new(&mut *into);
@@ -348,7 +346,7 @@ impl Client {
                 } if wanted => {
                     let mut whole = whole.lock().unwrap_or_else(PoisonError::into_inner);
                     if length != whole.len() as u64 {
-                        let reason = "it sent a result of another size";
+                        let reason = "it sent a result of the wrong size";
                         let error = Error::peer(server.number, "result", reason);
                         return Err(Failure::Final(error));
                     }
@@ -384,9 +382,8 @@ impl Client {
         self.servers.iter().collect()
     }
 
-    /// Asks servers side by side, each until it answers; what they answer, in their order. Once one
-    /// has failed or refused, the others are not waited for much longer; its error is what the
-    /// question ends with.
+    /// Asks servers in parallel, each until it answers; returns their answers in order. Once one
+    /// has failed or refused, the call waits only briefly for the others and ends with that error.
     fn ask<T: Send>(
         &self,
         servers: &[&Server],
@@ -413,7 +410,7 @@ impl Client {
             let mut failure = None;
             let mut end = None;
             loop {
-                // There is nothing to wait for without an answer of each.
+                // Without an answer of each server there is nothing to wait for.
                 if end.is_some_and(|end| Instant::now() >= end) {
                     cut.store(true, Ordering::Relaxed);
                 }
@@ -436,10 +433,10 @@ impl Client {
         Ok(answers.into_iter().flatten().collect())
     }
 
-    /// Whether all servers said the same, where `same` says it of each and the next.
+    /// Checks that all servers said the same; `same` compares each server with the next.
     fn unanimous(&self, step: &str, same: impl Fn(usize) -> bool) -> Result<()> {
         let same: [bool; SERVERS] = std::array::from_fn(same);
-        // Of three of whom two agree, the odd one is the one that agrees with neither.
+        // If two of three agree, the odd one is the server that agrees with neither.
         let odd = match same {
             [true, true, _] => return Ok(()),
             [true, false, false] => 2,
@@ -449,14 +446,14 @@ impl Client {
                 return Err(Error::peer(
                     self.servers[0].number,
                     step,
-                    "all servers say different things of the round",
+                    "all servers report different things about the round",
                 ));
             }
         };
         Err(Error::peer(
             odd,
             step,
-            "it says something else of the round than the other servers",
+            "it reports something else about the round than the other servers",
         ))
     }
 
@@ -472,12 +469,12 @@ impl Client {
         Err(Error::peer(
             self.number % SERVERS,
             step,
-            "what it sent is not what it and the other servers have the hash of",
+            "the content that it sent does not match the hash that all servers reported",
         ))
     }
 }
 
-/// Sends pieces; what the server says in the end, or in the middle.
+/// Sends pieces; returns the server's reply, which may come in the middle.
 fn hand_in<'a>(
     stream: &mut Stream,
     mut pieces: impl Iterator<Item = &'a Piece>,
@@ -493,7 +490,7 @@ fn hand_in<'a>(
     }
 }
 
-/// What follows a message; memory grows as it comes.
+/// Reads the content after a message. Memory grows as it comes.
 fn content(stream: &mut Stream, length: u64) -> io::Result<Vec<u8>> {
     let length = usize::try_from(length).map_err(|_| ErrorKind::OutOfMemory)?;
     let mut bytes = Vec::new();
@@ -514,6 +511,6 @@ fn unexpected(server: &Server, step: &str, reply: Reply) -> Failure {
             server: server.number,
             reason,
         },
-        _ => Error::peer(server.number, step, "it answered what was not asked"),
+        _ => Error::peer(server.number, step, "its answer does not fit the request"),
     })
 }

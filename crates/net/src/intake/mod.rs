@@ -1,28 +1,29 @@
-//! The clients' intake: how those who are no party of a session hand vectors to its three servers.
+//! Intake of clients, which belong to no session: they submit vectors to its three servers.
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`statement`] | what a client signs, and commitments to the pieces of a vector |
+//! | [`statement`] | the statement that a client signs, and commitments to the pieces of a vector |
 //! | [`wire`] | the messages, and their decoders |
-//! | [`ticket`] | by which one server knows what the others have |
-//! | [`round`] | who may submit what, and what is here |
+//! | [`ticket`] | tickets, by which one server knows that the others have their part |
+//! | [`round`] | the rules of a round: who may submit what, and what has arrived |
 //! | [`Intake`] | a server's side |
 //! | [`Client`] | a client's side |
 //!
-//! Clients connect; servers never do. TLS 1.3 as between parties, each side pinned: a client knows
-//! the three servers' certificates, a server the clients'. What a client's certificate says is the
-//! client's number.
+//! Clients connect; servers never do. The connections use TLS 1.3 as between parties, with both
+//! sides pinned: a client knows the three servers' certificates, and a server knows the clients'.
+//! The certificate determines the client's number.
 //!
-//! A vector comes as three pieces (two seeds, and what they leave of it). A client *offers* its
-//! signed statement first and sends pieces only to a server that wants them. A server has a
-//! submission *whole* when the pieces that it holds fit the commitments in the statement. The rest
-//! comes last: the server that gets it wants it only from a client that the others vouch for.
-//! Whether all servers have a submission, and whether the piece that one server passes on to
-//! another is the right one, they settle among themselves.
+//! A vector consists of three pieces: two seeds, and the rest, which is the difference between the
+//! vector and what the seeds expand to. A client first *offers* its signed statement, and sends
+//! pieces only to a server that wants them. A server has a submission *whole* when the pieces that
+//! it holds fit the commitments in the statement. The rest comes last: the server that keeps it
+//! accepts it only from a client that the other servers vouch for. The servers settle among
+//! themselves whether all of them have a submission, and whether the piece that one server passes
+//! on to another is correct.
 //!
-//! Where only the sum of the vectors is wanted, rests are added up as they come. Then at most
-//! [`round::ROOM`] bytes of them, or a few vectors, are on their way at a time; other clients wait
-//! until there is room, so that memory does not grow with their number.
+//! If only the sum of the vectors is wanted, the server adds up the rests as they come. Then at
+//! most [`round::ROOM`] bytes of rests, or a few vectors, are on their way at a time. Other clients
+//! wait until there is room, so memory does not grow with their number.
 
 mod client;
 mod rate_floor;
@@ -47,10 +48,10 @@ use crate::wording::Words;
 use rustls::pki_types::CertificateDer;
 use statement::{Hash, PIECES};
 
-/// Servers of a federation.
+/// Number of servers in a federation.
 pub const SERVERS: usize = 3;
 
-/// How the servers' own texts call them.
+/// Words that the servers' texts use for the servers.
 const WORDS: Words = Words {
     member: "server",
     members: "servers",
@@ -59,29 +60,29 @@ const WORDS: Words = Words {
     drawing: "",
 };
 
-/// Clients of a federation at most.
+/// Most clients of a federation.
 pub const MOST_CLIENTS: usize = 4096;
 
-/// Words of a seed.
+/// Length of a seed in words.
 pub const SEED: u64 = 2;
 
-/// Which piece is as long as the vector; the others are seeds.
+/// Index of the piece that is as long as the vector; the other pieces are seeds.
 pub const REST: usize = 1;
 
-/// Which pieces each server is sent. The rest is of the first server too: it gets it from the
-/// second, so that a client sends it once.
+/// Pieces that a client sends to each server. The first server also holds the rest, but gets it
+/// from the second, so that a client sends it once.
 pub const HELD: [&[usize]; SERVERS] = [&[0], &[1, 2], &[2, 0]];
 
-/// Which server is sent the rest.
+/// Server that a client sends the rest to.
 pub const KEEPER: usize = 1;
 
-/// Words of a piece of a vector of so many.
+/// Returns the length in words of a piece of a vector of `words` words.
 #[must_use]
 pub fn words_of(piece: usize, words: u64) -> u64 {
     if piece == REST { words } else { SEED }
 }
 
-/// Whom clients submit to.
+/// A federation that clients submit to.
 #[derive(Clone)]
 pub struct Federation {
     id: Hash,
@@ -89,10 +90,10 @@ pub struct Federation {
 }
 
 impl Federation {
-    /// By its name and the servers' certificates, PEM, in their order.
+    /// Makes a federation from its name and the servers' certificates in PEM, in their order.
     ///
     /// # Errors
-    /// `Setup` for what is no certificate; `Misuse` for another number of servers.
+    /// `Setup` for a text that is not a certificate; `Misuse` for another number of servers.
     pub fn new(name: &str, servers: &[String]) -> Result<Self> {
         if servers.len() != SERVERS {
             let count = servers.len();
@@ -114,14 +115,15 @@ impl Federation {
         })
     }
 
-    /// What stands for it in statements: equal where name and servers are.
+    /// Returns the hash that identifies the federation in statements: it is equal if the name and
+    /// the servers are equal.
     #[must_use]
     pub fn id(&self) -> Hash {
         self.id
     }
 }
 
-/// Certificates from their PEM texts.
+/// Reads certificates from their PEM texts.
 fn certificates(
     texts: &[String],
     name: impl Fn(usize) -> Name,

@@ -1,19 +1,19 @@
-//! How fast a submission has to come where it holds a place that others may wait for.
+//! Minimum rate of a submission that holds a place for which others may wait.
 
 use std::time::{Duration, Instant};
 
-/// Over which time a submission's rate is taken. Tests do not wait that long.
+/// Window over which a submission's rate is measured. Tests use a shorter one.
 pub(super) const WINDOW: Duration = if cfg!(test) {
     Duration::from_millis(500)
 } else {
     Duration::from_secs(10)
 };
 
-/// Bytes that have to come in each such time, unless it is all that is left: 32 KiB a second, a
-/// quarter of a slow uplink of a megabit.
+/// Bytes that must come in each window, unless fewer remain: 32 KiB a second, a quarter of a slow
+/// uplink of a megabit.
 pub(super) const LEAST: u64 = 10 * (32 << 10);
 
-/// What has come lately.
+/// Bytes that came in the current window.
 pub(super) struct RateFloor {
     since: Instant,
     bytes: u64,
@@ -27,12 +27,13 @@ impl RateFloor {
         }
     }
 
-    /// So many bytes have come.
+    /// Counts bytes that have come.
     pub(super) fn came(&mut self, bytes: u64) {
         self.bytes += bytes;
     }
 
-    /// Whether enough came in the time that is over, if one is; then the next one begins.
+    /// Returns whether enough came in the last window, if one has ended. Then the next window
+    /// begins.
     pub(super) fn is_kept(&mut self, now: Instant) -> bool {
         if now.duration_since(self.since) < WINDOW {
             return true;
@@ -43,7 +44,7 @@ impl RateFloor {
     }
 }
 
-/// Why a submission's connection ends: it holds a place and does not get on.
+/// Why a submission's connection ends: it holds a place and makes too little progress.
 #[derive(Debug)]
 pub(super) struct TooSlow;
 
@@ -67,7 +68,7 @@ mod tests {
         assert!(floor.is_kept(start + WINDOW - Duration::from_nanos(1)));
         floor.came(LEAST);
         assert!(floor.is_kept(start + WINDOW));
-        // What came before does not count again.
+        // Bytes of the previous window do not count again.
         assert!(floor.is_kept(start + WINDOW + WINDOW / 2));
         floor.came(LEAST - 1);
         assert!(!floor.is_kept(start + WINDOW + WINDOW));

@@ -1,6 +1,7 @@
-//! One round at one server: who may submit what until when, and what is here.
+//! One round at one server: who may submit what and until when, and what has arrived.
 //!
-//! A refusal never ends a round. Each client has its own limits, so that none can use up another's.
+//! A refusal never ends a round. Each client has its own limits, so that no client can use up
+//! another's.
 
 use super::statement::{Hash, Piece, Statement};
 use super::ticket::{SHOWN, Tickets};
@@ -11,42 +12,42 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How often a client may begin to send its pieces in a round: connections break.
+/// Most attempts of a client to send its pieces in a round, since connections break.
 pub const ATTEMPTS: u32 = 4;
 
-/// Bytes of rests that may be on their way at a time where they are added up.
+/// Bytes of rests that may be on their way at a time if they are added up.
 pub const ROOM: u64 = 1 << 28;
 
-/// Rests that may be on their way however long they are.
+/// Number of rests that may be on their way however long they are.
 pub const LEAST: u64 = 4;
 
-/// Adds the second words to the first.
+/// Function that adds the second words to the first.
 pub type Add = fn(&mut [u64], &[u64]);
 
-/// What a round is about.
+/// Terms of a round.
 #[derive(Clone)]
 pub struct Terms {
-    /// Its number: greater than those of all rounds before.
+    /// Number of the round, greater than those of all previous rounds.
     pub number: u64,
-    /// Words of a client's vector.
+    /// Length of a client's vector in words.
     pub words: u64,
-    /// For the clients, who sign a hash of them.
+    /// Terms for the clients, which sign a hash of them.
     pub terms: Vec<u8>,
-    /// What clients begin from.
+    /// Model from which clients begin.
     pub model: Arc<[u8]>,
-    /// How rests are added up as they come, where only their sum counts.
+    /// How to add up rests as they come, if only their sum counts.
     pub add: Option<Add>,
-    /// Nothing counts that is not whole by then.
+    /// Deadline; a submission that is not whole by then does not count.
     pub deadline: Instant,
-    /// The client who may say that nobody is to be waited for any more, if there is one.
+    /// Client that may close the round, if there is one.
     pub closer: Option<usize>,
 }
 
 impl Terms {
-    /// Whether such a round can be.
+    /// Checks that such a round is possible.
     ///
     /// # Errors
-    /// `Misuse`.
+    /// `Misuse` for a round that is not.
     pub fn check(&self) -> Result<()> {
         let wrong = if self.words == 0 || self.words > MOST_WORDS {
             format!("a vector has 1 to {MOST_WORDS} words, not {}", self.words)
@@ -60,68 +61,67 @@ impl Terms {
         Err(Error::misuse(wrong))
     }
 
-    /// What clients sign of them.
+    /// Returns the hash of the terms, which clients sign.
     #[must_use]
     pub fn hash(&self) -> Hash {
         *blake3::hash(&self.terms).as_bytes()
     }
 }
 
-/// A submission that is here, as far as it is this server's.
+/// A submission that has arrived, as far as it is this server's.
 pub struct Submission {
-    /// What the client signed.
+    /// Statement that the client signed.
     pub statement: Statement,
-    /// The pieces that this server holds, as [`HELD`] lists them; without words where these were
-    /// added up.
+    /// Pieces that this server holds, as [`HELD`] lists them; without words if these were added up.
     pub pieces: Vec<Piece>,
 }
 
-/// What a server has when a round ends.
+/// Submissions that a server has when a round ends.
 #[derive(Default)]
 pub struct Gathered {
-    /// By client.
+    /// Whole submissions by client.
     pub whole: BTreeMap<usize, Submission>,
-    /// Of all rests, where this server adds them up; zeros if there are none.
+    /// Sum of all rests, if this server adds them up; zeros if there are none.
     pub sum: Option<Vec<u64>>,
 }
 
-/// What becomes of an offer.
+/// Answer to an offer.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// Its pieces may be sent.
+    /// The client may send the pieces.
     Wanted,
-    /// They are here.
+    /// The pieces are here already.
     Here,
-    /// Not before others are here.
+    /// The client must wait until other submissions have arrived.
     Full,
 }
 
 /// An open round.
 pub struct Round {
-    /// What it is about.
+    /// Terms of the round.
     pub terms: Terms,
     hash: Hash,
     federation: Hash,
     server: usize,
-    /// Whether nobody is to be waited for any more.
+    /// Whether the round waits for no client any more.
     is_closed: bool,
     joined: BTreeSet<usize>,
     tickets: Tickets,
     attempts: BTreeMap<usize, u32>,
-    /// How many are on their way.
+    /// Number of submissions on their way.
     coming: u64,
-    /// Memory of vectors that were added up, for those that come: of no more than were on their way
-    /// at a time.
+    /// Memory of vectors that were added up, for later vectors: at most as many as were on their
+    /// way at a time.
     spare: Vec<Vec<u64>>,
     gathered: Gathered,
 }
 
 impl Round {
-    /// A round of a federation at one of its servers.
+    /// Begins a round of a federation at one of its servers.
     #[must_use]
     pub fn new(terms: Terms, tickets: Tickets, federation: Hash, server: usize) -> Self {
         let is_summed = server == KEEPER && terms.add.is_some();
-        // Address space alone until the first one comes.
+        // This reserves only address space until the first rest comes.
         let sum = is_summed.then(|| vec![0; terms.words as usize]);
         Self {
             hash: terms.hash(),
@@ -141,27 +141,26 @@ impl Round {
         }
     }
 
-    /// Who is here whole.
+    /// Returns the whole submissions by client.
     #[must_use]
     pub fn whole(&self) -> &BTreeMap<usize, Submission> {
         &self.gathered.whole
     }
 
-    /// A client is told of the round.
+    /// Records that a client has joined the round.
     pub fn join(&mut self, client: usize) {
         self.joined.insert(client);
     }
 
-    /// A client says that nobody is to be waited for any more. What comes before the round ends
-    /// counts all the
-    /// same: this says when it ends, not who takes part.
+    /// Closes the round at a client's request: the round waits for no client any more. Submissions
+    /// that arrive before the round ends still count, because closing determines when the round
+    /// ends, not who takes part.
     ///
-    /// # Errors
-    /// The reason for which it may not.
+    /// # Errors The reason for which the client may not close the round.
     pub fn close(&mut self, client: usize) -> std::result::Result<(), String> {
         if self.terms.closer != Some(client) {
             return Err(format!(
-                "client {client} is not the coordinator, who alone ends round {} before its deadline",
+                "client {client} is not the coordinator; only the coordinator ends round {} before its deadline",
                 self.terms.number
             ));
         }
@@ -169,26 +168,26 @@ impl Round {
         Ok(())
     }
 
-    /// Whether nobody is to be waited for any more.
+    /// Returns whether the round waits for no client any more.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// Who was told of the round, and is not here whole.
+    /// Returns the clients that joined the round and are not here whole.
     #[must_use]
     pub fn missing(&self) -> Vec<usize> {
         let is_missing = |client: &usize| !self.gathered.whole.contains_key(client);
         self.joined.iter().copied().filter(is_missing).collect()
     }
 
-    /// What is here, for whoever computes with it, and memory for the next round.
+    /// Returns what has arrived, and memory for the next round.
     #[must_use]
     pub fn into_gathered(self) -> (Gathered, Vec<Vec<u64>>) {
         (self.gathered, self.spare)
     }
 
-    /// The same with memory of an earlier round, as far as vectors of this one fill it.
+    /// Reuses memory of an earlier round, if vectors of this round have the same length.
     #[must_use]
     pub fn over(mut self, spare: Vec<Vec<u64>>) -> Self {
         let fits = |words: &Vec<u64>| words.len() as u64 == self.terms.words;
@@ -196,17 +195,17 @@ impl Round {
         self
     }
 
-    /// For who has handed in what this server holds.
+    /// Returns the ticket for a client that has submitted this server's part.
     #[must_use]
     pub fn ticket(&self, statement: &Statement) -> Hash {
         self.tickets.issue(statement)
     }
 
-    /// What a client offers whose signature is right; the client is whom its certificate says. Who
-    /// is wanted is on its way until [`Round::came`].
+    /// Answers an offer of a client whose signature and certificate are valid. A wanted submission
+    /// counts as on its way until [`Round::came`].
     ///
     /// # Errors
-    /// The reason for which it is refused.
+    /// The reason for which the offer is refused.
     pub fn offer(
         &mut self,
         client: usize,
@@ -220,7 +219,7 @@ impl Round {
                 Ok(Answer::Here)
             } else {
                 Err(format!(
-                    "client {client} has submitted something else in round {}; one submission counts",
+                    "client {client} has submitted something else in round {}; only the first submission counts",
                     self.terms.number
                 ))
             };
@@ -228,8 +227,8 @@ impl Round {
         self.in_time(now)?;
         if !self.tickets.admit(statement, tickets) {
             return Err(format!(
-                "the submission of client {client} has no tickets of the other servers, which are to have their \
-                 part of it first"
+                "the submission of client {client} has no tickets of the other servers, which must receive \
+                 their part of it first"
             ));
         }
         if self.is_full() {
@@ -248,18 +247,19 @@ impl Round {
         Ok(Answer::Wanted)
     }
 
-    /// One that was on its way has come, or comes no more.
+    /// Records that a submission on its way has come, or will not come.
     pub fn came(&mut self) {
         self.coming -= 1;
     }
 
-    /// Whether there are places for vectors that are on their way, so that others may have to wait.
+    /// Returns whether places for vectors on their way are limited, so that other clients may have
+    /// to wait.
     #[must_use]
     pub fn has_places(&self) -> bool {
         self.gathered.sum.is_some()
     }
 
-    /// Memory for a vector that comes: words of another one, which came before, or none.
+    /// Returns memory for a vector that comes: words of an earlier vector, or none.
     pub(super) fn memory(&mut self) -> Vec<u64> {
         self.spare.pop().unwrap_or_default()
     }
@@ -272,7 +272,7 @@ impl Round {
     /// Takes pieces that fit their commitments.
     ///
     /// # Errors
-    /// The reason for which they are refused.
+    /// The reason for which the pieces are refused.
     pub fn take(
         &mut self,
         client: usize,
@@ -286,7 +286,7 @@ impl Round {
                 return Ok(());
             }
             return Err(format!(
-                "client {client} has submitted something else in round {}; one submission counts",
+                "client {client} has submitted something else in round {}; only the first submission counts",
                 self.terms.number
             ));
         }
@@ -302,7 +302,7 @@ impl Round {
         Ok(())
     }
 
-    /// Words that each of this server's pieces has.
+    /// Returns the length in words of each of this server's pieces.
     #[must_use]
     pub fn lengths(&self) -> Vec<u64> {
         HELD[self.server]
@@ -317,7 +317,7 @@ impl Round {
         }
         let round = self.terms.number;
         Err(format!(
-            "the deadline of round {round} is over; submit sooner in the next"
+            "the deadline of round {round} has passed; submit earlier in the next round"
         ))
     }
 
@@ -332,19 +332,19 @@ impl Round {
         }
         if statement.client != client as u64 {
             return Err(format!(
-                "the submission is of client {}, the certificate of client {client}",
+                "the submission is from client {}, but the certificate belongs to client {client}",
                 statement.client
             ));
         }
         if statement.round != number {
             return Err(format!(
-                "the submission is for round {}, and round {number} is open; join it first",
+                "the submission is for round {}, but round {number} is open; join it first",
                 statement.round
             ));
         }
         if statement.words != words {
             return Err(format!(
-                "the vector has {} words, and round {number} is about {words}",
+                "the vector has {} words, but round {number} needs {words}",
                 statement.words
             ));
         }

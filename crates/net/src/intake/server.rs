@@ -17,25 +17,25 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How often who waits looks whether the user ends it.
+/// Interval at which a waiting thread checks whether the user wants to end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Where clients of a federation hand in their vectors to one of its servers.
+/// Intake at which clients of a federation submit their vectors to one of its servers.
 pub struct Intake {
     process: Process,
     shared: Arc<IntakeState>,
     address: String,
-    /// Who holds the listening socket.
+    /// Thread that holds the listening socket.
     accepting: Option<JoinHandle<()>>,
 }
 
 impl Intake {
-    /// Opens it: from now on clients are answered. `key` is the server's private key, `clients` are
-    /// the certificates of all clients, by number, all PEM.
+    /// Opens the intake, which answers clients from now on. `key` is the server's private key, and
+    /// `clients` are the certificates of all clients by number, all in PEM.
     ///
     /// # Errors
-    /// `Setup` for certificates or a key that cannot be used; `Misuse` for a server that there is
-    /// not.
+    /// `Setup` for certificates or a key that cannot be used; `Misuse` for a server that does not
+    /// exist.
     pub fn open(
         listener: Listener,
         federation: &Federation,
@@ -79,7 +79,7 @@ impl Intake {
                 while !entered.state().is_closed {
                     match socket.accept() {
                         Ok((socket, _)) => admit(&entered, socket),
-                        // Nobody there, or gone again.
+                        // No client is there, or it has gone again.
                         Err(_) => thread::sleep(Duration::from_millis(2)),
                     }
                 }
@@ -93,16 +93,16 @@ impl Intake {
         })
     }
 
-    /// Host and port that it listens on.
+    /// Returns the host and port on which the intake listens.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Begins a round. What an earlier one left is forgotten, but for what it came to.
+    /// Begins a round. Forgets an earlier round, except for its outcome.
     ///
     /// # Errors
-    /// `Misuse` for a round that cannot be, or whose number was there before.
+    /// `Misuse` for an impossible round, or a number that is not later than all previous ones.
     pub fn begin(&self, terms: Terms, tickets: Tickets) -> Result<()> {
         self.process.check("this intake")?;
         terms.check()?;
@@ -127,12 +127,12 @@ impl Intake {
         Ok(())
     }
 
-    /// Waits until so many clients are here whole, for the deadline, for whoever may close the
-    /// round, or that long; whether it was one of the former three, so that there is nothing to
-    /// wait for any more.
+    /// Waits at most `most`, until `enough` clients are here whole, the deadline passes, or the
+    /// coordinator closes the round. Returns whether one of these happened, so that there is
+    /// nothing to wait for any more.
     ///
     /// # Errors
-    /// `Interrupted` by the user; `Misuse` where no round is open.
+    /// `Interrupted` by the user; `Misuse` if no round is open.
     pub fn wait(&self, enough: usize, most: Duration) -> Result<bool> {
         self.process.check("this intake")?;
         let until = Instant::now() + most;
@@ -158,7 +158,7 @@ impl Intake {
         }
     }
 
-    /// Whether whoever may close the round that is open has done so.
+    /// Returns whether the coordinator has closed the open round.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         let state = self.shared.state();
@@ -168,10 +168,10 @@ impl Intake {
             .is_some_and(|(round, _)| round.is_closed())
     }
 
-    /// Ends the round for submissions and gives out what is here whole.
+    /// Ends the round for submissions and returns what is here whole.
     ///
     /// # Errors
-    /// `Misuse` where no round is open.
+    /// `Misuse` if no round is open.
     pub fn end(&self) -> Result<Gathered> {
         self.process.check("this intake")?;
         let mut state = self.shared.state();
@@ -184,27 +184,29 @@ impl Intake {
         Ok(gathered)
     }
 
-    /// How many vectors the latest round gave out: the memory of so many may be lent for the next.
+    /// Returns the number of vectors that the latest round gave out. The memory of as many vectors
+    /// may be lent for the next round.
     #[must_use]
     pub fn lacks(&self) -> usize {
         self.shared.state().given_out
     }
 
-    /// Memory for vectors of the next round, of no more than [`Intake::lacks`] says, so that what
-    /// is kept does not grow.
+    /// Lends memory for vectors of the next round, at most as much as [`Intake::lacks`] says, so
+    /// that the kept memory does not grow.
     pub fn lend(&self, memory: Vec<Vec<u64>>) {
         let mut state = self.shared.state();
         let lacking = std::mem::take(&mut state.given_out);
         state.spare.extend(memory.into_iter().take(lacking));
     }
 
-    /// Who was told of the round that ended last, and was not here whole.
+    /// Returns the clients that joined the round that ended last and were not here whole.
     #[must_use]
     pub fn missing(&self) -> Vec<usize> {
         self.shared.state().missing.clone()
     }
 
-    /// Who was refused since this was asked last, in a round or between two, why, and how often.
+    /// Returns the clients refused since the last call, in a round or between rounds, with the
+    /// reasons and how often.
     #[must_use]
     pub fn refused(&self) -> Vec<(Refused, u64)> {
         std::mem::take(&mut self.shared.state().refused)
@@ -212,9 +214,10 @@ impl Intake {
             .collect()
     }
 
-    /// What a round came to, for the clients that ask: content, or why there is none. What is told
-    /// as a part differs between servers, and a client gets that of each. Whose submissions were
-    /// refused is told why, each client of its own and of no other.
+    /// Sets the outcome of a round, for the clients that ask: its content, or why there is none.
+    /// With `is_part`, the contents of the servers differ, and a client gets each server's. A
+    /// client whose own submission was refused learns why from `own`; no client learns that of
+    /// another.
     ///
     /// # Errors
     /// `Misuse` for content that is too large.
@@ -251,8 +254,8 @@ impl Intake {
         Ok(())
     }
 
-    /// Waits until these clients know what the last round came to, or that long: whoever is about
-    /// to close the intake would leave them without it.
+    /// Waits at most `most` until these clients know the outcome of the last round. A server that
+    /// closes its intake earlier would leave them without it.
     ///
     /// # Errors
     /// `Interrupted` by the user.
@@ -280,27 +283,28 @@ impl Intake {
 impl Drop for Intake {
     fn drop(&mut self) {
         if !self.process.is_this() {
-            // A forked process has no such thread.
+            // A forked process does not have this thread.
             std::mem::forget(self.accepting.take());
             return;
         }
         let mut state = self.shared.state();
         state.is_closed = true;
         for socket in state.sockets.values() {
-            // One that has ended by itself cannot be shut.
+            // A connection that has already ended cannot be shut down.
             drop(socket.shutdown(Shutdown::Both));
         }
         drop(state);
         self.shared.notify();
-        // Whoever opens the next intake may do so at the same address: nobody listens there any
-        // more. A thread that has panicked has let go of it too.
+        // The next intake may open at the same address once the thread has closed its socket. A
+        // thread that has panicked has closed it too.
         if let Some(accepting) = self.accepting.take() {
             drop(accepting.join());
         }
     }
 }
 
-/// A thread for a connection; one that cannot be is dropped, and its client tries again.
+/// Starts a thread for a connection. If that fails, the connection is dropped, and its client tries
+/// again.
 fn admit(intake: &Arc<IntakeState>, socket: TcpStream) {
     let Some(id) = intake.enter(&socket) else {
         return;

@@ -1,4 +1,4 @@
-//! A server as a client sees it: reached, asked, and reached again where a connection broke.
+//! A client's link to a server, which is made anew if the connection breaks.
 
 use super::socket::{PATIENCE, SILENCE, Socket, Traffic};
 use crate::error::{Error, Name, PeerFault, Result, SetupFault, cause};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a client tries to hand a submission to a server whose connection broke.
+/// Number of attempts to hand a submission to a server whose connection broke.
 const ATTEMPTS: u32 = 3;
 
 /// Time between two attempts to reach a server that does not listen yet.
@@ -19,22 +19,22 @@ const RETRY: Duration = Duration::from_millis(100);
 
 pub(super) type Stream = StreamOwned<ClientConnection, Socket>;
 
-/// A server as a client sees it.
+/// A server, as a client sees it.
 pub(super) struct Server {
     pub(super) number: usize,
     pub(super) address: String,
     pub(super) tls: Arc<ClientConfig>,
-    /// What this client is called, and its own certificate in PEM.
+    /// Name of this client, and its certificate in PEM.
     pub(super) own: (Name, String),
     pub(super) connection: Mutex<Option<Stream>>,
     pub(super) traffic: Arc<Traffic>,
 }
 
-/// How a question to a server ends without an answer.
+/// Failure of a request to a server.
 pub(super) enum Failure {
-    /// The connection did; another may do.
+    /// The connection failed; another one may work.
     Broken(io::Error),
-    /// The server says why, or says what cannot be.
+    /// The server gave a reason, or sent something invalid.
     Final(Error),
 }
 
@@ -45,8 +45,8 @@ impl From<io::Error> for Failure {
 }
 
 impl Server {
-    /// Its answer. A connection that breaks is made anew, a few times; one that cannot be made is
-    /// tried until time is over.
+    /// Asks the server and returns its answer. A connection that breaks is made anew a few times. A
+    /// connection that cannot be made is tried until the deadline.
     pub(super) fn ask<T>(
         &self,
         until: Instant,
@@ -76,7 +76,7 @@ impl Server {
                     }
                 }
                 Err(Failure::Final(error)) => return Err(error),
-                // It was asked, and is not known to be ill: it may keep who asks waiting for longer
+                // The server was asked and may be well: it may keep the client waiting for longer
                 // than that.
                 Err(Failure::Broken(error))
                     if error.kind() == ErrorKind::TimedOut && Instant::now() >= until =>
@@ -97,7 +97,7 @@ impl Server {
         }
     }
 
-    /// Why a connection broke. A server does not say what it has against a certificate.
+    /// Returns why a connection broke. A server does not say why it refuses a certificate.
     fn fault(&self, error: &io::Error) -> SetupFault {
         let (whose, own) = &self.own;
         match tls::fault_of_own(error, own, *whose) {
@@ -152,16 +152,16 @@ fn reach(address: &str) -> io::Result<TcpStream> {
     result
 }
 
-/// What did not come before time was over, and what may be done.
+/// Returns what did not come before the deadline, and the remedy.
 fn not_in_time(step: &str) -> PeerFault {
     match step {
         "join" => {
-            "it told of no new round within the timeout; one may not have begun yet: wait longer"
+            "it announced no new round within the timeout; one may not have begun yet: wait longer"
         }
         "result" => {
-            "it told no result within the timeout; the round may not be over yet: wait longer"
+            "it sent no result within the timeout; the round may not be over yet: wait longer"
         }
-        _ => "it did not answer within the timeout; see whether it still runs",
+        _ => "it did not answer within the timeout; check that it still runs",
     }
     .into()
 }

@@ -17,22 +17,22 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a client may say nothing between two requests.
+/// Longest silence of a client between two requests.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// How long a model may take on its way to a client.
+/// Longest time for sending a model to a client.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// Words that are read, and hashed, at a time.
+/// Words that are read and hashed at a time.
 const CHUNK: usize = 1 << 14;
 
 type Stream = StreamOwned<ServerConnection, Socket>;
 
-/// Why a connection ends.
+/// Reason for which a connection ends.
 enum End {
-    /// By itself, or with garbage.
+    /// The connection ended, or the client sent garbage.
     Broken(io::Error),
-    /// The client was told why.
+    /// The client was told this reason.
     Refused(String),
 }
 
@@ -42,7 +42,7 @@ impl From<io::Error> for End {
     }
 }
 
-/// Answers a connection until it ends; whose it was, if it came so far.
+/// Answers a connection until it ends. Returns its client, if the connection got that far.
 pub(super) fn serve(intake: &IntakeState, id: u64, socket: TcpStream) -> Option<usize> {
     let (client, mut stream) = match welcome(intake, socket) {
         Ok(welcome) => welcome,
@@ -82,7 +82,7 @@ pub(super) fn serve(intake: &IntakeState, id: u64, socket: TcpStream) -> Option<
     }
 }
 
-/// The handshake, and whose certificate it is.
+/// Runs the handshake and identifies the client by its certificate.
 fn welcome(intake: &IntakeState, socket: TcpStream) -> io::Result<(usize, Stream)> {
     let limit = Instant::now() + SILENCE;
     let mut socket = Socket::new(socket, limit, Arc::default(), Arc::default())?;
@@ -97,8 +97,8 @@ fn welcome(intake: &IntakeState, socket: TcpStream) -> io::Result<(usize, Stream
     Ok((client, StreamOwned::new(connection, socket)))
 }
 
-/// What a server tells a client, and its own report, of a connection that failed: it is "this
-/// server" to both.
+/// Returns the text about a failed connection for the client and for the server's report. The
+/// server is "this server" in both.
 fn said(fault: &SetupFault) -> String {
     fault.text(&Voice::own(&WORDS))
 }
@@ -106,7 +106,7 @@ fn said(fault: &SetupFault) -> String {
 /// Tells the client why its connection ends.
 fn end(intake: &IntakeState, client: usize, stream: &mut Stream, reason: &str) {
     intake.refused(Some(client), reason);
-    // Who has gone does not hear it.
+    // A client that has gone does not hear it.
     if Reply::Refusal(reason.to_owned()).write(stream).is_ok() {
         stream.sock.part();
     }
@@ -160,8 +160,8 @@ fn answer(
     Ok(())
 }
 
-/// A client says that nobody is to be waited for any more. One that says so of a round that has
-/// ended, as where all had handed in before, is right.
+/// Closes a round at a client's request. The request is also accepted for a round that has ended,
+/// since all clients may have submitted before.
 fn close(intake: &IntakeState, client: usize, number: u64) -> Result<(), String> {
     let mut state = intake.state();
     let latest = state.latest;
@@ -180,13 +180,13 @@ fn known(intake: &IntakeState, federation: &Hash) -> Result<(), End> {
         return Ok(());
     }
     Err(End::Refused(
-        "this server is of another federation: name and servers' certificates must be the same in all \
-         configurations"
+        "this server is of another federation: the name and the servers' certificates must be the same \
+         in all configurations"
             .to_owned(),
     ))
 }
 
-/// Tells of the next round that can still be joined.
+/// Announces the next round that can still be joined.
 fn join(
     intake: &IntakeState,
     client: usize,
@@ -224,7 +224,7 @@ fn join(
     stream.flush()
 }
 
-/// Tells what a round came to.
+/// Reports the outcome of a round.
 fn tell(
     intake: &IntakeState,
     client: usize,
@@ -242,7 +242,7 @@ fn tell(
     };
     if told > round {
         return Err(End::Refused(format!(
-            "round {round} is over and forgotten; round {told} is the last"
+            "round {round} is over and its result is no longer kept; round {told} is the latest"
         )));
     }
     let content = outcome.map_err(|reason| {
@@ -279,14 +279,14 @@ fn is_told(intake: &IntakeState, client: usize) {
     intake.notify();
 }
 
-/// What is to come of a submission that is wanted.
+/// Expected data of a submission that is wanted.
 struct Expected {
-    /// Words of each piece.
+    /// Length of each piece in words.
     lengths: Vec<u64>,
     deadline: Instant,
-    /// Whether others may have to wait until it is here.
+    /// Whether other clients may have to wait until it is here.
     holds_a_place: bool,
-    /// Where the vector may lie: see [`Round::memory`].
+    /// Memory for the vector: see [`Round::memory`].
     memory: Vec<u64>,
 }
 
@@ -301,7 +301,7 @@ impl Expected {
     }
 }
 
-/// An offer with a right signature; then the pieces, where they are wanted.
+/// Answers an offer with a valid signature; then receives the pieces if they are wanted.
 fn submit(
     intake: &IntakeState,
     (client, id): (usize, u64),
@@ -317,7 +317,7 @@ fn submit(
             Ok(Answer::Full) => return None,
             answer => answer,
         };
-        // Made here, since the round may be over when all has come.
+        // The ticket is made here because the round may be over when everything has come.
         let ticket = round.ticket(&statement);
         Some(answer.map(|answer| {
             let is_wanted = answer == Answer::Wanted;
@@ -349,7 +349,7 @@ fn not_open(round: u64) -> String {
     format!("round {round} is not open at this server")
 }
 
-/// Receives what was offered, while the round is open.
+/// Receives the offered pieces while the round is open.
 fn take(
     intake: &IntakeState,
     (client, id): (usize, u64),
@@ -369,14 +369,14 @@ fn take(
     let pieces = received.map_err(|error| match error {
         End::Broken(error) if error.get_ref().is_some_and(|why| why.is::<TooSlow>()) => {
             End::Refused(format!(
-                "the submission of client {client} held one of few places and less than {} kB of it came in \
-                 {} seconds; submit again over a faster connection",
+                "the submission of client {client} held one of few places, but less than {} kB of it came \
+                 in {} seconds; submit again over a faster connection",
                 LEAST / 1000,
                 WINDOW.as_secs()
             ))
         }
         End::Broken(error) if error.kind() == ErrorKind::TimedOut => End::Refused(format!(
-            "the submission of client {client} was not whole in time"
+            "the submission of client {client} was not complete in time"
         )),
         End::Broken(error) => {
             intake.refused(
@@ -394,14 +394,15 @@ fn take(
     let mut state = intake.state();
     let Some(round) = open(&mut state, statement) else {
         return Err(End::Refused(format!(
-            "the round ended before the submission of client {client} was whole"
+            "the round ended before the submission of client {client} was complete"
         )));
     };
     let taken = round.take(client, submission, Instant::now());
     taken.map_err(End::Refused)
 }
 
-/// This server's pieces, as the statement commits to them. Memory grows as they come.
+/// Receives this server's pieces and checks them against the statement's commitments. Memory grows
+/// as they come.
 fn receive(
     intake: &IntakeState,
     stream: &mut Stream,
@@ -420,14 +421,14 @@ fn receive(
         } else {
             Vec::new()
         };
-        // Address space alone: a page becomes memory when something comes for it.
+        // This reserves only address space: a page becomes memory when data comes for it.
         words
             .try_reserve_exact(length.saturating_sub(words.len()))
             .map_err(|_| io::Error::from(ErrorKind::OutOfMemory))?;
         let mut begin = 0;
         while begin < length {
-            // As many with the salt before them: BLAKE3 takes three fifths of the time where what
-            // it is given next begins a subtree of its own.
+            // A chunk and the salt before it are aligned together: BLAKE3 takes three fifths of the
+            // time if its next input begins a new subtree.
             let end = length.min((begin + SALT) / CHUNK * CHUNK + CHUNK - SALT);
             if words.len() < end {
                 words.resize(end, 0);
@@ -444,7 +445,7 @@ fn receive(
                 "a seed"
             };
             return Err(End::Refused(format!(
-                "what came for {what} is not what the client signed"
+                "the data for {what} does not match what the client signed"
             )));
         }
         pieces.push(Piece { salt, words });

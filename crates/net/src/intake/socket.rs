@@ -1,4 +1,4 @@
-//! A socket that is not waited for without limit, whatever the other side does.
+//! Socket whose waits are limited, whatever the other side does.
 
 use super::rate_floor::{RateFloor, TooSlow};
 use std::io::{self, BufReader, ErrorKind, IoSlice, Read, Write};
@@ -10,34 +10,34 @@ use std::time::{Duration, Instant};
 /// Longest silence within a message.
 pub(super) const SILENCE: Duration = Duration::from_secs(10);
 
-/// How long a server keeps a client waiting before it tells it to ask again.
+/// Longest time for which a server keeps a client waiting before it tells the client to ask again.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Bytes that are read at a time: TLS asks for 4 KiB each, less than a system call is worth. A
+/// Bytes that are read at a time. TLS asks for 4 KiB at a time, too little for a system call. A
 /// connection on which little comes uses little of it.
 const AHEAD: usize = 1 << 15;
 
-/// How often a socket that waits looks at the clock.
+/// Interval at which a waiting socket checks the clock.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Bytes of connections, TLS and its handshakes included.
+/// Bytes of connections, including TLS and its handshakes.
 #[derive(Default)]
 pub(super) struct Traffic {
     pub(super) sent: AtomicU64,
     pub(super) received: AtomicU64,
 }
 
-/// A connection's socket: what is waited for ends at some instant, and after some silence.
+/// Socket of a connection: waits end at a deadline, and after some silence.
 pub(super) struct Socket {
     socket: BufReader<TcpStream>,
-    /// Whoever uses it is no longer needed.
+    /// Set when the connection's user is no longer needed.
     cut: Arc<AtomicBool>,
     traffic: Arc<Traffic>,
-    /// Reading and writing end then, however little has come until then.
+    /// Deadline of reading and writing, however little has come by then.
     pub(super) until: Instant,
     /// Longest time in which nothing comes.
     pub(super) silence: Duration,
-    /// How fast things have to come, if they have to.
+    /// Minimum rate of incoming data, if there is one.
     pub(super) rate_floor: Option<RateFloor>,
 }
 
@@ -62,8 +62,8 @@ impl Socket {
         })
     }
 
-    /// Says that nothing more is sent, and takes what still comes for a moment: who is in the
-    /// middle of sending would lose what was said last otherwise.
+    /// Announces that nothing more is sent, and reads for a moment what still comes: a peer in the
+    /// middle of sending would otherwise lose the last message.
     pub(super) fn part(&mut self) {
         drop(self.socket.get_ref().shutdown(Shutdown::Write));
         let until = Instant::now() + Duration::from_secs(1);
@@ -77,7 +77,7 @@ impl Socket {
         }
     }
 
-    /// Serves another question.
+    /// Prepares the socket for another request.
     pub(super) fn again(&mut self, until: Instant, silence: Duration, cut: &Arc<AtomicBool>) {
         (self.until, self.silence, self.cut) = (until, silence, Arc::clone(cut));
     }

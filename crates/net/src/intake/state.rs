@@ -1,4 +1,5 @@
-//! What all connections of an intake share: the round, what the last one came to, and who is there.
+//! Shared state of an intake's connections: the round, the outcome of the last one, and the
+//! clients.
 
 use super::round::Round;
 use super::statement::Hash;
@@ -9,28 +10,28 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Connections of one client at a time.
+/// Most connections of one client at a time.
 const MOST_CONNECTIONS: usize = 4;
 
-/// Connections at a time of those who have not said who they are.
+/// Most connections at a time whose client is not identified yet.
 const MOST_STRANGERS: usize = 256;
 
-/// Reasons that are kept of refusals of one client.
+/// Most reasons that are kept for refusals of one client.
 pub(super) const MOST_REASONS: usize = 16;
 
-/// Stands for those beyond.
+/// Reason that stands for all further ones.
 pub(super) const MORE_REASONS: &str = "refused for more reasons than are kept";
 
-/// Who was refused, and why.
+/// A refused client, and why.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Refused {
-    /// The client, where it is known.
+    /// The client, if it is known.
     pub client: Option<usize>,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// What all threads of an intake share.
+/// State that all threads of an intake share.
 pub(super) struct IntakeState {
     pub(super) federation: Hash,
     pub(super) server: usize,
@@ -40,41 +41,42 @@ pub(super) struct IntakeState {
     pub(super) changed: Condvar,
 }
 
-/// What changes.
+/// The part of the state that changes.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) is_closed: bool,
     /// The latest round, and the hash of its model.
     pub(super) round: Option<(Round, Hash)>,
-    /// Whom the latest round that ended was told to, and had not whole.
+    /// Clients that joined the latest round that ended and were not whole in it.
     pub(super) missing: Vec<usize>,
-    /// What the latest round that is over came to.
+    /// Outcome of the latest round that is over.
     pub(super) outcome: Option<(u64, Outcome)>,
-    /// Whose submissions were refused in it, and why: each client is told of its own.
+    /// Clients whose submissions were refused in it, and why; each client learns only its own
+    /// reason.
     pub(super) own: BTreeMap<usize, String>,
-    /// Who has been told of it.
+    /// Clients that have received the outcome.
     pub(super) told: BTreeSet<usize>,
-    /// Numbers count up.
+    /// Highest number of a round so far.
     pub(super) latest: u64,
     pub(super) refused: BTreeMap<Refused, u64>,
-    /// Memory of vectors of the latest round that ended, for those of the next: see
+    /// Memory of vectors of the latest round that ended, for vectors of the next: see
     /// [`Round::memory`].
     pub(super) spare: Vec<Vec<u64>>,
-    /// Vectors that the latest round gave out, whose memory whoever takes them may lend for the
-    /// next.
+    /// Number of vectors that the latest round gave out, whose memory their user may lend for the
+    /// next round.
     pub(super) given_out: usize,
     pub(super) sockets: HashMap<u64, TcpStream>,
-    /// On which of them clients send their pieces.
+    /// Connections on which clients send their pieces.
     uploading: HashMap<usize, u64>,
     next_socket: u64,
     strangers: usize,
     present: HashMap<usize, usize>,
 }
 
-/// What a round came to, or why it came to nothing.
+/// Outcome of a round, or why there is none.
 pub(super) type Outcome = std::result::Result<Content, String>;
 
-/// What clients are told.
+/// Content that clients receive.
 #[derive(Clone)]
 pub(super) struct Content {
     pub(super) bytes: Arc<[u8]>,
@@ -91,7 +93,7 @@ impl IntakeState {
         self.changed.notify_all();
     }
 
-    /// Waits until `ready` says something, or until then.
+    /// Waits until `ready` returns something, or until the deadline.
     pub(super) fn wait<T>(
         &self,
         until: Instant,
@@ -126,18 +128,19 @@ impl IntakeState {
         *state.refused.entry(refused).or_default() += 1;
     }
 
-    /// A client begins to send its pieces on this connection. One on which it did so before is
-    /// ended: its client has given it up, and of one client no two submissions are held at a time.
+    /// Records that a client begins to send its pieces on this connection. Ends an earlier
+    /// connection on which it did so: the client has given that one up, and only one submission of
+    /// a client is held at a time.
     pub(super) fn uploads(&self, client: usize, id: u64) {
         let mut state = self.state();
         let earlier = state.uploading.insert(client, id);
         if let Some(socket) = earlier.and_then(|earlier| state.sockets.get(&earlier)) {
-            // One that has ended by itself cannot be shut.
+            // A connection that has already ended cannot be shut down.
             drop(socket.shutdown(Shutdown::Both));
         }
     }
 
-    /// It has sent them, or the connection ended.
+    /// Records that the client has sent its pieces, or the connection has ended.
     pub(super) fn uploaded(&self, client: usize, id: u64) {
         let mut state = self.state();
         if state.uploading.get(&client) == Some(&id) {
@@ -145,7 +148,7 @@ impl IntakeState {
         }
     }
 
-    /// Takes note of a connection, unless there are too many or the intake is closed.
+    /// Records a connection, unless there are too many or the intake is closed.
     pub(super) fn enter(&self, socket: &TcpStream) -> Option<u64> {
         let copy = socket.try_clone().ok()?;
         let mut state = self.state();
@@ -159,7 +162,8 @@ impl IntakeState {
         Some(id)
     }
 
-    /// A stranger is a client now. False where it has too many connections.
+    /// Records that a connection's client is identified. Returns false if it has too many
+    /// connections.
     pub(super) fn is_known(&self, client: usize) -> bool {
         let mut state = self.state();
         state.strangers -= 1;

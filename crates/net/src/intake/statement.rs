@@ -1,15 +1,15 @@
-//! What a client signs: which round its submission is for, and every piece of it, without showing
-//! any.
+//! Statement that a client signs: the round of its submission, and a commitment to every piece,
+//! which hides the piece.
 //!
-//! A vector is handed in as three pieces, each a list of words; which server gets which,
-//! [`super::HELD`] says.
-//! The statement holds a commitment to each: BLAKE3 of a salt of 256 bits and the words. The salt
-//! keeps a server that lacks a piece from trying out what it might be: all else that the vector is
-//! made of it may know. All servers get the same statement, signed by the key of the client's
-//! certificate. So no server can make up a client, two servers that have the same statement have
-//! pieces of the same vector, and a statement counts in no other federation and round.
+//! A vector is submitted as three pieces, each a list of words. [`super::HELD`] says which server
+//! gets which. The statement holds a commitment to each piece: the BLAKE3 hash of a salt of 256
+//! bits and the words. The salt prevents a server that lacks a piece from testing guesses of it,
+//! even if the server knows everything else about the vector. All servers get the same statement,
+//! signed by the key of the client's certificate. So no server can invent a client, two servers
+//! that have the same statement have pieces of the same vector, and a statement is valid in one
+//! federation and round only.
 //!
-//! The signature cannot be taken for one of a TLS handshake, whose text begins with 64 blanks.
+//! The signature cannot be mistaken for one of a TLS handshake, whose text begins with 64 blanks.
 
 use crate::error::{Error, Result};
 use rustls::SignatureScheme;
@@ -20,37 +20,37 @@ use rustls::sign::Signer;
 /// A BLAKE3 hash.
 pub type Hash = [u8; 32];
 
-/// Pieces of a submission.
+/// Number of pieces of a submission.
 pub const PIECES: usize = 3;
 
-/// Bytes of a statement.
+/// Length of a statement in bytes.
 pub const STATEMENT: usize = 216;
 
-/// Bytes of a signature at most.
+/// Longest signature, in bytes.
 pub const LONGEST_SIGNATURE: usize = 80;
 
 const LABEL: &[u8; 32] = b"tacit federated submission, v. 1";
 
-/// Words of a salt.
+/// Length of a salt in words.
 pub const SALT: usize = 4;
 
-/// What makes a commitment hide what it is to.
+/// Randomness that makes a commitment hiding.
 pub type Salt = [u64; SALT];
 
-/// One piece as it travels: its salt, then its words.
+/// One piece as it is sent: its salt, then its words.
 #[derive(Clone, Default)]
 pub struct Piece {
-    /// Drawn by the client.
+    /// Salt, drawn by the client.
     pub salt: Salt,
-    /// A seed, or what the seeds leave.
+    /// A seed, or the rest.
     pub words: Vec<u64>,
 }
 
-/// A commitment under way, over words as they come.
+/// A commitment that is computed over words as they come.
 pub struct Committing(blake3::Hasher);
 
 impl Committing {
-    /// To words that follow.
+    /// Begins a commitment to the words that follow.
     #[must_use]
     pub fn new(salt: &Salt) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("tacit federated piece, version 1");
@@ -58,12 +58,12 @@ impl Committing {
         Self(hasher)
     }
 
-    /// The next words.
+    /// Adds the next words.
     pub fn update(&mut self, words: &[u64]) {
         self.0.update(bytemuck::cast_slice(words));
     }
 
-    /// The commitment.
+    /// Returns the commitment.
     #[must_use]
     pub fn end(&self) -> Hash {
         *self.0.finalize().as_bytes()
@@ -71,7 +71,7 @@ impl Committing {
 }
 
 impl Piece {
-    /// The commitment to it; large ones by all threads.
+    /// Returns the commitment to the piece; uses all threads for a long piece.
     #[must_use]
     pub fn commitment(&self) -> Hash {
         let mut committing = Committing::new(&self.salt);
@@ -80,25 +80,25 @@ impl Piece {
     }
 }
 
-/// What a client signs.
+/// Statement that a client signs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Statement {
-    /// Of whom this is a submission to.
+    /// Hash of the federation of this submission.
     pub federation: Hash,
-    /// Rounds count up and never come back.
+    /// Number of the round. Numbers of rounds increase and never repeat.
     pub round: u64,
-    /// The client's number.
+    /// Number of the client.
     pub client: u64,
-    /// Words of the vector.
+    /// Length of the vector in words.
     pub words: u64,
-    /// Of the round's terms, as the client was told them.
+    /// Hash of the round's terms, as the client received them.
     pub terms: Hash,
-    /// To the pieces, in order.
+    /// Commitments to the pieces, in order.
     pub pieces: [Hash; PIECES],
 }
 
 impl Statement {
-    /// The bytes that are signed.
+    /// Returns the bytes that are signed.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; STATEMENT] {
         let mut bytes = Vec::with_capacity(STATEMENT);
@@ -128,14 +128,14 @@ impl Statement {
         (statement.to_bytes() == *bytes).then_some(statement)
     }
 
-    /// What stands for it where servers compare.
+    /// Returns the hash that stands for the statement when servers compare.
     #[must_use]
     pub fn digest(&self) -> Hash {
         *blake3::hash(&self.to_bytes()).as_bytes()
     }
 }
 
-/// Whether the key of that certificate signed these bytes.
+/// Returns whether the key of the certificate signed these bytes.
 pub(super) fn is_signed(
     certificate: &CertificateDer<'_>,
     bytes: &[u8; STATEMENT],
@@ -149,7 +149,7 @@ pub(super) fn is_signed(
     })
 }
 
-/// What signs by a private key in PEM.
+/// Makes a signer from a private key in PEM.
 pub(super) fn signer(key: &str) -> Result<Box<dyn Signer>> {
     let unusable = || {
         Error::setup(

@@ -1,4 +1,4 @@
-//! Hostile clients at the intake, and decoders on whatever arrives.
+//! Tests with hostile clients at the intake, and of the decoders on arbitrary input.
 
 use super::rate_floor;
 use super::round::{ATTEMPTS, Add, Answer, LEAST, ROOM, Round, Submission, Terms};
@@ -22,10 +22,10 @@ const LONG: Duration = Duration::from_secs(60);
 
 type Stream = StreamOwned<ClientConnection, TcpStream>;
 
-/// What server 1 shares with the next server, and with the one before.
+/// Keys that server 1 shares with the next server, and with the previous one.
 const KEYS: [Hash; 2] = [[2; 32], [1; 32]];
 
-/// What the servers would give a client for that.
+/// Returns the tickets that the servers would issue for a statement.
 fn tickets(statement: &Statement) -> [Hash; SHOWN] {
     let unknown = [0; 32];
     [
@@ -34,12 +34,12 @@ fn tickets(statement: &Statement) -> [Hash; SHOWN] {
     ]
 }
 
-/// The intake of server 1, which gets the rest and a seed, and a client that says what it likes.
+/// The intake of server 1, which gets the rest and a seed, and a client that sends arbitrary data.
 struct Raw {
     federation: Federation,
     intake: Intake,
     client: Generated,
-    /// The server's certificate.
+    /// Certificate of the server.
     server: String,
 }
 
@@ -48,7 +48,7 @@ impl Raw {
         Self::of(WORDS, None)
     }
 
-    /// In a round about vectors of so many words, added up where they are.
+    /// Opens a round with vectors of `words` words, which are added up if `add` is given.
     fn of(words: u64, add: Option<Add>) -> Self {
         let made = |number| certificates::generate(number, 1).unwrap();
         let servers: Vec<Generated> = (0..SERVERS).map(made).collect();
@@ -120,20 +120,20 @@ impl Raw {
         Reply::read(stream)
     }
 
-    /// What the intake counts as whole, and whether an honest submission still gets in.
+    /// Checks that an honest submission still gets in, and counts as whole.
     fn takes_an_honest_one(&self) {
         let mut stream = self.connect();
         assert_eq!(self.offer(&mut stream, &pieces()).unwrap(), Reply::Go);
         send(&mut stream, &pieces()).unwrap();
         let digest = self.statement(&pieces()).digest();
-        // Nobody shows a ticket of the server that keeps the rest.
+        // The server that keeps the rest issues no ticket.
         let ticket = [0; 32];
         let receipt = Reply::Receipt { digest, ticket };
         assert_eq!(Reply::read(&mut stream).unwrap(), receipt);
         assert!(self.intake.wait(1, LONG).unwrap());
     }
 
-    /// Waits until somebody was refused for that reason.
+    /// Waits until a client was refused for that reason.
     fn reason(&self, expected: &str) {
         let until = Instant::now() + LONG;
         let is_right = |(refused, _): &(Refused, u64)| refused.reason.contains(expected);
@@ -182,7 +182,7 @@ fn pieces_that_were_not_signed_are_refused_and_have_an_end() {
         let what = if attempt < 2 { "its vector" } else { "a seed" };
         assert_eq!(
             reason,
-            format!("what came for {what} is not what the client signed")
+            format!("the data for {what} does not match what the client signed")
         );
     }
     raw.takes_an_honest_one();
@@ -195,7 +195,7 @@ fn of_one_client_no_two_submissions_are_on_their_way() {
     assert_eq!(raw.offer(&mut earlier, &pieces()).unwrap(), Reply::Go);
     earlier.write_all(&[0; 100]).unwrap();
     earlier.flush().unwrap();
-    // It is still there when the next begins, and is ended by that.
+    // The earlier connection is still there when the next begins, which ends it.
     raw.takes_an_honest_one();
     assert!(Reply::read(&mut earlier).is_err());
     raw.reason("its connection ended in the middle of a submission");
@@ -324,7 +324,7 @@ fn who_keeps_rests_wants_none_without_tickets_of_both_others() {
         };
         assert!(reason.contains("has no tickets"), "{reason}");
     }
-    // Refused offers are no attempts: there were more than there may be of those.
+    // Refused offers do not count as attempts: there were more of them than attempts are allowed.
     assert!(cases.len() > ATTEMPTS as usize);
     raw.takes_an_honest_one();
 }
@@ -335,7 +335,7 @@ fn add(into: &mut [u64], words: &[u64]) {
     }
 }
 
-/// A round of that server about the sum of vectors, and what a client would send for it.
+/// Returns a round of a server about the sum of vectors, and a function that makes submissions.
 fn summing(server: usize, words: u64) -> (Round, impl Fn(usize, u64) -> Submission) {
     let terms = Terms {
         number: 1,
@@ -382,7 +382,7 @@ fn rests_are_added_up_as_they_come_and_not_kept() {
         );
         round.take(client, submission(client, first), now).unwrap();
         round.came();
-        // Coming twice is no more than coming once; something else does not come.
+        // A repeated submission changes nothing; a different one is refused.
         round.take(client, submission(client, first), now).unwrap();
         assert!(
             round
@@ -391,7 +391,7 @@ fn rests_are_added_up_as_they_come_and_not_kept() {
                 .contains("something else")
         );
     }
-    // Their memory is for those that come.
+    // Their memory is reused for later vectors.
     assert_eq!([round.memory().len(), round.memory().len()], [3, 3]);
     let (gathered, _) = round.into_gathered();
     let first = 4_u64.wrapping_add(1 << 63);
@@ -401,7 +401,7 @@ fn rests_are_added_up_as_they_come_and_not_kept() {
         let lengths = submission.pieces.iter().map(|piece| piece.words.len());
         assert!(lengths.eq([0, SEED as usize]));
     }
-    // The others keep seeds.
+    // The other servers keep seeds.
     let (mut round, submission) = summing(2, 3);
     round.take(0, submission(0, 5), now).unwrap();
     let (gathered, _) = round.into_gathered();
@@ -417,7 +417,7 @@ fn rests_are_added_up_as_they_come_and_not_kept() {
 #[test]
 fn so_many_rests_are_on_their_way_at_a_time() {
     let now = Instant::now();
-    // By words of a vector: exactly six fit, one word more than six can have, and longer than all
+    // Exactly six vectors fit; one word more than six can have; and a vector longer than all the
     // room.
     for (words, most) in [
         (ROOM / 8 / 6, 6),
@@ -445,7 +445,7 @@ fn so_many_rests_are_on_their_way_at_a_time() {
 #[test]
 fn who_holds_a_place_keeps_a_pace() {
     const MANY: u64 = 1 << 20;
-    // A byte now and then, for longer than a rate is taken over.
+    // Sends a byte now and then, for longer than a rate is measured.
     let trickle = |stream: &mut Stream| {
         let until = Instant::now() + 3 * rate_floor::WINDOW;
         while Instant::now() < until {
@@ -458,7 +458,7 @@ fn who_holds_a_place_keeps_a_pace() {
     let mut stream = raw.connect();
     let all = pieces_of(MANY);
     assert_eq!(raw.offer(&mut stream, &all).unwrap(), Reply::Go);
-    // It may see the connection end before it is told why.
+    // The client may see the connection end before it reads the reason.
     let sent = trickle(&mut stream);
     raw.reason("submit again over a faster connection");
     drop(sent);
@@ -471,7 +471,7 @@ fn who_holds_a_place_keeps_a_pace() {
         Reply::Receipt { .. }
     ));
 
-    // Where there are no places nobody is held up, and none is refused for that.
+    // If places are not limited, nobody has to wait, and no slow submission is refused.
     let raw = Raw::of(MANY, None);
     let mut stream = raw.connect();
     assert_eq!(raw.offer(&mut stream, &all).unwrap(), Reply::Go);
@@ -482,7 +482,7 @@ fn who_holds_a_place_keeps_a_pace() {
 #[test]
 fn strangers_and_garbage_do_not_disturb() {
     let raw = Raw::new();
-    // No TLS; nothing at all; garbage within TLS; a body that is announced too long.
+    // Not TLS; nothing at all; garbage within TLS; a body whose announced length is too long.
     raw.dial().write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
     drop(raw.dial());
     let silent = raw.dial();
@@ -492,22 +492,21 @@ fn strangers_and_garbage_do_not_disturb() {
     ] {
         let mut stream = raw.connect();
         stream.write_all(bytes).unwrap();
-        // More than a connection holds, of what was announced.
+        // More than a connection holds of the announced data.
         stream.write_all(&vec![0; 1 << 24]).unwrap();
         let Reply::Refusal(reason) = Reply::read(&mut stream).unwrap() else {
             panic!("answered");
         };
         assert_eq!(
             reason,
-            "it sent what is no message of tacit's clients and servers"
+            "it sent a message that no client or server of tacit sends"
         );
     }
     raw.takes_an_honest_one();
     drop(silent);
 }
 
-/// The first version of what clients and servers say had the same heads, and fewer fields and
-/// kinds.
+/// Version 1 of the protocol had the same heads, and fewer fields and kinds.
 #[test]
 fn unlike_versions_say_so_at_both_ends() {
     let raw = Raw::new();
@@ -521,8 +520,8 @@ fn unlike_versions_say_so_at_both_ends() {
     bytes[3] = 1;
     let mut stream = raw.connect();
     stream.write_all(&bytes).unwrap();
-    let said = "it speaks version 1 of what clients and servers say to each other, and this end version 2: run the \
-                same release of tacit at all clients and servers";
+    let said = "it speaks version 1 of the protocol between clients and servers, but this end speaks \
+                version 2: run the same release of tacit at all clients and servers";
     let reply = Reply::read(&mut stream).unwrap();
     assert_eq!(reply, Reply::Refusal(said.to_owned()));
     let mut bytes = written(|to| Reply::NotYet.write(to));
@@ -579,12 +578,12 @@ fn without_a_certificate_nobody_is_heard() {
         let refusal = tls::refusal(&heard.unwrap_err());
         assert_eq!(refusal, Some(SetupFault::Refused));
         raw.reason(
-            "it presented a certificate that is no client's; put each client's current certificate",
+            "it presented a certificate that belongs to no client; put each client's current certificate",
         );
     }
     let config = tls::messenger(&raw.server, None).unwrap();
     drop(tls::handshake(&config, raw.dial()).and_then(|mut stream| stream.read_exact(&mut [0])));
-    raw.reason("it presented no certificate, and each client has its own");
+    raw.reason("it presented no certificate, and each client must present its own");
     raw.dial().write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     raw.reason("it does not speak TLS as clients do");
     raw.takes_an_honest_one();
@@ -712,7 +711,7 @@ proptest! {
     fn anything_at_all_is_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..600), kind in 0_u8..9) {
         drop(Request::read(&mut &bytes[..]));
         drop(Reply::read(&mut &bytes[..]));
-        // Under a right head the bodies themselves are tried.
+        // The bodies themselves are tested under a valid head.
         let mut headed = [&b"tcd"[..], &[VERSION]].concat();
         headed.extend([kind, 0, 0, 0]);
         headed.extend((bytes.len() as u64).to_le_bytes());

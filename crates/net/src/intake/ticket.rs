@@ -1,33 +1,35 @@
-//! Tickets: how the server that gets the rest of a vector learns that both others have its seeds.
+//! Tickets: how the server that keeps the rest of a vector learns that both others have their
+//! seeds.
 //!
-//! That server adds rests up as they come, and cannot take one out again. A client that it has and
-//! another server lacks would spoil the round; so a client hands in its seeds first, gets a ticket
-//! of each of the two servers, and shows both with the rest. A ticket is a hash of the statement
-//! under a key that its server and the keeper of rests share in this round, so that no client makes
-//! one up, and it says nothing to anybody.
+//! That server adds up rests as they come, and cannot subtract one again. A client that it has and
+//! another server lacks would spoil the round. So a client first submits its seeds, gets a ticket
+//! from each of the two servers, and shows both tickets with the rest. A ticket is a hash of the
+//! statement under a key that its server and the keeper of rests share in this round. So no client
+//! can forge one, and a ticket reveals nothing.
 
 use super::statement::{Hash, Statement};
 use super::{KEEPER, SERVERS};
 
-/// Tickets that a client shows: one of each server but the keeper, in their order.
+/// Number of tickets that a client shows: one from each server except the keeper, in their order.
 pub const SHOWN: usize = SERVERS - 1;
 
-/// What a server makes tickets with, or knows them by.
+/// Keys with which a server issues or checks tickets.
 pub struct Tickets {
     server: usize,
-    /// Shared with the next server, and with the one before.
+    /// Keys shared with the next server, and with the previous one.
     keys: [Hash; 2],
 }
 
 impl Tickets {
-    /// A server's in a round, by what it shares with the next server, and with the one before.
+    /// Makes a server's keys for a round from the keys that it shares with the next and the
+    /// previous server.
     #[must_use]
     pub fn new(server: usize, keys: [Hash; 2]) -> Self {
         Self { server, keys }
     }
 
-    /// For who has handed in this server's part of what it signed; zeros at the keeper, which needs
-    /// none.
+    /// Issues the ticket for a client that has submitted this server's part of its statement. The
+    /// keeper issues zeros, since it needs no ticket.
     pub(super) fn issue(&self, statement: &Statement) -> Hash {
         if self.server == KEEPER {
             return [0; 32];
@@ -35,10 +37,10 @@ impl Tickets {
         *self.of(statement, KEEPER).as_bytes()
     }
 
-    /// Whether a client may hand in the rest, if this server keeps it.
+    /// Returns whether a client may submit the rest, if this server keeps it.
     pub(super) fn admit(&self, statement: &Statement, shown: &[Hash; SHOWN]) -> bool {
         let others = (0..SERVERS).filter(|server| *server != KEEPER);
-        // Equality of such hashes takes the same time whatever differs.
+        // The comparison of these hashes takes constant time.
         self.server != KEEPER
             || others
                 .zip(shown)

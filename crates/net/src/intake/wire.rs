@@ -1,5 +1,5 @@
-//! What clients and servers say to each other. Every message is a head of 16 bytes and a body,
-//! little endian:
+//! Messages between clients and servers. Every message is a head of 16 bytes and a body, little
+//! endian:
 //!
 //! | bytes | field |
 //! | --- | --- |
@@ -9,126 +9,124 @@
 //! | 5..8 | zero |
 //! | 8..16 | bytes of body |
 //!
-//! The version is raised with every change of what a message is or means. Whoever gets one of
-//! another version says so,
-//! and reads no further: releases of tacit that speak unlike versions do not guess what the other
-//! one means.
+//! The version increases with every change of the form or meaning of a message. A receiver that
+//! gets another version reports that and reads no further, so that releases of tacit with different
+//! versions do not guess each other's meaning.
 //!
-//! Whatever arrives is hostile until checked: a body's length is compared with what its kind allows
-//! before anything is allocated. What is large follows after a message, in a length that both ends
-//! know by then.
+//! Input is hostile until checked. A body's length is compared with the limit of its kind before
+//! anything is allocated. Large data follows after a message, in a length that both ends then know.
 
 use super::statement::{Hash, LONGEST_SIGNATURE, STATEMENT, Statement};
 use super::ticket::SHOWN;
 use crate::frame::LONGEST_REASON;
 use std::io::{self, Read, Write};
 
-/// Bytes of a round's terms at most.
+/// Longest terms of a round, in bytes.
 pub const LONGEST_TERMS: usize = 1 << 16;
 
-/// Words of a vector at most.
+/// Longest vector, in words.
 pub const MOST_WORDS: u64 = 1 << 27;
 
-/// Bytes of a model or of a round's outcome at most.
+/// Largest model or outcome of a round, in bytes.
 pub const LARGEST: u64 = 1 << 30;
 
-/// Bytes of the tickets that are shown.
+/// Bytes of the tickets that a client shows.
 const TICKETS: usize = SHOWN * size_of::<Hash>();
 
 const HEAD: usize = 16;
 const MAGIC: [u8; 3] = *b"tcd";
-/// Since 2 the coordinator may close a round, and an outcome says why the client's own submission
-/// was refused.
+/// Since version 2 the coordinator may close a round, and an outcome says why the client's own
+/// submission was refused.
 pub(super) const VERSION: u8 = 2;
 
-/// What a client asks.
+/// Request of a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(clippy::large_enum_variant, reason = "a connection has one at a time")]
 pub enum Request {
-    /// For a round later than that one; with the model, or its hash alone.
+    /// Asks for a round later than `after`, with its model or only the model's hash.
     Join {
-        /// Whose rounds.
+        /// Federation of the round.
         federation: Hash,
         /// The latest round that the client knows.
         after: u64,
-        /// Whether the model itself is wanted.
+        /// Whether to send the model itself.
         model: bool,
     },
-    /// Whether it may submit.
+    /// Asks whether the client may submit.
     Offer {
-        /// What it would submit.
+        /// Statement of the submission.
         statement: Statement,
-        /// Of the servers that have their part; zeros where the server itself gives one.
+        /// Tickets of the servers that have their part; zeros for a server that issues one itself.
         tickets: [Hash; SHOWN],
-        /// Of the statement, by the key of the client's certificate.
+        /// Signature of the statement, by the key of the client's certificate.
         signature: Vec<u8>,
     },
-    /// For what a round came to; with the content, or its hash alone.
+    /// Asks for the outcome of a round, with its content or only the content's hash.
     Outcome {
-        /// Whose rounds.
+        /// Federation of the round.
         federation: Hash,
-        /// Which of them.
+        /// Number of the round.
         round: u64,
-        /// Whether the content itself is wanted.
+        /// Whether to send the content itself.
         content: bool,
     },
-    /// Of the coordinator: all whom it asked have handed in or failed, so that nobody is waited for
-    /// any more.
+    /// The coordinator says that all clients it asked have submitted or failed, so that the round
+    /// waits for no client any more.
     Close {
-        /// Whose rounds.
+        /// Federation of the round.
         federation: Hash,
-        /// Which of them.
+        /// Number of the round.
         round: u64,
     },
 }
 
-/// What a server answers.
+/// Reply of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reply {
-    /// A round; the model follows where it was asked for.
+    /// A round; the model follows if it was asked for.
     Task {
-        /// Its number.
+        /// Number of the round.
         round: u64,
-        /// Words of a vector.
+        /// Length of a vector in words.
         words: u64,
-        /// Until the deadline.
+        /// Time until the deadline.
         milliseconds: u64,
-        /// Of the model.
+        /// Hash of the model.
         model: Hash,
         /// Bytes of the model that follow.
         length: u64,
-        /// What the round is about; the server does not look into them.
+        /// Terms of the round; the server does not read them.
         terms: Vec<u8>,
     },
-    /// The pieces may be sent.
+    /// The client may send the pieces.
     Go,
-    /// A submission is here, whole.
+    /// The submission has arrived whole.
     Receipt {
-        /// Of its statement.
+        /// Hash of its statement.
         digest: Hash,
-        /// To show to the server that keeps the rest.
+        /// Ticket to show to the server that keeps the rest.
         ticket: Hash,
     },
-    /// What a round came to; the content follows where it was asked for, or is a part.
+    /// Outcome of a round; the content follows if it was asked for or is a part.
     Outcome {
-        /// Of the content.
+        /// Hash of the content.
         hash: Hash,
-        /// Whether it is this server's part of what no server knows.
+        /// Whether the content is this server's part of a result that no server knows.
         is_part: bool,
-        /// Bytes that follow.
+        /// Bytes of the content that follow.
         length: u64,
-        /// Why this client's own submission was refused; nothing if it was not.
+        /// Why this client's own submission was refused; empty if it was not.
         own: String,
     },
-    /// The round waits for nobody any more.
+    /// The round waits for no client any more.
     Closed,
-    /// There is nothing to say yet; the client may ask again.
+    /// There is nothing to report yet; the client may ask again.
     NotYet,
-    /// Why not.
+    /// The server refuses, for this reason.
     Refusal(String),
 }
 
-/// Bytes that are taken apart one after another.
+/// Bytes that are decoded field by field.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -161,7 +159,7 @@ impl<'a> Fields<'a> {
         Ok(std::mem::take(&mut self.0).to_vec())
     }
 
-    /// All that is left, as it may be shown.
+    /// Decodes all remaining bytes as a printable reason.
     fn reason(&mut self) -> io::Result<String> {
         let text = String::from_utf8(self.rest(LONGEST_REASON)?);
         Ok(printable(&text.map_err(|_| malformed())?))
@@ -179,7 +177,7 @@ impl<'a> Fields<'a> {
 fn malformed() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
-        "it sent what is no message of tacit's clients and servers",
+        "it sent a message that no client or server of tacit sends",
     )
 }
 
@@ -187,8 +185,8 @@ fn unlike(version: u8) -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
         format!(
-            "it speaks version {version} of what clients and servers say to each other, and this end version {VERSION}: \
-             run the same release of tacit at all clients and servers"
+            "it speaks version {version} of the protocol between clients and servers, but this end \
+             speaks version {VERSION}: run the same release of tacit at all clients and servers"
         ),
     )
 }
@@ -203,7 +201,8 @@ fn write(to: &mut impl Write, kind: u8, body: &[&[u8]]) -> io::Result<()> {
     to.flush()
 }
 
-/// Kind and body; `most` says for a kind how long its body may be, or that there is no such kind.
+/// Reads the kind and the body. `most` returns the longest body of a kind, or `None` for an unknown
+/// kind.
 fn read(from: &mut impl Read, most: impl Fn(u8) -> Option<usize>) -> io::Result<(u8, Vec<u8>)> {
     let mut head = [0; HEAD];
     from.read_exact(&mut head)?;
@@ -227,10 +226,10 @@ fn read(from: &mut impl Read, most: impl Fn(u8) -> Option<usize>) -> io::Result<
 }
 
 impl Request {
-    /// Sends it.
+    /// Writes the request.
     ///
     /// # Errors
-    /// What `to` meets.
+    /// Errors of `to`.
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         match self {
             Self::Join {
@@ -264,10 +263,10 @@ impl Request {
         }
     }
 
-    /// The next request of a stream.
+    /// Reads the next request of a stream.
     ///
     /// # Errors
-    /// `InvalidData` for what is none; what `from` meets.
+    /// `InvalidData` for bytes that are not a request; errors of `from`.
     pub fn read(from: &mut impl Read) -> io::Result<Self> {
         let (kind, body) = read(from, |kind| match kind {
             1 | 3 => Some(41),
@@ -303,10 +302,11 @@ impl Request {
 }
 
 impl Reply {
-    /// Sends it. Reasons are cut where they are too long; what is not printable becomes blanks.
+    /// Writes the reply. Truncates reasons that are too long, and replaces control characters by
+    /// blanks.
     ///
     /// # Errors
-    /// What `to` meets.
+    /// Errors of `to`.
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         match self {
             Self::Task {
@@ -344,10 +344,10 @@ impl Reply {
         }
     }
 
-    /// The next reply of a stream.
+    /// Reads the next reply of a stream.
     ///
     /// # Errors
-    /// `InvalidData` for what is none; what `from` meets.
+    /// `InvalidData` for bytes that are not a reply; errors of `from`.
     pub fn read(from: &mut impl Read) -> io::Result<Self> {
         let (kind, body) = read(from, |kind| match kind {
             1 => Some(64 + LONGEST_TERMS),
@@ -401,7 +401,7 @@ impl Reply {
     }
 }
 
-/// A reason as it may be shown.
+/// Makes a reason printable, and truncates it.
 fn printable(reason: &str) -> String {
     let blank = |c: char| if c.is_control() { ' ' } else { c };
     let mut text: String = reason.chars().map(blank).collect();

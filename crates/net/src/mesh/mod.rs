@@ -13,30 +13,30 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long an ending party tries to tell its peers why.
+/// Longest time for which an ending party tries to tell its peers why.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// How long a party whose link broke listens for the reason.
+/// Longest time for which a party whose link broke listens for the reason.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// How long a peer's death waits for word of its cause.
+/// Longest time for which a peer's death waits for word of its cause.
 const CAUSE: Duration = Duration::from_millis(200);
 
-/// The way to one peer.
+/// Link to one peer.
 pub(crate) trait Link: Send + Sync {
     /// Hands a frame over; never waits for the peer's program. The error says what became of the
     /// link.
     fn send(&self, frame: Frame) -> std::result::Result<(), PeerFault>;
 
-    /// Hands over a frame in place of all that is queued; never waits, not for the network either.
+    /// Hands over a frame that replaces everything queued; never waits, not even for the network.
     fn send_last(&self, frame: Frame) {
-        // Who cannot be told finds out by itself.
+        // A peer that cannot be told finds out on its own.
         drop(self.send(frame));
     }
 
-    /// Waits until all is handed to the network, at most so long; if it may last, for as long again
-    /// as the network takes it at [`SLOWEST`](crate::inbox::SLOWEST) or faster. The error says what
-    /// became of the link.
+    /// Waits at most `most` until everything is handed to the network. With `may_last`, waits as
+    /// long again whenever the network has accepted data at [`SLOWEST`](crate::inbox::SLOWEST) or
+    /// faster. The error says what became of the link.
     fn flush(&self, _most: Duration, _may_last: bool) -> std::result::Result<(), PeerFault> {
         Ok(())
     }
@@ -45,8 +45,8 @@ pub(crate) trait Link: Send + Sync {
     fn cut(&self) {}
 }
 
-/// One party's end of the mesh: a handle, cheap to clone. When the last one and the last channel
-/// are dropped without [`Mesh::close`], the peers take this party for dead.
+/// One party's end of the mesh: a handle that is cheap to clone. If the last handle and the last
+/// channel are dropped without [`Mesh::close`], the peers consider this party dead.
 #[derive(Clone)]
 pub struct Mesh {
     pub(crate) shared: Arc<Shared>,
@@ -58,16 +58,17 @@ pub(crate) struct Shared {
     pub(crate) inbox: Arc<Inbox>,
     links: Vec<Option<Box<dyn Link>>>,
     pub(crate) opened: Mutex<HashSet<u16>>,
-    /// The step of the first public value that was not compared with party 0 yet: for a channel
-    /// that compares none.
+    /// Step of the first public value not yet compared with party 0, for a channel that compares no
+    /// public values.
     uncompared: Mutex<Option<String>>,
-    /// The last steps of all channels.
+    /// Last steps of all channels.
     step_logs: Mutex<HashMap<u16, Arc<StepLog>>>,
-    /// What this party said last of its own.
+    /// Running hash that this party last reported.
     stood: Mutex<Option<Standing>>,
-    /// How often a message for which this party waited has come nearer without being there.
+    /// How often a message that this party waits for has made progress without being complete.
     moves: AtomicU64,
-    /// Held while the peers are told why the mesh ends: whoever cuts the links waits for that.
+    /// Held while the peers are told why the mesh ends. A thread that cuts the links waits for
+    /// that.
     farewell: Mutex<()>,
     closed: AtomicBool,
 }
@@ -102,37 +103,39 @@ impl Mesh {
         Self { shared }
     }
 
-    /// Which party this is; the dealer counts after the others.
+    /// Returns the number of this party. The dealer has the number after the last party.
     #[must_use]
     pub fn party(&self) -> usize {
         self.shared.party
     }
 
-    /// How texts of this session call its members.
+    /// Returns the words that this session's texts use for its members.
     #[must_use]
     pub fn words(&self) -> &'static Words {
         self.shared.roster().words
     }
 
-    /// How many parties compute.
+    /// Returns the number of computing parties.
     #[must_use]
     pub fn parties(&self) -> usize {
         self.shared.parties()
     }
 
-    /// The number of the dealer, if there is one.
+    /// Returns the number of the dealer, if there is one.
     #[must_use]
     pub fn dealer(&self) -> Option<usize> {
         self.shared.roster().dealer.then(|| self.parties())
     }
 
-    /// Longest wait for one message of which nothing comes, to within a fifth of a second.
+    /// Returns the longest wait for one message of which nothing arrives, to within a fifth of a
+    /// second.
     #[must_use]
     pub fn timeout(&self) -> Duration {
         self.shared.timeout
     }
 
-    /// Ends the run for every party: the peers' calls fail, naming this party and the reason.
+    /// Ends the run for every party: the peers' calls fail with an error that names this party and
+    /// the reason.
     pub fn abort(&self, reason: &str) {
         let own = self.shared.roster().words.own;
         let error = Error::misuse(format!("this {own} ended the run: {reason}"));
@@ -144,27 +147,27 @@ impl Mesh {
         }
     }
 
-    /// Ends the run for every party: the peers' calls fail, naming whom the error blames and its
-    /// cause.
+    /// Ends the run for every party: the peers' calls fail with an error that names the party that
+    /// the error blames, and its cause.
     pub fn fail(&self, error: Error) {
-        // What counts is the first failure, and this one has it.
+        // The first failure counts, and the mesh has recorded it.
         drop(self.shared.fail(error));
     }
 
-    /// The orderly end: what was sent is handed to the network, and the peers know that no more
-    /// comes. Nothing is
-    /// compared: [`Channel::close`](crate::Channel::close) comes first. After a failure, which that
-    /// or an earlier call has returned, there is nothing to hand over.
+    /// Ends the session in order: hands everything sent to the network, and tells the peers that
+    /// nothing more comes. Compares nothing: [`Channel::close`](crate::Channel::close) must come
+    /// first. After a failure, which that or an earlier call has returned, there is nothing to hand
+    /// over.
     ///
     /// # Errors
-    /// `Peer` where a peer did not take what was sent to it.
+    /// `Peer` if a peer did not accept what was sent to it.
     pub fn close(&self) -> Result<()> {
         if self.shared.closed.swap(true, Ordering::Relaxed) || self.shared.inbox.failure().is_some()
         {
             return Ok(());
         }
         for link in self.shared.links.iter().flatten() {
-            // Whether it left is asked below.
+            // The flush below reports whether it was sent.
             drop(link.send(control(Kind::Goodbye, "end", Vec::new())));
         }
         let mut result = Ok(());
@@ -198,24 +201,24 @@ impl Shared {
         self.inbox.roster
     }
 
-    /// How the others hear this party.
+    /// Returns this party's point of view, as the other members read it.
     fn voice(&self) -> Voice<'static> {
         self.roster().voice_of(self.party)
     }
 
-    /// [`Error::Peer`] for a member of this mesh.
+    /// Returns an [`Error::Peer`] for a member of this mesh.
     pub(crate) fn blame(&self, member: usize, step: &str, fault: impl Into<PeerFault>) -> Error {
         Error::peer(self.roster().name(member), step, fault)
     }
 
-    /// [`Shared::uncompared`].
+    /// Locks [`Shared::uncompared`].
     pub(crate) fn uncompared(&self) -> MutexGuard<'_, Option<String>> {
         self.uncompared
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the frame was taken; false for a peer that has finished.
+    /// Sends a frame. Returns false if the peer has finished.
     pub(crate) fn send(&self, to: usize, frame: Frame) -> Result<bool> {
         if let Some(failure) = self.inbox.failure() {
             self.cut();
@@ -229,15 +232,15 @@ impl Shared {
         let Err(fault) = link.send(frame) else {
             return Ok(true);
         };
-        // A reason that comes from a peer itself says more.
+        // A reason that comes from the peer itself says more.
         match self.last_words(to) {
             Some(End::Finished) if self.inbox.failure().is_none() => Ok(false),
             _ => Err(self.died(to, &step, fault)),
         }
     }
 
-    /// [`Inbox::take`]; cuts the links where the mesh has failed, and ends it where the user wants
-    /// that.
+    /// Calls [`Inbox::take`]. Cuts the links if the mesh has failed, and ends the mesh if the user
+    /// wants that.
     pub(crate) fn take(&self, from: usize, channel: u16, words: usize) -> Result<Arrival> {
         let taken = self.inbox.take(from, channel, words);
         match &taken {
@@ -250,9 +253,9 @@ impl Shared {
         }
     }
 
-    /// The failure for a peer that died: where it died because of another's failure, that one's own
-    /// words are on their way, and those of the peer itself have come: it passes on what it heard
-    /// before it ends.
+    /// Returns the failure for a peer that died. The peer may have died because of another member's
+    /// failure. Then that member's own words are on their way, and the peer's words have come,
+    /// since it passes on what it heard before it ends.
     pub(crate) fn died(&self, peer: usize, step: &str, fault: PeerFault) -> Error {
         let until = Instant::now() + CAUSE.min(self.timeout);
         while self.inbox.failure().is_none() && Instant::now() < until {
@@ -267,13 +270,13 @@ impl Shared {
         }
     }
 
-    /// No link carries anything any more. What this party has heard of the cause it passes on
-    /// first: a peer that saw its links end, and has not heard that itself yet, would take this
-    /// party for the one that failed.
+    /// Cuts all links. Passes on first what this party has heard of the cause: a peer that saw its
+    /// links end, and has not heard the cause, would otherwise take this party for the one that
+    /// failed.
     fn cut(&self) {
         let farewell = self.farewell();
         if let Some(heard) = self.inbox.take_heard() {
-            // Of this party itself nobody is to think that it says so.
+            // The text must not read as if this party blamed itself.
             let reason = match heard.blamed == self.party {
                 true => heard.reported(self.roster()).text(&self.voice()),
                 false => heard.reason,
@@ -285,10 +288,9 @@ impl Shared {
         self.links.iter().flatten().for_each(|link| link.cut());
     }
 
-    /// How a peer ended whose link takes nothing any more, or none if the mesh has failed or
-    /// nothing is
-    /// known of it: its goodbye comes by another way than what broke, and may still be behind what
-    /// it sent before.
+    /// Returns how a peer ended whose link accepts nothing any more. Returns `None` if the mesh has
+    /// failed or nothing is known of the peer. Its goodbye travels in the other direction than the
+    /// break, and may still be queued behind what the peer sent before.
     fn last_words(&self, peer: usize) -> Option<End> {
         let until = Instant::now() + LAST_WORDS.min(self.timeout);
         loop {
@@ -300,7 +302,7 @@ impl Shared {
         }
     }
 
-    /// Records the first failure, tells all peers; returns the failure that counts.
+    /// Records the first failure and tells all peers; returns the failure that counts.
     pub(crate) fn fail(&self, error: Error) -> Error {
         self.inbox_fails(error.clone(), |error| {
             let (blamed, step) = match error {
@@ -319,8 +321,8 @@ impl Shared {
         self.inbox.failure().unwrap_or(error)
     }
 
-    /// Ends the mesh, and tells the peers: whom that blames, the step and the reason. False if it
-    /// had ended before.
+    /// Ends the mesh and tells the peers the party to blame, the step and the reason. Returns false
+    /// if the mesh had ended before.
     fn inbox_fails(
         &self,
         error: Error,
@@ -344,14 +346,14 @@ impl Shared {
         self.farewell.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts that what this party waits for has come nearer, which the next word of where it waits
-    /// says.
+    /// Counts progress of a message that this party waits for. The next report of its wait includes
+    /// the count.
     pub(crate) fn count_move(&self) {
         self.moves.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Tells all peers that this one waits, for whom, and which step began last on each of its
-    /// channels.
+    /// Tells all peers that this party waits, for which party, and which step began last on each of
+    /// its channels.
     pub(crate) fn tell_waiting(&self, target: usize) {
         let step_logs = self.step_logs();
         let last = |(channel, step_log): (&u16, &Arc<StepLog>)| {
@@ -364,34 +366,35 @@ impl Shared {
         }
     }
 
-    /// Tells all peers that this one waits, and a step that it began on a channel.
+    /// Tells all peers that this party waits, and a step that it began on a channel.
     pub(crate) fn tell_place(&self, channel: u16, step: &Begun, target: Option<usize>) {
         for link in self.links.iter().flatten() {
             let moves = self.moves.load(Ordering::Relaxed);
             let payload = target.map_or_else(Vec::new, |target| vec![target as u64, moves]);
-            // A broken link shows itself where it is used.
+            // A broken link shows when it is next used.
             drop(link.send(place(Kind::Waiting, channel, step, payload)));
         }
     }
 
-    /// Answers a peer that waits at a step, where this party's step of that number was another,
-    /// whatever it does now. At its end it compares by itself.
+    /// Answers a peer that waits at a step, if this party's step of that number was a different
+    /// one, whatever this party does now. At its end it compares on its own.
     fn answer_place(&self, peer: usize, asked: &Frame) {
         let ours = self.begun(asked.channel, asked.sequence);
         let ours = ours.filter(|ours| !ours.is_end && ours.parameters != asked.parameters);
         let link = self.links.get(peer).and_then(Option::as_ref);
         if let (Some(ours), Some(link)) = (ours, link) {
-            // As above.
+            // A broken link shows when it is next used.
             drop(link.send(place(Kind::Place, asked.channel, &ours, Vec::new())));
         }
     }
 
-    /// Has the last steps of a channel known to whoever is asked for them.
+    /// Registers the last steps of a channel, for requests of other threads.
     pub(crate) fn remember(&self, channel: u16, step_log: &Arc<StepLog>) {
         self.step_logs().insert(channel, Arc::clone(step_log));
     }
 
-    /// What this party began on a channel as the step of that number, if it has and remembers it.
+    /// Returns the step of this number that this party began on a channel, if it has begun and
+    /// remembers it.
     pub(crate) fn begun(&self, channel: u16, sequence: u64) -> Option<Begun> {
         self.step_logs().get(&channel)?.at(sequence)
     }
@@ -402,7 +405,7 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says what this party's running hashes are, where a peer wants to know one.
+    /// Reports this party's running hashes to peers that have asked for them.
     pub(crate) fn answer(&self) {
         while let Some(asked) = self.inbox.asked() {
             if let Some(begun) = self.begun(asked.channel, asked.sequence) {
@@ -414,8 +417,7 @@ impl Shared {
         }
     }
 
-    /// Tells all peers what this party's running hash is at a step, unless they have just heard
-    /// that.
+    /// Tells all peers this party's running hash at a step, unless that was its last report.
     pub(crate) fn tell_standing(&self, standing: Standing) {
         let mut stood = self.stood.lock().unwrap_or_else(PoisonError::into_inner);
         if stood.replace(standing) == Some(standing) {
@@ -429,12 +431,12 @@ impl Shared {
         } = standing;
         let payload = vec![u64::from(channel), sequence, parameters];
         for link in self.links.iter().flatten() {
-            // As above.
+            // A broken link shows when it is next used.
             drop(link.send(control(Kind::Standing, "", payload.clone())));
         }
     }
 
-    /// Tells all peers but one why the mesh ends, as far as they take it soon.
+    /// Tells all peers except `but` why the mesh ends, unless they accept it too slowly.
     fn tell_last(&self, word: &Frame, but: Option<usize>) {
         let peers = self.links.iter().enumerate();
         let told = peers.filter(|(peer, _)| Some(*peer) != but);
@@ -442,7 +444,7 @@ impl Shared {
         told.iter().for_each(|link| link.send_last(word.clone()));
         let until = Instant::now() + FAREWELL.min(self.timeout);
         for link in told {
-            // A peer that cannot be told finds out by itself.
+            // A peer that cannot be told finds out on its own.
             drop(link.flush(until.saturating_duration_since(Instant::now()), false));
         }
     }
@@ -465,7 +467,7 @@ fn place(kind: Kind, channel: u16, step: &Begun, payload: Vec<u64>) -> Frame {
     }
 }
 
-/// Why the mesh ends: whom that blames and the reason.
+/// Returns the frame that says why the mesh ends: the party to blame and the reason.
 fn abort(kind: Kind, blamed: usize, step: &str, reason: &str) -> Frame {
     let reason = cut_to(reason, LONGEST_REASON);
     let mut payload = vec![blamed as u64, reason.len() as u64];
@@ -473,7 +475,7 @@ fn abort(kind: Kind, blamed: usize, step: &str, reason: &str) -> Frame {
     control(kind, step, payload)
 }
 
-/// A frame without data.
+/// Returns a frame without data.
 pub(crate) fn control(kind: Kind, step: &str, payload: Vec<u64>) -> Frame {
     Frame {
         kind,
@@ -487,7 +489,7 @@ pub(crate) fn control(kind: Kind, step: &str, payload: Vec<u64>) -> Frame {
     }
 }
 
-/// A step's name as frames carry it.
+/// Returns a step's name in the form that frames carry.
 pub(crate) fn step_name(name: &str) -> Arc<str> {
     let clean: String = name
         .chars()

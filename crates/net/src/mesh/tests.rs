@@ -1,4 +1,4 @@
-//! How a mesh ends: towards a peer whose link is gone, and where word of a failure is on its way.
+//! The end of a mesh: with a peer whose link is gone, and while word of a failure is on its way.
 
 use super::*;
 use crate::Channel;
@@ -20,7 +20,7 @@ impl Link for Broken {
     fn cut(&self) {}
 }
 
-/// This party's end, and what comes in there.
+/// Returns this party's mesh and its inbox.
 fn mesh() -> (Mesh, Arc<Inbox>) {
     mesh_of(Box::new(Broken))
 }
@@ -33,7 +33,7 @@ fn mesh_of(link: Box<dyn Link>) -> (Mesh, Arc<Inbox>) {
     (mesh, inbox)
 }
 
-/// Closes towards a peer that says goodbye, or nothing, a moment later.
+/// Closes the mesh of a peer that says goodbye, or nothing, a moment later.
 fn close(goodbye: bool) -> Result<()> {
     let (mesh, inbox) = mesh();
     std::thread::scope(|scope| {
@@ -47,7 +47,7 @@ fn close(goodbye: bool) -> Result<()> {
     })
 }
 
-/// As when its goodbye is still behind what it sent before.
+/// The goodbye may still be queued behind what the peer sent before.
 #[test]
 fn a_peer_whose_goodbye_is_on_its_way_has_finished() {
     assert!(close(true).is_ok());
@@ -59,7 +59,7 @@ fn a_peer_that_takes_nothing_and_says_nothing_is_blamed() {
     assert!(error.contains("party 1 failed in step \"end\""), "{error}");
 }
 
-/// Who computes for long between two messages looks up, and needs nobody's message to know.
+/// A party that computes for long between two messages finds out without a message.
 #[test]
 fn whoever_looks_up_knows_of_a_peer_that_has_died() {
     let (mesh, inbox) = mesh();
@@ -75,7 +75,7 @@ fn whoever_looks_up_knows_of_a_peer_that_has_died() {
         error.contains("party 1 failed in step") && error.contains("it died"),
         "{error}"
     );
-    // Also of one that says so.
+    // It also finds out that the program itself aborted.
     let (mesh, _) = self::mesh();
     let mut channel = mesh.channel(0);
     mesh.abort("it was wrong");
@@ -93,7 +93,7 @@ impl Link for Slow {
     fn cut(&self) {}
 }
 
-/// Three parties between threads, but that what party 1 sends to party 2 is slow.
+/// Three parties between threads, with a slow link from party 1 to party 2.
 fn three(timeout: Duration) -> [Mesh; 3] {
     let roster = Roster::new(3, false.into());
     let inboxes: Vec<_> = (0..3)
@@ -139,7 +139,7 @@ fn who_ends_since_it_heard_of_a_failure_passes_that_on() {
     }
 }
 
-/// Its own word counts more than that of others.
+/// A party's own word counts more than that of others.
 #[test]
 fn who_failed_is_heard_itself_where_its_word_comes_soon() {
     let [zero, one, two] = three(Duration::from_secs(60));
@@ -157,21 +157,22 @@ fn who_failed_is_heard_itself_where_its_word_comes_soon() {
     assert_eq!(error, "party 1 failed in step \"end\": its program raised");
 }
 
-/// What others say of a party it does not pass on as if it were its own word.
+/// A party does not pass on what others say of it as if it were its own word.
 #[test]
 fn who_is_blamed_passes_on_who_says_so() {
     let [zero, one, two] = three(Duration::from_secs(60));
-    let blamed = Error::peer(0, "reveal", "it sent what cannot be");
+    let blamed = Error::peer(0, "reveal", "it sent an invalid message");
     one.fail(blamed);
     drop(zero);
     let mut channel = two.channel(0);
     channel.begin("reveal");
     let error = channel.receive(0, 1).unwrap_err().to_string();
-    let expected = "party 0 failed in step \"reveal\": as party 1 reports, it sent what cannot be";
+    let expected =
+        "party 0 failed in step \"reveal\": as party 1 reports, it sent an invalid message";
     assert_eq!(error, expected);
 }
 
-/// The link of a party that has ended takes nothing, and word of the cause comes a moment later.
+/// The link of a party that has ended accepts nothing, and word of the cause comes a moment later.
 #[test]
 fn who_cannot_send_to_a_party_that_died_waits_for_word_of_the_cause() {
     let (mesh, inbox) = mesh_of(Box::new(Gone));
@@ -188,7 +189,7 @@ fn who_cannot_send_to_a_party_that_died_waits_for_word_of_the_cause() {
     assert_eq!(error, "party 1 failed in step \"end\": its program raised");
 }
 
-/// A link that takes nothing.
+/// A link that accepts nothing.
 struct Gone;
 
 impl Link for Gone {
@@ -199,8 +200,7 @@ impl Link for Gone {
     fn cut(&self) {}
 }
 
-/// A peer that says for ever that what it waits for itself comes nearer; what it owes it sends
-/// after a minute.
+/// A peer reports progress for ever, and sends the message that it owes after a minute.
 #[test]
 fn by_word_alone_nobody_is_waited_for_for_long() {
     let timeout = Duration::from_millis(200);
@@ -235,9 +235,8 @@ fn by_word_alone_nobody_is_waited_for_for_long() {
     drop(two);
 }
 
-/// More than there is room for lies here from a peer, on a channel of which nobody takes anything.
-/// The peer has died
-/// since, which shows to nobody: its link is not read.
+/// Makes a mesh with more data from a peer than there is room for, on a channel from which nothing
+/// is taken. The peer has died since. That does not show, because its link is not read.
 fn full() -> (Mesh, Arc<Inbox>) {
     let (mesh, inbox) = mesh();
     while inbox.queued(1) <= 1 << 20 {
@@ -262,14 +261,14 @@ fn behind_what_nobody_takes_no_end_is_waited_for() {
         let error = wait(&mut mesh.channel(0)).unwrap_err().to_string();
         assert!(error.starts_with("party 1 failed in step"), "{error}");
         assert!(
-            error.contains("it sent more than there is room for"),
+            error.contains("it sent more data than this party can buffer"),
             "{error}"
         );
         mesh.close().unwrap();
     }
 }
 
-/// For several times the timeout.
+/// The wait lasts several timeouts.
 #[test]
 fn behind_what_somebody_takes_slowly_an_end_is_waited_for() {
     let (mesh, inbox) = full();

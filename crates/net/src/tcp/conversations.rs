@@ -1,5 +1,5 @@
-//! Connections that are not links yet: all of them end at a deadline, however slowly the other side
-//! speaks.
+//! Connections that are not links yet. All of them end at a deadline, however slowly the other side
+//! sends.
 
 use crate::MOST_PARTIES;
 use std::collections::HashMap;
@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 /// Time between two attempts to reach a party that does not listen yet.
 pub(super) const RETRY: Duration = Duration::from_millis(50);
 
-/// Longest silence of a connection that has not said who it is.
+/// Longest silence of a connection whose peer is not identified yet.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// Strangers that are heard at the same time.
+/// Most unidentified connections at the same time.
 const MOST_PENDING: usize = 4 * MOST_PARTIES;
 
-/// What is under way, until when.
+/// Connections under way, and their deadline.
 pub(super) struct Conversations {
     deadline: Instant,
     over: AtomicBool,
@@ -54,19 +54,19 @@ impl Conversations {
         self.pending().len() >= MOST_PENDING
     }
 
-    /// Nothing begins any more; [`Conversations::cut`] ends what is under way.
+    /// Lets no further conversation begin. [`Conversations::cut`] ends those under way.
     pub(super) fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn cut(&self) {
         for stream in self.pending().values() {
-            // One that has ended by itself cannot be shut.
+            // A connection that has already ended cannot be shut down.
             drop(stream.shutdown(Shutdown::Both));
         }
     }
 
-    /// Runs a conversation. `None` for a socket that is broken already.
+    /// Runs a conversation. Returns `None` for a socket that is already broken.
     pub(super) fn hold<T>(
         &self,
         stream: TcpStream,
@@ -87,8 +87,8 @@ impl Conversations {
         Some(result)
     }
 
-    /// Connects to an address. `None` where time was over first: resolving a name and waiting for a
-    /// machine that is silent cannot be cut short, so the attempt is left behind then.
+    /// Connects to an address. Returns `None` if the deadline comes first: name resolution and
+    /// waiting for a silent machine cannot be cut short, so that attempt is abandoned.
     pub(super) fn dial(&self, address: &str) -> Option<io::Result<TcpStream>> {
         let (tell, told) = mpsc::channel();
         let (address, most) = (address.to_owned(), self.left().min(HANDSHAKE).max(RETRY));

@@ -1,5 +1,5 @@
-//! A look at the other members before a session, or beside one that waits for them: who is there,
-//! what they were started with, and what their clocks say.
+//! Examination of the other members, before a session or next to one that waits for them: which
+//! ones are there, what they were started with, and what their clocks say.
 
 use super::conversations::{Conversations, RETRY};
 use super::hello::{Hello, Purpose, now};
@@ -14,37 +14,38 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// What is found where a member should be.
+/// Finding at the address of a member.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Found {
-    /// Its machine answers, and nobody listens: it is not started yet.
+    /// The machine answers, but no program listens: the member is not started yet.
     Nobody,
-    /// Its machine does not answer, and why.
+    /// The machine does not answer, and why.
     Nothing(String),
-    /// Something that cannot be linked with, and why.
+    /// A program that cannot be linked with, and why.
     Wrong(SetupFault),
-    /// The member.
+    /// The member itself.
     Member {
-        /// What it was started with.
+        /// The settings that it was started with.
         parameters: String,
-        /// Seconds that its clock is ahead of this one's.
+        /// Seconds by which its clock is ahead of this machine's.
         ahead: i64,
     },
 }
 
-/// One look.
+/// State of one examination.
 struct Look<'a> {
     mine: Hello,
     addresses: &'a [String],
     tls: Tls,
     talks: Conversations,
     found: Mutex<Vec<Found>>,
-    /// Who has called.
+    /// Which members have called.
     called: Mutex<Vec<bool>>,
 }
 
-/// What is found at the address of each member, in their order, for at most that long; members that
-/// look at the same time find each other. Nothing is found out about this member itself.
+/// Examines the address of each member for at most `most`; returns the findings in the members'
+/// order. Members that examine each other at the same time find each other. The finding for this
+/// member itself means nothing.
 ///
 /// # Errors
 /// `Setup` for certificates or a key that cannot be used.

@@ -1,14 +1,14 @@
-//! The first message on a connection: who speaks, what for, and what it was started with.
+//! First message on a connection: the sender, its purpose, and the sender's settings.
 //!
 //! | bytes | field |
 //! | --- | --- |
 //! | 0..4 | magic `tci`, and 2 for the version |
 //! | 4 | purpose |
-//! | 5 | the speaker's number |
+//! | 5 | the sender's number |
 //! | 6 | the member that a refusal blames |
 //! | 7 | zero |
-//! | 8..16 | the speaker's clock: seconds since 1970, little endian |
-//! | 16..24 | when the speaker's set-up began, by its clock: tells a party from one that came back |
+//! | 8..16 | the sender's clock: seconds since 1970, little endian |
+//! | 16..24 | start of the sender's set-up, by its clock: shows whether a party has restarted |
 //! | 24..26 | bytes of text, at most 1024, little endian |
 //! | 26.. | text in UTF-8, without control characters |
 
@@ -24,31 +24,33 @@ const HEAD: usize = 26;
 const MAGIC: [u8; 3] = *b"tci";
 const VERSION: u8 = b'2';
 
-/// What a connection is for.
+/// Purpose of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Purpose {
-    /// A link of a session; the text is what all must agree on.
+    /// A link of a session; the text must be equal in all parties.
     Link,
-    /// A look whether a session is possible; the text is the same.
+    /// A check whether a session is possible; the text is that of a link.
     Examination,
-    /// No session with the speaker is possible; the text says why.
+    /// No session with the sender is possible; the text says why.
     Refusal,
 }
 
-/// What a party says of itself.
+/// First message, in which a party introduces itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Hello {
     pub(super) purpose: Purpose,
     pub(super) party: usize,
     pub(super) blamed: usize,
     pub(super) clock: u64,
-    /// Nanoseconds since 1970, not compared with anything but itself.
+    /// Start of the set-up in nanoseconds since 1970; compared only with other values of the same
+    /// party.
     pub(super) began: u64,
     pub(super) text: String,
 }
 
 impl Hello {
-    /// The text is cut where it is too long; what is not printable becomes blanks.
+    /// Makes a greeting. Truncates a text that is too long, and replaces control characters by
+    /// blanks.
     pub(super) fn new(purpose: Purpose, party: usize, blamed: usize, text: &str) -> Self {
         let blank = |c: char| if c.is_control() { ' ' } else { c };
         let mut text: String = text.chars().map(blank).collect();
@@ -65,7 +67,7 @@ impl Hello {
         }
     }
 
-    /// The same from a set-up that began then.
+    /// Returns the greeting with `began` as the start of the set-up.
     pub(super) fn since(self, began: u64) -> Self {
         Self { began, ..self }
     }
@@ -137,7 +139,7 @@ pub(super) fn now() -> u64 {
     nanoseconds() / 1_000_000_000
 }
 
-/// The same in nanoseconds.
+/// Nanoseconds since 1970 by this machine's clock.
 pub(super) fn nanoseconds() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_nanos() as u64)
@@ -187,7 +189,7 @@ mod tests {
         );
         bytes[0] = b'S';
         let said = read(&bytes).unwrap_err().to_string();
-        assert_eq!(said, "it sent what is no greeting of tacit");
+        assert_eq!(said, "its first message is not a greeting of tacit");
     }
 
     #[test]
@@ -196,7 +198,7 @@ mod tests {
         for end in 0..good.len() {
             assert!(read(&good[..end]).is_err());
         }
-        // Purpose, the zero byte, the length, a control character, what is no UTF-8.
+        // Purpose, the zero byte, the length, a control character, and invalid UTF-8.
         for (at, byte) in [(4, 3), (7, 1), (25, 5), (26, 7), (26, 0xff)] {
             let mut bytes = good.clone();
             bytes[at] = byte;

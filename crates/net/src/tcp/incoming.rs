@@ -1,4 +1,4 @@
-//! The receiving half of a link: opens and decodes what a peer sends.
+//! Receiving half of a link: decrypts and decodes what a peer sends.
 
 use super::outgoing::AT_ONCE;
 use super::tls;
@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Room for the heads and payloads of small messages; longer payloads go where they stay.
+/// Buffer for the heads and payloads of small messages. Longer payloads are read straight into
+/// their own memory.
 const SMALL: usize = 1 << 12;
 
-/// For how long a read looks again before it sleeps. Where parties take turns at small steps the
-/// next message is closer than the time in which a sleeping thread is woken, by ten times on
-/// virtual machines.
+/// Time for which a read polls before it sleeps. If parties alternate in small steps, the next
+/// message arrives sooner than a sleeping thread would wake, ten times sooner on virtual machines.
 const LINGER: Duration = Duration::from_micros(100);
 
 pub(super) struct Incoming {
@@ -26,12 +26,13 @@ pub(super) struct Incoming {
     decoder: Decoder,
 }
 
-/// A socket from which nothing is read after some instant, however little has come until then: TLS
-/// reads on within a record, and the decoder within a frame, as long as anything comes.
+/// A socket from which nothing is read after a deadline, however little has come until then.
+/// Without it, TLS would read on within a record, and the decoder within a frame, as long as
+/// anything comes.
 struct Timed {
     socket: BufReader<TcpStream>,
     until: Instant,
-    /// Whether the last wait was short, so that it pays to linger.
+    /// Whether the last wait was short, so that lingering pays.
     brisk: bool,
     /// Whether a read of the socket sleeps until something comes.
     patient: bool,
@@ -46,7 +47,7 @@ impl Timed {
         Ok(())
     }
 
-    /// Reads what is here or comes soon; other threads go first meanwhile.
+    /// Reads what is here or comes soon; yields to other threads meanwhile.
     fn linger(&mut self, begun: Instant, into: &mut [u8]) -> io::Result<usize> {
         self.set_patient(false)?;
         loop {
@@ -82,7 +83,7 @@ impl Read for Timed {
     }
 }
 
-/// TLS answers here, such as with an alert.
+/// TLS writes here, such as an alert.
 impl Write for Timed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.socket.get_mut().write(bytes)
@@ -98,7 +99,7 @@ impl Incoming {
         let tls::Incoming { conn, sock } = stream;
         sock.set_read_timeout(Some(PAUSE))?;
         let socket = Timed {
-            // TLS asks for 4 KiB each, less than a system call is worth.
+            // TLS asks for 4 KiB at a time, too little for a system call.
             socket: BufReader::with_capacity(AT_ONCE, sock),
             until: Instant::now(),
             brisk: true,
@@ -145,7 +146,7 @@ impl Source for Incoming {
     }
 }
 
-/// What the peer still sends is refused, so that it comes to an end, too.
+/// Refuses what the peer still sends, so that the peer ends too.
 impl Drop for Incoming {
     fn drop(&mut self) {
         let socket = self.stream.get_ref().sock.socket.get_ref();

@@ -1,9 +1,10 @@
 //! Links between processes: TCP with TLS 1.3, mutual certificates, each pinned.
 //!
-//! Every two parties have two connections, one for each direction, so that sealing and opening can
-//! run side by side. The sender of a direction connects; the receiver listens. A connection
-//! that is not from a party of this session (a port scanner, a wrong certificate) is refused and
-//! does not end the set-up; a *party* that is wrongly set up does, and tells the others why.
+//! Every two parties have two connections, one for each direction, so that encryption and
+//! decryption can run in parallel. The sender of a direction connects; the receiver listens. A
+//! connection from elsewhere than a party of this session (a port scanner, a wrong certificate) is
+//! refused and does not end the set-up. A *party* that is set up wrongly does end it, and tells the
+//! others why.
 
 mod conversations;
 mod examination;
@@ -38,12 +39,12 @@ use std::thread;
 use std::time::Duration;
 use tls::Tls;
 
-/// Bytes from one peer that may lie unread in memory: far more than honest parties, who wait for
-/// each other in every round, can be ahead.
+/// Bytes from one peer that may lie unread in memory. Honest parties wait for each other in every
+/// round, so they never are that far ahead.
 const ROOM: usize = 2 << 30;
 
 impl Identity {
-    /// Whether a member can link with the others by these; [`connect`] would say the same.
+    /// Checks that a member can link with the others by this identity. [`connect`] checks the same.
     ///
     /// # Errors
     /// `Setup` for a certificate or a key that cannot be used.
@@ -53,19 +54,19 @@ impl Identity {
     }
 }
 
-/// Reads the first message of a connection: for fuzzing.
+/// Reads the first message of a connection, for fuzzing.
 ///
 /// # Errors
-/// For what is none.
+/// An error for bytes that are not a greeting.
 #[cfg(feature = "fuzzing")]
 pub fn read_greeting(from: &mut impl io::Read) -> io::Result<()> {
     hello::Hello::read(from).map(drop)
 }
 
-/// First messages for each purpose: for fuzzing.
+/// Returns first messages for each purpose, for fuzzing.
 ///
 /// # Panics
-/// Never: memory takes what is written.
+/// Never: writing to memory does not fail.
 #[cfg(feature = "fuzzing")]
 #[must_use]
 pub fn greetings() -> Vec<Vec<u8>> {
@@ -80,8 +81,8 @@ pub fn greetings() -> Vec<Vec<u8>> {
     purposes.into_iter().map(written).collect()
 }
 
-/// When the certificate in a PEM text is valid; `None` for what is no certificate that links are
-/// made with.
+/// Returns the period of validity of the certificate in a PEM text; `None` for a text that is not a
+/// certificate that links can use.
 #[must_use]
 pub fn period(pem: &str) -> Option<Period> {
     kinds::period(&kinds::certificate(pem)?)
@@ -94,10 +95,10 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Binds; "127.0.0.1:0" takes a free port.
+    /// Binds to an address; "127.0.0.1:0" takes a free port.
     ///
     /// # Errors
-    /// `Setup` where the address is taken or not this machine's.
+    /// `Setup` if the address is in use or not this machine's.
     pub fn bind(address: &str) -> Result<Self> {
         let bound =
             TcpListener::bind(address).and_then(|socket| Ok((socket.local_addr()?, socket)));
@@ -125,23 +126,23 @@ impl Listener {
         Ok(Self { socket, address })
     }
 
-    /// The socket itself, and host and port that it listens on.
+    /// Returns the socket, and the host and port on which it listens.
     pub(crate) fn into_parts(self) -> (TcpListener, String) {
         (self.socket, self.address.to_string())
     }
 
-    /// Host and port that it listens on.
+    /// Returns the host and port on which the socket listens.
     #[must_use]
     pub fn local_address(&self) -> String {
         self.address.to_string()
     }
 }
 
-/// Links this party with all others; every party calls it, in any order, within the timeout.
+/// Links this party with all others. Every party calls it, in any order, within the timeout.
 ///
 /// `kind` says whether the last address and certificate are a dealer's: `true` or `false`, or
-/// [`Members`]. `parameters` is a line of text in which all must agree, such as protocol and
-/// version.
+/// [`Members`]. `parameters` is a line of text that must be equal in all parties, such as protocol
+/// and version.
 ///
 /// # Errors
 /// `Setup` for wrong certificates, keys or parameters; `Peer` for a party that never came.

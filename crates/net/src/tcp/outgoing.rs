@@ -1,12 +1,13 @@
-//! The sending half of a link: a queue, a thread that seals and writes, and a short cut for small
-//! messages, which the computing thread writes itself while nothing is queued. At an honest
-//! receiver somebody reads whatever its program does, so such a write waits for the network at
-//! most. One that stops reading ends the link within the timeout: a write that makes no progress
-//! fails, and no more than [`ROOM`] is queued.
+//! Sending half of a link: a queue, and a thread that encrypts and writes.
 //!
-//! Where nothing was written for a while the thread writes that this process lives: what forgets
-//! connections on which nothing goes by, as routers do, keeps this one, and whoever waits can tell
-//! a process that lives from one that was stopped or cut off.
+//! The computing thread writes small messages itself while nothing is queued. An honest receiver
+//! reads whatever its program does, so such a write waits at most for the network. A receiver that
+//! stops reading ends the link within the timeout: a write without progress fails, and at most
+//! [`ROOM`] is queued.
+//!
+//! If nothing was written for a while, the thread writes that this process is alive. This keeps the
+//! connection in routers, which forget idle ones. It also lets waiting parties distinguish a live
+//! process from one that was stopped or cut off.
 
 use super::tls;
 use crate::buffer_pool::BufferPool;
@@ -22,24 +23,24 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes that may wait to be written. Honest parties, who wait for each other in every round, stay
-/// far below; beyond it `send` waits.
+/// Bytes that may wait to be written. Honest parties wait for each other in every round and stay
+/// far below. Beyond it `send` waits.
 const ROOM: usize = 4 << 30;
 
-/// Longest time without a sign of life, where the timeout is long.
+/// Longest time without a sign of life if the timeout is long.
 const BEAT: Duration = Duration::from_secs(15);
 
-/// Longest message in bytes that the computing thread writes itself: one TLS record.
+/// Length in bytes of the longest message that the computing thread writes itself: one TLS record.
 const SMALL: usize = 1 << 14;
 
-/// Bytes that are sealed before they are written, and read at a time. Each write may wake the
-/// reader, which costs more than to seal a record; more than this leaves the second-level cache
-/// before it is written.
+/// Bytes that are encrypted before they are written, and bytes read at a time. Each write may wake
+/// the reader, which costs more than encrypting a record. A larger block would leave the
+/// second-level cache before it is written.
 pub(super) const AT_ONCE: usize = 1 << 18;
 
 pub(super) struct Outgoing {
     shared: Arc<Shared>,
-    /// For cutting the connections, out and in, under the threads that use them.
+    /// Sockets of both directions, for cutting the connections while threads use them.
     sockets: Mutex<Option<[TcpStream; 2]>>,
     timeout: Duration,
 }
@@ -48,9 +49,9 @@ struct Shared {
     queue: Mutex<Queue>,
     changed: Condvar,
     stream: Mutex<tls::Outgoing>,
-    /// Bytes of payload that the network has taken.
+    /// Bytes of payload that the network has accepted.
     taken: AtomicU64,
-    /// After what time without a message a sign of life is sent.
+    /// Time without a message after which a sign of life is sent.
     beat: Duration,
     pool: Arc<BufferPool>,
 }
@@ -59,18 +60,18 @@ struct Shared {
 struct Queue {
     frames: VecDeque<Frame>,
     bytes: usize,
-    /// When something was written last.
+    /// When something was last written.
     written: Option<Instant>,
-    /// Somebody writes.
+    /// Whether a thread writes.
     busy: bool,
-    /// Threads that wait for anything here but what is queued.
+    /// Threads that wait for any change other than a new frame in the queue.
     waiting: usize,
     stopped: bool,
     failed: Option<PeerFault>,
 }
 
 impl Outgoing {
-    /// `reading` is the socket of the other direction.
+    /// Starts the writing thread. `reading` is the socket of the other direction.
     pub(super) fn start(
         party: usize,
         peer: usize,
@@ -80,7 +81,7 @@ impl Outgoing {
         pool: Arc<BufferPool>,
     ) -> std::io::Result<Self> {
         stream.sock.set_write_timeout(Some(timeout))?;
-        // Nothing ever comes this way, but TLS looks for alerts where it cannot write.
+        // Nothing ever comes this way, but TLS looks for alerts when it cannot write.
         stream.sock.set_read_timeout(Some(timeout))?;
         stream.conn.set_buffer_limit(Some(AT_ONCE));
         let sockets = Mutex::new(Some([stream.sock.try_clone()?, reading]));
@@ -109,14 +110,14 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The writer's thread.
+    /// Runs the writing thread.
     fn write_all(&self) {
         let mut queue = self.lock();
         loop {
             if queue.failed.is_some() {
                 queue.clear();
             }
-            // While another thread writes, what is queued stays there.
+            // While another thread writes, the queue stays as it is.
             let next = if queue.busy {
                 None
             } else {
@@ -190,8 +191,8 @@ impl Queue {
 }
 
 impl Outgoing {
-    /// Waits until `done`, at most so long; if it may last, for as long again where the network
-    /// took enough until then.
+    /// Waits at most `most` until `done`. With `may_last`, waits as long again whenever the network
+    /// has accepted enough in that time.
     fn wait(
         &self,
         most: Duration,
@@ -269,8 +270,8 @@ impl Link for Outgoing {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some([out, reading]) = sockets {
-            // What the kernel has is still delivered. A socket that is closed already cannot be
-            // shut. What still comes in is refused, once whoever reads has closed that end.
+            // The kernel still delivers what it has. A socket that is already closed cannot be shut
+            // down. Incoming data is refused once the reader has closed that end.
             drop(out.shutdown(Shutdown::Write));
             drop(reading.shutdown(Shutdown::Read));
         }

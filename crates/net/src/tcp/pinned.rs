@@ -1,4 +1,4 @@
-//! Which certificates are accepted: the pinned one of a party, in its period of validity.
+//! Accepted certificates: the pinned certificate of a party, within its period of validity.
 
 use crate::error::{CertificateFault, Name, SetupFault};
 use crate::kinds;
@@ -11,7 +11,7 @@ use rustls::{
 };
 use std::sync::Arc;
 
-/// The certificates of all members.
+/// Pinned certificates of all members.
 #[derive(Debug)]
 pub(crate) struct Pinned {
     certificates: Vec<CertificateDer<'static>>,
@@ -20,8 +20,8 @@ pub(crate) struct Pinned {
 }
 
 impl Pinned {
-    /// The certificates by member, and what the members are called. Each must be valid now, and be
-    /// of one member alone.
+    /// Pins the certificates, by member, with the names of the members. Each certificate must be
+    /// valid now and belong to only one member.
     pub(crate) fn new(
         certificates: Vec<CertificateDer<'static>>,
         names: Vec<Name>,
@@ -36,8 +36,8 @@ impl Pinned {
         Ok(pinned)
     }
 
-    /// The certificates by member, each of one member alone. One that is not valid is refused when
-    /// it is shown.
+    /// Pins the certificates, by member. Each must belong to only one member. A certificate that is
+    /// not valid is refused when it is presented.
     pub(crate) fn distinct(
         certificates: Vec<CertificateDer<'static>>,
         names: Vec<Name>,
@@ -113,8 +113,8 @@ impl Pinned {
     }
 }
 
-/// A member's certificate, pinned as it is, that is not valid now. That the caller has its key is
-/// not proven, nor needed to say so.
+/// Error for a member's pinned certificate that is not valid now. The caller need not have proved
+/// that it has the key.
 #[derive(Debug, thiserror::Error)]
 #[error("{fault}")]
 pub(super) struct Outdated {
@@ -131,10 +131,10 @@ fn certificate_error(reason: impl std::error::Error + Send + Sync + 'static) -> 
 }
 
 fn no_tls12() -> rustls::Error {
-    rustls::Error::General("TLS 1.2 is not spoken here".to_owned())
+    rustls::Error::General("TLS 1.2 is not supported".to_owned())
 }
 
-/// Accepts the certificate of one party.
+/// Verifier that accepts the certificate of one party.
 #[derive(Debug)]
 pub(crate) struct OnePeer {
     pinned: Arc<Pinned>,
@@ -197,12 +197,12 @@ impl ServerCertVerifier for OnePeer {
     }
 }
 
-/// Accepts the certificate of every party, or of every client. A party that presents none is heard,
-/// and proves nothing.
+/// Verifier that accepts the certificate of every party, or of every client. A party may present
+/// none; it then proves nothing.
 #[derive(Debug)]
 pub(crate) struct AnyPeer {
     pinned: Arc<Pinned>,
-    /// Whether they are clients, each of which must present one.
+    /// Whether the callers are clients, each of which must present a certificate.
     clients: bool,
 }
 

@@ -1,9 +1,10 @@
-//! A member that cannot take part tells the others why, so that they do not wait for it in vain.
+//! Refusal: a member that cannot take part tells the others why, so that they do not wait for it in
+//! vain.
 //!
-//! It calls each of them and makes sure whom it speaks to: what it says, such as the name of a
-//! file, is for members alone. Who hears it ends its own set-up if the caller has proved who it is.
-//! A member whose key is the trouble cannot prove it; what it says is then shown where the others
-//! have waited for it in vain.
+//! It calls each of them and verifies their identity, since what it says, such as the name of a
+//! file, is for members only. A member that receives a refusal ends its own set-up if the caller
+//! has proved its identity. A caller whose key is faulty cannot prove it. What it says is then
+//! shown if the others have waited for it in vain.
 
 use super::conversations::{Conversations, RETRY};
 use super::hello::{Hello, Purpose};
@@ -19,17 +20,17 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// How long a member that was linking with the others, and failed, tries to reach them.
+/// Time for which a member whose linking has failed tries to reach the others.
 const WHILE_LINKING: Duration = Duration::from_secs(1);
 
-/// Somebody to be told.
+/// A member that the refusal is sent to.
 struct Listener {
     address: String,
     config: Arc<ClientConfig>,
 }
 
-/// Tells the others that the set-up has failed: on the connection that they made, by their link if
-/// they are past their set-up, and by a call where there is neither.
+/// Tells the others that the set-up has failed: over the connection that they made, over their link
+/// if they have finished their set-up, and by a call if there is neither.
 pub(super) fn part(setup: &Setup, outgoing: Vec<Option<tls::Outgoing>>, error: &Error) {
     let blamed = match error.blamed() {
         None => setup.party,
@@ -57,7 +58,7 @@ pub(super) fn part(setup: &Setup, outgoing: Vec<Option<tls::Outgoing>>, error: &
 }
 
 /// Tells the other members of a configuration, as far as it can be read, that `member` cannot take
-/// part. Those that are not there are called again and again, for so long.
+/// part. Calls members that are not there again and again, for at most `most`.
 pub fn refuse(lenient: &LenientConfig, reason: &str, most: Duration) {
     let own = lenient.own();
     let listeners = lenient.others().filter_map(|(address, certificate)| {
@@ -109,8 +110,8 @@ fn call(hello: &Hello, listener: &Listener, talks: &Conversations) {
 fn say(hello: &Hello, listener: &Listener, stream: TcpStream) -> Option<()> {
     let mut stream = tls::handshake(&listener.config, stream).ok()?;
     hello.write(&mut stream).ok()?;
-    // It has heard all when it closes; a connection closed before with something unread would lose
-    // it.
+    // The peer closes the connection when it has read everything. Closing it earlier, with
+    // something unread, would lose that.
     let mut rest = Vec::new();
     drop(stream.take(1 << 12).read_to_end(&mut rest));
     Some(())

@@ -1,4 +1,4 @@
-//! How the parties of a session find each other: everyone calls everyone, and answers everyone.
+//! Rendezvous of the parties of a session: each party calls all others, and answers all others.
 
 use super::Listener;
 use super::conversations::{Conversations, RETRY};
@@ -14,14 +14,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a party that was started differently waits to hear how the others were: two against one
-/// show who is the odd one.
+/// Time for which a party that was started differently waits to hear how the others were started:
+/// two against one show the odd one.
 const OPINIONS: Duration = Duration::from_secs(1);
 
-/// How often a connection that waits for the others is looked at.
+/// Time between two checks of a connection that waits for the others.
 const WATCH: Duration = Duration::from_millis(10);
 
-/// What the threads of the set-up share.
+/// State that the threads of the set-up share.
 pub(super) struct Setup {
     pub(super) party: usize,
     pub(super) addresses: Vec<String>,
@@ -33,23 +33,23 @@ pub(super) struct Setup {
     known: Mutex<Known>,
 }
 
-/// What has been learned so far.
+/// Knowledge gained so far.
 #[derive(Default)]
 struct Known {
-    /// The connections that others made, by party.
+    /// Connections that others made, by party.
     incoming: BTreeMap<usize, tls::Incoming>,
-    /// When the set-up of whoever made them began.
+    /// When the set-ups of those parties began.
     came: BTreeMap<usize, u64>,
-    /// The same for the connections that this party made.
+    /// When the set-ups of the parties began that this party has connected to.
     reached: BTreeMap<usize, u64>,
     failure: Option<Error>,
-    /// What the members were started with, by their own word.
+    /// Settings that the members say they were started with.
     started: BTreeMap<usize, String>,
-    /// Since when somebody is known to have been started differently.
+    /// When a member that was started differently was first noticed.
     differing: Option<Instant>,
-    /// Why a connection was refused.
+    /// Why a connection was last refused.
     refused: Option<SetupFault>,
-    /// What was said in a member's name by somebody who did not prove to be it.
+    /// Texts that callers sent in a member's name without proof of their identity.
     unproven: BTreeMap<usize, String>,
 }
 
@@ -78,7 +78,7 @@ impl Setup {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connections that others made, by party.
+    /// Takes the connections that others made, by party.
     pub(super) fn take_incoming(&self) -> Vec<Option<tls::Incoming>> {
         let mut incoming = std::mem::take(&mut self.known().incoming);
         (0..self.roster.members)
@@ -104,17 +104,17 @@ impl Setup {
         self.known().refused = Some(fault);
     }
 
-    /// Somebody there is no link with in both directions.
+    /// Returns a member with which there is no link in both directions.
     fn missing(&self) -> Option<usize> {
         let known = self.known();
-        // In both directions with the same one, where it went and came back.
+        // Both directions must be with the same process, in case the peer went and came back.
         let linked = |peer: &usize| {
             known.came.contains_key(peer) && known.came.get(peer) == known.reached.get(peer)
         };
         self.others().find(|peer| !linked(peer))
     }
 
-    /// Whether an authenticated peer can be linked with; notes what it was started with.
+    /// Returns whether an authenticated peer can be linked with; records its settings.
     fn agrees(&self, peer: usize, theirs: &Hello) -> std::result::Result<bool, SetupFault> {
         if theirs.party != peer {
             let (said, proven) = (self.roster.name(theirs.party), self.roster.name(peer));
@@ -129,7 +129,8 @@ impl Setup {
         Ok(agreed)
     }
 
-    /// How the members were started, once enough is known of those who differ: the fewest first.
+    /// Returns how the members were started, once enough is known of those that differ: the
+    /// smallest group first.
     fn disagreement(&self) -> Option<Error> {
         let known = self.known();
         let since = known.differing?;
@@ -154,7 +155,8 @@ impl Setup {
         )))
     }
 
-    /// What an authenticated member says that cannot take part, or knows of one that cannot.
+    /// Returns the error for the refusal of an authenticated member, which cannot take part or
+    /// knows of a member that cannot.
     fn refused_by(&self, peer: usize, hello: &Hello) -> Error {
         let (blamed, reason) = (hello.blamed, hello.text.clone());
         let (blamed, fault) = if blamed == peer || blamed >= self.roster.members {
@@ -166,7 +168,7 @@ impl Setup {
         Error::peer(self.roster.name(blamed), "connect", fault)
     }
 
-    /// A party did not come.
+    /// Returns the error for a party that did not come.
     fn absent(&self, peer: usize) -> Error {
         let mut known = self.known();
         let fault = PeerFault::Absent {
@@ -178,7 +180,8 @@ impl Setup {
     }
 }
 
-/// Connects to all and accepts all; the connections that were made, even where there is an error.
+/// Connects to all members and accepts connections from all. Returns the connections that were made
+/// even if there is an error.
 pub(super) fn meet(setup: &Setup, listener: &Listener) -> (Vec<Option<tls::Outgoing>>, Result<()>) {
     let members = setup.roster.members;
     if let Err(error) = listener.socket.set_nonblocking(true) {
@@ -198,7 +201,7 @@ pub(super) fn meet(setup: &Setup, listener: &Listener) -> (Vec<Option<tls::Outgo
                 Ok((stream, _)) if !setup.talks.is_crowded() => {
                     scope.spawn(move || {
                         let linked = setup.talks.hold(stream, |stream| answer(setup, stream));
-                        // A link is no conversation any more, which would be cut at the end.
+                        // A link is no longer a conversation, which would be cut at the end.
                         if let Some(Some((peer, began, stream))) = linked {
                             let mut known = setup.known();
                             known.incoming.insert(peer, stream);
@@ -206,7 +209,7 @@ pub(super) fn meet(setup: &Setup, listener: &Listener) -> (Vec<Option<tls::Outgo
                         }
                     });
                 }
-                // Refused, or nobody there, or gone again.
+                // There are too many connections, or none, or the caller has gone again.
                 _ => thread::sleep(Duration::from_millis(2)),
             }
             if let Some(error) = setup.disagreement() {
@@ -270,8 +273,8 @@ fn call(setup: &Setup, peer: usize) -> Option<tls::Outgoing> {
     None
 }
 
-/// Listens on a connection while the set-up goes on: nothing comes but why the peer cannot take
-/// part after all. `None` once the peer, whose set-up began then, has gone and come back.
+/// Listens on a connection while the set-up continues. Only a refusal of the peer can come there.
+/// Returns `None` once the peer, whose set-up began at `began`, has gone and come back.
 fn watch(
     setup: &Setup,
     peer: usize,
@@ -293,24 +296,24 @@ fn watch(
             thread::sleep(WATCH);
             continue;
         }
-        // A hello is one record, so that it comes whole or not at all.
+        // A greeting is one record, so it comes completely or not at all.
         match Hello::read(&mut stream) {
             Ok(hello) if hello.purpose == Purpose::Refusal => {
                 setup.fail(setup.refused_by(peer, &hello));
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // A short session may be over for it already, and its own call still on the way to
-            // here.
+            // A short session may already be over for the peer, while its own call is still on its
+            // way to here.
             Ok(_) | Err(_) => ended = true,
         }
     }
-    // What has ended shows itself where it is used.
+    // A connection that has ended shows when it is used.
     drop(stream.sock.set_read_timeout(None));
     Some(stream)
 }
 
-/// As the calling side: TLS, then hello for hello. `Ok(None)` for one that was started differently;
-/// the reason is `None` where another attempt may succeed.
+/// Runs TLS and exchanges greetings as the calling side. Returns `Ok(None)` for a peer that was
+/// started differently. The error is `None` if another attempt may succeed.
 fn introduce(
     setup: &Setup,
     peer: usize,
@@ -320,7 +323,7 @@ fn introduce(
     setup.hello().write(&mut stream).map_err(|_| None)?;
     let theirs = Hello::read(&mut stream).map_err(|error| tls::refusal(&error))?;
     if theirs.purpose != Purpose::Link {
-        // It looks around, and may start its session yet.
+        // The peer examines the others, and may still start its session.
         return Err(None);
     }
     if !setup.agrees(peer, &theirs)? {
@@ -330,7 +333,8 @@ fn introduce(
     Ok(Some((stream, theirs.began)))
 }
 
-/// As the listening side: which party has linked with this one, and when its set-up began.
+/// Runs TLS and exchanges greetings as the listening side. Returns the party that has linked with
+/// this one, and when its set-up began.
 fn answer(setup: &Setup, stream: TcpStream) -> Option<(usize, u64, tls::Incoming)> {
     let (peer, mut stream) = match setup.tls.answer(stream) {
         Ok((Some(peer), stream)) => (peer, stream),
@@ -358,8 +362,8 @@ fn answer(setup: &Setup, stream: TcpStream) -> Option<(usize, u64, tls::Incoming
         Purpose::Link => {}
         Purpose::Examination => return None,
         Purpose::Refusal => {
-            // An authenticated party that cannot take part ends the set-up: waiting would not mend
-            // it.
+            // An authenticated party that cannot take part ends the set-up, since waiting would not
+            // help.
             setup.fail(setup.refused_by(peer, &theirs));
             return None;
         }
@@ -381,8 +385,8 @@ fn answer(setup: &Setup, stream: TcpStream) -> Option<(usize, u64, tls::Incoming
     }
 }
 
-/// Who presents no certificate is told nothing. It may be a member whose own key is wrong, so what
-/// it says is kept to be shown, and changes nothing.
+/// Hears a caller that presents no certificate; tells it nothing. It may be a member whose own key
+/// is faulty, so what it says is kept for an error text and changes nothing.
 fn hear_stranger(setup: &Setup, mut stream: tls::Incoming) {
     match Hello::read(&mut stream) {
         Ok(hello) if hello.purpose == Purpose::Refusal && hello.party < setup.roster.members => {

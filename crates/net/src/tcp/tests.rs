@@ -1,4 +1,4 @@
-//! An authenticated party that sends what is no frame.
+//! Tests with an authenticated party that sends invalid frames.
 
 use super::*;
 use crate::certificates;
@@ -7,8 +7,8 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// What party 0 meets when it runs `honest`, while party 1 comes and does what `other` does with
-/// its sending connection. Party 1 never reads.
+/// Returns the error of party 0, which runs `honest`, while party 1 links and runs `other` on its
+/// sending connection. Party 1 never reads.
 fn beside(
     timeout: Duration,
     honest: impl Fn(&Mesh) -> crate::Result<()> + Sync,
@@ -44,7 +44,7 @@ fn beside(
     })
 }
 
-/// What party 0 says when party 1 sends these bytes in the place of frames and then goes away.
+/// Returns the error of party 0 when party 1 sends these bytes instead of frames and then leaves.
 fn verdict(bytes: &[u8]) -> Error {
     let honest = |mesh: &Mesh| {
         let mut channel = mesh.channel(0);
@@ -91,7 +91,7 @@ fn assert_blames(error: &Error, expected: &str) {
 
 #[test]
 fn random_bytes_are_named() {
-    assert_blames(&verdict(&[0x5a; 1000]), "not a frame of tacit");
+    assert_blames(&verdict(&[0x5a; 1000]), "not a tacit frame");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_frame_of_another_length_is_a_desync() {
     assert!(matches!(error, Error::Desync { party: 1, .. }), "{error}");
 }
 
-/// What party 0 meets when party 1 comes and then never reads.
+/// Returns the error of party 0 when party 1 links and then never reads.
 fn beside_one_that_does_not_read(program: impl Fn(&Mesh) -> crate::Result<()> + Sync) -> Error {
     beside(Duration::from_secs(2), program, |_| {})
 }
@@ -140,8 +140,8 @@ fn closing_tells_of_what_was_not_taken() {
     assert!(matches!(error, Error::Peer { party: 1, .. }), "{error}");
 }
 
-/// What party 0 meets with a timeout of two seconds while party 1's bytes come one by one, 20 ms
-/// apart: first what TLS makes of some bytes as a whole, then others that it seals each by itself.
+/// Returns the error of party 0, with a timeout of two seconds, while party 1's bytes arrive one by
+/// one, 20 ms apart: first bytes that TLS seals together, then bytes that it seals one by one.
 fn beside_one_that_trickles(sealed_together: &[u8], sealed_apart: &[u8]) -> (Error, Duration) {
     let started = Instant::now();
     let honest = |mesh: &Mesh| {
@@ -157,7 +157,7 @@ fn beside_one_that_trickles(sealed_together: &[u8], sealed_apart: &[u8]) -> (Err
             to_first.conn.write_tls(&mut bytes).unwrap();
         }
         let pause = || thread::sleep(Duration::from_millis(20));
-        // Until party 0 has had enough of it.
+        // Stops when party 0 closes the connection.
         for byte in &bytes {
             pause();
             if to_first.sock.write_all(&[*byte]).is_err() {
@@ -178,7 +178,7 @@ fn beside_one_that_trickles(sealed_together: &[u8], sealed_apart: &[u8]) -> (Err
 fn a_party_whose_bytes_trickle_is_a_party_that_stalls() {
     let mut whole = frame(40);
     whole.extend([0; 320]);
-    // Within a record of TLS, and within a frame: either takes eight seconds.
+    // Within a TLS record, and within a frame: either takes eight seconds.
     for (together, apart) in [(&whole[..], &[][..]), (&[], &whole)] {
         let (error, took) = beside_one_that_trickles(together, apart);
         assert_blames(&error, "the timeout");
@@ -186,7 +186,7 @@ fn a_party_whose_bytes_trickle_is_a_party_that_stalls() {
     }
 }
 
-/// Party 1's process was stopped: nothing of it breaks, and nothing comes.
+/// Party 1's process was stopped: its connections do not break, and nothing comes.
 #[test]
 fn a_party_without_a_sign_of_life_is_named_by_who_waits_and_by_who_has_ended() {
     let waiting = |mesh: &Mesh| {
@@ -210,11 +210,11 @@ fn a_party_without_a_sign_of_life_is_named_by_who_waits_and_by_who_has_ended() {
     assert!(started.elapsed() < Duration::from_secs(20));
 }
 
-/// More than all that a link may hold.
+/// More bytes than a link may hold.
 const FLOOD: usize = 4 << 30;
 
-/// Party 1 sends `first`, then frames without end, while party 0 runs `ends`, which ends the mesh:
-/// nothing of them is kept, and the link is cut under them.
+/// Party 1 sends `first`, then frames without end, while party 0 runs `ends`, which ends the mesh.
+/// Nothing of these frames is kept, and the link is cut while they come.
 fn flood(first: &[u8], ends: impl Fn(&Mesh) -> Error + Sync) -> Error {
     let cut = AtomicBool::new(false);
     let honest = |mesh: &Mesh| {
@@ -293,7 +293,7 @@ impl Parties {
         }
     }
 
-    /// A session of one message.
+    /// Runs a session of one message.
     fn session(&self, party: usize, listener: Listener) -> crate::Result<()> {
         let (identity, minute) = (self.identity(party), Duration::from_secs(60));
         let linked = connect(

@@ -1,7 +1,7 @@
 //! TLS 1.3 with pinned certificates.
 //!
-//! Each party's certificate is its own and only trust anchor: the peer must present exactly the
-//! certificate that the configuration names for it, inside its period of validity, and prove that
+//! Each party's certificate is its own and only trust anchor. The peer must present exactly the
+//! certificate that the configuration names for it, within its period of validity, and prove that
 //! it holds the key. Host names play no part. No session is resumed.
 
 use super::Identity;
@@ -26,7 +26,7 @@ pub(super) type Outgoing = StreamOwned<ClientConnection, TcpStream>;
 /// A connection that this party receives on.
 pub(super) type Incoming = StreamOwned<ServerConnection, TcpStream>;
 
-/// What connections are made with.
+/// TLS configurations of this member's connections.
 pub(super) struct Tls {
     pinned: Arc<Pinned>,
     clients: Vec<Arc<ClientConfig>>,
@@ -62,7 +62,7 @@ impl Tls {
         })
     }
 
-    /// TLS as the calling side. The reason is `None` where another attempt may succeed.
+    /// Runs the handshake as the calling side. The error is `None` if another attempt may succeed.
     pub(super) fn call(
         &self,
         peer: usize,
@@ -71,13 +71,13 @@ impl Tls {
         handshake(&self.clients[peer], socket).map_err(|error| refusal(&error))
     }
 
-    /// What this member calls a peer with.
+    /// Returns the configuration with which this member calls a peer.
     pub(super) fn client(&self, peer: usize) -> Arc<ClientConfig> {
         Arc::clone(&self.clients[peer])
     }
 
-    /// TLS as the listening side, and which party called; `None` for one that presents no
-    /// certificate.
+    /// Runs the handshake as the listening side and returns the calling party; `None` for a caller
+    /// that presents no certificate.
     pub(super) fn answer(
         &self,
         mut socket: TcpStream,
@@ -94,8 +94,8 @@ impl Tls {
     }
 }
 
-/// What is needed to tell a member something without linking with it: its certificate, and this
-/// member's own pair where that can be used.
+/// Returns a configuration for telling a member something without a link. It pins the member's
+/// certificate, and presents this member's own certificate if that is usable.
 pub(crate) fn messenger(theirs: &str, own: Option<(&str, &str)>) -> Option<Arc<ClientConfig>> {
     let names = vec![Name::It];
     let pinned = Arc::new(Pinned::new(vec![certificate(theirs)?], names, provider()).ok()?);
@@ -107,7 +107,8 @@ pub(crate) fn messenger(theirs: &str, own: Option<(&str, &str)>) -> Option<Arc<C
     pair.or_else(|| client(verifier(), None).ok())
 }
 
-/// How a server is called that listens for clients: by its certificate, and this client's pair.
+/// Returns the configuration with which a client calls a server: it pins the server's certificate
+/// and presents the client's.
 pub(crate) fn visitor(
     server: CertificateDer<'static>,
     identity: &Identity,
@@ -120,8 +121,8 @@ pub(crate) fn visitor(
     client(OnePeer::new(&pinned, 0), pair).map_err(|_| unfit(whose))
 }
 
-/// What is wrong with this member's own certificate just now, if the other side refused it: it says
-/// only that it does.
+/// Returns what is wrong now with this member's own certificate, if the other side refused it: the
+/// alert says only that it did.
 pub(crate) fn fault_of_own(error: &io::Error, pem: &str, whose: Name) -> Option<SetupFault> {
     matches!(inner(error), Some(rustls::Error::AlertReceived(_))).then_some(())?;
     let own = vec![certificate(pem)?];
@@ -129,19 +130,20 @@ pub(crate) fn fault_of_own(error: &io::Error, pem: &str, whose: Name) -> Option<
     pinned.ok()?.check_period(0, UnixTime::now()).err()
 }
 
-/// How a server listens for clients, each of whom must show its certificate.
+/// Returns the configuration with which a server listens for clients, each of which must present
+/// its certificate.
 pub(crate) fn intake(
     whose: Name,
     own: CertificateDer<'static>,
     identity: &Identity,
     clients: &Arc<Pinned>,
 ) -> Result<Arc<ServerConfig>> {
-    // Its own certificate must be valid now, as that of any party.
+    // The server's own certificate must be valid now, as that of any party.
     Pinned::new(vec![own.clone()], vec![whose], provider())?;
     listening(AnyPeer::client(clients), vec![own], whose, identity)
 }
 
-/// The certificates of clients, by number.
+/// Pins the certificates of clients, by number.
 pub(crate) fn clients(
     certificates: Vec<CertificateDer<'static>>,
     names: Vec<Name>,
@@ -165,7 +167,7 @@ fn listening(
     Ok(Arc::new(server))
 }
 
-/// TLS as the calling side.
+/// Runs the handshake as the calling side.
 pub(crate) fn handshake<S: Read + Write>(
     config: &Arc<ClientConfig>,
     mut socket: S,
@@ -179,7 +181,8 @@ pub(crate) fn handshake<S: Read + Write>(
     Ok(StreamOwned::new(connection, socket))
 }
 
-/// How a member is called, with this member's certificate and key, or without.
+/// Returns the configuration for calling a member, with or without this member's certificate and
+/// key.
 fn client(
     verifier: OnePeer,
     own: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
@@ -203,7 +206,7 @@ fn provider() -> Arc<CryptoProvider> {
     })
 }
 
-/// The reason for which the other side or we refused; `None` for a connection that merely ended.
+/// Returns the reason for which either side refused; `None` for a connection that merely ended.
 pub(crate) fn refusal(error: &io::Error) -> Option<SetupFault> {
     match inner(error) {
         Some(error) => Some(plain(error)),
@@ -219,7 +222,7 @@ pub(crate) fn refusal(error: &io::Error) -> Option<SetupFault> {
     }
 }
 
-/// Why a connection failed.
+/// Returns why a connection failed.
 pub(crate) fn reason(error: &io::Error) -> SetupFault {
     refusal(error).unwrap_or_else(|| failed(error))
 }
@@ -228,7 +231,8 @@ fn failed(error: &io::Error) -> SetupFault {
     SetupFault::Failed(cause(error))
 }
 
-/// Whose certificate was presented, where a connection failed since it is not valid now.
+/// Returns the owner of the certificate that was presented, if the connection failed because the
+/// certificate is not valid now.
 pub(crate) fn outdated(error: &io::Error) -> Option<usize> {
     match inner(error)? {
         rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(reason))) => {
@@ -242,7 +246,7 @@ fn inner(error: &io::Error) -> Option<&rustls::Error> {
     error.get_ref()?.downcast_ref()
 }
 
-/// What became of a handshake with somebody who was called, in words.
+/// Describes a failed handshake with a peer that was called.
 fn plain(error: &rustls::Error) -> SetupFault {
     said(error).unwrap_or(match error {
         rustls::Error::InvalidMessage(_) => SetupFault::NoTls,
@@ -250,7 +254,7 @@ fn plain(error: &rustls::Error) -> SetupFault {
     })
 }
 
-/// What became of a handshake with somebody who called as a client, in words.
+/// Describes a failed handshake with a peer that called as a client.
 pub(crate) fn callers(error: &io::Error) -> SetupFault {
     match inner(error) {
         Some(rustls::Error::NoCertificatesPresented) => SetupFault::NoClientCertificate,
@@ -259,7 +263,8 @@ pub(crate) fn callers(error: &io::Error) -> SetupFault {
     }
 }
 
-/// What either side says of the other one's certificate; of our own verifiers, their own words.
+/// Describes a complaint of either side about the other's certificate. Complaints of tacit's own
+/// verifiers keep their text.
 fn said(error: &rustls::Error) -> Option<SetupFault> {
     use rustls::AlertDescription as Alert;
     let fault = match error {

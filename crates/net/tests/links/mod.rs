@@ -1,4 +1,4 @@
-//! Parties in threads over either kind of links.
+//! Parties in threads, over either kind of links.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
@@ -12,7 +12,7 @@ pub enum Kind {
     Tcp,
 }
 
-/// Runs `program` in every party with messages limited by `timeout`.
+/// Runs `program` in every party, with `timeout` as the longest wait for a message.
 pub fn parties<T: Send>(
     kind: Kind,
     n: usize,
@@ -44,7 +44,7 @@ pub fn parties<T: Send>(
     }
 }
 
-/// Runs a function in a thread for each item, by party.
+/// Runs a function in a thread for each item, with the party's number.
 pub fn run<I: Send, T: Send>(
     items: Vec<I>,
     program: impl Fn(I, usize) -> Result<T> + Sync,

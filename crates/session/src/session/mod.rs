@@ -1,4 +1,4 @@
-//! A party's links and protocol, as long as they last.
+//! A party's links and protocol, for as long as they last.
 
 use crate::streams::{Stream, Streams, locked};
 use mpc::correlations::Demand;
@@ -10,28 +10,28 @@ use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What the links are made of.
+/// Kind of a session's links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transport {
-    /// Threads of one process.
+    /// Links between threads of one process.
     Memory,
-    /// TCP with TLS 1.3.
+    /// Links over TCP with TLS 1.3.
     Tls,
 }
 
-/// One party's part in a computation.
+/// One party's session of a computation.
 ///
-/// It belongs to the process that opened it. In a fork of that process everything that would use
-/// its keys, counters or links is refused, and dropping it there neither waits for threads that a
-/// fork does not have, nor ends links that the first process goes on using.
+/// A session belongs to the process that opened it. In a fork of that process, everything that
+/// would use its keys, counters or links is refused. Dropping a session in a fork does not wait for
+/// threads that the fork lacks, and does not end links that the first process still uses.
 pub struct Session {
     process: Process,
     about: About,
-    /// None once it was dropped.
+    /// `None` once it was dropped.
     open: Option<Open>,
 }
 
-/// What is said of a session without asking it.
+/// Facts about a session that are known without its lock.
 struct About {
     party: usize,
     parties: usize,
@@ -41,26 +41,26 @@ struct About {
     source: Option<&'static str>,
     transport: Transport,
     threat_model: String,
-    /// Whether what is computed is to be checked.
+    /// Whether computed values should be checked to stay in range.
     is_checked: bool,
 }
 
-/// What is in use.
+/// Open links and protocol.
 struct Open {
     mesh: Mesh,
     work: Mutex<Work>,
     streams: Streams,
 }
 
-/// What operations are run on.
+/// State on which operations run.
 struct Work {
     protocol: Box<dyn Protocol>,
-    /// In its place, while it is found out what a program will take.
+    /// Rehearsal that replaces the protocol while the demand of a program is determined.
     rehearsal: Option<Box<dyn Rehearsal>>,
 }
 
 impl Transport {
-    /// Its name, such as "tcp+tls".
+    /// Returns the transport's name, such as "tcp+tls".
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -114,68 +114,69 @@ impl Session {
         })
     }
 
-    /// The same, of which it is known whether what is computed is to be checked.
+    /// Sets whether computed values should be checked to stay in range.
     #[must_use]
     pub fn checked(mut self, is_checked: bool) -> Self {
         self.about.is_checked = is_checked;
         self
     }
 
-    /// Whether what is computed is to be checked, as its configuration says.
+    /// Returns whether computed values should be checked to stay in range, as the configuration
+    /// says.
     #[must_use]
     pub fn is_checked(&self) -> bool {
         self.about.is_checked
     }
 
-    /// Which party this is.
+    /// Returns the number of this party.
     #[must_use]
     pub fn party(&self) -> usize {
         self.about.party
     }
 
-    /// How many parties compute.
+    /// Returns the number of computing parties.
     #[must_use]
     pub fn parties(&self) -> usize {
         self.about.parties
     }
 
-    /// How texts call the members, and what they advise.
+    /// Returns the words of texts for the members and for advice.
     #[must_use]
     pub fn words(&self) -> &'static Words {
         self.about.words
     }
 
-    /// Components of a sharing that this party holds.
+    /// Returns the number of components of a sharing that this party holds.
     #[must_use]
     pub fn parts(&self) -> usize {
         self.about.parts
     }
 
-    /// The protocol's name.
+    /// Returns the protocol's name.
     #[must_use]
     pub fn protocol(&self) -> &str {
         &self.about.protocol
     }
 
-    /// The name of the source of correlations, where the protocol consumes any.
+    /// Returns the name of the source of correlations, if the protocol consumes any.
     #[must_use]
     pub fn source(&self) -> Option<&'static str> {
         self.about.source
     }
 
-    /// What the links are made of.
+    /// Returns the kind of the links.
     #[must_use]
     pub fn transport(&self) -> Transport {
         self.about.transport
     }
 
-    /// In one sentence, what is protected against whom.
+    /// Returns one sentence on what is protected against whom.
     #[must_use]
     pub fn threat_model(&self) -> &str {
         &self.about.threat_model
     }
 
-    /// A party's number, checked; `what` is its part, such as "owner".
+    /// Checks a party's number; `what` is its role, such as "owner".
     ///
     /// # Errors
     /// `Misuse` for a party that does not exist.
@@ -189,7 +190,7 @@ impl Session {
         )))
     }
 
-    /// Who learns what is opened: all, or that party.
+    /// Returns the recipient of an opening: all parties, or party `to`.
     ///
     /// # Errors
     /// `Misuse` for a party that does not exist.
@@ -199,13 +200,14 @@ impl Session {
         })
     }
 
-    /// Computes; one operation after another, whoever calls. In a thread of
-    /// [`Session::side_by_side`] it is that stream's.
+    /// Runs an operation. Operations of several callers run one after another. A thread of
+    /// [`Session::side_by_side`] uses its own stream.
     ///
     /// # Errors
-    /// `Misuse` in another process than its own, and what the work meets.
+    /// `Misuse` in another process than the session's; errors of the work.
     pub fn work<T>(&self, work: impl FnOnce(&mut dyn Protocol) -> Result<T>) -> Result<T> {
-        // Before the locks, which another thread may have held when the process was forked.
+        // This is checked before the locks, which another thread may have held when the process was
+        // forked.
         let open = self.opened()?;
         if let Some(state) = open.streams.mine() {
             return work(&mut **locked(&state));
@@ -217,23 +219,23 @@ impl Session {
         }
     }
 
-    /// From here on it is found out what a program takes of its source of correlations: operations
-    /// look at no number and send nothing. False where the source makes nothing ahead, and
-    /// everything stays as it was.
+    /// Begins to determine a program's demand of its source of correlations: operations then look
+    /// at no number and send nothing. Returns false, and changes nothing, if the source makes
+    /// nothing ahead.
     ///
     /// # Errors
-    /// `Misuse` in another process than its own.
+    /// `Misuse` in another process than the session's.
     pub fn rehearse(&self) -> Result<bool> {
         let at = &mut *self.lock()?;
         at.rehearsal = at.protocol.correlated().and_then(|of| of.rehearsal());
         Ok(at.rehearsal.is_some())
     }
 
-    /// The program begins that was rehearsed: what it takes is ordered a layer ahead. It is given
-    /// back where the program takes the same when it comes again.
+    /// Begins the program that was rehearsed: its demand is ordered a layer ahead. Returns the
+    /// demand if it is the same each time the program runs.
     ///
     /// # Errors
-    /// `Misuse` in another process than its own.
+    /// `Misuse` in another process than the session's.
     pub fn expect(&self) -> Result<Option<Expectation>> {
         let at = &mut *self.lock()?;
         let Some((rehearsal, of)) = at.rehearsal.take().zip(at.protocol.correlated()) else {
@@ -243,20 +245,20 @@ impl Session {
         Ok((of.expect(&wanted) && wanted.is_lasting()).then_some(wanted))
     }
 
-    /// The program begins again that was rehearsed before. False where masks of named operands have
-    /// been forgotten since, so that it takes something else.
+    /// Begins again a program that was rehearsed before. Returns false if masks of named operands
+    /// have been forgotten since, so that its demand differs.
     ///
     /// # Errors
-    /// `Misuse` in another process than its own.
+    /// `Misuse` in another process than the session's.
     pub fn expect_again(&self, wanted: &Expectation) -> Result<bool> {
         let at = &mut *self.lock()?;
         Ok(at.protocol.correlated().is_some_and(|of| of.expect(wanted)))
     }
 
-    /// That program, or its rehearsal, has ended.
+    /// Ends that program, or its rehearsal.
     ///
     /// # Errors
-    /// `Misuse` in another process than its own.
+    /// `Misuse` in another process than the session's.
     pub fn expect_no_more(&self) -> Result<()> {
         let at = &mut *self.lock()?;
         at.rehearsal = None;
@@ -266,10 +268,10 @@ impl Session {
         Ok(())
     }
 
-    /// An operand's name may stand for another value from here on.
+    /// Forgets an operand's name, which may stand for another value from now on.
     ///
     /// # Errors
-    /// `Misuse` in another process than its own.
+    /// `Misuse` in another process than the session's.
     pub fn forget(&self, name: Name) -> Result<()> {
         match self.opened()?.streams.mine() {
             Some(state) => functions::forget(&mut **locked(&state), name),
@@ -278,19 +280,18 @@ impl Session {
         Ok(())
     }
 
-    /// Does works side by side, each on a thread of its own, of which one goes on at a time: while
-    /// what one has sent is under way, the next one computes. All parties do as many of these, in
-    /// the same order. They share and reveal nothing, and all that they compute in their threads is
-    /// theirs.
+    /// Runs several works, each on its own thread, one at a time: while the messages of one are
+    /// under way, the next one computes. All parties run the same number of works, in the same
+    /// order. Works share and reveal nothing, and each computes only in its own thread.
     ///
     /// # Errors
-    /// Of the first that fails; `Misuse` inside of one.
+    /// The error of the first work that fails; `Misuse` inside of a work.
     pub fn side_by_side(&self, works: Vec<Stream>) -> Result<()> {
         let streams = self.opened()?.streams.clone();
         self.work(|protocol| streams.run(works, protocol))
     }
 
-    /// Draws new coins for guards, which nobody knew before: [`Protocol::toss`].
+    /// Draws new coins for guards, which no party knew before: [`Protocol::toss`].
     ///
     /// # Errors
     /// As [`Session::work`].
@@ -298,23 +299,24 @@ impl Session {
         self.work(|protocol| protocol.toss())
     }
 
-    /// Whether comparisons can be guarded.
+    /// Returns whether comparisons can be guarded.
     ///
     /// # Errors
-    /// `Misuse` in another process than its own.
+    /// `Misuse` in another process than the session's.
     pub fn has_guards(&self) -> Result<bool> {
         self.work(|protocol| Ok(protocol.guards()))
     }
 
-    /// Whether what is computed can be checked ([`mpc::checks`]).
+    /// Returns whether computed values can be checked ([`mpc::checks`]).
     ///
     /// # Errors
-    /// `Misuse` in another process than its own.
+    /// `Misuse` in another process than the session's.
     pub fn has_checks(&self) -> Result<bool> {
         self.work(|protocol| Ok(protocol.checking().is_some()))
     }
 
-    /// Runs a whole program and ends the session: in order, or telling the others why.
+    /// Runs a whole program and ends the session: in order, or with an error that the others are
+    /// told.
     ///
     /// # Errors
     /// As [`Session::work`] and [`Session::close`].
@@ -328,7 +330,7 @@ impl Session {
         }
     }
 
-    /// The owner's public bytes, in every party.
+    /// Sends the owner's public bytes to every party and returns them.
     ///
     /// # Errors
     /// As [`mpc::broadcast`], and `Misuse` for an owner that does not exist.
@@ -337,7 +339,7 @@ impl Session {
         self.work(|protocol| mpc::broadcast(protocol.channel(), owner, payload))
     }
 
-    /// Public bytes of each party, in every party, in one round.
+    /// Exchanges public bytes between all parties in one round; returns those of each party.
     ///
     /// # Errors
     /// As [`mpc::gather`].
@@ -345,19 +347,20 @@ impl Session {
         self.work(|protocol| mpc::gather(protocol.channel(), payload))
     }
 
-    /// Names what is computed from here on, for the meter and for errors; the previous label.
+    /// Sets the label of the following computations, for the meter and for errors; returns the
+    /// previous label.
     ///
     /// # Errors
-    /// `Misuse` in another process than its own.
+    /// `Misuse` in another process than the session's.
     pub fn set_label(&self, label: &str) -> Result<String> {
         self.work(|protocol| Ok(protocol.channel().set_label(label)))
     }
 
-    /// Parameters of the program that must be equal in all parties: the messages that follow carry
-    /// their hash.
+    /// Adds parameters of the program, which must be equal in all parties. The following messages
+    /// carry their hash.
     ///
     /// # Errors
-    /// `Misuse` in another process than its own.
+    /// `Misuse` in another process than the session's.
     pub fn note(&self, parameters: &[u8]) -> Result<()> {
         self.work(|protocol| {
             protocol.channel().note(parameters);
@@ -365,13 +368,12 @@ impl Session {
         })
     }
 
-    /// The same of what the parties told all others, from which steps follow. One that told two of
-    /// them different things
-    /// makes honest parties differ: until all have confirmed that they do not, nobody is called the
-    /// odd one.
+    /// Adds parameters that the parties told all others, and on which steps depend. A party that
+    /// told two others different things makes honest parties differ. Until all have confirmed that
+    /// they do not differ, no party is called the odd one.
     ///
     /// # Errors
-    /// `Misuse` in another process than its own.
+    /// `Misuse` in another process than the session's.
     pub fn note_told(&self, told: &[u8]) -> Result<()> {
         self.work(|protocol| {
             protocol.channel().note(told);
@@ -380,11 +382,11 @@ impl Session {
         })
     }
 
-    /// A public operand that must be equal in all parties, compared in private before anything is
-    /// opened.
+    /// Notes a public operand, which must be equal in all parties. The parties compare it in
+    /// private before anything is opened.
     ///
     /// # Errors
-    /// `Misuse` in another process than its own.
+    /// `Misuse` in another process than the session's.
     pub fn note_public(&self, name: &str, value: &[u8]) -> Result<()> {
         self.work(|protocol| {
             protocol.channel().note_public(name, value);
@@ -392,10 +394,10 @@ impl Session {
         })
     }
 
-    /// What was sent and received, by label.
+    /// Returns what was sent and received, by label.
     ///
     /// # Errors
-    /// `Misuse` in another process than its own.
+    /// `Misuse` in another process than the session's.
     pub fn readings(&self) -> Result<Vec<(String, Reading)>> {
         self.work(|protocol| {
             let labels = protocol.channel().meter().by_label();
@@ -405,26 +407,26 @@ impl Session {
         })
     }
 
-    /// What was sent and received over all labels.
+    /// Returns what was sent and received over all labels.
     ///
     /// # Errors
-    /// `Misuse` in another process than its own.
+    /// `Misuse` in another process than the session's.
     pub fn totals(&self) -> Result<Reading> {
         self.work(|protocol| Ok(protocol.channel().meter().totals()))
     }
 
-    /// What was asked of the source of correlations, where the session records it.
+    /// Returns the demand for correlations so far, if the session records it.
     ///
     /// # Errors
-    /// `Misuse` in another process than its own.
+    /// `Misuse` in another process than the session's.
     pub fn demand(&self) -> Result<Option<Demand>> {
         self.work(|protocol| Ok(protocol.correlated().and_then(|of| of.demand())))
     }
 
-    /// What making correlations has sent, and how long computing has waited for them.
+    /// Returns what was sent for making correlations, and how long computing has waited for them.
     ///
     /// # Errors
-    /// `Misuse` in another process than its own.
+    /// `Misuse` in another process than the session's.
     pub fn correlations(&self) -> Result<(Reading, Duration)> {
         self.work(|protocol| {
             let correlated = protocol.correlated();
@@ -432,35 +434,37 @@ impl Session {
         })
     }
 
-    /// Tells the other parties why this one ends. In another process than its own it does nothing:
-    /// the session is not that one's to end.
+    /// Ends the session and tells the other parties why. In another process than the session's this
+    /// does nothing, since the session is not that process's to end.
     pub fn abort(&self, reason: &str) {
         if let Ok(open) = self.opened() {
             open.mesh.abort(reason);
         }
     }
 
-    /// Tells the other parties why this one ends, and whom it blames, as [`Session::abort`] does.
+    /// Ends the session and tells the other parties why and which party is to blame, as
+    /// [`Session::abort`] does.
     pub fn fail(&self, error: Error) {
         if let Ok(open) = self.opened() {
             open.mesh.fail(error);
         }
     }
 
-    /// The orderly end: the others' programs have gone through the same steps, as far as they have
-    /// ended within the timeout.
+    /// Ends the session in order: waits until the programs of all other parties have ended after
+    /// the same steps, and hands everything sent to the network.
     ///
     /// # Errors
-    /// `Misuse` in another process than its own; `Desync` for programs that differ; `Peer` for a
-    /// party that failed after its last step, or did not take what was sent to it.
+    /// `Misuse` in another process than the session's; `Desync` for programs that differ; `Peer`
+    /// for a party that failed after its last step, or did not accept what was sent to it.
     pub fn close(&self) -> Result<()> {
         self.lock()?.protocol.channel().close()?;
         self.opened()?.mesh.close()
     }
 
     fn lock(&self) -> Result<MutexGuard<'_, Work>> {
-        // Before the lock, which another thread may have held when the process was forked. A panic
-        // in an operation ends the session by its own error; the state is not used again.
+        // This is checked before the lock, which another thread may have held when the process was
+        // forked. A panic in an operation ends the session by its own error; the state is not used
+        // again.
         let work = &self.opened()?.work;
         Ok(work.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -479,14 +483,14 @@ impl Drop for Session {
     }
 }
 
-/// Has the C library's allocator keep what is freed, up to 64 MiB for each of its arenas, for what
-/// is allocated next. Results of operations come and go by megabytes; each time that their memory
-/// goes back to the system, every page of the next has to be mapped and cleared anew, which takes
-/// as long as computing what is written there.
+/// Makes the C library's allocator keep freed memory, up to 64 MiB for each of its arenas, for
+/// later allocations. Results of operations come and go by megabytes. Each time their memory
+/// returns to the system, every page of the next result must be mapped and cleared again, which
+/// takes as long as computing its contents.
 ///
-/// glibc learns it from the largest block that was mapped and freed, and 32 MiB are the most that
-/// it learns from (`mallopt(3)`, M_MMAP_THRESHOLD). Nothing touches this block, so it costs two
-/// system calls. With other libraries it does nothing.
+/// glibc adapts to the largest block that was mapped and freed, and 32 MiB are the most that it
+/// adapts to (`mallopt(3)`, M_MMAP_THRESHOLD). Nothing touches this block, so it costs two system
+/// calls. With other libraries this does nothing.
 fn keep_freed_memory() {
     const LARGEST: usize = (32 << 20) - (64 << 10);
     drop(hint::black_box(Vec::<u8>::with_capacity(LARGEST)));

@@ -1,4 +1,4 @@
-//! A session in another process than its own, as a fork has it.
+//! A session in another process than its own, as in a fork.
 
 use super::*;
 use crate::{Options, local};
@@ -6,7 +6,7 @@ use mpc::{Flag, Recipient, guards};
 use std::sync::Arc;
 use std::thread;
 
-/// Two parties, of which the first takes itself for a fork.
+/// Two parties, of which the first believes that it is a fork.
 fn forked(timeout: Duration) -> [Session; 2] {
     let options = Options::new("additive", Some("dealer".to_owned()), timeout).unwrap();
     let mut sessions = local::in_memory(2, &options).unwrap();
@@ -26,7 +26,7 @@ fn refused<T>(result: Result<T>) {
 #[test]
 fn every_operation_is_refused() {
     let [fork, _other] = forked(Duration::from_secs(60));
-    // Also where another thread held the lock when the process was forked.
+    // This also holds if another thread held the lock when the process was forked.
     let _held = fork.open.as_ref().unwrap().work.lock().unwrap();
     refused(fork.work(|_| Ok(())));
     refused(fork.broadcast(0, Some(b"x")));
@@ -78,7 +78,7 @@ fn work_side_by_side_has_its_part_of_the_session() {
             line.unwrap().1.payload_bytes
         };
         assert!(sent(0) > 0 && sent(0) == sent(1) && sent(1) == sent(2));
-        // The numbers are small, so that no guard fails; all of them are looked at.
+        // The numbers are small, so no guard fails; all guards are checked.
         let x: Vec<&[u64]> = vec![&[0], &[0]];
         let flags = mem::take(&mut *flags.lock().unwrap());
         assert_eq!(flags.len(), 3);
@@ -100,8 +100,8 @@ fn work_side_by_side_has_its_part_of_the_session() {
             .map(|thread| thread.join().unwrap())
             .collect()
     });
-    // Of one ReLU, and of one look at the guards of all, with coins tossed for it; the rest is of
-    // the set-up and of the opening.
+    // Rounds of one ReLU, and of one check of all guards, with coins tossed for it; the rest
+    // belongs to the set-up and the opening.
     assert!(
         rounds.iter().all(|rounds| *rounds <= 7 + 7 + 1 + 1 + 4),
         "{rounds:?}"
@@ -113,7 +113,7 @@ fn refused_inside(result: Result<()>) {
     assert!(told.contains("side by side"), "{told}");
 }
 
-/// What the other party hears of this one, which does nothing more.
+/// Returns what the other party hears of this one, which does nothing more.
 fn heard(other: &Session) -> String {
     other.broadcast(0, None).unwrap_err().to_string()
 }

@@ -39,7 +39,7 @@ impl Folder {
         self.0.join("parties.toml")
     }
 
-    /// Gives a member this certificate, and its key.
+    /// Gives a member this certificate and its key.
     pub fn replace(&self, member: usize, made: &Generated) {
         for (ending, pem) in [("pem", &made.certificate_pem), ("key", &made.key_pem)] {
             private(&self.0.join(format!("{member}.{ending}")), pem);
@@ -49,12 +49,12 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed is left to the system.
+        // The system removes what cannot be removed here.
         drop(fs::remove_dir_all(&self.0));
     }
 }
 
-/// Writes what its owner alone may read.
+/// Writes a file that only its owner may read.
 fn private(path: &std::path::Path, text: &str) {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
