@@ -448,14 +448,8 @@ impl Session {
         kept: Vec<Words>,
     ) -> PyResult<Option<Flag>> {
         let n = length("the output", &out)?;
-<<<<<<< HEAD
         let shift = truncation_of_product(truncate).map_err(|error| self.raise(error))?;
         let shift = shift.ok_or_else(|| misuse("an affine map is truncated"))?;
-=======
-        let shift =
-            truncation_of_product(truncate, is_narrow).map_err(|error| self.raise(error))?;
-        let shift = shift.ok_or_else(|| misuse("an affine map needs a truncation"))?;
->>>>>>> prose-net
         let compared = rectified.map(|(width, reach, dropped)| comparison(width, reach, dropped));
         let compared = compared.transpose().map_err(|error| self.raise(error))?;
         let mut operation = self.operation();

@@ -46,6 +46,39 @@ pub(super) fn bits_of(joins: &[Join], rights: usize) -> usize {
     members.map(Join::bits).sum::<usize>() / rights
 }
 
+pub(super) fn to_binary(party: &mut Additive, x: &[u64], width: usize) -> Result<Bits> {
+    assert!((1..=64).contains(&width), "1 to 64 bits, not {width}");
+    let n = x.len();
+    party
+        .channel
+        .begin_of("additive to binary", n, &[width as u64]);
+    if n == 0 {
+        return Ok(Bits::new(width, 0, vec![Vec::new()]));
+    }
+    let RingWithBits { r, bits } = party.supply.ring_with_bits(width, n)?;
+    let opened = party.open_masked(x, r, width as u32)?;
+    let mut public = vec![0; width * words_of(n)];
+    split(&opened, width, &mut public);
+    // The shared bits become the sums of the adder in place.
+    let shared = bits.into_words();
+    let both = shared.iter().zip(&public).map(|(r, c)| r & c).collect();
+    let generate = Bits::new(width, n, vec![both]);
+    let mut sum = Bits::new(width, n, vec![shared]);
+    sum.xor_assign(&party.trivial_planes(&public, width, n));
+    if width == 1 {
+        return Ok(sum);
+    }
+    let low = 0..width - 1;
+    let carries = prefix_carries(
+        &generate.planes(low.clone()),
+        &sum.planes(low),
+        &mut |joins| party.join_planes(joins),
+    )?;
+    let zeros = Bits::new(1, n, vec![vec![0; words_of(n)]]);
+    sum.xor_assign(&Bits::stack(&[&zeros, &carries]));
+    Ok(sum)
+}
+
 impl Additive {
     /// Computes all products of the joins in one round, as part of the step that is under way.
     pub(super) fn join_planes(&mut self, joins: &[Join]) -> Result<Vec<Bits>> {
@@ -126,41 +159,9 @@ impl Additive {
         }))
     }
 
-    pub(super) fn additive_to_binary(&mut self, x: &[u64], width: usize) -> Result<Bits> {
-        assert!((1..=64).contains(&width), "1 to 64 bits, not {width}");
-        let n = x.len();
-        self.channel
-            .begin_of("additive to binary", n, &[width as u64]);
-        if n == 0 {
-            return Ok(Bits::new(width, 0, vec![Vec::new()]));
-        }
-        let RingWithBits { r, bits } = self.supply.ring_with_bits(width, n)?;
-        let opened = self.open_masked(x, r, width as u32)?;
-        let mut public = vec![0; width * words_of(n)];
-        split(&opened, width, &mut public);
-        // The shared bits become the sums of the adder in place.
-        let shared = bits.into_words();
-        let both = shared.iter().zip(&public).map(|(r, c)| r & c).collect();
-        let generate = Bits::new(width, n, vec![both]);
-        let mut sum = Bits::new(width, n, vec![shared]);
-        sum.xor_assign(&self.trivial_planes(&public, width, n));
-        if width == 1 {
-            return Ok(sum);
-        }
-        let low = 0..width - 1;
-        let carries = prefix_carries(
-            &generate.planes(low.clone()),
-            &sum.planes(low),
-            &mut |joins| self.join_planes(joins),
-        )?;
-        let zeros = Bits::new(1, n, vec![vec![0; words_of(n)]]);
-        sum.xor_assign(&Bits::stack(&[&zeros, &carries]));
-        Ok(sum)
-    }
-
     fn trivial_planes(&self, public: &[u64], width: usize, n: usize) -> Bits {
         let mut share = vec![0; public.len()];
-        self.trivial_words(public, &mut share);
+        super::inputs::trivial(self, public, &mut share);
         Bits::new(width, n, vec![share])
     }
 

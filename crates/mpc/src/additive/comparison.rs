@@ -24,28 +24,35 @@ use crate::tree::{conjunction, top_carry};
 use crate::{Bits, Compared, Result};
 use std::borrow::Cow;
 
+/// Computes the sign bit, after every party has dropped the lowest bits of its share locally.
+pub(super) fn sign(
+    party: &mut Additive,
+    x: &[u64],
+    compared: Compared,
+    dropped: u32,
+) -> Result<Bits> {
+    let width = compared.width();
+    party
+        .channel
+        .begin_of("sign", x.len(), &[width as u64, dropped.into()]);
+    let x = match dropped {
+        0 => Cow::Borrowed(x),
+        _ => Cow::Owned(x.iter().map(|x| x >> dropped).collect()),
+    };
+    let leaves = party.leaves(Wanted::Carry, &x, width, 0)?;
+    party.sign_of_leaves(&leaves)
+}
+
+pub(super) fn equal_zero(party: &mut Additive, x: &[u64], width: usize) -> Result<Bits> {
+    assert!((1..=64).contains(&width), "1 to 64 bits, not {width}");
+    party
+        .channel
+        .begin_of("equal to zero", x.len(), &[width as u64]);
+    let leaves = party.leaves(Wanted::Propagate, x, width, 1)?;
+    conjunction(leaves, &mut |joins| party.join_planes(joins))
+}
+
 impl Additive {
-    /// Computes the sign bit, after every party has dropped the lowest bits of its share locally.
-    pub(super) fn sign_bit(&mut self, x: &[u64], compared: Compared, dropped: u32) -> Result<Bits> {
-        let width = compared.width();
-        self.channel
-            .begin_of("sign", x.len(), &[width as u64, dropped.into()]);
-        let x = match dropped {
-            0 => Cow::Borrowed(x),
-            _ => Cow::Owned(x.iter().map(|x| x >> dropped).collect()),
-        };
-        let leaves = self.leaves(Wanted::Carry, &x, width, 0)?;
-        self.sign_of_leaves(&leaves)
-    }
-
-    pub(super) fn is_zero(&mut self, x: &[u64], width: usize) -> Result<Bits> {
-        assert!((1..=64).contains(&width), "1 to 64 bits, not {width}");
-        self.channel
-            .begin_of("equal to zero", x.len(), &[width as u64]);
-        let leaves = self.leaves(Wanted::Propagate, x, width, 1)?;
-        conjunction(leaves, &mut |joins| self.join_planes(joins))
-    }
-
     /// Computes the bits of the spans of r + (c − less).
     pub(super) fn leaves(
         &mut self,

@@ -53,6 +53,36 @@ impl Guard {
     }
 }
 
+/// Computes a range bit for each tally, and the AND of all.
+pub(super) fn in_range(party: &mut Additive, tallies: &[&Tally]) -> Result<Bits> {
+    let reaches: Vec<u64> = tallies.iter().map(|tally| u64::from(tally.reach)).collect();
+    party
+        .channel
+        .begin_of("look at range guards", tallies.len(), &reaches);
+    let coins = party.judging(SUMS * tallies.len());
+    let mut factors = vec![0; SUMS * tallies.len()];
+    coins.fill(0, &mut factors);
+    // Word j of every tally and of the sum over all tallies, for each j in turn.
+    let rows = tallies.len() + 1;
+    let (mut words, mut all) = (vec![0; SUMS * rows], [0; SUMS]);
+    for (at, tally) in tallies.iter().enumerate() {
+        let shifted = tally.sums.map(|sum| sum << (64 - tally.reach));
+        Tally::add(&mut all, &factors[SUMS * at..][..SUMS], &shifted);
+        for (j, sum) in shifted.into_iter().enumerate() {
+            words[j * rows + at] = sum;
+        }
+    }
+    for (j, sum) in all.into_iter().enumerate() {
+        words[j * rows + tallies.len()] = sum;
+    }
+    let spans = party.leaves(Wanted::Propagate, &words, 64, 1)?;
+    let long = super::planes(&spans).chunks_exact(words_of(SUMS * rows));
+    let short = long.flat_map(|plane| (0..SUMS).map(move |j| extract(plane, j * rows, rows)));
+    let planes = short.collect::<Vec<_>>().concat();
+    let bits = Bits::new(SUMS * spans.width(), rows, vec![planes]);
+    conjunction(bits, &mut |joins| party.join_planes(joins))
+}
+
 impl Additive {
     /// Computes the tally of numbers x, for which x − a is open.
     pub(super) fn counted(&mut self, guard: Guard, opened: &[u64], columns: GuardColumns) -> Tally {
@@ -96,34 +126,5 @@ impl Additive {
     pub(super) fn judging(&mut self, words: usize) -> Reserved {
         let Party { coins, tossed, .. } = &mut *self.0;
         tossed.as_mut().unwrap_or(coins).reserve(words)
-    }
-
-    /// Computes a range bit for each tally, and the AND of all.
-    pub(super) fn tallies_in_range(&mut self, tallies: &[&Tally]) -> Result<Bits> {
-        let reaches: Vec<u64> = tallies.iter().map(|tally| u64::from(tally.reach)).collect();
-        self.channel
-            .begin_of("look at range guards", tallies.len(), &reaches);
-        let coins = self.judging(SUMS * tallies.len());
-        let mut factors = vec![0; SUMS * tallies.len()];
-        coins.fill(0, &mut factors);
-        // Word j of every tally and of the sum over all tallies, for each j in turn.
-        let rows = tallies.len() + 1;
-        let (mut words, mut all) = (vec![0; SUMS * rows], [0; SUMS]);
-        for (at, tally) in tallies.iter().enumerate() {
-            let shifted = tally.sums.map(|sum| sum << (64 - tally.reach));
-            Tally::add(&mut all, &factors[SUMS * at..][..SUMS], &shifted);
-            for (j, sum) in shifted.into_iter().enumerate() {
-                words[j * rows + at] = sum;
-            }
-        }
-        for (j, sum) in all.into_iter().enumerate() {
-            words[j * rows + tallies.len()] = sum;
-        }
-        let spans = self.leaves(Wanted::Propagate, &words, 64, 1)?;
-        let long = super::planes(&spans).chunks_exact(words_of(SUMS * rows));
-        let short = long.flat_map(|plane| (0..SUMS).map(move |j| extract(plane, j * rows, rows)));
-        let planes = short.collect::<Vec<_>>().concat();
-        let bits = Bits::new(SUMS * spans.width(), rows, vec![planes]);
-        conjunction(bits, &mut |joins| self.join_planes(joins))
     }
 }

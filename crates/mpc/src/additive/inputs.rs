@@ -20,33 +20,63 @@ use crate::{Bits, Recipient, Result};
 use kernels::pack::{pack_low, packed_words, unpack_low};
 use kernels::planes::words_of;
 
+pub(super) fn share(
+    party: &mut Additive,
+    owner: usize,
+    values: Option<&[u64]>,
+    n: usize,
+    out: &mut [u64],
+) {
+    party.channel.begin_of("share", n, &[owner as u64]);
+    party.input(Group::Additive, owner, values, out);
+}
+
+/// Shares public values: party 0 holds them and the other parties hold zeros.
+pub(super) fn trivial(party: &Additive, values: &[u64], out: &mut [u64]) {
+    if party.is_first() {
+        out.copy_from_slice(values);
+    } else {
+        out.fill(0);
+    }
+}
+
+pub(super) fn reveal(party: &mut Additive, x: &[u64], to: Recipient) -> Result<Option<Vec<u64>>> {
+    party
+        .channel
+        .begin_opening_of("reveal", x.len(), &[to.parameter()])?;
+    party.reveal_in(Group::Additive, x.to_vec(), to)
+}
+
+pub(super) fn share_bits(
+    party: &mut Additive,
+    owner: usize,
+    values: Option<&[u64]>,
+    width: usize,
+    n: usize,
+) -> Bits {
+    party
+        .channel
+        .begin_of("share bits", width * n, &[owner as u64, width as u64]);
+    let values = values.map(|planes| dense::packed(planes, n));
+    let mut share = vec![0; words_of(width * n)];
+    party.input(Group::Binary, owner, values.as_deref(), &mut share);
+    Bits::new(width, n, vec![dense::unpack(share, width, n)])
+}
+
+pub(super) fn reveal_bits(
+    party: &mut Additive,
+    x: &Bits,
+    to: Recipient,
+) -> Result<Option<Vec<u64>>> {
+    party
+        .channel
+        .begin_opening_of("reveal bits", x.width() * x.len(), &[to.parameter()])?;
+    let share = dense::packed(planes(x), x.len()).into_owned();
+    let opened = party.reveal_in(Group::Binary, share, to)?;
+    Ok(opened.map(|words| dense::unpack(words, x.width(), x.len())))
+}
+
 impl Additive {
-    pub(super) fn share_words(
-        &mut self,
-        owner: usize,
-        values: Option<&[u64]>,
-        n: usize,
-        out: &mut [u64],
-    ) {
-        self.channel.begin_of("share", n, &[owner as u64]);
-        self.input(Group::Additive, owner, values, out);
-    }
-
-    pub(super) fn share_planes(
-        &mut self,
-        owner: usize,
-        values: Option<&[u64]>,
-        width: usize,
-        n: usize,
-    ) -> Bits {
-        self.channel
-            .begin_of("share bits", width * n, &[owner as u64, width as u64]);
-        let values = values.map(|planes| dense::packed(planes, n));
-        let mut share = vec![0; words_of(width * n)];
-        self.input(Group::Binary, owner, values.as_deref(), &mut share);
-        Bits::new(width, n, vec![dense::unpack(share, width, n)])
-    }
-
     fn input(&mut self, group: Group, owner: usize, values: Option<&[u64]>, out: &mut [u64]) {
         if let Some(pair) = &mut self.pairs[owner] {
             return pair.reserve(out.len()).fill(0, out);
@@ -57,29 +87,6 @@ impl Additive {
             pair.reserve(out.len()).fill(0, &mut share);
             group.subtract(out, &share);
         }
-    }
-
-    /// Shares public values: party 0 holds them and the other parties hold zeros.
-    pub(super) fn trivial_words(&self, values: &[u64], out: &mut [u64]) {
-        if self.is_first() {
-            out.copy_from_slice(values);
-        } else {
-            out.fill(0);
-        }
-    }
-
-    pub(super) fn reveal_words(&mut self, x: &[u64], to: Recipient) -> Result<Option<Vec<u64>>> {
-        self.channel
-            .begin_opening_of("reveal", x.len(), &[to.parameter()])?;
-        self.reveal_in(Group::Additive, x.to_vec(), to)
-    }
-
-    pub(super) fn reveal_planes(&mut self, x: &Bits, to: Recipient) -> Result<Option<Vec<u64>>> {
-        self.channel
-            .begin_opening_of("reveal bits", x.width() * x.len(), &[to.parameter()])?;
-        let share = dense::packed(planes(x), x.len()).into_owned();
-        let opened = self.reveal_in(Group::Binary, share, to)?;
-        Ok(opened.map(|words| dense::unpack(words, x.width(), x.len())))
     }
 
     fn reveal_in(

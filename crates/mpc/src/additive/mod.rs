@@ -251,16 +251,16 @@ impl Protocol for Additive {
         n: usize,
         out: PartsMut,
     ) -> Result<()> {
-        self.share_words(owner, values, n, only_mut(out));
+        inputs::share(self, owner, values, n, only_mut(out));
         Ok(())
     }
 
     fn trivial(&self, values: &[u64], out: PartsMut) {
-        self.trivial_words(values, only_mut(out));
+        inputs::trivial(self, values, only_mut(out));
     }
 
     fn reveal(&mut self, x: Parts, to: Recipient) -> Result<Option<Vec<u64>>> {
-        self.reveal_words(only(x), to)
+        inputs::reveal(self, only(x), to)
     }
 
     fn bilinear(
@@ -294,7 +294,7 @@ impl Protocol for Additive {
     }
 
     fn truncate(&mut self, x: Parts, shift: Shift, out: PartsMut) -> Result<()> {
-        self.truncate_words(only(x), shift, only_mut(out))
+        truncation::truncate(self, only(x), shift, only_mut(out))
     }
 
     fn share_bits(
@@ -304,17 +304,17 @@ impl Protocol for Additive {
         width: usize,
         n: usize,
     ) -> Result<Bits> {
-        Ok(self.share_planes(owner, planes, width, n))
+        Ok(inputs::share_bits(self, owner, planes, width, n))
     }
 
     fn trivial_bits(&self, planes: &[u64], width: usize, n: usize) -> Bits {
         let mut share = vec![0; planes.len()];
-        self.trivial_words(planes, &mut share);
+        inputs::trivial(self, planes, &mut share);
         Bits::new(width, n, vec![share])
     }
 
     fn reveal_bits(&mut self, x: &Bits, to: Recipient) -> Result<Option<Vec<u64>>> {
-        self.reveal_planes(x, to)
+        inputs::reveal_bits(self, x, to)
     }
 
     fn and_all(&mut self, joins: &[Join]) -> Result<Vec<Bits>> {
@@ -327,23 +327,23 @@ impl Protocol for Additive {
     }
 
     fn sign(&mut self, x: Parts, width: usize) -> Result<Bits> {
-        self.sign_bit(only(x), Compared::proved(width), 0)
+        comparison::sign(self, only(x), Compared::proved(width), 0)
     }
 
     fn equal_zero(&mut self, x: Parts, width: usize) -> Result<Bits> {
-        self.is_zero(only(x), width)
+        comparison::equal_zero(self, only(x), width)
     }
 
     fn to_binary(&mut self, x: Parts, width: usize) -> Result<Bits> {
-        self.additive_to_binary(only(x), width)
+        binary::to_binary(self, only(x), width)
     }
 
     fn bit_multiply(&mut self, bit: &Bits, x: Parts, out: PartsMut) -> Result<()> {
-        self.bit_times_word(bit, only(x), only_mut(out))
+        selection::bit_multiply(self, bit, only(x), only_mut(out))
     }
 
     fn bit_to_ring(&mut self, bit: &Bits, out: PartsMut) -> Result<()> {
-        self.bit_as_word(bit, only_mut(out))
+        selection::bit_to_ring(self, bit, only_mut(out))
     }
 
     fn rectify(
@@ -353,7 +353,7 @@ impl Protocol for Additive {
         compared: Compared,
         out: PartsMut,
     ) -> Result<Option<Tally>> {
-        self.rectified(only(x), below, compared, only_mut(out))
+        rectify::rectify(self, only(x), below, compared, only_mut(out))
     }
 
     fn rectified_affine(
@@ -370,7 +370,7 @@ impl Protocol for Additive {
             }
             return Ok(tally);
         }
-        self.rectified_sum(sum, compared, only_mut(out))
+        rectify::rectified_affine(self, sum, compared, only_mut(out))
     }
 
     fn guards(&self) -> bool {
@@ -385,7 +385,7 @@ impl Protocol for Additive {
     }
 
     fn in_range(&mut self, tallies: &[&Tally]) -> Result<Bits> {
-        self.tallies_in_range(tallies)
+        guard::in_range(self, tallies)
     }
 
     fn side_by_side(&mut self, next: Next) -> Result<()> {

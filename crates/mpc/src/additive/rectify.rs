@@ -32,62 +32,60 @@ use crate::leaves::Wanted;
 use crate::{Affine, Bits, Compared, Result, Tally};
 use std::mem;
 
-impl Additive {
-    pub(super) fn rectified(
-        &mut self,
-        x: &[u64],
-        below: Option<&Bits>,
-        compared: Compared,
-        out: &mut [u64],
-    ) -> Result<Option<Tally>> {
-        let compared = compared.with_guards(self.supply.guards());
-        let (looked_at, dropped) = compared.of_summands(self.channel.parties(), 0);
-        let left_out = self.sign_bit(x, looked_at, dropped)?.flipped(below);
-        let guard = Guard::of(compared);
-        let parameters = guard.map_or([0; 2], |guard| [guard.below, guard.reach].map(u64::from));
-        self.channel.begin_of("bit product", x.len(), &parameters);
-        let tally = self.select(&left_out, x, guard, out)?;
-        Group::Additive.subtract_from(x, out);
-        Ok(tally)
-    }
+pub(super) fn rectify(
+    party: &mut Additive,
+    x: &[u64],
+    below: Option<&Bits>,
+    compared: Compared,
+    out: &mut [u64],
+) -> Result<Option<Tally>> {
+    let compared = compared.with_guards(party.supply.guards());
+    let (looked_at, dropped) = compared.of_summands(party.channel.parties(), 0);
+    let left_out = super::comparison::sign(party, x, looked_at, dropped)?.flipped(below);
+    let guard = Guard::of(compared);
+    let parameters = guard.map_or([0; 2], |guard| [guard.below, guard.reach].map(u64::from));
+    party.channel.begin_of("bit product", x.len(), &parameters);
+    let tally = party.select(&left_out, x, guard, out)?;
+    Group::Additive.subtract_from(x, out);
+    Ok(tally)
+}
 
-    /// Computes a rectified affine map between two parties.
-    pub(super) fn rectified_sum(
-        &mut self,
-        sum: &Affine,
-        compared: Compared,
-        out: &mut [u64],
-    ) -> Result<Option<Tally>> {
-        let compared = compared.with_guards(self.supply.guards());
-        let (looked_at, dropped) = compared.of_summands(2, sum.shift.bits());
-        let guard = Guard::of(compared).filter(|_| looked_at.is_guarded());
-        let mut parameters = sum.parameters();
-        parameters.extend([
-            looked_at.width() as u64,
-            guard.map_or(0, |guard| guard.reach.into()),
-            dropped.into(),
-        ]);
-        self.channel.begin_of(sum.name(), out.len(), &parameters);
-        let is_keeping = mem::take(&mut self.is_keeping);
-        if out.is_empty() {
-            return Ok(None);
-        }
-        let z = self.summed(sum)?;
-        let truncation = self.begin_between_two(&z, sum.shift.bits())?;
-        let shifted: Vec<u64> = z.iter().map(|z| z >> dropped).collect();
-        let leaves = self.begin_leaves(Wanted::Carry, &shifted, looked_at.width())?;
-        drop(shifted);
-        self.0.round()?;
-        let mut x = vec![0; z.len()];
-        self.end_between_two(truncation, &z, &mut x)?;
-        let leaves = self.end_leaves(leaves, 0)?;
-        let negative = self.sign_of_leaves(&leaves)?;
-        let tally = self.select(&negative, &x, guard, out)?;
-        Group::Additive.subtract_from(&x, out);
-        self.leave_behind(is_keeping, &z, &x, sum.shift);
-        if is_keeping {
-            self.kept.truncated = vec![x];
-        }
-        Ok(tally)
+/// Computes a rectified affine map between two parties.
+pub(super) fn rectified_affine(
+    party: &mut Additive,
+    sum: &Affine,
+    compared: Compared,
+    out: &mut [u64],
+) -> Result<Option<Tally>> {
+    let compared = compared.with_guards(party.supply.guards());
+    let (looked_at, dropped) = compared.of_summands(2, sum.shift.bits());
+    let guard = Guard::of(compared).filter(|_| looked_at.is_guarded());
+    let mut parameters = sum.parameters();
+    parameters.extend([
+        looked_at.width() as u64,
+        guard.map_or(0, |guard| guard.reach.into()),
+        dropped.into(),
+    ]);
+    party.channel.begin_of(sum.name(), out.len(), &parameters);
+    let is_keeping = mem::take(&mut party.is_keeping);
+    if out.is_empty() {
+        return Ok(None);
     }
+    let z = party.summed(sum)?;
+    let truncation = party.begin_between_two(&z, sum.shift.bits())?;
+    let shifted: Vec<u64> = z.iter().map(|z| z >> dropped).collect();
+    let leaves = party.begin_leaves(Wanted::Carry, &shifted, looked_at.width())?;
+    drop(shifted);
+    party.0.round()?;
+    let mut x = vec![0; z.len()];
+    party.end_between_two(truncation, &z, &mut x)?;
+    let leaves = party.end_leaves(leaves, 0)?;
+    let negative = party.sign_of_leaves(&leaves)?;
+    let tally = party.select(&negative, &x, guard, out)?;
+    Group::Additive.subtract_from(&x, out);
+    party.leave_behind(is_keeping, &z, &x, sum.shift);
+    if is_keeping {
+        party.kept.truncated = vec![x];
+    }
+    Ok(tally)
 }

@@ -17,13 +17,43 @@ use crate::dense;
 use crate::group::Group;
 use crate::{Bits, Result, Tally, blocks};
 
-impl Additive {
-    pub(super) fn bit_times_word(&mut self, bit: &Bits, x: &[u64], out: &mut [u64]) -> Result<()> {
-        let n = one_plane(bit);
-        self.channel.begin_of("bit product", n, &[]);
-        self.select(bit, x, None, out).map(drop)
-    }
+pub(super) fn bit_multiply(
+    party: &mut Additive,
+    bit: &Bits,
+    x: &[u64],
+    out: &mut [u64],
+) -> Result<()> {
+    let n = one_plane(bit);
+    party.channel.begin_of("bit product", n, &[]);
+    party.select(bit, x, None, out).map(drop)
+}
 
+pub(super) fn bit_to_ring(party: &mut Additive, bit: &Bits, out: &mut [u64]) -> Result<()> {
+    let n = one_plane(bit);
+    party.channel.begin_of("bit to ring", n, &[]);
+    if n == 0 {
+        return Ok(());
+    }
+    let RingBits { bit: mask, word } = party.supply.ring_bits(n)?;
+    let opened = party.open(Group::Binary, hidden(bit, mask))?;
+    let (v, first) = (&opened[..], u64::from(party.is_first()));
+    Column::spend([word], |[word]| {
+        blocks::for_each(
+            [out],
+            [word],
+            #[inline(always)]
+            |at, [out], [beta]| {
+                for i in 0..beta.len() {
+                    let v = bit_at(v, at + i);
+                    out[i] = flip(beta[i], v).wrapping_add(v & first);
+                }
+            },
+        );
+    });
+    Ok(())
+}
+
+impl Additive {
     /// Computes bit · x as part of the step that is under way, and the tally of a guard of x.
     pub(super) fn select(
         &mut self,
@@ -88,31 +118,6 @@ impl Additive {
         #[cfg(feature = "mutation")]
         self.show(&[bits.as_slice(), &words].concat());
         Ok((bits, words))
-    }
-
-    pub(super) fn bit_as_word(&mut self, bit: &Bits, out: &mut [u64]) -> Result<()> {
-        let n = one_plane(bit);
-        self.channel.begin_of("bit to ring", n, &[]);
-        if n == 0 {
-            return Ok(());
-        }
-        let RingBits { bit: mask, word } = self.supply.ring_bits(n)?;
-        let opened = self.open(Group::Binary, hidden(bit, mask))?;
-        let (v, first) = (&opened[..], u64::from(self.is_first()));
-        Column::spend([word], |[word]| {
-            blocks::for_each(
-                [out],
-                [word],
-                #[inline(always)]
-                |at, [out], [beta]| {
-                    for i in 0..beta.len() {
-                        let v = bit_at(v, at + i);
-                        out[i] = flip(beta[i], v).wrapping_add(v & first);
-                    }
-                },
-            );
-        });
-        Ok(())
     }
 }
 

@@ -39,22 +39,23 @@ use crate::correlations::once::{Column, Mask};
 use crate::group::Group;
 use crate::{Result, Shift, blocks};
 
-impl Additive {
-    pub(super) fn truncate_words(
-        &mut self,
-        x: &[u64],
-        shift: Shift,
-        out: &mut [u64],
-    ) -> Result<()> {
-        self.channel
-            .begin_of("truncate", x.len(), &[u64::from(shift.bits())]);
-        if self.channel.parties() > 2 {
-            return self.truncate_split(x, shift, out);
-        }
-        let anew = self.split_anew(x);
-        self.truncate_split(&anew, shift, out)
+pub(super) fn truncate(
+    party: &mut Additive,
+    x: &[u64],
+    shift: Shift,
+    out: &mut [u64],
+) -> Result<()> {
+    party
+        .channel
+        .begin_of("truncate", x.len(), &[u64::from(shift.bits())]);
+    if party.channel.parties() > 2 {
+        return party.truncate_split(x, shift, out);
     }
+    let anew = party.split_anew(x);
+    party.truncate_split(&anew, shift, out)
+}
 
+impl Additive {
     /// Rerandomizes a sharing between two parties: x0 + κ, x1 − κ.
     fn split_anew(&mut self, x: &[u64]) -> Vec<u64> {
         let first = self.is_first();

@@ -22,6 +22,30 @@ use kernels::planes::{split, words_of};
 use kernels::stream::Reserved;
 use std::borrow::Cow;
 
+pub(super) fn to_binary(party: &mut Replicated, x: Pair, width: usize) -> Result<Bits> {
+    assert!((1..=64).contains(&width), "1 to 64 bits, not {width}");
+    party
+        .channel
+        .begin_of("additive to binary", x[0].len(), &[width as u64]);
+    let (s, t) = party.summands(x, width)?;
+    let mut propagate = Bits::stack(&[&s]);
+    propagate.xor_assign(&t);
+    if width == 1 {
+        return Ok(propagate);
+    }
+    let low = 0..width - 1;
+    let (s_low, t_low) = (s.planes(low.clone()), t.planes(low.clone()));
+    let generate = party
+        .join_planes(&[Join::new(&s_low, vec![&t_low])])?
+        .swap_remove(0);
+    let carries = prefix_carries(&generate, &propagate.planes(low), &mut |joins| {
+        party.join_planes(joins)
+    })?;
+    let shifted = Bits::stack(&[&party.zeros(1, s.len()), &carries]);
+    propagate.xor_assign(&shifted);
+    Ok(propagate)
+}
+
 impl Replicated {
     /// Computes all products of the joins in one round, as part of the step that is under way.
     pub(super) fn join_planes(&mut self, joins: &[Join]) -> Result<Vec<Bits>> {
@@ -81,29 +105,6 @@ impl Replicated {
             self.channel.receive(after, words)?
         };
         Ok([mine, theirs])
-    }
-
-    pub(super) fn additive_to_binary(&mut self, x: Pair, width: usize) -> Result<Bits> {
-        assert!((1..=64).contains(&width), "1 to 64 bits, not {width}");
-        self.channel
-            .begin_of("additive to binary", x[0].len(), &[width as u64]);
-        let (s, t) = self.summands(x, width)?;
-        let mut propagate = Bits::stack(&[&s]);
-        propagate.xor_assign(&t);
-        if width == 1 {
-            return Ok(propagate);
-        }
-        let low = 0..width - 1;
-        let (s_low, t_low) = (s.planes(low.clone()), t.planes(low.clone()));
-        let generate = self
-            .join_planes(&[Join::new(&s_low, vec![&t_low])])?
-            .swap_remove(0);
-        let carries = prefix_carries(&generate, &propagate.planes(low), &mut |joins| {
-            self.join_planes(joins)
-        })?;
-        let shifted = Bits::stack(&[&self.zeros(1, s.len()), &carries]);
-        propagate.xor_assign(&shifted);
-        Ok(propagate)
     }
 
     fn zeros(&self, width: usize, n: usize) -> Bits {

@@ -42,11 +42,71 @@ struct BitProduct<'a> {
     out: PairMut<'a>,
 }
 
-impl Replicated {
-    pub(super) fn bit_times_word(&mut self, bit: &Bits, x: Pair, out: PairMut) -> Result<()> {
-        self.bit_times(bit, Some(x), out)
-    }
+pub(super) fn bit_multiply(
+    party: &mut Replicated,
+    bit: &Bits,
+    x: Pair,
+    out: PairMut,
+) -> Result<()> {
+    party.bit_times(bit, Some(x), out)
+}
 
+pub(super) fn bit_to_ring(party: &mut Replicated, bit: &Bits, out: PairMut) -> Result<()> {
+    let [b0, b1] = planes(bit);
+    let n = one_plane(bit);
+    party.channel.begin_of("bit to ring", n, &[]);
+    let product = party.bit_product(n, 1, out);
+    let [role_0, role_1, role_2] = product.ranges.clone();
+
+    if !role_0.is_empty() {
+        let sigma = &product.masks[0].with_previous;
+        let mut message = party.channel.memory(role_0.len());
+        let [b0, b1] = [b0, b1].map(|b| plane_of(b, &role_0));
+        blocks::for_each_packed(
+            role_0.len(),
+            rates(),
+            [&mut message],
+            [],
+            #[inline(always)]
+            |offset, [u], [], [first, second]| {
+                let n = u.len();
+                sigma.fill(offset, u);
+                bits_at(b0, offset, &mut first[..n]);
+                bits_at(b1, offset, &mut second[..n]);
+                for i in 0..n {
+                    u[i] = (first[i] ^ second[i]).wrapping_sub(u[i]);
+                }
+            },
+        );
+        let after = party.after();
+        party.channel.send(after, message)?;
+    }
+    let (v_2, v_1) = (plane_of(b0, &role_2), plane_of(b1, &role_1));
+    product.exchange(
+        party,
+        None,
+        #[inline(always)]
+        |sigma, offset, e2, _, [v, ..]| {
+            let n = e2.len();
+            sigma.fill(offset, e2);
+            bits_at(v_2, offset, &mut v[..n]);
+            for i in 0..n {
+                e2[i] = flip(e2[i], v[i]);
+            }
+        },
+        #[inline(always)]
+        |offset, message, e1, _, [v, ..]| {
+            let n = e1.len();
+            let u = &message[offset..][..n];
+            bits_at(v_1, offset, &mut v[..n]);
+            for i in 0..n {
+                e1[i] = flip(u[i], v[i]).wrapping_add(v[i]);
+            }
+        },
+    )
+}
+
+impl Replicated {
     /// Multiplies by a bit in place: the output holds the factor.
     pub(super) fn bit_times_own(&mut self, bit: &Bits, words: PairMut) -> Result<()> {
         self.bit_times(bit, None, words)
@@ -117,61 +177,6 @@ impl Replicated {
                     let factor = h[i].wrapping_add(u[i].wrapping_mul(x2[i]));
                     let more = x1[i].wrapping_add(x2[i]) & v[i].wrapping_neg();
                     e1[i] = flip(factor, v[i]).wrapping_add(more);
-                }
-            },
-        )
-    }
-
-    pub(super) fn bit_as_word(&mut self, bit: &Bits, out: PairMut) -> Result<()> {
-        let [b0, b1] = planes(bit);
-        let n = one_plane(bit);
-        self.channel.begin_of("bit to ring", n, &[]);
-        let product = self.bit_product(n, 1, out);
-        let [role_0, role_1, role_2] = product.ranges.clone();
-
-        if !role_0.is_empty() {
-            let sigma = &product.masks[0].with_previous;
-            let mut message = self.channel.memory(role_0.len());
-            let [b0, b1] = [b0, b1].map(|b| plane_of(b, &role_0));
-            blocks::for_each_packed(
-                role_0.len(),
-                rates(),
-                [&mut message],
-                [],
-                #[inline(always)]
-                |offset, [u], [], [first, second]| {
-                    let n = u.len();
-                    sigma.fill(offset, u);
-                    bits_at(b0, offset, &mut first[..n]);
-                    bits_at(b1, offset, &mut second[..n]);
-                    for i in 0..n {
-                        u[i] = (first[i] ^ second[i]).wrapping_sub(u[i]);
-                    }
-                },
-            );
-            let after = self.after();
-            self.channel.send(after, message)?;
-        }
-        let (v_2, v_1) = (plane_of(b0, &role_2), plane_of(b1, &role_1));
-        product.exchange(
-            self,
-            None,
-            #[inline(always)]
-            |sigma, offset, e2, _, [v, ..]| {
-                let n = e2.len();
-                sigma.fill(offset, e2);
-                bits_at(v_2, offset, &mut v[..n]);
-                for i in 0..n {
-                    e2[i] = flip(e2[i], v[i]);
-                }
-            },
-            #[inline(always)]
-            |offset, message, e1, _, [v, ..]| {
-                let n = e1.len();
-                let u = &message[offset..][..n];
-                bits_at(v_1, offset, &mut v[..n]);
-                for i in 0..n {
-                    e1[i] = flip(u[i], v[i]).wrapping_add(v[i]);
                 }
             },
         )

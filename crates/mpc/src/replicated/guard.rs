@@ -55,6 +55,46 @@ pub(super) struct Guard {
     tally: Tally,
 }
 
+/// Computes a range bit for each tally, and the AND of all.
+pub(super) fn in_range(party: &mut Replicated, tallies: &[&Tally]) -> Result<Bits> {
+    let reaches: Vec<u64> = tallies.iter().map(|tally| u64::from(tally.reach)).collect();
+    party
+        .channel
+        .begin_of("look at range guards", tallies.len(), &reaches);
+    let sums = tallies.iter().flat_map(|tally| tally.sums);
+    let [first, second] = party.share_of_sum(sums.collect())?;
+    let coins = party.judging(PARITIES * first.len());
+    let mut factors = vec![0; PARITIES * first.len()];
+    coins.fill(0, &mut factors);
+    let parities = |known: &dyn Fn(usize) -> u64| {
+        let mut all: Vec<u64> = tallies
+            .iter()
+            .enumerate()
+            .map(|(at, tally)| parities(at, tally.mask(), known, &factors))
+            .collect();
+        all.push(all.iter().fold(0, |both, parities| both ^ parities));
+        all
+    };
+    // There are so few tallies that party 0 plays role 0 on all of them.
+    let n = tallies.len() + 1;
+    let [role_0, role_1, role_2] = party.ranges(n);
+    let of = |range: &std::ops::Range<usize>, known: &dyn Fn(usize) -> u64, flip: u64| {
+        if range.is_empty() {
+            return Vec::new();
+        }
+        assert!(range.len() == n, "roles that are not turned");
+        parities(known).into_iter().map(|all| all ^ flip).collect()
+    };
+    let summands = Summands {
+        s: of(&role_0, &|i| first[i].wrapping_add(second[i]), 0),
+        // Propagate bits are one where the bits differ.
+        t1: of(&role_1, &|i| second[i].wrapping_neg(), u64::MAX),
+        t2: of(&role_2, &|i| first[i].wrapping_neg(), u64::MAX),
+    };
+    let bits = party.leaves(Leaves::new(Wanted::Propagate, PARITIES), n, &summands)?;
+    conjunction(bits, &mut |joins| party.join_planes(joins))
+}
+
 impl Replicated {
     /// Takes the masks of one guard of n numbers, which are compared in `width` bits after
     /// `dropped` low bits are left out.
@@ -83,45 +123,6 @@ impl Replicated {
     pub(super) fn judging(&mut self, words: usize) -> Reserved {
         let Party { common, tossed, .. } = &mut *self.0;
         Stream::reserve(tossed.as_mut().unwrap_or(common), words)
-    }
-
-    /// Computes a range bit for each tally, and the AND of all.
-    pub(super) fn tallies_in_range(&mut self, tallies: &[&Tally]) -> Result<Bits> {
-        let reaches: Vec<u64> = tallies.iter().map(|tally| u64::from(tally.reach)).collect();
-        self.channel
-            .begin_of("look at range guards", tallies.len(), &reaches);
-        let sums = tallies.iter().flat_map(|tally| tally.sums);
-        let [first, second] = self.share_of_sum(sums.collect())?;
-        let coins = self.judging(PARITIES * first.len());
-        let mut factors = vec![0; PARITIES * first.len()];
-        coins.fill(0, &mut factors);
-        let parities = |known: &dyn Fn(usize) -> u64| {
-            let mut all: Vec<u64> = tallies
-                .iter()
-                .enumerate()
-                .map(|(at, tally)| parities(at, tally.mask(), known, &factors))
-                .collect();
-            all.push(all.iter().fold(0, |both, parities| both ^ parities));
-            all
-        };
-        // There are so few tallies that party 0 plays role 0 on all of them.
-        let n = tallies.len() + 1;
-        let [role_0, role_1, role_2] = self.ranges(n);
-        let of = |range: &std::ops::Range<usize>, known: &dyn Fn(usize) -> u64, flip: u64| {
-            if range.is_empty() {
-                return Vec::new();
-            }
-            assert!(range.len() == n, "roles that are not turned");
-            parities(known).into_iter().map(|all| all ^ flip).collect()
-        };
-        let summands = Summands {
-            s: of(&role_0, &|i| first[i].wrapping_add(second[i]), 0),
-            // Propagate bits are one where the bits differ.
-            t1: of(&role_1, &|i| second[i].wrapping_neg(), u64::MAX),
-            t2: of(&role_2, &|i| first[i].wrapping_neg(), u64::MAX),
-        };
-        let bits = self.leaves(Leaves::new(Wanted::Propagate, PARITIES), n, &summands)?;
-        conjunction(bits, &mut |joins| self.join_planes(joins))
     }
 
     /// Makes a replicated sharing of the sum of the parties' words.

@@ -15,36 +15,74 @@ use crate::{Bits, Recipient, Result};
 use kernels::planes::words_of;
 use kernels::stream::Reserved;
 
+pub(super) fn share(
+    party: &mut Replicated,
+    owner: usize,
+    values: Option<&[u64]>,
+    n: usize,
+    out: PairMut,
+) -> Result<()> {
+    party.channel.begin_of("share", n, &[owner as u64]);
+    party.input(Group::Additive, owner, values, n, out)
+}
+
+pub(super) fn trivial(party: &Replicated, values: &[u64], [first, second]: PairMut) {
+    first.fill(0);
+    second.fill(0);
+    // Component 0 carries the value. Party 0 holds it as its first, and party 2 as its second.
+    match party.channel.party() {
+        0 => first.copy_from_slice(values),
+        2 => second.copy_from_slice(values),
+        _ => {}
+    }
+}
+
+pub(super) fn trivial_bits(party: &Replicated, planes: &[u64], width: usize, n: usize) -> Bits {
+    let (mut first, mut second) = (vec![0; planes.len()], vec![0; planes.len()]);
+    trivial(party, planes, [&mut first, &mut second]);
+    Bits::new(width, n, vec![first, second])
+}
+
+pub(super) fn reveal(party: &mut Replicated, x: Pair, to: Recipient) -> Result<Option<Vec<u64>>> {
+    party
+        .channel
+        .begin_opening_of("reveal", x[0].len(), &[to.parameter()])?;
+    party.open(Group::Additive, x, to)
+}
+
+pub(super) fn share_bits(
+    party: &mut Replicated,
+    owner: usize,
+    planes: Option<&[u64]>,
+    width: usize,
+    n: usize,
+) -> Result<Bits> {
+    party
+        .channel
+        .begin_of("share bits", width * n, &[owner as u64, width as u64]);
+    let values = planes.map(|planes| dense::packed(planes, n));
+    let words = words_of(width * n);
+    let (mut first, mut second) = (vec![0; words], vec![0; words]);
+    let out = [&mut first[..], &mut second[..]];
+    party.input(Group::Binary, owner, values.as_deref(), words, out)?;
+    let parts = [first, second].map(|words| dense::unpack(words, width, n));
+    Ok(Bits::new(width, n, parts.into()))
+}
+
+pub(super) fn reveal_bits(
+    party: &mut Replicated,
+    x: &Bits,
+    to: Recipient,
+) -> Result<Option<Vec<u64>>> {
+    party
+        .channel
+        .begin_opening_of("reveal bits", x.width() * x.len(), &[to.parameter()])?;
+    let [first, second] = planes(x).map(|planes| dense::packed(planes, x.len()));
+    let opened = party.open(Group::Binary, [&first, &second], to)?;
+    Ok(opened.map(|words| dense::unpack(words, x.width(), x.len())))
+}
+
 impl Replicated {
-    pub(super) fn share_words(
-        &mut self,
-        owner: usize,
-        values: Option<&[u64]>,
-        n: usize,
-        out: PairMut,
-    ) -> Result<()> {
-        self.channel.begin_of("share", n, &[owner as u64]);
-        self.input(Group::Additive, owner, values, n, out)
-    }
-
-    pub(super) fn share_planes(
-        &mut self,
-        owner: usize,
-        planes: Option<&[u64]>,
-        width: usize,
-        n: usize,
-    ) -> Result<Bits> {
-        self.channel
-            .begin_of("share bits", width * n, &[owner as u64, width as u64]);
-        let values = planes.map(|planes| dense::packed(planes, n));
-        let words = words_of(width * n);
-        let (mut first, mut second) = (vec![0; words], vec![0; words]);
-        let out = [&mut first[..], &mut second[..]];
-        self.input(Group::Binary, owner, values.as_deref(), words, out)?;
-        let parts = [first, second].map(|words| dense::unpack(words, width, n));
-        Ok(Bits::new(width, n, parts.into()))
-    }
-
     fn input(
         &mut self,
         group: Group,
@@ -82,37 +120,6 @@ impl Replicated {
                 self.0.round()
             }
         }
-    }
-
-    pub(super) fn trivial_words(&self, values: &[u64], [first, second]: PairMut) {
-        first.fill(0);
-        second.fill(0);
-        // Component 0 carries the value. Party 0 holds it as its first, and party 2 as its second.
-        match self.channel.party() {
-            0 => first.copy_from_slice(values),
-            2 => second.copy_from_slice(values),
-            _ => {}
-        }
-    }
-
-    pub(super) fn trivial_planes(&self, planes: &[u64], width: usize, n: usize) -> Bits {
-        let (mut first, mut second) = (vec![0; planes.len()], vec![0; planes.len()]);
-        self.trivial_words(planes, [&mut first, &mut second]);
-        Bits::new(width, n, vec![first, second])
-    }
-
-    pub(super) fn reveal_words(&mut self, x: Pair, to: Recipient) -> Result<Option<Vec<u64>>> {
-        self.channel
-            .begin_opening_of("reveal", x[0].len(), &[to.parameter()])?;
-        self.open(Group::Additive, x, to)
-    }
-
-    pub(super) fn reveal_planes(&mut self, x: &Bits, to: Recipient) -> Result<Option<Vec<u64>>> {
-        self.channel
-            .begin_opening_of("reveal bits", x.width() * x.len(), &[to.parameter()])?;
-        let [first, second] = planes(x).map(|planes| dense::packed(planes, x.len()));
-        let opened = self.open(Group::Binary, [&first, &second], to)?;
-        Ok(opened.map(|words| dense::unpack(words, x.width(), x.len())))
     }
 
     fn open(

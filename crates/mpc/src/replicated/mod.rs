@@ -257,15 +257,15 @@ impl Protocol for Replicated {
         n: usize,
         out: PartsMut,
     ) -> Result<()> {
-        self.share_words(owner, values, n, pair_mut(out))
+        inputs::share(self, owner, values, n, pair_mut(out))
     }
 
     fn trivial(&self, values: &[u64], out: PartsMut) {
-        self.trivial_words(values, pair_mut(out));
+        inputs::trivial(self, values, pair_mut(out));
     }
 
     fn reveal(&mut self, x: Parts, to: Recipient) -> Result<Option<Vec<u64>>> {
-        self.reveal_words(pair(x), to)
+        inputs::reveal(self, pair(x), to)
     }
 
     fn bilinear(
@@ -284,11 +284,11 @@ impl Protocol for Replicated {
     }
 
     fn affine(&mut self, sum: &Affine, out: PartsMut) -> Result<()> {
-        self.truncated_affine(sum, pair_mut(out))
+        products::affine(self, sum, pair_mut(out))
     }
 
     fn truncate(&mut self, x: Parts, shift: Shift, out: PartsMut) -> Result<()> {
-        self.truncate_words(pair(x), shift, pair_mut(out))
+        truncation::truncate(self, pair(x), shift, pair_mut(out))
     }
 
     fn share_bits(
@@ -298,15 +298,15 @@ impl Protocol for Replicated {
         width: usize,
         n: usize,
     ) -> Result<Bits> {
-        self.share_planes(owner, planes, width, n)
+        inputs::share_bits(self, owner, planes, width, n)
     }
 
     fn trivial_bits(&self, planes: &[u64], width: usize, n: usize) -> Bits {
-        self.trivial_planes(planes, width, n)
+        inputs::trivial_bits(self, planes, width, n)
     }
 
     fn reveal_bits(&mut self, x: &Bits, to: Recipient) -> Result<Option<Vec<u64>>> {
-        self.reveal_planes(x, to)
+        inputs::reveal_bits(self, x, to)
     }
 
     fn and_all(&mut self, joins: &[Join]) -> Result<Vec<Bits>> {
@@ -319,23 +319,23 @@ impl Protocol for Replicated {
     }
 
     fn sign(&mut self, x: Parts, width: usize) -> Result<Bits> {
-        Ok(self.sign_bit(pair(x), Compared::proved(width))?.0)
+        Ok(sign::sign(self, pair(x), Compared::proved(width))?.0)
     }
 
     fn equal_zero(&mut self, x: Parts, width: usize) -> Result<Bits> {
-        self.is_zero(pair(x), width)
+        sign::equal_zero(self, pair(x), width)
     }
 
     fn to_binary(&mut self, x: Parts, width: usize) -> Result<Bits> {
-        self.additive_to_binary(pair(x), width)
+        binary::to_binary(self, pair(x), width)
     }
 
     fn bit_multiply(&mut self, bit: &Bits, x: Parts, out: PartsMut) -> Result<()> {
-        self.bit_times_word(bit, pair(x), pair_mut(out))
+        bit_products::bit_multiply(self, bit, pair(x), pair_mut(out))
     }
 
     fn bit_to_ring(&mut self, bit: &Bits, out: PartsMut) -> Result<()> {
-        self.bit_as_word(bit, pair_mut(out))
+        bit_products::bit_to_ring(self, bit, pair_mut(out))
     }
 
     fn rectify(
@@ -345,7 +345,7 @@ impl Protocol for Replicated {
         compared: Compared,
         out: PartsMut,
     ) -> Result<Option<Tally>> {
-        self.rectified(pair(x), below, compared, pair_mut(out))
+        rectify::rectify(self, pair(x), below, compared, pair_mut(out))
     }
 
     fn rectified_affine(
@@ -354,7 +354,7 @@ impl Protocol for Replicated {
         compared: Compared,
         out: PartsMut,
     ) -> Result<Option<Tally>> {
-        self.rectified_sum(sum, compared, pair_mut(out))
+        rectify::rectified_affine(self, sum, compared, pair_mut(out))
     }
 
     fn guards(&self) -> bool {
@@ -369,7 +369,7 @@ impl Protocol for Replicated {
     }
 
     fn in_range(&mut self, tallies: &[&Tally]) -> Result<Bits> {
-        self.tallies_in_range(tallies)
+        guard::in_range(self, tallies)
     }
 
     fn side_by_side(&mut self, next: Next) -> Result<()> {

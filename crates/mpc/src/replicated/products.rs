@@ -68,6 +68,15 @@ pub(super) fn factors<'a>(sum: &Affine<'a>) -> Vec<Factors<'a>> {
         .collect()
 }
 
+pub(super) fn affine(party: &mut Replicated, sum: &Affine, out: PairMut) -> Result<()> {
+    party
+        .channel
+        .begin_of(sum.name(), sum.elements(), &sum.parameters());
+    party
+        .truncated_sum(&factors(sum), sum.addends, sum.shift, None, out)
+        .map(drop)
+}
+
 impl Replicated {
     pub(super) fn product(
         &mut self,
@@ -109,13 +118,6 @@ impl Replicated {
         self.channel
             .begin_of(map.name(), map.lengths().2, &map.parameters(Some(shift)));
         self.truncated_sum(&[(map, [x, y])], &[], shift, None, out)
-            .map(drop)
-    }
-
-    pub(super) fn truncated_affine(&mut self, sum: &Affine, out: PairMut) -> Result<()> {
-        self.channel
-            .begin_of(sum.name(), sum.elements(), &sum.parameters());
-        self.truncated_sum(&factors(sum), sum.addends, sum.shift, None, out)
             .map(drop)
     }
 

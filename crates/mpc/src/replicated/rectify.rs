@@ -27,50 +27,50 @@ use crate::{Affine, Bits, Compared, Result, Tally};
 use kernels::planes::words_of;
 use std::mem;
 
+pub(super) fn rectify(
+    party: &mut Replicated,
+    x: Pair,
+    below: Option<&Bits>,
+    compared: Compared,
+    out: PairMut,
+) -> Result<Option<Tally>> {
+    let (negative, tally) = super::sign::sign(party, x, compared)?;
+    super::bit_products::bit_multiply(party, &party.complement(negative.flipped(below)), x, out)?;
+    Ok(tally)
+}
+
+pub(super) fn rectified_affine(
+    party: &mut Replicated,
+    sum: &Affine,
+    compared: Compared,
+    out: PairMut,
+) -> Result<Option<Tally>> {
+    let n = sum.elements();
+    let (compared, dropped) = compared.of_summands(2, sum.shift.lifted().bits());
+    let mut parameters = sum.parameters();
+    parameters.extend(compared.parameters(dropped));
+    party.channel.begin_of(sum.name(), n, &parameters);
+    let mut sign = party.begun(n, compared, dropped);
+    let [first, second] = out;
+    let leaves = party.truncated_sum(
+        &factors(sum),
+        sum.addends,
+        sum.shift,
+        Some(&mut sign),
+        [first, second],
+    )?;
+    // Concurrent work may overwrite `party.kept` before this operation ends.
+    let mut kept = mem::take(&mut party.kept);
+    if !kept.rest.is_empty() {
+        kept.truncated = vec![first.to_vec(), second.to_vec()];
+    }
+    let negative = party.sign_of_leaves(&leaves.expect("leaves of the sign that was begun"))?;
+    party.bit_times_own(&party.complement(negative), [first, second])?;
+    party.kept = kept;
+    Ok(sign.tally())
+}
+
 impl Replicated {
-    pub(super) fn rectified(
-        &mut self,
-        x: Pair,
-        below: Option<&Bits>,
-        compared: Compared,
-        out: PairMut,
-    ) -> Result<Option<Tally>> {
-        let (negative, tally) = self.sign_bit(x, compared)?;
-        self.bit_times_word(&self.complement(negative.flipped(below)), x, out)?;
-        Ok(tally)
-    }
-
-    pub(super) fn rectified_sum(
-        &mut self,
-        sum: &Affine,
-        compared: Compared,
-        out: PairMut,
-    ) -> Result<Option<Tally>> {
-        let n = sum.elements();
-        let (compared, dropped) = compared.of_summands(2, sum.shift.lifted().bits());
-        let mut parameters = sum.parameters();
-        parameters.extend(compared.parameters(dropped));
-        self.channel.begin_of(sum.name(), n, &parameters);
-        let mut sign = self.begun(n, compared, dropped);
-        let [first, second] = out;
-        let leaves = self.truncated_sum(
-            &factors(sum),
-            sum.addends,
-            sum.shift,
-            Some(&mut sign),
-            [first, second],
-        )?;
-        // Concurrent work may overwrite `self.kept` before this operation ends.
-        let mut kept = mem::take(&mut self.kept);
-        if !kept.rest.is_empty() {
-            kept.truncated = vec![first.to_vec(), second.to_vec()];
-        }
-        let negative = self.sign_of_leaves(&leaves.expect("leaves of the sign that was begun"))?;
-        self.bit_times_own(&self.complement(negative), [first, second])?;
-        self.kept = kept;
-        Ok(sign.tally())
-    }
-
     /// Negates each bit of a plane locally. It flips role 0's first component, which role 2 also
     /// holds.
     fn complement(&self, bits: Bits) -> Bits {

@@ -71,28 +71,37 @@ impl Sign {
     }
 }
 
-impl Replicated {
-    pub(super) fn sign_bit(
-        &mut self,
-        x: Pair,
-        compared: Compared,
-    ) -> Result<(Bits, Option<Tally>)> {
-        let n = x[0].len();
-        let (compared, dropped) = compared.of_summands(2, 0);
-        let parameters = compared.parameters(dropped);
-        self.channel.begin_of("sign", n, &parameters);
-        let mut sign = self.begun(n, compared, dropped);
-        let Summands { s, t1, t2 } = self.summands_of(x, 0);
-        sign.open(self, &s)?;
-        sign.help(self, &t2)?;
-        self.0.round()?;
-        sign.middle(self, &t1)?;
-        sign.helped(self)?;
-        self.0.round()?;
-        let leaves = sign.close(self)?;
-        Ok((self.sign_of_leaves(&leaves)?, sign.tally()))
-    }
+pub(super) fn sign(
+    party: &mut Replicated,
+    x: Pair,
+    compared: Compared,
+) -> Result<(Bits, Option<Tally>)> {
+    let n = x[0].len();
+    let (compared, dropped) = compared.of_summands(2, 0);
+    let parameters = compared.parameters(dropped);
+    party.channel.begin_of("sign", n, &parameters);
+    let mut sign = party.begun(n, compared, dropped);
+    let Summands { s, t1, t2 } = party.summands_of(x, 0);
+    sign.open(party, &s)?;
+    sign.help(party, &t2)?;
+    party.0.round()?;
+    sign.middle(party, &t1)?;
+    sign.helped(party)?;
+    party.0.round()?;
+    let leaves = sign.close(party)?;
+    Ok((party.sign_of_leaves(&leaves)?, sign.tally()))
+}
 
+pub(super) fn equal_zero(party: &mut Replicated, x: Pair, width: usize) -> Result<Bits> {
+    assert!((1..=64).contains(&width), "1 to 64 bits, not {width}");
+    let n = x[0].len();
+    party.channel.begin_of("equal to zero", n, &[width as u64]);
+    let leaves = Leaves::new(Wanted::Propagate, width);
+    let bits = party.leaves(leaves, n, &party.summands_of(x, 1))?;
+    conjunction(bits, &mut |joins| party.join_planes(joins))
+}
+
+impl Replicated {
     /// Takes the masks of a sign of n numbers whose summands drop their lowest bits.
     pub(super) fn begun(&mut self, n: usize, compared: Compared, dropped: u32) -> Sign {
         let (width, bits) = (compared.width(), 64 - dropped as usize);
@@ -110,15 +119,6 @@ impl Replicated {
         // The leaves are the generate bits of all spans and the propagate bits of all but one.
         let spans = bits.width().div_ceil(2);
         top_carry(bits, spans, &mut |joins| self.join_planes(joins))
-    }
-
-    pub(super) fn is_zero(&mut self, x: Pair, width: usize) -> Result<Bits> {
-        assert!((1..=64).contains(&width), "1 to 64 bits, not {width}");
-        let n = x[0].len();
-        self.channel.begin_of("equal to zero", n, &[width as u64]);
-        let leaves = Leaves::new(Wanted::Propagate, width);
-        let bits = self.leaves(leaves, n, &self.summands_of(x, 1))?;
-        conjunction(bits, &mut |joins| self.join_planes(joins))
     }
 
     /// Returns s = x0 + x1 where this party plays role 0, t = x2 − `less` where it plays roles 1

@@ -61,23 +61,24 @@ pub(super) struct Truncation<'a> {
     out: PairMut<'a>,
 }
 
-impl Replicated {
-    pub(super) fn truncate_words(&mut self, x: Pair, shift: Shift, out: PairMut) -> Result<()> {
-        let n = x[0].len();
-        self.channel
-            .begin_of("truncate", n, &[u64::from(shift.bits())]);
-        let [first, second] = out;
-        self.split_anew(x, first);
-        let mut truncation = self.truncation(n, shift, [first, second]);
-        truncation.open(self)?;
-        truncation.help(self)?;
-        self.0.round()?;
-        truncation.middle(self)?;
-        truncation.helped(self)?;
-        self.0.round()?;
-        truncation.close(self)
-    }
+pub(super) fn truncate(party: &mut Replicated, x: Pair, shift: Shift, out: PairMut) -> Result<()> {
+    let n = x[0].len();
+    party
+        .channel
+        .begin_of("truncate", n, &[u64::from(shift.bits())]);
+    let [first, second] = out;
+    party.split_anew(x, first);
+    let mut truncation = party.truncation(n, shift, [first, second]);
+    truncation.open(party)?;
+    truncation.help(party)?;
+    party.0.round()?;
+    truncation.middle(party)?;
+    truncation.helped(party)?;
+    party.0.round()?;
+    truncation.close(party)
+}
 
+impl Replicated {
     /// Rerandomizes x: x0 + x1 + κ where this party plays role 0, x2 − κ where it plays roles 1
     /// and 2.
     fn split_anew(&mut self, [first, second]: Pair, out: &mut [u64]) {
