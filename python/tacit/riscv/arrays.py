@@ -264,7 +264,9 @@ def _array(name: str, values: ArrayLike | bytes) -> NDArray[Any]:
             "float64, in one dimension",
         )
     if len(array) > MOST_ELEMENTS:
-        raise misuse("kind", f"{name} has {len(array)} elements, and {MOST_ELEMENTS} is the maximum")
+        raise misuse(
+            "kind", f"{name} has {len(array)} elements, and {MOST_ELEMENTS} is the maximum"
+        )
     return np.ascontiguousarray(array)
 
 
@@ -290,7 +292,9 @@ def _shared(here: Session, name: str, tensor: SecretTensor) -> Given:
     if tensor._session is not here:
         raise MisuseError(f"{name} is a secret tensor of another session")
     if tensor.numel() > MOST_ELEMENTS:
-        raise MisuseError(f"{name} has {tensor.numel()} elements, and {MOST_ELEMENTS} is the maximum")
+        raise MisuseError(
+            f"{name} has {tensor.numel()} elements, and {MOST_ELEMENTS} is the maximum"
+        )
     known = tensor.flags
     return Given(
         name,
