@@ -319,8 +319,8 @@ impl Set {
                         }
                         Some(range) if range.places() + i32::from(scale) > ROOM => {
                             return refuse(
-                                "a secret float whose range is known is to be kept, and it may be larger than secret \
-                                 tensors are: open it, or have the program divide it before",
+                                "a secret float is to stay secret, but its range is larger than secret tensors \
+                                 can hold: open it, or have the program divide it before",
                             );
                         }
                         Some(range) => {
