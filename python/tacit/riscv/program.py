@@ -120,7 +120,7 @@ class Program:
             arguments: for each parameter a number, the name of an array, which passes its
                 address, or ``len:NAME``, which passes its number of elements. A ``float`` is
                 passed as a double and a ``numpy.float32`` as a float, in float registers. At most
-                eight integers can be passed.
+                eight integers, addresses and lengths can be passed.
             secret: one-dimensional arrays of integers or floats, by name, each as a pair: the
                 owner, and at the owner the values. The other parties pass ``None`` and learn type
                 and length. If all parties are to state the type too, each passes a

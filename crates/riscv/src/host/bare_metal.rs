@@ -160,7 +160,7 @@ impl Bare {
         }
     }
 
-    /// The address of the next instruction.
+    /// Returns the address of the next instruction.
     #[must_use]
     pub fn pc(&self) -> u64 {
         self.machine.pc()

@@ -5,8 +5,8 @@ use super::{MOST, Memory, Region};
 use crate::fault::{Fault, Result};
 
 impl<Word: Clone> Memory<Word> {
-    /// Copies bytes of another memory. Secret ones stay pieces of the words that they are: nothing
-    /// is computed.
+    /// Copies bytes from another memory. Secret bytes remain pieces of their words, so nothing is
+    /// computed.
     ///
     /// # Errors
     /// `Unmapped`, `ReadOnly`.

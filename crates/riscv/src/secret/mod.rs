@@ -90,7 +90,7 @@ fn native_of(x: &Word) -> Native {
     }
 }
 
-/// The word unchanged, checked to lie in a range in checked mode.
+/// Returns the word unchanged, checked to lie in a range in checked mode.
 fn held(x: &Word, to: Held) -> Word {
     match x {
         Word::Secret(_) if watch::claim() != 0 && !opaque::is_opaque(x) => {

@@ -4,7 +4,6 @@
 //! sums, and products by public values, are local. *Binary*: components that XOR to it; bitwise
 //! operations with public values, shifts and extensions are local. Each form is computed when first
 //! needed, and cached.
-//! needed, and kept.
 
 use super::size::{self, Size};
 use super::watch::{self, Claim};

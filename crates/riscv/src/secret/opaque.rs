@@ -123,7 +123,7 @@ pub fn union(words: &mut Secret, x: &Word, y: &Word) -> Word {
 pub fn select(words: &mut Secret, condition: &Word, x: &Word, y: &Word) -> Word {
     let is_float = |word: &Word| look(word, |origin| matches!(origin, Origin::Real(..)));
     let is_either = |word: &Word| is_float(word) || words.public(word).is_some();
-    // A float register holds nothing else beside its float.
+    // A float register holds nothing but its float.
     let alone = |word: &Word| {
         let after = segments(word)
             .into_iter()

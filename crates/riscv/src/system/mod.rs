@@ -43,17 +43,17 @@ const PATH: u64 = 4096;
 /// The maximum number of buffers of one `readv` or `writev`.
 const VECTOR: u64 = 1024;
 
-/// The origins of `lseek`: SEEK_SET, SEEK_CUR and SEEK_END.
+/// The origins of `lseek`: `SEEK_SET`, `SEEK_CUR` and `SEEK_END`.
 const FROM_START: u64 = 0;
 const FROM_HERE: u64 = 1;
 const FROM_END: u64 = 2;
 
-/// The flags of `open`: O_WRONLY or O_RDWR, O_TRUNC, and O_APPEND.
+/// The flags of `open`: `O_WRONLY` or `O_RDWR`, `O_TRUNC`, and `O_APPEND`.
 const WRITES: u64 = 3;
 const TRUNCATES: u64 = 0o1000;
 const APPENDS: u64 = 0o2000;
 
-/// The flag of `mmap` for memory without a file (MAP_ANONYMOUS).
+/// The flag of `mmap` for memory without a file (`MAP_ANONYMOUS`).
 const ANONYMOUS: u64 = 0x20;
 
 /// The modes that `stat` reports for a file, and for standard output.
