@@ -88,8 +88,8 @@ impl Joins {
         join
     }
 
-    /// Returns whether a function can return. One with too many instructions to examine is taken
-    /// to.
+    /// Returns whether a function can return. A function with too many instructions to examine is
+    /// assumed to return.
     fn returns(&mut self, code: &mut Code, function: u64) -> bool {
         if let Some(&known) = self.returning.get(&function) {
             return known;

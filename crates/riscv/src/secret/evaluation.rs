@@ -97,6 +97,7 @@ pub struct Settled {
 /// order. If `confirmed` is set, something is opened to all parties in that round even if none of
 /// the words is, so that each party detects whether others ran differently.
 ///
+/// # Errors
 /// `Stopped` for bytes of floats that do not form whole ones, and for floats that are to be kept as
 /// another type. Errors of the network links are passed on.
 pub fn settle(
