@@ -152,8 +152,8 @@ pub enum Fault {
     NotFixed,
     #[error(
         "a secret float of a known range, of up to 2^{0} in magnitude, is combined with one of \
-         unknown range, which requires both to be below 2^30: state a range for the other too, by \
-         --range NAME=LEAST..MOST for an input, or by tacit_real_range"
+         unknown range, and numbers of unknown range must be below 2^30: state a range for the \
+         other too, by --range NAME=LEAST..MOST for an input, or by tacit_real_range"
     )]
     Wide(i32),
     #[error(
