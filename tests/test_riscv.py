@@ -454,7 +454,7 @@ MISTAKES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
         lambda p, _: p.call("mean", [1] * 9),
         "9 arguments: a function takes 8 in registers",
     ),
-    "nobody": (lambda p, _: p.call("mean", [1, 1], result="some"), "'some' learns nothing"),
+    "nobody": (lambda p, _: p.call("mean", [1, 1], result="some"), "'some' is not a receiver"),
 }
 
 

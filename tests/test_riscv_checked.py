@@ -241,7 +241,7 @@ def test_by_command(tmp_path: Path) -> None:
     assert tried.returncode == 1
     assert f"out of range: {LINE}" in tried.stderr
     # What it says to do.
-    assert "Say the range of the program's arrays, or a greater one (--range" in tried.stderr
+    assert "State the range of the program's arrays, or a wider one (--range" in tried.stderr
     tried = command("riscv", "try", ELF, *call, *secret, "--checked", "--range", "x=3e4..2e5")
     assert tried.returncode == 0, tried.stderr
 

@@ -160,7 +160,7 @@ def test_a_range_is_held_and_all_say_the_same() -> None:
         ):
             called("squares", {"x": x}, ["x", "len:x"], {"x": (0, 3)})
         with pytest.raises(
-            StoppedError, match="the range of x is from 3 to 0: say two numbers in their order"
+            StoppedError, match="the range of x is from 3 to 0: give the lower number first"
         ):
             called("squares", {"x": x}, ["x", "len:x"], {"x": (3, 0)})
         with pytest.raises(

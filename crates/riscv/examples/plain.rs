@@ -1,14 +1,14 @@
-//! Runs programs on public words, a line for each with how it ended:
-//! `plain [--bare] [--signature] FILE...`. For `tools/riscv/official.sh`.
+//! Runs programs on public words, and prints for each one line with how it ended: `plain [--bare]
+//! [--signature] FILE...`. Used by `tools/riscv/official.sh`.
 //!
-//! With `--bare` there is no system: the programs have machine mode, and end by the word `tohost`.
-//! With `--signature`, what they left of results goes to `FILE.signature` beside each.
+//! With `--bare` there is no operating system: the programs run in machine mode, and end by the
+//! word `tohost`. With `--signature`, the signature memory of each is written to `FILE.signature`.
 
 use riscv::host::bare_metal::Bare;
 use riscv::system::{Answer, System, start};
 use riscv::{Fault, Machine, Plain, Program, Stop};
 
-/// Instructions of a program at most.
+/// The maximum number of instructions of a program.
 const LIMIT: u64 = 1 << 30;
 
 fn main() {
@@ -38,7 +38,7 @@ fn main() {
     }
 }
 
-/// How a program ends that has no system.
+/// Returns the status of a program that runs without an operating system.
 fn without_system(file: &str, bytes: &[u8], signature: bool) -> Result<u64, String> {
     let said = |fault: Fault| fault.to_string();
     let mut bare = Bare::parse(bytes, LIMIT).map_err(said)?;
@@ -51,7 +51,7 @@ fn without_system(file: &str, bytes: &[u8], signature: bool) -> Result<u64, Stri
     Ok(status)
 }
 
-/// How a program ends, and what it has printed.
+/// Returns the status of a program, and what it printed.
 fn status(name: &str, bytes: &[u8]) -> Result<(u64, String), String> {
     let program = Program::parse(bytes).map_err(|fault| fault.to_string())?;
     let stopped = |machine: &Machine<Plain>, fault| program.stopped(machine.pc(), "", &fault);

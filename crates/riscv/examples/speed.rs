@@ -1,14 +1,14 @@
-//! How many public instructions a second are carried out:
-//! `cargo run --release -p tacit-riscv --example speed`.
+//! Measures how many public instructions are executed per second: `cargo run --release -p
+//! tacit-riscv --example speed`.
 
 use riscv::secret::Secret;
 use riscv::{Machine, Plain, Program, Words};
 use std::time::Instant;
 
-/// A free place for an array.
+/// The address of an array, where nothing else lies.
 const DATA: u64 = 0x1000_0000;
 
-/// Its bytes.
+/// The size of the array in bytes.
 const SIZE: u64 = 1 << 20;
 
 fn main() {
@@ -27,7 +27,7 @@ fn main() {
     }
 }
 
-/// The best of five runs, in millions of instructions a second.
+/// Returns the best of five runs, in millions of instructions per second.
 fn speed<W: Words + Clone>(words: W, program: &Program, name: &str, arguments: [u64; 2]) -> f64 {
     let run = |_| {
         let mut machine = Machine::new(words.clone(), program, u64::MAX).expect("it fits");

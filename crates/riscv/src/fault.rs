@@ -1,9 +1,10 @@
-//! Why a program stops before its end. Each message names the remedy and reveals no secret.
+//! The reasons why a program stops before its end. Each message names the remedy and reveals no
+//! secret.
 
 use crate::numbers::fixed_point::Range;
 use thiserror::Error;
 
-/// A cause. The addresses and numbers that it names are public.
+/// The reason why a program stops. The addresses and numbers that it names are public.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[allow(missing_docs, reason = "the messages document it")]
 pub enum Fault {
@@ -55,27 +56,27 @@ pub enum Fault {
     StackFull(u64),
     #[error(
         "system call {0} is not supported: a program may read and write its files, print, and \
-         allocate memory; remove what needs more"
+         allocate memory; remove the code that makes other calls"
     )]
     UnknownCall(u64),
     #[error(
-        "control register {0:#x} is not supported: a program has those of floats and vectors, and \
-         counters; remove what needs others"
+        "control register {0:#x} is not supported: a program may use the registers of floats and \
+         vectors, and the counters; remove the code that uses others"
     )]
     UnknownControl(u32),
     #[error(
-        "the limit of {0} instructions is reached: raise it (--limit) at all parties alike, or \
-         look for an endless loop"
+        "the limit of {0} instructions is reached: raise it with --limit, equally at all parties, \
+         or look for an endless loop"
     )]
     Limit(u64),
     #[error(
-        "a breakpoint, which ends failed assertions and undefined behaviour: check what this line \
-         assumes"
+        "a breakpoint, which compilers emit for failed assertions and undefined behaviour: check \
+         what this line assumes"
     )]
     Breakpoint,
     #[error(
         "a branch depends on a secret and its sides do not meet again in the function: bound the \
-         loop by a public number, or select one of two values"
+         loop by a public number, or compute both values and select one"
     )]
     SecretBranch,
     #[error(
@@ -90,7 +91,8 @@ pub enum Fault {
     #[error("a system call under a branch on a secret: make it before the branch, or after it")]
     CallOnSide,
     #[error(
-        "a branch is to be opened under a branch on a secret: open the outer branch too, or neither"
+        "a branch that is to be opened lies inside a branch on a secret: open the outer one too \
+         (--open-branch), or neither"
     )]
     OpeningOnSide,
     #[error(
@@ -102,12 +104,12 @@ pub enum Fault {
     SecretJump,
     #[error(
         "memory is accessed at a secret address: mark the table as oblivious and index it from its \
-         beginning, or read all its places and select"
+         beginning, or read all its elements and select one"
     )]
     SecretAddress,
     #[error(
-        "memory is accessed at a secret address in an object of {0} places, and at most {1} can be \
-         scanned: use a smaller table, or several"
+        "memory is accessed at a secret address in an object of {0} elements, and at most {1} can \
+         be scanned: use a smaller table, or several"
     )]
     Places(u64, u64),
     #[error(
@@ -116,21 +118,21 @@ pub enum Fault {
     )]
     SecretArgument,
     #[error(
-        "vectors cannot have elements of this kind: set 8 to 64 bits, or floats of 32 or 64, by \
-         vsetvli first, and again after a branch on a secret"
+        "this vector instruction does not support the element width that is set: set 8 to 64 bits, \
+         or 32 or 64 bits for floats, by vsetvli before it, and again after a branch on a secret"
     )]
     VectorKind,
     #[error("a group of vector registers ends after v31: use a lower register number")]
     VectorRegisters,
     #[error("the vector length depends on a secret: bound the loop by a public number")]
     SecretLength,
-    #[error("a vector element is taken from a secret index: read all elements and select")]
+    #[error("a vector element is selected by a secret index: read all elements and select one")]
     SecretElement,
     #[error("{0} is not a rounding mode: set the control register frm to one of 0 to 4 first")]
     Rounding(u8),
     #[error(
-        "the value for a control register is secret, and would decide how later instructions \
-         behave: choose it by public values"
+        "the value written to a control register is secret, but it decides how later instructions \
+         behave: compute it from public values"
     )]
     SecretControl,
     #[error(
@@ -139,30 +141,30 @@ pub enum Fault {
     )]
     SecretFlags,
     #[error(
-        "the bits of a secret float are used as an integer, or secret bits as a float: use \
-         numbers, and convert them"
+        "the bits of a secret float are used as an integer, or secret bits as a float: convert \
+         the number instead of reinterpreting its bits"
     )]
     SecretBits,
     #[error(
-        "a public number that meets a secret float does not fit fixed point: keep it below 2^30, \
-         and away from 0 where it divides"
+        "a public number that is combined with a secret float does not fit fixed point: keep its \
+         magnitude below 2^30, and away from 0 if it is a divisor"
     )]
     NotFixed,
     #[error(
-        "a secret float of a known range, of up to 2^{0} in magnitude, meets one without a range, \
-         and such numbers must be below 2^30: give that one a range too, by --range \
-         NAME=LEAST..MOST for an input, or by tacit_real_range"
+        "a secret float of a known range, of up to 2^{0} in magnitude, is combined with one of \
+         unknown range, and numbers of unknown range must be below 2^30: state a range for the \
+         other too, by --range NAME=LEAST..MOST for an input, or by tacit_real_range"
     )]
     Wide(i32),
     #[error(
-        "a secret float of a known range, of up to 2^{0} in magnitude, is divided by one that may \
-         be 0 within its range, and such a dividend must be below 2^30: state that the divisor is \
-         not 0, as in tacit_real_range(x, 1, 1000)"
+        "a secret float of a known range, of up to 2^{0} in magnitude, is divided by a number that \
+         may be 0 within its range, which requires the dividend to be below 2^30: state that the \
+         divisor is not 0, as in tacit_real_range(x, 1, 1000)"
     )]
     Divisor(i32),
     #[error(
-        "a secret float of up to 2^{0} in magnitude is to become an integer, and integers have at \
-         most 64 bits: divide it first, or state a smaller range by tacit_real_range"
+        "a secret float of up to 2^{0} in magnitude is converted to an integer, and integers have \
+         at most 64 bits: divide it first, or state a smaller range by tacit_real_range"
     )]
     Beyond(i32),
     #[error(
@@ -206,7 +208,7 @@ pub enum Fault {
     NoObject(String),
 }
 
-/// The message for an unknown instruction. Clang marks unreachable code by zeros.
+/// Returns the message for an unknown instruction. Clang marks unreachable code with zeros.
 fn no_instruction(word: u32) -> String {
     let shown = match (word & 3, word & 0xffff) {
         (_, 0) => {
@@ -223,7 +225,7 @@ fn no_instruction(word: u32) -> String {
     )
 }
 
-/// The beginning of a message about these bytes.
+/// Returns the beginning of a message about an access to these bytes.
 fn bytes_at(bytes: u64, address: u64) -> String {
     match bytes {
         1 => format!("1 byte at {address:#x} is"),
@@ -232,14 +234,14 @@ fn bytes_at(bytes: u64, address: u64) -> String {
 }
 
 impl Fault {
-    /// A number that is known to lie outside the stated range.
+    /// Builds the fault for a number that is known to lie outside its stated range.
     #[must_use]
     pub fn not_between(said: Range) -> Self {
         let shown = |end: f64| format!("{end:?}");
         Self::NotBetween(shown(said.least), shown(said.most))
     }
 
-    /// Whether the program stops because of a secret.
+    /// Returns whether the program stops because of a secret.
     #[must_use]
     pub fn is_of_secrets(&self) -> bool {
         match self {
@@ -268,7 +270,7 @@ impl Fault {
         }
     }
 
-    /// A part of the program's file cannot be read.
+    /// Builds the fault for a part of the program's file that cannot be read.
     #[must_use]
     pub fn cut(what: &str) -> Self {
         Self::NoProgram(format!(
@@ -276,7 +278,7 @@ impl Fault {
         ))
     }
 
-    /// This fault, met on a side of a branch on a secret. Names the innermost such branch.
+    /// Wraps this fault as one on a side of a branch on a secret. Names the innermost such branch.
     #[must_use]
     pub fn on_side(self, branch: u64) -> Self {
         match self {
@@ -297,7 +299,7 @@ mod tests {
     use super::Fault;
     use crate::numbers::fixed_point::Range;
 
-    /// The index of a cause. The compiler rejects a cause that is missing here.
+    /// Returns the index of a cause. The compiler rejects a cause that is missing here.
     fn place(fault: &Fault) -> usize {
         match fault {
             Fault::NoProgram(_) => 0,

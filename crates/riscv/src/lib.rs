@@ -1,18 +1,18 @@
-//! A RISC-V machine whose words are public or secret. An ordinary compiler makes the program. The
-//! meaning of each instruction is written once, over any kind of word.
+//! A RISC-V machine whose words are public or secret. It runs programs that an ordinary compiler
+//! built. The meaning of each instruction is written once, generically over the kind of word.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
-//! | [`numbers`] | words and what can be computed of them, fixed point included |
-//! | [`floats`] | public floats after IEEE 754, secret floats in fixed point |
-//! | [`secret`] | words that may be secret: a graph, computed when a value is needed |
+//! | [`numbers`] | words and the operations on them, including fixed point |
+//! | [`floats`] | public floats in IEEE 754, secret floats in fixed point |
+//! | [`secret`] | words that may be secret: a graph, evaluated when a value is needed |
 //! | [`isa`] | the instruction set: operations, encodings, extensions, decoding |
 //! | [`elf`] | compiled programs: segments, symbols, source lines, callers |
 //! | [`memory`] | public bytes, and pieces of secret words |
-//! | [`machine`] | one hart: what each instruction does with registers and memory |
-//! | [`system`] | system calls: files, memory, the program's end |
+//! | [`machine`] | one hart: the effect of each instruction on registers and memory |
+//! | [`system`] | system calls: files, memory, exit |
 //! | [`host`] | programs run in a session, or on a bare machine |
-//! | [`fault`] | why a program stops before its end |
+//! | [`fault`] | the reasons why a program stops before its end |
 //!
 //! The sources are the RISC-V Instruction Set Manual, volume I (unprivileged, 2024), and the RISC-V
 //! psABI for calls and for ELF.

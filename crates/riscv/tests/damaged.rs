@@ -1,5 +1,5 @@
-//! Files that are damaged: they are refused, or what is left of them runs to a fault or an end.
-//! Nothing panics, and what is held is bounded.
+//! Damaged ELF files: each is refused, or its remains run until a fault or the end. Nothing panics,
+//! and memory use is bounded.
 
 use kernels::memory::{Watched, most};
 use riscv::elf::unwind::MOST;
@@ -13,21 +13,21 @@ use testkit::Random;
 #[global_allocator]
 static MEMORY: Watched = Watched;
 
-/// All that is held.
+/// The bound on allocated memory.
 const HELD: usize = 1 << 28;
 
 const FILES: [&[u8]; 4] = [
     include_bytes!("../programs/arrays.elf"),
     include_bytes!("../programs/choices.elf"),
     include_bytes!("../programs/floats.elf"),
-    // With the runtime: files, memory that is asked for, what is printed.
+    // This file contains the runtime: files, allocation, output.
     include_bytes!("../programs/sums.elf"),
 ];
 
-/// Instructions of each call.
+/// The maximum number of instructions of each call.
 const LIMIT: u64 = 500;
 
-/// What fields of headers are that no linker writes.
+/// Values of header fields that no linker writes.
 const EDGES: [u64; 8] = [
     0,
     1,
@@ -43,7 +43,7 @@ fn below(random: &mut Random, bound: usize) -> usize {
     (random.word() % bound as u64) as usize
 }
 
-/// A file with some of its bytes, fields or parts changed; more often those of its headers.
+/// Returns a file with some bytes, fields or parts changed, with a preference for its headers.
 fn damaged(random: &mut Random) -> Vec<u8> {
     let mut file = FILES[below(random, FILES.len())].to_vec();
     for _ in 0..=below(random, 4) {
@@ -76,7 +76,7 @@ fn damaged(random: &mut Random) -> Vec<u8> {
     file
 }
 
-/// Runs from an address with secret arguments.
+/// Runs a program from an address with secret arguments.
 fn runs(program: &Program, start: u64) {
     let Ok(mut machine) = Machine::new(Secret, program, LIMIT) else {
         return;
@@ -89,7 +89,7 @@ fn runs(program: &Program, start: u64) {
     let Ok(mut system) = System::new(&mut machine.memory, program, files) else {
         return;
     };
-    // What it asks is answered, until it ends or opens something.
+    // System calls are answered until the program ends or opens something.
     let fault = loop {
         match machine.run(Some(0)) {
             Ok(Stop::Call) => {}
@@ -118,12 +118,12 @@ fn runs(program: &Program, start: u64) {
     assert!(!program.stopped(pc, &called, &fault).is_empty());
 }
 
-/// A word that nobody looks into.
+/// Returns a secret word whose content does not matter.
 fn secret() -> Word {
     Node::shared(Facts::NONE, [1, 2], [3, 4])
 }
 
-/// Whether so much of a file is left that it is a program.
+/// Returns whether a file is still a valid program.
 fn survives(file: &[u8]) -> bool {
     let Ok(program) = Program::parse(file) else {
         return false;
@@ -152,19 +152,18 @@ fn check(seeds: std::ops::Range<u64>) {
     });
     let count = seeds.end - seeds.start;
     assert!(held <= HELD, "{held} bytes");
-    // Neither all are refused before they run, nor none.
+    // Some files are refused before they run, and some are not.
     assert!(
         survivors > count / 20 && survivors < count * 19 / 20,
         "{survivors} of {count}"
     );
 }
 
-/// Where call frame information says that functions return to what no register holds, nobody called
-/// them.
+/// If call frame information names a nonexistent register as return address, the caller is unknown.
 #[test]
 fn a_return_address_in_a_register_that_there_is_not() {
     let mut file = include_bytes!("../programs/sums.elf").to_vec();
-    // Its heads: version 3, without more, factors 1 and -4, register 1.
+    // The CIE headers: version 3, no augmentation, factors 1 and -4, return address register 1.
     let head = [0xff, 0xff, 0xff, 0xff, 3, 0, 1, 0x7c, 1];
     let heads = file.windows(head.len()).enumerate();
     let places: Vec<usize> = heads

@@ -1,4 +1,4 @@
-"""Arrays that programs are given, and what becomes of those that they leave."""
+"""The arrays that programs receive, and the arrays that they return."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from tacit.sessions import Session
 from tacit.sharings import shares
 from tacit.tensor import SecretTensor
 
-#: What arrays have, integers and floats, in short and as NumPy calls it.
+#: The element types of arrays by short name, with NumPy's name for each.
 TYPES = {
     f"{sign}{bits}": f"{'u' * (sign == 'u')}int{bits}" for sign in "ui" for bits in (8, 16, 32, 64)
 } | {
@@ -25,29 +25,31 @@ TYPES = {
     "f64": "float64",
 }
 
-#: Elements of an array at most.
+#: The maximum number of elements of an array.
 MOST_ELEMENTS = 1 << 24
 
-#: Ends of ranges are no larger, so that products of some stay numbers.
+#: The largest magnitude of a range's end, so that products of several stay finite.
 LARGEST_END = 1e60
 
-#: Who learns something: all, a party, or nobody. Of an output, nobody means that it stays secret.
+#: Who learns a value: "all", a party's number, or None for nobody. An output for nobody stays
+#: secret.
 Receiver = str | int | None
 
-#: The least and the greatest that an element of an array can be.
+#: The least and the greatest value that an element of an array can have.
 Range = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Typed:
-    """An array that one party has, of which all parties say the type, so that it is compared."""
+    """An array of one party whose type all parties state, so that they compare it."""
 
     type: str
-    #: Of the owner alone.
+    #: The values, at the owner only.
     values: NDArray[Any] | None = field(default=None, repr=False)
 
 
-#: What a party passes for an array that is secret: who has it, and the values there; or a sharing.
+#: A secret array as a party passes it: the owner with, at the owner, the values; or a secret
+#: tensor.
 Secret = tuple[int, ArrayLike | Typed | None] | SecretTensor
 
 
@@ -59,21 +61,21 @@ class Given:
     type: str
     count: int
     owner: int | None = None
-    #: Of the owner alone.
+    #: The values, at the owner only.
     values: NDArray[Any] | None = field(default=None, repr=False)
     public: NDArray[np.uint8] | None = field(default=None, repr=False)
     shares: tuple[torch.Tensor, ...] | None = field(default=None, repr=False)
-    #: Of shares, how many fraction bits they have, and which tensor of the session they are.
+    #: For shares: the fraction bits, and the tensor's number within the session.
     scale: int = 0
     number: int = 0
-    #: Between what all have said that its elements lie.
+    #: The range that all parties have stated for the elements.
     range: tuple[float, float] | None = None
-    #: The flags that they depend on; where one failed, the shares are of zeros.
+    #: The flags that the array depends on. If a check failed, the shares are of zeros.
     known: Known = field(default=None, repr=False)
 
     @property
     def described(self) -> tuple[Any, ...]:
-        """What must be the same in all parties."""
+        """The description that must be the same at all parties."""
         content = None if self.public is None else _core.blake3(self.public.tobytes())
         is_shared = self.shares is not None
         kind = self.name, self.type, self.count, self.owner, content, is_shared
@@ -81,7 +83,7 @@ class Given:
 
     @property
     def for_core(self) -> _core.Given:
-        """As the machine takes it."""
+        """The array in the form that the core takes."""
         own = None
         if self.shares is not None:
             own = [_words(part.reshape(-1).numpy()) for part in self.shares]
@@ -101,8 +103,8 @@ class Given:
 
 @dataclass(frozen=True)
 class Said:
-    """What all parties must run alike, as digests. Each tells them with types and lengths of its
-    arrays."""
+    """Digests of everything that all parties must run alike. Each party sends them together with
+    the types and lengths of its arrays."""
 
     program: str
     options: str
@@ -116,10 +118,10 @@ class Said:
         return Said(*map(_core.riscv_digest, (program, repr(options).encode(), contents.encode())))
 
     def hold(self, own: int, party: int, theirs: "Said") -> None:
-        """What party ``own`` runs, against what another party has told.
+        """Compares what party ``own`` runs with what another party has announced.
 
         Raises:
-            DesyncError: that is another program, or the same with other options.
+            DesyncError: the other party runs another program, or the same with other options.
         """
         for what, mine, other, remedy in (
             ("programs", self.program, theirs.program, "the same ELF file"),
@@ -130,7 +132,7 @@ class Said:
                 "the same function, arguments, files with their types and lengths, outputs and "
                 "limits",
             ),
-            ("public files", self.public, theirs.public, "the same bytes in all that is public"),
+            ("public files", self.public, theirs.public, "the same bytes in all public files"),
         ):
             if mine != other:
                 begun = f"the parties run different {what}: that of"
@@ -145,8 +147,9 @@ class Said:
 def said_of(
     public: Mapping[str, ArrayLike | bytes] | None, secret: Mapping[str, Secret] | None
 ) -> list[tuple[Any, ...]]:
-    """What all parties say of arrays: their names; of public ones types and lengths; of secret ones
-    who has them, and their types where all say these. A sharing nobody has."""
+    """Describes the arrays as all parties state them: names; types and lengths of public arrays;
+    the owners of secret arrays, and their types if all parties state them. A secret tensor has no
+    owner."""
     said: list[tuple[Any, ...]] = []
     for name, content in (public or {}).items():
         array = _bytes_or_array(content)
@@ -160,7 +163,7 @@ def said_of(
 
 
 def _words(values: NDArray[Any]) -> list[int]:
-    """Integers modulo 2^64; of floats their bits."""
+    """Converts to integers modulo 2^64; floats to their bits."""
     if values.dtype.kind == "f":
         return values.view(f"uint{8 * values.itemsize}").tolist()
     return values.astype(np.int64).view(np.uint64).tolist()
@@ -173,15 +176,15 @@ def given(
     said: Said,
     ranges: Mapping[str, Range],
 ) -> list[Given]:
-    """All arrays of a program. Each party tells all others what it runs, and types and lengths of
-    its own: a round. Where a party has values that cannot be given, all raise, and the session goes
-    on.
+    """Collects all arrays of a program. In one round each party sends the digests of what it runs,
+    and the types and lengths of its own arrays. If a party has invalid values, all parties raise,
+    and the session continues.
 
     Raises:
         DesyncError: another party runs something else.
-        MisuseError: values that are no integers or outside of their range, an owner that does not
-            exist, or a name that is there twice.
-        StoppedError: a range of what is not secret, or one that is none.
+        MisuseError: values that are not integers or floats or lie outside their range.
+        StoppedError: an owner that does not exist, a name that is used twice, or an invalid range
+            or one for an array that is not secret.
     """
     task = Task()
     within = {name: _ends(name, each, secret or {}) for name, each in ranges.items()}
@@ -196,14 +199,14 @@ def given(
     names = [*(each.name for each in arrays), *owned]
     if twice := {name for name in names if names.count(name) > 1}:
         raise stopped_error(
-            f"{', '.join(sorted(twice))}: an array is public or secret, and this is given as both"
+            f"{', '.join(sorted(twice))}: an array is public or secret, but this is given as both"
         )
     told = _told(here, said, [each for each in owned.values() if each is not None], task)
     for name, values in (secret or {}).items():
         if not isinstance(values, SecretTensor):
             kind, count = next(told[values[0]], ("", 0))
             if kind not in TYPES or count > MOST_ELEMENTS:
-                raise MisuseError(f"party {values[0]} tells of an array {name} that cannot be")
+                raise MisuseError(f"party {values[0]} announced an array {name} that cannot exist")
             arrays.append(Given(name, kind, count, values[0], owned[name]))
     order = list(secret or {})
     arrays = [replace(each, range=within.get(each.name)) for each in arrays]
@@ -213,8 +216,8 @@ def given(
 def _told(
     here: Session, said: Said, own: list[NDArray[Any]], task: Task
 ) -> list[Iterator[tuple[str, int]]]:
-    """Types and lengths of what each party has, in its order; after all were seen to run the same,
-    and nobody to refuse."""
+    """Returns the types and lengths of each party's arrays, in the owner's order, once all parties
+    have confirmed that they run the same and none has refused."""
     told = task.told
     tells = [
         said.program,
@@ -230,7 +233,7 @@ def _told(
             content,
         )
         if match is None:
-            raise DeviationError.of(party, "does not tell what it runs")
+            raise DeviationError.of(party, "sent a malformed description of what it runs")
         *theirs, has, why = (group.decode() for group in match.groups(b""))
         said.hold(here.party, party, Said(*theirs))
         each = (text.partition("*") for text in has.split(":")[1:])
@@ -242,7 +245,7 @@ def _told(
 
 
 def note(here: Session, program: bytes, said: tuple[Any, ...], arrays: list[Given]) -> None:
-    """What all parties must have said alike, for the comparison before anything is opened."""
+    """Records what all parties must have in common, for the comparison before any opening."""
     here.core.note(program)
     here.core.note(repr((*said, [each.described for each in arrays])).encode())
 
@@ -258,10 +261,12 @@ def _array(name: str, values: ArrayLike | bytes) -> NDArray[Any]:
             "kind",
             f"{name} is of {array.dtype} in {array.ndim} dimensions; arrays are of integers, "
             f"float32 or "
-            "float64, in one",
+            "float64, in one dimension",
         )
     if len(array) > MOST_ELEMENTS:
-        raise misuse("kind", f"{name} has {len(array)} elements, and {MOST_ELEMENTS} are the most")
+        raise misuse(
+            "kind", f"{name} has {len(array)} elements, and {MOST_ELEMENTS} is the maximum"
+        )
     return np.ascontiguousarray(array)
 
 
@@ -277,7 +282,7 @@ def _public(name: str, values: ArrayLike | bytes) -> Given:
 
 
 def _shared(here: Session, name: str, tensor: SecretTensor) -> Given:
-    """A sharing, as it is."""
+    """Describes a secret tensor as an array, with its shares unchanged."""
     kind = _short(str(tensor.dtype).removeprefix("torch."))
     if kind is None:
         raise MisuseError(
@@ -287,7 +292,9 @@ def _shared(here: Session, name: str, tensor: SecretTensor) -> Given:
     if tensor._session is not here:
         raise MisuseError(f"{name} is a secret tensor of another session")
     if tensor.numel() > MOST_ELEMENTS:
-        raise MisuseError(f"{name} has {tensor.numel()} elements, and {MOST_ELEMENTS} are the most")
+        raise MisuseError(
+            f"{name} has {tensor.numel()} elements, and {MOST_ELEMENTS} is the maximum"
+        )
     known = tensor.flags
     return Given(
         name,
@@ -303,7 +310,7 @@ def _shared(here: Session, name: str, tensor: SecretTensor) -> Given:
 def _own(
     here: Session, name: str, owner: int, values: ArrayLike | Typed | None
 ) -> NDArray[Any] | None:
-    """An array that one party has, where it has it."""
+    """Returns an owned array at its owner, and ``None`` at the other parties."""
     if not 0 <= owner < here.parties:
         raise stopped_error(
             f"{name}: owner {owner} does not exist; there are parties 0 to {here.parties - 1}"
@@ -313,17 +320,15 @@ def _own(
     if here.party != owner:
         return None
     if values is None:
-        raise misuse(
-            "nothing", f"{name} is of party {owner}, which is this one, and there are no values"
-        )
+        raise misuse("nothing", f"{name} belongs to this party ({owner}), but no values were given")
     return _array(name, values)
 
 
 def _ends(name: str, ends: Range, secret: Mapping[str, Secret]) -> Range:
-    """A range that all say of a secret array.
+    """Checks a range that all parties state for a secret array.
 
     Raises:
-        StoppedError: no array is called that, or it is no range.
+        StoppedError: there is no secret array of this name, or the range is invalid.
     """
     if name not in secret:
         raise stopped_error(
@@ -333,48 +338,48 @@ def _ends(name: str, ends: Range, secret: Mapping[str, Secret]) -> Range:
     least, most = float(ends[0]), float(ends[1])
     if not -LARGEST_END <= least <= most <= LARGEST_END:
         raise stopped_error(
-            f"the range of {name} is from {least:g} to {most:g}: say two numbers in their order, "
-            f"of no more "
-            f"than {LARGEST_END:g} in magnitude"
+            f"the range of {name} is from {least:g} to {most:g}: give the lower number first, "
+            f"and none above "
+            f"{LARGEST_END:g} in magnitude"
         )
     return least, most
 
 
 def _inside(name: str, values: NDArray[Any] | None, ends: Range | None) -> NDArray[Any] | None:
-    """The same values, where none is outside of what all have said."""
+    """Returns the values unchanged, after a check that all lie in the stated range."""
     if values is None or ends is None or len(values) == 0:
         return values
-    # Neither is a NaN.
+    # A NaN fails both comparisons.
     if not bool(((values >= ends[0]) & (values <= ends[1])).all()):
         raise misuse(
             "range",
-            f"{name} has a value that is not from {ends[0]:g} to {ends[1]:g}, as all have said: "
-            f"say a wider "
-            "range, at all parties",
+            f"{name} has a value that is not from {ends[0]:g} to {ends[1]:g}, the range that all "
+            f"parties stated: give "
+            "a wider range, at all parties",
         )
     return values
 
 
 def becomes(to: Receiver) -> tuple[bool, int | None]:
-    """Whether an output stays secret, and else who learns it, as the machine takes it."""
+    """Returns whether an output stays secret, and otherwise who learns it, as the core takes it."""
     return to is None, receiver(to)
 
 
 def receiver(to: Receiver) -> int | None:
-    """A party, or ``None`` for all."""
+    """Returns the party that learns a value, or ``None`` for all."""
     if isinstance(to, str) and to != "all":
-        raise stopped_error(f'{to!r} learns nothing: "all" does, or a party by its number')
+        raise stopped_error(f'{to!r} is not a receiver: give "all", or a party by its number')
     return None if isinstance(to, str) else to
 
 
 def left(
     here: Session, kind: str, values: list[int] | None, own: list[list[int]] | None, scale: int
 ) -> Any:
-    """An output as Python has it: its values where they were opened to this party, or a secret
-    tensor."""
+    """Converts an output to Python: an array of values opened to this party, a secret tensor, or
+    ``None`` if only others learn it."""
     if own is not None:
         parts = tuple(torch.from_numpy(np.array(part, np.uint64).view(np.int64)) for part in own)
-        # What has no dtype that can be shared is of the next that can hold it.
+        # A type without a shareable dtype takes the next larger dtype that can hold it.
         dtype = getattr(
             torch, {"u16": "int32", "u32": "int64", "u64": "int64"}.get(kind, TYPES[kind])
         )

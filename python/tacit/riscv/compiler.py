@@ -1,4 +1,4 @@
-"""Programs in C, compiled for the machine with a compiler that is found, and the runtime of
+"""Compiles C programs for the machine, with an installed compiler and the runtime of
 crates/riscv."""
 
 import shutil
@@ -11,28 +11,28 @@ from pathlib import Path
 from tacit import _core
 from tacit.errors import MisuseError, setup_error
 
-#: Compilers, the first that is found being used.
+#: The supported compilers; the first that is installed is used.
 COMPILERS = ("clang-19", "riscv64-linux-gnu-gcc", "riscv64-unknown-elf-gcc", "clang")
 
-#: What all are told. Debug information names the lines where a program stops, or opens something.
+#: Options for all compilers. Debug information names the source lines in errors and of openings.
 OPTIONS = [
     *("-O2", "-g", "-mabi=lp64d", "-fno-math-errno", "-ffunction-sections", "-fdata-sections"),
-    # A switch on a secret is branches, of which all sides are carried out, and no table at a secret
-    # place.
+    # A switch on a secret compiles to branches, of which all sides are executed, instead of to a
+    # table that would be read at a secret address.
     "-fno-jump-tables",
     *("-static", "-nostdlib", "-nostdinc"),
     *("-Wl,--gc-sections", "-Wl,--build-id=none", "-Wl,-z,noexecstack"),
 ]
 
-#: The instructions that compilers may use, the first set that they know.
+#: The instruction sets to compile for; the first that the compiler supports is used.
 INSTRUCTIONS = ("rv64gc_zba_zbb_zbs_zicond", "rv64gc_zba_zbb_zbs")
 
-#: All functions of a source stand together and are kept, whoever calls them: ``--call`` may name
-#: any.
+#: Keeps all functions of a source together and in the program, even if nothing calls them:
+#: ``--call`` may name any of them.
 KEPT = """__asm__(".pushsection .tacit.kept, \\"aR\\", @progbits\\n.dword .text\\n.popsection");
 """
 
-#: What stands in the place of a ``main`` where there is none.
+#: A weak ``main`` for programs that define none.
 NO_MAIN = """#include <stdio.h>
 __attribute__((weak)) int main(void) {
     puts("this program has no main: --call names one of its functions");
@@ -40,36 +40,37 @@ __attribute__((weak)) int main(void) {
 }
 """
 
-#: Seconds that a compiler may take.
+#: The maximum time that a compiler may take, in seconds.
 LONGEST = 300.0
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """A compiler that is found, with the runtime in a folder."""
+    """An installed compiler, with the runtime in a folder."""
 
-    #: Of the program.
+    #: The compiler's name.
     name: str
-    #: With all options but files.
+    #: The command with all options, without files.
     command: list[str]
     #: The runtime's sources.
     runtime: list[Path]
-    #: What stands behind all files.
+    #: Libraries, which follow all files on the command line.
     libraries: list[str]
 
 
 def prepared(found: str, folder: Path, options: Sequence[str] = ()) -> Compiler:
-    """A compiler with the runtime, which is written into a folder.
+    """Prepares a compiler, and writes the runtime into a folder.
 
     Args:
-        found: its path; one whose file's name begins with ``clang`` is clang, any other gcc.
-        folder: it should be empty.
-        options: more for the compiler, such as ``-DN=100``.
+        found: the compiler's path. A file name that begins with ``clang`` means clang, any other
+            gcc.
+        folder: an empty folder.
+        options: more options for the compiler, such as ``-DN=100``.
     """
     name = Path(found).name
     is_clang = name.startswith("clang")
-    # Where gcc copies the end of a loop, the sides of a branch before it do not meet again in the
-    # loop. Of a switch between numbers it makes a table.
+    # gcc would copy the end of a loop, and then the sides of a branch before it do not meet again
+    # in the loop. It would also replace a switch between numbers by a table.
     target = (
         ["--target=riscv64-unknown-elf", "-fuse-ld=lld"]
         if is_clang
@@ -95,23 +96,24 @@ def prepared(found: str, folder: Path, options: Sequence[str] = ()) -> Compiler:
 
 
 def compile_program(sources: Sequence[Path], output: Path, options: Sequence[str] = ()) -> str:
-    """Makes an ELF file of a program in C; which compiler did.
+    """Compiles a C program to an ELF file. Returns the name of the compiler.
 
-    All of its functions that are not ``static`` are there; who runs it whole needs a ``main``.
+    The file keeps all functions that are not ``static``. A program that is run whole needs a
+    ``main``.
 
     Args:
-        sources: files in C.
-        output: the ELF file.
-        options: more for the compiler, such as ``-DN=100``.
+        sources: the C files.
+        output: the ELF file to write.
+        options: more options for the compiler, such as ``-DN=100``.
 
     Raises:
-        SetupError: no compiler is found.
-        MisuseError: the program does not compile; the message has what the compiler says.
+        SetupError: no compiler is installed.
+        MisuseError: the program does not compile; the message contains the compiler's output.
     """
     found = next((found for name in COMPILERS if (found := shutil.which(name))), None)
     if found is None:
         raise setup_error(
-            f"no compiler for RISC-V is found, of {', '.join(COMPILERS)}: install "
+            f"no compiler for RISC-V is installed ({', '.join(COMPILERS)}): install "
             f"gcc-riscv64-linux-gnu, or "
             "clang-19 and lld-19"
         )
@@ -135,7 +137,7 @@ def _compile(compiler: Compiler, *what: str | Path) -> None:
 
 
 def _instructions(command: list[str], folder: Path) -> str:
-    """The first set that the compiler knows."""
+    """Returns the first instruction set that the compiler supports."""
     source = folder / "empty.c"
     source.write_text("")
     for instructions in INSTRUCTIONS[:-1]:

@@ -1,4 +1,4 @@
-"""A program: its functions are called, or all of it is run."""
+"""Compiled programs: calls of one function, and runs of the whole program."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -40,59 +40,63 @@ from tacit.sessions import Session, session
 from tacit.sharings.shares import refused
 from tacit.tensor import SecretTensor
 
-#: Instructions that a program carries out at most, where nobody says otherwise.
+#: The default limit on the number of executed instructions.
 LIMIT = 1 << 30
 
-#: The largest file of a program, in bytes.
+#: The largest size of a program's file, in bytes.
 LARGEST = 1 << 28
 
 
 class Opened(NamedTuple):
-    """What was opened."""
+    """Values that were opened."""
 
     what: str
-    """An output's name, "result", or where in the program."""
+    """The output's name, "result", or the place in the program."""
     to: Receiver
     values: int
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What this party learns of a program."""
+    """The results of a program that this party learns."""
 
-    #: What the function returned, of the type that was asked for and else without sign, or the
-    #: status that the program ended with; ``None`` where others learn it.
+    #: The function's result, of the requested type or else as an unsigned integer; or the exit
+    #: status of a whole program. ``None`` if only others learn it.
     result: int | float | None
-    #: By name: an array where this party learns it, a ``SecretTensor`` where nobody does.
+    #: The outputs by name: an array if this party learns it, a ``SecretTensor`` if it stays secret.
     outputs: dict[str, Any]
-    #: How many were carried out.
+    #: The number of executed instructions.
     instructions: int
-    #: What was written to standard output and standard error.
+    #: The bytes that the program wrote to standard output and standard error.
     printed: bytes
-    #: All that was opened: on the way, by places in the program, and then.
+    #: All openings: those during execution, by place in the program, then those of the outputs.
     opened: list[Opened]
-    #: For what this party has waited, in seconds, the longest first: by functions, or by what the
-    #: program has called its work with ``tacit_label``. Words that are computed at once count for
-    #: where most are from.
+    #: Seconds that this party waited for messages, the longest first: by function, or by the label
+    #: that the program set with ``tacit_label``. Words that are computed together count for the
+    #: function that most of them are from.
     waited: dict[str, float]
 
 
 class Program:
-    """A program, as its file has it. Use :func:`load`."""
+    """A compiled program. Create it with :func:`load`."""
 
     def __init__(self, file: bytes, name: str = "program") -> None:
-        """Of an ELF file's bytes.
+        """Reads a program from the bytes of an ELF file.
+
+        Args:
+            file: the content of the ELF file.
+            name: the program's name, which ``main`` receives as its first argument.
 
         Raises:
-            MisuseError: it is no program for RISC-V of 64 bits that is linked to run as it is.
+            MisuseError: the file is not a statically linked program for 64-bit RISC-V.
         """
         self._core = _core.Program(file)
-        #: What it was made of.
+        #: The bytes of the ELF file.
         self.file = file
-        #: The first of its arguments.
+        #: The program's name, the first of its arguments.
         self.name = name
-        #: Whether it goes on where secrets stop it, to find all that is refused, and stops at its
-        #: end.
+        #: Whether the program continues where a secret would stop it, to find every such place. It
+        #: then stops at its end.
         self.passes_over = False
 
     def call(
@@ -109,46 +113,47 @@ class Program:
         limit: int = LIMIT,
         ranges: Mapping[str, Range] | None = None,
     ) -> Outcome:
-        """Calls a function, in the session that this code runs in. All parties call it alike.
+        """Calls a function in the current session. All parties make the same call.
 
         Args:
-            function: its name in the program.
-            arguments: for each parameter a number, or the name of an array, which stands for its
-                address, or ``len:NAME`` for how many elements that has. A ``float`` is a double,
-                and a ``numpy.float32`` a float, in registers of their own; of integers there are
-                eight at most.
-            secret: arrays of integers or floats, in one dimension, by name: who has it, and the
-                values there, where the others pass ``None``, and learn type and length. Where all
-                parties are to say the type too, each passes a :class:`Typed`. Or a
-                ``SecretTensor``, which is opened to nobody.
-            public: arrays that everybody has.
-            result: who learns what the function returns: "all", a party, or None. With a type, as
-                in ``("all", "f64")``, it is of that; else an integer of 64 bits without sign. Of a
-                function that returns a float the type must be said.
-            output: arrays after the call, and who learns them: "all", or a party; with None nobody
-                does, and each is a ``SecretTensor``, of the type of the array.
-            open_branches: functions whose branches on secrets are opened to all, and counted in
-                ``opened``, each bit apart;
-                in all others both sides are carried out.
-            oblivious: arrays, or objects of the program by their names, that may be read and
-                written at secret places, by looking at all of each.
-            limit: instructions at most.
-            ranges: of secret arrays, the least and the greatest that an element can be, as in
-                ``{"salaries": (0, 2e5)}``. Floats then have as many fraction bits as their range
-                leaves, and so has what is computed of them; integers take fewer bits. Of a value
-                outside, its owner refuses the call; of a ``SecretTensor`` nobody can tell, and what
-                is computed is wrong.
+            function: the function's name in the program.
+            arguments: for each parameter a number, the name of an array, which passes its
+                address, or ``len:NAME``, which passes its number of elements. A ``float`` is
+                passed as a double and a ``numpy.float32`` as a float, in float registers. At most
+                eight integers, addresses and lengths can be passed.
+            secret: one-dimensional arrays of integers or floats, by name, each as a pair: the
+                owner, and at the owner the values. The other parties pass ``None`` and learn type
+                and length. If all parties are to state the type too, each passes a
+                :class:`Typed`. A ``SecretTensor`` is also accepted; it stays secret.
+            public: arrays that all parties have.
+            result: who learns the function's result: "all", a party, or None. With a type, as in
+                ``("all", "f64")``, the result has that type; otherwise it is an unsigned integer
+                of 64 bits. The type is required if the function returns a float.
+            output: arrays that are returned after the call, and who learns them: "all", or a
+                party. With None nobody does, and the output is a ``SecretTensor`` of the array's
+                type.
+            open_branches: functions whose branches on secrets are opened to all parties. Each
+                opened bit is listed in ``opened``. In all other functions both sides of such a
+                branch are executed.
+            oblivious: arrays, or objects of the program by name, that may be accessed at secret
+                addresses. Each access scans the whole object.
+            limit: the maximum number of executed instructions.
+            ranges: the least and the greatest value that an element of a secret array can have,
+                as in ``{"salaries": (0, 2e5)}``. Floats, and results computed from them, then
+                have as many fraction bits as their range leaves; integers take fewer bits. If a
+                value lies outside, its owner refuses the call. For a ``SecretTensor`` nobody can
+                check this, and the results are wrong if it does not hold.
 
         Raises:
-            StoppedError: a name, a type or a party that does not exist; or the program stops before
-                its end, for a reason that the message says with the place in the program. All
-                parties are told it.
-            MisuseError: values of this party that cannot be given.
-            RangeError: at whoever something was opened to, if a guarded comparison that a given
-                tensor depends on left its range, or an operator that was checked, when the program
-                ran on zeros; or in checked mode, if a secret float that this was computed of left
-                its range, with its line in the program. The error's ``outcome`` has what it left
-                secret.
+            StoppedError: a name, a type or a party does not exist; or the program stops before
+                its end, for a reason that the message states with the place in the program. All
+                parties raise it.
+            MisuseError: this party passed invalid values.
+            RangeError: a range check failed, at each party that was to receive a value depending
+                on it: a guarded comparison behind a given tensor left its range, or a checked
+                operator did (the program then ran on zeros); or, in checked mode, a secret float
+                behind the value left its range, with its line in the program. The error's
+                ``outcome`` has the outputs that stay secret.
             DesyncError: the parties call different programs, or call them differently.
         """
         here = session()
@@ -196,27 +201,27 @@ class Program:
         limit: int = LIMIT,
         ranges: Mapping[str, Range] | None = None,
     ) -> Outcome:
-        """Runs the whole program, in the session that this code runs in. All parties run it alike.
+        """Runs the whole program in the current session. All parties make the same call.
 
-        It reads what it is given, and writes its outputs, as files of these names in the directory
-        that it is started in; ``stdin`` is standard input.
+        The program reads its inputs and writes its outputs as files of the given names in its
+        working directory; ``stdin`` is standard input.
 
         Args:
-            arguments: what ``main`` is told, behind the program's name.
+            arguments: the arguments of ``main``, after the program's name.
             secret: files of integers or floats, as arrays by name; see :meth:`call`.
-            public: files that everybody has: arrays, or bytes.
-            output: files that the program writes, and who learns them: "all", a party, or None for
-                nobody. With a type, as in ``("all", "u32")``, they are of that; else of the type
-                that all secret files have.
+            public: files that all parties have: arrays, or bytes.
+            output: files that the program writes, and who learns them: "all", a party, or None
+                for nobody. With a type, as in ``("all", "u32")``, the elements have that type;
+                otherwise they have the type that all secret files share.
             open_branches: as in :meth:`call`.
             oblivious: objects of the program; as in :meth:`call`.
-            limit: instructions at most.
-            ranges: of secret files; as in :meth:`call`.
+            limit: the maximum number of executed instructions.
+            ranges: ranges of secret files; as in :meth:`call`.
 
         Raises:
-            StoppedError: as :meth:`call`; or an output that the program did not write.
-            MisuseError: as :meth:`call`.
-            RangeError: as :meth:`call`.
+            StoppedError: as in :meth:`call`; or the program did not write an output.
+            MisuseError: as in :meth:`call`.
+            RangeError: as in :meth:`call`.
             DesyncError: the parties run different programs, or run them differently.
         """
         here = session()
@@ -248,14 +253,15 @@ class Program:
 
 
 def load(path: str | Path) -> Program:
-    """Reads a program.
+    """Reads a program from a file.
 
     Args:
-        path: of an ELF file of RISC-V of 64 bits, as ``tacit riscv cc`` makes it; 256 MiB at most.
+        path: the ELF file of a 64-bit RISC-V program, as ``tacit riscv cc`` makes it; at most
+            256 MiB.
 
     Raises:
         SetupError: the file cannot be read.
-        MisuseError: it is no program for this machine.
+        MisuseError: the file is not a program for this machine.
     """
     try:
         with open(path, "rb") as file:
@@ -263,7 +269,7 @@ def load(path: str | Path) -> Program:
     except OSError as error:
         raise setup_error(f"cannot read {path}: {cause(error)}") from None
     if len(content) > LARGEST:
-        raise MisuseError(f"{path} has more than {LARGEST >> 20} MiB")
+        raise MisuseError(f"{path} has more than {LARGEST >> 20} MiB, the limit for a program")
     return Program(content, Path(path).name)
 
 
@@ -274,9 +280,9 @@ def _known(name: str, names: Sequence[str]) -> int:
 
 
 def _argument(argument: str | float | np.floating[Any], names: Sequence[str]) -> tuple[str, int]:
-    """As the machine takes it."""
+    """Returns the kind and the word of an argument, as the machine takes it."""
     if isinstance(argument, np.float32):
-        # A float of four bytes has ones above it.
+        # A float of four bytes is NaN-boxed: the upper bits of its register are all ones.
         return "float", 0xFFFFFFFF << 32 | int(argument.view(np.uint32))
     if isinstance(argument, float):
         return "float", int(np.float64(argument).view(np.uint64))
@@ -295,8 +301,8 @@ def _argument(argument: str | float | np.floating[Any], names: Sequence[str]) ->
 
 
 def _returns(result: Receiver | tuple[Receiver, str]) -> tuple[int | None, str, int] | None:
-    """Who learns a result, and its type, as the machine takes it: "f", "i" or "u", and bytes;
-    nothing where nobody has said it."""
+    """Returns who learns a result, and its type as the machine takes it: the kind ("f", "i", "u",
+    or "" if none is stated) and the bytes. Returns ``None`` if nobody learns the result."""
     to, kind = result if isinstance(result, tuple) else (result, "")
     if kind and kind not in TYPES:
         raise stopped_error(f"result: no type is called {kind!r}; known are {', '.join(TYPES)}")
@@ -306,7 +312,7 @@ def _returns(result: Receiver | tuple[Receiver, str]) -> tuple[int | None, str, 
 
 
 def _number(word: int | None, returns: tuple[int | None, str, int] | None) -> int | float | None:
-    """What a result is, of whose register this is what was opened."""
+    """Returns the number that an opened result register holds, according to its type."""
     _, kind, size = returns or (None, "", 0)
     if word is None or not kind:
         return word
@@ -318,7 +324,7 @@ def _number(word: int | None, returns: tuple[int | None, str, int] | None) -> in
 def _typed(
     name: str, to: Receiver | tuple[Receiver, str], arrays: list[Given]
 ) -> tuple[Receiver, str]:
-    """Who learns an output, and its type."""
+    """Returns who learns an output, and its type."""
     if isinstance(to, tuple):
         if to[1] not in TYPES:
             raise stopped_error(
@@ -328,14 +334,14 @@ def _typed(
     types = {each.type for each in arrays if each.public is None}
     if len(types) > 1:
         raise stopped_error(
-            f"{name}: say its type, since the secret files are of {', '.join(sorted(types))}"
+            f"{name}: give its type, since the secret files differ: {', '.join(sorted(types))}"
         )
     return to, types.pop() if types else "u8"
 
 
-#: For what left its range within a program.
+#: The remedy for a value that left its range within a program.
 _REMEDY = (
-    "Say the range of the program's arrays, or a greater one (--range, ranges=, tacit_real_range), "
+    "State the range of the program's arrays, or a wider one (--range, ranges=, tacit_real_range), "
     "or scale "
     "the data down"
 )
@@ -344,10 +350,10 @@ _REMEDY = (
 def _refusal(
     here: Session, known: Known, receivers: Sequence[int | None], failed: Sequence[str] = ()
 ) -> RangeError | None:
-    """Tells those to whom something is opened whether what the program was given was in range: the
-    error at these, if it was not, when the program ran on zeros, or if something had failed in the
-    program itself."""
-    # All before the others: what all know is told once.
+    """Reports to the receivers of opened values whether the range checks behind the program's
+    inputs passed. Returns the receivers' error if one failed (the program then ran on zeros), or
+    if a check failed in the program itself."""
+    # Everybody's flags come before those of single parties, so a public failure is reported once.
     told: list[str] = []
     for to in sorted(set(receivers), key=lambda to: -1 if to is None else to):
         if flags := each_of(known):
@@ -356,7 +362,7 @@ def _refusal(
     refusal = (
         refused(here, list(dict.fromkeys(told)), is_told_to_all=None in receivers) if told else None
     )
-    # Of this the others may have heard nothing.
+    # The other parties may not have received this failure.
     return RangeError.of(list(dict.fromkeys([*failed, *told])), _REMEDY) if failed else refusal
 
 
@@ -364,18 +370,18 @@ def _refusal(
 def _telling_where_it_stops(
     here: Session, arrays: Sequence[Given], receivers: Sequence[int | None]
 ) -> Iterator[None]:
-    """Within it a program runs. Where it stops, these receivers are told in the place of what they
-    were to
-    learn, as they are at its end: it may have stopped because it ran on zeros.
+    """Wraps the execution of a program. If the program stops, the receivers learn the input range
+    checks instead of their results, as they would at its end: it may have stopped because it ran
+    on zeros.
 
     Raises:
-        RangeError: at these, if what it was given was not in range.
+        RangeError: at the receivers, if a range check of the inputs failed.
     """
     try:
         yield
     except StoppedError as stopped:
         refusal = None
-        # Of what stops this party alone the others know nothing; they end by it.
+        # The other parties do not know a cause that stops this party alone; they end because of it.
         with suppress(PeerError, NetworkError, DesyncError):
             refusal = _refusal(here, union(each.known for each in arrays), receivers)
         if refusal is not None:
@@ -390,14 +396,14 @@ def _outcome(
     arrays: Sequence[Given],
     returns: tuple[int | None, str, int] | None = None,
 ) -> Outcome:
-    """What this party has learned.
+    """Builds the outcome of a program for this party.
 
     Raises:
-        RangeError: something that it was to learn was out of range.
+        RangeError: a range check behind a value that this party was to learn failed.
     """
     result, had, instructions, printed, opened, waited, failed = told
     here, known, outputs = session(), union(each.known for each in arrays), {}
-    # Of a program that has stopped for that there are none.
+    # A program that a failed range check stopped has no outputs.
     for name, kind, (values, own, scale, flags) in zip(names, types, had, strict=not failed):
         outputs[name] = left(here, kind, values, own, scale)
         if isinstance(outputs[name], SecretTensor):

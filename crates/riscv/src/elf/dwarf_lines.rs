@@ -1,8 +1,8 @@
 //! The source line of an instruction, from the file's DWARF line table (version 5, section 6.2).
 //!
-//! Line programs are read in order, each once, up to the address that is asked for. References
-//! between them are not followed, so a hostile file costs no more than its size. A malformed entry
-//! yields no line.
+//! Line programs are read in order, each once, up to the requested address. References between them
+//! are not followed, so a hostile file costs no more than its size. A malformed entry yields no
+//! line.
 
 use gimli::{
     AttributeValue, DebugLine, DebugLineOffset, EndianSlice, FileEntry, LineProgramHeader,
@@ -10,18 +10,18 @@ use gimli::{
 };
 use std::fmt;
 
-/// Bytes of sections with lines that are kept at most.
+/// The maximum size in bytes of the line sections; larger ones are ignored.
 const MOST: usize = 1 << 26;
 
-/// Bytes of a line program's header, with its table of files, at most.
+/// The maximum size in bytes of a line program's header, with its file table.
 const MOST_OF_HEADER: u64 = 1 << 18;
 
-/// Characters of a source's name that are shown at most.
+/// The maximum number of characters of a source's name that are shown.
 const MOST_OF_NAME: usize = 120;
 
 type Bytes<'a> = EndianSlice<'a, LittleEndian>;
 
-/// The sections of a file that say it.
+/// The sections of a file that hold line information.
 #[derive(Clone, Default)]
 pub struct Lines {
     programs: Vec<u8>,
@@ -29,12 +29,12 @@ pub struct Lines {
     strings: Vec<u8>,
 }
 
-/// A line of a source.
+/// A line of a source file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Line {
-    /// The source's name, as the compiler was given it.
+    /// The source's name, as passed to the compiler.
     pub source: String,
-    /// Its number.
+    /// The line number.
     pub number: u64,
 }
 
@@ -45,8 +45,8 @@ impl fmt::Display for Line {
 }
 
 impl Lines {
-    /// Of the sections .debug_line, .debug_line_str and .debug_str; where they are too large,
-    /// without any.
+    /// Keeps the sections `.debug_line`, `.debug_line_str` and `.debug_str`, or nothing if they are
+    /// too large.
     #[must_use]
     pub fn new(programs: &[u8], line_strings: &[u8], strings: &[u8]) -> Self {
         if programs.len() + line_strings.len() + strings.len() > MOST {
@@ -59,7 +59,7 @@ impl Lines {
         }
     }
 
-    /// The line of the instruction at an address.
+    /// Returns the source line of the instruction at an address.
     #[must_use]
     pub fn at(&self, address: u64) -> Option<Line> {
         let all = Bytes::new(&self.programs, LittleEndian);
@@ -83,7 +83,7 @@ impl Lines {
             .program(DebugLineOffset(offset), 8, None, None)
             .ok()?;
         let mut rows = program.rows();
-        // The line that began last, in the same sequence.
+        // The previous row of the same sequence, whose line extends to the next row.
         let mut before: Option<(u64, Option<u64>, u64)> = None;
         while let Ok(Some((_, row))) = rows.next_row() {
             let here = row.address();
@@ -116,7 +116,7 @@ impl Lines {
     }
 }
 
-/// How many bytes the line program at an offset has, and whether its header has so few that it is
+/// Returns the size of the line program at an offset, and whether its header is small enough to be
 /// read.
 fn extent(programs: &[u8], offset: usize) -> gimli::Result<(usize, bool)> {
     let mut rest = Bytes::new(programs, LittleEndian);
@@ -126,14 +126,14 @@ fn extent(programs: &[u8], offset: usize) -> gimli::Result<(usize, bool)> {
     let size = length + (before - rest.len());
     let version = rest.read_u16()?;
     if version >= 5 {
-        // The sizes of addresses and segments.
+        // Skip the sizes of addresses and segment selectors.
         rest.skip(2)?;
     }
     let header = rest.read_length(format)? as u64;
     Ok((size, header <= MOST_OF_HEADER))
 }
 
-/// A name out of a file, which may hold anything.
+/// Makes a name from a file printable; the file may contain anything.
 #[must_use]
 pub fn shown(name: &[u8]) -> String {
     let text = String::from_utf8_lossy(name);

@@ -1,8 +1,8 @@
 //! Compiled programs: ELF files, their symbols, and the debug data that names source lines.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
-//! | [`program`] | a program as its file holds it: segments, entry point, digest |
+//! | [`program`] | a loadable program: segments, entry point, digest |
 //! | [`symbols`] | functions and objects, and where each begins and ends |
 //! | [`dwarf_lines`] | the source line of an instruction |
 //! | [`unwind`] | the callers of an instruction |

@@ -1,4 +1,4 @@
-//! A compiled program as its file holds it. The file is hostile until it is checked.
+//! A compiled program, read from its ELF file. The file is untrusted until it has been checked.
 
 use crate::elf::symbols::Symbols;
 use crate::fault::{Fault, Result};
@@ -10,51 +10,51 @@ use object::elf::{
 };
 use object::read::elf::{FileHeader, ProgramHeader};
 
-/// Of a program at most.
+/// The maximum number of segments of a program.
 const SEGMENTS: usize = 64;
 
-/// Where a file says of how many bits words are.
+/// The index of the byte in the file's identification that says whether words have 32 or 64 bits.
 const CLASS: usize = 4;
 
-/// The bytes that memory is given in.
+/// The granularity in bytes of the memory that segments take.
 const WHOLE: u64 = 16;
 
-/// What is loaded of a program.
+/// The parts of a program that are loaded.
 #[derive(Clone)]
 pub struct Program {
-    /// Where it begins.
+    /// The address of the first instruction.
     pub entry: u64,
-    /// What lies in memory.
+    /// The segments of memory.
     pub segments: Vec<Segment>,
-    /// What it says of its functions, objects and lines.
+    /// The program's functions, objects and source lines.
     pub symbols: Symbols,
-    /// Where its own headers lie, and how many they are, if they lie in memory.
+    /// The address and the number of the program headers, if they are loaded into memory.
     pub headers: Option<(u64, u64)>,
 }
 
-/// Bytes that lie in memory from an address on.
+/// Consecutive bytes of memory.
 #[derive(Clone, Debug)]
 pub struct Segment {
-    /// Of the first byte.
+    /// The address of the first byte.
     pub start: u64,
-    /// Those that the file has; what follows is 0.
+    /// The bytes that the file holds; the rest is 0.
     pub bytes: Vec<u8>,
-    /// How many they are in memory.
+    /// The size in memory.
     pub size: u64,
-    /// Whether the program may write there.
+    /// Whether the program may write to the segment.
     pub writable: bool,
-    /// Whether there are instructions.
+    /// Whether the segment holds instructions.
     pub executable: bool,
 }
 
-/// By what people tell two programs, or what is said of them, from each other.
+/// Returns a short digest that users compare to tell programs, or descriptions of runs, apart.
 #[must_use]
 pub fn digest(content: &[u8]) -> String {
     blake3::hash(content).to_hex()[..16].to_owned()
 }
 
 impl Program {
-    /// What lies in memory, without symbols.
+    /// Builds a program from its segments, without symbols.
     #[must_use]
     pub fn new(entry: u64, segments: Vec<Segment>) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl Program {
         }
     }
 
-    /// Reads an ELF file of a program for RV64 that is linked as it is.
+    /// Reads the ELF file of a statically linked RV64 program.
     ///
     /// # Errors
     /// `NoProgram`, `Dynamic`, `TooLarge`.
@@ -78,7 +78,7 @@ impl Program {
         Ok(program)
     }
 
-    /// Reads an ELF file without a check of its segments' permissions.
+    /// Reads an ELF file without checking the permissions of its segments.
     ///
     /// # Errors
     /// As [`Program::parse`].
@@ -103,7 +103,8 @@ impl Program {
         if kinds().any(|kind| kind == PT_INTERP) {
             return Err(Fault::Dynamic);
         }
-        // A program that nobody loads has nothing to link, and yet does not know where it lies.
+        // A static-pie program has no interpreter and nothing to link, but still has no fixed
+        // address.
         if header.e_type(endian) == ET_DYN {
             return refused(
                 "it has no fixed address, like a shared library or a -static-pie program: link it with \
@@ -172,8 +173,9 @@ impl Program {
         })
     }
 
-    /// The bytes of memory that a segment takes: up to a multiple of [`WHOLE`], where nothing else
-    /// begins before. What begins in a segment may be read in whole words, as compilers do.
+    /// Returns the bytes of memory that a segment takes: its size, rounded up to a multiple of
+    /// [`WHOLE`] unless another segment begins before that. Compilers may read whole words at the
+    /// end of an object.
     pub(crate) fn room(&self, segment: &Segment) -> u64 {
         let end = segment.start + segment.size;
         let whole = end.checked_next_multiple_of(WHOLE).unwrap_or(end);
@@ -184,7 +186,7 @@ impl Program {
         whole - segment.start
     }
 
-    /// Where a function begins.
+    /// Returns the address of a function.
     ///
     /// # Errors
     /// `NoFunction`.
@@ -192,13 +194,13 @@ impl Program {
         self.symbols.function(name)
     }
 
-    /// The function that an address lies in, where that is known.
+    /// Returns the function that contains an address, if it is known.
     #[must_use]
     pub fn function_at(&self, address: u64) -> Option<&str> {
         self.symbols.function_at(address)
     }
 
-    /// Behind all segments.
+    /// Returns the address after all segments.
     #[must_use]
     pub fn end(&self) -> u64 {
         let ends = self

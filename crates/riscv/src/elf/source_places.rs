@@ -1,4 +1,4 @@
-//! Places in a program: by address, by function, and by source line where the file has one.
+//! Places in a program: the address, the function, and the source line if the file has line data.
 
 use crate::elf::dwarf_lines::{Line, shown};
 use crate::elf::program::Program;
@@ -8,16 +8,16 @@ use std::fmt;
 /// A place in a program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// The instruction.
+    /// The address of the instruction.
     pub address: u64,
-    /// The function that it is in, where that is known.
+    /// The function that contains the instruction, if it is known.
     pub function: Option<String>,
-    /// The line that it was compiled from, where that is known.
+    /// The source line of the instruction, if it is known.
     pub line: Option<Line>,
 }
 
 impl fmt::Display for Place {
-    /// As `0x10150 in sort (arrays.c:21)`.
+    /// Formats a place as `0x10150 in sort (arrays.c:21)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#x}", self.address)?;
         if let Some(function) = &self.function {
@@ -30,11 +30,12 @@ impl fmt::Display for Place {
     }
 }
 
-/// Functions that are named at most, where a program has no beginning.
+/// The maximum number of functions that the message about a missing `main` lists.
 const NAMED: usize = 20;
 
 impl Program {
-    /// That it has no `main`, where it has none: which functions it has.
+    /// Returns the fault for a missing `main`, with the functions that exist; `None` if there is a
+    /// `main`.
     #[must_use]
     pub fn without_main(&self) -> Option<Fault> {
         if self.function("main").is_ok() {
@@ -55,7 +56,7 @@ impl Program {
         Some(Fault::NoMain(Some(names)))
     }
 
-    /// Where an instruction is.
+    /// Returns the place of an instruction.
     #[must_use]
     pub fn place(&self, address: u64) -> Place {
         Place {
@@ -65,8 +66,8 @@ impl Program {
         }
     }
 
-    /// By whom an instruction was reached, up to the function `main`, from where each goes on: as
-    /// `, called from fwrite (stdio.c:92), from main (mine.c:5)`.
+    /// Formats the callers of an instruction, up to the function `main`, with the line of each
+    /// call: `, called from fwrite (stdio.c:92), from main (mine.c:5)`.
     #[must_use]
     pub fn called_from(&self, pc: u64, callers: &[u64]) -> String {
         let mut said = Vec::new();
@@ -91,8 +92,8 @@ impl Program {
         format!(", called {}", said.join(", "))
     }
 
-    /// The message to the user when a program stops at an instruction. `called` is what
-    /// [`Program::called_from`] returns.
+    /// Returns the message to the user when a program stops at an instruction. `called` is the
+    /// result of [`Program::called_from`].
     #[must_use]
     pub fn stopped(&self, pc: u64, called: &str, fault: &Fault) -> String {
         let place = format!("{}{called}", self.place(pc));

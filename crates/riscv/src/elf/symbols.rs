@@ -1,4 +1,4 @@
-//! What a file says about its program: where functions and objects lie, and the source lines of
+//! The symbols of a program: the addresses of functions and objects, and the source lines of
 //! instructions.
 
 use crate::elf::dwarf_lines::Lines;
@@ -12,24 +12,24 @@ use object::read::elf::{SectionHeader, SectionTable, Sym};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// The section of tables that may be read and written at secret places. Its name with a point and
-/// more is that of another such section.
+/// The section of tables that may be accessed at secret addresses. A name that continues with a dot
+/// is another such section.
 pub const OBLIVIOUS: &str = ".tacit.oblivious";
 
-/// Bytes of all names together.
+/// The maximum number of bytes of all names together.
 const MOST_OF_NAMES: usize = 1 << 24;
 
-/// Functions, objects and lines.
+/// Functions, objects and lines of a program.
 #[derive(Clone, Default)]
 pub struct Symbols {
     functions: BTreeMap<u64, Symbol>,
     objects: BTreeMap<u64, Symbol>,
-    /// What assembly calls neither, and others may name.
+    /// Global symbols without a type, which assembly code defines.
     labels: BTreeMap<String, u64>,
     oblivious: Vec<Range<u64>>,
-    /// Which lines instructions were made of.
+    /// The source lines of instructions.
     pub lines: Lines,
-    /// Where functions keep what their callers had.
+    /// The call frame information, which says where functions save their callers' registers.
     pub frames: Frames,
 }
 
@@ -42,7 +42,7 @@ struct Symbol {
 type Sections<'a> = SectionTable<'a, FileHeader64<Endianness>>;
 
 impl Symbols {
-    /// Of a file's sections.
+    /// Reads the symbols from a file's sections.
     ///
     /// # Errors
     /// `NoProgram`.
@@ -54,7 +54,7 @@ impl Symbols {
             ..Self::default()
         };
         let symbols = sections.symbols(endian, file, SHT_SYMTAB).map_err(wrong)?;
-        // Names may lie in each other.
+        // Names in the string table may overlap, so their total length is checked.
         let mut bytes = 0;
         for symbol in symbols.iter() {
             let table = match symbol.st_type() {
@@ -86,7 +86,7 @@ impl Symbols {
         Ok(all)
     }
 
-    /// Where a function begins.
+    /// Returns the address of a function.
     ///
     /// # Errors
     /// `NoFunction`.
@@ -94,7 +94,7 @@ impl Symbols {
         Ok(self.function_range(name)?.start)
     }
 
-    /// Where the instructions of a function lie.
+    /// Returns the addresses of a function's instructions.
     ///
     /// # Errors
     /// `NoFunction`.
@@ -102,7 +102,7 @@ impl Symbols {
         named(&self.functions, name).ok_or_else(|| Fault::NoFunction(name.to_owned()))
     }
 
-    /// The names of its functions, those of a name that a person would not give left out.
+    /// Returns the names of functions, without names that begin with an underscore.
     pub fn functions(&self) -> impl Iterator<Item = &str> {
         let names = self
             .functions
@@ -111,7 +111,7 @@ impl Symbols {
         names.filter(|name| !name.starts_with('_'))
     }
 
-    /// Where an object lies.
+    /// Returns the addresses of an object.
     ///
     /// # Errors
     /// `NoObject`.
@@ -119,7 +119,7 @@ impl Symbols {
         named(&self.objects, name).ok_or_else(|| Fault::NoObject(name.to_owned()))
     }
 
-    /// Where an object begins, or a place in assembly that others may name.
+    /// Returns the address of an object, or of a global label in assembly code.
     ///
     /// # Errors
     /// `NoObject`.
@@ -128,7 +128,7 @@ impl Symbols {
         label.map_or_else(|| Ok(self.object(name)?.start), Ok)
     }
 
-    /// The function that an address lies in, where that is known.
+    /// Returns the function that contains an address, if it is known.
     #[must_use]
     pub fn function_at(&self, address: u64) -> Option<&str> {
         let (&start, function) = self.functions.range(..=address).next_back()?;
@@ -136,7 +136,7 @@ impl Symbols {
         inside.then_some(function.name.as_str())
     }
 
-    /// Behind the last instruction of each function whose size is known.
+    /// Returns the address after the last instruction of each function whose size is known.
     #[must_use]
     pub fn function_ends(&self) -> BTreeSet<u64> {
         let sized = self.functions.iter().filter(|(_, of)| of.size > 0);
@@ -145,7 +145,7 @@ impl Symbols {
             .collect()
     }
 
-    /// The objects in sections of the name [`OBLIVIOUS`].
+    /// Returns the objects in sections of the name [`OBLIVIOUS`].
     #[must_use]
     pub fn oblivious(&self) -> &[Range<u64>] {
         &self.oblivious
@@ -162,7 +162,7 @@ fn is_oblivious(section: &[u8]) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
 }
 
-/// What a file says of lines; where it says something wrong, nothing.
+/// Reads the line information of a file. Malformed information yields no lines.
 fn lines(sections: &Sections, endian: Endianness, file: &[u8]) -> Lines {
     let [programs, line_strings, strings] =
         [b".debug_line".as_slice(), b".debug_line_str", b".debug_str"]
@@ -170,7 +170,7 @@ fn lines(sections: &Sections, endian: Endianness, file: &[u8]) -> Lines {
     Lines::new(programs, line_strings, strings)
 }
 
-/// The bytes of a section, where there is one that is not compressed.
+/// Returns the bytes of a section, or none if it is missing or compressed.
 fn section<'a>(sections: &Sections, endian: Endianness, file: &'a [u8], name: &[u8]) -> &'a [u8] {
     let found = sections.section_by_name(endian, name);
     let found = found.filter(|(_, found)| (found.sh_flags(endian) & SHF_COMPRESSED).0 == 0);

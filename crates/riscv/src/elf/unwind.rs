@@ -1,36 +1,37 @@
 //! The callers of an instruction, from the file's call frame information (DWARF version 5, section
-//! 6.4). A message that names a function of the runtime says little; the line that called it does.
+//! 6.4). A message that names only a function of the runtime would not help; the user's line that
+//! called it does.
 //!
-//! Hostile data ends the search. Entries and rows are read once for each of a few callers, and
-//! rules that are programs of their own are not followed.
+//! Malformed data ends the search. Entries and rows are read once for each of a few callers. Rules
+//! that are DWARF expressions are not evaluated.
 
 use gimli::{
     BaseAddresses, CfaRule, DebugFrame, EndianSlice, LittleEndian, Register, RegisterRule,
     UnwindContext, UnwindSection, UnwindTableRow,
 };
 
-/// Callers that are found at most.
+/// The maximum number of callers that are found.
 pub const MOST: usize = 8;
 
-/// Bytes of the section that are kept at most.
+/// The maximum size in bytes of the section; a larger one is ignored.
 const MOST_OF_SECTION: usize = 1 << 24;
 
-/// Registers of integers.
+/// The number of integer registers.
 pub const OP: usize = 32;
 
 const STACK: u16 = 2;
 
 type Bytes<'a> = EndianSlice<'a, LittleEndian>;
 
-/// What registers hold, where everybody knows it.
+/// The values of the integer registers that are public.
 pub type Registers = [Option<u64>; OP];
 
-/// The section that says where functions keep what their callers had.
+/// The section that says where functions save their callers' registers.
 #[derive(Clone, Default)]
 pub struct Frames(Vec<u8>);
 
 impl Frames {
-    /// Of the section .debug_frame; where it is too large, without any.
+    /// Keeps the section `.debug_frame`, or nothing if it is too large.
     #[must_use]
     pub fn new(section: &[u8]) -> Self {
         if section.len() > MOST_OF_SECTION {
@@ -39,8 +40,8 @@ impl Frames {
         Self(section.to_vec())
     }
 
-    /// Where the callers of an instruction's function go on, the nearest first. `read` has words of
-    /// memory that everybody knows.
+    /// Returns the return addresses of an instruction's callers, the nearest first. `read` reads a
+    /// public word of memory.
     pub fn callers(
         &self,
         pc: u64,
@@ -54,13 +55,15 @@ impl Frames {
                 break;
             };
             found.push(returns);
-            // A call may be the last instruction of its function.
+            // A call may be the last instruction of its function, so the address before the return
+            // is looked up.
             at = returns.wrapping_sub(1);
         }
         found
     }
 
-    /// Where the function of an instruction returns to; the registers become those of its caller.
+    /// Returns the return address of the function that contains `pc`, and restores its caller's
+    /// registers.
     fn caller(
         &self,
         pc: u64,

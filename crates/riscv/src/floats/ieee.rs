@@ -6,28 +6,28 @@ use crate::numbers::words::Signs;
 use rustc_apfloat::ieee::{Double, Single};
 use rustc_apfloat::{Category, Float, FloatConvert, Round, Status, StatusAnd};
 
-/// What was met, by the bits of the control register.
+/// The exception flags, as bits of the register `fflags`.
 pub mod flag {
-    /// A result was rounded.
+    /// The result was rounded.
     pub const INEXACT: u8 = 1;
-    /// It is below the normal numbers, and was rounded.
+    /// The result is below the normal numbers, and was rounded.
     pub const UNDERFLOW: u8 = 2;
-    /// It is beyond all numbers.
+    /// The result exceeds the largest number.
     pub const OVERFLOW: u8 = 4;
     /// A number was divided by zero.
     pub const DIVISION: u8 = 8;
-    /// There is no result.
+    /// The operation has no defined result.
     pub const INVALID: u8 = 16;
 }
 
-/// Above a float of 32 bits there are ones; what has others is no number.
+/// The upper half of a NaN-boxed float of 32 bits. A register with another upper half holds NaN.
 const BOX: u64 = 0xffff_ffff << 32;
 
 /// Floats as registers hold them.
 trait Register: Float {
     const NOT_A_NUMBER: u64;
-    /// Such a power of two times the smallest normal number has all its bits, whatever it is made
-    /// of.
+    /// The exponent of a power of two. The smallest normal number times this power is computed
+    /// without losing bits to underflow, whatever its operands.
     const APART: i32;
 
     fn bits(word: u64) -> u64;
@@ -76,7 +76,7 @@ impl Register for Double {
     }
 }
 
-/// The register that has a float of so many bits.
+/// Returns the register content for the bits of a float.
 #[must_use]
 pub fn boxed(bits: u64, precision: Precision) -> u64 {
     match precision {
@@ -85,13 +85,13 @@ pub fn boxed(bits: u64, precision: Precision) -> u64 {
     }
 }
 
-/// The low bits of a register with a float of 32 bits, or those of no number where it has none.
+/// Returns the low bits of a register with a NaN-boxed float of 32 bits, or those of NaN.
 #[must_use]
 pub fn unboxed(word: u64) -> u64 {
     Single::bits(word)
 }
 
-/// The number that a register holds, of which every float of 32 bits is one of 64.
+/// Returns the number that a register holds. Every float of 32 bits is also one of 64.
 #[must_use]
 pub fn number(word: u64, precision: Precision) -> f64 {
     match precision {
@@ -100,7 +100,7 @@ pub fn number(word: u64, precision: Precision) -> f64 {
     }
 }
 
-/// The rounding mode of a number of three bits, where it is one.
+/// Returns the rounding mode for an encoding of three bits, if it is valid.
 #[must_use]
 pub fn rounding(mode: u8) -> Option<Round> {
     match mode {
@@ -113,7 +113,7 @@ pub fn rounding(mode: u8) -> Option<Round> {
     }
 }
 
-/// A function of what registers hold, and the flags that it raises.
+/// Computes a function of register contents. Returns the result and the flags that it raises.
 #[must_use]
 pub fn compute(of: Floating, round: Round, words: [u64; 3]) -> (u64, u8) {
     match (of.precision, of.function) {
@@ -156,7 +156,7 @@ fn of_registers<F: Register>(function: FloatFunction, round: Round, words: [u64;
     }
 }
 
-/// What rounds to a float.
+/// Computes the functions that round.
 fn arithmetic<F: Register>(function: FloatFunction, round: Round, operands: [F; 3]) -> (u64, u8) {
     let compute = |[a, b, c]: [F; 3]| match function {
         FloatFunction::Add => a.add_r(b, round),
@@ -188,9 +188,9 @@ fn arithmetic<F: Register>(function: FloatFunction, round: Round, operands: [F; 
     (value.write(), flags)
 }
 
-/// Underflow and overflow are told of where a result that was rounded as if exponents had no end is
-/// beyond the normal numbers, though it may be one after rounding to what there is. `of_scaled`
-/// gives that result times a power of two.
+/// Returns the flag of an underflow or overflow that the rounded result hides. Both are detected on
+/// the result rounded with an unbounded exponent, which may lie outside the normal numbers although
+/// the final result is one. `of_scaled` computes the result times a power of two.
 fn hidden<F: Register>(value: F, of_scaled: impl Fn(i32) -> F) -> u8 {
     let (least, most) = (F::smallest_normalized(), F::largest());
     if value.is_smallest_normalized() && of_scaled(F::APART).abs() < least.scalbn(F::APART) {
@@ -202,8 +202,8 @@ fn hidden<F: Register>(value: F, of_scaled: impl Fn(i32) -> F) -> u8 {
     }
 }
 
-/// The operands with the result so many times doubled. A summand below 1 of a sum at the end of all
-/// numbers stays as it is: all that it decides is whether something is left.
+/// Scales the operands such that the result is doubled `places` times. In a sum near the largest
+/// number, a summand below 1 stays as it is: it only decides whether the result is inexact.
 fn scaled<F: Register>(function: FloatFunction, [a, b, c]: [F; 3], places: i32) -> [F; 3] {
     let one = F::from_u128(1).value;
     let times = |x: F| x.scalbn(places);
@@ -222,7 +222,8 @@ fn scaled<F: Register>(function: FloatFunction, [a, b, c]: [F; 3], places: i32) 
     }
 }
 
-/// The root of an integer of 122 bits or more, and whether that is all of it, decide the rounding.
+/// Computes a square root. The root of an integer of at least 122 bits, and whether it is exact,
+/// decide the rounding.
 fn root<F: Register>(a: F, round: Round) -> StatusAnd<F> {
     if a.is_nan() || a.is_zero() || a.is_pos_infinity() {
         return Status::OK.and(a);
@@ -259,7 +260,7 @@ where
     (value.write(), flags)
 }
 
-/// The bits of one and the sign of both.
+/// Returns the bits of a with a sign taken from both.
 fn signed<F: Register>(change: SignChange, words: [u64; 3]) -> u64 {
     let (a, b) = (F::bits(words[0]), F::bits(words[1]));
     let sign = 1 << (F::BITS - 1);
@@ -271,7 +272,7 @@ fn signed<F: Register>(change: SignChange, words: [u64; 3]) -> u64 {
     F::of_bits(a & !sign | of_sign & sign)
 }
 
-/// The one that is a number, or the lesser or greater of two, of which −0 is the lesser zero.
+/// Returns the operand that is not NaN, or the lesser or greater of two; −0 is less than +0.
 fn extreme<F: Register>(a: F, b: F, of_numbers: fn(F, F) -> F) -> (u64, u8) {
     let signals = a.is_signaling() || b.is_signaling();
     let chosen = match (a.is_nan(), b.is_nan()) {
@@ -291,7 +292,7 @@ fn compared<F: Register>(comparison: Comparison, a: F, b: F) -> (u64, u8) {
     (holds.into(), if invalid { flag::INVALID } else { 0 })
 }
 
-/// Its place among the kinds.
+/// Returns the index of a number's class (`fclass`).
 fn class<F: Register>(a: F) -> u32 {
     let of_positive = match a.category() {
         Category::NaN => return if a.is_signaling() { 8 } else { 9 },
@@ -307,7 +308,7 @@ fn class<F: Register>(a: F) -> u32 {
     }
 }
 
-/// What is beyond the integers is the outermost of them, and so is what is no number.
+/// Converts to an integer. Numbers outside the range, and NaN, give its outermost values.
 fn to_integer<F: Register>(a: F, bits: u8, signs: Signs, round: Round) -> (u64, u8) {
     let (width, above, mut exact) = (bits.into(), 64 - u32::from(bits), false);
     let all = u64::MAX >> above;

@@ -1,4 +1,4 @@
-//! Floats: [`ieee`] computes public ones as IEEE 754 does, [`fixed`] computes secret ones in fixed
+//! Floats: [`ieee`] computes public ones in IEEE 754, [`fixed`] computes secret ones in fixed
 //! point.
 
 pub mod fixed;

@@ -1,4 +1,4 @@
-//! The arrays that programs receive: integers of one length, in memory or in a file.
+//! The arrays that programs receive: elements of one length, in memory or in a file.
 
 use crate::floats::fixed::within;
 use crate::memory::Memory;
@@ -10,34 +10,36 @@ use crate::secret::size::power;
 use crate::secret::{Secret, Word, watch};
 use mpc::{Error, Protocol, Result};
 
-/// Integers of one length, one after another.
+/// An array of integers or floats of one length.
 pub struct Array {
-    /// By which it is called.
+    /// The name of the array.
     pub name: String,
-    /// Of an element.
+    /// The number of bytes of an element.
     pub bytes: u64,
-    /// Whether they are floats. Secret ones are words of fixed point.
+    /// Whether the elements are floats. Secret floats are fixed-point words.
     pub floats: bool,
-    /// Between what all have said that its elements lie, where they are secret.
+    /// The range that all parties have stated for the elements of a secret array.
     pub range: Option<Range>,
-    /// Its elements.
+    /// The elements.
     pub content: Content,
 }
 
-/// Who has an array.
+/// The owner of an array, and its elements.
 pub enum Content {
-    /// Everybody: the bytes of all elements.
+    /// A public array: the bytes of all elements.
     Public(Vec<u8>),
-    /// One party.
+    /// An array that one party owns.
     Secret {
-        /// Which.
+        /// The owner.
         owner: usize,
-        /// How many elements.
+        /// The number of elements.
         count: usize,
-        /// Of which the low bytes count; `None` where another party has them.
+        /// The values, of which the low bytes count; `None` in the parties that do not own the
+        /// array.
         values: Option<Vec<u64>>,
     },
-    /// Nobody: what this party has of a sharing whose components add up, a column each.
+    /// A secret-shared integer array: this party's components, which add up to the values, one
+    /// column for each component.
     Shared(Vec<Vec<u64>>),
     /// This party's components of floats, as fixed-point words with the given number of fraction
     /// bits.
@@ -45,15 +47,16 @@ pub enum Content {
 }
 
 impl Array {
-    /// Looks at all that can be wrong with it before anything is sent.
+    /// Checks an array for errors before anything is sent.
     ///
     /// # Errors
-    /// `Stopped`: a party or a length that does not exist, or values of another number.
+    /// `Stopped`: a party or a length that does not exist, or a number of values that differs from
+    /// it.
     pub fn check(&self, parties: usize, components: usize) -> Result<()> {
         check_length(self.bytes, &self.name)?;
         if self.floats && self.bytes < 4 {
             return Err(Error::stopped(format!(
-                "{} has floats of {} bytes",
+                "{} has floats of {} bytes: only 4 and 8 are possible",
                 self.name, self.bytes
             )));
         }
@@ -69,7 +72,7 @@ impl Array {
                 .range
                 .is_some_and(|range| !self.floats && range.least.ceil() > range.most.floor()) =>
             {
-                refuse("has integers, and its range contains none")
+                refuse("has integers, but its range contains none")
             }
             Content::Secret { owner, .. } if *owner >= parties => {
                 refuse("belongs to a party that does not exist")
@@ -97,7 +100,7 @@ impl Array {
         }
     }
 
-    /// How many elements it has.
+    /// Returns the number of elements.
     #[must_use]
     pub fn count(&self) -> usize {
         match &self.content {
@@ -109,13 +112,13 @@ impl Array {
         }
     }
 
-    /// How many bytes it has.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.bytes.saturating_mul(self.count() as u64)
     }
 
-    /// Whether words with so many fraction bits may have more bits than there is room for.
+    /// Returns whether words with the given number of fraction bits may exceed the available bits.
     fn is_wide(&self, scale: u8) -> bool {
         self.range
             .is_some_and(|range| range.places() + i32::from(scale) > ROOM)
@@ -137,13 +140,13 @@ impl Array {
         self.floats.then_some(real)
     }
 
-    /// The words that are shared of its values.
+    /// Encodes values as the words that are shared.
     fn encoded(&self, values: &[u64]) -> Result<Vec<u64>> {
         let Some(real) = self.real() else {
             return Ok(values.to_vec());
         };
         let words: Option<Vec<u64>> = values.iter().map(|bits| real.encode(*bits)).collect();
-        // Only the owner learns this.
+        // Only the owner sees this error.
         words.ok_or_else(|| {
             let what = match self.range {
                 Some(Range { least, most }) => {
@@ -157,8 +160,8 @@ impl Array {
         })
     }
 
-    /// The words that lie in memory. Those that nobody has are held to their range where that is
-    /// checked; whoever has others has looked.
+    /// Prepares the words that are laid in memory. In checked mode, words that arrived as shares
+    /// are checked against their range. The owner of other words has checked them locally.
     fn decoded(&self, words: Vec<Word>) -> Vec<Word> {
         if let Some(real) = self.real() {
             let is_owned = matches!(self.content, Content::Secret { .. });
@@ -179,8 +182,9 @@ impl Array {
         }
     }
 
-    /// Between what integers lie as words of memory have them: what is shorter than four bytes, and
-    /// what has no sign and its highest bit, is another number there, of which nothing is said.
+    /// Returns the bounds on the elements as memory words, if they hold. Shorter elements than four
+    /// bytes are loaded with zeros, and unsigned elements with the top bit set are negative as
+    /// signed words. Their bounds would be wrong, so none is stated.
     fn ends(&self, Range { least, most }: Range) -> Option<(i64, i64)> {
         let beyond = f64::from(8 * self.bytes as u32 - 1).exp2();
         let is_there = if least < 0.0 {
@@ -191,7 +195,7 @@ impl Array {
         is_there.then(|| (least.ceil() as i64, most.floor() as i64))
     }
 
-    /// What is shared of it, where one party has it.
+    /// Returns what is to be shared of the array, if one party owns it.
     fn input(&self) -> Result<Option<Input>> {
         let Content::Secret {
             owner,
@@ -205,17 +209,17 @@ impl Array {
         Ok(Some(Input {
             owner: *owner,
             count: *count,
-            // Of fixed point, a float has a whole word.
+            // A fixed-point float takes a whole word.
             bytes: if self.floats { 8 } else { self.bytes },
             values: values.transpose()?,
         }))
     }
 
-    /// Puts it into memory, as a region of its own. `shared` are its words, where it was shared;
-    /// `at` is its place among all that a program is given.
+    /// Maps the array into memory as its own region. `shared` holds its words if it was shared;
+    /// `at` is its index among the program's arrays.
     ///
     /// # Errors
-    /// `Stopped` where there is no room.
+    /// `Stopped` if there is no room.
     pub fn lay(
         &self,
         memory: &mut Memory<Word>,
@@ -248,10 +252,11 @@ impl Array {
     }
 }
 
-/// Shares all that one party has, in one round; of each array its words, if there are any.
+/// Shares all owned arrays in one round. Returns the words of each array, or `None` if it is not
+/// owned by one party.
 ///
 /// # Errors
-/// `Misuse` for a float that has no fixed point; what the links meet.
+/// `Misuse` for a float without a fixed-point encoding. Errors of the network links are passed on.
 pub fn share_arrays(
     protocol: &mut dyn Protocol,
     arrays: &[&Array],
@@ -267,10 +272,10 @@ pub fn share_arrays(
     Ok(is_shared.into_iter().map(words).collect())
 }
 
-/// Elements have 1, 2, 4 or 8 bytes.
+/// Checks that elements have 1, 2, 4 or 8 bytes.
 ///
 /// # Errors
-/// `Stopped`: they have not.
+/// `Stopped` if they do not.
 pub fn check_length(bytes: u64, name: &str) -> Result<()> {
     if matches!(bytes, 1 | 2 | 4 | 8) {
         return Ok(());

@@ -1,10 +1,10 @@
-//! A program on a hart without a system, as ISA test suites need it: machine mode and user mode,
-//! their control registers, and traps (RISC-V Instruction Set Manual, volume II, chapter 3). The
-//! program ends by a write to the word `tohost`; 1 means success. All words are public, all memory
-//! is writable and executable, and there are no interrupts.
+//! A program on a hart without an operating system, as ISA test suites need it: machine mode and
+//! user mode, their control registers, and traps (RISC-V Instruction Set Manual, volume II, chapter
+//! 3). The program ends by writing to the word `tohost`; the value 1 means success. All words are
+//! public, all memory is writable and executable, and there are no interrupts.
 //!
-//! [`Machine`] knows nothing of this: what stops a program there is a trap here. `tohost` is
-//! read-only memory, so a write to it stops the program too.
+//! [`Machine`] is unaware of modes and traps: a fault that stops it becomes a trap here. `tohost`
+//! is mapped as read-only memory, so a write to it stops the machine too.
 
 use crate::elf::program::{Program, Segment};
 use crate::fault::{Fault, Result};
@@ -16,16 +16,16 @@ use crate::numbers::words::Plain;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Traps of a program at most: each is an instruction that was not carried out.
+/// The maximum number of traps of a program. Each is an instruction that was not executed.
 const TRAPS: u64 = 1 << 20;
 
-/// The bytes of `tohost`.
+/// The size of `tohost` in bytes.
 const WORD: u64 = 8;
 
-/// What the word that is written there says besides a status: that the program ends.
+/// The bit of the word written to `tohost` that ends the program. The bits above it are the status.
 const ENDS: u64 = 1;
 
-/// Instructions that no program in user mode has.
+/// The privileged instructions `mret` and `wfi`.
 const RETURN: u32 = 0x3020_0073;
 const WAIT: u32 = 0x1050_0073;
 
@@ -39,12 +39,12 @@ mod control {
     pub const VALUE: u32 = 0x343;
     pub const CYCLES: u32 = 0xb00;
     pub const INSTRUCTIONS: u32 = 0xb02;
-    /// Who made the hart, which it is: nobody says.
+    /// The identity of the vendor and the hart (`mvendorid` to `mconfigptr`), which read as 0.
     pub const NAMES: std::ops::RangeInclusive<u32> = 0xf11..=0xf15;
 }
 
-/// Those that keep what is written, and which bits of it: status, interrupts, vector, counters,
-/// scratch, program counter, cause, value, pending.
+/// The control registers that keep what is written, and their writable bits: `mstatus`, `mie`,
+/// `mtvec`, `mcounteren`, `mscratch`, `mepc`, `mcause`, `mtval`, `mip`.
 const KEPT: [(u32, u64); 9] = [
     (control::STATUS, ENABLED | BEFORE | MODE | FLOATS | MEMORY),
     (0x304, 0x888),
@@ -57,22 +57,21 @@ const KEPT: [(u32, u64); 9] = [
     (0x344, 0),
 ];
 
-/// Fields of the status: interrupts, those before the trap, the mode before the trap, the state of
-/// floats, and whose memory is read.
+/// Fields of `mstatus`: MIE, MPIE, MPP, FS and MPRV.
 const ENABLED: u64 = 1 << 3;
 const BEFORE: u64 = 1 << 7;
 const MODE: u64 = 3 << 11;
 const FLOATS: u64 = 3 << 13;
 const MEMORY: u64 = 1 << 17;
 
-/// That user mode has 64 bits, and that floats were written.
+/// Fields of `mstatus`: user mode has 64 bits (UXL), and the float state is dirty (SD).
 const USER_64: u64 = 2 << 32;
 const WRITTEN: u64 = 1 << 63;
 
-/// Words of 64 bits, and A, C, D, F, I, M and user mode by their letters.
+/// The register `misa`: words of 64 bits, and A, C, D, F, I, M and user mode by their letters.
 const EXTENSIONS: u64 = 2 << 62 | 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 8 | 1 << 12 | 1 << 20;
 
-/// Why there is a trap.
+/// The causes of traps (`mcause`).
 mod cause {
     pub const NO_CODE: u64 = 1;
     pub const ILLEGAL: u64 = 2;
@@ -81,14 +80,14 @@ mod cause {
     pub const LOAD: u64 = 5;
     pub const STORE_MISALIGNED: u64 = 6;
     pub const STORE: u64 = 7;
-    /// From user mode, and 3 more from machine mode.
+    /// A call from user mode; the cause of a call from machine mode is 3 more.
     pub const CALL: u64 = 8;
 }
 
-/// The mode of a program that begins; user mode is 0.
+/// Machine mode, in which a program begins; user mode is 0.
 const MACHINE: u64 = 3;
 
-/// A program that runs.
+/// A program on a bare machine.
 pub struct Bare {
     machine: Machine<Plain>,
     mode: u64,
@@ -99,7 +98,8 @@ pub struct Bare {
 }
 
 impl Bare {
-    /// Of an ELF file that names `tohost`, before its first instruction; it may carry out so many.
+    /// Reads an ELF file that defines the symbol `tohost`, and prepares it to execute at most
+    /// `limit` instructions.
     ///
     /// # Errors
     /// As [`Program::parse`]; `NoObject`.
@@ -112,7 +112,8 @@ impl Bare {
         Self::new(program, tohost, signature.ok(), limit)
     }
 
-    /// Of a program whose word `tohost` lies there, and what it leaves of results, where it does.
+    /// Prepares a program whose word `tohost` lies at the given address. `signature` is the memory
+    /// with its results, if it has any.
     ///
     /// # Errors
     /// As [`Machine::new`].
@@ -137,15 +138,15 @@ impl Bare {
         })
     }
 
-    /// Runs it until it ends; its status, 0 where all is well.
+    /// Runs the program until it ends. Returns its status, which is 0 for success.
     ///
     /// # Errors
-    /// `Limit`, also of traps; what else a program in user mode meets that is none of the traps.
+    /// `Limit`, also for too many traps; any other fault that is not handled as a trap.
     pub fn run(&mut self) -> Result<u64> {
         loop {
             match self.machine.run(None) {
                 Ok(Stop::Call) => {
-                    // It has four bytes, and was gone past.
+                    // A call instruction has four bytes, and pc is already past it.
                     self.machine.jump(self.machine.pc().wrapping_sub(4));
                     self.trap(cause::CALL + self.mode, 0)?;
                 }
@@ -159,20 +160,20 @@ impl Bare {
         }
     }
 
-    /// The address of the next instruction.
+    /// Returns the address of the next instruction.
     #[must_use]
     pub fn pc(&self) -> u64 {
         self.machine.pc()
     }
 
-    /// What a register holds.
+    /// Returns the content of an integer register.
     #[must_use]
     pub fn register(&self, number: usize) -> u64 {
         *self.machine.register(number)
     }
 
-    /// What the program left between `begin_signature` and `end_signature`: words of 32 bits, a
-    /// line each.
+    /// Returns the memory between `begin_signature` and `end_signature`: words of 32 bits, one per
+    /// line.
     ///
     /// # Errors
     /// `NoObject`, `Unmapped`.
@@ -188,7 +189,7 @@ impl Bare {
         Ok(words.collect())
     }
 
-    /// Goes on after what stopped the machine; the status where the program has ended.
+    /// Handles the fault that stopped the machine. Returns the status if the program has ended.
     fn meet(&mut self, fault: Fault) -> Result<Option<u64>> {
         let pc = self.machine.pc();
         match fault {
@@ -221,7 +222,7 @@ impl Bare {
         Ok(None)
     }
 
-    /// The machine's mode answers in the place of the instruction at pc.
+    /// Takes a trap for the instruction at pc.
     fn trap(&mut self, why: u64, value: u64) -> Result<()> {
         self.traps += 1;
         if self.traps > TRAPS {
@@ -244,7 +245,7 @@ impl Bare {
         Ok(())
     }
 
-    /// An instruction that a program in user mode has not.
+    /// Executes an instruction that only privileged modes have.
     fn privileged(&mut self, word: u32) -> Result<Option<u64>> {
         match word {
             RETURN if self.mode == MACHINE => {
@@ -268,7 +269,7 @@ impl Bare {
         Ok(None)
     }
 
-    /// Reads and changes a control register of a mode.
+    /// Executes an instruction on a control register of machine mode.
     fn control(&mut self) -> Result<Option<u64>> {
         let word = self.word(self.machine.pc())?;
         let Some(Instruction {
@@ -277,7 +278,7 @@ impl Bare {
             ..
         }) = decode(word)
         else {
-            unreachable!("only such an instruction names a control register")
+            unreachable!("only an instruction on a control register causes this fault")
         };
         let number = operands.immediate as u32 & 0xfff;
         let source = if how.constant {
@@ -291,7 +292,7 @@ impl Bare {
             self.register(source as usize)
         };
         let writes = how.change == ControlChange::Write || source != 0;
-        // Their numbers say who may read and write them.
+        // The number of a control register encodes which modes may read and write it.
         let may = u64::from(number >> 8 & 3) <= self.mode && !(writes && number >> 10 == 3);
         let Some(old) = self.read(number).filter(|_| may) else {
             self.trap(cause::ILLEGAL, word.into())?;
@@ -314,7 +315,7 @@ impl Bare {
         self.controls.get(&number).copied().unwrap_or(0)
     }
 
-    /// What a control register holds, where there is one.
+    /// Returns the value of a control register, if it exists.
     fn read(&self, number: u32) -> Option<u64> {
         match number {
             control::STATUS => {
@@ -333,20 +334,20 @@ impl Bare {
         }
     }
 
-    /// What a register does not keep changes nothing.
+    /// Writes a control register. Bits that it does not keep are ignored.
     fn write(&mut self, number: u32, value: u64) {
         let Some(&(_, bits)) = KEPT.iter().find(|(kept, _)| *kept == number) else {
             return;
         };
         let mut value = value & bits;
-        // There are two modes.
+        // There are only two modes.
         if number == control::STATUS && value & MODE != MODE {
             value &= !MODE;
         }
         self.controls.insert(number, value);
     }
 
-    /// What a program says by `tohost`; the upper half and 0 say nothing.
+    /// Handles a write to `tohost`. The upper half alone, and the value 0, mean nothing.
     fn told(&mut self, address: u64) -> Result<Option<u64>> {
         let pc = self.machine.pc();
         let instruction = self.instruction()?;
@@ -361,7 +362,7 @@ impl Bare {
             return Ok(Some(written >> 1));
         }
         if written != 0 {
-            // It asks who watches it.
+            // The program makes a request to its host.
             return Err(Fault::UnknownCall(written));
         }
         self.machine
@@ -369,7 +370,7 @@ impl Bare {
         Ok(None)
     }
 
-    /// Whether the instruction at pc reads memory alone.
+    /// Returns whether the instruction at pc only reads memory.
     fn loads(&mut self) -> Result<bool> {
         Ok(match self.instruction()?.operation {
             Operation::Load(_) | Operation::LoadFloat(_) => true,
@@ -384,7 +385,7 @@ impl Bare {
         decode(word).ok_or(Fault::Unknown(word))
     }
 
-    /// The bytes of an instruction.
+    /// Returns the bytes of the instruction at an address.
     fn word(&mut self, address: u64) -> Result<u32> {
         let memory = &mut self.machine.memory;
         let mut half = |address: u64| -> Result<u32> {
@@ -400,7 +401,7 @@ impl Bare {
     }
 }
 
-/// A segment in which all may be done, but for a word that may only be read.
+/// Splits a segment so that everything is permitted except for one word, which is read-only.
 fn around(segment: &Segment, word: u64) -> Vec<Segment> {
     let (start, end) = (segment.start, segment.start + segment.size);
     let part = |range: Range<u64>, writable: bool| {

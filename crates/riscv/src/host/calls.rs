@@ -1,7 +1,7 @@
-//! A call of one function of a program in a session, on what its parties have.
+//! A call of one function of a program in a session, on the parties' arrays.
 //!
-//! Arrays are passed as in C: an address, and often a count. Each lies in a region of its own with
-//! nothing mapped around it, so a program that reads past the end is stopped.
+//! Arrays are passed as in C: an address, and often a count. Each array lies in its own memory
+//! region with nothing mapped around it, so a program that reads past the end is stopped.
 
 use crate::elf::program::Program;
 use crate::fault::Fault;
@@ -16,18 +16,18 @@ use crate::secret::{Secret, Word, opaque};
 use crate::system::System;
 use mpc::{Error, Protocol, Recipient, Result, SharedFlag};
 
-/// That are passed in registers of integers, and in those of floats.
+/// The number of arguments that integer registers hold, and that float registers hold.
 const ARGUMENTS: usize = 8;
 
-/// Between the memory of two arrays.
+/// The alignment of arrays in memory, which is also the least gap between two of them.
 const APART: u64 = 1 << 16;
 
-/// What a function is given.
+/// An argument of a function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Argument {
-    /// Where an array begins.
+    /// The address of an array, by its index.
     Address(usize),
-    /// How many elements an array has.
+    /// The number of elements of an array, by its index.
     Count(usize),
     /// A number.
     Number(u64),
@@ -35,50 +35,50 @@ pub enum Argument {
     Float(u64),
 }
 
-/// What a function returns, and where it leaves it by the C calling convention.
+/// The type of a function's result, and where the C calling convention returns it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// What the first integer register holds, of which nobody has said what it is.
+    /// An undeclared type: the content of the first integer register.
     Untold,
-    /// An integer of so many bytes: the first integer register.
+    /// An integer of the given number of bytes, in the first integer register.
     Integer(u8, Signs),
-    /// A float of so many bytes: the first float register.
+    /// A float of the given number of bytes, in the first float register.
     Float(u8),
 }
 
-/// What becomes of what a function returns.
+/// How a function's result is returned to the parties.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Returned {
-    /// Who learns it.
+    /// The recipient of the result.
     pub to: Recipient,
-    /// What it is.
+    /// The type of the result.
     pub kind: Kind,
 }
 
-/// A call, the same in all parties but for the values of arrays.
+/// A call, the same in all parties except for the values of arrays.
 pub struct Call<'a> {
-    /// The program.
+    /// The program that contains the function.
     pub program: &'a Program,
     /// The function's name.
     pub function: &'a str,
-    /// What lies in memory.
+    /// The arrays in the program's memory.
     pub arrays: &'a [&'a Array],
-    /// In the order of the function's parameters; no more than registers take.
+    /// The arguments in the order of the function's parameters; no more than registers hold.
     pub arguments: &'a [Argument],
-    /// Who learns the result, if anybody.
+    /// How the result is returned, or `None` if nobody learns it.
     pub result: Option<Returned>,
-    /// Arrays of which something becomes after the call.
+    /// The arrays that are opened or kept as shares after the call: index and fate.
     pub outputs: &'a [(usize, Fate)],
-    /// How it is run.
+    /// How the program is run.
     pub options: Options<'a>,
 }
 
 impl Call<'_> {
-    /// Looks at all that can be wrong with a call before anything is sent.
+    /// Checks a call for errors before anything is sent.
     ///
     /// # Errors
-    /// `Stopped`: a party, an array or a length that does not exist, values of another number, or
-    /// more than eight arguments.
+    /// `Stopped`: a party, an array or a length that does not exist, a number of values that
+    /// differs from the array's length, or more than eight arguments.
     pub fn check(&self, parties: usize, components: usize) -> Result<()> {
         let refuse = |why: String| Err(Error::stopped(why));
         for array in self.arrays {
@@ -97,7 +97,7 @@ impl Call<'_> {
         }
         let floats = |argument: &&Argument| matches!(argument, Argument::Float(_));
         let floats = self.arguments.iter().filter(floats).count();
-        // Floats for which there is no register of their own lie in those of integers.
+        // Floats beyond the float registers are passed in integer registers.
         if self.arguments.len() - floats.min(ARGUMENTS) > ARGUMENTS {
             return refuse(format!(
                 "{} arguments: a function takes {ARGUMENTS} in registers; put the others into an array",
@@ -107,7 +107,7 @@ impl Call<'_> {
         check_length_of(self.result)
     }
 
-    /// The words for the registers of integers, and those for the registers of floats.
+    /// Returns the words for the integer registers, and those for the float registers.
     fn registers(&self, places: &[u64]) -> (Vec<Word>, Vec<Word>) {
         let (mut integers, mut floats) = (Vec::new(), Vec::new());
         for argument in self.arguments {
@@ -134,32 +134,33 @@ fn check_length_of(result: Option<Returned>) -> Result<()> {
     }
 }
 
-/// What this party learns of a call.
+/// The results of a call that this party learns.
 pub struct Outcome {
-    /// Of the function.
+    /// The function's result.
     pub result: Option<u64>,
-    /// Of the arrays that were to be opened, in order.
+    /// The outputs, in the order of the call.
     pub outputs: Vec<Learned>,
-    /// What the function wrote to standard output and standard error.
+    /// The bytes that the function wrote to standard output and standard error.
     pub printed: Vec<u8>,
-    /// All that was opened: on the way, by places in the program, and then.
+    /// All openings: those during execution, by place in the program, and then those of the
+    /// outputs.
     pub opened: Vec<Opened>,
-    /// How many were carried out.
+    /// The number of executed instructions.
     pub instructions: u64,
-    /// For what messages were waited.
+    /// The time spent waiting for messages, by cause.
     pub waited: Vec<Waited>,
-    /// Of each output that is kept, what it depends on where that was checked.
+    /// The flags of range checks that each kept output depends on, in checked mode.
     pub flags: Vec<Vec<SharedFlag>>,
-    /// What left its range of what this party was to learn, by lines of the program: there is no
-    /// result then.
+    /// The failed range checks behind results that this party was to learn, by program line. If
+    /// there are any, there is no result.
     pub failed: Vec<String>,
 }
 
-/// Calls a function.
+/// Calls a function of a program.
 ///
 /// # Errors
-/// `Stopped` for what cannot be called, and for a program that stops before its end, which says
-/// where and why; what the links meet.
+/// `Stopped` if the function cannot be called, or if the program stops before its end; the message
+/// then says where and why. Errors of the network links are passed on.
 pub fn call(protocol: &mut dyn Protocol, call: &Call) -> Result<Outcome> {
     let stopped = |fault: Fault| Error::stopped(fault.to_string());
     let function = call
@@ -216,7 +217,7 @@ pub fn call(protocol: &mut dyn Protocol, call: &Call) -> Result<Outcome> {
     })
 }
 
-/// Without the result.
+/// Builds the outcome of a call, without the function's result.
 fn outcome(execution: &Execution, protocol: &mut dyn Protocol, finished: Finished) -> Outcome {
     Outcome {
         result: None,
@@ -230,7 +231,7 @@ fn outcome(execution: &Execution, protocol: &mut dyn Protocol, finished: Finishe
     }
 }
 
-/// The result, if anybody is to learn it, and the arrays of which something becomes.
+/// Collects the result, if anybody learns it, and the outputs.
 fn left(execution: &mut Execution, call: &Call, places: &[u64]) -> Result<Vec<Left>> {
     let mut left = Vec::new();
     if let Some(Returned { to, kind }) = call.result {
@@ -259,8 +260,8 @@ fn left(execution: &mut Execution, call: &Call, places: &[u64]) -> Result<Vec<Le
     Ok(left)
 }
 
-/// What a function has returned, and nothing more: of an integer the bytes that count, of a float
-/// its register.
+/// Returns the function's result and nothing else: the meaningful bytes of an integer, or the float
+/// register.
 fn returned(
     machine: &mut Machine<Secret>,
     call: &Call,
@@ -273,29 +274,32 @@ fn returned(
             Ok(machine.words.extend(&integer, 8 * u32::from(bytes), signs))
         }
         Kind::Integer(..) => Ok(integer),
-        // An address tells nothing: what else the function returns is in another register.
+        // An address is not useful as a result. The function's real result is in another register.
         Kind::Untold => {
             let lies = |(place, array): &(&u64, &&Array)| {
                 let within = |word| (**place..=**place + array.size()).contains(&word);
                 machine.words.public(&integer).is_some_and(within)
             };
             let found = match places.iter().zip(call.arrays).find(lies) {
-                Some((_, array)) => format!("an address of the array {}", array.name),
+                Some((_, array)) => format!(
+                    "an address of the array {} in the integer register",
+                    array.name
+                ),
                 None if leaves_a_float(machine, call, places) => {
-                    "a public integer and a float".to_owned()
+                    "a public integer and, in the float register, a float".to_owned()
                 }
                 None => return Ok(integer),
             };
             Err(format!(
-                "returned {found} in the integer register: give the result's type, as in all:f64 for a \
-                 float, or all:u64 for the integer"
+                "returned {found}: give the result's type, as in all:f64 for a float, or all:u64 \
+                 for the integer"
             ))
         }
         Kind::Float(bytes) => {
             let word = machine.float_register(register::FLOAT_ARGUMENT).clone();
             let is = match opaque::fixed(&word) {
                 Some((_, real)) => real.bytes == bytes,
-                // A float of four bytes has ones above it.
+                // A float of four bytes is NaN-boxed: the upper bits are all ones.
                 None => machine
                     .words
                     .public(&word)
@@ -312,7 +316,8 @@ fn returned(
     }
 }
 
-/// Whether a function has most likely returned a float: it has made one, and no integer.
+/// Returns whether a function has most likely returned a float: it has changed the float result
+/// register, and not the integer one.
 fn leaves_a_float(machine: &Machine<Secret>, call: &Call, places: &[u64]) -> bool {
     let (integers, floats) = call.registers(places);
     let given = |words: &[Word]| words.first().map_or(Some(0), |word| Secret.public(word));
@@ -323,7 +328,7 @@ fn leaves_a_float(machine: &Machine<Secret>, call: &Call, places: &[u64]) -> boo
     }
 }
 
-/// Where the arrays lie: behind the program, each apart from the one before.
+/// Returns the addresses of the arrays: after the program, with a gap before each.
 fn places(call: &Call) -> std::result::Result<Vec<u64>, Fault> {
     let mut end = call.program.end();
     let mut places = Vec::new();

@@ -1,5 +1,5 @@
-//! A program under way in a session: answers its system calls, opens what it opens, and records
-//! that.
+//! A running program in a session. The host answers its system calls, opens the words that it
+//! reveals, and records every opening.
 
 use crate::elf::program::Program;
 use crate::elf::source_places::Place;
@@ -16,45 +16,47 @@ use crate::system::{Answer, Opening, System};
 use mpc::{Error, Protocol, Recipient, Result, SharedFlag};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Instructions after which it is asked whether the user, or another party, has ended all.
+/// The number of instructions after which the host checks whether the user, or another party, has
+/// ended the session.
 const UNSEEN: u64 = 1 << 22;
 
-/// Of what is written, how long it is.
+/// The register with the byte count of a `write` call.
 const COUNT: usize = register::ARGUMENT + 2;
 
-/// Of what was printed before a program stopped, so many bytes are said.
+/// The number of bytes of earlier output that a stop message quotes.
 const LAST: usize = 400;
 
 /// Words that were opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Opened {
-    /// An output's name, or where in the program.
+    /// The output's name, or the place in the program.
     pub what: String,
-    /// Who has learned them.
+    /// The recipient of the words.
     pub to: Recipient,
-    /// How many.
+    /// The number of opened words.
     pub values: u64,
 }
 
 /// How a program is run.
 #[derive(Clone, Copy)]
 pub struct Options<'a> {
-    /// Functions whose branches on secrets are opened to all.
+    /// Functions whose branches on secrets are opened to all parties.
     pub open_branches: &'a [String],
-    /// Objects, or arrays that a function is given, that may be read and written at secret places.
+    /// Objects, or arrays passed to a function, that may be accessed at secret addresses.
     pub oblivious: &'a [String],
-    /// Instructions at most.
+    /// The maximum number of instructions.
     pub limit: u64,
-    /// Whether the program goes on where secrets stop it, so that all of that is found; in the end
-    /// it has stopped.
+    /// Whether the program continues where a secret would stop it, to find all such places. At the
+    /// end it counts as stopped.
     pub passes_over: bool,
-    /// Whether secret floats are checked to stay in range, and secrets to lie where somebody has
-    /// said that they do.
+    /// Checked mode: whether secret floats are checked to stay in range, and secrets to lie within
+    /// their stated ranges.
     pub checked: bool,
 }
 
 impl Options<'_> {
-    /// A machine for a program, which has arrays of these names besides its own objects.
+    /// Builds a machine for a program. `arrays` are the names of the arrays that it receives in
+    /// addition to its own objects.
     ///
     /// # Errors
     /// As [`Machine::new`]; `NoFunction`, `NoObject`.
@@ -78,39 +80,41 @@ impl Options<'_> {
     }
 }
 
-/// A program that runs on what nobody knows.
+/// A program that runs on secret words.
 pub struct Execution<'a> {
-    /// What is run.
+    /// The program.
     pub program: &'a Program,
-    /// What runs it.
+    /// The machine that runs it.
     pub machine: Machine<Secret>,
-    /// What it asks.
+    /// The system that answers its calls.
     pub system: System<Word>,
-    /// How many words were opened at instructions, and by what; of branches, how many of each bit.
+    /// The number of words opened per instruction, kind of opening and, for a branch, value of the
+    /// bit.
     shown: BTreeMap<(u64, &'static str, Option<u64>), u64>,
-    /// The arrays that it is given, by which claims are called; none where nothing is checked.
+    /// The names of the received arrays, which name their range checks; `None` outside checked
+    /// mode.
     checked: Option<Vec<String>>,
-    /// What left its range before something was opened to all, as all know then.
+    /// The failed range checks before an opening to all parties; they are public then.
     failed: Vec<String>,
 }
 
-/// How long messages were waited for.
+/// Time spent waiting for messages.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Waited {
-    /// For what: a function, or what the program has called it.
+    /// The cause: a function, or the label that the program has set.
     pub what: String,
-    /// All of it.
+    /// The total waiting time.
     pub seconds: f64,
 }
 
-/// What the name of a flag begins with that checks have.
+/// The prefix of the names of range-check flags.
 const CHECKED: &str = "checked: ";
 
-/// What is waited for that is of no place in a program.
+/// The name for waiting time that belongs to no place in the program.
 const AROUND: &str = "inputs and outputs";
 
 impl<'a> Execution<'a> {
-    /// A program before its first instruction.
+    /// Prepares a program before its first instruction.
     #[must_use]
     pub fn new(program: &'a Program, mut machine: Machine<Secret>, system: System<Word>) -> Self {
         machine.look_up_every(UNSEEN);
@@ -124,8 +128,8 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// An execution that settles its claims, with the names of the arrays that it receives. All
-    /// words, theirs included, must be made under a [`crate::secret::watch::Watch`].
+    /// Turns on checked mode, with the names of the arrays that the program receives. All words,
+    /// including those of the arrays, must be created under a [`crate::secret::watch::Watch`].
     #[must_use]
     pub fn checked(self, given: Option<Vec<String>>) -> Self {
         Self {
@@ -134,17 +138,18 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// What left its range before something was opened to all on the way: the program has stopped
-    /// there.
+    /// Returns the range checks that had failed when words were to be opened to all parties. The
+    /// program stopped there.
     #[must_use]
     pub fn failed(&self) -> &[String] {
         &self.failed
     }
 
-    /// Runs until the program comes to an address, or ends: with which status.
+    /// Runs until the program reaches the address `until` (`None`) or exits (its status).
     ///
     /// # Errors
-    /// `Stopped` for a program that stops before, which says where and why; what the links meet.
+    /// `Stopped` if the program stops early; the message says where and why. Errors of the network
+    /// links are passed on.
     pub fn drive(
         &mut self,
         protocol: &mut dyn Protocol,
@@ -154,7 +159,7 @@ impl<'a> Execution<'a> {
         if self.machine.refused().is_empty() {
             return driven;
         }
-        // What it came to after that says nothing.
+        // After a refused instruction the program's further course means nothing.
         let told = lines_refused(self.program, self.machine.refused());
         Err(Error::stopped(told.join("\n")))
     }
@@ -175,7 +180,7 @@ impl<'a> Execution<'a> {
                 Err(fault) => {
                     let pc = self.machine.pc();
                     self.refuses(pc, &fault);
-                    // A program of functions alone comes to their end.
+                    // A program without `main` runs to its end at once.
                     let is_over = until.is_none() && fault == Fault::NoCode(RETURNED);
                     let without = self.program.without_main().filter(|_| is_over);
                     return Err(match without {
@@ -193,8 +198,8 @@ impl<'a> Execution<'a> {
                     if !self.refuses(call, &fault) {
                         return Err(self.stopped(call, &fault));
                     }
-                    // What would have been printed is as if it were; of any other call nothing
-                    // comes.
+                    // Output that would have been printed counts as printed. A refused call of any
+                    // other kind returns 0.
                     let answer = match fault {
                         Fault::SecretPrinted => self.machine.register(COUNT).clone(),
                         Fault::SecretArgument => Word::Public(0),
@@ -206,12 +211,12 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// Whether a program that a secret would stop goes on.
+    /// Returns whether a program that a secret would stop continues.
     fn refuses(&mut self, pc: u64, fault: &Fault) -> bool {
         fault.is_of_secrets() && self.machine.refuse(pc, fault).is_some()
     }
 
-    /// Opens what the program wants, and writes it back.
+    /// Opens the words that the program asks for, and writes their values back.
     fn open(
         &mut self,
         protocol: &mut dyn Protocol,
@@ -231,7 +236,7 @@ impl<'a> Execution<'a> {
         Ok(())
     }
 
-    /// Opens the condition of a branch, and goes on by it.
+    /// Opens the condition of a branch, and continues with its value.
     fn open_branch(&mut self, protocol: &mut dyn Protocol) -> Result<()> {
         let condition = self.machine.asked().expect("it stopped for that").clone();
         protocol.channel().set_account(self.machine.whereabouts());
@@ -242,21 +247,21 @@ impl<'a> Execution<'a> {
         Ok(())
     }
 
-    /// Opens words to all, after what was checked of them.
+    /// Opens words to all parties, after the range checks that they depend on.
     fn reveal(&mut self, protocol: &mut dyn Protocol, words: &[Word]) -> Result<Vec<u64>> {
         let fates = [(words, Fate::Opened(Recipient::All))];
         let mut settled = self.settle(protocol, &fates, false)?;
         if !settled.failed.is_empty() {
             self.failed = settled.failed;
-            // All have it before one ends by it, which would end the others. Whoever ended by
-            // something else is named by what comes next.
+            // All parties must hold the flags before one ends because of them, which would end the
+            // others. If a party ended for another reason, the next operation names it.
             let _ = confirm(protocol);
             let why = format!("out of range: {}", self.failed.join("; "));
             return Err(Error::stopped(why));
         }
         match settled.learned.swap_remove(0) {
             Learned::Values(values) => Ok(values),
-            _ => unreachable!("all learn it"),
+            _ => unreachable!("all parties learn the words"),
         }
     }
 
@@ -271,7 +276,7 @@ impl<'a> Execution<'a> {
         settle_checked(protocol, fates, confirmed, naming)
     }
 
-    /// What a claim is called: by its line, or by its address where it has none.
+    /// Returns the name of a range check: its source line, or its address if it has no line.
     fn name(&self, claim: Claim) -> String {
         let arrays = self.checked.as_deref().unwrap_or_default();
         match claim {
@@ -290,12 +295,12 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// Writes down what was opened at an instruction.
+    /// Records an opening at an instruction.
     fn note(&mut self, what: (u64, &'static str, Option<u64>), count: u64) {
         *self.shown.entry(what).or_default() += count;
     }
 
-    /// What was opened while it ran, by its places in the program.
+    /// Returns what was opened while the program ran, by place in the program.
     #[must_use]
     pub fn opened(&self) -> Vec<Opened> {
         let shown = self.shown.iter().map(|(&(pc, what, bit), &values)| {
@@ -309,8 +314,8 @@ impl<'a> Execution<'a> {
         shown.collect()
     }
 
-    /// For what this party has waited, the longest first. An operation on words of several
-    /// functions counts for that of which most are.
+    /// Returns where this party has waited, the longest time first. An operation on words of
+    /// several functions counts for the function that most of them are from.
     #[must_use]
     pub fn waited(&self, protocol: &mut dyn Protocol) -> Vec<Waited> {
         let mut seconds: BTreeMap<String, f64> = BTreeMap::new();
@@ -325,7 +330,7 @@ impl<'a> Execution<'a> {
         waited
     }
 
-    /// A function or label, by what [`Machine::whereabouts`] says.
+    /// Returns the function or label for a value of [`Machine::whereabouts`].
     fn named(&self, place: u32) -> String {
         if place == 0 {
             return AROUND.to_owned();
@@ -338,8 +343,9 @@ impl<'a> Execution<'a> {
         place.function.clone().unwrap_or_else(address)
     }
 
-    /// A program has stopped before its end: where, why, which files and memory it did not get, of
-    /// which it may go on by what is none, and what it said before.
+    /// Builds the error of a program that stopped at an instruction: place, cause, the files and
+    /// memory that it did not get, and its last output. A program may continue with a missing
+    /// file's null pointer and stop only later.
     #[must_use]
     pub fn stopped(&mut self, pc: u64, fault: &Fault) -> Error {
         let callers = self.machine.callers(pc, &self.program.symbols.frames);
@@ -347,8 +353,8 @@ impl<'a> Execution<'a> {
         self.ended(&self.program.stopped(pc, &called, fault))
     }
 
-    /// The error of a program that did not end as it should: the cause, the files and memory that
-    /// it did not get, and the last lines that it printed.
+    /// Builds the error of a program that did not end as it should: the cause, the files and memory
+    /// that it did not get, and the last lines that it printed.
     #[must_use]
     pub fn ended(&self, why: &str) -> Error {
         let mut why = why.to_owned();
@@ -373,8 +379,8 @@ impl<'a> Execution<'a> {
     }
 }
 
-/// What is said of all that a program was refused: of a line of its own and a reason once, and once
-/// of such a line for all that the runtime does for it.
+/// Returns the messages for all refused instructions. Each pair of user source line and cause
+/// appears once. Everything that the runtime does for one user line appears once.
 fn lines_refused(program: &Program, all: &[Refused]) -> Vec<String> {
     let (mut said, mut seen) = (Vec::new(), BTreeSet::new());
     for refused in all {
@@ -408,32 +414,32 @@ fn is_of_runtime(place: &Place) -> bool {
     name.is_some_and(|name| SOURCES.iter().any(|source| source.name == name))
 }
 
-/// Words that a program leaves when it has ended.
+/// Words that a program leaves as an output.
 pub struct Left {
-    /// What they are called.
+    /// The name of the output.
     pub what: String,
-    /// What becomes of them.
+    /// Whether the words are opened or kept as shares.
     pub fate: Fate,
-    /// All of them.
+    /// The words.
     pub words: Vec<Word>,
 }
 
-/// What became of what a program has left. Deliberately without `Debug`: it may hold what this
-/// party alone learns.
+/// The outputs of a program after opening. Deliberately without `Debug`: it may hold values that
+/// only this party learns.
 pub struct Finished {
-    /// What this party has of each.
+    /// This party's values or shares of each output.
     pub learned: Vec<Learned>,
-    /// Of each that is kept, what it depends on.
+    /// The flags that each kept output depends on.
     pub flags: Vec<Vec<SharedFlag>>,
-    /// What was opened.
+    /// All openings.
     pub opened: Vec<Opened>,
-    /// What left its range of what this party was to learn.
+    /// The failed range checks behind outputs that this party was to learn.
     pub failed: Vec<String>,
 }
 
 impl Finished {
-    /// Of a program that has stopped where something left its range: nothing but what was opened
-    /// before.
+    /// Builds the end of a program that stopped because a range check failed: it holds only the
+    /// openings before that.
     #[must_use]
     pub fn failed(execution: &Execution) -> Self {
         Self {
@@ -446,11 +452,11 @@ impl Finished {
 }
 
 impl Execution<'_> {
-    /// Opens or keeps what a program leaves, all of it in one round. What parties run differently
-    /// each of them finds with what is opened to all.
+    /// Opens or keeps the program's outputs, all in one round. Together with what is opened to all,
+    /// each party checks that all parties ran the same program in the same way.
     ///
     /// # Errors
-    /// What the parties do differently; what the links meet.
+    /// An error if the parties ran differently. Errors of the network links are passed on.
     pub fn finish(&self, protocol: &mut dyn Protocol, left: &[Left]) -> Result<Finished> {
         let fates: Vec<_> = left
             .iter()

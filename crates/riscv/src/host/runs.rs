@@ -1,4 +1,4 @@
-//! A whole program, run in a session on the files of its parties.
+//! A run of a whole program in a session, on the parties' files.
 
 use crate::elf::program::Program;
 use crate::fault::Fault;
@@ -12,57 +12,58 @@ use crate::system::files::File;
 use crate::system::{System, start};
 use mpc::{Error, Protocol, Result, SharedFlag};
 
-/// A file that a program writes.
+/// A file that a program writes as an output.
 pub struct Output {
-    /// By which the program opens it.
+    /// The name by which the program opens the file.
     pub name: String,
-    /// Of an element.
+    /// The number of bytes of an element.
     pub bytes: u64,
-    /// What becomes of it when the program has ended.
+    /// Whether the file's content is opened or kept as shares when the program has ended.
     pub fate: Fate,
 }
 
-/// A run, the same in all parties but for the values that one of them has.
+/// A run of a program, the same in all parties except for the values that one of them has.
 pub struct Run<'a> {
-    /// What is run.
+    /// The program to run.
     pub program: &'a Program,
-    /// What it is told; the first is its name.
+    /// The program's arguments (`argv`). The first is its name.
     pub arguments: &'a [String],
-    /// What it may read, by the names of files.
+    /// The input files, by name.
     pub inputs: &'a [&'a Array],
-    /// What it is to write.
+    /// The output files.
     pub outputs: &'a [Output],
-    /// How it is run.
+    /// How the program is run.
     pub options: Options<'a>,
 }
 
-/// What this party learns of a run.
+/// The results of a run that this party learns.
 pub struct Outcome {
-    /// With which the program ended.
+    /// The program's exit status.
     pub status: u64,
-    /// What it wrote to standard output and standard error.
+    /// The bytes that the program wrote to standard output and standard error.
     pub printed: Vec<u8>,
-    /// Of the elements of each output, in order.
+    /// The elements of each output, in order.
     pub outputs: Vec<Learned>,
-    /// All that was opened: on the way, by places in the program, and then.
+    /// All openings: those during execution, by place in the program, and then those of the
+    /// outputs.
     pub opened: Vec<Opened>,
-    /// How many were carried out.
+    /// The number of executed instructions.
     pub instructions: u64,
-    /// For what messages were waited.
+    /// The time spent waiting for messages, by cause.
     pub waited: Vec<Waited>,
-    /// Of each output that is kept, what it depends on where that was checked.
+    /// The flags of range checks that each kept output depends on, in checked mode.
     pub flags: Vec<Vec<SharedFlag>>,
-    /// What left its range of what this party was to learn, by lines of the program: there is no
-    /// output then.
+    /// The failed range checks behind outputs that this party was to learn, by program line. If
+    /// there are any, there is no output.
     pub failed: Vec<String>,
 }
 
 impl Run<'_> {
-    /// Looks at all that can be wrong with a run before anything is sent.
+    /// Checks a run for errors before anything is sent.
     ///
     /// # Errors
-    /// `Stopped`: a name that is there twice, a length or a party that does not exist, values of
-    /// another number.
+    /// `Stopped`: a name that occurs twice, a length or a party that does not exist, or a number of
+    /// values that differs from the array's length.
     pub fn check(&self, parties: usize, components: usize) -> Result<()> {
         for array in self.inputs {
             array.check(parties, components)?;
@@ -85,11 +86,11 @@ impl Run<'_> {
     }
 }
 
-/// Runs a program.
+/// Runs a program on the parties' files.
 ///
 /// # Errors
-/// `Stopped` for a program that stops before its end, which says where and why, or that does not
-/// write an output; what the links meet.
+/// `Stopped` if the program stops before its end, with the place and the cause, or if it does not
+/// write an output. Errors of the network links are passed on.
 pub fn run(protocol: &mut dyn Protocol, run: &Run) -> Result<Outcome> {
     let stopped = |fault: Fault| Error::stopped(fault.to_string());
     let _watch = Watch::begin(run.options.checked);
@@ -103,7 +104,7 @@ pub fn run(protocol: &mut dyn Protocol, run: &Run) -> Result<Outcome> {
     let mut execution = Execution::new(run.program, machine, system).checked(given);
     let driven = execution.drive(protocol, None);
     let (status, finished) = if execution.failed().is_empty() {
-        let status = driven?.expect("it comes to no address before its end");
+        let status = driven?.expect("without an address to stop at, it runs to its end");
         let left = left(&mut execution, run, status)?;
         (status, execution.finish(protocol, &left)?)
     } else {
@@ -121,7 +122,7 @@ pub fn run(protocol: &mut dyn Protocol, run: &Run) -> Result<Outcome> {
     })
 }
 
-/// The files that a program may open.
+/// Builds the files that the program may open.
 fn files(protocol: &mut dyn Protocol, run: &Run) -> Result<Vec<File<Word>>> {
     let mut files = Vec::new();
     protocol.channel().take_waited();
@@ -138,7 +139,7 @@ fn files(protocol: &mut dyn Protocol, run: &Run) -> Result<Vec<File<Word>>> {
     Ok(files)
 }
 
-/// The elements of all outputs.
+/// Collects the elements of all outputs.
 fn left(execution: &mut Execution, run: &Run, status: u64) -> Result<Vec<Left>> {
     let mut left = Vec::new();
     let end = execution.machine.pc().wrapping_sub(4);

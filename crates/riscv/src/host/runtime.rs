@@ -1,11 +1,11 @@
 //! The C runtime that programs are compiled with: startup code, stdio, memory and text functions.
-//! It uses ordinary system calls, so the same file runs in the clear too.
+//! It uses ordinary system calls, so the compiled file also runs in the clear.
 
-/// A source or a header.
+/// A source file or header of the runtime.
 pub struct Source {
-    /// Its file's name.
+    /// The file's name.
     pub name: &'static str,
-    /// Its text.
+    /// The file's text.
     pub text: &'static str,
 }
 
@@ -15,7 +15,7 @@ macro_rules! sources {
     };
 }
 
-/// All of it.
+/// All sources and headers of the runtime.
 pub const SOURCES: &[Source] = sources![
     "assert.h",
     "ctype.c",

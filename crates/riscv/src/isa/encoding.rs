@@ -4,18 +4,18 @@ use crate::isa::formats::Format;
 use crate::isa::operation::{Function, Operation};
 use opcode::OP_IMM_32;
 
-/// One way to write instructions in four bytes.
+/// The encoding of an instruction in four bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Encoding {
-    /// Its name in assembly.
+    /// The name in assembly.
     pub name: &'static str,
-    /// The bits that are fixed.
+    /// The mask of the fixed bits.
     pub mask: u32,
-    /// What they are.
+    /// The values of the fixed bits.
     pub bits: u32,
-    /// Where the rest lies.
+    /// The positions of the operands.
     pub format: Format,
-    /// What it means.
+    /// The operation.
     pub operation: Operation,
 }
 
@@ -46,7 +46,7 @@ pub mod opcode {
     pub const SYSTEM: u32 = 0x73;
 }
 
-/// A function of two registers, of 64 bits or of 32.
+/// Returns the encoding of a function of two registers, of 64 bits or of 32.
 pub const fn registers(
     name: &'static str,
     opcode: u32,
@@ -63,7 +63,7 @@ pub const fn registers(
     }
 }
 
-/// A function of a register and a constant of 12 bits.
+/// Returns the encoding of a function of a register and an immediate of 12 bits.
 pub const fn immediate(
     name: &'static str,
     opcode: u32,
@@ -79,7 +79,7 @@ pub const fn immediate(
     }
 }
 
-/// A function of a register and a number of places: 6 bits of it, or 5 where words have 32 bits.
+/// Returns the encoding of a shift by an immediate: 6 bits of it, or 5 for words of 32 bits.
 pub const fn shift(
     name: &'static str,
     opcode: u32,
@@ -97,7 +97,7 @@ pub const fn shift(
     }
 }
 
-/// A function of one register, named by the upper 12 bits.
+/// Returns the encoding of a function of one register, which the upper 12 bits name.
 pub const fn unary(
     name: &'static str,
     opcode: u32,

@@ -5,52 +5,52 @@ use crate::isa::operation::Floating;
 use crate::numbers::words::Signs;
 use std::fmt::{self, Write};
 
-/// Where registers and constants lie.
+/// The positions of registers and immediates in an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
     /// rd, rs1, rs2.
     R,
     /// rd, rs1.
     Unary,
-    /// rd, rs1, a constant of 12 bits.
+    /// rd, rs1, an immediate of 12 bits.
     I,
-    /// rd, rs1, a shift of that many bits.
+    /// rd, rs1, a shift amount of the given number of bits.
     Shift(u8),
-    /// rd, an address rs1 + constant.
+    /// rd, an address rs1 + immediate.
     Load,
-    /// rs2, an address rs1 + constant.
+    /// rs2, an address rs1 + immediate.
     S,
-    /// rs1, rs2, a distance.
+    /// rs1, rs2, a branch offset.
     B,
     /// rd, the upper 20 bits of a word of 32.
     U,
-    /// rd, a distance.
+    /// rd, a jump offset.
     J,
-    /// Nothing.
+    /// No operands.
     Bare,
-    /// What is ordered before what.
+    /// The predecessor and successor sets of a fence.
     Fence,
     /// rd, a control register, rs1.
     Control,
-    /// rd, a control register, a constant of 5 bits.
+    /// rd, a control register, an immediate of 5 bits.
     ControlImmediate,
     /// rd, rs2, an address rs1.
     Atomic,
     /// rd, an address rs1.
     Reserved,
-    /// The registers of a float function, and how it rounds.
+    /// The registers of a float function, and its rounding mode.
     Float(Floating),
-    /// A float rd, an address rs1 + constant.
+    /// A float rd, an address rs1 + immediate.
     FloatLoad,
-    /// A float rs2, an address rs1 + constant.
+    /// A float rs2, an address rs1 + immediate.
     FloatStore,
-    /// These operands, and whether there is a mask.
+    /// The listed operands, and the mask bit.
     Vector(&'static [Operand]),
-    /// rd, rs1, and the kind of vectors in so many bits.
+    /// rd, rs1, and a vector type of the given number of bits.
     VectorKind(u8),
 }
 
-/// An operand of an instruction of V. The registers are written in this order: rd, rs2, rs1.
+/// An operand of an instruction of V. Assembly lists the registers in the order rd, rs2, rs1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operand {
     /// The vector rd.
@@ -67,68 +67,68 @@ pub enum Operand {
     IntegerSource,
     /// The float rs1.
     FloatSource,
-    /// A constant where rs1 would be.
+    /// An immediate in the position of rs1.
     Constant(Signs),
     /// An address rs1.
     Address,
     /// The integer rs2.
     Stride,
-    /// The mask, as an operand.
+    /// The mask v0, as an explicit operand.
     Mask,
 }
 
-/// Registers by their numbers, and a constant; 0 where an instruction has none.
+/// The register numbers and the immediate of an instruction; 0 for those that it does not have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Operands {
-    /// The register that is written.
+    /// The destination register.
     pub rd: u8,
-    /// The first register that is read.
+    /// The first source register.
     pub rs1: u8,
-    /// The second register that is read.
+    /// The second source register.
     pub rs2: u8,
-    /// A constant, with its sign.
+    /// The sign-extended immediate.
     pub immediate: i32,
 }
 
 impl Operands {
-    /// The places of rd, rs1 and rs2 among the registers.
+    /// Returns the indices of rd, rs1 and rs2.
     #[inline(always)]
     pub(crate) fn registers(&self) -> [usize; 3] {
         [self.rd, self.rs1, self.rs2].map(usize::from)
     }
 }
 
-/// The names of the registers by their part in calls.
+/// The ABI names of the integer registers.
 const OP: [&str; 32] = [
     "zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", "a0", "a1", "a2", "a3", "a4",
     "a5", "a6", "a7", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "t3", "t4",
     "t5", "t6",
 ];
 
-/// The names of the float registers by their part in calls.
+/// The ABI names of the float registers.
 const FLOATS: [&str; 32] = [
     "ft0", "ft1", "ft2", "ft3", "ft4", "ft5", "ft6", "ft7", "fs0", "fs1", "fa0", "fa1", "fa2",
     "fa3", "fa4", "fa5", "fa6", "fa7", "fs2", "fs3", "fs4", "fs5", "fs6", "fs7", "fs8", "fs9",
     "fs10", "fs11", "ft8", "ft9", "ft10", "ft11",
 ];
 
-/// The rounding modes by their numbers.
+/// The assembly names of the rounding modes.
 const ROUNDING: [&str; 8] = [
     "rne", "rtz", "rdn", "rup", "rmm", "unknown", "unknown", "dyn",
 ];
 
-/// `bits` bits of a word from `low` on.
+/// Extracts `bits` bits of a word from bit `low`.
 pub const fn field(word: u32, low: u32, bits: u32) -> u32 {
     (word >> low) & ((1 << bits) - 1)
 }
 
-/// The low `bits` bits as a number with a sign.
+/// Sign-extends the low `bits` bits.
 pub const fn signed(value: u32, bits: u32) -> i32 {
     ((value << (32 - bits)) as i32) >> (32 - bits)
 }
 
 impl Format {
-    /// What a word of this format works with.
+    /// Extracts the operands of a word in this format.
     pub fn decode(self, word: u32) -> Operands {
         let register = |low| field(word, low, 5) as u8;
         let (rd, rs1, rs2) = (register(7), register(15), register(20));
@@ -170,24 +170,24 @@ impl Format {
                 (word as i32 >> 31) << 20 | low as i32
             }
             Self::Fence | Self::Control => field(word, 20, 12) as i32,
-            // The register's number and, above it, the constant.
+            // The register's number, and the immediate above it.
             Self::ControlImmediate => (field(word, 15, 5) << 12 | field(word, 20, 12)) as i32,
-            // Acquire and release.
+            // The acquire and release bits.
             Self::Atomic | Self::Reserved => field(word, 25, 2) as i32,
-            // How it is rounded and, above that, the third register that is read.
+            // The rounding mode, and the third source register above it.
             Self::Float(of) if of.function.operands() == 3 => {
                 (field(word, 27, 5) << 3 | field(word, 12, 3)) as i32
             }
             Self::Float(of) if of.function.rounds() => field(word, 12, 3) as i32,
             Self::Float(_) => 0,
-            // Whether all elements are computed.
+            // The mask bit: 1 if all elements are active.
             Self::Vector(_) => field(word, 25, 1) as i32,
             Self::VectorKind(bits) => field(word, 20, bits.into()) as i32,
         }
     }
 
-    /// The bits of a word of this format that registers and a constant are; what does not fit
-    /// is cut off.
+    /// Returns the bits that encode the operands in this format. Operands that are too large are
+    /// truncated.
     #[must_use]
     pub fn encode(self, of: &Operands) -> u32 {
         let [rd, rs1, rs2] = [(of.rd, 7), (of.rs1, 15), (of.rs2, 20)]
@@ -268,8 +268,8 @@ fn float(register: u8) -> &'static str {
     FLOATS[usize::from(register)]
 }
 
-/// A float function; what rounds as the control register says, or where nothing is lost, does not
-/// say how.
+/// Writes a float function. The rounding mode is omitted if it is the dynamic one, or if the result
+/// is always exact.
 fn floats(of: Floating, name: &str, with: &Operands, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let integer = |register: u8| OP[usize::from(register)];
     let function = of.function;
@@ -333,8 +333,7 @@ fn vector(
     Ok(())
 }
 
-/// The kind of vectors: length of elements, registers, and what becomes of elements that are not
-/// computed.
+/// Returns a vector type in assembly: element width, register group, tail and mask policy.
 fn kind(bits: u32) -> String {
     let registers = ["m1", "m2", "m4", "m8", "", "mf8", "mf4", "mf2"][(bits & 7) as usize];
     let length = bits >> 3 & 7;

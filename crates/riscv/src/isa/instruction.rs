@@ -3,13 +3,13 @@
 use crate::isa::formats::Operands;
 use crate::isa::operation::Operation;
 
-/// One instruction, of four bytes or of two.
+/// A decoded instruction, which had four bytes or two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Instruction {
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
-    /// With what.
+    /// The operands.
     pub operands: Operands,
-    /// Its bytes: 2 or 4.
+    /// The length in bytes: 2 or 4.
     pub length: u8,
 }

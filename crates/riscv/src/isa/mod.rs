@@ -1,12 +1,12 @@
-//! The instruction set: what instructions are, how they are encoded, and what they compute.
+//! The instruction set: instructions, their encodings, and what they compute.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
-//! | [`operation`] | what an instruction does, apart from its encoding |
+//! | [`operation`] | the effect of an instruction, independent of its encoding |
 //! | [`instruction`] | an operation with its operands |
-//! | [`formats`], [`encoding`] | where operands and opcodes stand in a word |
-//! | [`extensions`] | encodings and meaning, one extension per file |
-//! | [`mod@decode`] | words to instructions, and back |
+//! | [`formats`], [`encoding`] | the positions of operands and opcodes in a word |
+//! | [`extensions`] | encodings and semantics, one extension per file |
+//! | [`mod@decode`] | conversion of words to instructions, and back |
 
 pub mod decode;
 pub mod encoding;

@@ -6,7 +6,7 @@ use crate::isa::decode::decode;
 use crate::isa::instruction::Instruction;
 use crate::memory::Memory;
 
-/// Instructions by their addresses.
+/// The decoded instructions by their addresses.
 pub struct Code {
     stretches: Vec<Stretch>,
     last: usize,
@@ -15,14 +15,14 @@ pub struct Code {
 struct Stretch {
     start: u64,
     bytes: Vec<u8>,
-    /// One place for every second byte.
+    /// The instructions, one entry for every second byte.
     decoded: Vec<Option<Instruction>>,
-    /// Whether the program may write there.
+    /// Whether the program may write to this memory.
     writable: bool,
 }
 
 impl Code {
-    /// Of the segments that have instructions.
+    /// Collects the segments that hold instructions.
     #[must_use]
     pub fn new(segments: &[Segment]) -> Self {
         let executable = segments.iter().filter(|segment| segment.executable);
@@ -38,7 +38,7 @@ impl Code {
         }
     }
 
-    /// The instruction at an address.
+    /// Returns the instruction at an address.
     ///
     /// # Errors
     /// `NoCode`, `Unknown`.
@@ -51,7 +51,7 @@ impl Code {
         }
     }
 
-    /// Takes what a program has written in the place of its instructions, where it may.
+    /// Reads again what a program may have written to its own instructions (`fence.i`).
     ///
     /// # Errors
     /// As [`Memory::read`].

@@ -8,7 +8,7 @@ use crate::isa::operation::{Atomic, AtomicChange, Control, ControlChange, Load, 
 use crate::numbers::words::{Signs, Words};
 
 impl<W: Words> Machine<W> {
-    /// What programs do more seldom, and what takes longer than to get there.
+    /// Executes the instructions that are rare, or that take long compared with a call to here.
     #[inline(never)]
     pub(super) fn carry_out_other(
         &mut self,
@@ -45,7 +45,7 @@ impl<W: Words> Machine<W> {
         Ok(())
     }
 
-    /// Counters are read; what is written is the state of floats alone.
+    /// Executes an instruction on a control register. Only the float registers can be written.
     fn control(&mut self, control: Control, rd: usize, rs1: usize, immediate: i32) -> Result<()> {
         let number = immediate as u32 & 0xfff;
         let operand = if control.constant {

@@ -1,4 +1,4 @@
-//! The float registers, and what instructions of F and D do with them.
+//! The float registers, and the instructions of F and D.
 
 use super::Machine;
 use crate::fault::{Fault, Result};
@@ -9,19 +9,19 @@ use crate::numbers::words::Words;
 use rustc_apfloat::Round;
 use std::array;
 
-/// The state of floats.
+/// The float registers and `fcsr`.
 #[derive(Clone)]
 pub(super) struct Floats<Word> {
     registers: [Word; 32],
-    /// How results are rounded where the instruction does not say it.
+    /// The dynamic rounding mode (`frm`).
     rounding: u8,
-    /// What was met since they were cleared.
+    /// The accrued exception flags (`fflags`).
     flags: u8,
-    /// Flags that were met on one side of a branch on a secret, and not on the other.
+    /// Flags that were raised on one side of a branch on a secret, and not on the other.
     uncertain: u8,
 }
 
-/// The control registers of floats: flags, rounding mode, both.
+/// The control registers of floats: `fflags`, `frm` and `fcsr`.
 pub(super) const CONTROLS: [u32; 3] = [1, 2, 3];
 
 impl<Word: Clone> Floats<Word> {
@@ -34,7 +34,7 @@ impl<Word: Clone> Floats<Word> {
         }
     }
 
-    /// What a control register holds.
+    /// Returns the content of a control register.
     pub(super) fn control(&self, number: u32) -> u64 {
         let (flags, rounding) = (u64::from(self.flags), u64::from(self.rounding));
         match number {
@@ -55,12 +55,12 @@ impl<Word: Clone> Floats<Word> {
         }
     }
 
-    /// Whether everybody knows what a control register holds.
+    /// Returns whether the content of a control register is public.
     pub(super) fn is_public(&self, number: u32) -> bool {
         number == 2 || self.uncertain & !self.flags == 0
     }
 
-    /// A choice between what these registers hold and what others do.
+    /// Merges the registers of another side of a branch into these.
     pub(super) fn merge(
         &mut self,
         other: &Self,
@@ -83,7 +83,7 @@ impl<Word: Clone> Floats<Word> {
         Ok(())
     }
 
-    /// The mode of an instruction's three bits.
+    /// Returns the rounding mode that three bits of an instruction select.
     fn rounding(&self, bits: u8) -> Result<Round> {
         let mode = if bits == 7 { self.rounding } else { bits };
         ieee::rounding(mode).ok_or(Fault::Rounding(mode))
@@ -91,7 +91,7 @@ impl<Word: Clone> Floats<Word> {
 }
 
 impl<W: Words> Machine<W> {
-    /// What a float register holds.
+    /// Returns the content of a float register.
     pub fn float_register(&self, number: usize) -> &W::Word {
         &self.hart.floats.registers[number]
     }
@@ -101,7 +101,7 @@ impl<W: Words> Machine<W> {
         self.hart.floats.registers[number] = word;
     }
 
-    /// What a float register has of what lay in memory.
+    /// Returns loaded bytes as a float register holds them (NaN-boxed).
     pub(super) fn boxed(&mut self, word: W::Word, of: Precision) -> W::Word {
         match self.words.public(&word) {
             Some(bits) => self.words.constant(ieee::boxed(bits, of)),
@@ -109,7 +109,7 @@ impl<W: Words> Machine<W> {
         }
     }
 
-    /// The mode where an instruction says none.
+    /// Returns the dynamic rounding mode, for instructions that select none.
     pub(super) fn rounding(&self) -> Result<Round> {
         self.hart.floats.rounding(7)
     }
@@ -154,8 +154,7 @@ impl<W: Words> Machine<W> {
         Ok(())
     }
 
-    /// Of what registers hold: as IEEE 754 says where everybody knows all of it, else as fixed
-    /// point.
+    /// Computes a function of floats: by IEEE 754 if all operands are public, else in fixed point.
     pub(super) fn of_floats(
         &mut self,
         of: Floating,

@@ -1,8 +1,8 @@
 //! Hints: environment calls (`ecall`) that the machine itself answers. A program states that a
-//! secret lies between two numbers, or names what it does next. Nothing is sent or opened and
-//! nothing shows outside, so hints are allowed on a side of a branch on a secret too. A bound given
-//! there holds for that side's word alone. It says nothing of the other side, and the select
-//! between them lies within both.
+//! secret lies between two numbers, or names its present work. A hint sends and opens nothing and
+//! has no outside effect, so hints are also allowed on a side of a branch on a secret. A bound
+//! given there holds only for that side's word. It says nothing about the other side, and the
+//! select between them lies within the union of both ranges.
 
 use super::{LABELS, Machine, register};
 use crate::elf::dwarf_lines::shown;
@@ -11,32 +11,34 @@ use crate::floats::fixed;
 use crate::numbers::fixed_point::{Range, Real};
 use crate::numbers::words::Words;
 
-/// Says of a word in memory that it is not below one number and not above another, with their
-/// signs: its address, and the numbers. Elsewhere there is no such call, and nothing is said.
+/// States that a word in memory lies between two signed numbers. Arguments: its address, and the
+/// numbers. Other systems do not have this call, and there it has no effect.
 pub const RANGE: u64 = 0x7ac1;
 
-/// Names what is done from here on, for reports: the address of a text, and its bytes, of which
-/// none end it. Elsewhere there is no such call. The machine answers it, on sides of branches too.
+/// Names the following work for reports. Arguments: the address of a text, and its length in bytes
+/// without a terminator. Other systems do not have this call. The machine also answers it on sides
+/// of branches.
 pub const LABEL: u64 = 0x7ac2;
 
-/// Says that a word is to be printed in digits, or a text that begins with it: a secret one stops
-/// the program there, and not where a loop over its digits ends. Elsewhere there is no such call.
+/// Announces that a word, or a text that begins with it, is about to be printed in digits. A secret
+/// one stops the program here, and not at the end of a loop over its digits. Other systems do not
+/// have this call.
 pub const PRINTED: u64 = 0x7ac3;
 
-/// Says of a double in memory that it is not below one number and not above another: its address,
-/// and the bits of these as doubles. Elsewhere there is no such call, and nothing is said.
+/// States that a double in memory lies between two numbers. Arguments: its address, and the bits of
+/// the bounds as doubles. Other systems do not have this call, and there it has no effect.
 pub const REAL_RANGE: u64 = 0x7ac4;
 
-/// Bytes of a label, and labels of a program.
+/// The maximum number of bytes of a label, and of labels of a program.
 const LABEL_BYTES: u64 = 64;
 const DIFFERENT: usize = 1024;
 
 impl<W: Words> Machine<W> {
-    /// Answers what the machine itself can of what the program asks; whether it was that.
+    /// Answers the program's call if it is a hint. Returns whether it was.
     ///
     /// # Errors
-    /// `SecretArgument`, `SecretPrinted`, `NotInRange`, `NotBetween`, `SecretBits`, `TooMany`; as
-    /// memory has them.
+    /// `SecretArgument`, `SecretPrinted`, `NotInRange`, `NotBetween`, `SecretBits`, `TooMany`; the
+    /// errors of memory accesses.
     pub fn answer_hint(&mut self) -> Result<bool> {
         let asked = self.register(register::CALL);
         match self.words.public(asked) {
@@ -62,7 +64,7 @@ impl<W: Words> Machine<W> {
         Ok(true)
     }
 
-    /// An argument of a call.
+    /// Returns an argument of a system call.
     ///
     /// # Errors
     /// `SecretArgument`.
@@ -79,7 +81,7 @@ impl<W: Words> Machine<W> {
         Ok(all)
     }
 
-    /// A word in memory is known to be no less and no more than that, with signs.
+    /// Bounds a word in memory by two signed numbers.
     fn bound(&mut self, address: u64, (least, most): (i64, i64)) -> Result<()> {
         let word = self.memory.load(&mut self.words, address, 8)?;
         let is_inside = |value: u64| (least..=most).contains(&(value as i64));
@@ -94,13 +96,13 @@ impl<W: Words> Machine<W> {
         self.memory.store(&self.words, address, 8, &known)
     }
 
-    /// What is made now is of the call that was made just before.
+    /// Attributes new words to the call that was just made.
     fn note_call(&mut self) {
         let place = self.whereabouts();
         self.words.at(place, self.pc().wrapping_sub(4));
     }
 
-    /// A double in memory is known to be no less and no more than that.
+    /// Bounds a double in memory by two numbers.
     fn bound_float(&mut self, address: u64, least: f64, most: f64) -> Result<()> {
         let outside = || Fault::not_between(Range { least, most });
         let said = Range::of(least, most).ok_or_else(outside)?;
@@ -119,7 +121,7 @@ impl<W: Words> Machine<W> {
         self.memory.store(&self.words, address, 8, &known)
     }
 
-    /// What the program does from here on is of a label, or of none where that is empty.
+    /// Sets the label of the following work; an empty text removes it.
     fn name(&mut self, address: u64, bytes: u64) -> Result<()> {
         if bytes > LABEL_BYTES {
             return Err(Fault::TooMany {
@@ -149,7 +151,7 @@ impl<W: Words> Machine<W> {
         Ok(())
     }
 
-    /// Names that the program has given to what it does.
+    /// Returns the labels that the program has set.
     pub fn labels(&self) -> &[String] {
         &self.labels
     }

@@ -1,21 +1,21 @@
 //! A lookup at a secret index, by a scan of all entries of the table.
 //!
-//! The index becomes a *one-hot* vector: its bit at that index is one and all others are zero, 64
+//! The index becomes a *one-hot* vector: the bit at that index is one and all others are zero, 64
 //! bits to a word. The vector of an m-bit number is the product of the vectors of its two halves,
-//! so the depth in products is the number of times that m can be halved. The result is the sum of
-//! all entries, each times its bit. For public entries that is local: each bit of the result is the
-//! parity of some bits of the vector.
+//! so the depth in products is the number of times that m can be halved. The result is the sum over
+//! all entries, each multiplied by its bit. For public entries that is local: each bit of the
+//! result is the parity of some bits of the vector.
 
 use crate::numbers::words::{Signs, Words};
 
-/// Bits of a word.
+/// The number of bits of a word.
 const WORD: u32 = 64;
 
-/// A one-hot vector of places.
+/// A one-hot vector.
 pub struct Place<Word>(Vec<Word>);
 
 impl<Word: Clone> Place<Word> {
-    /// Of a number below `count`; from there on, no bit is one.
+    /// Computes the vector of a number below `count`; for a larger number no bit is one.
     pub fn new<W: Words<Word = Word>>(words: &mut W, number: &Word, count: u64) -> Self {
         let width = WORD - (count - 1).leading_zeros();
         let bits: Vec<Word> = (0..width).map(|at| bit(words, number, at)).collect();
@@ -36,12 +36,12 @@ impl<Word: Clone> Place<Word> {
         Self(all)
     }
 
-    /// 1 if it is that place, else 0.
+    /// Returns 1 if the index is this place, else 0.
     pub fn is<W: Words<Word = Word>>(&self, words: &mut W, place: usize) -> Word {
         bit(words, &self.0[place / 64], place as u32 % WORD)
     }
 
-    /// What a table has there, or 0.
+    /// Returns the table's entry at the index, or 0.
     pub fn value_of<W: Words<Word = Word>>(&self, words: &mut W, table: &[Word]) -> Word {
         let publics: Vec<u64> = table
             .iter()
@@ -85,7 +85,7 @@ impl<Word: Clone> Place<Word> {
     }
 }
 
-/// The one-hot vector of a number, of its bits.
+/// Computes the one-hot vector of a number, given its bits.
 fn of_bits<W: Words>(words: &mut W, bits: &[W::Word]) -> Vec<W::Word> {
     let one = words.constant(1);
     match bits {
@@ -103,8 +103,8 @@ fn of_bits<W: Words>(words: &mut W, bits: &[W::Word]) -> Vec<W::Word> {
     }
 }
 
-/// All products of a bit of the one and a bit of the other, those of one high bit together: each
-/// vector has as many bits as a number of so many bits has values.
+/// Multiplies two one-hot vectors: all products of a bit of each, ordered by the high bit. A vector
+/// for a number of w bits has 2^w bits.
 fn product<W: Words>(
     words: &mut W,
     (low, low_width): (&[W::Word], u32),
@@ -115,7 +115,7 @@ fn product<W: Words>(
     }
     let width = low_width + high_width;
     let size = 1_u32 << low_width.min(6);
-    // So many copies of the low vector make a word.
+    // The number of copies of the low vector that make a word.
     let copies = 1_u32 << (width.min(6) - low_width.min(6));
     let repeated: Vec<W::Word> = low
         .iter()
@@ -140,7 +140,7 @@ fn product<W: Words>(
     products
 }
 
-/// So many copies of the low bits of a word, of which there are no others.
+/// Repeats the low bits of a word; all other bits are zero.
 fn repeat<W: Words>(words: &mut W, word: &W::Word, size: u32, copies: u32) -> W::Word {
     let (mut repeated, mut there) = (word.clone(), 1);
     while there < copies {
@@ -152,7 +152,7 @@ fn repeat<W: Words>(words: &mut W, word: &W::Word, size: u32, copies: u32) -> W:
     repeated
 }
 
-/// All bits equal to the lowest.
+/// Copies the lowest bit to all bits.
 fn spread<W: Words>(words: &mut W, bit: &W::Word) -> W::Word {
     words.extend(bit, 1, Signs::Signed)
 }

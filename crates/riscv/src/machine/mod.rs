@@ -1,11 +1,11 @@
-//! One hart: registers, memory, and what each instruction does with them.
+//! One hart: registers, memory, and the effect of each instruction on them.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
 //! | [`code`] | the instructions of a program, decoded once |
 //! | [`secret_branch`], [`post_dominators`] | branches on secrets, and where their two sides meet again |
 //! | [`secret_address`], [`linear_scan`] | loads and stores at secret addresses, by a scan of the object |
-//! | `hints` | what a program states about its own work: ranges, labels |
+//! | `hints` | statements of a program about its own work: ranges, labels |
 //! | `floats`, `vectors` | the registers of F and D, and of V |
 //! | `cold` | rare instructions, kept out of the main loop |
 //! | [`refused`] | everything that a program would be refused, collected in one dry run |
@@ -36,41 +36,40 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use vectors::Configuration;
 
-/// The bytes of the stack.
+/// The size of the stack in bytes.
 pub const STACK: u64 = 1 << 23;
 
-/// Behind the stack, which grows downward.
+/// The address after the stack, which grows downward.
 pub const STACK_END: u64 = 0x7fff_ffff_f000;
 
-/// Bytes that one function may ask of the stack in vain and be told that it is full.
+/// The distance below the stack within which a failed access is reported as a full stack.
 const LARGEST_FRAME: u64 = 1 << 32;
 
-/// Where a function that was called from outside returns to: there are no instructions.
+/// The return address of a function that is called from outside. No instructions lie there.
 pub const RETURNED: u64 = 0;
 
-/// Registers by their part in calls.
+/// Registers by their role in the calling convention.
 pub mod register {
-    /// Where a function returns to.
+    /// The return address (`ra`).
     pub const RETURN_ADDRESS: usize = 1;
-    /// The end of the stack that is in use.
+    /// The stack pointer (`sp`).
     pub const STACK: usize = 2;
-    /// The first argument and the result.
+    /// The first argument and the result (`a0`).
     pub const ARGUMENT: usize = 10;
-    /// Of floats, the first argument and the result.
+    /// The first float argument and the float result (`fa0`).
     pub const FLOAT_ARGUMENT: usize = 10;
-    /// The number of a system call.
+    /// The number of a system call (`a7`).
     pub const CALL: usize = 17;
 }
 
-/// The control registers that a program may read: cycles, time and instructions, all counted in
-/// instructions.
+/// The counter registers: cycle, time and instret. All of them count instructions.
 const COUNTERS: [u32; 3] = [0xc00, 0xc01, 0xc02];
 
-/// A program that runs on words of some kind.
+/// A hart with memory that executes a program on words of one kind.
 pub struct Machine<W: Words> {
-    /// What computes.
+    /// The operations on words.
     pub words: W,
-    /// What lies in memory.
+    /// The program's memory.
     pub memory: Memory<W::Word>,
     hart: Hart<W::Word>,
     /// The vector registers.
@@ -79,71 +78,71 @@ pub struct Machine<W: Words> {
     code: Code,
     carried_out: u64,
     limit: u64,
-    /// After so many in all it stops, or looks up.
+    /// The instruction count at which the next limit or pause is checked.
     bound: u64,
     /// See [`Machine::look_up_every`].
     every: u64,
     joins: Joins,
-    /// The branches on secrets whose sides are being carried out, the innermost last.
+    /// The open branches on secrets, the innermost last.
     sides: Vec<secret_branch::Open>,
-    /// Calls that are open since the outermost of these.
+    /// The call depth relative to the outermost open branch.
     calls: i64,
-    /// Where branches on secrets are opened.
+    /// The instructions whose branches on secrets are opened.
     opening: Vec<Range<u64>>,
-    /// What is to be opened, and where the program goes on by it.
+    /// The condition that is to be opened, and where the program continues.
     asked: Option<Asked<W::Word>>,
     opened: BTreeMap<u64, u64>,
-    /// Where memory may be read and written at secret addresses.
+    /// The objects that may be accessed at secret addresses.
     oblivious: Vec<Range<u64>>,
-    /// By which the program wants to find its work in reports, in the place of functions.
+    /// The program's label for its present work, which replaces function names in reports.
     label: Option<u32>,
-    /// All that it has named.
+    /// All labels of the program.
     labels: Vec<String>,
-    /// What secrets would have stopped it at, where it is to go on.
+    /// The refused instructions, if the program continues past them.
     passed: Option<Passed>,
 }
 
-/// A place as a number is an instruction's address below this, and from it on a label of the
-/// program's.
+/// The first number of a label. A place is a number: below this, the address of an instruction;
+/// from this on, a label of the program.
 pub const LABELS: u32 = 1 << 31;
 
-/// What a hart has of its own.
+/// The state of a hart except for the vector registers.
 #[derive(Clone)]
 struct Hart<Word> {
     registers: [Word; 32],
     floats: Floats<Word>,
-    /// What vectors have.
+    /// The vector length and element type.
     vectors: Configuration,
-    /// The address that an instruction of A keeps in mind.
+    /// The address that a load-reserved instruction has reserved.
     reserved: Option<u64>,
 }
 
-/// How a run is interrupted.
+/// The reason why a run pauses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stop {
-    /// The program asks the system; it goes on behind that.
+    /// The program makes a system call; it continues after the call.
     Call,
-    /// It has come to the address that it was to return to.
+    /// The program has reached the address at which the run was to stop.
     Returned,
-    /// A branch is to be opened: [`Machine::asked`] and [`Machine::answer`].
+    /// A branch is to be opened: see [`Machine::asked`] and [`Machine::answer`].
     Branch,
-    /// It has worked for long: [`Machine::look_up_every`].
+    /// The interval of [`Machine::look_up_every`] has passed.
     Looks,
 }
 
-/// The condition of a branch, and where it goes on if that is 1 or 0.
+/// The condition of a branch, and where the program continues if it is 1 or 0.
 struct Asked<Word> {
     condition: Word,
     taken: u64,
     next: u64,
 }
 
-/// Why an instruction was not carried out.
+/// The reason why an instruction was not executed.
 enum Interruption {
     Fault(Fault),
-    /// The bit that was asked for is not there yet.
+    /// A condition must be opened first.
     Opening,
-    /// It has worked for long.
+    /// The interval of [`Machine::look_up_every`] has passed.
     Looking,
 }
 
@@ -164,7 +163,8 @@ impl From<Fault> for Interruption {
 }
 
 impl<W: Words> Machine<W> {
-    /// A program before its first instruction, which may carry out so many.
+    /// Prepares a program before its first instruction. It may execute at most `limit`
+    /// instructions.
     ///
     /// # Errors
     /// As [`Memory::map`].
@@ -208,12 +208,12 @@ impl<W: Words> Machine<W> {
         })
     }
 
-    /// What a register holds.
+    /// Returns the content of an integer register.
     pub fn register(&self, number: usize) -> &W::Word {
         &self.hart.registers[number]
     }
 
-    /// Writes a register; the first is always 0.
+    /// Writes an integer register; register 0 always stays 0.
     #[inline(always)]
     pub fn set_register(&mut self, number: usize, word: W::Word) {
         if number != 0 {
@@ -221,13 +221,13 @@ impl<W: Words> Machine<W> {
         }
     }
 
-    /// The address of the next instruction.
+    /// Returns the address of the next instruction.
     pub fn pc(&self) -> u64 {
         self.pc
     }
 
-    /// From here on [`Machine::run`] comes back after so many instructions, for whoever waits for
-    /// it; calling it again goes on.
+    /// Makes [`Machine::run`] return [`Stop::Looks`] after each interval of instructions, so that
+    /// its caller can check for messages. Calling it again continues the program.
     pub fn look_up_every(&mut self, instructions: u64) {
         self.every = instructions;
         self.bound = self
@@ -235,23 +235,24 @@ impl<W: Words> Machine<W> {
             .min(self.carried_out.saturating_add(instructions));
     }
 
-    /// Goes on elsewhere.
+    /// Sets the address of the next instruction.
     pub fn jump(&mut self, address: u64) {
         self.pc = address;
     }
 
-    /// Branches on secrets at these addresses too are not carried out on both sides: their
-    /// conditions are opened.
+    /// Opens the conditions of branches on secrets at these addresses, instead of executing both
+    /// sides.
     pub fn open_branches(&mut self, addresses: Range<u64>) {
         self.opening.push(addresses);
     }
 
-    /// What is to be opened at [`Stop::Branch`]: 0 or 1. The branch is at [`Machine::pc`].
+    /// Returns the condition to be opened at [`Stop::Branch`], 0 or 1. The branch is at
+    /// [`Machine::pc`].
     pub fn asked(&self) -> Option<&W::Word> {
         self.asked.as_ref().map(|asked| &asked.condition)
     }
 
-    /// Goes on after [`Stop::Branch`] by what was opened.
+    /// Continues after [`Stop::Branch`] with the opened condition.
     pub fn answer(&mut self, condition: bool) {
         if let Some(asked) = self.asked.take() {
             *self.opened.entry(self.pc).or_default() += 1;
@@ -259,33 +260,33 @@ impl<W: Words> Machine<W> {
         }
     }
 
-    /// How often branches on secrets were opened, by their addresses.
+    /// Returns how often branches on secrets were opened, by address.
     pub fn opened(&self) -> &BTreeMap<u64, u64> {
         &self.opened
     }
 
-    /// By what the instruction at pc is found in reports.
+    /// Returns the place of the instruction at pc for reports: a label or an address.
     pub fn whereabouts(&self) -> u32 {
-        // Programs lie below 2^31; what lies above is of no function.
+        // Programs lie below 2^31; a higher address belongs to no function.
         let address = u32::try_from(self.pc).ok().filter(|pc| *pc < LABELS);
         self.label.or(address).unwrap_or_default()
     }
 
-    /// What is made of secrets now is of the instruction at pc.
+    /// Attributes new secret words to the instruction at pc.
     fn note_place(&mut self) {
         let place = self.whereabouts();
         self.words.at(place, self.pc);
     }
 
-    /// How many instructions were carried out.
+    /// Returns the number of executed instructions.
     pub fn carried_out(&self) -> u64 {
         self.carried_out
     }
 
-    /// Calls a function with up to eight words, and runs until it returns; its result.
+    /// Calls a function with up to eight words, runs it until it returns, and returns its result.
     ///
     /// # Errors
-    /// As [`Machine::run`]; `UnknownCall` where the function asks the system.
+    /// As [`Machine::run`]; `UnknownCall` if the function makes a system call.
     pub fn call(&mut self, address: u64, arguments: &[W::Word]) -> Result<W::Word> {
         self.enter(address, arguments);
         loop {
@@ -302,7 +303,7 @@ impl<W: Words> Machine<W> {
         }
     }
 
-    /// Goes to a function with up to eight words; it will return to [`RETURNED`].
+    /// Enters a function with up to eight words. It will return to [`RETURNED`].
     pub fn enter(&mut self, address: u64, arguments: &[W::Word]) {
         let returned = self.words.constant(RETURNED);
         self.set_register(register::RETURN_ADDRESS, returned);
@@ -312,10 +313,10 @@ impl<W: Words> Machine<W> {
         self.jump(address);
     }
 
-    /// Runs until the program asks the system, or comes to an address.
+    /// Runs until the program makes a system call, or reaches the address `until`.
     ///
     /// # Errors
-    /// What an instruction meets; [`Machine::pc`] is its address.
+    /// The fault of an instruction; [`Machine::pc`] is its address.
     pub fn run(&mut self, until: Option<u64>) -> Result<Stop> {
         loop {
             if until == Some(self.pc) {
@@ -340,7 +341,7 @@ impl<W: Words> Machine<W> {
         }
     }
 
-    /// The instruction at pc, which is counted.
+    /// Fetches and counts the instruction at pc.
     #[inline(always)]
     fn fetch(&mut self) -> std::result::Result<Instruction, Interruption> {
         let instruction = self.code.at(self.pc)?;
@@ -357,14 +358,14 @@ impl<W: Words> Machine<W> {
             return Err(Fault::Limit(self.limit).into());
         }
         self.bound = self.limit.min(self.carried_out.saturating_add(self.every));
-        // A branch is gone through as a whole.
+        // Both sides of a branch on a secret are executed without a pause.
         if self.sides.is_empty() {
             return Err(Interruption::Looking);
         }
         Ok(())
     }
 
-    /// Does what an instruction says; the address of the one after it.
+    /// Executes an instruction. Returns the address of the next one.
     #[inline(always)]
     fn carry_out(
         &mut self,
@@ -445,7 +446,7 @@ impl<W: Words> Machine<W> {
         Ok(next)
     }
 
-    /// Where a branch goes on whose condition nobody knows.
+    /// Handles a branch whose condition is secret.
     #[cold]
     fn branch_on_secret(
         &mut self,
@@ -467,14 +468,14 @@ impl<W: Words> Machine<W> {
         Err(Interruption::Opening)
     }
 
-    /// What everybody knows is computed as plain numbers are.
+    /// Computes on public operands as on plain numbers.
     #[inline]
     fn of_public(&mut self, function: Function, a: u64, b: u64) -> W::Word {
         let value = function.compute(&mut Plain, &a, &b);
         self.words.constant(value)
     }
 
-    /// Of a register and a constant, or of two registers.
+    /// Computes on a register and a constant, or on two registers, of which at least one is secret.
     #[cold]
     #[inline(never)]
     fn of_secret(
@@ -530,8 +531,8 @@ impl<W: Words> Machine<W> {
     }
 }
 
-/// What is missed below the stack, the stack had no room for: a single frame may be much larger
-/// than all of it.
+/// Turns an unmapped access below the stack into a full stack. A single frame may be much larger
+/// than the whole stack.
 fn in_stack(fault: Fault, address: u64) -> Fault {
     let below = (STACK_END - STACK).wrapping_sub(address);
     if matches!(fault, Fault::Unmapped { .. }) && below <= LARGEST_FRAME {

@@ -1,51 +1,51 @@
-//! Where the two sides of a branch meet again: at its immediate post-dominator, the first
-//! instruction on every path from the branch to the end of the function.
+//! The places where the two sides of a branch meet again: its immediate post-dominator, the first
+//! instruction that is on every path from the branch to the end of the function.
 //!
-//! The result decides only where to look for the end of a side. Whether both sides have reached one
-//! place, in the same call, is checked when they are executed.
+//! The result only decides where to look for the end of a side. Whether both sides have reached the
+//! same place, in the same call, is checked when they are executed.
 
 use super::code::Code;
 use crate::isa::instruction::Instruction;
 use crate::isa::operation::Operation;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-/// Instructions that are looked at for one branch.
+/// The maximum number of instructions that are examined for one branch.
 const MOST: usize = 1 << 15;
 
-/// The registers that calls keep their return address in.
+/// The registers that hold return addresses of calls (`ra` and `t0`).
 const LINKS: [u8; 2] = [1, 5];
 
-/// Where both sides of a branch come to.
+/// The place where both sides of a branch meet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Join {
-    /// That instruction.
+    /// The instruction at this address.
     At(u64),
-    /// The function's return.
+    /// The return of the function.
     Return,
 }
 
-/// What becomes of the calls that are open.
+/// The effect of an instruction on the call depth.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flow {
-    /// Nothing.
+    /// The depth stays.
     Stays,
-    /// There is one more.
+    /// The instruction is a call.
     Calls,
-    /// The newest ends.
+    /// The instruction is a return.
     Returns,
 }
 
-/// Where branches of a program join, as far as was asked.
+/// The known joins of a program's branches.
 pub struct Joins {
-    /// Behind the last instruction of each function.
+    /// The addresses after the last instruction of each function.
     ends: BTreeSet<u64>,
     known: HashMap<u64, Option<Join>>,
-    /// Whether functions return, by where they begin.
+    /// Whether functions return, by their address.
     returning: HashMap<u64, bool>,
 }
 
-/// The ways that instructions go on, from one of them. A place is a number; the first is the
-/// return.
+/// The control-flow graph of the instructions that are reachable from one of them. A node is a
+/// number; node 0 is the return.
 struct Ways {
     numbers: HashMap<u64, usize>,
     addresses: Vec<u64>,
@@ -54,8 +54,8 @@ struct Ways {
 
 const RETURN: usize = 0;
 
-/// What an instruction does to calls, by the registers that the manual's hints to return-address
-/// stacks name (section 2.5.1).
+/// Returns an instruction's effect on the call depth, by the registers that the ISA manual names as
+/// hints for return-address stacks (section 2.5.1).
 #[must_use]
 pub fn flow(instruction: &Instruction) -> Flow {
     let operands = instruction.operands;
@@ -67,7 +67,7 @@ pub fn flow(instruction: &Instruction) -> Flow {
 }
 
 impl Joins {
-    /// Of a program whose functions end there.
+    /// Creates an empty table for a program whose functions end at `ends`.
     #[must_use]
     pub fn new(ends: BTreeSet<u64>) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl Joins {
         }
     }
 
-    /// Where the sides of a branch meet; `None` where that is not to be seen.
+    /// Returns where the sides of a branch meet; `None` if that cannot be determined.
     pub fn of(&mut self, code: &mut Code, branch: u64) -> Option<Join> {
         if let Some(&known) = self.known.get(&branch) {
             return known;
@@ -88,7 +88,8 @@ impl Joins {
         join
     }
 
-    /// Whether a function comes to a return. One whose ways are too many to look at does.
+    /// Returns whether a function can return. A function with too many instructions to examine is
+    /// assumed to return.
     fn returns(&mut self, code: &mut Code, function: u64) -> bool {
         if let Some(&known) = self.returning.get(&function) {
             return known;
@@ -99,7 +100,7 @@ impl Joins {
         returns
     }
 
-    /// All ways from an instruction on; `None` where they are too many.
+    /// Builds the control-flow graph from an instruction; `None` if it is too large.
     fn ways(&mut self, code: &mut Code, from: u64, looks_into_calls: bool) -> Option<Ways> {
         let mut ways = Ways::new();
         ways.number(from);
@@ -109,19 +110,18 @@ impl Joins {
                 return None;
             }
             let address = ways.addresses[at];
-            // What is no instruction leads nowhere.
+            // An invalid instruction has no successor.
             if let Ok(instruction) = code.at(address) {
                 let next = address.wrapping_add(instruction.length.into());
                 let jump = address.wrapping_add_signed(instruction.operands.immediate.into());
-                // Behind a function's last instruction is another's first: a call there does not
-                // return.
+                // After a function's last instruction another function begins, so a call at its end
+                // does not return.
                 let follows = (!self.ends.contains(&next)).then_some(next);
                 let calls = flow(&instruction) == Flow::Calls;
                 match instruction.operation {
                     Operation::Branch(_) => ways.lead(at, [Some(jump), follows]),
                     Operation::Jump if !calls => ways.lead(at, [Some(jump), None]),
-                    // A jump to a computed address is taken for a call that returns for this
-                    // function.
+                    // A computed jump is treated as a tail call, which returns for this function.
                     Operation::JumpRegister if !calls => ways.next[at].push(RETURN),
                     Operation::Breakpoint => {}
                     Operation::Jump if looks_into_calls && !self.returns(code, jump) => {}
@@ -158,9 +158,9 @@ impl Ways {
         }
     }
 
-    /// The first place after the beginning that all ways to the return come by. One such way is
-    /// gone along, and from each of its places all ways beside it: a place that none of them has
-    /// gone beyond is on all.
+    /// Returns the first node after the beginning that all paths to the return pass. It follows one
+    /// path, and explores from each of its nodes all paths that leave it. A node of the path that
+    /// no explored path has passed lies on all paths.
     fn join(&self) -> Option<Join> {
         let path = self.path()?;
         let places: HashMap<usize, usize> = path.iter().copied().zip(0..).collect();
@@ -190,7 +190,7 @@ impl Ways {
         None
     }
 
-    /// A shortest way from the beginning to the return.
+    /// Returns a shortest path from the beginning to the return.
     fn path(&self) -> Option<Vec<usize>> {
         let mut before: HashMap<usize, usize> = HashMap::new();
         let mut left = VecDeque::from([RETURN + 1]);

@@ -1,10 +1,10 @@
-//! Everything that a program would be refused, found in one run. To find its cost a program runs on
-//! secret zeros. Where a secret would stop it, it continues without that instruction, so one run
-//! reports every line that must change.
+//! Everything that a program would be refused, found in one run. To determine its cost, a program
+//! runs on secret zeros. Where a secret would stop it, it continues without that instruction, so
+//! one run reports every line that must change.
 //!
-//! The result of a refused instruction is a secret word. Of a refused branch one side is executed:
-//! first the fall-through, and the other when the program returns there, so that loops with a
-//! secret end terminate. The results and the cost of such a program mean nothing.
+//! The result of a refused instruction is a secret word. Of a refused branch only one side is
+//! executed: first the fall-through, and the other when the program returns to the branch, so that
+//! loops with a secret end terminate. The results and the cost of such a program mean nothing.
 
 use super::{Interruption, Machine};
 use crate::elf::unwind::Frames;
@@ -14,35 +14,35 @@ use crate::isa::operation::Operation;
 use crate::numbers::words::Words;
 use std::collections::BTreeMap;
 
-/// Places that are told at most.
+/// The maximum number of places that are reported.
 const MOST: usize = 100;
 
-/// How often a program goes on at one of them.
+/// The number of times that a program may pass one of them.
 const AGAIN: u64 = 1 << 16;
 
 /// A place where a program would have stopped.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refused {
-    /// The instruction.
+    /// The address of the instruction.
     pub address: u64,
-    /// Where its callers go on.
+    /// The return addresses of its callers.
     pub callers: Vec<u64>,
-    /// Why.
+    /// The reason.
     pub fault: Fault,
 }
 
-/// All that was refused up to here.
+/// All refused instructions so far.
 #[derive(Default)]
 pub(super) struct Passed {
     frames: Frames,
     all: Vec<Refused>,
-    /// How often it was come to each of these instructions.
+    /// The number of times that each of these instructions was reached.
     times: BTreeMap<u64, u64>,
 }
 
 impl<W: Words> Machine<W> {
-    /// From here on the program goes on where secrets would stop it, as long as that has a meaning;
-    /// callers are found by its frames.
+    /// Makes the program continue where secrets would stop it, as far as that is possible. Callers
+    /// are found with its call frame information.
     pub fn pass_over(&mut self, frames: Frames) {
         self.passed = Some(Passed {
             frames,
@@ -50,13 +50,13 @@ impl<W: Words> Machine<W> {
         });
     }
 
-    /// All that was refused since, in the order in which it was met first; each instruction is
-    /// there once, and there are a hundred at most.
+    /// Returns all refused instructions in the order of their first occurrence. Each occurs once,
+    /// and there are at most a hundred.
     pub fn refused(&self) -> &[Refused] {
         self.passed.as_ref().map_or(&[], |passed| &passed.all)
     }
 
-    /// Where the callers of the instruction's function go on, as far as everybody knows.
+    /// Returns the return addresses of the instruction's callers, as far as they are public.
     pub fn callers(&mut self, pc: u64, frames: &Frames) -> Vec<u64> {
         let registers =
             std::array::from_fn(|number| self.words.public(&self.hart.registers[number]));
@@ -66,8 +66,8 @@ impl<W: Words> Machine<W> {
         })
     }
 
-    /// Writes down that an instruction was refused: how often it was before, if the program is to
-    /// go on.
+    /// Records that an instruction was refused. Returns how often it was refused before, if the
+    /// program is to continue.
     pub(crate) fn refuse(&mut self, address: u64, fault: &Fault) -> Option<u64> {
         let mut passed = self.passed.take()?;
         let times = passed.times.entry(address).or_default();
@@ -84,7 +84,7 @@ impl<W: Words> Machine<W> {
         (before < AGAIN).then_some(before)
     }
 
-    /// Where a program goes on behind an instruction that was not carried out.
+    /// Returns where a program continues after an instruction that was not executed.
     #[cold]
     #[inline(never)]
     pub(super) fn behind(
@@ -109,7 +109,7 @@ impl<W: Words> Machine<W> {
                 | Fault::SecretControl
                 | Fault::SecretFlags
         );
-        // What the sides of a branch could not be merged by is of no one instruction.
+        // A failed merge of two sides does not belong to one instruction.
         let is_merge =
             matches!(instruction.operation, Operation::Branch(_)) && *fault != Fault::SecretBits;
         if !may_pass || is_merge || self.refuse(self.pc, fault).is_none() {
@@ -131,7 +131,7 @@ impl<W: Words> Machine<W> {
         Ok(next)
     }
 
-    /// The one side that is carried out of a branch that was refused.
+    /// Returns the side of a refused branch that is executed.
     pub(super) fn one_side(
         &mut self,
         fault: Fault,

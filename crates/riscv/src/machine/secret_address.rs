@@ -1,15 +1,15 @@
 //! Loads and stores at secret addresses, within objects that are marked for it, by a scan of all
-//! places.
+//! their places.
 //!
-//! An address is a public number, a secret one and the instruction's offset. The public number
-//! selects the object. Inside an object, it may be any that the secret number can reach, since a
-//! compiler may have moved a constant from one to the other. At an object's first byte it is that
-//! object alone, and also the one that ends there if the secret number may be negative, since a
-//! program may count backward from behind the end. If the public number is the upper part of an
-//! address, or the global pointer, the object is the one at that number plus the offset. An address
-//! outside all objects is refused: it may be meant for memory that is not marked.
+//! An address is the sum of a public number, a secret one and the instruction's offset. The public
+//! number selects the object. Inside an object, it selects any object that the secret number can
+//! reach, since a compiler may have moved a constant from one to the other. At an object's first
+//! byte it selects that object alone, and also the one that ends there if the secret number may be
+//! negative, since a program may count backward from the end. If the public number is the upper
+//! part of an address, or the global pointer, it selects the object at that number plus the offset.
+//! An address outside all marked objects is refused: it may be meant for memory that is not marked.
 //!
-//! The places that are scanned depend on the objects and on what is public of the address. Past the
+//! The scanned places depend on the objects and on the public part of the address. Beyond the
 //! object's end a load returns 0 and a store does nothing.
 
 use super::Machine;
@@ -19,36 +19,36 @@ use crate::isa::operation::Load;
 use crate::numbers::words::{Signs, Words};
 use std::ops::Range;
 
-/// Places that are gone over for one load or store at most.
+/// The maximum number of places that one load or store scans.
 pub const PLACES: u64 = 1 << 16;
 
-/// The places of an object where something may lie.
+/// The places of an object at which the address may lie.
 struct Places<Word> {
     first: u64,
     apart: u64,
     count: u64,
-    /// Which one it is.
+    /// The one-hot vector of the actual place.
     at: Place<Word>,
 }
 
-/// Places whose addresses are made of an upper and a lower part have this many apart.
+/// The alignment of the upper part of an address that is built from an upper and a lower part.
 const UPPER: u64 = 1 << 12;
 
-/// The register that holds an address which linkers count from.
+/// The global pointer (`gp`), from which linkers count addresses.
 const GLOBAL_POINTER: usize = 3;
 
 /// A secret address: a public number, with the instruction's offset, and a secret one.
 struct Address<Word> {
-    /// The public number that says which object is meant.
+    /// The public number that selects the object.
     pointer: u64,
     base: u64,
     rest: Word,
-    /// By how many bytes two values of it differ at least.
+    /// The least distance in bytes between two values of the secret number.
     apart: u64,
 }
 
 impl<W: Words> Machine<W> {
-    /// Has an object be one that may be read and written at secret places.
+    /// Marks an object as one that may be accessed at secret addresses.
     pub fn mark_oblivious(&mut self, object: Range<u64>) {
         self.oblivious.push(object);
     }
@@ -81,7 +81,7 @@ impl<W: Words> Machine<W> {
     ) -> Result<()> {
         self.note_place();
         for places in self.places(rs1, offset, bytes)? {
-            // Places that overlap are written in pieces that do not.
+            // Overlapping places are written in pieces that do not overlap.
             let size = places.apart.min(bytes);
             for piece in 0..bytes / size {
                 let amount = self.words.constant(8 * size * piece);
@@ -99,8 +99,8 @@ impl<W: Words> Machine<W> {
         Ok(())
     }
 
-    /// Where the address that a register and an offset are may be; each place counts as an
-    /// instruction.
+    /// Returns the places at which the address in a register, plus an offset, may lie. Each counts
+    /// as one executed instruction.
     fn places(&mut self, rs1: usize, offset: i64, bytes: u64) -> Result<Vec<Places<W::Word>>> {
         let (rest, pointer) = self.words.summands(&self.hart.registers[rs1]);
         let apart = 1 << self.words.ones(&rest).trailing_zeros().min(63);
@@ -125,7 +125,7 @@ impl<W: Words> Machine<W> {
         Ok(all)
     }
 
-    /// Which of a public number without the offset and with it says what object is meant.
+    /// Returns the public number that selects the object: without the offset or with it.
     fn meant(&self, pointer: u64, base: u64) -> u64 {
         let global = self.words.public(&self.hart.registers[GLOBAL_POINTER]);
         let is_part = pointer % UPPER == 0 || global == Some(pointer);
@@ -136,7 +136,7 @@ impl<W: Words> Machine<W> {
         if is_part || !is_inside { base } else { pointer }
     }
 
-    /// The objects that an address may be meant for.
+    /// Returns the objects that an address may be meant for.
     fn objects(&self, address: &Address<W::Word>, bytes: u64) -> Result<Vec<Range<u64>>> {
         let (pointer, base) = (address.pointer, address.base);
         let meant = self
@@ -145,7 +145,7 @@ impl<W: Words> Machine<W> {
             .find(|object| object.contains(&pointer));
         let meant = meant.ok_or(Fault::SecretAddress)?;
         let ones = self.words.ones(&address.rest);
-        // Beyond the last address follows the first.
+        // The address space wraps around after the last address.
         let most = ones.checked_add(bytes);
         let end = most.and_then(|most| base.checked_add(most));
         let reached =
@@ -163,8 +163,8 @@ impl<W: Words> Machine<W> {
         Ok(objects)
     }
 
-    /// The places of an object where so many bytes may lie at the address; `None` where there are
-    /// none.
+    /// Returns the places of an object at which an access of the given size may lie; `None` if
+    /// there are none.
     fn places_of(
         &mut self,
         address: &Address<W::Word>,

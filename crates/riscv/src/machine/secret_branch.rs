@@ -1,13 +1,15 @@
 //! A branch on a secret: both sides are executed, one after the other and each from the same state.
-//! Where they meet again, each register and each place in memory that they left differently becomes
-//! a select by the branch's condition. Nothing is computed there and nothing is sent.
+//! Where they meet again, each register and each place in memory that the sides left with different
+//! words becomes a select by the branch's condition. The merge itself only extends the graph; it
+//! computes and sends nothing.
 //!
-//! Which instructions are executed depends on the program and on public values alone: a side's
-//! control flow follows its own public words, and both sides are executed whatever the condition. A
-//! side that would reveal which one is taken is refused: one that makes a system call other than a
-//! hint (see `hints`), opens something, does not reach the join, or returns to its own branch, as a
-//! loop with a secret end does. So is a side that meets a fault, since the program would meet it
-//! for one value of the secret: all addresses of loads and stores are public on both sides.
+//! Which instructions are executed depends only on the program and on public values: a side's
+//! control flow depends on its own public words, and both sides are executed whatever the
+//! condition. A side that would reveal which one is taken is refused. Such a side makes a system
+//! call other than a hint (see `hints`), opens something, does not reach the join, or returns to
+//! its own branch, as a loop with a secret end does. A side that meets a fault is refused too,
+//! since the program would meet it for one value of the secret: all addresses of loads and stores
+//! are public on both sides.
 
 use super::post_dominators::{Flow, Join, flow};
 use super::{Hart, Interruption, Machine, register};
@@ -18,18 +20,18 @@ use crate::numbers::words::Words;
 use std::mem;
 use std::ops::Range;
 
-/// Branches on secrets inside the sides of others at most.
+/// The maximum nesting depth of branches on secrets.
 pub const NESTED: usize = 64;
 
-/// A branch on a secret whose sides are being carried out.
+/// A branch on a secret whose sides are being executed.
 pub(super) struct Open {
     branch: u64,
-    /// In how many calls, from the outermost such branch on.
+    /// The call depth, relative to the outermost open branch.
     calls: i64,
 }
 
 impl<W: Words> Machine<W> {
-    /// Carries out both sides of the branch at pc; where they meet.
+    /// Executes both sides of the branch at pc. Returns the address where they meet.
     pub(super) fn both_sides(
         &mut self,
         condition: &W::Word,
@@ -61,7 +63,7 @@ impl<W: Words> Machine<W> {
             return Err(Fault::SecretBranch.into());
         }
         self.pc = branch;
-        // What the sides call differently is of neither when they have met.
+        // A label that the sides set differently ends where they meet.
         if self.label != label_if_taken {
             self.label = label;
         }
@@ -90,13 +92,13 @@ impl<W: Words> Machine<W> {
         Ok(met)
     }
 
-    /// From here on what is written can be taken back.
+    /// Begins a journal of writes, for later undo.
     fn begin(&mut self) {
         self.memory.begin();
         self.vectors.begin();
     }
 
-    /// Whether the sides of a branch may be carried out, and to where.
+    /// Checks that the sides of a branch may be executed, and returns their join.
     fn opened_sides(&mut self, branch: u64) -> Result<Join> {
         let calls = self.calls;
         let again = |open: &Open| open.branch == branch && open.calls == calls;
@@ -112,7 +114,7 @@ impl<W: Words> Machine<W> {
         Ok(join)
     }
 
-    /// Carries out the side that begins at an address, until it has come to the join.
+    /// Executes the side that begins at an address, until it reaches the join.
     fn side(&mut self, branch: u64, start: u64, join: Join) -> Result<u64> {
         let calls = self.calls;
         self.pc = start;
@@ -133,7 +135,7 @@ impl<W: Words> Machine<W> {
         let instruction = match self.fetch() {
             Ok(instruction) => instruction,
             Err(Interruption::Fault(fault)) => return Err(fault),
-            Err(_) => unreachable!("nothing else is met before an instruction"),
+            Err(_) => unreachable!("inside a branch, fetching only fails by a fault"),
         };
         let next = self.pc.wrapping_add(instruction.length.into());
         if instruction.operation == Operation::EnvironmentCall {
@@ -161,23 +163,23 @@ impl<W: Words> Machine<W> {
     }
 }
 
-/// A register's.
+/// The kind of a register.
 enum Kind {
     Integer,
     Float,
 }
 
-/// Between what two sides have left.
+/// A select between the words that two sides have left.
 struct Choice<'a, Word> {
     condition: &'a Word,
-    /// That may be read and written at secret places.
+    /// The objects that may be accessed at secret addresses.
     objects: &'a [Range<u64>],
 }
 
 impl<Word: Clone> Choice<'_, Word> {
-    /// The first word if the condition is 1, and the second if it is 0. Of two addresses in an
-    /// object that may be read and written at secret places the distances from its beginning are
-    /// chosen, so that it can still be seen which object is meant.
+    /// Returns the first word if the condition is 1, and the second if it is 0. For two addresses
+    /// in an object that may be accessed at secret addresses, it selects their distances from its
+    /// beginning, so that the object remains known.
     fn between<W: Words<Word = Word>>(&self, words: &mut W, x: &Word, y: &Word) -> Word {
         let ((x_rest, x_base), (y_rest, y_base)) = (words.summands(x), words.summands(y));
         let has = |object: &&Range<u64>| {
@@ -202,8 +204,8 @@ impl<Word: Clone> Choice<'_, Word> {
         words.add(&chosen, &start)
     }
 
-    /// The select between two float registers. Two public floats become a secret number, and not
-    /// secret bits.
+    /// Returns the select between two float registers. Two public floats become a secret number,
+    /// not secret bits.
     fn between_floats<W: Words<Word = Word>>(&self, words: &mut W, x: &Word, y: &Word) -> Word {
         let public = (words.public(x), words.public(y));
         let chosen = match public {
@@ -215,13 +217,13 @@ impl<Word: Clone> Choice<'_, Word> {
 }
 
 impl<Word: Clone> Hart<Word> {
-    /// A choice between what the other holds and what this one does.
+    /// Merges the other state into this one, with a select between each pair of registers.
     fn merge(
         &mut self,
         other: &Self,
         mut choose: impl FnMut(Kind, &Word, &Word) -> Word,
     ) -> Result<()> {
-        // All of a hart is named here, so that nothing new is forgotten.
+        // All fields are named here, so that the compiler rejects a forgotten new one.
         let Self {
             registers,
             floats,
@@ -232,7 +234,7 @@ impl<Word: Clone> Hart<Word> {
         for (mine, others) in self.registers.iter_mut().zip(registers) {
             *mine = choose(Kind::Integer, others, mine);
         }
-        // A store that waits for a reservation may fail at any time.
+        // A store-conditional may always fail, so a reservation may be dropped.
         if self.reserved != *reserved {
             self.reserved = None;
         }

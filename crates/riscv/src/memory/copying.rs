@@ -1,12 +1,12 @@
-//! Bytes that move from one memory to another, as between a program and its files, and regions that
-//! grow.
+//! Copies of bytes between memories, as between a program and its files, and changes of the size of
+//! regions.
 
 use super::{MOST, Memory, Region};
 use crate::fault::{Fault, Result};
 
 impl<Word: Clone> Memory<Word> {
-    /// Copies bytes of another memory. Secret ones stay pieces of the words that they are: nothing
-    /// is computed.
+    /// Copies bytes from another memory. Secret bytes remain pieces of their words, so nothing is
+    /// computed.
     ///
     /// # Errors
     /// `Unmapped`, `ReadOnly`.
@@ -22,10 +22,10 @@ impl<Word: Clone> Memory<Word> {
         Ok(())
     }
 
-    /// Gives the region that begins there another size; what is new is 0.
+    /// Resizes the region that begins at `start`; new bytes are 0.
     ///
     /// # Errors
-    /// `Unmapped` where none begins there; `TooLarge` where all would be more than [`MOST`], or
+    /// `Unmapped` if no region begins there; `TooLarge` if the total would exceed [`MOST`], or if
     /// there is no room.
     pub fn resize(&mut self, start: u64, size: u64) -> Result<()> {
         let found = self
@@ -49,7 +49,8 @@ impl<Word: Clone> Memory<Word> {
         Ok(())
     }
 
-    /// Takes a region away that begins there and is as large; whether there was one.
+    /// Removes the region that begins at `start` and has the given size. Returns whether there was
+    /// one.
     pub fn unmap(&mut self, start: u64, size: u64) -> bool {
         let before = self.regions.len();
         self.regions

@@ -1,10 +1,11 @@
-//! A program's memory: public bytes, and pieces of secret words beside them.
+//! A program's memory: public bytes, and pieces of secret words among them.
 //!
-//! A piece is some bytes of a word. Storing a word makes one piece. Storing over a part of it
-//! leaves pieces of the rest, and computes nothing. Loading joins the pieces that lie there. Pieces
-//! of one word in their order, as after a copy by bytes, are that word again.
+//! A piece is a range of bytes of a word. A store of a word creates one piece. A store over a part
+//! of a piece leaves pieces of the rest, and computes nothing. A load joins the pieces at its
+//! address. If the pieces of one word lie in their order, as after a byte-wise copy, the load
+//! returns that word.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! | --- | --- |
 //! | `copying` | copies of bytes from one memory to another |
 //! | [`region`] | consecutive bytes, and the pieces of words among them |
@@ -21,21 +22,21 @@ use crate::numbers::words::Words;
 use region::Region;
 use versions::Journal;
 
-/// All of a program's memory at most: with what the machine holds besides, a program takes no more
-/// than 256 MiB.
+/// The maximum size of a program's memory. With the machine's own data a program takes no more than
+/// 256 MiB.
 pub const MOST: u64 = (1 << 28) - (1 << 24);
 
-/// Memory with words of that kind.
+/// Memory over words of one kind.
 pub struct Memory<Word> {
     regions: Vec<Region<Word>>,
-    /// Where was looked last.
+    /// The index of the region of the last access.
     last: usize,
-    /// What lay where something was written since; the newest last.
+    /// The previous contents of places written since each beginning; the newest journal is last.
     journals: Vec<Journal<Word>>,
 }
 
 impl<Word: Clone> Memory<Word> {
-    /// Memory without a byte.
+    /// Creates memory without any bytes.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -45,10 +46,10 @@ impl<Word: Clone> Memory<Word> {
         }
     }
 
-    /// Adds bytes from an address on.
+    /// Maps bytes at an address.
     ///
     /// # Errors
-    /// `TooLarge` where all would be more than [`MOST`]; `NoProgram` where they would overlap.
+    /// `TooLarge` if the total would exceed [`MOST`]; `NoProgram` if regions would overlap.
     pub fn map(&mut self, start: u64, bytes: Vec<u8>, writable: bool) -> Result<()> {
         let size = bytes.len() as u64;
         let wanted = self.regions.iter().map(Region::size).sum::<u64>() + size;
@@ -70,7 +71,7 @@ impl<Word: Clone> Memory<Word> {
         Ok(())
     }
 
-    /// The word that so many bytes are, 1 to 8, with zeros before it.
+    /// Loads 1 to 8 bytes as a word, extended with zeros.
     ///
     /// # Errors
     /// `Unmapped`.
@@ -85,7 +86,7 @@ impl<Word: Clone> Memory<Word> {
         Ok(region.load(words, address, bytes))
     }
 
-    /// Writes the low bytes of a word, 1 to 8.
+    /// Stores the low 1 to 8 bytes of a word.
     ///
     /// # Errors
     /// `Unmapped`, `ReadOnly`.
@@ -102,10 +103,10 @@ impl<Word: Clone> Memory<Word> {
         Ok(())
     }
 
-    /// Bytes that everybody knows.
+    /// Reads public bytes.
     ///
     /// # Errors
-    /// `Unmapped`; `SecretArgument` where one of them is secret.
+    /// `Unmapped`; `SecretArgument` if one of the bytes is secret.
     pub fn read(&mut self, address: u64, bytes: u64) -> Result<&[u8]> {
         let region = self.region(address, bytes)?;
         if region.overlapping(address, bytes) {
@@ -114,7 +115,7 @@ impl<Word: Clone> Memory<Word> {
         Ok(region.bytes(address, bytes))
     }
 
-    /// Writes bytes that everybody knows.
+    /// Writes public bytes.
     ///
     /// # Errors
     /// `Unmapped`, `ReadOnly`.
@@ -140,7 +141,7 @@ impl<Word: Clone> Memory<Word> {
         Ok(&mut self.regions[self.last])
     }
 
-    /// Where something is about to be written.
+    /// Returns the region for a write, and records its old content in the newest journal.
     #[inline]
     fn writable(&mut self, address: u64, bytes: u64) -> Result<&mut Region<Word>> {
         if !self.region(address, bytes)?.writable() {

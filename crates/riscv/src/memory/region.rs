@@ -3,16 +3,16 @@
 use crate::numbers::words::{Signs, Words};
 use std::collections::BTreeMap;
 
-/// Bytes from an address on.
+/// Consecutive bytes of memory.
 pub struct Region<Word> {
     start: u64,
     bytes: Vec<u8>,
     writable: bool,
-    /// By the address of their first byte; they do not overlap.
+    /// The pieces by the address of their first byte; they do not overlap.
     pieces: BTreeMap<u64, Piece<Word>>,
 }
 
-/// Some bytes of a word, lowest first.
+/// A range of bytes of a word, lowest byte first.
 #[derive(Clone)]
 struct Piece<Word> {
     word: Word,
@@ -21,7 +21,7 @@ struct Piece<Word> {
 }
 
 impl<Word: Clone> Piece<Word> {
-    /// What of the piece that begins at `start` lies from one address to another.
+    /// Cuts the piece that begins at `start` to the addresses `from..to`.
     fn between(&self, start: u64, from: u64, to: u64) -> Self {
         let skipped = from.saturating_sub(start);
         let end = (start + u64::from(self.bytes)).min(to);
@@ -71,14 +71,14 @@ impl<Word: Clone> Region<Word> {
         u64::from_le_bytes(word)
     }
 
-    /// The bytes there; those of pieces have no meaning.
+    /// Returns the stored bytes; those covered by pieces have no meaning.
     #[inline]
     pub fn bytes(&self, address: u64, bytes: u64) -> &[u8] {
         let place = (address - self.start) as usize;
         &self.bytes[place..place + bytes as usize]
     }
 
-    /// The word that so many bytes are, 1 to 8, with zeros before it.
+    /// Loads 1 to 8 bytes as a word, extended with zeros.
     #[inline]
     pub fn load<W: Words<Word = Word>>(&self, words: &mut W, address: u64, bytes: u64) -> Word {
         if self.overlapping(address, bytes) {
@@ -88,7 +88,7 @@ impl<Word: Clone> Region<Word> {
         }
     }
 
-    /// Writes the low bytes of a word, 1 to 8.
+    /// Stores the low 1 to 8 bytes of a word.
     #[inline]
     pub fn store<W: Words<Word = Word>>(
         &mut self,
@@ -108,7 +108,7 @@ impl<Word: Clone> Region<Word> {
         }
     }
 
-    /// Writes bytes that everybody knows.
+    /// Writes public bytes.
     #[inline]
     pub fn write(&mut self, address: u64, bytes: &[u8]) {
         self.clear(address, bytes.len() as u64);
@@ -116,7 +116,7 @@ impl<Word: Clone> Region<Word> {
         self.bytes[place..place + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// What lies there, apart from the rest.
+    /// Copies a part of the region.
     pub fn part(&self, address: u64, bytes: u64) -> Self {
         let end = address + bytes;
         let mut part = Self::new(address, self.bytes(address, bytes).to_vec(), self.writable);
@@ -128,7 +128,7 @@ impl<Word: Clone> Region<Word> {
         part
     }
 
-    /// Has what a part holds lie where it was taken from.
+    /// Writes a part back to the place that it was taken from.
     pub fn put(&mut self, part: &Self) {
         self.write(part.start, &part.bytes);
         let pieces = part.pieces.iter();
@@ -136,7 +136,7 @@ impl<Word: Clone> Region<Word> {
             .extend(pieces.map(|(&start, piece)| (start, piece.clone())));
     }
 
-    /// The region, moved to another address.
+    /// Moves the region to another address.
     pub fn moved(self, to: u64) -> Self {
         let from = self.start;
         let pieces = self.pieces.into_iter();
@@ -149,7 +149,7 @@ impl<Word: Clone> Region<Word> {
         }
     }
 
-    /// Gives it another size; what is new is 0.
+    /// Resizes the region; new bytes are 0.
     pub fn resize(&mut self, size: u64) {
         let before = self.size();
         if size < before {
@@ -158,7 +158,8 @@ impl<Word: Clone> Region<Word> {
         self.bytes.resize(size as usize, 0);
     }
 
-    /// Whether two versions of the same place are one and the same, and not only equal.
+    /// Returns whether two versions of a place are identical: the same words and bytes, which is
+    /// more than equal values.
     pub fn is_same<W: Words<Word = Word>>(&self, words: &W, other: &Self) -> bool {
         let mut pairs = self.pieces.iter().zip(&other.pieces);
         self.pieces.len() == other.pieces.len()
@@ -171,7 +172,7 @@ impl<Word: Clone> Region<Word> {
                 .all(|at| self.piece_at(at).is_some() || self.bytes(at, 1) == other.bytes(at, 1))
     }
 
-    /// The piece that has the byte at the address, and where it begins.
+    /// Returns the piece that covers an address, and where it begins.
     fn piece_at(&self, address: u64) -> Option<(u64, &Piece<Word>)> {
         let (&start, piece) = self.pieces.range(..=address).next_back()?;
         (address - start < piece.bytes.into()).then_some((start, piece))
@@ -184,7 +185,7 @@ impl<Word: Clone> Region<Word> {
                 || self.pieces.range(address..address + bytes).next().is_some())
     }
 
-    /// Leaves no piece there; what reaches in from outside is cut.
+    /// Removes all pieces from a range; pieces that reach into it from outside are cut.
     fn clear(&mut self, address: u64, bytes: u64) {
         if !self.overlapping(address, bytes) {
             return;
@@ -218,7 +219,7 @@ impl<Word: Clone> Region<Word> {
         }
     }
 
-    /// What lies there, of which some is secret.
+    /// Loads bytes of which some are secret.
     fn joined<W: Words<Word = Word>>(&self, words: &mut W, address: u64, bytes: u64) -> Word {
         let end = address + bytes;
         let mut at = address;
@@ -246,8 +247,8 @@ impl<Word: Clone> Region<Word> {
         joined.expect("a load has at least one byte")
     }
 
-    /// The bytes from `at` on that follow each other in one word, to the end at most; `start` is
-    /// where the first piece of them begins.
+    /// Returns the longest run of bytes from `at` to `end` that are consecutive in one word.
+    /// `start` is where the first piece of the run begins.
     fn run<W: Words<Word = Word>>(&self, words: &W, at: u64, start: u64, end: u64) -> Piece<Word> {
         let first = &self.pieces[&start];
         let skipped = (at - start) as u8;
@@ -267,7 +268,7 @@ impl<Word: Clone> Region<Word> {
     }
 }
 
-/// A piece as a word, with zeros before it.
+/// Extracts a piece as a word, extended with zeros.
 fn cut<W: Words>(words: &mut W, piece: &Piece<W::Word>) -> W::Word {
     let mut word = piece.word.clone();
     if piece.from > 0 {

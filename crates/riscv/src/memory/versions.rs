@@ -1,7 +1,7 @@
-//! Two versions of memory: writes are undone, and both versions are merged by a secret condition.
+//! Two versions of memory: writes are undone, and both versions are merged under a secret
+//! condition.
 //!
-//! Where something was written, and how many bytes, is public, so the places that are merged reveal
-//! nothing.
+//! Which bytes were written is public, so the set of merged places reveals nothing.
 
 use super::Memory;
 use super::region::Region;
@@ -9,22 +9,22 @@ use crate::fault::Result;
 use crate::numbers::words::Words;
 use std::collections::BTreeMap;
 
-/// What lay where something was written, by its address; the places do not overlap.
+/// The previous contents of written places, by address; the places do not overlap.
 pub type Journal<Word> = BTreeMap<u64, Region<Word>>;
 
-/// What was written and taken back.
+/// The content of places that were written and then restored.
 pub struct Changes<Word>(Journal<Word>);
 
 impl<Word: Clone> Memory<Word> {
-    /// From here on what is written can be taken back, until that is done.
+    /// Begins a journal. Later writes can be undone with `take_back`.
     pub fn begin(&mut self) {
         self.journals.push(Journal::new());
     }
 
-    /// Takes back what was written since the newest beginning.
+    /// Undoes all writes since the newest `begin`, and returns them.
     ///
     /// # Panics
-    /// Where there was none.
+    /// Panics if there was no `begin`.
     pub fn take_back(&mut self) -> Changes<Word> {
         let journal = self.journals.pop().expect("there was a beginning");
         let mut changes = Journal::new();
@@ -36,11 +36,11 @@ impl<Word: Clone> Memory<Word> {
         Changes(changes)
     }
 
-    /// Writes a choice between what two lists of changes say. Where only one says something, what
-    /// lay there is the other's.
+    /// Writes the select between two sets of changes. If only one set contains a place, the
+    /// memory's present content stands for the other.
     ///
     /// # Errors
-    /// None where both were taken back from this memory.
+    /// None if both sets were taken back from this memory.
     pub fn merge<W: Words<Word = Word>>(
         &mut self,
         words: &mut W,
@@ -68,7 +68,7 @@ impl<Word: Clone> Memory<Word> {
         Ok(())
     }
 
-    /// Keeps what lies there for the newest journal, unless it has it.
+    /// Records the content of a place in the newest journal, unless it is already there.
     #[cold]
     pub(super) fn remember(&mut self, address: u64, bytes: u64) {
         let end = address + bytes;
@@ -89,14 +89,14 @@ impl<Word: Clone> Memory<Word> {
         self.journals.push(journal);
     }
 
-    /// A region that something was written to, so that it is there.
+    /// Returns a region that was written to, so that it is known to exist.
     fn mapped(&mut self, address: u64, bytes: u64) -> &mut Region<Word> {
         self.region(address, bytes).expect("it was written to")
     }
 }
 
 impl<Word: Clone> Changes<Word> {
-    /// Writes them into a version, as far as they are of its place.
+    /// Applies the changes to a version of a place, as far as they overlap it.
     fn apply(&self, version: &mut Region<Word>) {
         for change in overlapping(&self.0, version.start(), version.end()) {
             let start = change.start().max(version.start());
@@ -106,7 +106,7 @@ impl<Word: Clone> Changes<Word> {
     }
 }
 
-/// What a journal has between two addresses.
+/// Returns the entries of a journal that overlap an address range.
 fn overlapping<Word: Clone>(
     journal: &Journal<Word>,
     start: u64,
@@ -116,8 +116,8 @@ fn overlapping<Word: Clone>(
     kept.take_while(move |kept| kept.end() > start)
 }
 
-/// The places where one or both have something, at most eight bytes each: what was written as one
-/// word is merged as one.
+/// Returns the places that occur in one journal or in both, at most eight bytes each, so that a
+/// place written as one word is merged as one.
 fn places<Word: Clone>(x: &Journal<Word>, y: &Journal<Word>) -> Vec<(u64, u64)> {
     let extent = |kept: &Region<Word>| (kept.start(), kept.end());
     let mut extents: Vec<(u64, u64)> = x.values().chain(y.values()).map(extent).collect();

@@ -1,21 +1,22 @@
-//! Operations composed of others, for kinds of words that have no such instruction of their own.
+//! Operations composed of others, for kinds of words without a native form of them.
 
 use crate::numbers::words::{Signs, Words};
 
-/// The lesser of two.
+/// Returns the lesser of two words.
 pub fn minimum<W: Words>(words: &mut W, x: &W::Word, y: &W::Word, signs: Signs) -> W::Word {
     let less = words.less(x, y, signs);
     words.select(&less, x, y)
 }
 
-/// The greater of two.
+/// Returns the greater of two words.
 pub fn maximum<W: Words>(words: &mut W, x: &W::Word, y: &W::Word, signs: Signs) -> W::Word {
     let less = words.less(x, y, signs);
     words.select(&less, y, x)
 }
 
-/// By an amount that may be secret, two of its bits after two: with x shifted by 0 to 3 times 4^n,
-/// bits b and c, it is x0 ⊕ b(x0 ⊕ x1) ⊕ c(x0 ⊕ x2) ⊕ bc(x0 ⊕ x1 ⊕ x2 ⊕ x3).
+/// Shifts by an amount that may be secret, two of its bits at a time. Let x0, x1, x2, x3 be x
+/// shifted by 0, 1, 2, 3 times 4^n, and b, c the two bits. The result of the step is x0 ⊕ b(x0 ⊕
+/// x1) ⊕ c(x0 ⊕ x2) ⊕ bc(x0 ⊕ x1 ⊕ x2 ⊕ x3).
 pub fn shift<W: Words>(
     words: &mut W,
     x: &W::Word,
@@ -40,7 +41,7 @@ pub fn shift<W: Words>(
     shifted
 }
 
-/// 2 to the low six bits of an amount: the product of 2^(2^n), or 1, for each of them.
+/// Returns 2 to the low six bits of an amount: the product over its bits n of 2^(2^n) or 1.
 pub fn power_of_two<W: Words>(words: &mut W, amount: &W::Word) -> W::Word {
     let bits = amount_bits(words, amount);
     let (mut place, one) = (0, words.constant(1));
@@ -60,13 +61,14 @@ pub fn power_of_two<W: Words>(words: &mut W, amount: &W::Word) -> W::Word {
     words.multiply(&lower, &high)
 }
 
-/// The low six bits of an amount, each a word.
+/// Returns the low six bits of an amount, each as a word.
 fn amount_bits<W: Words>(words: &mut W, amount: &W::Word) -> [W::Word; 6] {
     let amount = words.extend(amount, 6, Signs::Unsigned);
     [0, 1, 2, 3, 4, 5].map(|place| bit(words, &amount, place))
 }
 
-/// What of ones is below the highest one is filled; the rest are the leading zeros.
+/// Counts leading zeros. All bits below the highest one are set to one; the zeros left are the
+/// leading zeros.
 pub fn leading_zeros<W: Words>(words: &mut W, x: &W::Word) -> W::Word {
     let mut filled = x.clone();
     for place in 0..6 {
@@ -78,8 +80,8 @@ pub fn leading_zeros<W: Words>(words: &mut W, x: &W::Word) -> W::Word {
     words.subtract(&all, &ones)
 }
 
-/// From products of halves, and the carry of what stands at 2^32. A negative number is 2^64 less
-/// than its word says.
+/// Returns the upper half of a product. It is computed from products of halves, and the carry out
+/// of the column at 2^32. A negative signed number is its unsigned word less 2^64.
 pub fn multiply_high<W: Words>(
     words: &mut W,
     x: &W::Word,

@@ -1,60 +1,63 @@
-//! Numbers as words of fixed point, the form of secret floats.
+//! Numbers as fixed-point words, the form of secret floats.
 
-/// How a float is a word of fixed point.
+/// A float that is represented as a fixed-point word.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Real {
-    /// Of the float: 4 or 8.
+    /// The number of bytes of the float: 4 or 8.
     pub bytes: u8,
-    /// How the word is a number.
+    /// The fixed-point format of the word.
     pub fixed: Fixed,
 }
 
-/// How a word is a number.
+/// The format of a fixed-point word.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Fixed {
-    /// Fraction bits; below 0, so many bits above the point that the word has not.
+    /// The number of fraction bits. If it is negative, the word omits that many bits above the
+    /// point.
     pub scale: i32,
-    /// Between what it lies, where all know it.
+    /// The range of the number, if one is publicly known.
     pub range: Option<Range>,
 }
 
-/// Two numbers, of which the first is not above the second. What lies between them is known of a
-/// secret, by what all have said of it or of what it is computed of.
+/// Two numbers, the first not above the second, between which a secret is publicly known to lie.
+/// The parties stated it, or it follows from the ranges of the secret's operands.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Range {
-    /// The secret is not below it.
+    /// The lower bound.
     pub least: f64,
-    /// The secret is not above it.
+    /// The upper bound.
     pub most: f64,
 }
 
-/// The fraction bits of what has none by itself.
+/// The fraction bits of numbers without a stated precision.
 pub const SCALE: u8 = 16;
 
-/// Fraction bits of a sharing at most: with more, products of two from 1 on would leave the range
-/// of fixed point.
+/// The maximum number of fraction bits of a secret-shared tensor. With more, products of two
+/// numbers from 1 on would exceed the range of fixed point.
 pub const FINEST: u8 = 30;
 
-/// Words of a known range have this many bits when they are made, and where a sum is cut: as many
-/// sums of two are exact then as [`ROOM`] is above.
+/// The number of bits of a newly created word of known range, and of a sum after truncation. The
+/// gap to [`ROOM`] allows that many successive additions of two such words without truncation.
 pub const KEPT: i32 = 45;
 
-/// The bits that words of four-byte floats have when they are made: two are multiplied uncut.
+/// The number of bits of a new word for a four-byte float. Two such words are multiplied without a
+/// prior truncation.
 pub const KEPT_SINGLE: i32 = 30;
 
-/// No word of a known range has more bits.
+/// The maximum number of bits of any word of known range.
 pub const ROOM: i32 = 61;
 
-/// Words that are encoded have fewer bits than this, which leaves room for a factor.
+/// The bound in bits on encoded words, which leaves room for a factor.
 pub const ENCODED: u32 = 46;
 
-/// Words that are encoded are less than this.
+/// The bound on encoded words.
 const LIMIT: f64 = (1_u64 << ENCODED) as f64;
 
-/// Above a float of four bytes there are ones.
+/// The ones above a NaN-boxed float of four bytes.
 const BOX: u64 = 0xffff_ffff << 32;
 
-/// The float of so many bytes that is nearest to a number, as registers hold it.
+/// Returns the float of the given number of bytes that is nearest to a number, as registers hold
+/// it.
 #[must_use]
 pub fn float(number: f64, bytes: u8) -> u64 {
     if bytes == 4 {
@@ -64,7 +67,7 @@ pub fn float(number: f64, bytes: u8) -> u64 {
     }
 }
 
-/// The number that a float of so many bytes is, which are the low ones.
+/// Returns the number that the low bytes of a register represent as a float.
 #[must_use]
 pub fn number(bits: u64, bytes: u8) -> f64 {
     if bytes == 4 {
@@ -74,7 +77,7 @@ pub fn number(bits: u64, bytes: u8) -> f64 {
     }
 }
 
-/// The word that is nearest to a number, where there is one.
+/// Returns the fixed-point word nearest to a number, if it is within bounds.
 #[must_use]
 pub fn encode(number: f64, scale: u8) -> Option<u64> {
     let scaled = (number * power(scale.into())).round_ties_even();
@@ -82,7 +85,7 @@ pub fn encode(number: f64, scale: u8) -> Option<u64> {
 }
 
 impl Fixed {
-    /// What a number is of which no range is known.
+    /// Returns the format of numbers of unknown range.
     #[must_use]
     pub const fn of_scale(scale: u8) -> Self {
         Self {
@@ -93,7 +96,7 @@ impl Fixed {
 }
 
 impl Real {
-    /// A float of so many bytes of which no range is known, with so many fraction bits.
+    /// Returns the format of a float of unknown range with the given number of fraction bits.
     #[must_use]
     pub const fn of_scale(bytes: u8, scale: u8) -> Self {
         Self {
@@ -102,7 +105,7 @@ impl Real {
         }
     }
 
-    /// A float of so many bytes that lies in a range, as its owner encodes it.
+    /// Returns the format in which an owner encodes a float within a range.
     #[must_use]
     pub fn within(bytes: u8, range: Range) -> Self {
         let kept = if bytes == 4 { KEPT_SINGLE } else { KEPT };
@@ -113,7 +116,7 @@ impl Real {
         Self { bytes, fixed }
     }
 
-    /// The word that a float is, where there is one.
+    /// Encodes a float as a word, if that is possible.
     #[must_use]
     pub fn encode(self, bits: u64) -> Option<u64> {
         let number = number(bits, self.bytes);
@@ -127,11 +130,11 @@ impl Real {
         }
     }
 
-    /// The float nearest to what a word is, as registers hold it.
+    /// Returns the float nearest to the number that a word represents, as registers hold it.
     #[must_use]
     pub fn decode(self, word: u64) -> u64 {
         let unit = (-f64::from(self.fixed.scale)).exp2();
-        // A word is rounded once: a product by a power of two is exact.
+        // Only one rounding occurs: a product by a power of two is exact.
         if self.bytes == 4 {
             let nearest = (f64::from(word as i64 as f32) * unit) as f32;
             return BOX | u64::from(nearest.to_bits());
@@ -141,14 +144,14 @@ impl Real {
 }
 
 impl Range {
-    /// Two numbers that are some, in their order.
+    /// Builds a range from two finite numbers in order.
     #[must_use]
     pub fn of(least: f64, most: f64) -> Option<Self> {
         let is_range = least.is_finite() && most.is_finite() && least <= most;
         is_range.then_some(Self { least, most })
     }
 
-    /// A number.
+    /// Builds the range of a single number.
     #[must_use]
     pub const fn one(number: f64) -> Self {
         Self {
@@ -157,23 +160,23 @@ impl Range {
         }
     }
 
-    /// Whether a number is not outside.
+    /// Returns whether a number lies in the range.
     #[must_use]
     pub fn contains(self, number: f64) -> bool {
         self.least <= number && number <= self.most
     }
 
-    /// The greatest magnitude.
+    /// Returns the greatest magnitude in the range.
     #[must_use]
     pub fn size(self) -> f64 {
         self.least.abs().max(self.most.abs())
     }
 
-    /// Magnitudes are not above 2 to the power of this, which is −200 at least.
+    /// Returns the least exponent, at least −200, such that magnitudes are at most 2 to its power.
     #[must_use]
     pub fn places(self) -> i32 {
         let size = self.size().max((-200_f64).exp2());
-        // The logarithm may be rounded to a whole number.
+        // The logarithm may have been rounded to a whole number.
         let near = size.log2().ceil() as i32;
         if f64::from(near).exp2() < size {
             near + 1
@@ -182,7 +185,7 @@ impl Range {
         }
     }
 
-    /// With so much more at both ends, and what is lost where the ends are rounded.
+    /// Widens both ends by a number, and by the error of rounding the ends themselves.
     #[must_use]
     pub fn widened(self, by: f64) -> Self {
         let rounded = |end: f64| end.abs() / (1_u64 << 50) as f64;
@@ -192,7 +195,7 @@ impl Range {
         }
     }
 
-    /// Sums of two.
+    /// Returns the range of sums of two numbers.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let sum = Self {
@@ -202,7 +205,7 @@ impl Range {
         sum.widened(0.0)
     }
 
-    /// With the other sign.
+    /// Returns the range of negated numbers.
     #[must_use]
     pub fn negated(self) -> Self {
         Self {
@@ -211,7 +214,7 @@ impl Range {
         }
     }
 
-    /// Products of two.
+    /// Returns the range of products of two numbers.
     #[must_use]
     pub fn times(self, other: Self) -> Self {
         let ends = [self.least, self.most].map(|x| [x * other.least, x * other.most]);
@@ -223,7 +226,7 @@ impl Range {
         product.widened(0.0)
     }
 
-    /// Products of a number by itself.
+    /// Returns the range of squares.
     #[must_use]
     pub fn squared(self) -> Self {
         let all = self.times(self);
@@ -234,7 +237,7 @@ impl Range {
         }
     }
 
-    /// What lies in one or in the other.
+    /// Returns the least range that contains both ranges.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -243,20 +246,20 @@ impl Range {
         }
     }
 
-    /// What lies in both.
+    /// Returns the intersection of both ranges, if it is not empty.
     #[must_use]
     pub fn and(self, other: Self) -> Option<Self> {
         Self::of(self.least.max(other.least), self.most.min(other.most))
     }
 }
 
-/// The word nearest to a number at a scale, modulo 2^64, and by how much it misses the number.
+/// Returns the word nearest to a number at a scale, modulo 2^64, and its rounding error.
 #[must_use]
 pub fn rounded(number: f64, scale: i32) -> (u64, f64) {
     let unit = f64::from(scale).exp2();
     let scaled = number * unit;
     let whole = scaled.round_ties_even();
-    // What is beyond 2^127 has no low bits.
+    // Numbers from 2^127 on have no low bits.
     let word = if whole.abs() < 2_f64.powi(127) {
         whole as i128 as u64
     } else {
@@ -265,7 +268,7 @@ pub fn rounded(number: f64, scale: i32) -> (u64, f64) {
     (word, (whole - scaled).abs() / unit)
 }
 
-/// 2^exponent, of 0 to 63.
+/// Returns 2^exponent, for an exponent of 0 to 63.
 #[must_use]
 pub fn power(exponent: u32) -> f64 {
     (1_u64 << exponent) as f64

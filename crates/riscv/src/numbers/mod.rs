@@ -1,10 +1,10 @@
-//! Words: what registers hold, and the arithmetic on them.
+//! Words, which registers hold, and the arithmetic on them.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
 //! | [`words`] | the operations on words, and plain integers as their reference |
-//! | [`fixed_point`] | numbers as words of fixed point, the form of secret floats |
-//! | [`composed`] | operations built from others: long division, upper halves of products |
+//! | [`fixed_point`] | numbers as fixed-point words, the form of secret floats |
+//! | [`composed`] | operations composed of others: minimum, shifts, upper halves of products |
 
 pub mod composed;
 pub mod fixed_point;

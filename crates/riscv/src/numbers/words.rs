@@ -1,85 +1,87 @@
-//! What registers hold. The meaning of an instruction is written once, over any kind of word. Plain
-//! integers are the reference for all others.
+//! The words that registers hold. The meaning of an instruction is written once, generically over
+//! the kind of word. Plain integers are the reference for all other kinds.
 
 use crate::numbers::fixed_point::{Fixed, Real};
 
-/// How a word is read where that makes a difference.
+/// Whether a word is interpreted as a signed or an unsigned number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Signs {
-    /// From −2^63 on.
+    /// Signed, from −2^63.
     Signed,
-    /// From 0 on.
+    /// Unsigned, from 0.
     Unsigned,
 }
 
-/// Words of 64 bits and what is computed with them; the meaning of each is that of [`Plain`].
+/// Words of 64 bits and the operations on them. Each operation means what it does for [`Plain`].
 pub trait Words {
-    /// A word. Copies are cheap.
+    /// The type of a word. Copies are cheap.
     type Word: Clone;
 
-    /// Attributes all words made from here on to a place, by the caller's number, for reports, and
-    /// to the instruction at an address, for errors.
+    /// Attributes all words created from here on to a place, given by the caller's number, for
+    /// reports, and to the instruction at an address, for errors.
     fn at(&mut self, _place: u32, _address: u64) {}
 
-    /// Sets whether words made from here on are fixed-point numbers, which checked mode checks to
+    /// Sets whether words created from here on are fixed-point numbers that checked mode checks to
     /// stay in range. Returns the previous setting.
     fn claim(&mut self, _is_claimed: bool) -> bool {
         false
     }
 
-    /// The number unchanged. Checked mode checks that its magnitude is below 2^bits, and rejects
-    /// all from 3·2^bits on.
+    /// Returns the number unchanged. Checked mode checks that its magnitude is below 2^bits; the
+    /// check accepts none from 3·2^bits on.
     fn held(&mut self, x: &Self::Word, _bits: u32) -> Self::Word {
         x.clone()
     }
 
-    /// The number unchanged. Checked mode checks that it lies between the two ends, as signed
-    /// numbers.
+    /// Returns the number unchanged. Checked mode checks that it lies between the two ends, as
+    /// signed numbers.
     fn limited(&mut self, x: &Self::Word, _least: i64, _most: i64) -> Self::Word {
         x.clone()
     }
 
-    /// The number unchanged, just made, and proved to be below 2^bits in magnitude.
+    /// Returns a newly created number unchanged, and records a proof that its magnitude is below
+    /// 2^bits.
     fn proved(&mut self, x: Self::Word, _bits: u32) -> Self::Word {
         x
     }
 
-    /// A public word.
+    /// Returns a public word.
     fn constant(&mut self, value: u64) -> Self::Word;
 
-    /// A word that nobody knows, in the place of one that is not computed: of plain words, 0.
+    /// Returns a secret word as a placeholder for one that is not computed; plain words return 0.
     fn unknown(&mut self) -> Self::Word {
         self.constant(0)
     }
 
-    /// The value of a word that everybody knows.
+    /// Returns the value of a word if it is public.
     fn public(&self, word: &Self::Word) -> Option<u64>;
 
-    /// Whether two words that nobody knows are one and the same, and not only equal.
+    /// Returns whether two secret words are identical, which is more than having equal values.
     fn are_one(&self, x: &Self::Word, y: &Self::Word) -> bool;
 
-    /// Of which word the low bytes of this one are some, and from which of its bytes on.
+    /// Returns a word that contains the low bytes of this one, and the index of the byte where they
+    /// begin.
     fn source(&self, word: &Self::Word, bytes: u32) -> (Self::Word, u32);
 
-    /// A word and a public number that add up to this one.
+    /// Splits a word into a word and a public number that add up to it.
     fn summands(&self, word: &Self::Word) -> (Self::Word, u64);
 
-    /// The bits of a word that may be one.
+    /// Returns a mask of the bits of a word that may be one.
     fn ones(&self, word: &Self::Word) -> u64;
 
-    /// The sum of words of which all but one are 0.
+    /// Returns the sum of words of which at most one is not 0.
     fn only(&mut self, words: &[Self::Word]) -> Self::Word;
 
-    /// x + y modulo 2^64.
+    /// Returns x + y modulo 2^64.
     fn add(&mut self, x: &Self::Word, y: &Self::Word) -> Self::Word;
 
-    /// x − y modulo 2^64.
+    /// Returns x − y modulo 2^64.
     fn subtract(&mut self, x: &Self::Word, y: &Self::Word) -> Self::Word;
 
-    /// x·y modulo 2^64.
+    /// Returns x·y modulo 2^64.
     fn multiply(&mut self, x: &Self::Word, y: &Self::Word) -> Self::Word;
 
-    /// The upper half of x·y, each read as is said.
+    /// Returns the upper half of x·y, each operand signed or unsigned as stated.
     fn multiply_high(
         &mut self,
         x: &Self::Word,
@@ -87,96 +89,96 @@ pub trait Words {
         signs: (Signs, Signs),
     ) -> Self::Word;
 
-    /// x / y, toward zero; by zero all ones, and −2^63 / −1 is −2^63.
+    /// Returns x / y, rounded toward zero. Division by zero gives all ones, and −2^63 / −1 gives
+    /// −2^63.
     fn divide(&mut self, x: &Self::Word, y: &Self::Word, signs: Signs) -> Self::Word;
 
-    /// What x / y leaves, with the sign of x; by zero x.
+    /// Returns the remainder of x / y, with the sign of x. Division by zero gives x.
     fn remainder(&mut self, x: &Self::Word, y: &Self::Word, signs: Signs) -> Self::Word;
 
-    /// Bitwise.
+    /// Returns the bitwise AND.
     fn and(&mut self, x: &Self::Word, y: &Self::Word) -> Self::Word;
 
-    /// Bitwise.
+    /// Returns the bitwise OR.
     fn or(&mut self, x: &Self::Word, y: &Self::Word) -> Self::Word;
 
-    /// Bitwise.
+    /// Returns the bitwise XOR.
     fn xor(&mut self, x: &Self::Word, y: &Self::Word) -> Self::Word;
 
-    /// To the left, by the low six bits of the amount.
+    /// Shifts to the left by the low six bits of the amount.
     fn shift_left(&mut self, x: &Self::Word, amount: &Self::Word) -> Self::Word;
 
-    /// To the right, by the low six bits of the amount; what comes in from the left is the sign or
-    /// zero.
+    /// Shifts to the right by the low six bits of the amount, with sign or zero extension.
     fn shift_right(&mut self, x: &Self::Word, amount: &Self::Word, signs: Signs) -> Self::Word;
 
-    /// The low bits, 1 to 64, and before them their sign or zeros.
+    /// Extends the low 1 to 64 bits by their sign or by zeros.
     fn extend(&mut self, x: &Self::Word, bits: u32, signs: Signs) -> Self::Word;
 
-    /// 1 if x < y, else 0.
+    /// Returns 1 if x < y, else 0.
     fn less(&mut self, x: &Self::Word, y: &Self::Word, signs: Signs) -> Self::Word;
 
-    /// 1 if x < y as numbers with a sign whose difference does not wrap, else 0.
+    /// Returns 1 if x < y, else 0, for signed numbers whose difference does not overflow.
     fn less_near(&mut self, x: &Self::Word, y: &Self::Word) -> Self::Word {
         let (difference, last) = (self.subtract(x, y), self.constant(63));
         self.shift_right(&difference, &last, Signs::Unsigned)
     }
 
-    /// 1 if x = 0, else 0.
+    /// Returns 1 if x = 0, else 0.
     fn is_zero(&mut self, x: &Self::Word) -> Self::Word;
 
-    /// x if the condition is 1, y if it is 0.
+    /// Returns x if the condition is 1, and y if it is 0.
     fn select(&mut self, condition: &Self::Word, x: &Self::Word, y: &Self::Word) -> Self::Word;
 
-    /// How many zeros stand before the highest one; 64 for zero.
+    /// Counts the zeros above the highest one; 64 for zero.
     fn leading_zeros(&mut self, x: &Self::Word) -> Self::Word;
 
-    /// How many bits are one.
+    /// Counts the bits that are one.
     fn population(&mut self, x: &Self::Word) -> Self::Word;
 
-    /// x / 2^bits as numbers with a sign, rounded up or down, for |x| < 2^62 and 1 to 61 bits.
+    /// Truncates a signed number by 1 to 61 bits: x / 2^bits, rounded up or down, for |x| < 2^62.
     fn truncate(&mut self, x: &Self::Word, bits: u32) -> Self::Word {
         let places = self.constant(bits.into());
         self.shift_right(x, &places, Signs::Signed)
     }
 
-    /// [`Self::truncate`] for a product of two numbers. Sums of such products are below 2^62 too,
-    /// so they may be rounded once.
+    /// Truncates a product of two numbers as [`Self::truncate`] does. Sums of such products are
+    /// also below 2^62, so an implementation may round a sum once.
     fn truncate_product(&mut self, x: &Self::Word, bits: u32) -> Self::Word {
         self.truncate(x, bits)
     }
 
-    /// The word unchanged, stated to lie between the two ends as a signed number.
+    /// Returns the word unchanged, stated to lie between the two ends as a signed number.
     fn bounded(&mut self, x: &Self::Word, _least: i64, _most: i64) -> Self::Word {
         x.clone()
     }
 
-    /// The float that a word of fixed point is.
+    /// Converts a fixed-point word to a float.
     fn float(&mut self, fixed: &Self::Word, real: Real) -> Self::Word;
 
-    /// The word of fixed point that a float of so many bytes is where nobody knows it, and how that
-    /// is a number.
+    /// Returns the fixed-point word behind a secret float of the given number of bytes, and its
+    /// format.
     fn fixed(&self, _float: &Self::Word, _bytes: u8) -> Option<(Self::Word, Fixed)> {
         None
     }
 
-    /// Between what an integer lies that nobody knows, with its sign, where that is said of it or
-    /// few bits say all.
+    /// Returns signed bounds on a secret integer, if they were stated or follow from the bits that
+    /// may be set.
     fn between(&self, _word: &Self::Word) -> Option<(i64, i64)> {
         None
     }
 
-    /// Whether some bytes of a word are those of a float that nobody knows.
+    /// Returns whether a word contains bytes of a secret float.
     fn has_float(&self, _word: &Self::Word) -> bool {
         false
     }
 
-    /// Whether a word was to be computed of the bits of a float that nobody knows.
+    /// Returns whether a word was to be computed from the bits of a secret float, which is refused.
     fn is_refused(&self, _word: &Self::Word) -> bool {
         false
     }
 }
 
-/// Numbers as they are.
+/// Plain integers as words.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Plain;
 
@@ -224,7 +226,7 @@ impl Words for Plain {
     }
 
     fn multiply_high(&mut self, x: &u64, y: &u64, signs: (Signs, Signs)) -> u64 {
-        // A negative number is 2^64 less than its word says.
+        // A negative signed number is its unsigned word less 2^64.
         let high = ((u128::from(*x) * u128::from(*y)) >> 64) as u64;
         let less = |negative: bool, other: u64| if negative { other } else { 0 };
         high.wrapping_sub(less(is_negative(*x, signs.0), *y))

@@ -1,11 +1,11 @@
-//! Sums and products, and what is known of their results.
+//! Sums and products, and what is known about their results.
 
 use super::node::{Facts, Form, Origin, Word};
 use super::{ARITHMETIC, Secret, made, public};
 use crate::numbers::composed;
 use crate::numbers::words::{Plain, Signs, Words};
 
-/// x + y.
+/// Returns x + y.
 pub fn add(words: &mut Secret, x: &Word, y: &Word) -> Word {
     if let Some((x, y)) = public(x, y) {
         return Word::Public(Plain.add(&x, &y));
@@ -23,13 +23,13 @@ pub fn add(words: &mut Secret, x: &Word, y: &Word) -> Word {
     made(Origin::Sum(x.clone(), y.clone()), facts, ARITHMETIC)
 }
 
-/// x − y.
+/// Returns x − y.
 pub fn subtract(words: &mut Secret, x: &Word, y: &Word) -> Word {
     match (public(x, y), y) {
         (Some((x, y)), _) => Word::Public(Plain.subtract(&x, &y)),
         (None, Word::Public(0)) => x.clone(),
         _ if words.are_one(x, y) => Word::Public(0),
-        // A bit as a mask.
+        // The negation of a bit is a mask.
         (None, _)
             if matches!(x, Word::Public(0)) && y.facts().ones == 1 && !y.has(Form::Arithmetic) =>
         {
@@ -49,7 +49,7 @@ pub fn subtract(words: &mut Secret, x: &Word, y: &Word) -> Word {
     }
 }
 
-/// x·y.
+/// Returns x·y.
 pub fn multiply(words: &mut Secret, x: &Word, y: &Word) -> Word {
     match (x, y) {
         (Word::Public(x), Word::Public(y)) => Word::Public(Plain.multiply(x, y)),
@@ -77,7 +77,7 @@ pub fn multiply(words: &mut Secret, x: &Word, y: &Word) -> Word {
     }
 }
 
-/// The upper half of x·y.
+/// Returns the upper half of x·y.
 pub fn multiply_high(words: &mut Secret, x: &Word, y: &Word, signs: (Signs, Signs)) -> Word {
     if let Some((x, y)) = public(x, y) {
         return Word::Public(Plain.multiply_high(&x, &y, signs));

@@ -1,11 +1,12 @@
-//! Bitwise operations, and what is known of their results.
+//! Bitwise operations, and what is known about their results.
 
 use super::node::{Facts, Form, Native, Origin, Word};
 use super::opaque;
 use super::{ARITHMETIC, BINARY, Secret, made, native_of};
 use crate::numbers::words::Words;
 
-/// In the form that all have, or else as numbers.
+/// Returns the sum of words of which at most one is not 0: as XOR if all have a binary form, else
+/// as a sum.
 pub fn only(all: &[Word]) -> Word {
     let is_binary = all.iter().all(|word| word.has(Form::Binary));
     let join = |sum: Word, word: &Word| match (&sum, word) {
@@ -24,11 +25,11 @@ pub fn only(all: &[Word]) -> Word {
     all.iter().fold(Word::Public(0), join)
 }
 
-/// x AND y.
+/// Returns x AND y.
 pub fn and(x: &Word, y: &Word) -> Word {
     match (x, y) {
         (Word::Public(x), Word::Public(y)) => Word::Public(x & y),
-        // What is cut off was zero.
+        // The mask only clears bits that are zero anyway.
         (other, Word::Public(mask)) | (Word::Public(mask), other)
             if other.facts().ones & !mask == 0 =>
         {
@@ -42,7 +43,7 @@ pub fn and(x: &Word, y: &Word) -> Word {
     }
 }
 
-/// x OR y.
+/// Returns x OR y.
 pub fn or(words: &mut Secret, x: &Word, y: &Word) -> Word {
     match (x, y) {
         (Word::Public(x), Word::Public(y)) => Word::Public(x | y),
@@ -58,7 +59,7 @@ pub fn or(words: &mut Secret, x: &Word, y: &Word) -> Word {
             };
             made(Origin::Union(x.clone(), y.clone()), facts, native)
         }
-        // What is not neither: many of these are one product (see [`super::trees`]).
+        // By De Morgan, a chain of these is a chain of ANDs (see [`super::trees`]).
         _ if x.facts().ones == y.facts().ones => {
             let all = Word::Public(x.facts().ones);
             let [not_x, not_y] = [x, y].map(|word| words.xor(word, &all));
@@ -72,7 +73,7 @@ pub fn or(words: &mut Secret, x: &Word, y: &Word) -> Word {
     }
 }
 
-/// x XOR y.
+/// Returns x XOR y.
 pub fn xor(words: &mut Secret, x: &Word, y: &Word) -> Word {
     match (x, y) {
         (Word::Public(x), Word::Public(y)) => Word::Public(x ^ y),
@@ -99,7 +100,7 @@ fn differing(x: &Word, y: &Word) -> Word {
     made(Origin::Xor(x.clone(), y.clone()), facts, BINARY)
 }
 
-/// The word, and the public one, whose XOR it is.
+/// Splits a word into a word and a public number whose XOR it is.
 fn turned(word: &Word) -> Option<(Word, u64)> {
     let Word::Secret(node) = word else {
         return None;

@@ -1,30 +1,30 @@
-//! What is claimed of numbers of fixed point: that they stayed in range. Steps of checked words
-//! leave claims as they are planned, so that whatever is never computed is never claimed, and sums
-//! are claimed as they are computed. Right before something is opened all are settled together, in
-//! secret ([`super::settling`]).
+//! Claims on fixed-point numbers: that they stayed in range. A checked word's step leaves its
+//! claims when it is planned. A word that is never computed therefore has no claims, and sums are
+//! claimed in the form in which they are computed. Right before an opening, all claims are settled
+//! together, in secret ([`super::settling`]).
 //!
 //! | step | claim |
 //! | --- | --- |
-//! | a sum of n | each is less than 2^(61 − log₂ n), unless their sizes say that the sum has a word |
-//! | a product, a sum of products | it is the one over the integers, and can be truncated |
+//! | a sum of n | each term is less than 2^(61 − log₂ n), unless the sum surely fits a word |
+//! | a product, a sum of products | it is the exact one over the integers, and can be truncated |
 //! | a product by a public number, a shift to the left | the factor is small enough for that |
-//! | a truncation | what is truncated is less than 2^62 |
-//! | a word that is held ([`Held`]) | it is in that range |
+//! | a truncation | its operand is less than 2^62 |
+//! | a range-checked word ([`Held`]) | it lies in its range |
 //!
-//! Integers are not checked: they wrap, as the instruction set says. Nor is what is proved to stay
-//! in range, such as the steps of Newton's iteration and what is computed of numbers of a known
-//! range ([`crate::floats::fixed::known`]).
+//! Integers are not checked: they wrap, as the instruction set defines. Numbers that are proved to
+//! stay in range are not checked either, such as the steps of Newton's iteration and results
+//! computed from numbers of a known range ([`crate::floats::fixed::known`]).
 //!
-//! A range that somebody says is claimed where something is computed of the word: what follows from
-//! the range alone, such as a comparison with a number beyond it, is nothing that is computed.
+//! A stated range is claimed when something is computed from the word. A result that follows from
+//! the range alone, such as a comparison with a number outside it, is not computed from the word.
 //!
-//! **Who is told.** A flag is of one line of the program and of those recipients that what was
-//! computed there reaches, so that nobody hears of a number that nothing it receives was made of.
+//! **Recipients.** A flag belongs to one line of the program, and to the recipients whose values
+//! depend on that line. No party learns about a number that nothing it receives was computed from.
 //!
-//! **Simulation.** Claims follow from the program and from what is public, and so do their sizes,
-//! their order and the messages that settle them, each of which is simulated by its own argument.
-//! Whether one holds is a secret bit, which [`mpc::guards`] tells those who receive what depends on
-//! it: an output that the functionality gives.
+//! **Simulation.** Claims follow from the program and from public values. So do their sizes, their
+//! order and the messages that settle them, each of which is simulated by its own argument. Whether
+//! a claim holds is a secret bit, which [`mpc::guards`] opens to the recipients of values that
+//! depend on it. This bit is an output of the functionality.
 
 use super::node::{Form, Held, Node, Origin, Wanted, Word};
 use super::size::{self, Size};
@@ -33,21 +33,22 @@ use super::watch::Claim;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Whose a claim is.
+/// The owner of a claim.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner {
-    /// Of which instruction; 0 of none.
+    /// The instruction of the claim; 0 for none.
     pub claim: Claim,
-    /// Which recipients what it is of reaches, a bit each.
+    /// A bit for each recipient whose values depend on the claimed word.
     pub among: u64,
 }
 
-/// Which recipients words reach. Where there is but one, all do.
+/// The recipients that each word reaches. If there is only one recipient, the map is empty.
 #[derive(Default)]
 pub struct Reached(HashMap<*const Node, u64>);
 
 impl Reached {
-    /// By words that recipients receive, of each a bit.
+    /// Finds the dependencies of the words that recipients receive; each recipient is given by a
+    /// bit.
     #[must_use]
     pub fn by(wanted: &[(u64, Wanted)]) -> Self {
         let Some((first, _)) = wanted.first() else {
@@ -77,29 +78,28 @@ impl Reached {
         Self(all)
     }
 
-    /// Which a word reaches, if it was there when that was asked.
+    /// Returns the recipients that a word reaches, if it was part of the graph.
     #[must_use]
     pub fn among(&self, node: &Rc<Node>) -> Option<u64> {
         self.0.get(&Rc::as_ptr(node)).copied()
     }
 }
 
-/// What is claimed of words that are computed together. Deliberately without `Debug`: they hold
-/// shares.
+/// The claims on words that are computed together. Deliberately without `Debug`: they hold shares.
 #[derive(Default)]
 pub struct Claims {
-    /// Numbers, and bits that they are held to.
+    /// Numbers, and the bits that they are checked against.
     pub holds: Vec<(Owner, Rc<Node>, u32)>,
-    /// Where each of them is.
+    /// The index in `holds` of each of them.
     known: HashMap<(Owner, *const Node), usize>,
-    /// Numbers that lie between two.
+    /// Numbers that are checked to lie between two others.
     pub between: Vec<(Owner, Rc<Node>, [i64; 2])>,
-    /// Sums of products, and their results.
+    /// Sums of products, with the steps that compute them.
     pub products: Vec<(Owner, Rc<Node>, Step)>,
 }
 
 impl Claims {
-    /// Those of a checked word's step.
+    /// Adds the claims of a checked word's step.
     pub fn add(&mut self, owner: Owner, target: &Rc<Node>, step: &Step) {
         let need = |at: usize| &step.needs[at].0;
         match step.work {
@@ -120,7 +120,7 @@ impl Claims {
         }
     }
 
-    /// That a sum of products is the one over the integers, and can be truncated.
+    /// Claims that a sum of products is the exact one over the integers, and can be truncated.
     pub fn add_products(&mut self, owner: Owner, sum: &Word, step: Step, size: Size) {
         let Word::Secret(node) = sum else {
             return;
@@ -135,7 +135,7 @@ impl Claims {
         self.products.push((owner, node.clone(), step));
     }
 
-    /// That a sum has a word.
+    /// Claims that a sum fits a word.
     pub fn hold_summands<'w>(&mut self, owner: Owner, words: impl Iterator<Item = &'w Word>) {
         if owner.claim == 0 {
             return;
@@ -150,7 +150,7 @@ impl Claims {
         }
     }
 
-    /// That a number can be truncated, multiplied and compared.
+    /// Claims that a number can be truncated, multiplied and compared.
     pub fn hold_truncated(&mut self, owner: Owner, word: &Word) {
         if owner.claim != 0 && word.size() >= size::ROOM {
             self.hold(owner, word, size::WORD);
@@ -186,7 +186,8 @@ impl Claims {
         }
     }
 
-    /// Also what is small only if this is so.
+    /// Claims the bound even if the known size implies it: the size may hold only because of this
+    /// claim.
     fn hold_surely(&mut self, owner: Owner, node: &Rc<Node>, bits: u32) {
         let next = self.holds.len();
         let at = *self
@@ -200,7 +201,7 @@ impl Claims {
         *held = bits.min(*held);
     }
 
-    /// The numbers that are looked at, which are to be there then.
+    /// Returns the numbers that the checks read, which must be computed before.
     #[must_use]
     pub fn held(&self) -> Vec<Wanted> {
         let holds = self.holds.iter().map(|(_, node, _)| node);

@@ -3,10 +3,10 @@
 use super::node::Components;
 use mpc::{PartsMut, Protocol, Result};
 
-/// What an operation writes, word by word.
+/// Returns what an operation writes, word by word.
 ///
 /// # Errors
-/// What the operation meets.
+/// The errors of the operation.
 pub fn written(
     protocol: &mut dyn Protocol,
     n: usize,
@@ -18,7 +18,7 @@ pub fn written(
     Ok(rows(&parts))
 }
 
-/// Components by word.
+/// Converts from columns by component to components by word.
 #[must_use]
 pub fn rows(parts: &[Vec<u64>]) -> Vec<Components> {
     let row = |at: usize| {
@@ -31,14 +31,14 @@ pub fn rows(parts: &[Vec<u64>]) -> Vec<Components> {
     (0..parts[0].len()).map(row).collect()
 }
 
-/// Words by component.
+/// Converts from components by word to columns by component.
 #[must_use]
 pub fn columns(protocol: &dyn Protocol, rows: &[Components]) -> Vec<Vec<u64>> {
     let column = |part: usize| rows.iter().map(|row| row[part]).collect();
     (0..protocol.parts()).map(column).collect()
 }
 
-/// Components as a protocol takes them.
+/// Borrows columns in the layout that a protocol takes.
 #[must_use]
 pub fn slices(parts: &[Vec<u64>]) -> Vec<&[u64]> {
     parts.iter().map(Vec::as_slice).collect()

@@ -1,12 +1,12 @@
-//! Comparisons, made of the forms that words have, and selections by them.
+//! Comparisons, computed from the forms that words have, and selections by them.
 
 use super::node::{End, Facts, Form, Order, Origin, Word};
 use super::{ARITHMETIC, BINARY, Secret, made, public, watch};
 use crate::numbers::words::{Plain, Signs, Words};
 use std::rc::Rc;
 
-/// Whether x comes before y: what it is made of is said when it is wanted, so that what is chosen
-/// by it can be part of a chain (see [`super::trees`]).
+/// Returns whether x comes before y. The comparison is expanded only when it is needed, so that a
+/// selection by it can be part of a chain (see [`super::trees`]).
 pub fn precedes(words: &mut Secret, x: &Word, y: &Word, order: Order) -> Word {
     match decided(words, x, y, order) {
         known @ Word::Public(_) => known,
@@ -17,7 +17,7 @@ pub fn precedes(words: &mut Secret, x: &Word, y: &Word, order: Order) -> Word {
     }
 }
 
-/// The comparison as it is computed, without a node of its own.
+/// Returns the expanded comparison, without a node for it.
 pub fn decided(words: &mut Secret, x: &Word, y: &Word, order: Order) -> Word {
     match order {
         Order::Numbers(signs) => less(words, x, y, signs),
@@ -28,12 +28,12 @@ pub fn decided(words: &mut Secret, x: &Word, y: &Word, order: Order) -> Word {
     }
 }
 
-/// x if the condition is 1, y if it is 0, where the condition says which of them comes first.
+/// Returns the select as a minimum or maximum, if the condition says which of x and y comes first.
 pub fn extreme(condition: &Word, x: &Word, y: &Word) -> Option<Word> {
     let Word::Secret(node) = condition else {
         return None;
     };
-    // By what is not: the other way round.
+    // A negated condition swaps the two words.
     let inner = node.with_origin(|origin| match origin {
         Some(Origin::Xor(inner, Word::Public(1)) | Origin::Xor(Word::Public(1), inner)) => {
             Some(inner.clone())
@@ -62,14 +62,14 @@ pub fn extreme(condition: &Word, x: &Word, y: &Word) -> Option<Word> {
         ARITHMETIC
     };
     let origin = Origin::Extreme(x.clone(), y.clone(), condition.clone(), end);
-    // In a chain it is compared again: what is claimed of the comparison is claimed then.
+    // A chain compares again, and claims the comparison then.
     let claim = watch::set_claim(node.claim);
     let chosen = made(origin, facts, native);
     watch::set_claim(claim);
     Some(chosen)
 }
 
-/// What is known of one of two words.
+/// Returns the facts of either of two words.
 fn either(x: &Word, y: &Word) -> Facts {
     let ones = x.facts().ones | y.facts().ones;
     Facts::bitwise(ones, x.facts(), y.facts())
@@ -83,15 +83,15 @@ fn same(x: &Word, y: &Word) -> bool {
     }
 }
 
-/// One of two words, of which it is said whether the first comes before the second, as it is
-/// computed.
+/// Returns the expanded minimum or maximum of two words, given whether the first comes before the
+/// second.
 pub fn taken(words: &mut Secret, [x, y]: [&Word; 2], precedes: &Word, end: End) -> Word {
     let (if_so, else_this) = if end.first { (x, y) } else { (y, x) };
     chosen(words, precedes, if_so, else_this)
 }
 
-/// x if the condition is 1, y if it is 0, as it is computed. That a difference may wrap on the way
-/// changes nothing.
+/// Returns the expanded select: x if the condition is 1, y if it is 0. An overflow of the
+/// intermediate difference does not matter.
 pub fn chosen(words: &mut Secret, condition: &Word, x: &Word, y: &Word) -> Word {
     let claim = watch::set_claim(0);
     let chosen = computed(words, condition, x, y);
@@ -102,7 +102,7 @@ pub fn chosen(words: &mut Secret, condition: &Word, x: &Word, y: &Word) -> Word 
 fn computed(words: &mut Secret, condition: &Word, x: &Word, y: &Word) -> Word {
     if x.has(Form::Binary) && y.has(Form::Binary) {
         let difference = words.xor(x, y);
-        // A bit is chosen by a bit, so that conditions of conditions are one product.
+        // A bit is selected by a bit, so that conditions of conditions take one product.
         let all = match difference.facts().ones {
             1 => condition.clone(),
             _ => words.extend(condition, 1, Signs::Signed),
@@ -121,8 +121,8 @@ fn computed(words: &mut Secret, condition: &Word, x: &Word, y: &Word) -> Word {
     made(Origin::Sum(chosen, y.clone()), either(x, y), ARITHMETIC)
 }
 
-/// x < y. Of words in binary form it is a carry among their bits. Else it is the sign of x − y
-/// where that does not wrap; where it may, signs that differ decide.
+/// Returns x < y. For words in binary form it is a carry among their bits. Otherwise it is the sign
+/// of x − y if that cannot overflow; if it can, the signs decide where they differ.
 fn less(words: &mut Secret, x: &Word, y: &Word, signs: Signs) -> Word {
     if let Some((x, y)) = public(x, y) {
         return Word::Public(Plain.less(&x, &y, signs));
@@ -155,7 +155,7 @@ fn less(words: &mut Secret, x: &Word, y: &Word, signs: Signs) -> Word {
     let [sign_of_x, sign_of_y] = [x, y].map(|word| words.shift_right(word, &last, Signs::Unsigned));
     let differ = words.xor(&sign_of_x, &sign_of_y);
     if of_x.width.max(of_y.width) < 64 {
-        // Read without signs, they are in the order of their signs first.
+        // As unsigned numbers, words with different signs compare in the opposite way.
         return words.xor(&sign, &differ);
     }
     let decides = match signs {
@@ -167,14 +167,14 @@ fn less(words: &mut Secret, x: &Word, y: &Word, signs: Signs) -> Word {
     words.xor(&correction, &sign)
 }
 
-/// Bit by bit, after signs are turned into the highest digit.
+/// Compares bit by bit, after the sign is turned into the highest digit.
 fn of_bits(words: &mut Secret, x: &Word, y: &Word, signs: Signs) -> Word {
     let (of_x, of_y) = (x.facts(), y.facts());
     let naturals = of_x.is_natural() && of_y.is_natural();
     let (x, y, width) = if naturals {
         (x.clone(), y.clone(), of_x.bits().max(of_y.bits()))
     } else {
-        // Numbers that few bits say with their sign are in the same order by these bits alone.
+        // Numbers that few low bits determine are ordered by these bits alone.
         let width = of_x.width.max(of_y.width);
         let [x, y] = [x, y].map(|word| {
             let digits = words.extend(word, width, Signs::Unsigned);

@@ -5,7 +5,7 @@ use crate::numbers::words::Signs;
 use mpc::integers::{self, Composition};
 use mpc::{Bilinear, Cost, Opening, Operation, Protocol, Shift};
 
-/// How many rounds a step takes.
+/// Returns the number of rounds that a step takes.
 #[must_use]
 pub fn rounds(protocol: &dyn Protocol, step: &Step) -> u64 {
     let cost = match step.work {
@@ -16,17 +16,17 @@ pub fn rounds(protocol: &dyn Protocol, step: &Step) -> u64 {
     cost.rounds
 }
 
-/// Of steps of one kind together, but for products.
+/// Returns the cost of steps of one kind together, except for products.
 ///
 /// # Panics
-/// For products, whose cost is that of the matrices that they are.
+/// Panics for products, whose cost is that of their matrices.
 #[must_use]
 pub fn of_steps(protocol: &dyn Protocol, works: &[Joint]) -> Cost {
     let of = |operation| protocol.cost(operation);
     let composed = |composition| integers::cost(protocol, composition);
     let n = works.len() as u64;
     let width = u64::from(widest(works));
-    // A sign beside a value.
+    // A signed number has at least a sign and one more bit.
     let of_value = width.max(2);
     match works[0] {
         Joint::Multiply => unreachable!("products are done apart"),
@@ -60,7 +60,7 @@ pub fn of_steps(protocol: &dyn Protocol, works: &[Joint]) -> Cost {
     }
 }
 
-/// Of products of that form.
+/// Returns the cost of a bilinear map.
 #[must_use]
 pub fn of_products(protocol: &dyn Protocol, map: &Bilinear) -> Cost {
     let (left, right, n) = map.lengths();
@@ -77,7 +77,7 @@ fn widest(works: &[Joint]) -> u32 {
     widths.max().unwrap_or(1)
 }
 
-/// Bits that are one after another without gaps.
+/// Returns the number of bits that remain after packing.
 fn bits(works: &[Joint]) -> u64 {
     let masks = works.iter().map(|work| match work {
         Joint::And(ones, _) => *ones,

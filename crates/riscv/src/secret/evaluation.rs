@@ -1,4 +1,4 @@
-//! Evaluation of the graph: words are computed and opened, or kept as shares.
+//! Evaluation of the graph: words are computed, and then opened or kept as shares.
 
 use super::Secret;
 use super::claims::Reached;
@@ -17,40 +17,40 @@ use mpc::{Cost, Error, Operation, Protocol, Recipient, Result, SharedFlag};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Words of which this party has components that add up with those of the others: a column each.
+/// Creates words from this party's additive components, one column for each component.
 #[must_use]
 pub fn of_summands(parts: &[Vec<u64>]) -> Vec<Word> {
     rows(parts).into_iter().map(Node::summands).collect()
 }
 
-/// What becomes of words.
+/// The fate of words after a program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// They are opened.
+    /// They are opened to the recipient.
     Opened(Recipient),
-    /// Nobody learns them, and all keep their shares.
+    /// They stay secret, and all parties keep their shares.
     Shared,
-    /// Floats of the given number of bytes stay shared, as fixed-point words with equal fraction
+    /// Floats of the given number of bytes stay secret, as fixed-point words with equal fraction
     /// bits.
     Fractions(u8),
 }
 
-/// What this party has of them then. Deliberately without `Debug`: it may hold what this party
-/// alone learns.
+/// This party's part of settled words. Deliberately without `Debug`: it may hold values that only
+/// this party learns.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Learned {
-    /// Nothing: another party learns them.
+    /// Nothing: another party learns the values.
     Nothing,
-    /// Their values. Of floats these are the bits of those that are nearest.
+    /// The values. For floats these are the bits of the nearest floats.
     Values(Vec<u64>),
-    /// Components that add up with those of the others, a column each.
+    /// This party's additive components, one column for each.
     Shares(Vec<Vec<u64>>),
-    /// Components of floats, and the number of fraction bits.
+    /// This party's components of fixed-point words, and their number of fraction bits.
     Fractions(Vec<Vec<u64>>, u8),
 }
 
 impl Learned {
-    /// The values, where they were opened to this party.
+    /// Returns the values, if they were opened to this party.
     #[must_use]
     pub fn values(&self) -> Option<&[u64]> {
         match self {
@@ -60,11 +60,12 @@ impl Learned {
     }
 }
 
-/// Opens words; their values where this party is among the recipients. Of floats these are the bits
-/// of those that are nearest.
+/// Opens words. Returns their values if this party is among the recipients. For floats these are
+/// the bits of the nearest floats.
 ///
 /// # Errors
-/// `Stopped` for bytes of floats that are none; what the links meet.
+/// `Stopped` for bytes of floats that do not form whole ones. Errors of the network links are
+/// passed on.
 pub fn reveal(
     protocol: &mut dyn Protocol,
     words: &[Word],
@@ -77,29 +78,28 @@ pub fn reveal(
     })
 }
 
-/// What a claim is called, for whoever is told that it does not hold.
+/// A function that names a claim, for the report that it does not hold.
 pub type Naming<'n> = &'n dyn Fn(Claim) -> String;
 
-/// What this party has when words were computed, and what was checked of them. Deliberately without
-/// `Debug`.
+/// This party's results of settled words and of their checks. Deliberately without `Debug`.
 pub struct Settled {
-    /// Of each set of words, in order.
+    /// The part of each set of words, in order.
     pub learned: Vec<Learned>,
-    /// Of each, what it depends on where it is kept.
+    /// The flags that each kept set depends on, in order.
     pub flags: Vec<Vec<SharedFlag>>,
-    /// What left its range of what this party receives, by its names: then it has zeros in its
-    /// place.
+    /// The names of failed checks behind values that this party receives. It then has zeros instead
+    /// of these values.
     pub failed: Vec<String>,
 }
 
-/// Computes words of several fates together, and opens all that is to be opened in one round,
-/// before which all that is public is compared; in order, what this party has of them. Where
-/// `confirmed` is said, something is opened to all in that round even if none of the words is: by
-/// it each party finds what others run differently.
+/// Computes words of several fates together, and opens all that are to be opened in one round.
+/// Before that, the parties compare everything public. Returns this party's part of each set, in
+/// order. If `confirmed` is set, something is opened to all parties in that round even if none of
+/// the words is, so that each party detects whether others ran differently.
 ///
 /// # Errors
-/// `Stopped` for bytes of floats that are none, and for floats that are to be kept as what they are
-/// not; what the links meet.
+/// `Stopped` for bytes of floats that do not form whole ones, and for floats that are to be kept as
+/// another type. Errors of the network links are passed on.
 pub fn settle(
     protocol: &mut dyn Protocol,
     left: &[(&[Word], Fate)],
@@ -108,7 +108,7 @@ pub fn settle(
     Ok(settle_checked(protocol, left, confirmed, None)?.learned)
 }
 
-/// Settles words as [`settle`] does. Where claims have names, settles them first.
+/// Settles words as [`settle`] does. If claims have names, settles the claims first.
 ///
 /// # Errors
 /// As [`settle`].
@@ -160,7 +160,7 @@ pub fn settle_checked(
     let (values, failed) = open(protocol, &doors, confirmed && !is_seen)?;
     let kept = |(set, bit): (&Set, &u64)| match set.fate {
         Fate::Opened(_) => Vec::new(),
-        // What is public depends on nothing.
+        // Public values depend on no check.
         _ if set.secrets().next().is_none() => Vec::new(),
         Fate::Shared | Fate::Fractions(_) => flags_of(&told, *bit),
     };
@@ -174,8 +174,8 @@ pub fn settle_checked(
     })
 }
 
-/// A bit for whoever receives each set: those who are the same have the same, and what is kept has
-/// its own. Beyond so many they share the last.
+/// Assigns each set a bit for its recipient. Sets with the same recipient share a bit; a kept set
+/// has its own. There are 64 bits; further sets share the last.
 fn recipients(sets: &[Set]) -> Vec<u64> {
     let mut next = 0;
     let mut bits: Vec<u32> = Vec::new();
@@ -195,7 +195,8 @@ fn recipients(sets: &[Set]) -> Vec<u64> {
     bits.into_iter().map(|bit| 1 << bit).collect()
 }
 
-/// The flags that a recipient depends on. Claims of words that nothing was asked of reach all.
+/// Returns the flags that a recipient depends on. Claims on words that no recipient asked for
+/// affect all recipients.
 fn flags_of(told: &[Told], recipient: u64) -> Vec<SharedFlag> {
     let of_it = told
         .iter()
@@ -203,9 +204,10 @@ fn flags_of(told: &[Told], recipient: u64) -> Vec<SharedFlag> {
     of_it.map(|(_, flag)| flag.clone()).collect()
 }
 
-/// A word in whose place another is opened: the low bits of a sum are there without a conversion as
-/// its highest ones, where it is moved to the left modulo 2^64, and that says nothing of the
-/// others. And the bits that are opened, with what stands before them, of that.
+/// Returns a word to open instead of the given one. If the low bits of a sum are opened, shifting
+/// the sum to the left modulo 2^64 makes them its highest bits. That needs no conversion and
+/// reveals nothing about the other bits. Also returns the number of these bits, and their
+/// extension.
 fn risen(word: &Word) -> Option<(Word, (u32, Signs))> {
     let Word::Secret(node) = word else {
         return None;
@@ -224,7 +226,7 @@ fn risen(word: &Word) -> Option<(Word, (u32, Signs))> {
     Some((moved, (bits, signs)))
 }
 
-/// What is opened in the place of a word.
+/// Returns the word that is opened instead of the given one.
 fn in_its_place(word: &Word) -> Word {
     risen(word).map_or_else(|| word.clone(), |(moved, _)| moved)
 }
@@ -233,13 +235,13 @@ fn in_its_place(word: &Word) -> Word {
 struct Set {
     fate: Fate,
     words: Vec<Word>,
-    /// Of each that is secret, the form that is wanted.
+    /// For each secret word, the form that is needed.
     forms: Vec<Option<Wanted>>,
-    /// What floats they are.
+    /// The float format of each word that is a float.
     reals: Vec<Option<Real>>,
-    /// Of each that is opened moved to the left, what it is then.
+    /// For each word that is opened shifted to the left, the number of bits and their extension.
     risen: Vec<Option<(u32, Signs)>>,
-    /// The fraction bits of those that are kept.
+    /// The fraction bits of floats that are kept.
     scale: u8,
 }
 
@@ -283,8 +285,9 @@ impl Set {
         })
     }
 
-    /// Floats that are kept: all with the fraction bits of the finest one, and with no fewer than
-    /// the usual ones; where the range of all is known, with as many as it leaves.
+    /// Prepares floats that are kept. All get the fraction bits of the finest one, but no fewer
+    /// than the usual number. If all have a known range, they get as many fraction bits as it
+    /// leaves.
     fn fractions(words: &[Word], bytes: u8) -> Result<Self> {
         let floats: Vec<_> = words.iter().map(opaque::fixed).collect();
         let ranges = floats
@@ -317,8 +320,8 @@ impl Set {
                         }
                         Some(range) if range.places() + i32::from(scale) > ROOM => {
                             return refuse(
-                                "a secret float whose range is known is to be kept, and it may be larger than secret \
-                                 tensors are: open it, or have the program divide it before",
+                                "a secret float is to stay secret, but its range is larger than secret tensors \
+                                 can hold: open it, or have the program divide it before",
                             );
                         }
                         Some(range) => {
@@ -361,7 +364,7 @@ impl Set {
         self.forms.iter().flatten()
     }
 
-    /// What this party has of them, of which some values were opened to it.
+    /// Returns this party's part of the words, given the values that were opened to it.
     fn learned(&self, protocol: &dyn Protocol, values: &HashMap<Key, u64>) -> Learned {
         match self.fate {
             Fate::Opened(to) if !to.includes(protocol.party()) => Learned::Nothing,
@@ -401,8 +404,8 @@ impl Set {
     }
 }
 
-/// What [`reveal`] of words costs, as it is declared: the rounds of the longest chain of steps that
-/// it waits for and of the opening, and the bits of all.
+/// Returns the declared cost of [`reveal`] of words: the rounds of the longest chain of steps that
+/// it waits for and of the opening, and the bits of all steps.
 #[must_use]
 pub fn cost(protocol: &dyn Protocol, words: &[Word], to: Recipient) -> Cost {
     let mut wanted: Vec<Wanted> = words
@@ -430,7 +433,7 @@ pub fn cost(protocol: &dyn Protocol, words: &[Word], to: Recipient) -> Cost {
     steps + opening.fold(Cost::default(), Cost::beside)
 }
 
-/// What is opened of a secret word: in the form that is nearer.
+/// Returns the form in which a secret word is opened: the one that is available first.
 fn wanted(word: &Word) -> Option<Wanted> {
     match word {
         Word::Public(_) => None,

@@ -2,23 +2,23 @@
 
 use super::size::{Size, power};
 
-/// What everybody knows of a secret word.
+/// Public facts about a secret word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Facts {
-    /// Bits that may be one; the others are zero.
+    /// A mask of the bits that may be one; the others are zero.
     pub ones: u64,
-    /// Its low bits, as many, say all, with their sign.
+    /// The number of low bits that determine the word by sign extension.
     pub width: u32,
 }
 
 impl Facts {
-    /// Nothing is known.
+    /// The facts of an unknown word.
     pub const NONE: Self = Self {
         ones: u64::MAX,
         width: 64,
     };
 
-    /// It is that number.
+    /// Returns the facts of a public number.
     #[must_use]
     pub fn of(value: u64) -> Self {
         let repeated = value.leading_zeros().max(value.leading_ones());
@@ -28,7 +28,7 @@ impl Facts {
         }
     }
 
-    /// Below 2^bits.
+    /// Returns the facts of a number below 2^bits.
     #[must_use]
     pub fn below(bits: u32) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl Facts {
         }
     }
 
-    /// These bits may be one.
+    /// Returns the facts of a word whose ones lie within a mask.
     #[must_use]
     pub fn within(ones: u64) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Facts {
         }
     }
 
-    /// From −2^(width−1) on, below 2^(width−1).
+    /// Returns the facts of a number from −2^(width−1) to below 2^(width−1).
     #[must_use]
     pub fn signed(width: u32) -> Self {
         Self {
@@ -55,18 +55,18 @@ impl Facts {
         }
     }
 
-    /// No less and no more than that.
+    /// Returns the facts of a signed number between two others, inclusive.
     #[must_use]
     pub fn between(least: i64, most: i64) -> Self {
         if least >= 0 {
             return Self::below(64 - most.leading_zeros());
         }
-        // Without its sign, each takes that many bits.
+        // The bits of an end without its sign.
         let bits = [least, most].map(|end| 64 - (end ^ (end >> 63)).leading_zeros());
         Self::signed(bits[0].max(bits[1]) + 1)
     }
 
-    /// Between what it lies as a number with a sign.
+    /// Returns bounds on the word as a signed number.
     #[must_use]
     pub fn ends(self) -> (i64, i64) {
         let of_width = i64::MAX >> (64 - self.width);
@@ -76,7 +76,7 @@ impl Facts {
         (-1 - of_width, of_width)
     }
 
-    /// Of these bits, whatever else is done bit by bit to words of these widths.
+    /// Returns the facts of a bitwise result with the given ones, for operands of these widths.
     #[must_use]
     pub fn bitwise(ones: u64, x: Self, y: Self) -> Self {
         let Self { ones, width } = Self::within(ones);
@@ -84,7 +84,7 @@ impl Facts {
         Self { ones, width }
     }
 
-    /// The facts of a sum or a difference: it has no ones below the lowest of its operands.
+    /// Returns the facts of a sum or a difference: it has no ones below the lowest of its operands.
     #[must_use]
     pub fn multiples(self, x: Self, y: Self) -> Self {
         let lowest = (x.ones | y.ones).trailing_zeros();
@@ -92,19 +92,19 @@ impl Facts {
         Self { ones, ..self }
     }
 
-    /// Whether its highest bit is 0.
+    /// Returns whether the highest bit is 0.
     #[must_use]
     pub fn is_natural(self) -> bool {
         self.ones >> 63 == 0
     }
 
-    /// How many low bits there are before nothing but zeros.
+    /// Returns the number of low bits above which all bits are zero.
     #[must_use]
     pub fn bits(self) -> u32 {
         64 - self.ones.leading_zeros()
     }
 
-    /// What magnitudes are no more than.
+    /// Returns a bound on the magnitude.
     #[must_use]
     pub fn size(self) -> Size {
         if self.is_natural() {
@@ -115,7 +115,7 @@ impl Facts {
     }
 }
 
-/// So many low ones.
+/// Returns a mask of the given number of low bits.
 #[must_use]
 pub fn low(bits: u32) -> u64 {
     if bits >= 64 {

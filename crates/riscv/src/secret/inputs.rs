@@ -1,6 +1,6 @@
-//! Words that parties have become shared, those of all of them in one round: the words of a party
-//! are one operation in each form, and all these go on side by side. Each is simulated by what the
-//! protocol's own argument says of sharing.
+//! Sharing of the parties' words, for all parties in one round: a party's words are one operation
+//! in each form, and all these run side by side. Each is simulated by the protocol's own argument
+//! about sharing.
 
 use super::columns::written;
 use super::node::{Components, Facts, Form, Node, Word, low};
@@ -11,16 +11,16 @@ use mpc::{Fiber, Protocol, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::channel;
 
-/// Words that one party has. Deliberately without `Debug`: it may hold secrets.
+/// Words that one party owns. Deliberately without `Debug`: it may hold secrets.
 pub struct Input {
-    /// Which party.
+    /// The owner.
     pub owner: usize,
-    /// How many words.
+    /// The number of words.
     pub count: usize,
-    /// Of each. Everybody knows it: what has 4 bytes becomes a word by its sign, as instructions
-    /// load it, what has fewer by zeros.
+    /// The public number of bytes of each. As with load instructions, 4 bytes are sign-extended and
+    /// fewer are zero-extended.
     pub bytes: u64,
-    /// Of which the low bytes count; `None` where another party has them.
+    /// The values, of which the low bytes count; `None` at the other parties.
     pub values: Option<Vec<u64>>,
 }
 
@@ -33,7 +33,7 @@ impl Input {
         }
     }
 
-    /// The words themselves, where this party has them.
+    /// Returns the extended words, at their owner.
     fn words(&self) -> Option<Vec<u64>> {
         let extended = |value: &u64| match self.bytes {
             4 => *value as i32 as u64,
@@ -43,10 +43,10 @@ impl Input {
     }
 }
 
-/// Shares words that parties have, in both forms, in one round.
+/// Shares the parties' words in both forms, in one round.
 ///
 /// # Errors
-/// What the links meet.
+/// The errors of the network links.
 pub fn share_all(protocol: &mut dyn Protocol, inputs: &[Input]) -> Result<Vec<Vec<Word>>> {
     let mut owned: BTreeMap<usize, Vec<&Input>> = BTreeMap::new();
     for input in inputs.iter().filter(|input| input.count > 0) {
@@ -56,7 +56,7 @@ pub fn share_all(protocol: &mut dyn Protocol, inputs: &[Input]) -> Result<Vec<Ve
     let mut fibers: Vec<Fiber> = Vec::new();
     for (&owner, of_owner) in &owned {
         let count = of_owner.iter().map(|input| input.count).sum();
-        // The low bits say all.
+        // The low bits determine the words.
         let mask =
             |input: &&Input| vec![low(input.facts().width.min(input.facts().bits())); input.count];
         let places = Places::of(of_owner.iter().flat_map(mask).collect());
@@ -70,7 +70,7 @@ pub fn share_all(protocol: &mut dyn Protocol, inputs: &[Input]) -> Result<Vec<Ve
             let rows = written(protocol, count, |protocol, out| {
                 protocol.share(owner, words.as_deref(), count, out)
             })?;
-            // Whoever asked is there until both have ended.
+            // The receiver lives until all fibers have ended.
             let _ = give.send(((owner, Form::Arithmetic), rows));
             Ok(())
         }));
@@ -105,7 +105,7 @@ pub fn share_all(protocol: &mut dyn Protocol, inputs: &[Input]) -> Result<Vec<Ve
 /// Shares words that `owner` has, in both forms; the others pass `None`.
 ///
 /// # Errors
-/// What the links meet.
+/// The errors of the network links.
 pub fn share(
     protocol: &mut dyn Protocol,
     owner: usize,
@@ -118,7 +118,7 @@ pub fn share(
 /// Shares integers of the given number of bytes, as [`Input`] holds them.
 ///
 /// # Errors
-/// What the links meet.
+/// The errors of the network links.
 pub fn share_integers(
     protocol: &mut dyn Protocol,
     owner: usize,
@@ -135,7 +135,7 @@ pub fn share_integers(
     Ok(share_all(protocol, &[input])?.swap_remove(0))
 }
 
-/// The word of which the low bits are given, as they are known to say all.
+/// Extends the low bits of a word, which are known to determine it.
 fn extended(facts: Facts, word: Components) -> Components {
     Local::Extend(facts.width, Signs::Signed).on(&[word])
 }

@@ -1,27 +1,27 @@
 //! Words that may be secret. Operations append to a graph, and nothing is sent until a value is
-//! needed. Then only what it depends on is computed, and everything that is ready goes in one
-//! message per kind.
+//! needed. Then only its dependencies are computed, and all steps of one kind that are ready share
+//! one message.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! | --- | --- |
 //! | [`node`], [`facts`] | a secret word: origin, forms, and what is public about it |
 //! | [`opaque`] | secret floats, and bytes of them |
 //! | [`arithmetic`], [`bitwise`], [`quotient`], [`shift`] | new words from others |
 //! | [`comparison`] | comparisons, and selections by them |
-//! | [`steps`] | the steps that compute a form of a word, and what they need |
+//! | [`steps`] | the steps that compute a form of a word, and their operands |
 //! | [`order`], [`trees`], [`sums`] | the order of steps, and many steps as one |
 //! | [`costs`] | the cost of steps, as the protocol declares it |
 //! | [`operations`], [`products`] | the protocol's operations on many words at once |
-//! | [`packing`], [`columns`] | the layouts of words that they take |
+//! | [`packing`], [`columns`] | the layouts of words that these take |
 //! | [`watch`], [`size`], [`claims`], [`settling`] | checks that numbers stay in range |
-//! | [`inputs`] | sharing the words that parties have |
+//! | [`inputs`] | sharing the parties' words |
 //! | [`evaluation`], [`opening`] | computing and opening words |
 //!
-//! The operations, their sizes and their order depend on the program and on public values alone,
-//! never on a secret one: the machine that builds the graph refuses to branch, jump, load or store
-//! by a secret, and what is known of a word ([`facts::Facts`]) follows from its origin. A party
-//! sees the messages of the protocol's operations, each of which is simulated by the protocol's own
-//! argument.
+//! The operations, their sizes and their order depend only on the program and on public values,
+//! never on a secret one. The machine that builds the graph refuses to branch, jump, load or store
+//! by a secret, and what is known about a word ([`facts::Facts`]) follows from its origin. A party
+//! sees only the messages of the protocol's operations, each of which is simulated by the
+//! protocol's own argument.
 
 mod arithmetic;
 mod bitwise;
@@ -56,14 +56,14 @@ use crate::numbers::words::{Plain, Signs, Words};
 use node::{Components, Facts, Form, Held, Native, Node, Order, Origin, low};
 use std::rc::Rc;
 
-/// Secret words and public ones.
+/// The operations on words that may be secret.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Secret;
 
 const ARITHMETIC: Native = Native::One(Form::Arithmetic);
 const BINARY: Native = Native::One(Form::Binary);
 
-/// What two words are where both are public.
+/// Returns the values of two words if both are public.
 fn public(x: &Word, y: &Word) -> Option<(u64, u64)> {
     match (x, y) {
         (Word::Public(x), Word::Public(y)) => Some((*x, *y)),
@@ -71,7 +71,7 @@ fn public(x: &Word, y: &Word) -> Option<(u64, u64)> {
     }
 }
 
-/// A word to be computed; of what can be nothing but 0 everybody knows it.
+/// Creates a word to be computed. A word that can only be 0 is public.
 fn made(origin: Origin, facts: Facts, native: Native) -> Word {
     if origin.words().into_iter().flatten().any(opaque::is_opaque) {
         return opaque::refused();
@@ -82,7 +82,7 @@ fn made(origin: Origin, facts: Facts, native: Native) -> Word {
     Node::made(origin, facts, native)
 }
 
-/// Its form moves with a word that is only moved.
+/// Returns the native form of a word that only moves another word's bits.
 fn native_of(x: &Word) -> Native {
     match x {
         Word::Public(_) => Native::Both,
@@ -90,7 +90,7 @@ fn native_of(x: &Word) -> Native {
     }
 }
 
-/// The word unchanged, checked to lie in a range in checked mode.
+/// Returns the word unchanged, checked to lie in a range in checked mode.
 fn held(x: &Word, to: Held) -> Word {
     match x {
         Word::Secret(_) if watch::claim() != 0 && !opaque::is_opaque(x) => {
@@ -104,7 +104,7 @@ fn truncated(x: &Word, bits: u32, sums: bool) -> Word {
     match x {
         Word::Public(x) => Word::Public(Plain.truncate(x, bits)),
         Word::Secret(node) => {
-            // What is cut twice is cut once.
+            // Two truncations in a row become one.
             let before = node.with_origin(|origin| match origin {
                 Some(Origin::Truncate(x, cut, false)) if cut + bits <= 61 => {
                     Some((x.clone(), *cut))
@@ -133,7 +133,7 @@ impl Words for Secret {
     }
 
     fn held(&mut self, x: &Word, bits: u32) -> Word {
-        // What passes is below 2^(bits + 2).
+        // Values that pass the check are below 2^(bits + 2).
         if x.size() < size::power(bits + 2) {
             return x.clone();
         }
@@ -170,7 +170,7 @@ impl Words for Secret {
         }
     }
 
-    /// Through extensions that keep these bytes, and shifts by whole bytes.
+    /// Looks through extensions that keep these bytes, and shifts by whole bytes.
     fn source(&self, word: &Word, bytes: u32) -> (Word, u32) {
         let (mut source, mut from) = (word.clone(), 0);
         loop {
@@ -313,7 +313,8 @@ impl Words for Secret {
             _ if is_same => x.clone(),
             _ if opaque::is_opaque(x) => opaque::extended(self, x, bits),
             _ => {
-                // Of what was extended before, as a word of memory is: that may be the result.
+                // A word that was extended before, as a word of memory is, may itself be the
+                // result.
                 let before = shift::extended(x, bits).or_else(|| shift::part(x, low(bits)));
                 if let Some(before) = before {
                     return self.extend(&before, bits, signs);
@@ -421,7 +422,8 @@ impl Words for Secret {
             )
         });
         let facts = word.facts();
-        // Shorter types than int: of an int that is in no range, most of its bits say nothing.
+        // Types shorter than `int`. The bits of a 32-bit word of unknown range give no useful
+        // bounds.
         let is_short = facts.bits() < 32 || facts.width < 32;
         (is_said || is_short).then(|| facts.ends())
     }

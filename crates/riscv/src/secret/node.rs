@@ -1,9 +1,9 @@
 //! A secret word: its operands, what is public about it, and its shares once computed.
 //!
 //! A word is shared in at most two forms. *Arithmetic*: components that add up to it modulo 2^64;
-//! sums and products by public values are local. *Binary*: components that XOR to it; bitwise
-//! operations by public values, shifts and extensions are local. Each form is computed when first
-//! needed, and kept.
+//! sums, and products by public values, are local. *Binary*: components that XOR to it; bitwise
+//! operations with public values, shifts and extensions are local. Each form is computed when first
+//! needed, and cached.
 
 use super::size::{self, Size};
 use super::watch::{self, Claim};
@@ -14,57 +14,58 @@ use std::rc::Rc;
 
 pub use super::facts::{Facts, low};
 
-/// A word that is to have a form.
+/// A word, and the form in which it is needed.
 pub type Wanted = (Rc<Node>, Form);
 
-/// A word by where it lies, while somebody holds it.
+/// The identity of a word and its form, valid while the word is alive.
 pub type Key = (*const Node, Form);
 
-/// Components of one word that this party holds; one that the protocol has not is 0.
+/// This party's components of one word. A component that the protocol does not have is 0.
 pub type Components = [u64; 2];
 
-/// A word that is public, or shared.
+/// A word that is public, or secret-shared.
 #[derive(Clone)]
 pub enum Word {
-    /// Everybody knows it.
+    /// A word whose value is public.
     Public(u64),
-    /// Nobody does.
+    /// A word whose value is secret.
     Secret(Rc<Node>),
 }
 
 thread_local! {
-    /// Where a program is that makes words. It is for reports alone, and nothing else looks at it:
-    /// words are made in many places that know nothing of a program.
+    /// The place in the program that creates words, for reports only. It is thread-local because
+    /// words are created in many functions that are unaware of a program.
     static PLACE: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Words that this thread makes from here on are of that place; that before.
+/// Sets the place of words that this thread creates from here on. Returns the previous one.
 pub fn set_place(place: u32) -> u32 {
     PLACE.replace(place)
 }
 
 /// A secret word. Deliberately without `Debug`: it holds shares.
 pub struct Node {
-    /// What is known of its value.
+    /// What is public about its value.
     pub facts: Facts,
-    /// Which form is the first that it has.
+    /// The form that is available first.
     pub native: Native,
-    /// Where in a program it was made.
+    /// The place in the program that created it.
     pub place: u32,
-    /// Of which checked instruction it is, if of one.
+    /// The checked instruction that created it, or 0.
     pub claim: Claim,
-    /// What its magnitude is below as a number with a sign, if all claims hold; by its facts it may
-    /// be less.
+    /// A bound on its magnitude as a signed number if all claims hold; its facts may give a lower
+    /// one.
     size: Size,
-    /// Where its steps are in the plan that last had some, of each form: a plan looks there, and
-    /// sees whose they are.
+    /// The indices of its steps, by form, in the plan that last had some. A plan verifies that the
+    /// step at an index is really the word's.
     steps: Cell<[u32; 2]>,
     state: RefCell<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// None once a form was computed: the other is made of that one.
+    /// The operands; none once a form was computed, since the other form is then converted from
+    /// that one.
     origin: Option<Origin>,
     arithmetic: Option<Components>,
     binary: Option<Components>,
@@ -73,108 +74,108 @@ struct State {
 /// A form of sharing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Form {
-    /// Components add up.
+    /// Components that add up to the word.
     Arithmetic,
-    /// Components XOR.
+    /// Components that XOR to the word.
     Binary,
 }
 
-/// Which form comes first.
+/// The form that is available first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Native {
-    /// That one; the other costs a conversion.
+    /// This form; the other costs a conversion.
     One(Form),
-    /// Both are there, or are as near.
+    /// Both forms are available, or are equally near.
     Both,
 }
 
-/// What a secret word is computed from. At least one operand of each is secret.
+/// The definition of a secret word. At least one operand of each is secret.
 pub enum Origin {
     /// x + y.
     Sum(Word, Word),
     /// x − y.
     Difference(Word, Word),
-    /// x + y of words that have no one in common, which is their XOR too.
+    /// x + y for words without a common one bit, which is also their XOR.
     Union(Word, Word),
     /// x·y.
     Product(Word, Word),
-    /// Bitwise.
+    /// x AND y.
     And(Word, Word),
-    /// Bitwise.
+    /// x XOR y.
     Xor(Word, Word),
     /// x·2^n.
     ShiftLeft(Word, u32),
-    /// To the right, with zeros or the sign.
+    /// A shift to the right, with zero or sign extension.
     ShiftRight(Word, u32, Signs),
-    /// The low bits with zeros or their sign before them.
+    /// The low bits with zero or sign extension.
     Extend(Word, u32, Signs),
-    /// The highest bit of so many low ones.
+    /// The highest of the given number of low bits.
     Sign(Word, u32),
-    /// Whether it is 0.
+    /// 1 if the word is 0, else 0.
     IsZero(Word),
-    /// x < y of so many low bits, without signs.
+    /// x < y for the given number of low bits, unsigned.
     Less(Word, Word, u32),
-    /// Whether x comes before y.
+    /// Whether x comes before y in an order.
     Precedes(Word, Word, Order),
-    /// One of two, and whether the first comes before the second.
+    /// One of two words, and the comparison whether the first comes before the second.
     Extreme(Word, Word, Word, End),
     /// bit·x.
     Choose(Word, Word),
-    /// How many bits are one.
+    /// The number of bits that are one.
     Population(Word),
-    /// x / y as [`crate::Words::divide`] has it, of numbers that so many low bits say.
+    /// x / y as [`crate::Words::divide`] defines it, for numbers of the given number of bits.
     Quotient(Word, Word, u32, Signs),
-    /// x / 2^bits, rounded up or down, and whether sums of such may be rounded once.
+    /// x / 2^bits, rounded up or down; and whether a sum of such truncations may be rounded once.
     Truncate(Word, u32, bool),
     /// The word unchanged, checked to lie in a range in checked mode.
     Held(Word, Held),
-    /// A float that is a word of fixed point. It has no form of its own.
+    /// A float that is a fixed-point word. It has no form of its own.
     Real(Word, Real),
-    /// Bytes of words of which some are floats, so that it has no form. Where there are none, bits
-    /// of a float were to be computed with.
+    /// Bytes of words of which some are floats, so that it has no form. An empty list marks a word
+    /// that was to be computed from the bits of a float.
     Bytes(Vec<Segment>),
 }
 
-/// To what a word is held.
+/// The range that a word is checked against.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Held {
     /// Magnitudes below 2^bits pass, those from 3·2^bits on do not.
     Below(u32),
-    /// No less and no more than that, with signs.
+    /// Signed numbers between these two, inclusive, pass.
     Between(i64, i64),
 }
 
-/// In which order words are.
+/// An order of words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// Of numbers, with a sign or without.
+    /// The order of signed or unsigned numbers.
     Numbers(Signs),
-    /// Of numbers with a sign whose difference does not wrap.
+    /// The order of signed numbers whose difference does not overflow.
     Near,
 }
 
-/// Which one of two words is taken.
+/// The choice of one of two words by an order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct End {
-    /// As they are in that order.
+    /// The order.
     pub order: Order,
-    /// The first one, or the last.
+    /// Whether the first word in the order is taken, or the last.
     pub first: bool,
 }
 
-/// Some bytes of a word that is no [`Origin::Bytes`], or is one without any.
+/// Some bytes of a word that is not [`Origin::Bytes`] itself, or is an empty one.
 #[derive(Clone)]
 pub struct Segment {
-    /// Of that word.
+    /// The word.
     pub word: Word,
-    /// Its first.
+    /// The index of the first byte.
     pub from: u8,
-    /// How many.
+    /// The number of bytes.
     pub bytes: u8,
 }
 
 impl Word {
-    /// What is known of it.
+    /// Returns what is public about the word.
     #[must_use]
     pub fn facts(&self) -> Facts {
         match self {
@@ -183,7 +184,7 @@ impl Word {
         }
     }
 
-    /// What its magnitude is below as a number with a sign, if all claims hold.
+    /// Returns a bound on the word's magnitude as a signed number, if all claims hold.
     #[must_use]
     pub fn size(&self) -> Size {
         match self {
@@ -192,7 +193,7 @@ impl Word {
         }
     }
 
-    /// This word, just made, whose magnitude is known to be below that.
+    /// Records a bound on the magnitude of this newly created word.
     #[must_use]
     pub fn sized(mut self, size: Size) -> Self {
         if let Self::Secret(node) = &mut self {
@@ -203,7 +204,7 @@ impl Word {
         self
     }
 
-    /// Whether that form is there without a conversion.
+    /// Returns whether a form is available without a conversion.
     #[must_use]
     pub fn has(&self, form: Form) -> bool {
         match self {
@@ -212,7 +213,7 @@ impl Word {
         }
     }
 
-    /// A form that is there without a conversion.
+    /// Returns a form that is available without a conversion.
     #[must_use]
     pub fn nearest(&self) -> Form {
         if self.has(Form::Arithmetic) {
@@ -224,7 +225,7 @@ impl Word {
 }
 
 impl Node {
-    /// A word to be computed.
+    /// Creates a word to be computed.
     #[must_use]
     pub fn made(origin: Origin, facts: Facts, native: Native) -> Word {
         let claim = watch::claim();
@@ -247,7 +248,7 @@ impl Node {
         }))
     }
 
-    /// A word in both forms, of which that is known.
+    /// Creates a word from its components in both forms.
     #[must_use]
     pub fn shared(facts: Facts, arithmetic: Components, binary: Components) -> Word {
         let state = State {
@@ -266,7 +267,7 @@ impl Node {
         }))
     }
 
-    /// A word that was shared elsewhere, in arithmetic form alone.
+    /// Creates a word that was shared elsewhere, from its arithmetic components.
     #[must_use]
     pub fn summands(arithmetic: Components) -> Word {
         let state = State {
@@ -284,7 +285,8 @@ impl Node {
         }))
     }
 
-    /// A word that a plan has its own step for, in arithmetic form alone, of a known size.
+    /// Creates a word for a step that a plan adds, in arithmetic form only, with a bound on its
+    /// size.
     #[must_use]
     pub fn planned(size: Size) -> Rc<Self> {
         Rc::new(Self {
@@ -298,7 +300,7 @@ impl Node {
         })
     }
 
-    /// Its components in a form, if they were computed.
+    /// Returns the components of a form, if it was computed.
     #[must_use]
     pub fn computed(&self, form: Form) -> Option<Components> {
         let state = self.state.borrow();
@@ -308,7 +310,7 @@ impl Node {
         }
     }
 
-    /// Keeps its components in a form; what it was computed from is let go.
+    /// Stores the components of a form, and releases the operands.
     pub fn keep(&self, form: Form, components: Components) {
         let mut state = self.state.borrow_mut();
         match form {
@@ -320,26 +322,26 @@ impl Node {
         release(origin);
     }
 
-    /// Where the step of a form is in a plan, if that has one.
+    /// Returns the index of a form's step in a plan, which may be another plan's.
     pub(super) fn step(&self, form: Form) -> usize {
         self.steps.get()[form as usize] as usize
     }
 
-    /// Says where the step of a form is.
+    /// Records the index of a form's step.
     pub(super) fn set_step(&self, form: Form, at: usize) {
         let mut steps = self.steps.get();
         steps[form as usize] = at.try_into().expect("a plan has fewer than 2^32 steps");
         self.steps.set(steps);
     }
 
-    /// Looks at what it is computed from, while it is not.
+    /// Passes the word's origin to a function, or `None` if the word is already computed.
     pub fn with_origin<T>(&self, look: impl FnOnce(Option<&Origin>) -> T) -> T {
         look(self.state.borrow().origin.as_ref())
     }
 }
 
 impl Origin {
-    /// What a checked word that is made so is no more than.
+    /// Returns a bound on the magnitude of a checked word with this origin.
     fn size(&self) -> Size {
         let scaled = |x: &Word, by: u64| size::held(x.size() * size::of_number(by as i64));
         match self {
@@ -364,7 +366,7 @@ impl Origin {
         }
     }
 
-    /// The words that it is made of, but for bytes.
+    /// Returns the operands, except for those of bytes.
     pub(super) fn words(&self) -> [Option<&Word>; 3] {
         match self {
             Self::Extreme(x, y, order, _) => [Some(x), Some(y), Some(order)],
@@ -387,14 +389,14 @@ impl Origin {
             | Self::Truncate(x, ..)
             | Self::Held(x, _)
             | Self::Real(x, _) => [Some(x), None, None],
-            // They are few, and floats themselves: nothing else is made of them.
+            // Bytes are few, and only floats: no other word is computed from them.
             Self::Bytes(_) => [None; 3],
         }
     }
 }
 
-/// Lets go of words one after another: each may be the last to hold a long chain of others, which
-/// as nested drops would fill the stack.
+/// Releases words iteratively. Each may hold the last reference to a long chain of others, whose
+/// nested drops would overflow the stack.
 fn release(origin: Option<Origin>) {
     let (mut next, mut left) = (origin, Vec::new());
     while let Some(origin) = next {

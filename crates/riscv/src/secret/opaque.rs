@@ -1,6 +1,6 @@
 //! Words that hold secret floats, or some of their bytes. They may be moved, cut and joined byte by
 //! byte, as copies of memory do, and bytes that are joined again are the float. Nothing is computed
-//! of their bits: such a result is marked, and no program continues with it.
+//! from their bits: such a result is marked as refused, and no program continues with it.
 
 use super::node::{Facts, Native, Node, Origin, Segment};
 use super::{Secret, Word};
@@ -8,7 +8,7 @@ use crate::floats::fixed::Float;
 use crate::numbers::fixed_point::{Real, number};
 use crate::numbers::words::{Signs, Words};
 
-/// A float that is a word of fixed point.
+/// Creates a float from a fixed-point word.
 pub fn real(fixed: &Word, real: Real) -> Word {
     match fixed {
         Word::Public(word) => Word::Public(real.decode(*word)),
@@ -20,12 +20,12 @@ fn opaque(origin: Origin) -> Word {
     Node::made(origin, Facts::NONE, Native::Both)
 }
 
-/// What would be computed of the bits of floats.
+/// Creates the mark of a word that was to be computed from the bits of floats.
 pub fn refused() -> Word {
     opaque(Origin::Bytes(Vec::new()))
 }
 
-/// Whether nothing may go on with a word.
+/// Returns whether a word is marked as refused.
 pub fn is_refused(word: &Word) -> bool {
     look(
         word,
@@ -33,7 +33,7 @@ pub fn is_refused(word: &Word) -> bool {
     )
 }
 
-/// Whether a word has no forms.
+/// Returns whether a word has no arithmetic or binary form.
 pub fn is_opaque(word: &Word) -> bool {
     look(word, |origin| {
         matches!(origin, Origin::Real(..) | Origin::Bytes(_))
@@ -47,14 +47,14 @@ fn look(word: &Word, at: impl FnOnce(&Origin) -> bool) -> bool {
     }
 }
 
-/// The fixed point of a float, and what it is.
+/// Returns the fixed-point word of a float, and its format.
 pub fn fixed(word: &Word) -> Option<(Word, Real)> {
     let Word::Secret(node) = word else {
         return None;
     };
     let inner = node.with_origin(|origin| match origin {
         Some(Origin::Real(fixed, real)) => Some(Ok((fixed.clone(), *real))),
-        // Its low bytes: all of a float of four.
+        // The first segment holds the low bytes, which are all of a four-byte float.
         Some(Origin::Bytes(segments)) => segments.first().cloned().map(Err),
         _ => None,
     });
@@ -68,7 +68,7 @@ pub fn fixed(word: &Word) -> Option<(Word, Real)> {
     }
 }
 
-/// The word of whose bytes the low ones of this word are some, and from where on.
+/// Returns the word that contains the low bytes of this word, and the index where they begin.
 pub fn source(word: &Word, bytes: u8) -> (Word, u32) {
     let whole = (word.clone(), 0);
     let Word::Secret(node) = word else {
@@ -83,29 +83,29 @@ pub fn source(word: &Word, bytes: u8) -> (Word, u32) {
     })
 }
 
-/// To the left by whole bytes.
+/// Shifts to the left by whole bytes.
 pub fn shifted_left(words: &mut Secret, word: &Word, places: u32) -> Word {
     let mut all = vec![public(0, (places / 8) as u8)];
     all.extend(segments(word));
     joined(words, all, places)
 }
 
-/// To the right by whole bytes.
+/// Shifts to the right by whole bytes.
 pub fn shifted_right(words: &mut Secret, word: &Word, places: u32) -> Word {
     let mut all = from(segments(word), (places / 8) as u8);
     all.push(public(0, (places / 8) as u8));
     joined(words, all, places)
 }
 
-/// Its low bytes and zeros: where a sign would be repeated, the rest of a register that has a part
-/// of a float is never looked at.
+/// Extends the low bytes with zeros. Sign extension is not needed: the rest of a register that
+/// holds part of a float is never read.
 pub fn extended(words: &mut Secret, word: &Word, bits: u32) -> Word {
     let mut all = first(segments(word), (bits / 8) as u8);
     all.push(public(0, 8 - (bits / 8) as u8));
     joined(words, all, bits)
 }
 
-/// Of each byte the one that is not zero.
+/// Joins two words of which at most one has a nonzero byte at each place.
 pub fn union(words: &mut Secret, x: &Word, y: &Word) -> Word {
     let mut all = Vec::new();
     for byte in 0..8 {
@@ -119,11 +119,11 @@ pub fn union(words: &mut Secret, x: &Word, y: &Word) -> Word {
     joined(words, all, 0)
 }
 
-/// One of two words, of which at least one has a float.
+/// Selects one of two words, of which at least one has a float.
 pub fn select(words: &mut Secret, condition: &Word, x: &Word, y: &Word) -> Word {
     let is_float = |word: &Word| look(word, |origin| matches!(origin, Origin::Real(..)));
     let is_either = |word: &Word| is_float(word) || words.public(word).is_some();
-    // Registers have nothing beside a float.
+    // A float register holds nothing but its float.
     let alone = |word: &Word| {
         let after = segments(word)
             .into_iter()
@@ -148,7 +148,8 @@ pub fn select(words: &mut Secret, condition: &Word, x: &Word, y: &Word) -> Word 
     joined(words, all, 0)
 }
 
-/// One of two parts of words, where these are the same, floats, or no part of a float.
+/// Selects one of two parts of words, if they are identical, whole floats, or contain no part of
+/// one.
 fn select_part(words: &mut Secret, condition: &Word, [x, y]: [Segment; 2]) -> Option<Segment> {
     if x.from == y.from && words.are_one(&x.word, &y.word) {
         return Some(x);
@@ -173,7 +174,7 @@ fn select_part(words: &mut Secret, condition: &Word, [x, y]: [Segment; 2]) -> Op
     Some(Segment { word, from, bytes })
 }
 
-/// One of two floats of a length, of which at least one is secret.
+/// Selects one of two floats of the same length, of which at least one is secret.
 fn select_float(words: &mut Secret, condition: &Word, x: &Word, y: &Word) -> Word {
     let reals = [x, y].map(|word| fixed(word).map(|(_, real)| real));
     let Some(bytes) = reals.iter().flatten().next().map(|real| real.bytes) else {
@@ -193,7 +194,7 @@ fn select_float(words: &mut Secret, condition: &Word, x: &Word, y: &Word) -> Wor
     }
 }
 
-/// The eight bytes of a word.
+/// Returns the eight bytes of a word as segments.
 fn segments(word: &Word) -> Vec<Segment> {
     let own = || Segment {
         word: word.clone(),
@@ -217,7 +218,7 @@ fn public(value: u64, bytes: u8) -> Segment {
     }
 }
 
-/// Without so many bytes before.
+/// Drops the first bytes.
 fn from(segments: Vec<Segment>, mut bytes: u8) -> Vec<Segment> {
     let mut rest = Vec::new();
     for mut segment in segments {
@@ -232,7 +233,7 @@ fn from(segments: Vec<Segment>, mut bytes: u8) -> Vec<Segment> {
     rest
 }
 
-/// So many bytes.
+/// Keeps the first bytes.
 fn first(segments: Vec<Segment>, mut bytes: u8) -> Vec<Segment> {
     let mut kept = Vec::new();
     for mut segment in segments {
@@ -256,8 +257,8 @@ fn low(bytes: u8) -> u64 {
     super::node::low(8 * u32::from(bytes))
 }
 
-/// The word of eight bytes, or more of which the last do not count; `places` is by what they were
-/// moved.
+/// Builds a word from eight bytes; excess segments are ignored. `places` is the shift in bits that
+/// produced them, which must be whole bytes.
 fn joined(words: &mut Secret, all: Vec<Segment>, places: u32) -> Word {
     if places % 8 != 0 {
         return refused();
@@ -286,7 +287,7 @@ fn joined(words: &mut Secret, all: Vec<Segment>, places: u32) -> Word {
     }
 }
 
-/// Without any float it is a word as others.
+/// Computes the word of segments that contain no float.
 fn computed(words: &mut Secret, segments: &[Segment]) -> Word {
     let (mut word, mut at) = (Word::Public(0), 0);
     for segment in segments {

@@ -1,6 +1,6 @@
-//! Words are opened: those of one form and recipient together, all in one round. Where words depend
-//! on flags ([`mpc::guards`]) these are opened with them, to the same recipients, and a value whose
-//! flag fails is zeros.
+//! Openings of words: those of one form and recipient together, all in one round. If words depend
+//! on flags ([`mpc::guards`]), these are opened with them to the same recipients, and a value whose
+//! flag fails opens to zeros.
 
 use super::columns::{columns, slices};
 use super::node::{Components, Facts, Form, Key, Wanted, low};
@@ -13,39 +13,39 @@ use std::sync::mpsc::channel;
 
 /// Words of one form that are opened to the same parties.
 pub struct Door {
-    /// Who learns them.
+    /// The recipient.
     pub to: Recipient,
-    /// The form.
+    /// The form of all words.
     pub form: Form,
-    /// At least one.
+    /// The words, at least one.
     pub words: Vec<Wanted>,
-    /// What they depend on.
+    /// The flags that the words depend on.
     pub flags: Vec<SharedFlag>,
 }
 
 impl Door {
-    /// The values of its words, in order.
+    /// Returns the keys of its words, in order.
     fn keys(&self) -> impl Iterator<Item = Key> + '_ {
         let key = |(node, form): &Wanted| (Rc::as_ptr(node), *form);
         self.words.iter().map(key)
     }
 }
 
-/// What this party learns: the values of words, and what failed of what they depend on.
+/// The opened values, and the names of the failed flags.
 pub type Values = (HashMap<Key, u64>, Vec<String>);
 
-/// Opens words in one round, and something that is public besides them where `confirms`; the values
-/// of those that are opened to this party. Words that depend on flags are opened one door after
-/// another, to all first: what all know by that needs no message after.
+/// Opens words in one round, and with `confirms` also a public value. Returns the values that are
+/// opened to this party. If words depend on flags, the sets are opened one after another, those to
+/// all parties first: flags that are then public need no further message.
 ///
 /// # Errors
-/// What the links meet.
+/// The errors of the network links.
 pub fn open(protocol: &mut dyn Protocol, doors: &[Door], confirms: bool) -> Result<Values> {
     if doors.iter().any(|door| !door.flags.is_empty()) {
         return open_checked(protocol, doors, confirms);
     }
     if doors.len() + usize::from(confirms) > 1 {
-        // In the midst of turns nothing can be compared.
+        // Inside `side_by_side` no comparison is possible, so it takes place before.
         protocol.channel().begin_opening("open", &[])?;
     }
     let (give, opened) = channel();
@@ -53,7 +53,7 @@ pub fn open(protocol: &mut dyn Protocol, doors: &[Door], confirms: bool) -> Resu
         let (give, to, closed) = (give.clone(), door.to, Closed::of(&door.words));
         Box::new(move |protocol| {
             let values = closed.open(protocol, to)?;
-            // Whoever asked is there until all have ended.
+            // The receiver lives until all fibers have ended.
             let _ = give.send((at, values));
             Ok(())
         })
@@ -91,10 +91,10 @@ fn open_checked(protocol: &mut dyn Protocol, doors: &[Door], confirms: bool) -> 
     Ok((values, failed))
 }
 
-/// Opens what is public: who has it knows that all have come here.
+/// Opens a public value. A party that receives it knows that all parties have reached this point.
 ///
 /// # Errors
-/// What the links meet.
+/// The errors of the network links.
 pub fn confirm(protocol: &mut dyn Protocol) -> Result<()> {
     let mut parts = vec![vec![0]; protocol.parts()];
     let mut out: Vec<&mut [u64]> = parts.iter_mut().map(Vec::as_mut_slice).collect();
@@ -103,13 +103,13 @@ pub fn confirm(protocol: &mut dyn Protocol) -> Result<()> {
     Ok(())
 }
 
-/// The bits that are opened of a word in binary form: the low ones that may be one say all.
+/// Returns the bits that are opened of a word in binary form. The others follow from them.
 #[must_use]
 pub fn opened(facts: Facts) -> u64 {
     facts.ones & low(facts.width)
 }
 
-/// Words of one form that are to be opened. Deliberately without `Debug`: it holds shares.
+/// Words of one form to be opened. Deliberately without `Debug`: it holds shares.
 struct Closed {
     form: Form,
     components: Vec<Components>,
@@ -117,7 +117,7 @@ struct Closed {
 }
 
 impl Closed {
-    /// Computed words, at least one.
+    /// Collects computed words, at least one.
     fn of(wanted: &[Wanted]) -> Self {
         let computed = |(node, form): &Wanted| node.computed(*form).expect("it was wanted");
         Self {
@@ -131,7 +131,7 @@ impl Closed {
         Ok(self.open_if(protocol, to, &[])?.0)
     }
 
-    /// The values, or zeros and the names of flags that do not hold.
+    /// Opens the words: their values, or zeros and the names of the failed flags.
     fn open_if(
         &self,
         protocol: &mut dyn Protocol,

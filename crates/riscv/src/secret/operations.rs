@@ -10,16 +10,16 @@ use crate::numbers::words::Signs;
 use mpc::integers::{self, Number};
 use mpc::{Bits, Cost, Protocol, Result, Shift};
 
-/// The components of public words, without a protocol at hand.
+/// The components of public words, computed without access to the protocol.
 pub struct Publics {
-    /// A one, whose multiples are all words.
+    /// The components of 1, whose multiples are all words.
     one: Components,
-    /// All ones, bit by bit.
+    /// The components of all ones, in binary form.
     ones: Components,
 }
 
 impl Publics {
-    /// Those of a protocol.
+    /// Gets the components from a protocol.
     #[must_use]
     pub fn of(protocol: &dyn Protocol) -> Self {
         let mut parts = [[0], [0]];
@@ -35,7 +35,7 @@ impl Publics {
         }
     }
 
-    /// The components of a public word.
+    /// Returns the components of a public word.
     #[must_use]
     pub fn components(&self, value: u64, form: Form) -> Components {
         match form {
@@ -44,7 +44,7 @@ impl Publics {
         }
     }
 
-    /// The components of the operands of local work, of which there are at most two.
+    /// Returns the components of the at most two operands of local work.
     #[must_use]
     pub fn two(&self, step: &Step) -> [Components; 2] {
         let mut operands = [Components::default(); 2];
@@ -54,7 +54,7 @@ impl Publics {
         operands
     }
 
-    /// The components of an operand.
+    /// Returns the components of an operand.
     pub fn operand(&self, (word, form): &(Word, Form)) -> Components {
         match word {
             Word::Secret(node) => node.computed(*form).expect("it was planned before"),
@@ -63,7 +63,7 @@ impl Publics {
     }
 }
 
-/// What steps of one kind cost together.
+/// Returns the cost of steps of one kind together.
 pub fn cost(protocol: &dyn Protocol, steps: &[&Step]) -> Cost {
     let joint = |step: &Step| match step.work {
         Work::Joint(joint) => joint,
@@ -74,7 +74,7 @@ pub fn cost(protocol: &dyn Protocol, steps: &[&Step]) -> Cost {
         return costs::of_steps(protocol, &works);
     }
     let placed: Vec<Placed> = steps.iter().copied().enumerate().collect();
-    // Which matrices there are depends on the operands, and not on their shares.
+    // The matrices depend on the operands, and not on their shares.
     let products = Products::of(&placed, &|_| Components::default()).into_iter();
     let costs = products.map(|(_, products)| products.cost(protocol));
     costs.fold(Cost::default(), Cost::beside)
@@ -82,14 +82,14 @@ pub fn cost(protocol: &dyn Protocol, steps: &[&Step]) -> Cost {
 
 /// Steps of a kind, as one operation. Deliberately without `Debug`: it holds shares.
 pub enum Batch {
-    /// Of numbers.
+    /// Products of numbers.
     Products(Products),
-    /// All else.
+    /// Steps of any other kind.
     Steps(Steps),
 }
 
 impl Batch {
-    /// What computes steps of one kind, and which each computes.
+    /// Builds the operations for steps of one kind, each with the indices of its steps.
     pub fn of(publics: &Publics, steps: &[Placed]) -> Vec<(Vec<usize>, Self)> {
         if matches!(steps[0].1.work, Work::Joint(Joint::Multiply)) {
             let products = Products::of(steps, &|need| publics.operand(need)).into_iter();
@@ -104,10 +104,10 @@ impl Batch {
         )]
     }
 
-    /// The components of what each computes.
+    /// Executes the operation. Returns the components of each step's result.
     ///
     /// # Errors
-    /// What the links meet.
+    /// The errors of the network links.
     pub fn carry_out(self, protocol: &mut dyn Protocol) -> Result<Vec<Components>> {
         match self {
             Self::Products(products) => products.carry_out(protocol),
@@ -116,18 +116,18 @@ impl Batch {
     }
 }
 
-/// What steps do, and their operands. Deliberately without `Debug`: it holds shares.
+/// Steps and their operands. Deliberately without `Debug`: it holds shares.
 pub struct Steps {
     works: Vec<Joint>,
-    /// By place, one for each step.
+    /// The operands by position, each with one entry per step.
     operands: Vec<Vec<Components>>,
 }
 
 impl Steps {
-    /// Steps of one kind.
+    /// Collects steps of one kind.
     ///
     /// # Panics
-    /// For local work, which has no kind.
+    /// Panics for local work, which has no kind.
     fn of(publics: &Publics, steps: &[Placed]) -> Self {
         let joint = |(_, step): &Placed| match step.work {
             Work::Joint(joint) => joint,
@@ -144,7 +144,7 @@ impl Steps {
     }
 }
 
-/// Steps, and what carries it out.
+/// Steps, and the protocol that executes them.
 struct Carrying<'p> {
     protocol: &'p mut dyn Protocol,
     batch: Steps,
@@ -198,12 +198,12 @@ impl Carrying<'_> {
         &self.batch.operands[place]
     }
 
-    /// An operand of all in arithmetic form, by component.
+    /// Returns an operand of all steps in arithmetic form, by component.
     fn arithmetic(&self, place: usize) -> Vec<Vec<u64>> {
         columns(self.protocol, self.operand(place))
     }
 
-    /// So many low bits of an operand of all in binary form, as planes.
+    /// Returns the low bits of an operand of all steps in binary form, as bit planes.
     fn binary(&self, place: usize, width: usize) -> Bits {
         let words = self.operand(place);
         let n = words.len();
@@ -221,14 +221,14 @@ impl Carrying<'_> {
         Bits::new(width, n, parts)
     }
 
-    /// The widest that one looks at.
+    /// Returns the greatest width among the steps.
     fn width(&self) -> usize {
         let widths = self.batch.works.iter().map(|work| work.width() as usize);
-        // A sign beside a value.
+        // A signed number has at least a sign and one more bit.
         widths.max().unwrap_or(1).max(2)
     }
 
-    /// Of the bits that may be one in both.
+    /// Computes the AND of the bits that may be one in both operands.
     fn and(self) -> Result<Vec<Components>> {
         let of = |work: &Joint| match work {
             Joint::And(ones, width) => (*ones, *width),
@@ -266,7 +266,7 @@ impl Carrying<'_> {
         Ok(finished.collect())
     }
 
-    /// The sum of what the bits are worth.
+    /// Converts to arithmetic form: the sum of the values of the bits.
     fn make_arithmetic(self) -> Result<Vec<Components>> {
         let worth = |work: &Joint| match work {
             Joint::ToArithmetic(worth) => *worth,
@@ -304,7 +304,7 @@ impl Carrying<'_> {
     }
 }
 
-/// Words of their bits in planes, the lowest first.
+/// Gathers words from their bit planes, the lowest first.
 fn gathered(bits: &Bits) -> Vec<Components> {
     let stride = bits.stride();
     let mut words = vec![Components::default(); bits.len()];

@@ -1,7 +1,7 @@
-//! Which steps are needed, and in which order. All that are ready begin, those of one kind as one
-//! call, and those of different kinds side by side ([`mpc::Protocol::side_by_side`]), so the number
-//! of rounds is that of the longest chain of steps. Long chains are handled by [`super::trees`],
-//! sums of products by [`super::sums`].
+//! Which steps are needed, and in which order. All steps that are ready begin: those of one kind as
+//! one call, and those of different kinds side by side ([`mpc::Protocol::side_by_side`]). The
+//! number of rounds is therefore that of the longest chain of steps. Long chains are handled by
+//! [`super::trees`], sums of products by [`super::sums`].
 
 use super::claims::{Claims, Owner, Reached};
 use super::costs;
@@ -18,60 +18,60 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::mpsc::channel;
 
-/// A step that is wanted.
+/// A planned step.
 struct Task {
-    /// What it computes.
+    /// The word and form that it computes.
     target: Wanted,
-    /// What it does.
+    /// The step itself.
     step: Step,
-    /// How many others it waits for.
+    /// The number of unfinished steps that it waits for.
     waits: usize,
-    /// The last of [`Tasks::waiting`] that waits for it.
+    /// The last entry of [`Tasks::waiting`] that waits for this step.
     after: usize,
-    /// Rounds that it takes.
+    /// The rounds that the step takes.
     rounds: u64,
-    /// Rounds until it is done.
+    /// The round after which it is done.
     depth: u64,
 }
 
 /// A step that waits for another.
 struct Waiting {
     step: usize,
-    /// The one before that waits for the same.
+    /// The previous entry that waits for the same step.
     before: usize,
 }
 
-/// Before the first that waits.
+/// The end of a list of waiting steps.
 const NONE: usize = usize::MAX;
 
-/// What a form of a word takes, before what that needs was looked at.
+/// The computation of a form of a word, before its operands are planned.
 enum Plan {
-    /// One step.
+    /// A single step.
     Step(Step),
     /// The last link of a chain.
     Chain(Join, Vec<Word>),
-    /// A sum of many.
+    /// A sum of many terms.
     Sum(Sum),
 }
 
-/// The steps that are wanted so far.
+/// The steps that are planned so far.
 struct Tasks<'p> {
-    /// Whose rounds they take.
+    /// The protocol whose operations the steps use.
     protocol: &'p dyn Protocol,
     all: Vec<Task>,
-    /// What waits for them: one list for all, since most steps have few.
+    /// The waiting steps as linked lists in one vector, since most steps have few.
     waiting: Vec<Waiting>,
-    /// What is claimed of them, and what depends on which.
+    /// The claims on the steps' words.
     claims: Claims,
     reached: &'p Reached,
-    /// Whose claims are made now.
+    /// The owner of claims that are created now.
     owner: Owner,
 }
 
-/// Computes forms of words, and what they depend on; what is claimed of that.
+/// Computes forms of words with all their dependencies. Returns the claims on them.
 ///
 /// # Errors
-/// What the links meet.
+/// The errors of the network links.
 pub fn compute(
     protocol: &mut dyn Protocol,
     wanted: &[Wanted],
@@ -102,7 +102,7 @@ fn compute_all(
             Box::new(move |protocol| {
                 protocol.channel().set_account(place);
                 let results = batch.carry_out(protocol)?;
-                // Whoever asked is there until all fibers have ended.
+                // The receiver lives until all fibers have ended.
                 let _ = give.send((steps, results));
                 Ok(())
             })
@@ -112,9 +112,9 @@ fn compute_all(
     Ok(claims)
 }
 
-/// What computing forms of words costs, as it is declared: the rounds of the longest chain of steps
-/// that they wait for, and the bits of all, each of which begins as soon as what it waits for is
-/// there, together with others of its kind.
+/// Returns the declared cost of computing forms of words: the rounds of the longest chain of steps
+/// that they wait for, and the bits of all steps. Each step begins as soon as its dependencies are
+/// done, together with others of its kind.
 pub fn cost(protocol: &dyn Protocol, wanted: &[Wanted]) -> Cost {
     let tasks = plan(protocol, wanted, &Reached::default()).all;
     let mut together: BTreeMap<(u64, Kind, u64), Vec<&Step>> = BTreeMap::new();
@@ -134,13 +134,13 @@ pub fn cost(protocol: &dyn Protocol, wanted: &[Wanted]) -> Cost {
     cost
 }
 
-/// What is to be done, and what of it can be.
+/// The remaining steps, and those of them that are ready.
 struct Schedule {
     publics: Publics,
     tasks: Vec<Task>,
     waiting: Vec<Waiting>,
-    /// Steps that wait for nothing, by kind and rounds: a narrow comparison does not wait for a
-    /// wide one.
+    /// The ready steps by kind and rounds, so that a narrow comparison does not wait for a wide
+    /// one.
     ready: BTreeMap<(Kind, u64), Vec<usize>>,
 }
 
@@ -166,7 +166,7 @@ impl Schedule {
         schedule
     }
 
-    /// All steps that are ready, those of a kind together, in the order of the program.
+    /// Takes all steps that are ready, grouped by kind, in the order of the program.
     fn ready(&mut self) -> Vec<(Vec<usize>, Batch)> {
         let kinds = std::mem::take(&mut self.ready).into_values();
         let batches = |mut steps: Vec<usize>| {
@@ -180,7 +180,7 @@ impl Schedule {
         kinds.flat_map(batches).collect()
     }
 
-    /// Of which place most of these steps are.
+    /// Returns the place that most of these steps belong to.
     fn place(&self, steps: &[usize]) -> u32 {
         let mut places: HashMap<u32, usize> = HashMap::new();
         for at in steps {
@@ -192,7 +192,7 @@ impl Schedule {
         most.map_or(0, |(place, _)| place)
     }
 
-    /// What steps have computed.
+    /// Stores the results of steps.
     fn keep(&mut self, steps: Vec<usize>, results: Vec<Components>) {
         for (at, components) in steps.iter().zip(results) {
             let (node, form) = &self.tasks[*at].target;
@@ -201,7 +201,7 @@ impl Schedule {
         self.follow(steps);
     }
 
-    /// What waits for steps that are done.
+    /// Begins the steps that waited for finished ones.
     fn follow(&mut self, mut done: Vec<usize>) {
         while let Some(at) = done.pop() {
             let mut last = self.tasks[at].after;
@@ -215,7 +215,7 @@ impl Schedule {
         }
     }
 
-    /// What is local is done, what is not waits for others of its kind.
+    /// Executes a local step at once; queues a joint one with others of its kind.
     fn begin(&mut self, at: usize, done: &mut Vec<usize>) {
         let Task {
             target,
@@ -237,7 +237,7 @@ impl Schedule {
     }
 }
 
-/// All steps that are needed, each after those that it needs.
+/// Plans all steps that are needed, each after its dependencies.
 fn plan<'p>(protocol: &'p dyn Protocol, wanted: &[Wanted], reached: &'p Reached) -> Tasks<'p> {
     let mut tasks = Tasks {
         protocol,
@@ -248,14 +248,14 @@ fn plan<'p>(protocol: &'p dyn Protocol, wanted: &[Wanted], reached: &'p Reached)
         owner: Owner::default(),
     };
     tasks.reach(wanted);
-    // What is claimed of numbers is found out by their sums: most have that form.
+    // Range checks use the arithmetic form, which most checked numbers have anyway.
     let held = tasks.claims.held();
     tasks.reach(&held);
     tasks
 }
 
 impl Tasks<'_> {
-    /// The steps of words, and of what they need that is not known.
+    /// Plans the steps of words, and of their dependencies that are not computed.
     fn reach(&mut self, wanted: &[Wanted]) {
         let (place, claim, owner) = (set_place(0), watch::set_claim(0), self.owner);
         self.reach_all(wanted);
@@ -265,8 +265,8 @@ impl Tasks<'_> {
     }
 
     fn reach_all(&mut self, wanted: &[Wanted]) {
-        // Words to look at, with whom they reach where the graph does not say it, and with their
-        // plan when what they need was looked at.
+        // Words to visit. Each comes with the recipients that it reaches, if the graph does not
+        // record them, and with its plan once its dependencies have been visited.
         let among = self.owner.among;
         let mut left: Vec<(Wanted, u64, Option<Plan>)> = wanted
             .iter()
@@ -277,7 +277,7 @@ impl Tasks<'_> {
             if self.has(&target.0, target.1) {
                 continue;
             }
-            // What is made for it is of its place, and reaches whom it does.
+            // Words that are created for the target take its place, claim and recipients.
             let among = self.reached.among(&target.0).unwrap_or(among);
             set_place(target.0.place);
             watch::set_claim(target.0.claim);
@@ -305,28 +305,29 @@ impl Tasks<'_> {
         }
     }
 
-    /// Where the step of a form of a word is, if it has one here. The word says where to look; what
-    /// it says of another plan is not believed (the sparse sets of Briggs and Torczon, 1993).
+    /// Returns the index of the step of a word's form in this plan, if there is one. The word
+    /// stores an index, which may belong to another plan, so it is verified (the sparse sets of
+    /// Briggs and Torczon, 1993).
     fn step_of(&self, node: &Rc<Node>, form: Form) -> Option<usize> {
         let at = node.step(form);
         let (target, of) = &self.all.get(at)?.target;
         (Rc::ptr_eq(target, node) && *of == form).then_some(at)
     }
 
-    /// Whether a form of a word is there, or has its step.
+    /// Returns whether a form of a word is computed, or has a step.
     fn has(&self, node: &Rc<Node>, form: Form) -> bool {
         self.step_of(node, form).is_some() || node.computed(form).is_some()
     }
 
-    /// After how many rounds a form of a word is there.
+    /// Returns the round after which a form of a word is ready.
     fn depth(&self, (node, form): &Wanted) -> u64 {
         debug_assert!(self.has(node, *form), "what is needed was reached");
         self.step_of(node, *form)
             .map_or(0, |before| self.all[before].depth)
     }
 
-    /// A step after those that it needs, and what is claimed of it where it is checked; after how
-    /// many rounds it is done.
+    /// Adds a step after its dependencies, with its claims if it is checked. Returns the round
+    /// after which it is done.
     fn add(&mut self, target: Wanted, step: Step) -> u64 {
         if target.0.claim != 0 {
             self.claims.add(self.owner, &target.0, &step);
@@ -357,7 +358,7 @@ impl Tasks<'_> {
         depth
     }
 
-    /// The last link of a chain, by those of pairs of its members.
+    /// Adds the last link of a chain, and the links between pairs of its members.
     fn add_chain(&mut self, target: Wanted, join: Join, members: Vec<Word>) {
         let rounds = |tasks: &mut Self, word: &Word| match word {
             Word::Public(_) => 0,
@@ -373,7 +374,7 @@ impl Tasks<'_> {
         let step = match join {
             Join::Extreme(_) => {
                 let link = join.of([&last[0], &last[1]]);
-                // It may be there in another form than the one that is wanted.
+                // The link may be available in another form than the requested one.
                 if let Word::Secret(node) = &link {
                     self.reach(&[(node.clone(), target.1)]);
                 }
@@ -384,7 +385,7 @@ impl Tasks<'_> {
         self.add(target, step);
     }
 
-    /// A sum, of what is there and of products, and of sums that are rounded.
+    /// Adds a sum of words, of products, and of sums that are truncated.
     fn add_sum(&mut self, target: Wanted, sum: Sum) {
         let mut summands = self.summands(sum.whole);
         for (bits, terms) in sum.cut {
@@ -402,7 +403,7 @@ impl Tasks<'_> {
         self.add(target, same(total, Form::Arithmetic));
     }
 
-    /// The terms, of which all products are one.
+    /// Returns the terms of a sum, with all products combined into one sum of products.
     fn summands(&mut self, terms: Terms) -> Vec<Summand> {
         let mut summands = terms.others;
         for (negative, products) in [false, true].into_iter().zip(terms.products) {
@@ -418,7 +419,7 @@ impl Tasks<'_> {
         summands
     }
 
-    /// The sum of all, each of which is held so that this has a word.
+    /// Adds up all terms. Each is range-checked such that the sum does not overflow.
     fn total(&mut self, summands: Vec<Summand>) -> Word {
         let mut sum = Word::Public(0);
         self.claims
@@ -434,7 +435,7 @@ impl Tasks<'_> {
         sum
     }
 
-    /// What a step of its own computes, of which whoever asks makes the claims.
+    /// Adds a step for a new word. The caller creates its claims.
     fn planned(&mut self, step: Step, size: Size) -> Word {
         let node = Node::planned(size);
         self.add((node.clone(), Form::Arithmetic), step);
@@ -443,7 +444,7 @@ impl Tasks<'_> {
 }
 
 impl Plan {
-    /// What a form of a word takes.
+    /// Returns the plan of a form of a word.
     fn of((node, form): &Wanted) -> Self {
         if let Some((join, members)) = trees::chain(node, *form) {
             return Self::Chain(join, members);
@@ -460,7 +461,7 @@ impl Plan {
         })
     }
 
-    /// What is needed first.
+    /// Visits the dependencies.
     fn secrets(&self, mut each: impl FnMut(&Rc<Node>, Form)) {
         let mut secret = |word: &Word, form| {
             if let Word::Secret(node) = word {
@@ -477,7 +478,7 @@ impl Plan {
     }
 }
 
-/// The step of a form; a conversion takes the word itself in its other form.
+/// Returns the step of a form. A conversion takes the same word in its other form.
 fn with_other_form(node: &Rc<Node>, form: Form) -> Step {
     let mut step = step(node, form);
     if step.needs.is_empty() {

@@ -3,27 +3,27 @@
 use super::node::Components;
 use mpc::{Bits, Protocol};
 
-/// Which bits of each of some words.
+/// The selected bits of several words.
 pub struct Places {
     masks: Vec<u64>,
     bits: usize,
 }
 
 impl Places {
-    /// The ones of a mask for each word.
+    /// Selects the ones of a mask for each word.
     #[must_use]
     pub fn of(masks: Vec<u64>) -> Self {
         let bits = masks.iter().map(|mask| mask.count_ones() as usize).sum();
         Self { masks, bits }
     }
 
-    /// How many.
+    /// Returns the number of selected bits.
     #[must_use]
     pub fn bits(&self) -> usize {
         self.bits
     }
 
-    /// These bits of words, as a plane.
+    /// Packs the selected bits of words into a plane.
     #[must_use]
     pub fn pack(&self, words: impl IntoIterator<Item = u64>) -> Vec<u64> {
         let mut plane = vec![0; self.bits.div_ceil(64)];
@@ -42,7 +42,7 @@ impl Places {
         plane
     }
 
-    /// Words with these bits, and zeros.
+    /// Unpacks words from a plane; unselected bits are zero.
     #[must_use]
     pub fn unpack_plane(&self, plane: &[u64]) -> Vec<u64> {
         let mut at = 0;
@@ -61,7 +61,7 @@ impl Places {
         self.masks.iter().map(&mut next).collect()
     }
 
-    /// These bits of shared words.
+    /// Packs the selected bits of shared words.
     #[must_use]
     pub fn pack_shares(&self, protocol: &dyn Protocol, words: &[Components]) -> Bits {
         let component = |part: usize| self.pack(words.iter().map(|word| word[part]));
@@ -69,7 +69,7 @@ impl Places {
         Bits::new(1, self.bits, parts)
     }
 
-    /// Shared words with these bits, and zeros.
+    /// Unpacks shared words; unselected bits are zero.
     #[must_use]
     pub fn unpack(&self, bits: &Bits) -> Vec<Components> {
         let mut words = vec![Components::default(); self.masks.len()];
@@ -81,14 +81,14 @@ impl Places {
         words
     }
 
-    /// The place in its word of each bit, word by word.
+    /// Returns the word and the place within it of each bit, word by word.
     pub fn each(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
         let of_word = |(at, mask): (usize, &u64)| places(*mask).map(move |place| (at, place));
         self.masks.iter().enumerate().flat_map(of_word)
     }
 }
 
-/// Where a mask has ones, from the lowest on.
+/// Returns the positions of a mask's ones, from the lowest.
 fn places(mut mask: u64) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let place = (mask != 0).then(|| mask.trailing_zeros())?;
@@ -97,7 +97,7 @@ fn places(mut mask: u64) -> impl Iterator<Item = u32> {
     })
 }
 
-/// The bits under a mask, next to each other.
+/// Gathers the bits under a mask into adjacent low bits.
 fn gathered(word: u64, mask: u64) -> u64 {
     let run = mask.checked_shr(mask.trailing_zeros()).unwrap_or(0);
     if run & run.wrapping_add(1) == 0 {
@@ -109,7 +109,7 @@ fn gathered(word: u64, mask: u64) -> u64 {
     bits.map(|(to, from)| (word >> from & 1) << to).sum()
 }
 
-/// What stands next to each other, under a mask.
+/// Scatters adjacent low bits to the ones of a mask.
 fn scattered(bits: u64, mask: u64) -> u64 {
     let run = mask.checked_shr(mask.trailing_zeros()).unwrap_or(0);
     if run & run.wrapping_add(1) == 0 {

@@ -1,9 +1,8 @@
-//! Products that are ready together, as products of matrices where they share factors. A message
-//! then has each factor once, however many products it is in, and sums of products are direct
-//! results.
+//! Products that are ready together, as matrix products if they share factors. Each factor is then
+//! sent once, however many products it occurs in, and sums of products are direct results.
 //!
-//! Which factors are shared, and so which matrices there are, follows from the program and from
-//! public values.
+//! Which factors are shared, and thus the matrices, follows from the program and from public
+//! values.
 
 use super::columns::{columns, slices, written};
 use super::costs;
@@ -15,33 +14,33 @@ use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::rc::Rc;
 
-/// Kinds of matrices that are multiplied in one round at most: each is an operation of its own.
+/// The maximum number of matrix shapes per round: each is a separate operation.
 const SHAPES: usize = 16;
 
-/// A step by its place.
+/// A step with its index.
 pub type Placed<'s> = (usize, &'s Step);
 
-/// Factors next to each other.
+/// A row of factors, by index.
 type Row = Vec<usize>;
 
-/// How long the rows are, how many there are on the left, and on the right.
+/// The length of the rows, their number on the left, and on the right.
 type Shape = (usize, usize, usize);
 
 /// Sums of products, as one operation. Deliberately without `Debug`: it holds shares.
 pub struct Products {
-    /// As which map.
+    /// The bilinear map.
     pub map: Bilinear,
     /// The factors on the left.
     pub left: Vec<Components>,
-    /// Those on the right.
+    /// The factors on the right.
     pub right: Vec<Components>,
-    /// Whether each is multiplied by itself, where each product is one for itself.
+    /// Whether each factor is multiplied by itself, for elementwise products.
     pub is_square: bool,
-    /// How many products each step is the sum of, where each is a product for itself.
+    /// The number of products that each step sums up, for elementwise products.
     pub sums: Vec<usize>,
 }
 
-/// All rows of some by all of others, and where the steps are.
+/// A matrix of all rows times all columns, with the steps that it computes.
 struct Table {
     rows: Vec<usize>,
     columns: Vec<usize>,
@@ -49,8 +48,8 @@ struct Table {
 }
 
 impl Products {
-    /// Steps of which each adds up products of its needs: those of the first half by those of the
-    /// second. In which operations they are done, and which steps each does.
+    /// Groups steps into operations. Each step sums up products: each need of the first half times
+    /// its partner in the second. Returns the operations, each with the indices of its steps.
     pub fn of(
         steps: &[Placed],
         components: &dyn Fn(&(Word, Form)) -> Components,
@@ -73,7 +72,7 @@ impl Products {
             );
             shapes.entry(shape).or_default().push(table);
         }
-        // Where the least is saved, each product is one for itself.
+        // The shapes that save the least are computed elementwise.
         let saved = |((k, m, n), tables): &(Shape, Vec<Table>)| {
             tables.len() * (k * (2 * m * n - m - n) + (k - 1) * m * n)
         };
@@ -138,16 +137,16 @@ impl Products {
         operations
     }
 
-    /// What they cost.
+    /// Returns the cost of the operation.
     #[must_use]
     pub fn cost(&self, protocol: &dyn Protocol) -> Cost {
         costs::of_products(protocol, &self.map)
     }
 
-    /// The components of what each step computes.
+    /// Executes the operation. Returns the components of each step's result.
     ///
     /// # Errors
-    /// What the links meet.
+    /// The errors of the network links.
     pub fn carry_out(self, protocol: &mut dyn Protocol) -> Result<Vec<Components>> {
         let [x, y] = [self.left, self.right].map(|side| columns(protocol, &side));
         let (_, _, n) = self.map.lengths();
@@ -169,14 +168,14 @@ impl Products {
     }
 }
 
-/// Factors, and rows of them, in the order in which they come.
+/// Factors, and rows of them, in the order of their occurrence.
 #[derive(Default)]
 struct Factors {
     all: Vec<(Word, Form)>,
     known: HashMap<(bool, u64), usize>,
     rows: Vec<Row>,
     known_rows: HashMap<Row, usize>,
-    /// How often each row is multiplied.
+    /// The number of uses of each row.
     uses: Vec<usize>,
 }
 
@@ -205,10 +204,10 @@ impl Factors {
         })
     }
 
-    /// Tables of which each saves something, and the steps that are in none.
+    /// Returns the tables that save something, and the steps that are in none.
     fn tables(&self, sides: &[[usize; 2]]) -> (Vec<Table>, Vec<usize>) {
         let mut alone = Vec::new();
-        // For each row, its columns; those that are used more often are the rows.
+        // The columns of each row; of the two sides of a step, the one used more often is the row.
         let mut lines: Vec<(usize, BTreeMap<usize, usize>)> = Vec::new();
         let mut known: HashMap<usize, usize> = HashMap::new();
         for (at, &[x, y]) in sides.iter().enumerate() {
@@ -229,7 +228,7 @@ impl Factors {
                 Entry::Vacant(place) => {
                     place.insert(at);
                 }
-                // Twice the same.
+                // The same product occurs twice.
                 Entry::Occupied(_) => alone.push(at),
             }
         }

@@ -1,10 +1,10 @@
-//! Quotients and remainders, as wide as their operands.
+//! Quotients and remainders, with the width of their operands.
 
 use super::node::{Facts, Origin, Word};
 use super::{ARITHMETIC, Secret, made, public};
 use crate::numbers::words::{Plain, Signs, Words};
 
-/// x / y.
+/// Returns x / y.
 pub fn divide(words: &mut Secret, x: &Word, y: &Word, signs: Signs) -> Word {
     if let Some((x, y)) = public(x, y) {
         return Word::Public(Plain.divide(&x, &y, signs));
@@ -39,7 +39,7 @@ pub fn divide(words: &mut Secret, x: &Word, y: &Word, signs: Signs) -> Word {
     )
 }
 
-/// What x / y leaves: x − (x / y)·y, also by zero and where the quotient wraps.
+/// Returns the remainder x − (x / y)·y, which also holds for y = 0 and if the quotient overflows.
 pub fn remainder(words: &mut Secret, x: &Word, y: &Word, signs: Signs) -> Word {
     let (of_x, of_y) = (x.facts(), y.facts());
     let naturals = of_x.is_natural() && of_y.is_natural();

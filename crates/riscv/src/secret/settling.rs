@@ -1,6 +1,6 @@
-//! Claims are settled: each line of the program becomes a group of checks with one flag. What was
-//! multiplied together is checked as the same product of matrices, so the check costs less than the
-//! product did.
+//! Settlement of claims: each line of the program becomes a group of checks with one flag. Products
+//! that were computed together are checked as the same matrix product, so the check costs less than
+//! the product did.
 
 use super::claims::{Claims, Owner};
 use super::columns::{columns, slices};
@@ -14,18 +14,18 @@ use mpc::{Bilinear, Flag, Parts, Protocol, Result, SharedFlag};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-/// Numbers that are settled together at most, but for those of one operation.
+/// The maximum count of numbers settled together, unless a single operation has more.
 const TOGETHER: usize = 1 << 22;
 
-/// A flag, and which recipients depend on it.
+/// A flag, and the recipients that depend on it.
 pub type Told = (u64, SharedFlag);
 
 impl Claims {
-    /// Finds out, in secret, which hold: a flag for each line, by its name, and recipients that it
-    /// reaches, of which there may be several where there is much.
+    /// Determines, in secret, which claims hold. Returns a flag for each pair of a line, by name,
+    /// and its recipients; large checks may produce several flags.
     ///
     /// # Errors
-    /// `Misuse` where the protocol has no checks; what the links meet.
+    /// `Misuse` if the protocol has no checks. Errors of the network links are passed on.
     pub fn settle(
         self,
         protocol: &mut dyn Protocol,
@@ -72,16 +72,17 @@ impl Claims {
     }
 }
 
-/// A line of the program by its name, and which recipients it reaches.
+/// A line of the program by its name, and the recipients that it reaches.
 type Line = (String, u64);
 
 fn number(node: &Rc<Node>) -> Components {
     node.computed(Form::Arithmetic).expect("it was wanted")
 }
 
-/// How a number is held between two ends: moved so that each end is one of −2^(width − 2) to below
-/// 2^(width − 2). None where the ends are 2^63 or more apart: such a range does not even say a
-/// sign, so that nothing rests on it.
+/// Returns how a number is checked against two ends: a width, and an offset for each end that maps
+/// it to a limit of the range from −2^(width − 2) to below 2^(width − 2). Returns `None` if the
+/// ends are 2^63 or more apart: such a range does not even determine a sign, so nothing relies on
+/// it.
 fn around([least, most]: [i64; 2]) -> Option<(usize, [u64; 2])> {
     let beyond = (i128::from(most) - i128::from(least)) as u128;
     let width = (129 - beyond.leading_zeros()).max(4);
@@ -93,23 +94,23 @@ fn around([least, most]: [i64; 2]) -> Option<(usize, [u64; 2])> {
     })
 }
 
-/// What is checked of a line.
+/// The checks of a line.
 #[derive(Default)]
 struct Checks<'c> {
-    /// By width.
+    /// Checked numbers by width.
     holds: BTreeMap<usize, Vec<Components>>,
     exact: BTreeMap<usize, Vec<Components>>,
     products: Vec<(&'c Rc<Node>, &'c Step)>,
 }
 
-/// One operation's part of that.
+/// The part of a check that is one operation.
 enum Piece {
     Hold(usize, Vec<Components>),
     Exact(usize, Vec<Components>),
     Product {
         map: Bilinear,
         x: Vec<Components>,
-        /// None where it is x.
+        /// `None` if y equals x.
         y: Option<Vec<Components>>,
         out: Vec<Components>,
     },
@@ -150,8 +151,8 @@ impl Checks<'_> {
     }
 }
 
-/// Products as they were multiplied, but that single ones are summed up where their sums are
-/// wanted: those of a length together.
+/// Returns the products as they were multiplied. Single products are summed up where only their
+/// sums are known, those of one length together.
 fn of_products(products: Products, results: &[Components]) -> Vec<Piece> {
     let Products {
         map,
@@ -189,7 +190,7 @@ fn of_products(products: Products, results: &[Components]) -> Vec<Piece> {
     lengths.into_iter().map(of_length).collect()
 }
 
-/// What is settled together.
+/// The checks that are settled together.
 #[derive(Default)]
 struct Batch {
     tensors: Vec<Vec<Components>>,

@@ -1,11 +1,11 @@
-//! Shifts and extensions, with no more bits than anything reads.
+//! Shifts and extensions, on no more bits than are read.
 
 use super::node::{Facts, Form, Native, Origin, Word};
 use super::{ARITHMETIC, BINARY, Secret, made};
 use crate::numbers::composed;
 use crate::numbers::words::{Signs, Words};
 
-/// To the right by a public amount from 1 to 63.
+/// Shifts to the right by a public amount from 1 to 63.
 pub fn right(words: &mut Secret, x: &Word, places: u32, signs: Signs) -> Word {
     let ones = x.facts().ones;
     let signs = if x.facts().is_natural() {
@@ -25,14 +25,14 @@ pub fn right(words: &mut Secret, x: &Word, places: u32, signs: Signs) -> Word {
             return words.shift_right(&inner, &Word::Public((places - by).into()), signs);
         }
     }
-    // The highest bit is found without the others.
+    // The highest bit is computed without the others.
     if places == 63 && facts.ones == 1 && !x.has(Form::Binary) {
         return made(Origin::Sign(x.clone(), x.facts().width), facts, BINARY);
     }
     made(Origin::ShiftRight(x.clone(), places, signs), facts, BINARY)
 }
 
-/// To the left by a secret amount: a product with a power of two, where x is not there bit by bit.
+/// Shifts to the left by a secret amount: as a product by a power of two if x has no binary form.
 pub fn left(words: &mut Secret, x: &Word, amount: &Word) -> Word {
     if x.has(Form::Binary) {
         return composed::shift(words, x, amount, |words, x, places| {
@@ -43,14 +43,14 @@ pub fn left(words: &mut Secret, x: &Word, amount: &Word) -> Word {
     words.multiply(x, &power)
 }
 
-/// That one of two words put together which alone has ones at these places.
+/// Returns the operand of a union that alone has ones at these places, if there is one.
 pub fn part(x: &Word, places: u64) -> Option<Word> {
     let Word::Secret(node) = x else {
         return None;
     };
     let has = |word: &Word| word.facts().ones & places != 0;
     node.with_origin(|origin| match origin {
-        // With nothing, it is a word of which somebody has said more.
+        // A union with 0 is a word with stated facts.
         Some(Origin::Union(_, Word::Public(0))) => None,
         Some(Origin::Union(x, y)) if !has(y) => Some(x.clone()),
         Some(Origin::Union(x, y)) if !has(x) => Some(y.clone()),
@@ -58,7 +58,7 @@ pub fn part(x: &Word, places: u64) -> Option<Word> {
     })
 }
 
-/// What was moved to the left without losing anything, and by how much.
+/// Returns the operand of a shift to the left that lost no bits, and the amount.
 fn moved(x: &Word) -> Option<(Word, u32)> {
     let Word::Secret(node) = x else {
         return None;
@@ -71,7 +71,7 @@ fn moved(x: &Word) -> Option<(Word, u32)> {
     })
 }
 
-/// The word of which this one has as many low bits at least, with what is before them.
+/// Returns the operand of an extension that kept at least the given number of bits.
 pub fn extended(x: &Word, bits: u32) -> Option<Word> {
     let Word::Secret(node) = x else {
         return None;
@@ -82,7 +82,8 @@ pub fn extended(x: &Word, bits: u32) -> Option<Word> {
     })
 }
 
-/// A word with equal low bits: unused extensions of the operands of sums and products are dropped.
+/// Returns a word with equal low bits. Unused extensions of the operands of sums and products are
+/// dropped.
 pub fn without_extensions(x: &Word, bits: u32) -> Word {
     let Word::Secret(node) = x else {
         return x.clone();

@@ -4,91 +4,93 @@
 use super::node::{Components, Facts, Form, Node, Origin, Word, low};
 use crate::numbers::words::{Plain, Signs, Words};
 
-/// What a form of a word takes.
+/// The computation of a form of a word.
 #[derive(Clone)]
 pub struct Step {
-    /// What is done.
+    /// The operation.
     pub work: Work,
-    /// With which operands, in which form each.
+    /// The operands, each with the form that is needed.
     pub needs: Vec<(Word, Form)>,
 }
 
-/// Work on the components of operands.
+/// An operation on the components of operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Work {
-    /// No messages.
+    /// Work without messages.
     Local(Local),
-    /// One operation of the protocol, with many others like it.
+    /// An operation of the protocol, batched with others of its kind.
     Joint(Joint),
 }
 
-/// What is done to components one by one.
+/// Work that applies to each component on its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Local {
-    /// Their sums.
+    /// The sum of two operands.
     Add,
-    /// Their differences.
+    /// The difference of two operands.
     Subtract,
-    /// Times what is public.
+    /// The product by a public number.
     Scale(u64),
-    /// Their XOR.
+    /// The XOR of two operands.
     Xor,
-    /// AND with what is public.
+    /// The AND with a public mask.
     Mask(u64),
-    /// To the left.
+    /// A shift to the left.
     ShiftLeft(u32),
-    /// To the right, with zeros or the highest bit.
+    /// A shift to the right, with zero or sign extension.
     ShiftRight(u32, Signs),
-    /// The low bits with zeros or the highest of them before them.
+    /// The low bits with zero or sign extension.
     Extend(u32, Signs),
 }
 
 /// An operation of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Joint {
-    /// The sum of products: of the first half of the operands by the second.
+    /// The sum of products: the first half of the operands, each times its partner in the second
+    /// half.
     Multiply,
-    /// x AND y, where they may both be one; so many low bits say all, with their sign.
+    /// x AND y: the bits that may be one in both, and the number of low bits that determine the
+    /// result by sign extension.
     And(u64, u32),
     /// The lowest bit of x, times y.
     Choose,
-    /// Whether the highest of so many low bits is one.
+    /// The highest of the given number of low bits.
     Sign(u32),
-    /// Whether an arithmetic form of so many bits is 0.
+    /// Whether an arithmetic form of the given number of bits is 0.
     IsZero(u32),
-    /// Whether a binary form of so many bits is 0.
+    /// Whether a binary form of the given number of bits is 0.
     NoOnes(u32),
-    /// x < y of so many low bits, without signs.
+    /// x < y for the given number of low bits, unsigned.
     Less(u32),
-    /// So many low bits of an arithmetic form, and what is done to them.
+    /// The given number of low bits of an arithmetic form, and local work on them.
     ToBinary(u32, Local),
-    /// The sum of what the ones of a binary form are worth.
+    /// The sum of the values of the ones of a binary form.
     ToArithmetic(Worth),
-    /// x / y of so many bits.
+    /// x / y for numbers of the given number of bits.
     Divide(u32, Signs),
-    /// x / y of so many bits, with a public y.
+    /// x / y for a number of the given number of bits and a public y.
     DivideBy(u32, u64, Signs),
     /// x / 2^bits, rounded up or down.
     Truncate(u32),
 }
 
-/// What each bit that may be one is worth.
+/// The value of each bit in a conversion to arithmetic form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Worth {
-    /// 2^place.
+    /// 2^place, for the bits of the mask.
     Place(u64),
     /// The value of the given number of low bits, of which the highest is the sign.
     Signed(u32),
-    /// 1.
+    /// 1 for each bit of the mask.
     One(u64),
 }
 
-/// Steps that one operation carries out; by these numbers, the same in all parties.
+/// The identity of steps that one operation can execute together; the same at all parties.
 pub type Kind = (u8, u32, u64);
 
 impl Joint {
-    /// With which others it is carried out that take as many rounds. Widths of one kind may differ:
-    /// the greatest is taken for all.
+    /// Returns the kind, which is shared by steps that are executed together if they take equally
+    /// many rounds. Widths within a kind may differ; the greatest is used for all.
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
@@ -108,7 +110,7 @@ impl Joint {
         }
     }
 
-    /// How many low bits of its operands are looked at, where that is less than all.
+    /// Returns the number of low bits of the operands that are used; 64 for all.
     #[must_use]
     pub fn width(self) -> u32 {
         match self {
@@ -125,7 +127,7 @@ impl Joint {
 }
 
 impl Worth {
-    /// Which bits count.
+    /// Returns a mask of the bits that count.
     #[must_use]
     pub fn mask(self) -> u64 {
         match self {
@@ -134,7 +136,7 @@ impl Worth {
         }
     }
 
-    /// What the bit at a place is worth.
+    /// Returns the value of the bit at a place.
     #[must_use]
     pub fn of(self, place: u32) -> u64 {
         match self {
@@ -146,7 +148,7 @@ impl Worth {
 }
 
 impl Local {
-    /// A component of the result, of those of the operands.
+    /// Computes a component of the result from those of the operands.
     #[must_use]
     pub fn apply(self, x: u64, y: u64) -> u64 {
         match self {
@@ -169,7 +171,7 @@ impl Local {
     }
 }
 
-/// What computes a form of a word that was not computed yet.
+/// Returns the step for a form of a word that is not computed yet.
 #[must_use]
 pub fn step(node: &Node, form: Form) -> Step {
     node.with_origin(|origin| match origin {
@@ -179,7 +181,7 @@ pub fn step(node: &Node, form: Form) -> Step {
     .unwrap_or_else(|| conversion(node.facts, form))
 }
 
-/// The components of another word.
+/// Returns the step that copies another word.
 #[must_use]
 pub fn same(word: Word, form: Form) -> Step {
     Step {
@@ -188,7 +190,7 @@ pub fn same(word: Word, form: Form) -> Step {
     }
 }
 
-/// Local work on two numbers.
+/// Returns the step for local work on two numbers.
 #[must_use]
 pub fn local(work: Local, operands: [Word; 2]) -> Step {
     Step {
@@ -197,7 +199,7 @@ pub fn local(work: Local, operands: [Word; 2]) -> Step {
     }
 }
 
-/// The sum of products of numbers.
+/// Returns the step for a sum of products of numbers.
 #[must_use]
 pub fn sum_of_products(pairs: Vec<[Word; 2]>) -> Step {
     let (left, right): (Vec<Word>, Vec<Word>) = pairs.into_iter().map(|[x, y]| (x, y)).unzip();
@@ -208,7 +210,7 @@ pub fn sum_of_products(pairs: Vec<[Word; 2]>) -> Step {
     }
 }
 
-/// x AND y of which that is known, or x·y.
+/// Returns the step for x AND y with the given facts, or for x·y.
 #[must_use]
 pub fn product_of(form: Form, facts: Facts, factors: [Word; 2]) -> Step {
     let work = match form {
@@ -221,7 +223,7 @@ pub fn product_of(form: Form, facts: Facts, factors: [Word; 2]) -> Step {
     }
 }
 
-/// From the other form, whose operand the caller puts in.
+/// Returns the step that converts from the other form; the caller adds the operand.
 fn conversion(facts: Facts, form: Form) -> Step {
     let work = match form {
         Form::Binary => Joint::ToBinary(facts.bits(), Local::Mask(low(facts.bits()))),
@@ -236,7 +238,7 @@ fn conversion(facts: Facts, form: Form) -> Step {
     }
 }
 
-/// `None` where the form is made of the other.
+/// Returns the step for an origin; `None` if the form is converted from the other one.
 fn from_origin(origin: &Origin, facts: Facts, form: Form) -> Option<Step> {
     match form {
         Form::Arithmetic => arithmetic(origin),
@@ -276,7 +278,7 @@ fn arithmetic(origin: &Origin) -> Option<Step> {
         Origin::Quotient(x, y, width, signs) => {
             let work = joint(Joint::Divide(*width, *signs));
             let needs = [(x, Arithmetic), (y, Arithmetic), (y, Binary), (x, Binary)];
-            // Narrow dividends need no bits.
+            // Narrow unsigned dividends do not need their bits.
             let [three @ .., _] = needs;
             if *width <= 62 && *signs == Signs::Unsigned {
                 made(work, three)
@@ -293,7 +295,7 @@ fn binary(origin: &Origin, facts: Facts) -> Option<Step> {
     let local = |work, x| made(Work::Local(work), [(x, Binary)]);
     let both = |work, x, y| made(work, [(x, Binary), (y, Binary)]);
     let joint = Work::Joint;
-    // Of what is not there bit by bit, the low bits alone.
+    // A word without a binary form converts only its low bits.
     let low_bits = |bits: u32, work: Local, x: &Word| {
         if x.has(Binary) {
             made(Work::Local(work), [(x, Binary)])

@@ -1,38 +1,38 @@
-//! Sums as they are computed: their products in one operation, as inner products, and rounded once
-//! where they are sums of fixed-point numbers. `sum += x[i] * y[i]` in a loop is a chain of sums,
-//! each with one product.
+//! Sums in the form in which they are computed: their products in one operation, as inner products,
+//! and with a single truncation if they are sums of fixed-point numbers. `sum += x[i] * y[i]` in a
+//! loop is a chain of sums, each with one product.
 //!
-//! As in [`super::trees`], a sum that only the next one uses need not be computed for itself, nor
-//! need a product that only a sum uses.
+//! As in [`super::trees`], a sum that only the next sum uses is not computed on its own, nor is a
+//! product that only a sum uses.
 
 use super::node::{Form, Native, Node, Origin, Word};
 use super::trees;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// What is added, or taken away where that is said.
+/// A term of a sum: whether it is subtracted, and the word.
 pub type Summand = (bool, Word);
 
-/// Terms of a sum.
+/// The terms of a sum.
 #[derive(Default)]
 pub struct Terms {
-    /// Products that are added, and those that are taken away.
+    /// The products that are added, and those that are subtracted.
     pub products: [Vec<[Word; 2]>; 2],
-    /// All else.
+    /// The other terms.
     pub others: Vec<Summand>,
 }
 
-/// A sum, and sums inside of it of which so many low bits are dropped.
+/// A sum, and inner sums that are truncated by a number of bits.
 #[derive(Default)]
 pub struct Sum {
-    /// As they are.
+    /// The terms that are not truncated.
     pub whole: Terms,
-    /// Without so many low bits of all together.
+    /// The terms that are truncated together, by the number of dropped bits.
     pub cut: BTreeMap<u32, Terms>,
 }
 
 impl Sum {
-    /// All that is to be there first.
+    /// Returns all words that the sum depends on.
     pub fn words(&self) -> impl Iterator<Item = &Word> {
         let all = self.cut.values().chain([&self.whole]);
         all.flat_map(|terms| {
@@ -42,14 +42,14 @@ impl Sum {
     }
 }
 
-/// A word that is to be looked at.
+/// A word to be examined.
 struct Open {
     summand: Summand,
-    /// Without how many bits it counts.
+    /// The number of bits by which it is truncated, if it is.
     cut: Option<u32>,
 }
 
-/// A word that is a sum of more than two, or of products.
+/// Returns the sum that a word is, if it has more than two terms or sums up products.
 pub fn sum(root: &Rc<Node>) -> Option<Sum> {
     let is_rounded = root.with_origin(|origin| match origin {
         Some(Origin::Sum(..) | Origin::Difference(..)) => Some(false),
@@ -62,7 +62,8 @@ pub fn sum(root: &Rc<Node>) -> Option<Sum> {
     let (mut sum, mut terms) = (Sum::default(), 0);
     let mut left = inside(&(false, Word::Secret(root.clone())), None)?;
     while let Some(open) = left.pop() {
-        // What is looked at, and the word that holds it. Terms of what is checked are checked.
+        // The references are this one and the word that uses it. Terms of a checked sum are
+        // checked.
         let is_inside = matches!(&open.summand.1, Word::Secret(node)
             if Rc::strong_count(node) == 2 && (node.claim == 0) == (root.claim == 0));
         if let Some(more) = is_inside.then(|| inside(&open.summand, open.cut)).flatten() {
@@ -81,7 +82,7 @@ pub fn sum(root: &Rc<Node>) -> Option<Sum> {
         }
     }
     for terms in sum.cut.values_mut().chain([&mut sum.whole]) {
-        // As in the program.
+        // The order is that of the program.
         terms.products.iter_mut().for_each(|all| all.reverse());
         terms.others.reverse();
     }
@@ -91,7 +92,7 @@ pub fn sum(root: &Rc<Node>) -> Option<Sum> {
     (terms > 2 || all > 1 || is_cut_once).then_some(sum)
 }
 
-/// What a sum is made of, or what is rounded.
+/// Returns the terms of a sum, or the operand of a truncation.
 fn inside((negative, word): &Summand, cut: Option<u32>) -> Option<Vec<Open>> {
     let open = |negative, word: &Word, cut| Open {
         summand: (negative, word.clone()),
@@ -106,7 +107,7 @@ fn inside((negative, word): &Summand, cut: Option<u32>) -> Option<Vec<Open>> {
             Some(vec![open(*negative, x, cut), open(!*negative, y, cut)])
         }
         (Origin::Truncate(x, bits, true), None) => Some(vec![open(*negative, x, Some(*bits))]),
-        // What was rounded for nobody.
+        // A truncation whose result nothing else uses.
         (Origin::ShiftLeft(Word::Secret(rounded), places), Some(cut))
             if Rc::strong_count(rounded) == 1 && *places == cut =>
         {
@@ -121,7 +122,7 @@ fn inside((negative, word): &Summand, cut: Option<u32>) -> Option<Vec<Open>> {
     })
 }
 
-/// The factors of a product that is in no chain of products.
+/// Returns the factors of a product that is not part of a chain of products.
 fn factors(word: &Word) -> Option<[Word; 2]> {
     let Word::Secret(node) = word else {
         return None;

@@ -1,13 +1,14 @@
-//! Chains of ANDs, of products, and of minima or maxima, as trees. `all = all && x[i] < y[i]` in a
-//! loop is a chain as long as the loop, and so is `if (x[i] > best) best = x[i]`. The result is the
-//! same in any order, so n members that are all ready take ⌈log₂ n⌉ times the rounds of one. Chains
-//! of ORs are chains of ANDs of complements (see [`super::bitwise::or`]).
+//! Chains of ANDs, of products, and of minima or maxima, computed as trees. `all = all && x[i] <
+//! y[i]` in a loop is a chain as long as the loop, and so is `if (x[i] > best) best = x[i]`. The
+//! result does not depend on the order, so n members that are all ready take ⌈log₂ n⌉ times the
+//! rounds of one link. Chains of ORs are chains of ANDs of complements (see
+//! [`super::bitwise::or`]).
 //!
-//! A link that only the next one uses is a member of nothing else, so it need not be computed for
-//! itself. What the program still holds is computed as it stands.
+//! A link that only the next link uses has no other use, so it is not computed on its own. A link
+//! that the program still holds is computed as it stands.
 //!
-//! Which members are joined first depends on the rounds that they wait for, which is public: the
-//! two that are ready first, again and again, so that the last link is ready as early as possible.
+//! The order of joins depends on the rounds that the members wait for, which is public: always the
+//! two that are ready first, so that the last link is ready as early as possible.
 
 use super::bitwise::and;
 use super::comparison::{decided, taken};
@@ -18,19 +19,19 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 
-/// What two members of a chain become.
+/// The operation that joins two members of a chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Join {
-    /// Both, bit by bit.
+    /// The bitwise AND.
     And,
-    /// Their product.
+    /// The product.
     Product,
-    /// The first or the last.
+    /// The minimum or maximum.
     Extreme(End),
 }
 
 impl Join {
-    /// Of two words.
+    /// Joins two words.
     pub fn of(self, [x, y]: [&Word; 2]) -> Word {
         match self {
             Self::And => and(x, y),
@@ -45,7 +46,7 @@ impl Join {
         }
     }
 
-    /// In which form a member is needed first.
+    /// Returns the form of a member that the join needs first.
     pub fn form(self, member: &Word) -> Form {
         match self {
             Self::And => Form::Binary,
@@ -55,14 +56,14 @@ impl Join {
     }
 }
 
-/// A chain of more than two members, of which a form of a word is the last link.
+/// Returns the members of a chain of more than two, if the given form of `root` is its last link.
 pub fn chain(root: &Rc<Node>, form: Form) -> Option<(Join, Vec<Word>)> {
     let (join, _) = link(root, form)?;
     let mut members = Vec::new();
     let mut left = vec![root.clone()];
     while let Some(node) = left.pop() {
         let (_, words) = link(&node, form)?;
-        // The left one first, as in the program.
+        // The left member comes first, as in the program.
         for (is_inside, word) in words {
             match word {
                 Word::Secret(inner) if is_inside => left.push(inner),
@@ -73,7 +74,7 @@ pub fn chain(root: &Rc<Node>, form: Form) -> Option<(Join, Vec<Word>)> {
     (members.len() > 2).then_some((join, members))
 }
 
-/// What a word joins, and whether each is inside a chain.
+/// Returns the two words that a link joins, and whether each is itself an inner link of the chain.
 fn link(node: &Node, form: Form) -> Option<(Join, [(bool, Word); 2])> {
     node.with_origin(|origin| {
         let (join, x, y, holders) = match (form, origin?) {
@@ -96,9 +97,9 @@ fn link(node: &Node, form: Form) -> Option<(Join, [(bool, Word); 2])> {
     })
 }
 
-/// Whether a member is a link of the same kind, and held by nothing but the next link, which counts
-/// as `holders`. All links of numbers are made anew with the claim of the last one: a link is
-/// inside only if both are checked, or neither.
+/// Returns whether a member is a link of the same kind that only the next link holds, with
+/// `holders` references. Links of numbers are created anew with the claim of the last one, so a
+/// link is inside only if both are checked, or neither.
 fn is_inside(word: &Word, join: Join, holders: usize, claim: Claim) -> bool {
     let Word::Secret(node) = word else {
         return false;
@@ -118,7 +119,7 @@ fn is_inside(word: &Word, join: Join, holders: usize, claim: Claim) -> bool {
     })
 }
 
-/// Whether a comparison is not computed, and nothing wants it but what is chosen by it.
+/// Returns whether a comparison is not yet computed, and only the selection by it uses it.
 fn is_alone(precedes: &Word) -> bool {
     match precedes {
         Word::Public(_) => false,
@@ -129,7 +130,7 @@ fn is_alone(precedes: &Word) -> bool {
     }
 }
 
-/// What a word stands for that is made of others only when it is wanted.
+/// Returns the definition of a word that is expanded only when it is needed.
 pub fn meant(node: &Node, form: Form) -> Option<Word> {
     node.with_origin(|origin| match origin? {
         Origin::Precedes(x, y, order) if form == Form::Binary => {
@@ -142,8 +143,9 @@ pub fn meant(node: &Node, form: Form) -> Option<Word> {
     })
 }
 
-/// Joins pairs of members, of which each is there after so many rounds, until two are left; `plan`
-/// is told what a pair becomes, and says after how many rounds that is there.
+/// Joins pairs of members until two are left. Each member comes with the number of rounds after
+/// which it is ready. `plan` receives a new link and returns the number of rounds after which it is
+/// ready.
 pub fn joined(
     join: Join,
     members: Vec<(u64, Word)>,

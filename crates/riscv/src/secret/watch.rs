@@ -1,28 +1,28 @@
-//! Whether new words are fixed-point numbers to be checked, and which instruction makes them. Each
-//! such word is made with its *claim*, which tells [`super::claims`] that its computation may leave
-//! the range of a word. Words are made in many places that know nothing of checks, so this state
-//! lies beside them, as their place does.
+//! The state of checked mode: whether new words are fixed-point numbers to be checked, and which
+//! instruction creates them. Each such word carries its *claim*, which tells [`super::claims`] that
+//! its computation may leave the range of a word. The state is thread-local because words are
+//! created in many functions that are unaware of checks.
 
 use std::cell::Cell;
 
-/// Of which instruction a checked word is: its address, or from [`GIVEN`] on what is no
-/// instruction; 0 of a word that is not checked.
+/// The instruction that a checked word belongs to: its address, or a number from [`GIVEN`] on if it
+/// belongs to no instruction; 0 for a word that is not checked.
 pub type Claim = u32;
 
-/// From here on claims are of what a program is given: the place of an array is added. Programs lie
-/// below.
+/// The first claim of the program's inputs: the index of the array is added. Programs lie below
+/// this address.
 pub const GIVEN: Claim = 1 << 31;
 
-/// What a program leaves as shares.
+/// The claim of outputs that the program leaves as shares.
 pub const LEFT: Claim = u32::MAX;
 
 #[derive(Clone, Copy)]
 struct State {
-    /// Whether anything is checked.
+    /// Whether checked mode is on.
     is_on: bool,
-    /// The instruction that is carried out.
+    /// The instruction that is being executed.
     address: Claim,
-    /// What words are made with.
+    /// The claim of new words.
     claim: Claim,
 }
 
@@ -39,11 +39,11 @@ fn changed<T>(change: impl FnOnce(&mut State) -> T) -> T {
     result
 }
 
-/// Whether a thread's words are checked, until it is dropped.
+/// A guard that turns checked mode on or off for this thread until it is dropped.
 pub struct Watch(State);
 
 impl Watch {
-    /// From here on.
+    /// Begins to check words, if `is_on`.
     #[must_use]
     pub fn begin(is_on: bool) -> Self {
         let before = STATE.get();
@@ -62,20 +62,20 @@ impl Drop for Watch {
     }
 }
 
-/// The instruction at that address is carried out.
+/// Sets the address of the instruction that is being executed.
 pub fn at(address: u64) {
-    // An address that no program has is still some claim.
+    // An address outside all programs still needs a nonzero claim.
     let claim = u32::try_from(address).ok().filter(|at| *at < GIVEN);
     changed(|state| state.address = claim.unwrap_or(0).max(1));
 }
 
-/// What is made from here on is of the array at that place.
+/// Attributes new words to the input array with this index.
 pub fn at_given(place: usize) {
-    // There are far fewer.
+    // There are far fewer arrays than the claims have room for.
     changed(|state| state.address = GIVEN | place as u32);
 }
 
-/// Whether what is made from here on is checked, where anything is; before.
+/// Sets whether new words are checked, if checked mode is on. Returns the previous setting.
 pub fn set(is_claimed: bool) -> bool {
     changed(|state| {
         let before = state.claim != 0;
@@ -88,12 +88,12 @@ pub fn set(is_claimed: bool) -> bool {
     })
 }
 
-/// What is made from here on is of that claim; before.
+/// Sets the claim of new words. Returns the previous one.
 pub fn set_claim(claim: Claim) -> Claim {
     changed(|state| std::mem::replace(&mut state.claim, if state.is_on { claim } else { 0 }))
 }
 
-/// What words are made with.
+/// Returns the claim of new words.
 #[must_use]
 pub fn claim() -> Claim {
     STATE.get().claim

@@ -1,4 +1,4 @@
-//! What a program does with the files that it has opened.
+//! Operations on the files that a program has opened.
 
 use super::files::Descriptor;
 use super::numbers::error;
@@ -9,11 +9,11 @@ use super::{
 use crate::fault::{Fault, Result};
 use crate::memory::{MOST, Memory};
 
-/// A number that a call answers with, or an error.
+/// The result of a call, or its error number.
 pub(super) type Outcome = std::result::Result<u64, u64>;
 
 impl<Word: Clone> System<Word> {
-    /// The place of a file, from the table.
+    /// Returns the index of a file in the table.
     pub(super) fn place(&self, path: &str) -> Option<usize> {
         let name = path.trim_start_matches("./");
         self.files
@@ -96,7 +96,7 @@ impl<Word: Clone> System<Word> {
         Ok(to)
     }
 
-    /// Flags of an open file; what else may be set changes nothing.
+    /// Returns the flags of an open file. Other commands have no effect and return 0.
     pub(super) fn control(&mut self, number: u64, command: u64) -> Outcome {
         const FLAGS: u64 = 3;
         let writes = match self.descriptor(number)? {
@@ -110,7 +110,7 @@ impl<Word: Clone> System<Word> {
         })
     }
 
-    /// Between a file and the program's memory; how many.
+    /// Copies bytes between a file and the program's memory. Returns how many.
     pub(super) fn move_bytes(
         &mut self,
         memory: &mut Memory<Word>,
@@ -175,7 +175,7 @@ impl<Word: Clone> System<Word> {
         Ok(Ok(bytes))
     }
 
-    /// Reads or writes several stretches of memory, each an address and a length.
+    /// Reads into or writes from several buffers, each given by an address and a length.
     pub(super) fn move_vector(
         &mut self,
         memory: &mut Memory<Word>,
@@ -219,7 +219,7 @@ impl<Word: Clone> System<Word> {
         write_stat(memory, address, mode, size)
     }
 
-    /// Of a path, or of an open file where the path is empty.
+    /// Reports on a path, or on an open file if the path is empty.
     pub(super) fn stat_at(
         &mut self,
         memory: &mut Memory<Word>,
@@ -238,7 +238,7 @@ impl<Word: Clone> System<Word> {
     }
 }
 
-/// As Linux's generic `struct stat` has it.
+/// Writes Linux's generic `struct stat`.
 fn write_stat<Word: Clone>(
     memory: &mut Memory<Word>,
     address: u64,
@@ -247,7 +247,7 @@ fn write_stat<Word: Clone>(
 ) -> Result<Outcome> {
     let mut stat = [0; 128];
     stat[16..20].copy_from_slice(&mode.to_le_bytes());
-    // One name.
+    // The number of links.
     stat[20] = 1;
     stat[48..56].copy_from_slice(&size.to_le_bytes());
     stat[56..60].copy_from_slice(&4096_u32.to_le_bytes());
@@ -256,7 +256,7 @@ fn write_stat<Word: Clone>(
     Ok(Ok(0))
 }
 
-/// The text at an address, up to its end.
+/// Reads the zero-terminated text at an address.
 pub(super) fn path<Word: Clone>(memory: &mut Memory<Word>, address: u64) -> Result<String> {
     let mut text = Vec::new();
     for at in 0..PATH {

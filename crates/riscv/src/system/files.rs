@@ -4,38 +4,38 @@ use crate::fault::Result;
 use crate::memory::Memory;
 use crate::numbers::words::Words;
 
-/// A file.
+/// A file that a program can open.
 pub struct File<Word> {
-    /// By which a program opens it.
+    /// The name by which the program opens the file.
     pub name: String,
-    /// What lies in it, from address 0 on.
+    /// The content, from address 0.
     content: Memory<Word>,
     size: u64,
     is_output: bool,
-    /// Whether a program has opened it to write.
+    /// Whether the program has opened the file for writing.
     pub was_written: bool,
 }
 
-/// What a program's file descriptor stands for.
+/// The target of a program's file descriptor.
 #[derive(Clone)]
 pub enum Descriptor {
-    /// What is printed.
+    /// Standard output or standard error.
     Printed,
-    /// A file by its place in the table, and where the next byte is.
+    /// An open file, with a position.
     File {
-        /// In the table of files.
+        /// The index in the table of files.
         file: usize,
-        /// Of the next byte.
+        /// The position of the next byte.
         position: u64,
-        /// Whether the program may write.
+        /// Whether the program may write to it.
         writes: bool,
-        /// Whether each write goes to the end.
+        /// Whether every write goes to the end.
         appends: bool,
     },
 }
 
 impl<Word: Clone> File<Word> {
-    /// That a program may read: what lies in a memory from address 0 on, so many bytes.
+    /// Creates a file that a program may read: the first `size` bytes of a memory.
     #[must_use]
     pub fn input(name: &str, content: Memory<Word>, size: u64) -> Self {
         Self {
@@ -47,10 +47,10 @@ impl<Word: Clone> File<Word> {
         }
     }
 
-    /// That a program may write, and read again.
+    /// Creates an empty file that a program may write, and read again.
     ///
     /// # Errors
-    /// None that a memory without a byte has.
+    /// None in practice: the memory is empty.
     pub fn output(name: &str) -> Result<Self> {
         let mut content = Memory::new();
         content.map(0, Vec::new(), true)?;
@@ -59,17 +59,18 @@ impl<Word: Clone> File<Word> {
         Ok(file)
     }
 
-    /// How many bytes it has.
+    /// Returns the size in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Whether a program may write it.
+    /// Returns whether a program may write to the file.
     pub fn is_output(&self) -> bool {
         self.is_output
     }
 
-    /// Copies bytes from a position on into a program's memory, as many as there are; how many.
+    /// Copies bytes from a position into a program's memory, up to the end of the file. Returns how
+    /// many.
     pub fn read(
         &self,
         position: u64,
@@ -82,7 +83,7 @@ impl<Word: Clone> File<Word> {
         Ok(bytes)
     }
 
-    /// Copies bytes of a program's memory to a position; what is skipped is 0.
+    /// Copies bytes from a program's memory to a position; bytes that are skipped over are 0.
     pub fn write(
         &mut self,
         position: u64,
@@ -97,14 +98,14 @@ impl<Word: Clone> File<Word> {
         self.content.copy(position, memory, address, bytes)
     }
 
-    /// Gives it another size; what is new is 0.
+    /// Resizes the file; new bytes are 0.
     pub fn resize(&mut self, size: u64) -> Result<()> {
         self.content.resize(0, size)?;
         self.size = size;
         Ok(())
     }
 
-    /// Its elements of so many bytes; what is left is no element.
+    /// Returns the elements of the given number of bytes; a shorter rest at the end is ignored.
     pub fn elements<W: Words<Word = Word>>(
         &mut self,
         words: &mut W,

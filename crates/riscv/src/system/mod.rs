@@ -1,15 +1,15 @@
-//! The system calls that a program may make: files, memory, time, and its end. They cover as much
-//! of Linux as programs that compute need. Nothing of the real machine shows.
+//! The system calls that a program may make: files, memory, time, and exit. They cover as much of
+//! Linux as computing programs need. The real machine stays invisible to the program.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! | --- | --- |
 //! | [`numbers`] | the numbers of calls and errors |
-//! | [`files`] | what a program reads and writes, public or secret |
-//! | `descriptors` | what it does with the files that it has opened |
-//! | [`heap`] | memory that it allocates |
-//! | [`start`] | what it finds when it begins |
+//! | [`files`] | the files that a program reads and writes, public or secret |
+//! | `descriptors` | operations on open files |
+//! | [`heap`] | memory that a program allocates |
+//! | [`start`] | the initial stack |
 //!
-//! All that a call depends on is public: a secret argument stops the program. Time is counted in
+//! A call depends on public values only: a secret argument stops the program. Time is counted in
 //! instructions, so it is the same for all parties.
 
 mod descriptors;
@@ -28,75 +28,75 @@ use files::{Descriptor, File};
 use heap::Heap;
 use numbers::{Call, call, error};
 
-/// The bytes that a program may print.
+/// The maximum number of bytes that a program may print.
 pub const PRINTED: usize = 1 << 24;
 
-/// Files that a program may have open.
+/// The maximum number of files that a program may have open.
 const DESCRIPTORS: usize = 64;
 
-/// Words that a program may open at once.
+/// The maximum number of words that one call may open.
 const OPENED: u64 = 1 << 20;
 
-/// Of the path of a file, with its end.
+/// The maximum length of a path, with its terminator.
 const PATH: u64 = 4096;
 
-/// Stretches of memory that one call reads or writes.
+/// The maximum number of buffers of one `readv` or `writev`.
 const VECTOR: u64 = 1024;
 
-/// Which place in a file a seek counts from.
+/// The origins of `lseek`: `SEEK_SET`, `SEEK_CUR` and `SEEK_END`.
 const FROM_START: u64 = 0;
 const FROM_HERE: u64 = 1;
 const FROM_END: u64 = 2;
 
-/// How a file is opened.
+/// The flags of `open`: `O_WRONLY` or `O_RDWR`, `O_TRUNC`, and `O_APPEND`.
 const WRITES: u64 = 3;
 const TRUNCATES: u64 = 0o1000;
 const APPENDS: u64 = 0o2000;
 
-/// Mapped memory is of no file.
+/// The flag of `mmap` for memory without a file (`MAP_ANONYMOUS`).
 const ANONYMOUS: u64 = 0x20;
 
-/// What stat says of a file, and of what is printed to.
+/// The modes that `stat` reports for a file, and for standard output.
 const REGULAR: u32 = 0o100_644;
 const TERMINAL: u32 = 0o020_620;
 
-/// Of a program that runs.
+/// The system's state for a running program.
 pub struct System<Word> {
-    /// All that it may open; the first is what it is given as standard input.
+    /// All files that the program may open; the first is its standard input.
     files: Vec<File<Word>>,
     open: Vec<Option<Descriptor>>,
     heap: Heap,
     printed: Vec<u8>,
     missed: Vec<String>,
-    /// Paths that the program wanted to write, and may read alone.
+    /// Paths that the program tried to open for writing but may only read.
     kept: Vec<String>,
 }
 
-/// How a program goes on after it has asked.
+/// How the program continues after a system call.
 pub enum Answer<Word> {
-    /// Behind the call.
+    /// It continues after the call.
     Goes,
-    /// It does not: it has ended with that status.
+    /// It has ended with the given exit status.
     Ended(u64),
-    /// Behind the call, once these words have been opened and written back.
+    /// It continues after the call once these words have been opened and written back.
     Opens(Opening<Word>),
 }
 
-/// Words that a program wants to be opened to all.
+/// Words that a program asks to open to all parties.
 pub struct Opening<Word> {
-    /// Where the first lies.
+    /// The address of the first word.
     pub address: u64,
-    /// Of each.
+    /// The number of bytes of each word.
     pub bytes: u64,
-    /// All of them.
+    /// The words.
     pub words: Vec<Word>,
 }
 
-/// The name of what a program reads that opens nothing.
+/// The name of the file that is the program's standard input.
 pub const STANDARD_INPUT: &str = "stdin";
 
 impl<Word: Clone> System<Word> {
-    /// For a program in a machine's memory, with the files that it may open.
+    /// Creates a system for a program in a machine's memory, with the files that it may open.
     ///
     /// # Errors
     /// As [`Heap::new`].
@@ -129,36 +129,36 @@ impl<Word: Clone> System<Word> {
         })
     }
 
-    /// What was written to standard output and standard error.
+    /// Returns the bytes written to standard output and standard error.
     pub fn printed(&self) -> &[u8] {
         &self.printed
     }
 
-    /// Names that the program wanted to open and could not.
+    /// Returns the paths that the program tried to open and that do not exist.
     pub fn missed(&self) -> &[String] {
         &self.missed
     }
 
-    /// Names that the program wanted to write, and may read alone.
+    /// Returns the paths that the program tried to open for writing but may only read.
     pub fn kept(&self) -> &[String] {
         &self.kept
     }
 
-    /// Whether the program wanted more memory than it may have.
+    /// Returns whether the program asked for more memory than it may have.
     pub fn memory_was_refused(&self) -> bool {
         self.heap.refused
     }
 
-    /// A file by its name.
+    /// Returns a file by its name.
     pub fn file(&mut self, name: &str) -> Option<&mut File<Word>> {
         self.files.iter_mut().find(|file| file.name == name)
     }
 
-    /// Does what a program has asked for.
+    /// Executes the system call that the program makes.
     ///
     /// # Errors
-    /// `UnknownCall`, `SecretArgument`, `SecretPrinted`, `SecretStatus`, `Aborted`; as memory has
-    /// them.
+    /// `UnknownCall`, `SecretArgument`, `SecretPrinted`, `SecretStatus`, `Aborted`; the errors of
+    /// memory accesses.
     pub fn answer<W: Words<Word = Word>>(
         &mut self,
         machine: &mut Machine<W>,
@@ -194,7 +194,7 @@ impl<Word: Clone> System<Word> {
         Ok(opening.map_or(Answer::Goes, Answer::Opens))
     }
 
-    /// The words that are to be opened, where some are secret.
+    /// Returns the words that are to be opened, or `None` if all are public already.
     fn wanted<W: Words<Word = Word>>(
         &self,
         machine: &mut Machine<W>,
@@ -223,7 +223,7 @@ impl<Word: Clone> System<Word> {
         }))
     }
 
-    /// A number, or that of an error.
+    /// Executes a call. Returns its result, or an error number.
     fn work<W: Words<Word = Word>>(
         &mut self,
         machine: &mut Machine<W>,
@@ -287,7 +287,7 @@ impl<Word: Clone> System<Word> {
     }
 }
 
-/// How many arguments a call takes.
+/// Returns the number of arguments that a call reads.
 fn arguments(asked: Call) -> usize {
     match asked {
         Call::Always(_) => 0,

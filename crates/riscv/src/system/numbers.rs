@@ -1,6 +1,6 @@
-//! The numbers of system calls and of errors, as on Linux for RISC-V.
+//! The numbers of system calls and of errors, as in Linux for RISC-V.
 
-/// The errors that a call answers with.
+/// The errors that a call can return.
 #[allow(missing_docs, reason = "the manual's names in words")]
 pub mod error {
     pub const NO_FILE: u64 = 2;
@@ -16,7 +16,7 @@ pub mod error {
     pub const NO_CALL: u64 = 38;
 }
 
-/// What a program may ask for.
+/// The system calls that a program can make.
 #[allow(missing_docs, reason = "the manual's names in words")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Call {
@@ -42,11 +42,11 @@ pub enum Call {
     Exit,
     Abort,
     Reveal,
-    /// That is always answered alike.
+    /// A call that always returns the same value.
     Always(u64),
 }
 
-/// The call of a number.
+/// Returns the call for a number.
 #[must_use]
 pub fn call(number: u64) -> Option<Call> {
     let refused = |error: u64| Call::Always(error.wrapping_neg());
@@ -63,14 +63,14 @@ pub fn call(number: u64) -> Option<Call> {
         64 => Call::Write,
         65 => Call::ReadVector,
         66 => Call::WriteVector,
-        // Nothing is a link.
+        // There are no symbolic links.
         78 => refused(error::INVALID),
         79 => Call::StatAt,
         80 => Call::Stat,
-        // Files are written when the program has ended.
+        // Files are only written out after the program has ended.
         82 | 83 => Call::Always(0),
         93 | 94 => Call::Exit,
-        // One thread, which never waits and gets no signals.
+        // There is one thread, which never waits and receives no signals.
         96 | 172 | 178 => Call::Always(1),
         98 | 99 | 124 | 132 | 134 | 135 | 173..=177 => Call::Always(0),
         113 => Call::Time,
@@ -80,10 +80,9 @@ pub fn call(number: u64) -> Option<Call> {
         214 => Call::Break,
         215 => Call::Unmap,
         222 => Call::Map,
-        // All memory may be read and written as it was mapped.
+        // Mapped memory is always readable and writable.
         226 | 233 => Call::Always(0),
-        // Growing regions, hardware probes, limits, random numbers, restartable sequences, newer
-        // forms of stat.
+        // `mremap`, hardware probes, limits, random numbers, restartable sequences, `statx`.
         216 | 258 | 261 | 278 | 291 | 293 => refused(error::NO_CALL),
         1024 => Call::Open,
         REVEAL => Call::Reveal,
@@ -91,6 +90,7 @@ pub fn call(number: u64) -> Option<Call> {
     })
 }
 
-/// Opens words in memory to all: their address, how many, and the bytes of each. Elsewhere there is
-/// no such call, and what is in memory is what would be opened.
+/// The call that opens words in memory to all parties. Arguments: the address, the number of words,
+/// and the bytes of each. Other systems do not have this call, and the memory already holds the
+/// values that would be opened.
 pub const REVEAL: u64 = 0x7ac0;

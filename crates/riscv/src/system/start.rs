@@ -1,18 +1,18 @@
 //! The initial stack, as Linux lays it out (RISC-V psABI, "Linux-specific ABI"): the number of
-//! arguments, their addresses, no environment, and the auxiliary vector.
+//! arguments, their addresses, an empty environment, and the auxiliary vector.
 
 use crate::elf::program::Program;
 use crate::fault::{Fault, Result};
 use crate::machine::{Machine, STACK_END, register};
 use crate::numbers::words::Words;
 
-/// The bytes of all arguments at most.
+/// The maximum number of bytes of all arguments.
 pub const ARGUMENTS: usize = 1 << 16;
 
-/// Of memory that is given to a program.
+/// The size of a memory page.
 pub const PAGE: u64 = 1 << 12;
 
-/// Entries of the auxiliary vector.
+/// The keys of the auxiliary vector.
 mod auxiliary {
     pub const END: u64 = 0;
     pub const HEADERS: u64 = 3;
@@ -28,16 +28,17 @@ mod auxiliary {
     pub const NAME: u64 = 31;
 }
 
-/// A, C, D, F, I and M, as a bit for each letter.
+/// The extensions A, C, D, F, I and M, as one bit for each letter.
 const EXTENSIONS: u64 = 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 8 | 1 << 12;
 
-/// A header of a segment has so many bytes.
+/// The size in bytes of a program header.
 const HEADER: u64 = 56;
 
-/// Lays the stack out, of which the first argument is the program's name, and goes to the entry.
+/// Lays out the initial stack and jumps to the entry point. The first argument is the program's
+/// name.
 ///
 /// # Errors
-/// `TooMany` where the arguments have more than [`ARGUMENTS`] bytes.
+/// `TooMany` if the arguments have more than [`ARGUMENTS`] bytes.
 pub fn begin<W: Words>(
     machine: &mut Machine<W>,
     program: &Program,
@@ -56,8 +57,8 @@ pub fn begin<W: Words>(
         top -= bytes.len() as u64;
         machine.memory.write(top, bytes).map(|()| top)
     };
-    // What libraries seed themselves with. It protects from nobody here, and must be the same for
-    // all parties.
+    // The seed for the C library (`AT_RANDOM`). It needs to protect nothing here, and must be the
+    // same at all parties.
     let random = put(machine, &[0x5a; 16])?;
     let mut places = Vec::new();
     for argument in arguments {

@@ -1,4 +1,4 @@
-//! Programs that tests write down as instructions, with labels.
+//! An assembler for programs that tests write as instructions with labels.
 
 use riscv::Instruction;
 use riscv::Program;
@@ -8,17 +8,17 @@ use riscv::isa::extensions::encodings;
 use riscv::isa::formats::{Format, Operands};
 use std::collections::HashMap;
 
-/// Where the first instruction lies.
+/// The address of the first instruction.
 pub const CODE: u64 = 0x1_0000;
 
-/// A free place for data.
+/// An address for data, where nothing else lies.
 pub const DATA: u64 = 0x10_0000;
 
-/// Where a jump goes.
+/// The target of a jump.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Label(usize);
 
-/// Instructions, one after another.
+/// A program under construction.
 #[derive(Default)]
 pub struct Assembler {
     instructions: Vec<Instruction>,
@@ -28,19 +28,19 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// A place that is given later.
+    /// Creates a label, whose place is set later.
     pub fn label(&mut self) -> Label {
         self.labels += 1;
         Label(self.labels)
     }
 
-    /// A label is the next instruction.
+    /// Places a label at the next instruction.
     pub fn place(&mut self, label: Label) {
         self.places.insert(label, self.instructions.len());
     }
 
-    /// The next instruction, by its name in assembly: rd, rs1, rs2 and a constant, 0 where it has
-    /// none.
+    /// Appends an instruction by its name in assembly, with rd, rs1, rs2 and an immediate, 0 for
+    /// those that it does not have.
     pub fn add(&mut self, name: &str, rd: u8, rs1: u8, rs2: u8, immediate: i32) {
         let encoding = encodings()
             .find(|encoding| encoding.name == name)
@@ -63,24 +63,24 @@ impl Assembler {
         });
     }
 
-    /// To a label if the condition holds of two registers.
+    /// Appends a branch to a label.
     pub fn branch(&mut self, name: &str, rs1: u8, rs2: u8, to: Label) {
         self.jumps.push((self.instructions.len(), to));
         self.add(name, 0, rs1, rs2, 0);
     }
 
-    /// To a label; what is behind this stands in rd.
+    /// Appends a jump to a label; rd receives the return address.
     pub fn jump(&mut self, rd: u8, to: Label) {
         self.jumps.push((self.instructions.len(), to));
         self.add("jal", rd, 0, 0, 0);
     }
 
-    /// Back to where register 1 says.
+    /// Appends a return by `ra`.
     pub fn ret(&mut self) {
         self.add("jalr", 0, 1, 0, 0);
     }
 
-    /// As a program that begins with the first of them.
+    /// Finishes a program that begins with the first instruction.
     pub fn program(mut self) -> Program {
         for (at, to) in self.jumps {
             let distance = self.places[&to] as i32 - at as i32;

@@ -1,17 +1,17 @@
-//! Programs without a system: what traps say, who may do what, and how they end.
+//! Programs without an operating system: traps, privileges, and the end of a program.
 
 use crate::assembly::{Assembler, CODE, DATA};
 use riscv::Fault;
 use riscv::elf::program::{Program, Segment};
 use riscv::host::bare_metal::Bare;
 
-/// Of instructions.
+/// The maximum number of instructions.
 const LIMIT: u64 = 1 << 12;
 
-/// Where a program ends, behind what it leaves.
+/// The address of `tohost`, after the results.
 const TOHOST: u64 = DATA + 0x100;
 
-/// Registers that only a handler uses, where it writes what it meets, and where programs end.
+/// Registers: scratch of the trap handler, the address of its records, the address of `tohost`.
 const SCRATCH: u8 = 28;
 const SAID: u8 = 29;
 const TO: u8 = 30;
@@ -26,10 +26,10 @@ const CAUSE: i32 = 0x342;
 const VALUE: i32 = 0x343;
 const HART: i32 = 0xf14;
 
-/// An address in memory that is not there.
+/// An unmapped address.
 const NOWHERE: u64 = 0x40_0000;
 
-/// What tests write in the place of `mret`, which no program in user mode has.
+/// Emits a placeholder that becomes `mret`, which user mode does not have.
 fn mret(code: &mut Assembler) {
     code.add("fence", 0, 0, 0, 0);
 }
@@ -52,7 +52,7 @@ fn bare(code: Assembler) -> Bare {
     Bare::new(program, TOHOST, Some(DATA..TOHOST), LIMIT).expect("it fits")
 }
 
-/// The words of 64 bits that a program left, up to the last that is not 0.
+/// Returns the 64-bit words that a program left, up to the last nonzero one.
 fn left(bare: &mut Bare) -> Vec<u64> {
     let text = bare.signature().expect("it has one");
     let halves: Vec<u64> = text
@@ -67,7 +67,8 @@ fn left(bare: &mut Bare) -> Vec<u64> {
     words
 }
 
-/// A handler that writes causes and values down and goes on behind; programs follow it.
+/// Emits a trap handler that records cause and value and returns after the instruction. The program
+/// follows it.
 fn handled() -> Assembler {
     let mut code = Assembler::default();
     let start = code.label();
@@ -97,10 +98,10 @@ fn end(code: &mut Assembler, said: i32) {
 #[test]
 fn traps_say_why_and_of_what() {
     let mut code = handled();
-    // From machine mode; and nobody writes the number of a hart.
+    // A call from machine mode; then a write to the read-only hart number.
     code.add("ecall", 0, 0, 0, 0);
     code.add("csrrwi", 0, 0, 0, 1 << 12 | HART);
-    // To user mode.
+    // Enter user mode.
     let go = code.label();
     code.jump(A, go);
     code.add("csrrs", B, 0, 0, STATUS);
@@ -112,9 +113,9 @@ fn traps_say_why_and_of_what() {
     code.add("addi", A, A, 0, 1);
     code.add("lr.w", B, A, 0, 0);
     code.add("amoadd.w", B, A, B, 0);
-    // `mret` is not for user mode.
+    // `mret` is not allowed in user mode.
     mret(&mut code);
-    // The upper half says nothing, and neither does 0.
+    // Writes of the upper half alone, or of 0, have no effect.
     end(&mut code, 0);
     code.add("addi", B, 0, 0, 1);
     code.add("sw", 0, TO, B, 4);
@@ -158,8 +159,8 @@ fn a_breakpoint_is_a_trap_at_its_address() {
 
 #[test]
 fn control_registers_keep_what_they_may() {
-    // What is read after all ones, and after zeros where the last bits of the status are those of
-    // 64-bit user mode.
+    // The values that are read after writing all ones, and after clearing. The remaining bits of
+    // the status are those of 64-bit user mode.
     let kept = [
         (STATUS, 1 << 63 | 2 << 32 | 0x2_7888, 2 << 32),
         (0x304, 0x888, 0),
@@ -179,7 +180,7 @@ fn control_registers_keep_what_they_may() {
         code.add("sd", 0, SAID, B, 0);
         code.add("csrrsi", B, 0, 0, control);
         code.add("sd", 0, SAID, B, 8);
-        // Not 0.
+        // A nonzero word marks the end of the results.
         code.add("sd", 0, SAID, A, 16);
         end(&mut code, 1);
         let mut bare = bare(code);
@@ -194,7 +195,7 @@ fn a_program_may_write_what_it_carries_out() {
     let mut code = handled();
     let (before, done) = (code.label(), code.label());
     code.jump(A, before);
-    // What is written over the next instruction, once that was carried out.
+    // This instruction replaces the next one after that has been executed.
     code.add("addi", B, 0, 0, 9 << 1 | 1);
     code.place(before);
     code.add("addi", B, 0, 0, 5 << 1 | 1);
@@ -211,8 +212,8 @@ fn a_program_may_write_what_it_carries_out() {
 
 #[test]
 fn a_program_without_an_end_is_stopped() {
-    // The vector is 0, where there are no instructions: no instruction is carried out, and there
-    // are traps alone.
+    // The trap vector is 0, where there are no instructions, so traps repeat without any
+    // instruction being executed.
     let mut code = Assembler::default();
     code.add("ebreak", 0, 0, 0, 0);
     let mut traps = bare(code);
@@ -224,13 +225,13 @@ fn a_program_without_an_end_is_stopped() {
     code.jump(0, here);
     assert_eq!(bare(code).run(), Err(Fault::Limit(LIMIT)));
 
-    // An even number asks for something, and nobody is there.
+    // An even number is a request to a host, and there is none.
     let mut code = handled();
     end(&mut code, 2);
     assert_eq!(bare(code).run(), Err(Fault::UnknownCall(2)));
 }
 
-/// An ELF file of one segment, which may be read alone, with labels.
+/// Builds an ELF file with one read-only segment and labels.
 fn elf(code: Assembler, labels: &[(&str, u64)]) -> Vec<u8> {
     let content = code.program().segments.remove(0).bytes;
     let (header, segment, section) = (64, 56, 64);
@@ -238,7 +239,7 @@ fn elf(code: Assembler, labels: &[(&str, u64)]) -> Vec<u8> {
     let mut symbols = vec![0; 24];
     for (name, address) in labels {
         symbols.extend((names.len() as u32).to_le_bytes());
-        // Of no kind, and global; in the first section.
+        // A global symbol without a type, in the first section.
         symbols.extend([0x10, 0, 1, 0]);
         symbols.extend(address.to_le_bytes());
         symbols.extend([0; 8]);
@@ -303,7 +304,7 @@ fn elf(code: Assembler, labels: &[(&str, u64)]) -> Vec<u8> {
 
 #[test]
 fn a_file_names_where_it_ends_and_what_it_leaves() {
-    // Behind four instructions.
+    // After four instructions.
     let [tohost, results] = [CODE + 16, CODE + 32];
     let mut code = Assembler::default();
     code.add("auipc", A, 0, 0, 0);

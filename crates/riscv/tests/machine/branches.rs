@@ -1,4 +1,4 @@
-//! Branches on secrets: both sides are carried out and merged, and what would tell of the condition
+//! Branches on secrets: both sides are executed and merged, and whatever would reveal the condition
 //! is refused.
 
 use crate::assembly::{Assembler, CODE, DATA};
@@ -20,10 +20,10 @@ const SP: u8 = 2;
 const T0: u8 = 5;
 const T1: u8 = 6;
 
-/// Bytes of data.
+/// The size of the data in bytes.
 const SIZE: usize = 32;
 
-/// What a program leaves: the first argument's register, and the data as words.
+/// The results of a program: register a0, and the data as words.
 type Left = Vec<u64>;
 
 fn machine<W: Words>(words: W, program: &Program, data: &[W::Word]) -> Machine<W> {
@@ -50,7 +50,7 @@ fn left<W: Words>(machine: &mut Machine<W>) -> Vec<W::Word> {
     left
 }
 
-/// With a public address of data in the second argument, and what data are in memory.
+/// Runs a program on public values, with the address of the data in a1.
 fn plainly(program: &Program, values: &[u64]) -> Left {
     let mut machine = machine(Plain, program, values);
     machine
@@ -59,7 +59,7 @@ fn plainly(program: &Program, values: &[u64]) -> Left {
     left(&mut machine)
 }
 
-/// The same on secrets, as all parties learn it.
+/// Runs a program on secret values. Returns what each party learns.
 fn secretly(protocol: &str, program: &Program, values: &[u64]) -> Vec<Result<Left, Fault>> {
     run(protocol, usual_parties(protocol), |p| {
         let own = (p.party() == 0).then_some(values);
@@ -78,7 +78,7 @@ fn refused(program: &Program) -> Fault {
     faults.swap_remove(0).expect_err("it is refused")
 }
 
-/// A program whose branch is taken if the first argument is 0.
+/// Builds a program with a branch that is taken if a0 is 0.
 fn on_zero(sides: impl FnOnce(&mut Assembler), taken: impl FnOnce(&mut Assembler)) -> Program {
     let mut code = Assembler::default();
     let (other, end) = (code.label(), code.label());
@@ -104,8 +104,7 @@ fn agree(program: &Program) {
     }
 }
 
-/// Words, halves and bytes, over each other, at one side or at both, with public values and secret
-/// ones.
+/// Overlapping words, halves and bytes, on one side or on both, with public and secret values.
 #[test]
 fn what_a_side_writes_is_merged_with_what_was_there() {
     agree(&on_zero(
@@ -139,7 +138,7 @@ fn sides_may_have_branches_loops_and_calls_of_their_own() {
     code.place(inner);
     code.jump(0, end);
     code.place(outer);
-    // A loop that is public.
+    // A loop with a public bound.
     code.add("addi", T1, 0, 0, 3);
     code.place(again);
     code.jump(RA, many);
@@ -152,7 +151,7 @@ fn sides_may_have_branches_loops_and_calls_of_their_own() {
     code.place(twice);
     code.add("add", A0, A0, A0, 0);
     code.ret();
-    // Returns in two places: what it calls with is secret.
+    // This function returns in two places, and its argument is secret.
     code.place(many);
     let early = code.label();
     code.add("andi", A2, A0, 0, 1);
@@ -191,7 +190,7 @@ fn loops_with_a_secret_end_are_refused() {
 
 #[test]
 fn sides_that_do_not_meet_are_refused() {
-    // The other side ends nowhere.
+    // The other side does not end.
     let mut code = Assembler::default();
     let (other, forever) = (code.label(), code.label());
     code.branch("beq", A0, 0, other);
@@ -200,7 +199,7 @@ fn sides_that_do_not_meet_are_refused() {
     code.place(other);
     code.jump(0, forever);
     assert_eq!(refused(&code.program()), Fault::SecretBranch);
-    // To where a function returns differs: at two returns, and at one.
+    // The return addresses differ: at two returns, and at one.
     let mut code = Assembler::default();
     let other = code.label();
     code.branch("beq", A0, 0, other);
@@ -213,12 +212,12 @@ fn sides_that_do_not_meet_are_refused() {
     assert_eq!(refused(&program), Fault::SecretJump);
 }
 
-/// What is said of a word and of the work goes on both sides: a bound holds where its side is
-/// taken, and what the sides call differently is called as before once they have met.
+/// Hints work on both sides: a bound holds on its side only, and a label that the sides set
+/// differently ends where they meet.
 #[test]
 fn bounds_and_labels_are_said_on_sides() {
-    // Where it is 0 the word is bounded to 0 to 3 and doubled; else, of any size, it is what it
-    // was.
+    // If a0 is 0, the word is bounded to 0 to 3 and doubled. Otherwise it may have any size, and is
+    // unchanged.
     let program = on_zero(
         |code| code.add("sd", 0, A1, A0, 16),
         |code| {
@@ -265,12 +264,12 @@ fn labels_of_sides_end_where_they_meet() {
     });
 }
 
-/// A call of that number: the address of some of the data, a number, and another one. The data's
-/// address is in T0 then.
+/// Emits a hint with the given number and arguments: an address within the data, a least number,
+/// and a greatest one. The address of the data is then in T0.
 fn note(code: &mut Assembler, number: i32, offset: i32, most: i32) {
     code.add("addi", T0, A1, 0, 0);
     code.add("addi", A0, A1, 0, offset);
-    // No less than 0; of a label six bytes.
+    // The least number is 0; for a label, this argument is its length of six bytes.
     code.add("addi", A1, 0, 0, if number == 0x7ac2 { 6 } else { 0 });
     code.add("addi", A2, 0, 0, most);
     code.add("lui", 17, 0, 0, 0x8000);
@@ -278,7 +277,7 @@ fn note(code: &mut Assembler, number: i32, offset: i32, most: i32) {
     code.add("ecall", 0, 0, 0, 0);
 }
 
-/// What the program would meet for one value of the secret stops it for all.
+/// A fault that the program would meet for one value of the secret stops it for all values.
 #[test]
 fn a_fault_on_a_side_is_named_with_the_branch() {
     let on_side = |cause| Fault::OnSide {
@@ -331,7 +330,7 @@ fn recursion_with_a_secret_end_is_refused() {
 
 #[test]
 fn a_branch_is_opened_where_that_was_asked_for() {
-    // How often the argument can be halved.
+    // Counts how often the argument can be halved.
     let mut code = Assembler::default();
     let again = code.label();
     code.add("addi", A2, 0, 0, 0);
@@ -390,7 +389,8 @@ fn a_branch_is_not_opened_on_a_side() {
     assert_eq!(faults[0], Some(Fault::OnSide { branch, cause }));
 }
 
-/// What floats met on one side alone is not shown, and how they are rounded is the same for both.
+/// Flags that are raised on one side only cannot be read, and both sides must leave the same
+/// rounding mode.
 #[test]
 fn control_registers_do_not_depend_on_a_secret() {
     const FLAGS: i32 = 1;

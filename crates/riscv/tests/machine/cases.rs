@@ -1,4 +1,4 @@
-//! Programs, and what they are told and given: run on plain files, and on secret ones.
+//! Programs with their arguments and files, run on plain files and on secret ones.
 
 use mpc::{Protocol, Recipient};
 use riscv::host::arrays::{Array, Content};
@@ -25,14 +25,14 @@ const OPTIONS: Options = Options {
 /// A file: its name, the bytes of an element, and its elements.
 pub type Input = (&'static str, u64, Vec<u64>);
 
-/// What everybody learns, and the most rounds and bytes that a party has taken.
+/// The public result, and the greatest numbers of rounds and bytes among the parties.
 pub struct Told {
     pub values: Vec<u64>,
     pub rounds: u64,
     pub bytes: u64,
 }
 
-/// A program, and what it is told and given.
+/// A program with its arguments, input files and output file.
 pub struct Case {
     pub file: &'static [u8],
     pub told: &'static [&'static str],
@@ -50,13 +50,13 @@ impl Case {
         Program::parse(self.file).expect("it was compiled for this")
     }
 
-    /// What it writes on plain files.
+    /// Returns what the program writes on plain files.
     pub fn plain(&self) -> Vec<u64> {
         let words = self.inputs.iter().map(|(_, _, values)| values.clone());
         self.written(Plain, &words.collect::<Vec<_>>())
     }
 
-    /// What it writes on files of these words, of which none is opened on its way.
+    /// Returns what the program writes on files of the given words. Nothing is opened meanwhile.
     pub fn written<W: Words>(&self, words: W, given: &[Vec<W::Word>]) -> Vec<W::Word> {
         let program = self.program();
         let mut machine = Machine::new(words, &program, LIMIT).expect("it fits");
@@ -91,8 +91,8 @@ impl Case {
         elements.expect("it was mapped")
     }
 
-    /// What everybody learns of it on files of which each has another owner, but for those of these
-    /// names, and what that takes.
+    /// Returns the opened output on secret files, which alternate between two owners, except for
+    /// the files listed in `public`; and what the run costs.
     pub fn secret(&self, protocol: &str, public: &[&str]) -> Told {
         let (program, arguments) = (self.program(), self.arguments());
         let learned = run(protocol, usual_parties(protocol), |p| {
@@ -162,7 +162,7 @@ impl Case {
 
 pub const PROTOCOLS: [&str; 3] = ["plain", "replicated", "additive_2_dealer"];
 
-/// All others that there are.
+/// All other protocols.
 pub const OTHERS: [&str; 6] = [
     "additive_3_dealer",
     "additive_5_dealer",
@@ -181,7 +181,7 @@ pub fn hexadecimal(text: &str) -> Vec<u64> {
     (0..text.len()).step_by(2).map(byte).collect()
 }
 
-/// Words as secret ones that nobody has sent: so a session begins with all parties at the same
+/// Creates secret words without any messages, so that a session begins with all parties in the same
 /// round.
 pub fn unsent(p: &dyn Protocol, values: &[u64], bytes: u64) -> Vec<Word> {
     let facts = match bytes {

@@ -1,6 +1,6 @@
-//! Numbers of fixed point that leave their range are found, by every operation of floats: whoever
-//! would have learned what was computed of them has its line in the place of a result, and nobody
-//! else hears of it.
+//! Checked mode, for every float operation: fixed-point numbers that leave their range are found. A
+//! party that would have learned a value computed from them gets the program line instead of a
+//! result, and no other party learns of it.
 
 use crate::secret_floats::operation;
 use mpc::{Protocol, Recipient, guards};
@@ -21,7 +21,7 @@ use testkit::{run, usual_parties};
 
 const PROTOCOLS: [&str; 3] = ["plain", "replicated", "additive_2_dealer"];
 
-/// An operand: a word of so many fraction bits, an integer, or a number that everybody knows.
+/// An operand: a word with the given number of fraction bits, an integer, or a public number.
 #[derive(Clone, Copy, Debug)]
 enum Given {
     Float(i64, u8),
@@ -31,15 +31,15 @@ enum Given {
 
 use Given::{Float, Integer, Public};
 
-/// What is computed of operands.
+/// A computation on operands.
 type Compute = fn(&mut Secret, &[Word]) -> Word;
 
 struct Case {
     name: &'static str,
     compute: Compute,
-    /// These stay in range, and give that; an integer as it is.
+    /// Operands that stay in range, and the result; integers as they are.
     fits: (Vec<Given>, f64),
-    /// These do not.
+    /// Operands that leave the range.
     beyond: Vec<Vec<Given>>,
 }
 
@@ -97,7 +97,7 @@ fn sums() -> Vec<Case> {
                 sum
             },
             fits: (many(1 << 45), 100.0 * (1_u64 << 29) as f64),
-            // As one of 64 bits, their sum is small.
+            // Modulo 2^64 their sum is small.
             beyond: vec![
                 many(1 << 58),
                 [many(1 << 62), vec![usual(7)]].concat()[97..].to_vec(),
@@ -131,8 +131,8 @@ fn products() -> Vec<Case> {
                 vec![usual(1 << 31), usual(-(1 << 33))],
                 vec![usual(FAR), usual(4)],
                 vec![usual(4), usual(FAR)],
-                // The product has a word, and is too large to be cut; or is small, of a number that
-                // is not.
+                // The product fits a word but is too large to be truncated; or it is small, but a
+                // factor is too large.
                 vec![usual(3 << 30), usual(1 << 31)],
                 vec![usual(FAR), usual(0)],
             ],
@@ -181,7 +181,7 @@ fn products() -> Vec<Case> {
                 vec![usual(1 << 35), usual(1 << 35), usual(0)],
                 vec![usual(1 << 16), usual(1 << 16), usual(1 << 49)],
                 vec![usual(1 << 16), usual(1 << 16), usual(3 << 46)],
-                // Both pass, and what is cut does not.
+                // Both terms pass, but the sum that is truncated does not.
                 vec![usual(5 << 29), usual(1 << 30), usual(5 << 43)],
             ],
         },
@@ -286,7 +286,7 @@ fn comparisons() -> Vec<Case> {
         Case {
             name: "sign of another",
             compute: |words, given| two(words, Sign(SignChange::Copy), given),
-            // Twice the number is beyond its range, and is on nobody's way.
+            // The intermediate double of the number leaves the range, but no result depends on it.
             fits: (vec![usual(1 << 61), usual(-5)], -((1_u64 << 45) as f64)),
             beyond: Vec::new(),
         },
@@ -350,7 +350,7 @@ fn conversions() -> Vec<Case> {
     ]
 }
 
-/// What somebody says of secrets.
+/// Statements about the ranges of secrets.
 fn said() -> Vec<Case> {
     vec![
         Case {
@@ -401,7 +401,7 @@ fn cases() -> Vec<Case> {
     .collect()
 }
 
-/// Operands as party 0 shares them.
+/// Returns operands as party 0 shares them.
 fn given(p: &mut dyn Protocol, all: &[Given]) -> Vec<Word> {
     let words: Vec<u64> = all
         .iter()
@@ -469,8 +469,8 @@ fn what_stays_in_range_is_right() {
     }
 }
 
-/// Of each case another line; two recipients, of which one receives what is out of range and the
-/// other what is made of the same line in range.
+/// Each case has its own line. One recipient gets a value out of range, and the other one a value
+/// of the same line that is in range.
 #[test]
 fn what_leaves_its_range_is_told_to_its_receiver_alone() {
     for protocol in PROTOCOLS {
@@ -510,7 +510,7 @@ fn what_leaves_its_range_is_told_to_its_receiver_alone() {
                     *failed, expected,
                     "{protocol}: {name} of {beyond}, party {party}"
                 );
-                // There is no result.
+                // Zeros replace the result.
                 assert_eq!(values[0], (party == 1).then_some(0), "{protocol}: {name}");
                 assert_eq!(values[1].is_some(), party == 0, "{protocol}: {name}");
             }
@@ -518,7 +518,7 @@ fn what_leaves_its_range_is_told_to_its_receiver_alone() {
     }
 }
 
-/// What is kept has its usual fraction bits, for which a whole number may be too large.
+/// Kept floats get the usual fraction bits, for which an integer may be too large.
 #[test]
 fn what_is_kept_has_its_flags() {
     for protocol in PROTOCOLS {
@@ -546,7 +546,7 @@ fn what_is_kept_has_its_flags() {
     }
 }
 
-/// What is computed of a fraction, an integer, and a fraction of a known range.
+/// A computation on a fraction, an integer, and a fraction of known range.
 type Chain = fn(&mut Secret, [&Word; 3]) -> Word;
 
 fn products_of_fractions(words: &mut Secret, x: &Word, count: usize) -> Word {
@@ -557,8 +557,8 @@ fn products_of_fractions(words: &mut Secret, x: &Word, count: usize) -> Word {
     last
 }
 
-/// Checks wait for an opening: however long a program is, it takes as many rounds more; and none
-/// where nothing is claimed, as of integers and of numbers of a known range.
+/// Checks run right before an opening. Their rounds do not depend on the length of the program.
+/// Without claims, as for integers and numbers of known range, there are none.
 #[test]
 fn checks_take_rounds_before_an_opening_alone() {
     let chains: [Chain; 4] = [
@@ -586,7 +586,7 @@ fn checks_take_rounds_before_an_opening_alone() {
                     let known = Real::within(8, Range::of(0.5, 1.0).expect("it is one"));
                     let known = Secret.float(&given[2], known);
                     let last = [chain(&mut Secret, [&given[0], &given[1], &known])];
-                    // So that all have got here.
+                    // All parties have reached this point.
                     reveal(p, &given[1..2], Recipient::All)?;
                     let before = p.channel().meter().totals().rounds;
                     let checks: Option<&dyn Fn(Claim) -> String> = Some(&name);
@@ -601,7 +601,8 @@ fn checks_take_rounds_before_an_opening_alone() {
         let most = |at: usize| rounds.iter().map(|taken| taken[at]).max().expect("a party");
         let more = [0, 2, 4, 6].map(|at| most(at + 1) - most(at));
         println!("{protocol}: {more:?} rounds");
-        // Parties count rounds of others a little apart; ten products take twenty.
+        // Parties count each other's rounds slightly differently; ten more products take twenty
+        // rounds.
         assert!(more[0].abs_diff(more[1]) <= 2, "{protocol}");
         assert!(more[0] <= 30, "{protocol}");
         assert_eq!(more[2..], [0, 0], "{protocol}");

@@ -1,4 +1,4 @@
-//! Compiled programs with branches on secrets, and where they stop.
+//! Compiled programs with branches on secrets, and the places where they stop.
 
 use mpc::Recipient;
 use riscv::secret::Word;
@@ -7,18 +7,18 @@ use riscv::secret::inputs::share;
 use riscv::{Machine, Plain, Program, Secret, Words};
 use testkit::{run, usual_parties};
 
-/// A free place for what functions are given.
+/// An address for arguments, where nothing else lies.
 const DATA: u64 = 0x1000_0000;
 
-/// Words of data.
+/// The number of data words.
 const COUNT: usize = 4;
 
 fn program() -> Program {
     Program::parse(include_bytes!("../../programs/choices.elf")).expect("it was compiled for this")
 }
 
-/// Calls a function with a word and the address of data: its result and what data it leaves, or why
-/// it stopped.
+/// Calls a function with a word and the address of data. Returns its result and the data, or the
+/// reason why it stopped.
 fn called<W: Words>(words: W, function: &str, word: W::Word) -> Result<Vec<W::Word>, String> {
     let program = program();
     let mut machine = Machine::new(words, &program, 1 << 20).expect("it fits");
@@ -37,7 +37,7 @@ fn called<W: Words>(words: W, function: &str, word: W::Word) -> Result<Vec<W::Wo
     Ok(left)
 }
 
-/// The same with a secret word, as each party learns it.
+/// Calls a function with a secret word. Returns what each party learns.
 fn secretly(protocol: &str, function: &str, value: u64) -> Vec<Result<Vec<u64>, String>> {
     run(protocol, usual_parties(protocol), |p| {
         let values = [value];
@@ -85,7 +85,7 @@ fn what_stops_a_program_is_said_with_the_branch_that_it_is_on_a_side_of() {
          indices and lengths for the bounds of their arrays; this is on one side of the branch at 0x";
     assert!(message.contains(unmapped), "{message}");
     assert_eq!(message.matches(" in beyond (").count(), 2, "{message}");
-    // For the value that the secret has, the program would not have met it.
+    // For the secret's actual value, the program would not have met the fault.
     assert!(called(Plain, "beyond", 3).is_ok());
 }
 
@@ -106,6 +106,6 @@ fn where_a_program_stops_is_said_by_function_and_line() {
     let said = program.stopped(digits, "", &fault);
     let expected = format!("the program stopped at {digits:#x} in digits ({line}): {fault}");
     assert_eq!(said, expected);
-    // Nothing is known of an address without instructions.
+    // An address without instructions has no function and no line.
     assert_eq!(program.place(8).to_string(), "0x8");
 }

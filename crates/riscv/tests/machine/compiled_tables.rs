@@ -1,5 +1,4 @@
-//! Tables of compiled programs, in the sections that say that they are read and written at secret
-//! places.
+//! Tables of compiled programs in the sections that mark them for access at secret addresses.
 
 use mpc::Recipient;
 use riscv::secret::Word;
@@ -8,14 +7,14 @@ use riscv::secret::inputs::share;
 use riscv::{Fault, Machine, Plain, Program, Secret, Words};
 use testkit::{Random, run, usual_parties};
 
-/// A free place for what functions are given.
+/// An address for arguments, where nothing else lies.
 const DATA: u64 = 0x1000_0000;
 
 fn program() -> Program {
     Program::parse(include_bytes!("../../programs/tables.elf")).expect("it was compiled for this")
 }
 
-/// What a call leaves: its result, or the words at an address that is the result.
+/// Returns the result of a call, or the words at the address that it returns.
 fn called<W: Words>(
     words: W,
     function: &str,
@@ -45,7 +44,7 @@ fn called<W: Words>(
     counts.map(|count| count.expect("it is there")).collect()
 }
 
-/// Calls with a secret word before the others, or with secret words in memory.
+/// Compares a call on a secret first argument, or on secret words in memory, with a plain one.
 fn agree(function: &str, first: Option<u64>, data: &[u64], others: &[u64]) {
     let arguments: Vec<u64> = first.into_iter().chain(others.iter().copied()).collect();
     let expected = called(Plain, function, data, &arguments);

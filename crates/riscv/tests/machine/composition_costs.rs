@@ -1,5 +1,4 @@
-//! What operations on secret words cost, as the protocols declare it, against the meter: rounds and
-//! bits.
+//! The declared costs of operations on secret words, compared with the meter: rounds and bits.
 
 use crate::cases::{OTHERS, PROTOCOLS, unsent};
 use crate::costs::{measured, of_all};
@@ -8,10 +7,11 @@ use riscv::secret::Word;
 use riscv::{Plain, Secret, Signs, Words};
 use testkit::{Random, run, usual_parties};
 
-/// What is computed of two words.
+/// A computation on two words.
 type Work<W> = fn(&mut W, &<W as Words>::Word, &<W as Words>::Word) -> Vec<<W as Words>::Word>;
 
-/// Work on secret words and on plain ones, how long the words are, and a public second operand.
+/// A name, the bytes of the words, a public second operand, and the work on secret and on plain
+/// words.
 type Composition = (&'static str, u64, Option<u64>, Work<Secret>, Work<Plain>);
 
 macro_rules! composition {
@@ -26,7 +26,7 @@ macro_rules! composition {
     };
 }
 
-/// Sums of one product, of two, and so on: inner products of unlike lengths, which are one
+/// Computes sums of one product, of two, and so on: inner products of different lengths, in one
 /// operation.
 fn unlike_sums<W: Words>(words: &mut W, x: &W::Word, y: &W::Word) -> Vec<W::Word> {
     let sum_of = |length: u64| {
@@ -42,8 +42,8 @@ fn unlike_sums<W: Words>(words: &mut W, x: &W::Word, y: &W::Word) -> Vec<W::Word
     (1..=4).map(sum_of).collect()
 }
 
-/// Some of the places of a one-hot vector, at the edges of its words; from its end on, no bit is
-/// one.
+/// Returns some bits of one-hot vectors, at the edges of their words. For an index beyond the end
+/// no bit is one.
 fn some_places<W: Words>(words: &mut W, x: &W::Word, y: &W::Word) -> Vec<W::Word> {
     let mask = words.constant(0x7f);
     let number = words.and(x, &mask);
@@ -54,7 +54,7 @@ fn some_places<W: Words>(words: &mut W, x: &W::Word, y: &W::Word) -> Vec<W::Word
         .collect()
 }
 
-/// What lies at a secret place of a table of public words, and of secret ones.
+/// Looks up a secret index in a table of public words, and in one of secret words.
 fn values_at<W: Words>(words: &mut W, x: &W::Word, y: &W::Word) -> Vec<W::Word> {
     let mask = words.constant(7);
     let number = words.and(x, &mask);
@@ -129,7 +129,7 @@ fn compositions() -> Vec<Composition> {
         }),
         composition!("CLZ", 8, None, |w, x, _y| w.leading_zeros(x)),
         composition!("CTZ", 8, None, |w, x, _y| {
-            // The lowest one and all below it.
+            // The ones below the lowest one.
             let one = w.constant(1);
             let below = w.subtract(x, &one);
             let others = w.xor(x, &below);
@@ -153,7 +153,7 @@ fn compositions() -> Vec<Composition> {
     ]
 }
 
-/// Of so many pairs at once.
+/// Checks a composition on `n` pairs at once.
 fn check(protocol: &str, n: usize, (name, bytes, public, work, plainly): Composition) {
     let low = u64::MAX >> (64 - 8 * bytes);
     let mut values = Random::new(31).words(2 * n);
@@ -184,9 +184,10 @@ fn check(protocol: &str, n: usize, (name, bytes, public, work, plainly): Composi
     assert_eq!(spent, declared, "{name} of {n} by {protocol}");
 }
 
-/// Exactly, of as many pairs as are whole words in every message.
+/// Checks that costs are exact, for a number of pairs that fills whole words in every message.
 fn check_all(protocol: &str) {
-    // As many that roles are turned: where they are not, some chains are shorter by one.
+    // With this many pairs the parties rotate their roles; otherwise some chains are one round
+    // shorter.
     let n = if protocol == "replicated" { 1536 } else { 192 };
     for composition in compositions() {
         check(protocol, n, composition);

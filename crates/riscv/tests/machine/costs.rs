@@ -1,5 +1,5 @@
-//! What whole programs cost, as the protocols declare it, against the meter: the bits of all
-//! messages, and the rounds of the longest chain.
+//! The declared costs of whole programs, compared with the meter: the bits of all messages, and the
+//! rounds of the longest chain.
 
 use crate::cases::{Case, Input, OTHERS, PROTOCOLS, unsent};
 use crate::random_programs;
@@ -9,7 +9,8 @@ use riscv::secret::evaluation::{cost, reveal};
 use riscv::{Plain, Secret};
 use testkit::{Random, run, usual_parties};
 
-/// What opening words is declared to cost, what it costs this party, and in how many messages.
+/// Returns the declared cost of opening words, this party's actual cost, and its number of
+/// messages.
 pub fn measured(
     p: &mut dyn Protocol,
     words: &[Word],
@@ -27,7 +28,7 @@ pub fn measured(
     Ok((declared, spent, after.frames - before.frames))
 }
 
-/// The same of all parties.
+/// Combines the costs of all parties.
 pub fn of_all(told: &[(Cost, Cost, u64)]) -> (Cost, Cost, u64) {
     let most = told.iter().map(|(_, spent, _)| spent.rounds).max();
     let spent = Cost {
@@ -38,7 +39,7 @@ pub fn of_all(told: &[(Cost, Cost, u64)]) -> (Cost, Cost, u64) {
     (told[0].0, spent, messages)
 }
 
-/// Random programs, in order.
+/// Checks the rounds of random programs.
 fn random_programs_take_the_rounds_of_their_graphs(protocol: &str, seeds: std::ops::Range<u64>) {
     for seed in seeds {
         let of_plain = random_programs::left(Plain, seed, |values| values.to_vec());
@@ -50,7 +51,7 @@ fn random_programs_take_the_rounds_of_their_graphs(protocol: &str, seeds: std::o
     }
 }
 
-/// The programs that are measured, on numbers of so many bits and less.
+/// Returns the programs that are measured, on numbers of at most the given numbers of bits.
 fn programs(large: bool) -> Vec<(&'static str, Case)> {
     let size = |large_size: usize, small: usize| if large { large_size } else { small };
     let mut random = Random::new(37);
@@ -160,8 +161,8 @@ fn programs(large: bool) -> Vec<(&'static str, Case)> {
     all
 }
 
-/// The rounds of the graph that a program makes, whatever is done together, and the bits of what it
-/// sends.
+/// Checks that programs take the rounds of their graphs, whatever is batched, and the declared
+/// bits.
 fn programs_take_the_rounds_of_their_graphs(protocol: &str, large: bool) {
     for (name, case) in programs(large) {
         let expected = case.plain();
@@ -177,11 +178,11 @@ fn programs_take_the_rounds_of_their_graphs(protocol: &str, large: bool) {
     }
 }
 
-/// As many as the longest chain takes; and bits of messages that are whole words.
+/// Checks that the rounds are those of the longest chain, and the bits fit messages of whole words.
 fn are_rounds_of_the_graph(name: &str, protocol: &str, told: &[(Cost, Cost, u64)]) {
     let (declared, spent, messages) = of_all(told);
     println!("{name} by {protocol}: {declared:?}, and {spent:?} in {messages} messages");
-    // By three, some chains are shorter where roles are not turned.
+    // With three parties, some chains are shorter if roles are not rotated.
     let is_so = match protocol {
         "replicated" => spent.rounds <= declared.rounds,
         _ => spent.rounds == declared.rounds,

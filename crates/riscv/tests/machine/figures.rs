@@ -1,4 +1,4 @@
-//! Rounds and bytes of operations on secret words, held to the project's figures.
+//! Rounds and bytes of operations on secret words, checked against the project's figures.
 
 use mpc::Recipient;
 use riscv::secret::Word;
@@ -19,11 +19,11 @@ const PROTOCOLS: [&str; 7] = [
     "additive_2_he",
 ];
 
-/// What is computed of two words.
+/// A computation on two words.
 type Work = fn(&mut Secret, &Word, &Word) -> Word;
 
-/// Rounds, and bytes that the party sends that sends most, of so many results with their opening.
-/// The second operands are public where that is said.
+/// Returns the rounds, and the bytes of the party that sends most, for `n` results with their
+/// opening. Second operands are public if `public` is set.
 fn sent(protocol: &str, bytes: u64, n: usize, public: Option<u64>, work: Work) -> (u64, u64) {
     let values = Random::new(5).words(2 * n);
     let readings = run(protocol, usual_parties(protocol), |p| {
@@ -49,8 +49,9 @@ fn sent(protocol: &str, bytes: u64, n: usize, public: Option<u64>, work: Work) -
     (rounds.expect("a party"), bytes.expect("a party"))
 }
 
-/// What is measured, how long its words are, a public second operand; and rounds at most, with the
-/// one that opens it, in additive sharing. Replicated sharing takes at most half as many more.
+/// A name, the bytes of the words, a public second operand, the work, and the maximum number of
+/// rounds in additive sharing, including the opening. Replicated sharing takes at most half as many
+/// more.
 type Case = (&'static str, u64, Option<u64>, Work, u64);
 
 const UNSIGNED: (Signs, Signs) = (Signs::Unsigned, Signs::Unsigned);
@@ -188,7 +189,7 @@ fn rounds_are_few_and_the_same_for_many() {
 fn bytes_of_many_are_those_of_their_bits() {
     let product: Work = |words, x, y| words.multiply(x, y);
     assert_eq!(sent(ADDITIVE, 8, 10_000, None, product), (2, 240_000));
-    // 100 results are opened by 800 bytes.
+    // The opening of 100 results takes 800 bytes.
     let bits: Work = |words, x, y| {
         let sum = words.add(x, y);
         words.and(&sum, &Word::Public(u64::MAX - 1))
@@ -201,15 +202,15 @@ fn bytes_of_many_are_those_of_their_bits() {
         let (_, bytes) = sent(ADDITIVE, 8, 100, None, work);
         assert!(bytes <= most + 800, "{bytes}");
     }
-    // A comparison of 32 bits: 50 bits and those of four messages that are whole words, and one
-    // that opens it.
+    // A comparison of 32 bits: 50 bits in four messages of whole words, and one message that opens
+    // it.
     let less: Work = |words, x, y| words.less(x, y, Signs::Signed);
     let (_, bytes) = sent(ADDITIVE, 4, 1, None, less);
     assert!(bytes <= 5 * 8, "{bytes}");
 }
 
-/// Chains as loops make them, of 64 words that are there at once: six rounds, and one that opens
-/// the result.
+/// Chains as loops build them, of 64 words that are available at once, take six rounds, and one
+/// that opens the result.
 #[test]
 fn long_chains_are_trees() {
     type Plainly = fn(u64, u64) -> u64;
@@ -218,14 +219,14 @@ fn long_chains_are_trees() {
         (|words, x, y| words.or(x, y), |x, y| x | y),
         (|words, x, y| words.multiply(x, y), u64::wrapping_mul),
     ];
-    // Neither result is all zeros or all ones.
+    // No result is all zeros or all ones.
     let mut values: Vec<u64> = Random::new(8)
         .words(64)
         .iter()
         .map(|word| word | 0xff)
         .collect();
     for (join, plain) in joins {
-        // Replicated sharing begins where the owner has sent shares and not all are there.
+        // In replicated sharing the owner may have sent shares that have not all arrived.
         for (protocol, most) in [(ADDITIVE, 7), (REPLICATED, 8)] {
             let expected = values
                 .iter()
@@ -252,7 +253,7 @@ fn long_chains_are_trees() {
         values.iter_mut().for_each(|value| *value = !*value);
     }
     chains_of_choices();
-    // What a program still holds inside of a chain is computed as it stands.
+    // Links that the program still holds are computed as they stand.
     let values = [7, 6, 12, 5];
     run(ADDITIVE, 2, |p| {
         let own = (p.party() == 0).then_some(&values[..]);
@@ -266,13 +267,13 @@ fn long_chains_are_trees() {
     });
 }
 
-/// The lesser or the greater of 64 words: six times the rounds of two.
+/// The minimum or maximum of 64 words takes six times the rounds of two words.
 fn chains_of_choices() {
     fn least<W: Words>(w: &mut W, x: &W::Word, y: &W::Word, signs: Signs) -> W::Word {
         let less = w.less(x, y, signs);
         w.select(&less, x, y)
     }
-    // By what is not, and in another order.
+    // Selects by the negated condition, in the opposite order.
     fn most<W: Words>(w: &mut W, x: &W::Word, y: &W::Word, signs: Signs) -> W::Word {
         let less = w.less(y, x, signs);
         let not = w.is_zero(&less);
@@ -301,7 +302,7 @@ fn chains_of_choices() {
                     let words = share_integers(p, 0, own, count, bytes)?;
                     reveal(p, &words[..1], Recipient::All)?;
                     let all = in_turn(&mut Secret, &words, signs);
-                    // Without the opening; the reference sends nothing.
+                    // Excludes the opening; the reference sends nothing.
                     let chain = cost(p, &all, Recipient::All).rounds.saturating_sub(1);
                     let before = p.channel().meter().totals().rounds;
                     let opened = reveal(p, &all, Recipient::All)?;
@@ -311,7 +312,8 @@ fn chains_of_choices() {
                 readings[0]
             };
             let ((two, _), (many, taken)) = (rounds(2), rounds(64));
-            // What was chosen bit by bit is compared bit by bit, in up to two rounds more.
+            // After a bitwise selection the comparison is bitwise too, which takes up to two more
+            // rounds.
             assert!(
                 many <= 6 * two + 5 * 2,
                 "{protocol}, {bytes} bytes, {signs:?}: {many} rounds, and {two} of two"
@@ -324,7 +326,7 @@ fn chains_of_choices() {
     }
 }
 
-/// Words that are made of each other at random.
+/// Appends words that are computed from each other at random.
 fn made_at_random(words: &mut Vec<Word>, random: &mut Random) {
     let w = &mut Secret;
     for _ in 0..40 {
@@ -360,9 +362,9 @@ fn made_at_random(words: &mut Vec<Word>, random: &mut Random) {
     }
 }
 
-/// Rounds are those of the longest chain of operations, whatever kinds they are of, and of the
-/// opening. In replicated sharing, where parties begin and end at different times, they are a fifth
-/// more at most.
+/// The rounds are those of the longest chain of operations, whatever their kinds, and of the
+/// opening. In replicated sharing, whose parties begin and end at different times, they are at most
+/// a fifth more.
 #[test]
 fn kinds_share_rounds() {
     for (protocol, graphs) in [(ADDITIVE, 100), ("additive_3_dealer", 20), (REPLICATED, 50)] {
@@ -373,7 +375,7 @@ fn kinds_share_rounds() {
                 let values = random.words(6);
                 let own = (p.party() == 0).then_some(&values[..]);
                 let mut words = share_integers(p, 0, own, 6, 8)?;
-                // All parties have the shares.
+                // All parties hold the shares.
                 reveal(p, &words[..1], Recipient::All)?;
                 made_at_random(&mut words, &mut random);
                 let last = words.split_off(words.len() - 8);

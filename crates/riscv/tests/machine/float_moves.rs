@@ -1,5 +1,5 @@
-//! Secret floats are moved as they are, what looks into them is refused, and compiled programs run
-//! on them.
+//! Secret floats can be moved unchanged, operations on their bits are refused, and compiled
+//! programs run on them.
 
 use crate::secret_floats::{UNIT, near, number, opened, operation, real, shared};
 use crate::secrets::copy_word;
@@ -17,8 +17,8 @@ use testkit::{run, usual_parties};
 
 const DATA: u64 = 0x1000_0000;
 
-/// Floats that are copied by bytes, by halves or two at a time are the floats; they change their
-/// length for nothing.
+/// Floats that are copied by bytes, by halves or in pairs are unchanged; a change of precision
+/// costs nothing.
 #[test]
 fn floats_are_moved_and_not_looked_into() {
     let values = [1.5, -2.25, 1000.0];
@@ -38,7 +38,7 @@ fn floats_are_moved_and_not_looked_into() {
             .store(&Secret, DATA + 12, 4, &narrow[2])
             .expect("it is mapped");
         copy_word(&mut memory, DATA, DATA + 16);
-        // Two floats of 32 bits as one word of 64, and back.
+        // Two floats of 32 bits are moved as one word of 64, and back.
         let both = memory.load(&mut Secret, DATA + 8, 8).expect("it is mapped");
         memory
             .store(&Secret, DATA + 24, 8, &both)
@@ -67,7 +67,7 @@ fn floats_are_moved_and_not_looked_into() {
         let bits = operation(Double, FromInteger(64, Signs::Signed));
         let refused = fixed::compute(&mut Secret, bits, nearest, [&copied; 3]);
         assert_eq!(refused.err(), Some(Fault::SecretBits));
-        // A float of another length, and half of one.
+        // A float of another precision, and half of one.
         for other in [&low, &load(0, 4)] {
             let refused = fixed::compute(&mut Secret, operation(Double, Add), nearest, [other; 3]);
             assert_eq!(refused.err(), Some(Fault::SecretBits));
@@ -80,7 +80,7 @@ fn floats_are_moved_and_not_looked_into() {
         assert!(Secret.are_one(&fixed(&longer, 8), &fixed(&narrow[2], 4)));
         let moved = self::opened(p, &[copied, low, high, longer]);
         assert!(reveal(p, &[load(0, 4)], Recipient::All).is_err());
-        // Of two floats in a word each is chosen, also beside public ones.
+        // Each of two floats in a word is selected, also together with public ones.
         let mut chosen = vec![chosen];
         let public = Word::Public(0x4040_0000_c000_0000);
         for other in [&public, &Secret.shift_left(&narrow[0], &Word::Public(32))] {
@@ -159,8 +159,7 @@ fn program() -> Program {
     Program::parse(include_bytes!("../../programs/arrays_of_floats.elf")).expect("it is one")
 }
 
-/// A function over an array: its results in the registers of integers and of floats, and the array
-/// after it.
+/// Calls a function on an array. Returns its integer or float result, and the array afterwards.
 fn called<W: Words>(words: W, name: &str, of: Precision, array: &[W::Word]) -> Vec<W::Word> {
     let program = program();
     let mut machine = Machine::new(words, &program, 1 << 16).expect("it fits");
@@ -196,12 +195,12 @@ fn called<W: Words>(words: W, name: &str, of: Precision, array: &[W::Word]) -> V
     results
 }
 
-/// A compiled program on secret floats is near what it is on plain ones, and integers that it makes
-/// of them are equal.
+/// A compiled program on secret floats has nearly the results of plain ones, and exactly the
+/// integers that it computes from them.
 #[test]
 fn compiled_programs_run_on_floats_that_nobody_knows() {
     let values = [3.25, -7.5, 100.75, 0.125, -60.0, 12.5, 99.0, 1.75].map(near);
-    // What the first result is, and the length of the floats in the array.
+    // The precision of the first result, and of the floats in the array.
     let functions = [
         ("mean", Some(Double), Double),
         ("deviation", Some(Double), Double),
@@ -233,7 +232,7 @@ fn compiled_programs_run_on_floats_that_nobody_knows() {
     }
 }
 
-/// Two floats that are moved as one word of 64 bits cost nothing, and are the floats.
+/// Two floats that are moved as one word of 64 bits cost nothing and are unchanged.
 #[test]
 fn pairs_are_moved_as_integers() {
     let values = [1.5, 2.5, 3.5, 4.5, 5.5, 6.5];

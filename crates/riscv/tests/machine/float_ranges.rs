@@ -1,5 +1,5 @@
-//! Secret floats whose range is known: what is computed of them is near, at any size, and lies in
-//! the range that is known of it.
+//! Secret floats of known range: results are accurate at any size, and lie in their computed
+//! ranges.
 
 use crate::cases::PROTOCOLS;
 use crate::secret_floats::{number, opened, operation};
@@ -18,7 +18,7 @@ use riscv::secret::inputs::share;
 use riscv::{Fault, Secret, Signs, Words};
 use testkit::{Random, run, usual_parties};
 
-/// A number in a range, and what it is.
+/// A number and its range.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     value: f64,
@@ -31,8 +31,8 @@ fn case(value: f64, least: f64, most: f64) -> Case {
     Case { value, range }
 }
 
-/// Salaries, cents, timestamps, small and large ones, on both sides of 0, at the ends, and one
-/// number alone.
+/// Salaries, cents, timestamps; small and large numbers, on both sides of 0, at the ends, and
+/// ranges of a single number.
 fn cases() -> Vec<Case> {
     let mut cases = vec![
         case(33_333.33, 1e4, 2e5),
@@ -65,7 +65,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// What a party has, as all hold it then.
+/// Shares floats of one party.
 fn shared(p: &mut dyn Protocol, owner: usize, of: Precision, cases: &[Case]) -> Vec<Word> {
     let reals: Vec<Real> = cases
         .iter()
@@ -89,7 +89,7 @@ fn compute(of: Precision, function: FloatFunction, words: [&Word; 3]) -> Result<
     fixed::compute(&mut Secret, operation(of, function), nearest, words)
 }
 
-/// What a function gives of operands, by the processor.
+/// Returns the result of a function as the processor computes it.
 fn expected(function: FloatFunction, a: f64, b: f64) -> f64 {
     match function {
         Add => a + b,
@@ -108,7 +108,7 @@ fn expected(function: FloatFunction, a: f64, b: f64) -> f64 {
     }
 }
 
-/// All pairs, of which both are secret, or one; `every` so many.
+/// Checks every `every`-th pair, with both operands secret, or one.
 fn check(protocol: &str, of: Precision, every: usize) {
     let cases = cases();
     let pairs: Vec<(Case, Case)> = cases
@@ -140,7 +140,7 @@ fn check(protocol: &str, of: Precision, every: usize) {
                     if function == SquareRoot && which > 0 {
                         continue;
                     }
-                    // What may be divided by 0 has no range.
+                    // A quotient whose divisor may be 0 has no range.
                     let Ok(word) = compute(of, function, [&a, &b, &a]) else {
                         continue;
                     };
@@ -164,7 +164,7 @@ fn check(protocol: &str, of: Precision, every: usize) {
         assert!(result.len() > 20 * pairs.len());
         for ((function, at, range), bits) in result {
             let (a, b) = pairs[at];
-            // By 0 a quotient is 0.
+            // A quotient by 0 is 0.
             if function == Divide && b.value == 0.0 {
                 continue;
             }
@@ -174,10 +174,10 @@ fn check(protocol: &str, of: Precision, every: usize) {
                 number(bits, of),
             );
             let said = format!("{function:?} of {a:?}, {b:?}: {got}, not {expected}, in {range:?}");
-            // What is public is so by the ranges, or it is 0.
+            // A result is public if the ranges determine it, or if it is 0.
             let range = range.unwrap_or(Range::one(expected));
-            // Operands miss by a part of the greatest that they can be, of which a root has the
-            // root.
+            // Operands have an error relative to their greatest possible value; a root has the root
+            // of it.
             let largest = a.range.size().max(b.range.size()) / 2_f64.powi(44);
             let of_operands = match function {
                 SquareRoot => (a.range.size() / 2_f64.powi(44)).sqrt(),
@@ -209,14 +209,14 @@ fn any_size_is_near_between_parties() {
     check("additive_2_dealer", Double, 61);
 }
 
-/// A sum of many, which is cut on its way; the products are of the greatest that there are.
+/// A sum of many terms is truncated on the way; the products have the greatest possible size.
 #[test]
 fn sums_have_room_whatever_their_length() {
     let salaries: Vec<Case> = (0..1000)
         .map(|at| case(2e5 - f64::from(at), 1e4, 2e5))
         .collect();
     let squares: f64 = salaries.iter().map(|case| case.value * case.value).sum();
-    // The list again and again, so that the sum is cut twice.
+    // The list is repeated, so that the sum is truncated twice.
     let times = 70;
     let expected = squares * f64::from(times);
     for found in run("plain", 2, |p| {
@@ -259,7 +259,7 @@ fn comparisons_and_integers_are_right() {
                 let own = (p.party() == 1).then_some([40_000_u64].as_slice());
                 share(p, 1, own, 1)?
             };
-            // Somebody has said that it is short.
+            // A stated bound.
             let whole = Secret.bounded(&whole[0], 0, 65_535);
             let mut words = Vec::new();
             for (a, b) in [(0, 1), (1, 0), (0, 0), (0, 2), (2, 1)] {
@@ -308,7 +308,8 @@ fn comparisons_and_integers_are_right() {
     }
 }
 
-/// What has a range meets what has none: as a number without, where there is room.
+/// If a number of known range is combined with one of unknown range, it loses its range, if it
+/// fits.
 #[test]
 fn what_has_no_range_bounds_what_meets_it() {
     for found in run("plain", 2, |p| {
@@ -334,7 +335,7 @@ fn what_has_no_range_bounds_what_meets_it() {
     }) {
         let found: Vec<f64> = found.into_iter().map(f64::from_bits).collect();
         assert_eq!(found[..2], [123_454.25, -277_777.125]);
-        // As quotients are of which no range is known.
+        // The error bound of quotients of unknown range.
         assert!(
             (found[2] - 123_456.5).abs() < 123_456.5 / 2_f64.powi(26),
             "{}",

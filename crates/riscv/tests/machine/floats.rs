@@ -1,4 +1,4 @@
-//! Floats that everybody knows are those of F and D.
+//! Public floats behave as F and D define.
 
 use riscv::Signs::{Signed, Unsigned};
 use riscv::elf::program::Segment;
@@ -10,8 +10,8 @@ use riscv::isa::operation::{Floating, Precision, Turned};
 use riscv::{Fault, Machine, Plain, Program};
 use testkit::Random;
 
-/// Every instruction, on edges in all rounding modes, has the results and flags that another
-/// processor gave: `floats.txt` is what `floats.elf` writes there (qemu-riscv64 7.2).
+/// Every instruction, on edge cases in all rounding modes, has the results and flags of another
+/// processor: `floats.txt` is the output of `floats.elf` there (qemu-riscv64 7.2).
 #[test]
 fn results_and_flags_are_those_of_another_processor() {
     let program = Program::parse(include_bytes!("../../programs/floats.elf")).expect("it is one");
@@ -27,7 +27,7 @@ fn results_and_flags_are_those_of_another_processor() {
     assert_eq!(functions, 56);
 }
 
-/// The bits of a number as a register holds it.
+/// Returns the NaN-boxed register content of a float.
 fn single(bits: u32) -> u64 {
     0xffff_ffff << 32 | u64::from(bits)
 }
@@ -41,12 +41,11 @@ fn of(precision: Precision, function: FloatFunction, operands: [u64; 3]) -> u64 
     ieee::compute(floating, nearest, operands).0
 }
 
-/// What the processor under this test computes, which rounds to the nearest; of what is no number
-/// it has others.
+/// Compares with the processor that runs this test, which rounds to nearest. Its NaNs differ.
 #[test]
 fn results_are_those_of_this_processor() {
     let words = Random::new(5).words(6000);
-    // Near in size, so that sums cancel, or of any size.
+    // Operands of similar size, so that sums cancel, or of any size.
     let near = |word: u64| word & !(0x7fc << 52) | 0x3fc << 52;
     for three in words.chunks(3) {
         for three in [
@@ -99,7 +98,7 @@ fn results_are_those_of_this_processor() {
     }
 }
 
-/// A program of these words, which returns behind the last of them.
+/// Builds a machine that executes these words and then returns.
 fn machine(words: &[u32]) -> Machine<Plain> {
     let file = include_bytes!("../../programs/floats.elf");
     let mut program = Program::parse(file).expect("it is one");

@@ -1,5 +1,5 @@
-//! The machine on plain words and on secret ones. One binary, which is built sooner than one for
-//! each subject; what measures the memory of its process has its own (`damaged.rs`).
+//! Tests of the machine on plain and on secret words. One binary builds faster than one per
+//! subject. Tests that measure the memory of their process have their own binary (`damaged.rs`).
 
 mod assembly;
 mod bare_metal;

@@ -1,5 +1,5 @@
-//! Two secrets give the same instructions, the same steps and the same sizes of messages; where a
-//! branch is opened, they do not.
+//! Obliviousness: different secrets lead to the same instructions, steps and message sizes, unless
+//! a branch is opened.
 
 use crate::assembly::{Assembler, CODE, DATA};
 use mpc::{Protocol, Recipient, Result};
@@ -15,11 +15,11 @@ const A0: u8 = 10;
 const A1: u8 = 11;
 const A2: u8 = 12;
 
-/// Bytes of data, all of which may be read and written at secret places.
+/// The size of the data in bytes, all of which may be accessed at secret addresses.
 const SIZE: u64 = 64;
 
-/// All that may be seen of a run: the address of each instruction, and of each message the sender,
-/// the step and the size.
+/// Everything observable in a run: the address of each instruction; and the sender, the step and
+/// the size of each message.
 #[derive(PartialEq, Eq, Debug)]
 struct Seen {
     instructions: Vec<u64>,
@@ -32,8 +32,8 @@ struct Case {
 }
 
 impl Case {
-    /// Runs and opens what the program leaves; or until so many instructions were carried out,
-    /// where the next is.
+    /// Runs the program and opens its results. If it reaches the limit of instructions, returns the
+    /// address of the next one.
     fn run(&self, p: &mut dyn Protocol, words: &[Word], limit: u64) -> Result<Option<u64>> {
         let mut machine = Machine::new(Secret, &self.program, limit).expect("it fits");
         machine
@@ -69,7 +69,7 @@ impl Case {
         Ok(None)
     }
 
-    /// What each party sees of a run on two secret words.
+    /// Returns what each party observes in a run on two secret words.
     fn seen(&self, protocol: &str, values: [u64; 2]) -> Vec<Seen> {
         run(protocol, usual_parties(protocol), |p| {
             let own = (p.party() == 0).then_some(values.as_slice());
@@ -95,7 +95,7 @@ impl Case {
     }
 }
 
-/// Sides inside of each other, with stores, calls of a function that returns early, and a table.
+/// Nested sides with stores, calls of a function that returns early, and a table.
 fn program() -> (Program, u64) {
     let mut code = Assembler::default();
     let [other, inner, end, function, early] = [(); 5].map(|()| code.label());
@@ -130,7 +130,7 @@ fn program() -> (Program, u64) {
     (code.program(), branch)
 }
 
-/// Words whose branches go every way, and whose table's places differ.
+/// Values for which the branches go every way, and the table accesses differ.
 const SECRETS: [[u64; 2]; 5] = [[5, 3], [1, 2], [2, 9], [u64::MAX, 0], [0, 0]];
 
 #[test]
@@ -149,11 +149,11 @@ fn two_secrets_are_seen_alike() {
     }
 }
 
-/// The comparison sees what it is to see.
+/// The comparison detects a real difference.
 #[test]
 fn an_opened_branch_is_seen() {
     let (program, branch) = program();
-    // The outer branch: the inner one is on its side, and is not to be opened.
+    // Only the outer branch is opened: the inner one lies on its side.
     let case = Case {
         program,
         opened: Some(CODE + 4..branch),

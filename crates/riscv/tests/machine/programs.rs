@@ -4,7 +4,7 @@ use riscv::elf::program::Segment;
 use riscv::machine::{RETURNED, register};
 use riscv::{Fault, Machine, Plain, Program, Stop};
 
-/// A free place for what functions are given.
+/// An address for arguments, where nothing else lies.
 const DATA: u64 = 0x1000_0000;
 
 fn program() -> Program {
@@ -78,7 +78,7 @@ fn functions_over_arrays_give_what_they_say() {
             .collect::<Vec<_>>()
     );
 
-    // The check value of the catalogue of CRCs.
+    // The check value of the CRC catalogue.
     assert_eq!(call("checksum", b"123456789".to_vec(), 9).0, 0xcbf4_3926);
     assert_eq!(call("reverse", b"a word".to_vec(), 6).1, b"drow a");
 }
@@ -91,7 +91,7 @@ fn a_program_asks_the_system_with_its_status() {
     assert_eq!(*machine.register(register::ARGUMENT), 13);
 }
 
-/// As long work does, for whoever may want it to end.
+/// A long run pauses regularly, so that its caller can end it.
 #[test]
 fn a_program_looks_up_and_goes_on() {
     let program = program();
@@ -130,7 +130,7 @@ fn a_program_that_goes_wrong_says_why() {
         Err(Fault::Unmapped { address, bytes: 8 })
     );
     assert_eq!(fault("fibonacci", &[30], 1000), Err(Fault::Limit(1000)));
-    // It writes its own instructions.
+    // It writes to its own instructions.
     assert_eq!(
         fault("reverse", &[program.entry, 4], 1000),
         Err(Fault::ReadOnly {
@@ -149,15 +149,15 @@ fn a_program_that_goes_wrong_says_why() {
 
 #[test]
 fn stacks_end() {
-    // Deeper than the stack: each call of fibonacci(n − 1) waits for another.
+    // Recursion deeper than the stack: each call of fibonacci(n − 1) waits for another.
     let program = program();
     let mut machine = Machine::new(Plain, &program, 1 << 24).expect("it fits");
     let function = program.function("fibonacci").expect("it is there");
     let full = machine.call(function, &[1 << 40]);
     assert_eq!(full, Err(Fault::StackFull(riscv::machine::STACK)));
 
-    // One function whose variables alone are larger than all of it, by far; what is farther away is
-    // no stack.
+    // A single frame that is far larger than the whole stack; an access even farther away does not
+    // count as the stack.
     for (below, is_stack) in [(1 << 26, true), (1 << 32, true), (1 << 40, false)] {
         let mut machine = Machine::new(Plain, &program, 1 << 24).expect("it fits");
         machine.set_register(register::STACK, riscv::machine::STACK_END - below);
@@ -175,7 +175,8 @@ fn stacks_end() {
 fn files_that_are_no_programs_are_refused() {
     let file = include_bytes!("../../programs/arrays.elf");
     for end in 0..file.len() {
-        // Cut in the symbols it may go on without them; cut before, it is refused.
+        // A file that is cut within its symbols may still be accepted; one that is cut earlier is
+        // refused.
         let cut = Program::parse(&file[..end]);
         assert!(cut.is_err() || end > 0x500, "{end}");
     }
@@ -185,7 +186,7 @@ fn files_that_are_no_programs_are_refused() {
     ));
 }
 
-/// What is wrong with a file is said in words of its own, with what to do about it.
+/// Each defect of a file has its own message, with the remedy.
 #[test]
 fn what_is_no_program_says_why() {
     let file = include_bytes!("../../programs/arrays.elf");
@@ -196,7 +197,7 @@ fn what_is_no_program_says_why() {
         }
         file
     };
-    // Of the header: the class, what file it is, for which processor, where the segments are said.
+    // Offsets in the header: class, file type, processor, program headers.
     let (class, kind, processor, segments) = (4, 16, 18, 64);
     let [of_loaded, of_dynamic, of_loader] = [1, 2, 3].map(|kind: u32| kind.to_le_bytes());
     let large = (1_u64 << 40).to_le_bytes();
@@ -258,7 +259,7 @@ fn what_is_no_program_says_why() {
             "{fault}, and not {message}"
         );
     }
-    // As many segments as a header may say, all at one place.
+    // More segments than allowed, all at the same address.
     let mut many = file[..64].to_vec();
     many[32..40].copy_from_slice(&64_u64.to_le_bytes());
     many[40..48].fill(0);
@@ -277,7 +278,7 @@ fn what_is_no_program_says_why() {
     );
 }
 
-/// Where there is a word that is no instruction, or none at all.
+/// Words that are not instructions, or no word at all.
 #[test]
 fn what_is_no_instruction_stops_a_program() {
     let code = |word: u32| {
@@ -297,8 +298,8 @@ fn what_is_no_instruction_stops_a_program() {
         let mut machine = Machine::new(Plain, &program, 10).expect("it fits");
         machine.run(None).expect_err("it stops")
     };
-    // All ones; a function of registers that there is none of; 0, which compilers write where
-    // nothing must come.
+    // All ones; an undefined function of registers; and 0, which compilers emit for unreachable
+    // code.
     for (word, remedy) in [
         (u32::MAX, ": compile for it with -march"),
         (0x0800_0033, ": compile for it with -march"),
@@ -308,11 +309,11 @@ fn what_is_no_instruction_stops_a_program() {
         assert!(matches!(fault, Fault::Unknown(_)), "{word:#x}: {fault}");
         assert!(fault.to_string().contains(remedy), "{fault}");
     }
-    // One that goes on behind the last.
+    // An instruction that continues past the last one.
     assert_eq!(stops(0x13), Fault::NoCode(DATA + 4));
 }
 
-/// A compiler reads the last of a program's data in whole words, if they are aligned.
+/// Compilers may read the end of a program's data in whole words, if these are aligned.
 #[test]
 fn the_end_of_data_is_read_in_whole_words() {
     let segment = |start, bytes: &[u8]| Segment {
@@ -322,7 +323,7 @@ fn the_end_of_data_is_read_in_whole_words() {
         writable: true,
         executable: false,
     };
-    // The second begins where the first would have been filled up.
+    // The second segment begins where the first would have been padded.
     let segments = vec![segment(DATA, &[1; 3]), segment(DATA + 8, &[2; 5])];
     let program = Program::new(DATA, segments);
     let mut machine = Machine::new(Plain, &program, 1).expect("it fits");

@@ -1,10 +1,9 @@
-//! Programs with answers that are published, or that another algorithm gives: on plain files, and
-//! on secret ones.
+//! Programs with published answers, or answers of another algorithm, on plain and on secret files.
 
 use crate::cases::{Case, PROTOCOLS, bytes, hexadecimal};
 use testkit::Random;
 
-/// FIPS 180-4's examples: one block, none, and two.
+/// The examples of FIPS 180-4: one block, an empty message, and two blocks.
 #[test]
 fn sha256_gives_what_the_standard_says() {
     let case = |message: &[u8]| Case {
@@ -35,7 +34,7 @@ fn sha256_gives_what_the_standard_says() {
     }
 }
 
-/// FIPS 197's examples: appendix B, and C.1.
+/// The examples of FIPS 197: appendix B, and C.1.
 #[test]
 fn aes_gives_what_the_standard_says() {
     for (key, block, sealed, protocols) in [
@@ -65,7 +64,7 @@ fn aes_gives_what_the_standard_says() {
     }
 }
 
-/// Known answers of Ascon v1.2: the hash of nothing; Ascon-128 of nothing.
+/// Known answers of Ascon v1.2: the hash of the empty message, and Ascon-128 of it.
 #[test]
 fn ascon_gives_known_answers() {
     let hash = Case {
@@ -75,7 +74,7 @@ fn ascon_gives_known_answers() {
         output: ("out", 1),
     };
     let digest = "7346bc14f036e87ae03d0997913088f5f68411434b3cf8b54fa796a80d251f91";
-    // The state is made of a message that one party has, of which nothing is there.
+    // The message is empty, but belongs to a party.
     hash.is(&hexadecimal(digest), &PROTOCOLS, &[]);
     let zero = Case {
         inputs: vec![("message", 1, vec![0])],
@@ -192,8 +191,8 @@ fn numbers_are_sorted_by_a_network() {
     case.is(&values, &["plain", "replicated"], &[]);
 }
 
-/// One layer of numbers with 16 fraction bits: the weights of each output after each other, and
-/// then what is added.
+/// Computes one layer on numbers with 16 fraction bits: the weights of each output in turn, and
+/// then the biases.
 fn layer(weights: &[u64], x: &[i64]) -> Vec<i64> {
     let number = |word: &u64| i64::from(*word as u32 as i32);
     let (rows, added) = weights.split_at(weights.len() / (x.len() + 1) * x.len());
@@ -207,7 +206,7 @@ fn layer(weights: &[u64], x: &[i64]) -> Vec<i64> {
 #[test]
 fn a_network_says_what_whole_numbers_say() {
     let mut random = Random::new(19);
-    // From -1 on, below 1.
+    // Numbers from -1 to below 1.
     let mut numbers = |count| -> Vec<u64> {
         let numbers = random.words(count).into_iter();
         numbers
@@ -234,8 +233,8 @@ fn a_network_says_what_whole_numbers_say() {
     case.is(&expected, &PROTOCOLS, &[]);
 }
 
-/// As large as one for handwritten digits, against the same in floats whose weights nobody has
-/// rounded: the greatest output is the same, and none is off by 2^-10.
+/// A network of the size for handwritten digits, compared with unrounded floats: the greatest
+/// output is the same, and no output is off by 2^-10.
 #[test]
 fn a_network_as_for_digits_says_what_floats_say() {
     const SIZES: [usize; 3] = [784, 128, 10];
@@ -246,7 +245,7 @@ fn a_network_as_for_digits_says_what_floats_say() {
             .map(|word| word as i64 as f64 / 2_f64.powi(63) * most)
             .collect()
     };
-    // Weights as those of layers usually are; light from 0 to 1.
+    // Weights of a typical size; inputs from 0 to 1.
     let light: Vec<f64> = numbers(SIZES[0], 1.0).iter().map(|x| x.abs()).collect();
     let first = numbers((SIZES[0] + 1) * SIZES[1], 1.0 / 28.0);
     let second = numbers((SIZES[1] + 1) * SIZES[2], 1.0 / 11.0);

@@ -1,5 +1,5 @@
-//! What a program says of the range of its numbers: the same results, of fewer bits, and no lie
-//! about public ones.
+//! Stated ranges of a program's numbers: the results are the same, with fewer bits, and a false
+//! statement about a public number is detected.
 
 use mpc::Recipient;
 use riscv::Program;
@@ -14,8 +14,8 @@ const ADDITIVE: &str = "additive_2_dealer";
 const ONES: [i64; 6] = [-128, 127, 0, -1, 5, -7];
 const OTHERS: [i64; 6] = [127, -128, 0, 0, 5, -8];
 
-/// Which numbers are less than others, of which everybody knows those; and the bytes of the party
-/// that sends most.
+/// Returns which numbers are less than others, which are public if `known`; and the bytes that
+/// party 0 sends.
 fn lesser(protocol: &str, others: &[i64], known: bool) -> mpc::Result<(Vec<u64>, u64)> {
     let program = Program::parse(include_bytes!("../../programs/figures.elf")).expect("it is one");
     let words = |values: &[i64]| {
@@ -93,7 +93,7 @@ fn numbers_of_a_range_are_compared_by_few_bits() {
         for known in [false, true] {
             let (values, sent) = lesser(protocol, &OTHERS, known).expect("they are in the range");
             assert_eq!(values, expected, "{protocol}");
-            // Messages of whole words, and six bits that are opened; of 64 bits, six signs alone
+            // Messages of whole words, and six opened bits. At 64 bits, the six signs alone would
             // take 79 bytes.
             assert!(protocol != ADDITIVE || sent <= 5 * 8 + 8, "{sent} bytes");
         }

@@ -1,5 +1,5 @@
-//! What a program is refused is all found, where it is to go on; and without that it stops at the
-//! first of it.
+//! A dry run finds everything that a program would be refused; a normal run stops at the first
+//! refusal.
 
 use crate::assembly::{Assembler, CODE, DATA};
 use riscv::elf::unwind::Frames;
@@ -14,7 +14,7 @@ const A1: u8 = 11;
 const T0: u8 = 5;
 const T1: u8 = 6;
 
-/// How a program ends of which the first argument is secret, and what it was refused.
+/// Returns how a program with a secret first argument ends, and what it was refused.
 fn ended(program: &Program, passes: bool) -> (Result<bool, Fault>, Vec<(u64, Fault)>) {
     let mut all = run("plain", usual_parties("plain"), |p| {
         let own = (p.party() == 0).then_some([3].as_slice());
@@ -36,7 +36,7 @@ fn ended(program: &Program, passes: bool) -> (Result<bool, Fault>, Vec<(u64, Fau
     all.swap_remove(0)
 }
 
-/// A table that is not marked, a loop with a secret end, a float's bits, and a call on a side.
+/// A table that is not marked, a loop with a secret end, and a call on a side of a branch.
 fn program() -> Program {
     let mut code = Assembler::default();
     let [again, end] = [(); 2].map(|()| code.label());
@@ -70,8 +70,8 @@ fn all_that_is_refused_is_found() {
     assert_eq!((left, refused), (Err(Fault::SecretAddress), Vec::new()));
 }
 
-/// A loop that a secret ends in its midst goes on behind its end, and one that is asked for anew is
-/// told once.
+/// A loop that ends by a secret in its middle continues after its end, and a branch that is refused
+/// repeatedly is reported once.
 #[test]
 fn loops_with_a_secret_end_come_to_one() {
     let mut code = Assembler::default();
@@ -93,7 +93,7 @@ fn loops_with_a_secret_end_come_to_one() {
     assert_eq!(refused, [(CODE + 8, Fault::SecretLoop)]);
 }
 
-/// What has no meaning without what is refused stops it as it does others.
+/// A jump to a secret address cannot be passed over, so it stops the program.
 #[test]
 fn what_is_nowhere_ends_all() {
     let mut code = Assembler::default();

@@ -1,5 +1,5 @@
-//! Rounds and bytes of whole programs, with sharing what they are given and opening what they
-//! leave, held to the project's figures.
+//! Rounds and bytes of whole programs, including the sharing of inputs and the opening of outputs,
+//! checked against the project's figures.
 
 use crate::cases::Case;
 use mpc::Recipient;
@@ -21,8 +21,8 @@ const PROTOCOLS: [&str; 7] = [
     "additive_2_he",
 ];
 
-/// Rounds and bytes at most by two parties, after which the result is the expected one; three, in
-/// replicated sharing, may take half as many rounds more.
+/// Checks the result, and the maximum numbers of rounds and bytes with two parties. With three
+/// parties, in replicated sharing, the rounds may be half as many more.
 fn takes(name: &str, case: &Case, expected: &[u64], (rounds, bytes): (u64, u64)) {
     for (protocol, rounds) in [(ADDITIVE, rounds), (REPLICATED, rounds * 3 / 2)] {
         let told = case.secret(protocol, &["nonce", "data"]);
@@ -70,8 +70,8 @@ fn a_block_of_aes() {
     takes("block", &case, &case.plain(), (40, 60_000));
 }
 
-/// A hundred blocks with the padding of the last one: 103 permutations of a secret state, of twelve
-/// rounds each.
+/// A hundred blocks including the padding: 103 permutations of a secret state, of twelve rounds
+/// each.
 #[test]
 fn a_hundred_blocks_of_ascon() {
     let message: Vec<u64> = Random::new(3)
@@ -100,7 +100,7 @@ fn a_hundred_blocks_of_ascon() {
     takes("sealed", &sealed, &sealed.plain(), (625, 51_000));
 }
 
-/// As many messages as wanted take the rounds of one.
+/// Any number of messages takes the rounds of one.
 #[test]
 fn many_messages_of_ascon() {
     let message = |count: usize| {
@@ -127,11 +127,11 @@ fn many_messages_of_ascon() {
     assert_eq!(one.rounds, all.rounds);
 }
 
-/// The network of 784 inputs, 128 inner numbers and 10 outputs.
+/// A network with 784 inputs, 128 hidden units and 10 outputs.
 #[test]
 fn a_network_for_digits() {
     let mut random = Random::new(7);
-    // From -1/16 on, below 1/16.
+    // Numbers from -1/16 to below 1/16.
     let mut numbers = |count| -> Vec<u64> {
         let words = random.words(count).into_iter();
         words
@@ -151,11 +151,11 @@ fn a_network_for_digits() {
     takes("network", &case, &case.plain(), (25, 840_000));
 }
 
-/// What is computed of 150 words.
+/// A computation on 150 words.
 type Work<W> = fn(&mut W, &[<W as Words>::Word]) -> Vec<<W as Words>::Word>;
 
-/// Work on words, on secret ones and on plain ones; how many words of 64 bits it sends at most
-/// without the opening, in additive sharing and in replicated.
+/// A name, the work on secret and on plain words, and the maximum number of 64-bit words that it
+/// sends without the opening, in additive and in replicated sharing.
 type Sums = (&'static str, Work<Secret>, Work<Plain>, u64, u64);
 
 fn inner<W: Words>(w: &mut W, x: &[W::Word], y: &[W::Word]) -> W::Word {
@@ -171,12 +171,12 @@ fn inner<W: Words>(w: &mut W, x: &[W::Word], y: &[W::Word]) -> W::Word {
     sum
 }
 
-/// One of 64 products, of which every fifth is taken away: those are another sum.
+/// A sum of 64 products, of which every fifth is subtracted; these form a second sum.
 fn of_two<W: Words>(w: &mut W, x: &[W::Word]) -> Vec<W::Word> {
     vec![inner(w, &x[..64], &x[64..128])]
 }
 
-/// A matrix by a vector.
+/// A matrix times a vector.
 fn by_rows<W: Words>(w: &mut W, x: &[W::Word]) -> Vec<W::Word> {
     let rows = x[10..150].chunks(10);
     rows.map(|row| {
@@ -189,7 +189,7 @@ fn by_rows<W: Words>(w: &mut W, x: &[W::Word]) -> Vec<W::Word> {
     .collect()
 }
 
-/// Each of ten by each of others: and one by itself.
+/// Each of ten words times each of others, and one word squared.
 fn by_each<W: Words>(w: &mut W, x: &[W::Word]) -> Vec<W::Word> {
     let mut all = vec![w.multiply(&x[149], &x[149])];
     for x_of in &x[..10] {
@@ -198,7 +198,7 @@ fn by_each<W: Words>(w: &mut W, x: &[W::Word]) -> Vec<W::Word> {
     all
 }
 
-/// Of one to twenty products, and a product that is opened too.
+/// Sums of one to twenty products, and a product that is itself opened.
 fn of_unlike_lengths<W: Words>(w: &mut W, x: &[W::Word]) -> Vec<W::Word> {
     let mut all: Vec<W::Word> = (1..=20)
         .map(|n| inner(w, &x[..n], &x[50..50 + n]))
@@ -251,8 +251,8 @@ fn sums_of_products_are_inner_products() {
     }
 }
 
-/// Numbers of fixed point with 16 fraction bits: a hundred products, by instructions that add and
-/// by those that do not, take the rounds of one and are rounded once.
+/// Fixed-point numbers with 16 fraction bits: a sum of a hundred products, with or without fused
+/// instructions, takes the rounds of one product and is rounded once.
 #[test]
 fn sums_of_fractions_are_rounded_once() {
     fn added<W: Words>(w: &mut W, x: &[W::Word], fused: bool) -> W::Word {

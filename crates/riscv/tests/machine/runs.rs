@@ -1,4 +1,4 @@
-//! Whole programs: the same ELF on plain files, and on files of which some are secret.
+//! Whole programs: the same ELF file on plain files, and on files of which some are secret.
 
 use mpc::Recipient;
 use riscv::host::arrays::{Array, Content};
@@ -43,7 +43,7 @@ fn bytes(values: &[u32]) -> Vec<u8> {
         .collect()
 }
 
-/// How a program on plain files ends: its status, what it printed, and what it wrote.
+/// Returns how a program on plain files ends: its status, its printed text, and its written output.
 fn plain(told: &[&str]) -> Result<(u64, String, Vec<u64>), Fault> {
     let program = sums();
     let mut machine = Machine::new(Plain, &program, LIMIT)?;
@@ -91,7 +91,7 @@ fn a_program_reads_writes_and_ends() {
 
 type Wanted<'a> = (&'a str, u64, Recipient);
 
-/// What each party learns, or what stops it.
+/// Returns what each party learns, or the error that stops the program.
 fn secret(protocol: &str, told: &[&str], wanted: &[Wanted]) -> Vec<Result<Outcome, String>> {
     let (program, arguments) = (sums(), arguments(told));
     run(protocol, usual_parties(protocol), |p| {
@@ -139,7 +139,7 @@ fn the_same_program_runs_on_what_one_party_has() {
             let opened: Vec<_> = outcome.opened.iter().map(|each| each.values).collect();
             assert_eq!(opened, [5, 1]);
             assert_eq!(outcome.printed, b"5 sums, 1 arguments: 3   |   3|0x1\n");
-            // As many as on plain files, but for the output that those lack.
+            // As many as on plain files, except for the output that those lack.
             assert!(outcome.instructions > 1000);
         }
     }
@@ -179,7 +179,7 @@ fn what_ends_in_another_way_says_why() {
         (
             &["print"],
             sums,
-            // Who wants it, and not only where the runtime is.
+            // The message names the user's line, not only that of the runtime.
             " from main (sums.c:44): what is printed is secret: write it to a file",
         ),
         (
@@ -191,7 +191,7 @@ fn what_ends_in_another_way_says_why() {
         (
             &[],
             ("data/x", 4, Recipient::All),
-            // It goes on by what is none, and stops by that.
+            // The program continues with a null file pointer, and stops because of it.
             "; files that it did not find: sums; it had printed: crates/riscv/programs/sums.c:",
         ),
     ];
@@ -213,7 +213,7 @@ fn what_ends_in_another_way_says_why() {
     }
 }
 
-/// What was shared before goes in as it is, and what comes out is opened by nobody.
+/// Inputs may be shares, and outputs may stay shares.
 #[test]
 fn shares_go_in_and_come_out() {
     let (program, arguments) = (sums(), arguments(&[]));

@@ -1,4 +1,4 @@
-//! Secret floats are within the stated bounds of what plain ones are.
+//! Secret floats are within the stated error bounds of plain ones.
 
 use crate::cases::{OTHERS, PROTOCOLS};
 use mpc::{Protocol, Recipient};
@@ -19,7 +19,7 @@ use testkit::{Random, run, usual_parties};
 /// One unit of a word with 16 fraction bits.
 pub const UNIT: f64 = 1.0 / 65536.0;
 
-/// Around zero, halves, what has no end in binary, signs, and the greatest products.
+/// Numbers around zero, halves, binary fractions without end, signs, and the greatest factors.
 const EDGES: [f64; 14] = [
     0.0,
     UNIT,
@@ -48,7 +48,7 @@ pub fn real(precision: Precision) -> Real {
     Real::of_scale(precision.bytes(), 16)
 }
 
-/// What a party has, as all hold it then.
+/// Shares floats of one party.
 pub fn shared(p: &mut dyn Protocol, owner: usize, of: Precision, values: &[f64]) -> Vec<Word> {
     let bits = values.iter().map(|value| float(*value, of.bytes()));
     let encoded: Option<Vec<u64>> = bits.map(|bits| real(of).encode(bits)).collect();
@@ -61,9 +61,9 @@ pub fn shared(p: &mut dyn Protocol, owner: usize, of: Precision, values: &[f64])
         .collect()
 }
 
-/// What is shared of a number.
+/// Returns the number that is actually shared for a number.
 pub fn near(value: f64) -> f64 {
-    // There is no −0.
+    // Fixed point has no −0.
     (value / UNIT).round_ties_even() * UNIT + 0.0
 }
 
@@ -72,7 +72,7 @@ pub fn opened(p: &mut dyn Protocol, words: &[Word]) -> Vec<u64> {
     opened.expect("all learn it")
 }
 
-/// What floats are in registers or in memory.
+/// Returns the number of a float in a register or in memory.
 pub fn number(bits: u64, of: Precision) -> f64 {
     match of {
         Single => f32::from_bits(bits as u32).into(),
@@ -80,7 +80,7 @@ pub fn number(bits: u64, of: Precision) -> f64 {
     }
 }
 
-/// What a function gives of operands, by the processor, and how far from it a result may be.
+/// Returns the result of a function as the processor computes it, and the error bound.
 fn expected(function: FloatFunction, a: f64, b: f64, c: f64) -> Option<(f64, f64)> {
     let product = 2.0 * UNIT + (a * b).abs() / 2_f64.powi(31);
     let turned = |number: f64, turned: bool| if turned { -number } else { number };
@@ -115,7 +115,7 @@ fn functions() -> Vec<FloatFunction> {
     all.into_iter().chain(fused).chain(signs).collect()
 }
 
-/// Pairs of edges, every so many, and others of all sizes.
+/// Returns every `every`-th pair of edges, and other pairs of all sizes.
 fn pairs(every: usize, others: usize) -> Vec<(f64, f64)> {
     let edges = EDGES.iter().flat_map(|&a| EDGES.map(|b| (a, b)));
     let words = Random::new(11).words(2 * others);
@@ -127,7 +127,7 @@ fn pairs(every: usize, others: usize) -> Vec<(f64, f64)> {
     edges.step_by(every).chain(others).collect()
 }
 
-/// Both secret, or one of them; c is secret or public with a.
+/// Checks functions with both operands secret, or one of them; c is secret or public as a is.
 fn check(protocol: &str, of: Precision, pairs: &[(f64, f64)]) {
     let (left, right): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
     let nearest = ieee::rounding(0).expect("it is the first");
@@ -149,7 +149,8 @@ fn check(protocol: &str, of: Precision, pairs: &[(f64, f64)]) {
                     let (a, b) = operands(&x, &y, at);
                     let all = [&a, &b, &a];
                     let result = fixed::compute(&mut Secret, operation(of, function), nearest, all);
-                    // What has no fixed point, such as the inverse of a public zero.
+                    // Some operands have no fixed-point result, such as the inverse of a public
+                    // zero.
                     result.unwrap_or(Word::Public(float(f64::NAN, 8)))
                 })
                 .collect();
@@ -214,7 +215,7 @@ fn arithmetic_by_every_protocol() {
     }
 }
 
-/// Comparisons are exact, of a public number too that has no fixed point.
+/// Comparisons are exact, also with a public number that has no fixed-point form.
 #[test]
 fn comparisons_are_exact() {
     check_comparisons(&PROTOCOLS);
@@ -288,8 +289,8 @@ fn check_comparisons(protocols: &[&str]) {
     }
 }
 
-/// To integers of all kinds, in all rounding modes, exactly and with RISC-V's ends; and from
-/// integers.
+/// Conversions to all integer types, in all rounding modes, are exact and saturate as RISC-V
+/// defines; conversions from integers are exact.
 #[test]
 fn conversions_are_exact() {
     check_conversions(&PROTOCOLS);
@@ -320,7 +321,7 @@ fn check_conversions(protocols: &[&str]) {
     let cases: Vec<_> = kinds
         .flat_map(|kind| (0..5).map(move |mode| (kind, mode)))
         .collect();
-    // 2^31 and more as scale 8 has them.
+    // 2^31 and more, with 8 fraction bits.
     let wide = Real::of_scale(8, 8);
     let far = [3e9, -3e9, 5e9, 2147483647.5, -2147483648.5, 4294967295.5];
     let integers = [0, 1, u64::MAX, 1 << 31, 0xffff_ffff, 1 << 40, 1 << 61];
@@ -389,7 +390,7 @@ fn check_conversions(protocols: &[&str]) {
     }
 }
 
-/// Roots and inverses over all sizes that numbers have.
+/// Roots and inverses over the whole range of sizes.
 #[test]
 fn roots_and_inverses_are_near() {
     check_roots([("plain", 1), ("replicated", 9), ("additive_2_dealer", 9)]);

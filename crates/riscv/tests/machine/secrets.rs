@@ -1,5 +1,4 @@
-//! What is computed of secret words is what is computed of plain ones, whatever is public beside
-//! them.
+//! Instructions on secret words have the results of plain ones, whichever operand is public.
 
 use crate::assembly::{self, Assembler};
 use mpc::Recipient;
@@ -11,7 +10,7 @@ use riscv::secret::inputs::share;
 use riscv::{Fault, Machine, Memory, Plain, Program, Secret, Signs, Words};
 use testkit::{Random, run, usual_parties};
 
-/// Where signs, carries and widths matter.
+/// Values at which signs, carries and widths matter.
 const EDGES: [u64; 10] = [
     0,
     1,
@@ -25,7 +24,7 @@ const EDGES: [u64; 10] = [
     0xffff_ffff_ffff_ffff,
 ];
 
-/// A word of eight bytes to another place, byte by byte.
+/// Copies a word of eight bytes to another place, byte by byte.
 pub fn copy_word(memory: &mut Memory<Word>, from: u64, to: u64) {
     for byte in 0..8 {
         let one = memory
@@ -37,22 +36,22 @@ pub fn copy_word(memory: &mut Memory<Word>, from: u64, to: u64) {
     }
 }
 
-/// What an instruction computes of two words.
+/// The computation of an instruction on two words.
 #[derive(Clone, Copy)]
 enum Computes {
     Function(Function),
     Atomic(Atomic),
     /// Whether a branch is taken.
     Branch(&'static str),
-    /// What is read of a word in memory, from its last bytes on that are as many.
+    /// The value loaded from the last bytes of a word in memory, by an instruction of that size.
     Load(&'static str, u8),
-    /// What a word in memory is after its last bytes were written.
+    /// A word in memory after a store to its last bytes.
     Store(&'static str, u8),
 }
 
 impl Computes {
-    /// Of each pair, what a register has then, and what an atomic instruction leaves in memory. One
-    /// machine has all pairs: a stack for each of them would take far longer than what is tried.
+    /// Returns for each pair the result register, and what an atomic instruction leaves in memory.
+    /// One machine runs all pairs: creating a stack for each would take far longer than the tests.
     fn compute<W: Words + Clone>(
         self,
         words: &mut W,
@@ -125,20 +124,20 @@ fn functions() -> impl Iterator<Item = (&'static str, Computes)> {
     })
 }
 
-/// As many pairs of words as every instruction is tried on.
+/// The number of pairs of words on which every instruction is tried.
 const PAIRS: usize = 256;
 
-/// All pairs of edges, and others.
+/// Returns all pairs of edges, and others.
 fn pairs() -> Vec<(u64, u64)> {
     let edges = EDGES.iter().flat_map(|&a| EDGES.map(|b| (a, b)));
     let words = Random::new(7).words(2 * PAIRS);
-    // Small ones too, and those that are near each other.
+    // Some pairs are small, and some are close to each other.
     let others = words.chunks(2).zip([0, 0, 40, 57].into_iter().cycle());
     let others = others.map(|(pair, by)| (pair[0] >> by, pair[1] >> by));
     edges.chain(others).take(PAIRS).collect()
 }
 
-/// On all pairs.
+/// Checks all instructions on all pairs.
 fn check(protocol: &str) {
     let pairs = &pairs();
     let (left, right): (Vec<u64>, Vec<u64>) = pairs.iter().copied().unzip();
@@ -151,9 +150,9 @@ fn check(protocol: &str) {
         );
         let mut results = Vec::new();
         let functions: Vec<_> = functions().collect();
-        // So many share their rounds, and what is computed of them is in memory together.
+        // The number of instructions that share rounds, and whose results are in memory together.
         for some in functions.chunks(16) {
-            // Both secret, or one of them.
+            // Both operands are secret, or one of them.
             let mixed = |public, at: usize| match public {
                 0 => (x[at].clone(), y[at].clone()),
                 1 => (x[at].clone(), Word::Public(right[at])),
@@ -220,20 +219,20 @@ fn instructions_by_three_parties_by_transfer_and_by_encryption() {
     }
 }
 
-/// A free place for what functions are given.
+/// An address for arguments, where nothing else lies.
 const DATA: u64 = 0x1000_0000;
 
 fn program() -> Program {
     Program::parse(include_bytes!("../../programs/arrays.elf")).expect("it was compiled for this")
 }
 
-/// What a function gives for words that one party has, as each of all parties learns it.
+/// Calls a function on one party's words. Returns the result that each party learns.
 fn called(protocol: &str, name: &str, values: &[u64], bytes: u64) -> Vec<Result<u64, Fault>> {
     let all = measured(protocol, name, values, bytes).into_iter();
     all.map(|(result, _)| result).collect()
 }
 
-/// The same, and how many rounds that took.
+/// Calls a function on one party's words. Returns the result and the rounds for each party.
 fn measured(
     protocol: &str,
     name: &str,
@@ -287,8 +286,8 @@ fn a_compiled_program_runs_on_what_nobody_knows() {
     }
 }
 
-/// The greatest by branches, the least by instructions: rounds of six comparisons and what is
-/// chosen by them, and not of 63. What is chosen by the greatest so far waits for it.
+/// The greatest by branches, the least by instructions: they take the rounds of six comparisons and
+/// selections, not of 63. A selection by the greatest so far has to wait for it.
 #[test]
 fn the_greatest_of_many_is_found_by_halves() {
     let values: Vec<u64> = Random::new(12).words(64);
@@ -297,7 +296,7 @@ fn the_greatest_of_many_is_found_by_halves() {
     let place = signed().position(|word| word == most);
     let of = [
         ("highest", most as u64, 6 * 8),
-        // Among them what it begins with.
+        // One of the words is the initial value.
         ("least", *values.iter().min().expect("some"), 7 * 8),
         ("place", place.expect("it is one") as u64, 63 * 8),
     ];
@@ -325,7 +324,7 @@ fn what_would_tell_of_a_secret_is_refused() {
     }
 }
 
-/// What is sent depends on no secret, and what is independent shares its messages.
+/// Messages do not depend on secrets, and independent operations share them.
 #[test]
 fn rounds_and_bits_are_those_of_the_longest_path() {
     let sent = |values: &[u64], work: fn(&mut Secret, &Word, &Word) -> Word| {
@@ -347,10 +346,10 @@ fn rounds_and_bits_are_those_of_the_longest_path() {
         readings[0]
     };
     let random = Random::new(3).words(2000);
-    // One message of products, and one that opens them.
+    // One message for the products, and one that opens them.
     let products = |words: &mut Secret, x: &Word, y: &Word| words.multiply(x, y);
     assert_eq!(sent(&random, products).0, 2);
-    // The smaller one, and what nobody asks for.
+    // The smaller word, next to a remainder that is not used.
     let least = |words: &mut Secret, x: &Word, y: &Word| {
         words.remainder(x, y, Signs::Signed);
         let less = words.less(x, y, Signs::Unsigned);
@@ -360,13 +359,13 @@ fn rounds_and_bits_are_those_of_the_longest_path() {
     assert_eq!(sent(&random, least).0, sent(&random[..2], least).0);
 }
 
-/// A word that was copied by bytes is the word: nothing is sent to put it together.
+/// A word that was copied by bytes is recognized as the same word: joining it sends nothing.
 #[test]
 fn pieces_in_order_are_the_word_again() {
     run("replicated", 3, |p| {
         let own = (p.party() == 0).then_some([0x0123_4567_89ab_cdef].as_slice());
         let word = share(p, 0, own, 1)?.swap_remove(0);
-        // In arithmetic form alone, so that a shift would cost a conversion.
+        // Only the arithmetic form exists, so a shift would cost a conversion.
         let doubled = Secret.add(&word, &word);
         let mut memory = Memory::new();
         memory
@@ -376,7 +375,7 @@ fn pieces_in_order_are_the_word_again() {
             .store(&Secret, DATA, 8, &doubled)
             .expect("it is mapped");
         copy_word(&mut memory, DATA, DATA + 16);
-        // Over the half of it, a public one.
+        // A public half replaces the upper one.
         memory
             .store(&Secret, DATA + 4, 4, &Word::Public(7))
             .expect("it is mapped");

@@ -1,11 +1,11 @@
-//! What instructions compute of plain numbers is what the manual's formulas say, written down here
-//! anew.
+//! Instructions on plain numbers compute the ISA manual's formulas, which are restated here
+//! independently.
 
 use riscv::Plain;
 use riscv::isa::extensions::encodings;
 use riscv::isa::operation::{Function, Operation};
 
-/// Where signs, carries and widths matter.
+/// Values at which signs, carries and widths matter.
 const EDGES: [u64; 20] = [
     0,
     1,
@@ -45,7 +45,7 @@ fn remainder(a: i128, b: i128) -> u64 {
     if b == 0 { a as u64 } else { (a % b) as u64 }
 }
 
-/// The formula of an instruction by its name.
+/// Returns the result of an instruction by a formula for its name.
 fn expected(name: &str, a: u64, b: u64) -> u64 {
     let (narrow_a, narrow_b) = (a as u32, b as u32);
     let (signed_a, signed_b) = (narrow_a as i32, narrow_b as i32);

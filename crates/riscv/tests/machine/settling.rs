@@ -1,5 +1,5 @@
-//! What parties have is shared in one round, and what a program leaves is opened in one, whoever
-//! has or learns it.
+//! All inputs are shared in one round, and all outputs are opened in one round, whoever owns or
+//! learns them.
 
 use mpc::Recipient;
 use riscv::secret::Word;
@@ -17,7 +17,7 @@ const PROTOCOLS: [&str; 4] = [
 
 #[test]
 fn all_that_parties_have_is_shared_in_one_round() {
-    // Whose they are, the bytes of each, and words as instructions load them.
+    // The owner, the bytes of each word, and the words as load instructions extend them.
     let given: [(usize, u64, Vec<u64>); 6] = [
         (1, 8, vec![u64::MAX, 5, 1 << 63]),
         (0, 1, vec![255, 0]),
@@ -30,7 +30,7 @@ fn all_that_parties_have_is_shared_in_one_round() {
         let parties = usual_parties(protocol);
         let told = run(protocol, parties, |p| {
             let input = |(owner, bytes, values): &(usize, u64, Vec<u64>)| Input {
-                // The last party too has something.
+                // The last party is the second owner.
                 owner: owner * (parties - 1),
                 count: values.len(),
                 bytes: *bytes,
@@ -41,7 +41,7 @@ fn all_that_parties_have_is_shared_in_one_round() {
             let words = share_all(p, &inputs)?;
             let rounds = p.channel().meter().totals().rounds - before;
             for ((_, _, values), words) in given.iter().zip(&words) {
-                // In either form.
+                // Uses both forms of the words.
                 let doubled: Vec<Word> = words.iter().map(|x| Secret.add(x, x)).collect();
                 let turned: Vec<Word> = words
                     .iter()
@@ -63,7 +63,7 @@ fn all_that_parties_have_is_shared_in_one_round() {
         } else {
             1
         };
-        // The reference shares one after the other.
+        // The reference shares inputs one after the other.
         assert!(
             protocol == "plain" || told.iter().all(|rounds| *rounds <= most),
             "{protocol}: {told:?}"
@@ -83,7 +83,7 @@ fn all_that_is_left_takes_the_rounds_of_the_longest() {
                 values: (p.party() == 0).then(|| values.to_vec()),
             };
             let words = share_all(p, &[input])?.swap_remove(0);
-            // All parties have the shares.
+            // All parties hold the shares.
             settle(p, &[(&words[..1], Fate::Opened(Recipient::All))], false)?;
             let w = &mut Secret;
             let (x, y) = (&words[0], &words[1]);
@@ -125,8 +125,8 @@ fn all_that_is_left_takes_the_rounds_of_the_longest() {
     }
 }
 
-/// Of sums and products the low bits are opened as they are, with what stands before them: nobody
-/// reads their highest ones, and a conversion would take rounds.
+/// The low bits of sums and products, with their extension, are opened directly: the highest bits
+/// are not read, and a conversion would take rounds.
 #[test]
 fn low_bits_of_sums_are_opened_without_a_conversion() {
     let values = [u64::MAX - 2, 0x8000_0001, 0x7fff_ffff_8000_0000, 129];
@@ -138,7 +138,7 @@ fn low_bits_of_sums_are_opened_without_a_conversion() {
             let sum = w.add(&x[0], &x[1]);
             let difference = w.subtract(&x[2], &x[3]);
             let product = w.multiply(&x[1], &x[3]);
-            // Twice the same, and once with a conversion that a comparison asks for.
+            // Twice the same word, and once with a conversion that a comparison requires.
             let extended = [sum, difference, product].map(|word| w.extend(&word, *bits, *signs));
             all.push(w.less(&extended[0], &x[3], Signs::Signed));
             all.extend([extended[1].clone()]);
@@ -158,7 +158,7 @@ fn low_bits_of_sums_are_opened_without_a_conversion() {
             let words = share_all(p, &[input])?.swap_remove(0);
             settle(p, &[(&words[..1], Fate::Opened(Recipient::All))], false)?;
             let all = made(&mut Secret, &words, &kinds);
-            // Without comparisons: a round of products, and one that opens.
+            // Without comparisons: one round of products, and one that opens.
             let of_sums: Vec<Word> = all.chunks(5).flat_map(|each| &each[1..]).cloned().collect();
             let before = p.channel().meter().totals().rounds;
             let learned = settle(p, &[(&of_sums, Fate::Opened(Recipient::All))], false)?;
@@ -174,8 +174,8 @@ fn low_bits_of_sums_are_opened_without_a_conversion() {
     }
 }
 
-/// Of what is public something is opened all the same, so that each finds what others run
-/// differently.
+/// If all outputs are public, a word is opened anyway, so that each party detects whether others
+/// ran differently.
 #[test]
 fn what_is_public_is_confirmed() {
     for (confirmed, expected) in [(true, 1), (false, 0)] {

@@ -1,4 +1,4 @@
-//! What programs ask the system, at the limits of each call.
+//! System calls, at the limits of each.
 
 use crate::assembly::Assembler;
 use riscv::fault::Result;
@@ -12,10 +12,10 @@ use riscv::system::{Answer, PRINTED, System};
 use riscv::{Fault, Machine, Memory, Plain, Program, Secret, Words};
 use testkit::run;
 
-/// A free place for what calls are given.
+/// An address for arguments, where nothing else lies.
 const DATA: u64 = 0x2000_0000;
 
-/// The errors of Linux that are answered here.
+/// The Linux errors that calls return here.
 const NO_FILE: i64 = -2;
 const NO_DESCRIPTOR: i64 = -9;
 const NO_MEMORY: i64 = -12;
@@ -26,7 +26,7 @@ const MANY_FILES: i64 = -24;
 const LARGE_FILE: i64 = -27;
 const NO_SEEK: i64 = -29;
 
-/// Calls by their numbers.
+/// The numbers of system calls.
 const OPEN: u64 = 56;
 const CLOSE: u64 = 57;
 const SEEK: u64 = 62;
@@ -45,7 +45,7 @@ const RANDOM: u64 = 278;
 const REVEAL: u64 = 0x7ac0;
 const LABEL: u64 = 0x7ac2;
 
-/// A program with an input of six bytes and an output.
+/// A program with an input file of six bytes and an output file.
 struct Asking<W: Words> {
     machine: Machine<W>,
     system: System<W::Word>,
@@ -76,7 +76,7 @@ impl<W: Words> Asking<W> {
         DATA + at
     }
 
-    /// What a call answers.
+    /// Returns the result of a system call.
     fn ask(&mut self, number: u64, arguments: &[u64]) -> Result<i64> {
         for (at, argument) in arguments.iter().enumerate() {
             let word = self.machine.words.constant(*argument);
@@ -141,7 +141,7 @@ fn files_are_opened_read_and_written() {
     assert_eq!(asking.ask(CLOSE, &[output]), Ok(NO_DESCRIPTOR));
     assert_eq!(asking.ask(READ, &[u64::MAX, DATA, 1]), Ok(NO_DESCRIPTOR));
     assert_eq!(asking.ask(READ, &[1, DATA, 1]), Ok(NO_DESCRIPTOR));
-    // Standard input has nothing.
+    // Standard input is empty.
     assert_eq!(asking.ask(READ, &[0, DATA, 1]), Ok(0));
     let mut opened = 0;
     while asking.open("input", 0) != MANY_FILES {
@@ -211,7 +211,7 @@ fn memory_is_given_and_taken_back() {
     assert_eq!(asking.ask(MAP, &[0, 4096, 3, 2, 0, 0]), Ok(NO_DEVICE));
 }
 
-/// A program that goes on without the memory that it asked for stops elsewhere.
+/// A program that continues without the memory that it asked for stops elsewhere.
 #[test]
 fn a_program_that_had_no_memory_is_told_so() {
     for (call, bytes) in [(MAP, MOST), (BREAK, u64::MAX)] {
@@ -262,7 +262,8 @@ fn the_rest_is_answered_alike_for_all_parties() {
         let size = asking.machine.memory.load(&mut Plain, DATA + 64 + 48, 8);
         assert_eq!(size, Ok(6));
     }
-    // What is public is open already; three bytes are no word, and so many words are too many.
+    // Public words need no opening; three bytes are no valid word size, and the last request is too
+    // large.
     assert_eq!(asking.ask(REVEAL, &[DATA, 4, 8]), Ok(0));
     assert_eq!(
         asking.ask(REVEAL, &[DATA, 1, 3]),
@@ -306,11 +307,11 @@ fn nothing_is_asked_by_a_secret() {
     );
     assert_eq!(asking.ask(WRITE, &[1, DATA + 8, 1]), Ok(1));
     assert_eq!(asking.ask(REVEAL, &[DATA, 2, 8]), Ok(2002));
-    // The name of a file, too.
+    // A file name must be public, too.
     assert_eq!(asking.ask(OPEN, &[0, DATA, 0]), Err(Fault::SecretArgument));
 }
 
-/// What a program calls its work is where it is found, in the place of an instruction's address.
+/// A label replaces the instruction's address as the place of the work.
 #[test]
 fn a_program_names_its_work() {
     let mut asking = Asking::new(Plain);

@@ -1,5 +1,5 @@
-//! Tables at secret places: what is read and written there is what a plain machine reads and
-//! writes, and nothing beyond their end.
+//! Tables at secret addresses: loads and stores have the same effect as on a plain machine, and no
+//! effect beyond the table's end.
 
 use crate::assembly::{Assembler, CODE, DATA};
 use mpc::Recipient;
@@ -16,7 +16,7 @@ const A1: u8 = 11;
 const A2: u8 = 12;
 const SP: u8 = 2;
 
-/// Words of data; the table is those in the middle.
+/// The number of data words; the table is those in the middle.
 const COUNT: usize = 12;
 const TABLE: Range<u64> = DATA + 24..DATA + 72;
 
@@ -35,7 +35,7 @@ fn machine<W: Words>(words: W, program: &Program, data: &[W::Word]) -> Machine<W
     machine
 }
 
-/// Calls a program with a word, the table's address and a number; the result and data.
+/// Calls a program with a word, the table's address and a number. Returns the result and the data.
 fn called<W: Words>(
     machine: &mut Machine<W>,
     word: W::Word,
@@ -64,12 +64,12 @@ fn plainly(program: &Program, word: u64) -> Vec<u64> {
     called(&mut machine, word, COUNT).expect("it returns")
 }
 
-/// With secret data, of which every third word everybody knows, and a secret word.
+/// Runs a program on a secret word and secret data, of which every third word is public.
 fn secretly(protocol: &str, program: &Program, word: u64) -> Vec<Result<Vec<u64>, Fault>> {
     with_tables(protocol, program, word, &[TABLE])
 }
 
-/// With these tables.
+/// Runs a program with these tables.
 fn with_tables(
     protocol: &str,
     program: &Program,
@@ -96,8 +96,8 @@ fn with_tables(
     })
 }
 
-/// A program that makes an address of the word, by so many bits of it times a factor, and does
-/// something there.
+/// Builds a program that computes an address from the low bits of the word, shifted left by
+/// `places`, and accesses memory there.
 fn at_index(bits: u64, places: i32, access: impl Fn(&mut Assembler)) -> Program {
     let mut code = Assembler::default();
     if bits < 64 {
@@ -143,7 +143,7 @@ fn loads_of_all_sizes() {
         &at_index(5, 0, |code| code.add("lb", A0, A1, 0, 0)),
         &[0, 29],
     );
-    // Backward, from inside.
+    // Backward from a place inside the table.
     let mut code = Assembler::default();
     code.add("sub", A0, 0, A0, 0);
     code.add("add", A1, A1, A0, 0);
@@ -166,7 +166,7 @@ fn stores_of_all_sizes() {
         &at_index(5, 0, |code| code.add("sb", 0, A1, A2, 1)),
         &[0, 31],
     );
-    // At every second byte, so that places overlap; what is stored is secret.
+    // At every second byte, so that places overlap; the stored value is secret.
     let program = at_index(4, 1, |code| {
         code.add("ld", A2, A1, 0, 0);
         code.add("sw", 0, A1, A2, 8);
@@ -176,7 +176,7 @@ fn stores_of_all_sizes() {
     agree(&program, &[0, 1, 15]);
 }
 
-/// From the end of a table on, where another begins: which one is meant is known when the place is.
+/// Backward from the end of one table, where another begins: the place determines the table.
 #[test]
 fn backward_from_behind_the_end_where_another_table_begins() {
     let end = TABLE.start;
@@ -202,7 +202,7 @@ fn backward_from_behind_the_end_where_another_table_begins() {
                 }
             }
         }
-        // The table that begins there is meant as well, and beyond both there is nothing.
+        // The table that begins there is also reachable, and beyond both there is nothing.
         let forward = plainly(&program, 0_u64.wrapping_sub(2));
         for found in with_tables("plain", &program, 0_u64.wrapping_sub(2), &tables) {
             assert_eq!(found.as_ref(), Ok(&forward));
@@ -262,7 +262,7 @@ fn beyond_the_end_zero_is_read_and_nothing_is_written() {
             assert_eq!(found.as_ref(), Ok(&expected), "{index}");
         }
     }
-    // The last place where two bytes are: one further, none of them is written.
+    // The last place with two bytes; at the next one, neither byte is written.
     let program = at_index(6, 0, |code| {
         code.add("sh", 0, A1, A2, 0);
         code.add("lhu", A0, A1, 0, 0);
@@ -289,7 +289,7 @@ fn what_is_not_marked_is_refused() {
     assert!(fault(47).is_ok());
     assert_eq!(fault(48), Err(Fault::SecretAddress));
     assert_eq!(fault(-1), Err(Fault::SecretAddress));
-    // The upper part of an address says nothing without the lower one.
+    // The upper part of an address identifies no object without the lower part.
     let upper = |offset: i32| {
         let mut code = Assembler::default();
         code.add("lui", A1, 0, 0, DATA as i32);
@@ -300,7 +300,7 @@ fn what_is_not_marked_is_refused() {
     };
     assert!(upper(24).is_ok());
     assert_eq!(upper(16), Err(Fault::SecretAddress));
-    // Without a public part.
+    // An address without a public part.
     let mut code = Assembler::default();
     code.add("sd", 0, A0, A0, 0);
     code.ret();
@@ -326,7 +326,7 @@ fn tables_are_not_too_large() {
     });
 }
 
-/// A byte of a public table: its bits are there, and each product of halves is a round.
+/// A byte index into a public table: its bits are available, and each product of halves is a round.
 #[test]
 fn a_byte_takes_three_rounds() {
     let program = at_index(8, 0, |code| code.add("lbu", A0, A1, 0, 0));

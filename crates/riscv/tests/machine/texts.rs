@@ -1,5 +1,5 @@
-//! What the runtime has for texts and floats, as another library prints them, and for order, of
-//! secrets too.
+//! The runtime's text and float formatting, compared with another library, and its sorting, also of
+//! secrets.
 
 use mpc::Recipient;
 use riscv::Program;
@@ -9,7 +9,7 @@ use riscv::host::runs::{Output, Run, run as run_program};
 use riscv::secret::evaluation::{Fate, Learned};
 use testkit::{run, usual_parties};
 
-/// By glibc.
+/// The output with glibc.
 const PRINTED: &str = include_str!("../../programs/texts.txt");
 
 const KEYS: [u64; 7] = [700, 3, 0xffff_ffff, 0, 19, 0x8000_0000, 12];
@@ -57,19 +57,19 @@ fn texts_are_as_elsewhere_and_secrets_are_sorted() {
         });
         for outcome in outcomes {
             assert_eq!(String::from_utf8_lossy(&outcome.printed), PRINTED);
-            // What returns nothing from main ends well.
+            // A `main` that returns nothing ends with status 0.
             assert_eq!(outcome.status, 0);
             let found: Vec<_> = outcome.outputs.iter().map(Learned::values).collect();
             let moved = moved();
             let expected = [&sorted, &moved].map(|values| Some(values.as_slice()));
             assert_eq!(found, expected, "{protocol}");
-            // Of the keys and where they were nothing is opened but what is written.
+            // Apart from the outputs, nothing about the keys or their order is opened.
             assert_eq!(outcome.opened.len(), 2);
         }
     }
 }
 
-/// What the program's `moves_of` leaves of the keys.
+/// Returns what the program's `moves_of` leaves of the keys.
 fn moved() -> Vec<u64> {
     let bytes: Vec<u64> = KEYS
         .iter()

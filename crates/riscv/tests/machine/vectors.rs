@@ -1,4 +1,4 @@
-//! Vectors are those of V.
+//! Vectors behave as V defines.
 
 use crate::cases::{OTHERS, PROTOCOLS};
 use mpc::Recipient;
@@ -20,8 +20,8 @@ fn program() -> Program {
     Program::parse(include_bytes!("../../programs/vectors.elf")).expect("it is one")
 }
 
-/// Every instruction leaves what another processor left: `vectors.txt` is what `vectors.elf` writes
-/// there (qemu-riscv64 7.2 with vlen=128).
+/// Every instruction leaves the results of another processor: `vectors.txt` is the output of
+/// `vectors.elf` there (qemu-riscv64 7.2 with vlen=128).
 #[test]
 fn results_are_those_of_another_processor() {
     let program = program();
@@ -40,14 +40,14 @@ fn results_are_those_of_another_processor() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The instruction of an entry.
+/// Returns the instruction of an entry as assembly.
 fn entry(program: &Program, number: usize) -> String {
     let segment = program
         .segments
         .iter()
         .find(|segment| segment.executable)
         .expect("there is one");
-    // A vadd.vv without a mask is the first.
+    // The first instruction is a vadd.vv without a mask.
     let first = 0x0288_0c57_u32.to_le_bytes();
     let start = segment
         .bytes
@@ -62,11 +62,11 @@ fn entry(program: &Program, number: usize) -> String {
     )
 }
 
-/// Where programs and data lie.
+/// The addresses of programs and data.
 const CODE: u64 = 1 << 16;
 const DATA: u64 = 1 << 20;
 
-/// An instruction by its name.
+/// Encodes an instruction by its name.
 fn instruction(name: &str, rd: u8, rs1: u8, rs2: u8, immediate: i32) -> u32 {
     let encoding = encodings().find(|encoding| encoding.name == name);
     let operation = encoding
@@ -85,7 +85,7 @@ fn instruction(name: &str, rd: u8, rs1: u8, rs2: u8, immediate: i32) -> u32 {
     })
 }
 
-/// A machine that carries out these instructions and returns.
+/// Builds a machine that executes these instructions and then returns.
 fn machine<W: Words>(words: W, text: &[u32]) -> Machine<W> {
     let mut program = program();
     let text = text.iter().chain(&[0x8067]);
@@ -100,7 +100,7 @@ fn machine<W: Words>(words: W, text: &[u32]) -> Machine<W> {
     Machine::new(words, &program, 1 << 16).expect("it fits")
 }
 
-/// What an instruction works with: vectors a, b and the result before, a mask, a word for all
+/// The operands of an instruction: vectors a, b and the old destination, a mask, and a word for all
 /// elements.
 #[derive(Clone)]
 struct Operation<Word> {
@@ -109,10 +109,10 @@ struct Operation<Word> {
     scalar: Word,
 }
 
-/// How many words are known of a result: the integer that it may be, and its two registers.
+/// The number of words of a result: a possible integer result, and two registers.
 const RESULT: usize = 5;
 
-/// The results on one machine, one after another.
+/// Returns the results of all operations, executed on one machine.
 fn results<W: Words>(
     words: W,
     encoding: &Encoding,
@@ -178,7 +178,7 @@ fn results<W: Words>(
                 machine.memory.store(&machine.words, place, bytes, word)?;
             }
         }
-        // A bit for each element.
+        // The mask has a bit for each element.
         let mask = &of.mask;
         machine.memory.store(&machine.words, DATA + 192, 2, mask)?;
         let mut arguments = places.to_vec();
@@ -196,7 +196,7 @@ fn results<W: Words>(
     Ok(results)
 }
 
-/// Those that take integers, and whose places do not depend on them.
+/// Returns whether an instruction takes integers, and accesses no places that depend on them.
 fn tested(encoding: &Encoding, bits: u32) -> bool {
     let riscv::Operation::Vector(vector) = encoding.operation else {
         return false;
@@ -216,7 +216,7 @@ fn tested(encoding: &Encoding, bits: u32) -> bool {
     !is_float && !by_place && !refused && !too_long && !part
 }
 
-/// Where signs, carries and widths matter in elements of so many bits.
+/// Returns values at which signs, carries and widths matter in elements of `bits` bits.
 fn edges(bits: u32) -> [u64; 10] {
     let low = |bits: u32| u64::MAX >> (64 - bits);
     let (half, all) = (bits / 2, low(bits));
@@ -236,16 +236,16 @@ fn edges(bits: u32) -> [u64; 10] {
     ]
 }
 
-/// As many elements as each is paired with: edges, and others.
+/// The number of elements that each element is paired with: edges, and others.
 const VALUES: usize = 16;
 
-/// Operations by which each of [`VALUES`] elements a meets each b once: that of its own place, and,
-/// of another operation, that for all places.
+/// Returns operations in which each of [`VALUES`] elements a meets each b once as the element of
+/// the same index and, in another operation, as the word for all elements.
 fn operations(bits: u32) -> Vec<Operation<u64>> {
     let others = Random::new(17 + u64::from(bits)).words(VALUES);
     let (lefts, rights) = others.split_at(VALUES / 2);
     let values = |others: &[u64]| {
-        // What is above the bits of an element is to have no meaning.
+        // Bits above the width of an element must have no effect.
         let above = others.iter().cycle().map(|other| match bits {
             64 => 0,
             _ => other << bits,
@@ -278,14 +278,14 @@ fn operations(bits: u32) -> Vec<Operation<u64>> {
     each.collect()
 }
 
-/// Each instruction on secrets, with public masks and secret ones and without, against the same on
-/// what is public. All is secret, or a, or b and what stands in its place: by turns, which begin
-/// with one of the three. Of all operations every so many are tried.
+/// Compares each instruction on secrets, with secret masks, public masks and none, with plain
+/// results. All operands are secret, or all except a, or all except b and its substitute, in turns
+/// from `begin`. Every `every`-th operation is tried.
 fn check(protocol: &str, bits: u32, every: usize, begin: usize) {
     let operations: Vec<_> = operations(bits).into_iter().step_by(every).collect();
     let of_length = encodings().filter(|encoding| tested(encoding, bits));
     let cases = of_length.flat_map(|encoding| [0, 1, 2].map(|mask| (encoding, mask)));
-    // Without a mask in the instruction there is one case.
+    // An instruction with a fixed mask bit has a single case.
     let cases = cases.filter(|(encoding, mask)| *mask == 0 || encoding.mask & 1 << 25 == 0);
     let cases: Vec<_> = cases.collect();
     assert!(cases.len() > 100);
@@ -327,7 +327,7 @@ fn check(protocol: &str, bits: u32, every: usize, begin: usize) {
             masked.mask = Word::Public(public.mask);
         }
         let mut found = Vec::new();
-        // So many share their rounds, and what is computed of them is in memory together.
+        // The number of instructions that share rounds, and whose results are in memory together.
         for some in cases.chunks(16) {
             let mut words = Vec::new();
             for (encoding, mask) in some {
@@ -382,7 +382,7 @@ fn instructions_by_two_parties_and_a_dealer() {
     check("additive_2_dealer", 64, 20, 0);
 }
 
-/// Each pair by each protocol, whatever is public beside what is secret.
+/// All pairs in every protocol, whichever operand is public.
 #[test]
 #[ignore = "long: minutes"]
 fn instructions_by_every_protocol() {
@@ -417,7 +417,7 @@ fn what_would_tell_of_a_secret_is_refused() {
             let result = results(Secret, encoding, (32, false), &[operation]);
             assert_eq!(result.err(), Some(fault), "{name}");
         }
-        // How many elements: vsetvli a0, a0, e64, m1.
+        // A secret vector length: vsetvli a0, a0, e64, m1.
         let mut machine = machine(Secret, &[instruction("vsetvli", 10, 10, 0, 24)]);
         assert_eq!(
             machine.call(CODE, &[of(0)]).err(),
@@ -429,7 +429,7 @@ fn what_would_tell_of_a_secret_is_refused() {
 
 #[test]
 fn kinds_of_vectors_that_do_not_exist_are_none() {
-    // vsetivli a0, 3, kind; csrr a1, vtype; and a sum of them.
+    // vsetivli a0, 3, type; csrr a1, vtype; and a sum of vectors of it.
     let kind = |code: i32, more: &[u32]| {
         let mut text = vec![
             instruction("vsetivli", 10, 3, 0, code),
@@ -445,14 +445,14 @@ fn kinds_of_vectors_that_do_not_exist_are_none() {
     assert_eq!(kind(0b00_100, &[]), (Ok(0), 1 << 63));
     let sum = instruction("vadd.vv", 1, 2, 3, 1);
     assert_eq!(kind(0b01_101, &[sum]).0, Err(Fault::VectorKind));
-    // Eight groups of 64 registers, if there were as many.
+    // Eight groups of eight registers would be 64 registers.
     let fields = instruction("vlseg8e64.v", 0, 2, 0, 1);
     assert_eq!(kind(0b00_011, &[fields]).0, Err(Fault::VectorRegisters));
     let last = instruction("vadd.vv", 31, 2, 3, 1);
     assert_eq!(kind(0b11_001, &[last]).0, Err(Fault::VectorRegisters));
 }
 
-/// Toward zero whatever the rounding mode is, as casts are.
+/// Conversions round toward zero whatever the rounding mode is, as casts do.
 #[test]
 fn floats_become_integers_toward_zero() {
     let values = [1.75, -2.5];
@@ -476,7 +476,7 @@ fn floats_become_integers_toward_zero() {
     assert_eq!(found, [Ok(1), Ok(-2_i64 as u64)]);
 }
 
-/// A sum of products as compilers make it of a loop: vfmacc for each part, then vfredosum.
+/// A sum of products as compilers vectorize a loop: vfmacc for each part, then vfredosum.
 #[test]
 fn secret_floats_are_elements_too() {
     let (left, right) = ([1.5, -2.0, 0.25, 100.0], [4.0, 0.5, -8.0, 0.125]);
@@ -491,7 +491,7 @@ fn secret_floats_are_elements_too() {
         instruction("vle64.v", 8, 10, 0, 1),
         instruction("vle64.v", 16, 11, 0, 1),
         instruction("vfmacc.vv", 24, 16, 8, 1),
-        // The greater of each two of the last.
+        // The greater of each two of the last elements.
         instruction("vmflt.vv", 0, 16, 8, 1),
         instruction("vmerge.vvm", 8, 16, 8, 0),
         instruction("vse64.v", 8, 12, 0, 1),
@@ -535,14 +535,14 @@ fn secret_floats_are_elements_too() {
             Ok(reveal(p, &words, Recipient::All)?.expect("all learn it"))
         }) {
             let found: Vec<f64> = found.into_iter().map(f64::from_bits).collect();
-            // 6 − 1 − 2 + 12.5, each product with a unit or less.
+            // 6 − 1 − 2 + 12.5, each product with an error of at most one unit.
             assert!((found[0] - 15.5).abs() <= 4.0 / 65536.0, "{}", found[0]);
             assert_eq!(found[1..], [0.25, 100.0]);
         }
     }
 }
 
-/// Products of elements, and their sum over a vector, that have no words: found at their
+/// Products of elements, and their sum over a vector, that overflow a word are reported at their
 /// instruction.
 #[test]
 fn secret_floats_of_vectors_are_checked() {
@@ -555,7 +555,7 @@ fn secret_floats_of_vectors_are_checked() {
         instruction("vfredosum.vs", 1, 1, 8, 1),
         instruction("vfmv.f.s", 10, 0, 1, 1),
     ];
-    // One square has no word, or the sum.
+    // Either one square overflows, or the sum does.
     let cases: [([i64; 2], usize); 2] = [([3 << 16, 1 << 40], 3), ([1 << 62, 1 << 62], 5)];
     for protocol in ["plain", "replicated", "additive_2_dealer"] {
         for (values, at) in cases {

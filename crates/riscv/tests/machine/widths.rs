@@ -1,4 +1,4 @@
-//! What everybody knows of words, such as how long they are, changes costs and no results.
+//! Public facts about words, such as their width, change the costs but not the results.
 
 use mpc::Recipient;
 use riscv::isa::extensions::encodings;
@@ -19,7 +19,7 @@ fn functions() -> impl Iterator<Item = (&'static str, Function)> {
     })
 }
 
-/// As integers of so many bytes are loaded.
+/// Extends an integer of `bytes` bytes as load instructions do.
 fn loaded(value: u64, bytes: u64) -> u64 {
     match bytes {
         4 => Plain.extend(&value, 32, Signs::Signed),
@@ -27,8 +27,8 @@ fn loaded(value: u64, bytes: u64) -> u64 {
     }
 }
 
-/// Words of two lengths, and what is computed of them first, so that they come in one form or the
-/// other.
+/// Checks all functions on words of two widths, also after operations that leave the words in one
+/// form or the other.
 fn check(protocol: &str, every: usize) {
     let random = Random::new(11).words(4);
     let edges = EDGES.iter().flat_map(|x| EDGES.map(|y| (*x, y)));

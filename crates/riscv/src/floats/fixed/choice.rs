@@ -7,10 +7,10 @@ use crate::isa::operation::{Comparison, SignChange};
 use crate::numbers::fixed_point;
 use crate::numbers::words::{Signs, Words};
 
-/// Words of fixed point are less than this.
+/// The bound on fixed-point words.
 const LIMIT: f64 = (1_u64 << 62) as f64;
 
-/// 1 if the relation holds, else 0. A public number counts as it is, and not rounded.
+/// Returns 1 if the relation holds, else 0. A public number is compared exactly, not rounded.
 pub fn compare<W: Words>(
     words: &mut W,
     comparison: Comparison,
@@ -38,11 +38,11 @@ fn not<W: Words>(words: &mut W, bit: &W::Word) -> W::Word {
     words.xor(bit, &one)
 }
 
-/// Words of fixed point are far enough from the ends for their difference to say it.
+/// Compares by the sign of the difference, which does not overflow for fixed-point words.
 fn less<W: Words>(words: &mut W, a: &Number<W::Word>, b: &Number<W::Word>) -> W::Word {
     let (x, y) = match (a, b) {
         (Public(a), Public(b)) => return words.constant((a < b).into()),
-        // Below a public number is what is below the next whole unit.
+        // A word is below a public number if it is below that number rounded up to a whole unit.
         (Secret(x, scale), Public(b)) => {
             match whole(words, b * fixed_point::power((*scale).into()), f64::ceil) {
                 Ok(y) => (x.clone(), y),
@@ -67,7 +67,7 @@ fn less<W: Words>(words: &mut W, a: &Number<W::Word>, b: &Number<W::Word>) -> W:
     words.less_near(&x, &y)
 }
 
-/// A word, or the number itself where it is beyond all words or none.
+/// Returns a public word, or the number itself if it is beyond all words or NaN.
 fn whole<W: Words>(
     words: &mut W,
     scaled: f64,
@@ -103,13 +103,13 @@ fn equal<W: Words>(words: &mut W, a: &Number<W::Word>, b: &Number<W::Word>) -> W
     words.is_zero(&difference)
 }
 
-/// The highest bit.
+/// Returns the highest bit.
 pub fn is_negative<W: Words>(words: &mut W, word: &W::Word) -> W::Word {
     let last = words.constant(63);
     words.shift_right(word, &last, Signs::Unsigned)
 }
 
-/// The lesser or the greater; the other one of what is no number.
+/// Returns the lesser or the greater of two numbers; if one is NaN, the other one.
 pub fn extreme<W: Words>(
     words: &mut W,
     a: &Number<W::Word>,
@@ -136,8 +136,8 @@ pub fn extreme<W: Words>(
     Ok(Secret(chosen, scale))
 }
 
-/// The magnitude of one with a sign of both. A number that takes its own sign is only moved.
-/// `same`: both are one.
+/// Returns the magnitude of a with a sign taken from both. A number with its own sign is unchanged.
+/// `same` says whether both are one word.
 pub fn signed<W: Words>(
     words: &mut W,
     change: SignChange,
@@ -153,7 +153,7 @@ pub fn signed<W: Words>(
     }
     let (of_a, of_b) = (negative(words, a), negative(words, b));
     let one = words.constant(1);
-    // Whether its own sign is turned.
+    // Whether the sign of a is inverted.
     let turned = match change {
         SignChange::Copy => words.xor(&of_a, &of_b),
         SignChange::Negate => {
@@ -170,7 +170,7 @@ pub fn signed<W: Words>(
     Ok(Secret(chosen, scale))
 }
 
-/// Whether a number is below zero; of a public one, its sign.
+/// Returns whether a number is below zero; for a public one, its sign.
 fn negative<W: Words>(words: &mut W, number: &Number<W::Word>) -> W::Word {
     match number {
         Public(number) => words.constant(number.is_sign_negative().into()),

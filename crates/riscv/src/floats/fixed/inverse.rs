@@ -1,28 +1,30 @@
-//! Quotients and roots of numbers of fixed point.
+//! Quotients and square roots of fixed-point numbers.
 //!
-//! By a public number: a product by its inverse. Otherwise the divisor X, as a word, is brought to
-//! n = X·2^(61−k) in [2^61, 2^62) by the one-hot bits of its highest one, k; then y = n / 2^62 is
-//! in [½, 1), and Newton's iteration gives 1/y or 1/√y with 30 fraction bits (Goldschmidt 1964;
-//! Catrina and Saxena, Financial Cryptography 2010, use the same for secret fixed point). What k is
-//! worth then is a sum of the one-hot bits by public numbers.
+//! A quotient by a public number is a product by its inverse. Otherwise the divisor X, as a word,
+//! is normalized to n = X·2^(61−k) in [2^61, 2^62), by the one-hot vector of the position k of its
+//! highest one. Then y = n / 2^62 lies in [½, 1), and Newton's iteration computes 1/y or 1/√y with
+//! 30 fraction bits (Goldschmidt 1964; Catrina and Saxena, Financial Cryptography 2010, use the
+//! same for secret fixed point). The factor that undoes the normalization is a sum of the one-hot
+//! bits times public numbers.
 //!
-//! - w ← w·(2 − y·w) from w = 48/17 − 32/17·y: |1 − y·w| is at most 1/17, then its square: below
-//!   2^-32 after three steps, and cut products add less than 2^-27.
-//! - v ← v·(3 − y·v²)/2 from v = 1.79 − 0.8·y: |1 − v·√y| is below 0.035, then at most 3/2 of its
-//!   square and a cube less: below 2^-33 after three steps, and cut products add less than 2^-27.
+//! - w ← w·(2 − y·w) from w = 48/17 − 32/17·y: |1 − y·w| is at most 1/17, and each step squares
+//!   it: below 2^-32 after three steps. Truncated products add less than 2^-27.
+//! - v ← v·(3 − y·v²)/2 from v = 1.79 − 0.8·y: |1 − v·√y| is below 0.035, and each step takes it
+//!   to at most 3/2 of its square less a cube: below 2^-33 after three steps. Truncated products
+//!   add less than 2^-27.
 //!
 //! For words below 2^46, and integers below 2^30:
-//! - 1/b is found with 30 fraction bits, by less than 2^-26/|b| + 2^-29; so a/b by less than
-//!   |a/b|·2^-26 + |a|·2^-29 and a unit, for |a/b| < 2^16 with 16 fraction bits;
-//! - √a by less than √a·2^-26 + 2 units; of a negative number it is 0.
+//! - 1/b is computed with 30 fraction bits and an error below 2^-26/|b| + 2^-29. So a/b has an
+//!   error below |a/b|·2^-26 + |a|·2^-29 and a unit, for |a/b| < 2^16 with 16 fraction bits;
+//! - √a has an error below √a·2^-26 + 2 units; for a negative number it is 0.
 //!
-//! Where numbers are checked, what goes in is held to two bits less, and the steps are not looked
-//! at.
+//! In checked mode, operands are checked against bounds that are two bits lower, and the steps of
+//! the iteration are not checked.
 //!
-//! By 0 a quotient is 0. There is nobody who could be told.
+//! A quotient by 0 is 0, since an error would reveal that the divisor is 0.
 //!
-//! Of numbers whose range is known ([`super::known`]) inverse and root have the fraction bits that
-//! theirs leave.
+//! For numbers of known range ([`super::known`]), inverse and root have as many fraction bits as
+//! their own ranges leave.
 
 use super::Number::{self, Public, Secret};
 use super::choice::is_negative;
@@ -34,14 +36,14 @@ use crate::numbers::words::{Signs, Words};
 /// The fraction bits of inverses.
 const FINE: u32 = 30;
 
-/// Words of that many bits are divided by, and roots taken of them. Where it is checked, they are
-/// held to two fewer.
+/// The maximum number of bits of divisors and radicands. Checked mode checks against two bits
+/// fewer.
 const BITS: u32 = 46;
 
-/// The greatest power of two by which what is found of a root is multiplied.
+/// The exponent of the greatest power of two by which a normalized root is scaled.
 const RISEN: u32 = 31;
 
-/// a / b.
+/// Returns a / b.
 pub fn divide<W: Words>(
     words: &mut W,
     a: &Number<W::Word>,
@@ -73,12 +75,12 @@ pub fn divide<W: Words>(
     }
 }
 
-/// A word brought up so that its highest bit is the one before the last but one, the number that it
-/// is then, and where that bit was.
+/// A word normalized such that bit 61 is its highest one: the number that it then represents, and
+/// the position where that bit was.
 struct Normal<Word> {
     /// y, with [`FINE`] fraction bits.
     part: Word,
-    /// A bit for each place below [`BITS`].
+    /// A one-hot vector over the places below [`BITS`].
     places: Vec<Word>,
 }
 
@@ -107,7 +109,7 @@ fn normal<W: Words>(words: &mut W, x: &W::Word) -> Normal<W::Word> {
     }
 }
 
-/// The public number of the place that is 1.
+/// Returns the public number of the place whose bit is 1.
 fn weighed<W: Words>(
     words: &mut W,
     places: &[W::Word],
@@ -124,25 +126,25 @@ fn weighed<W: Words>(
     sum
 }
 
-/// A public number with [`FINE`] fraction bits.
+/// Returns a public number with [`FINE`] fraction bits.
 fn fine<W: Words>(words: &mut W, number: f64) -> W::Word {
     words.constant((number * f64::from(1 << FINE)).round() as u64)
 }
 
-/// Two numbers with [`FINE`] fraction bits, multiplied.
+/// Multiplies two numbers with [`FINE`] fraction bits.
 fn product<W: Words>(words: &mut W, x: &W::Word, y: &W::Word) -> W::Word {
     let product = words.multiply(x, y);
     words.truncate(&product, FINE)
 }
 
-/// a − b·y.
+/// Returns a − b·y.
 fn line<W: Words>(words: &mut W, a: f64, b: f64, y: &W::Word) -> W::Word {
     let slope = fine(words, b);
     let (risen, start) = (product(words, y, &slope), fine(words, a));
     words.subtract(&start, &risen)
 }
 
-/// 1/x with [`FINE`] fraction bits.
+/// Returns 1/x with [`FINE`] fraction bits.
 fn inverse<W: Words>(words: &mut W, x: &W::Word, scale: u8) -> W::Word {
     let x = &words.held(x, BITS - 2);
     let is_claimed = words.claim(false);
@@ -153,12 +155,12 @@ fn inverse<W: Words>(words: &mut W, x: &W::Word, scale: u8) -> W::Word {
     let turned = words.subtract(&zero, &found);
     let inverse = words.select(&negative, &turned, &found);
     words.claim(is_claimed);
-    // That of the least unit.
+    // The greatest inverse is that of one unit.
     words.proved(inverse, u32::from(scale) + FINE + 1)
 }
 
-/// 1/x of a positive number, with so many fraction bits, where that has at most [`FINE`] of these
-/// and others.
+/// Returns 1/x of a positive number with `own` fraction bits, with `scale` fraction bits. The
+/// result must not have more than [`FINE`] significant bits.
 pub fn at_scale<W: Words>(words: &mut W, x: &W::Word, own: i32, scale: i32) -> W::Word {
     let Normal { part, places } = normal(words, x);
     let mut w = line(words, 48.0 / 17.0, 32.0 / 17.0, &part);
@@ -168,7 +170,7 @@ pub fn at_scale<W: Words>(words: &mut W, x: &W::Word, own: i32, scale: i32) -> W
         let correction = words.subtract(&two, &near_one);
         w = product(words, &w, &correction);
     }
-    // 2^own / X = w·2^(own − 1 − k): to the left, or to the right by so many places.
+    // 2^own / X = w·2^(own − 1 − k): a shift to the left, or to the right by this many places.
     let risen = |place: u32| own - 1 - place as i32 + scale - FINE as i32;
     let left = |place: u32| {
         u32::try_from(risen(place))
@@ -188,7 +190,7 @@ pub fn at_scale<W: Words>(words: &mut W, x: &W::Word, own: i32, scale: i32) -> W
     words.add(&above, &below)
 }
 
-/// √a.
+/// Returns √a.
 pub fn root<W: Words>(words: &mut W, a: &Number<W::Word>) -> Number<W::Word> {
     let (x, own) = match a {
         Public(number) => return Public(number.sqrt()),
@@ -204,7 +206,7 @@ pub fn root<W: Words>(words: &mut W, a: &Number<W::Word>) -> Number<W::Word> {
     Secret(words.proved(root, RISEN + 1), scale)
 }
 
-/// √x of a number with so many fraction bits, with others.
+/// Returns √x of a number with `own` fraction bits, with `scale` fraction bits.
 pub fn root_at_scale<W: Words>(words: &mut W, x: &W::Word, own: i32, scale: i32) -> W::Word {
     let Normal { part, places } = normal(words, x);
     let mut v = line(words, 1.79, 0.8, &part);

@@ -1,15 +1,17 @@
-//! Fixed-point numbers of a known range. A result has the fraction bits that its own range leaves.
+//! Fixed-point numbers of known range. A result has as many fraction bits as its own range leaves.
 //!
 //! A number is a word of at most [`ROOM`] bits. Its range follows from the ranges of its operands,
 //! so no word ever overflows. Words stay as sums and products leave them until one would have more
-//! bits. Then addends are cut so that the sum has [`KEPT`] bits, and factors so that the product
-//! has [`ROOM`]. Each cut is off by less than one unit of the resulting word, and the range is
-//! widened by that unit. So a sum is off by less than 2^-43 of its greatest possible value for each
-//! cut, and a product of two secrets by less than 2^-27 of it.
+//! bits. Then addends are truncated such that the sum has [`KEPT`] bits, and factors such that the
+//! product has [`ROOM`] bits. Each truncation has an error of less than one unit of the resulting
+//! word, and the range is widened by that unit. So a sum has an error of less than 2^-43 of its
+//! greatest possible value for each truncation, and a product of two secrets of less than 2^-27 of
+//! it.
 //!
-//! Quotients and roots are found as in [`super::inverse`], within 2^-24 of their greatest possible
-//! value. A divisor that is cut to [`KEPT`] bits is off by 2^-44 of its greatest value. The
-//! quotient is off by that, times the ratio of the divisor's greatest value to its least.
+//! Quotients and roots are computed as in [`super::inverse`], within 2^-24 of their greatest
+//! possible value. A divisor that is truncated to [`KEPT`] bits has an error of 2^-44 of its
+//! greatest value. The quotient has that error, times the ratio of the divisor's greatest value to
+//! its least.
 
 use super::inverse;
 use super::{choice, whole};
@@ -19,47 +21,47 @@ use crate::numbers::fixed_point::{Fixed, KEPT, ROOM, Range, rounded};
 use crate::numbers::words::{Signs, Words};
 use rustc_apfloat::Round;
 
-/// A secret number between what all know.
+/// A secret number of known range.
 #[derive(Clone)]
 pub struct Known<Word> {
     /// The number times 2^scale.
     pub word: Word,
-    /// Fraction bits.
+    /// The number of fraction bits.
     pub scale: i32,
-    /// Where it lies.
+    /// The range of the number.
     pub range: Range,
 }
 
-/// A number that everybody knows, or of which everybody knows the range.
+/// A public number, or a secret one of known range.
 #[derive(Clone)]
 pub enum Number<Word> {
-    /// As it is.
+    /// A public number.
     Public(f64),
-    /// The word and what is known of it.
+    /// A secret word, its scale and its range.
     Secret(Known<Word>),
 }
 
 use Number::{Public, Secret};
 
-/// Bits of each part of a public factor that is multiplied by itself.
+/// The bits of each part of a public factor that is multiplied part by part.
 const PART: i32 = ROOM - KEPT;
 
-/// Bits of factors of which both have more.
+/// The bits to which two factors are truncated if both have more.
 const FACTORS: (i32, i32) = (31, 30);
 
 /// The bits of inverses and roots.
 const FOUND: i32 = 30;
 
-/// Fraction bits of what becomes an integer.
+/// The maximum number of fraction bits of a number that is converted to an integer.
 const ROUNDED: i32 = 60;
 
 impl<Word> Known<Word> {
-    /// Bits of the word.
+    /// Returns the number of bits of the word.
     fn bits(&self) -> i32 {
         self.range.places() + self.scale
     }
 
-    /// How the word is a number.
+    /// Returns the format of the word.
     pub fn fixed(&self) -> Fixed {
         Fixed {
             scale: self.scale,
@@ -76,7 +78,7 @@ impl<Word> Number<Word> {
         }
     }
 
-    /// The fraction bits that it has, of which a public number has no more than that.
+    /// Returns the number of fraction bits; a public number has at most `most`.
     fn scale(&self, most: i32) -> i32 {
         match self {
             Public(number) => fraction_bits(*number).min(most),
@@ -85,8 +87,8 @@ impl<Word> Number<Word> {
     }
 }
 
-/// The least number of fraction bits by which a number is exact; below 0 for multiples of powers of
-/// two.
+/// Returns the least number of fraction bits that represents a number exactly; negative for
+/// multiples of powers of two.
 fn fraction_bits(number: f64) -> i32 {
     if number == 0.0 {
         return 0;
@@ -100,17 +102,18 @@ fn fraction_bits(number: f64) -> i32 {
     1075 - exponent - whole.trailing_zeros() as i32
 }
 
-/// A range of numbers.
+/// Checks that a range is finite.
 fn finite(range: Range) -> Result<Range> {
     Range::of(range.least, range.most).ok_or(Fault::NotFixed)
 }
 
-/// With other fraction bits. With more, the number must have room there; with fewer it is cut.
+/// Changes the number of fraction bits. With more, the word must have room for them; with fewer, it
+/// is truncated.
 pub fn at_scale<W: Words>(words: &mut W, known: &Known<W::Word>, scale: i32) -> Known<W::Word> {
     let more = scale - known.scale;
     let (word, lost) = match more {
         0 => (known.word.clone(), 0.0),
-        // What is left there is 0 modulo 2^64.
+        // All bits are shifted out modulo 2^64.
         64.. => (words.constant(0), 0.0),
         1.. => {
             let places = words.constant(more as u64);
@@ -120,14 +123,14 @@ pub fn at_scale<W: Words>(words: &mut W, known: &Known<W::Word>, scale: i32) -> 
             words.truncate(&known.word, more.unsigned_abs()),
             f64::from(-scale).exp2(),
         ),
-        // It is below a unit.
+        // The number is below one unit.
         _ => (words.constant(0), f64::from(-scale).exp2()),
     };
     let range = known.range.widened(lost);
     Known { word, scale, range }
 }
 
-/// A number of either kind, moved to a scale.
+/// Brings a public or secret number to a scale.
 fn moved<W: Words>(words: &mut W, number: &Number<W::Word>, scale: i32) -> Known<W::Word> {
     match number {
         Public(number) => {
@@ -140,7 +143,7 @@ fn moved<W: Words>(words: &mut W, number: &Number<W::Word>, scale: i32) -> Known
     }
 }
 
-/// In no more bits than that.
+/// Truncates a number to at most `bits` bits.
 fn fitted<W: Words>(words: &mut W, known: &Known<W::Word>, bits: i32) -> Known<W::Word> {
     match known.bits() - bits {
         more @ 1.. => at_scale(words, known, known.scale - more),
@@ -148,8 +151,8 @@ fn fitted<W: Words>(words: &mut W, known: &Known<W::Word>, bits: i32) -> Known<W
     }
 }
 
-/// The fraction bits that two numbers have together, where what comes of them lies in a range: all
-/// that they have where there is room; else those of the coarser one, as long as it has enough
+/// Returns the common number of fraction bits of two numbers whose result lies in a range: the
+/// greater number if the result has room for it; else the lesser one, as long as it has enough
 /// bits.
 fn common<Word>(range: Range, a: &Number<Word>, b: &Number<Word>) -> i32 {
     let enough = KEPT - range.places();
@@ -165,7 +168,7 @@ fn common<Word>(range: Range, a: &Number<Word>, b: &Number<Word>) -> i32 {
     }
 }
 
-/// −a.
+/// Returns −a.
 pub fn negate<W: Words>(words: &mut W, a: &Number<W::Word>) -> Number<W::Word> {
     match a {
         Public(number) => Public(-number),
@@ -180,7 +183,7 @@ pub fn negate<W: Words>(words: &mut W, a: &Number<W::Word>) -> Number<W::Word> {
     }
 }
 
-/// a + b.
+/// Returns a + b.
 pub fn add<W: Words>(
     words: &mut W,
     a: &Number<W::Word>,
@@ -200,7 +203,7 @@ pub fn add<W: Words>(
     }))
 }
 
-/// a·b.
+/// Returns a·b.
 pub fn multiply<W: Words>(
     words: &mut W,
     a: &Number<W::Word>,
@@ -237,8 +240,9 @@ pub fn multiply<W: Words>(
     }))
 }
 
-/// x by a public factor, of which as many bits count as a word keeps: a power of two moves the
-/// point, a factor of few bits is exact, and others are multiplied part by part, each product cut.
+/// Multiplies x by a public factor, of which as many bits count as a word keeps. A power of two
+/// moves the point, a factor of few bits is exact, and other factors are multiplied part by part,
+/// with each product truncated.
 fn times<W: Words>(words: &mut W, x: &Known<W::Word>, factor: f64) -> Result<Number<W::Word>> {
     if factor == 0.0 {
         return Ok(Public(0.0));
@@ -248,7 +252,7 @@ fn times<W: Words>(words: &mut W, x: &Known<W::Word>, factor: f64) -> Result<Num
     }
     let range = finite(x.range.times(Range::one(factor)))?;
     let (own, size) = (fraction_bits(factor), Range::one(factor).places());
-    // Of a power of two, one bit and no more.
+    // A power of two has a single bit.
     if size + own == 0 {
         let moved = Secret(Known {
             word: x.word.clone(),
@@ -298,7 +302,7 @@ fn times<W: Words>(words: &mut W, x: &Known<W::Word>, factor: f64) -> Result<Num
     Ok(Secret(Known { word, scale, range }))
 }
 
-/// a / b; nothing where b may be 0.
+/// Returns a / b, or `None` if b may be 0.
 pub fn divide<W: Words>(
     words: &mut W,
     a: &Number<W::Word>,
@@ -342,7 +346,7 @@ pub fn divide<W: Words>(
     multiply(words, a, &found).map(Some)
 }
 
-/// √a.
+/// Returns √a.
 pub fn root<W: Words>(words: &mut W, a: &Number<W::Word>) -> Number<W::Word> {
     let x = match a {
         Public(number) => return Public(number.sqrt()),
@@ -362,7 +366,7 @@ pub fn root<W: Words>(words: &mut W, a: &Number<W::Word>) -> Number<W::Word> {
     })
 }
 
-/// Two numbers as words of the same fraction bits.
+/// Brings two numbers to the same number of fraction bits.
 pub fn aligned<W: Words>(
     words: &mut W,
     a: &Number<W::Word>,
@@ -372,7 +376,7 @@ pub fn aligned<W: Words>(
     Ok([moved(words, a, scale), moved(words, b, scale)])
 }
 
-/// Two public numbers as words of the same fraction bits, where these are they and no others.
+/// Brings two public numbers to the same number of fraction bits, if both are exact there.
 pub fn exact<W: Words>(words: &mut W, numbers: [f64; 2]) -> Option<[Known<W::Word>; 2]> {
     let [a, b] = numbers.map(Public::<W::Word>);
     let range = finite(a.range().or(b.range())).ok()?;
@@ -382,8 +386,8 @@ pub fn exact<W: Words>(words: &mut W, numbers: [f64; 2]) -> Option<[Known<W::Wor
     all.then(|| [a, b].map(|number| moved(words, &number, scale)))
 }
 
-/// 1 if the relation holds, else 0. It is exact where both are words of one scale together, and a
-/// public number counts as it is; where all know it by the ranges, the result is public.
+/// Returns 1 if the relation holds, else 0. It is exact if both are words of one scale, and for a
+/// public number. If the ranges decide the relation, the result is public.
 pub fn compare<W: Words>(
     words: &mut W,
     comparison: Comparison,
@@ -413,7 +417,7 @@ fn less<W: Words>(words: &mut W, a: &Number<W::Word>, b: &Number<W::Word>) -> Re
     }
     let unit = |known: &Known<W::Word>| f64::from(known.scale).exp2();
     let (x, y) = match (a, b) {
-        // Below a public number is what is below the next whole unit.
+        // A word is below a public number if it is below that number rounded up to a whole unit.
         (Secret(x), Public(b)) => {
             let y = words.constant((b * unit(x)).ceil() as i64 as u64);
             (x.word.clone(), y)
@@ -448,7 +452,7 @@ fn equal<W: Words>(words: &mut W, a: &Number<W::Word>, b: &Number<W::Word>) -> R
     Ok(words.is_zero(&difference))
 }
 
-/// The lesser or the greater; the other one of what is no number.
+/// Returns the lesser or the greater of two numbers; if one is NaN, the other one.
 pub fn extreme<W: Words>(
     words: &mut W,
     a: &Number<W::Word>,
@@ -479,8 +483,8 @@ pub fn extreme<W: Words>(
     }))
 }
 
-/// The magnitude of one with a sign of both, of which the sign of a public number is said. `same`:
-/// both are one.
+/// Returns the magnitude of a with a sign taken from both. A public number's sign may be that of
+/// −0. `same` says whether both are one word.
 pub fn signed<W: Words>(
     words: &mut W,
     change: SignChange,
@@ -500,7 +504,7 @@ pub fn signed<W: Words>(
     };
     let (of_a, of_b) = (sign(a), sign(b));
     let one = words.constant(1);
-    // Whether its own sign is turned.
+    // Whether the sign of a is inverted.
     let turned = match change {
         SignChange::Copy => words.xor(&of_a, &of_b),
         SignChange::Negate => {
@@ -528,10 +532,10 @@ pub fn signed<W: Words>(
     })
 }
 
-/// The integer of a kind that is nearest as is said.
+/// Converts to an integer type, with the given rounding.
 ///
 /// # Errors
-/// `Beyond`: it may be beyond all integers of 64 bits.
+/// `Beyond` if the number may lie outside all integers of 64 bits.
 pub fn integer<W: Words>(
     words: &mut W,
     x: &Known<W::Word>,
@@ -547,7 +551,7 @@ pub fn integer<W: Words>(
     let (least, most) = match kind {
         (64, Signs::Unsigned) => (ends[0].max(0), ends[1].max(0)),
         (64, Signs::Signed) => (ends[0], ends[1]),
-        // Shorter ones stand in a register by their highest bit.
+        // A register holds a shorter integer sign-extended.
         (bits, Signs::Signed) => {
             let end = 1 << (bits - 1);
             (ends[0].clamp(-end, end - 1), ends[1].clamp(-end, end - 1))

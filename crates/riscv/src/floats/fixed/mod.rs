@@ -1,27 +1,27 @@
-//! Secret floats: what F and D compute of them, as fixed-point numbers.
+//! Secret floats: the functions of F and D, computed on fixed-point numbers.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! | --- | --- |
 //! | this | sums and products |
 //! | [`choice`] | comparisons, minimum and maximum, signs |
-//! | [`whole`] | integers to floats and back |
-//! | [`inverse`] | quotients and roots |
-//! | [`known`] | all of this where the range of each secret number is known |
+//! | [`whole`] | conversions between integers and floats |
+//! | [`inverse`] | quotients and square roots |
+//! | [`known`] | all of this for secret numbers of known range |
 //!
-//! A number is a word X with s fraction bits: x = X / 2^s. A party encodes words below 2^46, and no
-//! word, and no product before it is cut, may reach 2^62. 16 fraction bits leave |x| < 2^30, and as
-//! much for products of two secrets. Integers have no fraction bits, and products by them are
+//! A number is a word X with s fraction bits: x = X / 2^s. A party encodes words below 2^46. No
+//! word, and no product before its truncation, may reach 2^62. 16 fraction bits leave |x| < 2^30,
+//! also for products of two secrets. Integers have no fraction bits, and products by them are
 //! exact. Results are rounded up or down by less than one unit, 2^-s, whatever the rounding mode.
-//! Sums are exact. No flag is raised. There are no infinities, no NaNs, no −0.
+//! Sums are exact. No exception flag is raised. There are no infinities, no NaNs, and no −0.
 //!
 //! A number that leaves its range is silently wrong unless it is checked
 //! ([`crate::secret::claims`]). Results without a known range are claimed to stay in range, and
-//! operands of quotients and roots to be where these are proved. Integers are not claimed: they
-//! wrap, as the instruction set says.
+//! operands of quotients and roots to lie where the error bounds are proved. Integers are not
+//! claimed: they wrap, as the instruction set defines.
 //!
-//! Where the range of every secret operand is known, fraction bits follow it, and the sizes above
-//! do not hold: see [`known`]. A number of a known range that meets one without a range is
-//! converted to the form of that one.
+//! If the range of every secret operand is known, the number of fraction bits follows from it, and
+//! the sizes above do not hold: see [`known`]. If a number of known range is combined with one of
+//! unknown range, it is converted to that one's form.
 
 pub mod choice;
 pub mod inverse;
@@ -36,44 +36,44 @@ use crate::numbers::words::{Signs, Words};
 use known::Known;
 use rustc_apfloat::Round;
 
-/// A number that everybody knows, or a word of fixed point.
+/// A public number, or a fixed-point word.
 #[derive(Clone)]
 pub enum Number<Word> {
-    /// As it is.
+    /// A public number.
     Public(f64),
-    /// The word and its fraction bits.
+    /// A secret word and its number of fraction bits.
     Secret(Word, u8),
 }
 
 use Number::{Public, Secret};
 
-/// A public factor is taken in two parts: these bits below the point, or from its highest one on,
-/// and as many more.
+/// The bits of each of two parts of a public factor. The first part ends this many bits below the
+/// point, or below its highest one if that is lower; the second has as many bits more.
 const PART: i32 = 16;
 
-/// What a float register holds.
+/// The content of a float register.
 pub enum Float<Word> {
-    /// A number that everybody knows.
+    /// A public number.
     Public(f64),
-    /// A word that is a number.
+    /// A fixed-point word and its format.
     Secret(Word, Fixed),
 }
 
-/// Numbers that meet.
+/// The operands of one function.
 enum Numbers<Word> {
-    /// Of all secret ones the range is known.
+    /// The range of every secret operand is known.
     Known(Vec<known::Number<Word>>),
-    /// Of one it is not, and so it counts of none.
+    /// The range of some operand is unknown, so that known ranges are ignored.
     Any(Vec<Number<Word>>),
 }
 
-/// A function of operands of which at least one is secret: a float or an integer. What is computed
-/// of numbers of no known range is checked, where that is asked for.
+/// Computes a function of operands of which at least one is secret: a float or an integer. In
+/// checked mode, results on numbers of unknown range are checked.
 ///
 /// # Errors
-/// `SecretBits` for what is no float and for what would show bits of one; `NotFixed` for public
-/// numbers that have no fixed point where one is needed; `Wide`, `Divisor`, `Beyond` for numbers of
-/// a known range that may have none there.
+/// `SecretBits` for an operand that is not a float, and for functions that would expose the bits of
+/// one; `NotFixed` for public numbers without a fixed-point form; `Wide`, `Divisor`, `Beyond` for
+/// numbers of a known range that is too large.
 pub fn compute<W: Words>(
     words: &mut W,
     of: Floating,
@@ -108,7 +108,7 @@ fn computed<W: Words>(
             let range = range.filter(|range| range.places() <= ROOM);
             let whole = match (range, bits, signs) {
                 (Some(_), ..) => whole,
-                // As a number with a sign, the greatest ones would be negative.
+                // Interpreted as signed numbers, the greatest unsigned ones would be negative.
                 (None, 64, Signs::Unsigned) => words.limited(&whole, 0, (1 << 62) - 1),
                 (None, ..) => words.held(&whole, 60),
             };
@@ -124,7 +124,7 @@ fn computed<W: Words>(
         FloatFunction::Classify | FloatFunction::ToBits | FloatFunction::FromBits => {
             return Err(Fault::SecretBits);
         }
-        // Whatever it is, it is only moved.
+        // A move is allowed for any content.
         FloatFunction::Sign(SignChange::Copy) if words.are_one(operands[0], operands[1]) => {
             return Ok(operands[0].clone());
         }
@@ -134,7 +134,7 @@ fn computed<W: Words>(
     for operand in operands.iter().take(function.operands()) {
         numbers.push(number(words, operand, of.precision)?);
     }
-    // What is known of a range proves that it is kept.
+    // A computation on known ranges is proved to stay in range.
     words.claim(false);
     let numbers = match met(words, numbers)? {
         Numbers::Known(numbers) => {
@@ -160,7 +160,7 @@ fn computed<W: Words>(
     of_any(words, of, round, operands, &numbers)
 }
 
-/// The function of numbers without a known range.
+/// Computes a function of numbers of which some have no known range.
 fn of_any<W: Words>(
     words: &mut W,
     of: Floating,
@@ -201,15 +201,15 @@ fn of_any<W: Words>(
     })
 }
 
-/// What comes of numbers of a known range.
+/// The result of a function of numbers of known range.
 enum Found<Word> {
     Float(known::Number<Word>),
     Integer(Word),
-    /// The divisor may be 0, and so no range is known of the quotient.
+    /// The divisor may be 0, so the range of the quotient is unknown.
     Nothing,
 }
 
-/// The function of numbers of a known range. `same`: the first two are one number.
+/// Computes a function of numbers of known range. `same` says whether the first two are one word.
 fn of_known<W: Words>(
     words: &mut W,
     function: FloatFunction,
@@ -255,10 +255,10 @@ fn of_known<W: Words>(
     }))
 }
 
-/// One of two floats of a length, of which at least one is secret.
+/// Selects one of two floats of the same length, of which at least one is secret.
 ///
 /// # Errors
-/// `NotFixed` for a public number that has no fixed point; `Wide`.
+/// `NotFixed` for a public number without a fixed-point form; `Wide`.
 pub fn select<W: Words>(
     words: &mut W,
     condition: &W::Word,
@@ -291,8 +291,8 @@ pub fn select<W: Words>(
     })
 }
 
-/// One of what two float registers hold that everybody knows; nothing where that are no numbers, or
-/// none that words of a known range have as they are.
+/// Selects one of two public float registers by a secret condition. Returns `None` if they hold no
+/// numbers, or none that words of known range represent exactly.
 pub fn select_public<W: Words>(
     words: &mut W,
     condition: &W::Word,
@@ -307,7 +307,7 @@ pub fn select_public<W: Words>(
         Precision::Double
     };
     let numbers = registers.map(|bits| ieee::number(bits, of));
-    // There is no −0.
+    // Fixed point has no −0.
     if numbers
         .iter()
         .any(|number| *number == 0.0 && number.is_sign_negative())
@@ -324,10 +324,10 @@ pub fn select_public<W: Words>(
     Some(words.float(&word, Real { bytes, fixed }))
 }
 
-/// A secret float that somebody has said is no less and no more than that.
+/// Bounds a secret float by a stated range.
 ///
 /// # Errors
-/// `NotBetween`: nothing lies there of what is known of it.
+/// `NotBetween` if the stated range and the known one do not intersect.
 pub fn bounded<W: Words>(
     words: &mut W,
     word: &W::Word,
@@ -349,8 +349,7 @@ pub fn bounded<W: Words>(
     Ok(words.float(&held, Real { fixed, ..real }))
 }
 
-/// The word of a number of which somebody has said a range: where that is checked, it is held to
-/// it.
+/// Returns the word of a number with a stated range. Checked mode checks that it lies in the range.
 pub fn within<W: Words>(words: &mut W, word: &W::Word, fixed: Fixed) -> W::Word {
     let Some(Range { least, most }) = fixed.range else {
         return word.clone();
@@ -366,7 +365,7 @@ pub fn within<W: Words>(words: &mut W, word: &W::Word, fixed: Fixed) -> W::Word 
     held
 }
 
-/// What a float register holds.
+/// Returns the content of a float register as a number.
 fn number<W: Words>(words: &W, word: &W::Word, of: Precision) -> Result<Float<W::Word>> {
     if let Some(bits) = words.public(word) {
         return Ok(Float::Public(ieee::number(bits, of)));
@@ -375,7 +374,7 @@ fn number<W: Words>(words: &W, word: &W::Word, of: Precision) -> Result<Float<W:
     Ok(Float::Secret(word, fixed))
 }
 
-/// Numbers as they count together.
+/// Brings numbers into a common form.
 fn met<W: Words>(words: &mut W, floats: Vec<Float<W::Word>>) -> Result<Numbers<W::Word>> {
     let is_any =
         |float: &Float<W::Word>| matches!(float, Float::Secret(_, fixed) if fixed.range.is_none());
@@ -410,8 +409,8 @@ fn met<W: Words>(words: &mut W, floats: Vec<Float<W::Word>>) -> Result<Numbers<W
     Ok(Numbers::Known(numbers.collect()))
 }
 
-/// A number of a known range as others are: no more than the usual fraction bits, or as many
-/// significant ones where it is below 1 throughout.
+/// Converts a number of known range to the form without one: at most the usual fraction bits, or as
+/// many significant bits if its range lies below 1.
 fn loosened<W: Words>(words: &mut W, number: &known::Number<W::Word>) -> Result<Number<W::Word>> {
     let known = match number {
         known::Number::Public(number) => return Ok(Public(*number)),
@@ -427,7 +426,7 @@ fn loosened<W: Words>(words: &mut W, number: &known::Number<W::Word>) -> Result<
     Ok(Secret(moved.word, scale as u8))
 }
 
-/// The register that has a number of a known range.
+/// Returns the register content for a number of known range.
 fn known_word<W: Words>(
     words: &mut W,
     number: known::Number<W::Word>,
@@ -442,7 +441,7 @@ fn known_word<W: Words>(
     })
 }
 
-/// A number as a word with so many fraction bits, not fewer than it has.
+/// Returns a number as a word with `scale` fraction bits, which must be at least as many as it has.
 fn at_scale<W: Words>(words: &mut W, number: &Number<W::Word>, scale: u8) -> Result<W::Word> {
     match number {
         Public(number) => {
@@ -456,8 +455,8 @@ fn at_scale<W: Words>(words: &mut W, number: &Number<W::Word>, scale: u8) -> Res
     }
 }
 
-/// The fraction bits of two numbers together; with integers alone beside it, a public number has
-/// the usual ones.
+/// Returns the fraction bits of a result of two numbers. A public fraction that is combined with a
+/// secret integer gets the usual number.
 fn scale<Word>(a: &Number<Word>, b: &Number<Word>) -> u8 {
     let own = |number: &Number<Word>| match number {
         Public(number) if number.fract() == 0.0 => 0,
@@ -465,7 +464,7 @@ fn scale<Word>(a: &Number<Word>, b: &Number<Word>) -> u8 {
         Secret(_, scale) => *scale,
     };
     match (a, b) {
-        // It takes what the other has.
+        // A public number takes the scale of the secret one.
         (Public(_), Secret(_, scale)) | (Secret(_, scale), Public(_)) if *scale > 0 => *scale,
         _ => own(a).max(own(b)),
     }
@@ -513,7 +512,7 @@ fn multiply<W: Words>(
     }
 }
 
-/// A number without the given number of its fraction bits.
+/// Truncates a number by `bits` fraction bits.
 fn cut<W: Words>(words: &mut W, fixed: &W::Word, bits: u32) -> W::Word {
     if bits == 0 {
         return fixed.clone();
@@ -521,8 +520,8 @@ fn cut<W: Words>(words: &mut W, fixed: &W::Word, bits: u32) -> W::Word {
     words.truncate(fixed, bits)
 }
 
-/// A product of two secret numbers, or a sum of such below the same bound, without the given number
-/// of fraction bits.
+/// Truncates a product of two secret numbers, or a sum of such products below the same bound, by
+/// `bits` fraction bits.
 fn rounded<W: Words>(words: &mut W, fixed: &W::Word, bits: u32) -> W::Word {
     if bits == 0 {
         return fixed.clone();
@@ -530,8 +529,8 @@ fn rounded<W: Words>(words: &mut W, fixed: &W::Word, bits: u32) -> W::Word {
     words.truncate_product(fixed, bits)
 }
 
-/// x by a public factor, of which 32 bits count, and those above the point: two products, each of
-/// them cut. A factor of few bits is exact.
+/// Multiplies x by a public factor, of which the integer part and 32 bits count. It takes two
+/// products, each of them truncated. A factor of few bits is exact.
 fn times<W: Words>(words: &mut W, x: &W::Word, of_x: u8, factor: f64) -> Result<Number<W::Word>> {
     if factor == 0.0 {
         return Ok(Public(0.0));
@@ -554,7 +553,7 @@ fn times<W: Words>(words: &mut W, x: &W::Word, of_x: u8, factor: f64) -> Result<
         if part == 0.0 || places > 61 {
             break;
         }
-        // The part without the zeros at its end, of which nothing is to be cut.
+        // The part is taken without its trailing zeros, which need no truncation.
         let zeros = (part as i64).trailing_zeros().min(places as u32);
         let part_word = words.constant((part as i64 >> zeros) as u64);
         let (product, dropped) = (words.multiply(x, &part_word), places - zeros as i32 - more);
@@ -575,7 +574,7 @@ fn times<W: Words>(words: &mut W, x: &W::Word, of_x: u8, factor: f64) -> Result<
     Ok(Secret(sum.expect("there is a first part"), scale))
 }
 
-/// ±a·b ± c, cut once where that is of secrets alone.
+/// Computes ±a·b ± c, with a single truncation if a and b are secret.
 fn fused<W: Words>(
     words: &mut W,
     turned: Turned,

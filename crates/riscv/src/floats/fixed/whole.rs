@@ -6,7 +6,7 @@ use crate::numbers::composed;
 use crate::numbers::words::{Signs, Words};
 use rustc_apfloat::Round;
 
-/// A secret integer of so many bits, which is to be less than 2^62, and exact.
+/// Converts a secret integer of `bits` bits, which must be below 2^62, exactly.
 pub fn number<W: Words>(
     words: &mut W,
     integer: &W::Word,
@@ -16,8 +16,8 @@ pub fn number<W: Words>(
     Secret(words.extend(integer, bits.into(), signs), 0)
 }
 
-/// The integer of a kind that is nearest as is said, of a word with so many fraction bits; beyond
-/// its ends, the end.
+/// Converts a word with `scale` fraction bits to an integer type, with the given rounding. Numbers
+/// outside the type become its least or greatest value.
 pub fn integer<W: Words>(
     words: &mut W,
     x: &W::Word,
@@ -28,7 +28,7 @@ pub fn integer<W: Words>(
     let whole = if scale == 0 {
         x.clone()
     } else {
-        // So that what is added makes no other number of it.
+        // The bound keeps the addition below from overflowing.
         let x = words.held(x, 60);
         rounded(words, &x, scale, round)
     };
@@ -41,7 +41,7 @@ pub fn integer<W: Words>(
         Signs::Signed => (1_u64 << (bits - 1)) - 1,
         Signs::Unsigned => u64::MAX >> (64 - bits),
     };
-    // A word of fixed point has less than 63 bits.
+    // A fixed-point word has fewer than 63 bits.
     let mut kept = whole;
     if bits < 64 || signs == Signs::Unsigned {
         let least = words.constant(least);
@@ -56,7 +56,8 @@ pub fn integer<W: Words>(
     kept
 }
 
-/// Exact: what is added before the fraction is dropped, which goes down, makes it what is wanted.
+/// Rounds exactly: adds a constant such that dropping the fraction, which rounds down, gives the
+/// result.
 fn rounded<W: Words>(words: &mut W, x: &W::Word, scale: u64, round: Round) -> W::Word {
     let is_claimed = words.claim(false);
     let (places, unit) = (words.constant(scale), 1_u64 << scale);
@@ -67,7 +68,7 @@ fn rounded<W: Words>(words: &mut W, x: &W::Word, scale: u64, round: Round) -> W:
         Round::TowardNegative => zero,
         Round::TowardPositive => all,
         Round::TowardZero => words.select(&negative, &all, &zero),
-        // Half a unit from a negative number goes down.
+        // Halfway cases of negative numbers round down.
         Round::NearestTiesToAway => words.subtract(&half, &negative),
         Round::NearestTiesToEven => {
             let last = words.shift_right(x, &places, Signs::Unsigned);

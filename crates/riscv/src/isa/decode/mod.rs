@@ -1,4 +1,4 @@
-//! Decoding: from bytes to instructions.
+//! Decoding of bytes to instructions.
 
 use crate::isa::encoding::Encoding;
 use crate::isa::extensions::{compressed, encodings};
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::LazyLock;
 
-/// The encodings by major opcode and the three bits that most formats have after rd.
+/// The encodings, indexed by the major opcode and the three bits that follow rd in most formats.
 static TABLE: LazyLock<Vec<Vec<&'static Encoding>>> = LazyLock::new(|| {
     let mut table = vec![Vec::new(); 1 << 10];
     for (place, row) in table.iter_mut().enumerate() {
@@ -27,8 +27,8 @@ static ENCODINGS: LazyLock<HashMap<Operation, &'static Encoding>> = LazyLock::ne
         .collect()
 });
 
-/// The instruction that memory begins with, given as four bytes, lowest first; those beyond its
-/// length are not looked at. `None` where there is none that this machine knows.
+/// Decodes the instruction at the beginning of four bytes of memory, lowest first. Bytes beyond its
+/// length are ignored. Returns `None` if this machine does not have the instruction.
 #[must_use]
 pub fn decode(word: u32) -> Option<Instruction> {
     if word & 3 != 3 {
@@ -44,7 +44,7 @@ pub fn decode(word: u32) -> Option<Instruction> {
     })
 }
 
-/// An instruction as four bytes; `decode` gives it back, but for the length of one of two bytes.
+/// Encodes an instruction in four bytes. `decode` is the inverse, except for a length of two bytes.
 #[must_use]
 pub fn encode(instruction: &Instruction) -> u32 {
     let encoding = encoding_of(instruction).expect("every operation has an encoding");
@@ -52,14 +52,14 @@ pub fn encode(instruction: &Instruction) -> u32 {
 }
 
 impl fmt::Display for Instruction {
-    /// As assembly, without aliases: `addi a0,a1,-1`.
+    /// Formats the instruction as assembly, without aliases: `addi a0,a1,-1`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let encoding = encoding_of(self).expect("every operation has an encoding");
         encoding.format.show(encoding.name, &self.operands, f)
     }
 }
 
-/// How an instruction is written in four bytes.
+/// Returns the four-byte encoding of an instruction.
 fn encoding_of(instruction: &Instruction) -> Option<&'static Encoding> {
     ENCODINGS.get(&instruction.operation).copied()
 }

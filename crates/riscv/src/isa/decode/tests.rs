@@ -1,4 +1,4 @@
-//! Decoding agrees with an independent disassembler.
+//! Comparison of the decoder with an independent disassembler.
 
 use super::{decode, encode};
 use crate::isa::extensions::encodings;
@@ -15,13 +15,13 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
-/// Where the instructions stand: what jumps is shown with the address that it goes to.
+/// The address of the instructions. The disassembler shows jumps with their target addresses.
 const PLACE: u64 = 1 << 40;
 
-/// What there is in privileged modes alone, which no program has.
+/// Instructions of privileged modes, which this decoder does not have.
 const PRIVILEGED: [&str; 4] = ["mret", "sret", "wfi", "sfence.vma"];
 
-/// The independent disassembler, with this crate's extensions.
+/// Returns the independent disassembler, with this crate's extensions.
 fn oracle() -> Decoder {
     let known = [
         Extension::M,
@@ -40,12 +40,12 @@ fn oracle() -> Decoder {
     Decoder::with_only(Isa::Rv64, known).expect("these go together")
 }
 
-/// What words of four bytes are compared with, and by.
+/// The comparison of four-byte words with the disassembler.
 struct Comparison {
     oracle: Decoder,
-    /// The names of all instructions here.
+    /// The names of all instructions of this crate.
     names: HashSet<&'static str>,
-    /// As both show a word.
+    /// The texts of a word by both.
     texts: [String; 2],
 }
 
@@ -61,7 +61,7 @@ impl Comparison {
     fn check(&mut self, word: u32) {
         let other = self.oracle.decode(PLACE, word.into()).without_aliases();
         let name = other.mnemonic();
-        // Of V not all is known here.
+        // This crate does not have all of V.
         let is_elsewhere =
             PRIVILEGED.contains(&name) || name.starts_with('v') && !self.names.contains(name);
         let known = !other.is_illegal() && !is_elsewhere;
@@ -80,7 +80,7 @@ impl Comparison {
     }
 }
 
-/// An instruction as the other one shows it.
+/// Writes an instruction in the disassembler's style.
 fn show(instruction: &Instruction, text: &mut String) {
     write!(text, "{instruction}").expect("there is memory");
     if matches!(
@@ -93,8 +93,8 @@ fn show(instruction: &Instruction, text: &mut String) {
     }
 }
 
-/// Whether both say the same of an instruction, but for what they name differently: control
-/// registers have names there, and fences what they order.
+/// Returns whether both texts show the same instruction. The disassembler names control registers,
+/// and shows the sets of fences.
 fn are_alike(mine: &str, other: &str) -> bool {
     let parts = |text| str::split_once(text, ' ').unwrap_or((text, ""));
     let [(name, mine_with), (other_name, other_with)] = [mine, other].map(parts);
@@ -114,7 +114,7 @@ fn are_alike(mine: &str, other: &str) -> bool {
     }
 }
 
-/// Every opcode and all that is fixed in some encoding, with random bits elsewhere.
+/// Every opcode and the fixed bits of every encoding, with random bits elsewhere.
 #[test]
 fn words_of_four_bytes_are_what_another_says() {
     let mut random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
@@ -126,7 +126,7 @@ fn words_of_four_bytes_are_what_another_says() {
         for _ in 0..500 {
             let bits = random.next_u32();
             comparison.check(encoding.bits | bits & !encoding.mask);
-            // One bit of what is fixed is another.
+            // One fixed bit is flipped.
             comparison.check((encoding.bits | bits & !encoding.mask) ^ (1 << (2 + bits % 30)));
         }
     }
@@ -141,7 +141,7 @@ fn ten_million_words_are_what_another_says() {
     }
 }
 
-/// With those of two bytes, which are all below, every word that there is.
+/// Together with the two-byte instructions, which are tested below, these are all words.
 #[test]
 #[ignore = "long: minutes on all cores"]
 fn all_words_are_what_another_says() {
@@ -165,7 +165,7 @@ fn all_words_are_what_another_says() {
     assert!(next.into_inner() >= 1 << 30);
 }
 
-/// The instruction of four bytes that two bytes stand for is shown as they are.
+/// A compressed instruction is shown like the four-byte instruction that it expands to.
 #[test]
 fn all_pairs_of_bytes_are_what_another_says() {
     let oracle = oracle();
@@ -179,7 +179,7 @@ fn all_pairs_of_bytes_are_what_another_says() {
         let Some(mine) = mine else { continue };
         assert_eq!(mine.length, 2);
         let long = oracle.decode(PLACE, encode(&mine).into());
-        // A copy is a sum with zero there, and a name for a sum with the constant zero here.
+        // A move expands to an addition of zero, and a load of an immediate to an addition to zero.
         let long = long
             .to_string()
             .replace("add ", "mv ")
@@ -188,7 +188,7 @@ fn all_pairs_of_bytes_are_what_another_says() {
             .to_string()
             .replace("add ", "mv ")
             .replace(",zero,", ",");
-        // What has no effect is shown as it is written.
+        // Hints without effect are shown in their compressed form.
         let idle =
             other.starts_with("c.") && (mine.operands.rd == 0 || mine.operands.immediate == 0);
         assert!(
@@ -198,7 +198,7 @@ fn all_pairs_of_bytes_are_what_another_says() {
     }
 }
 
-/// No two encodings are of the same bytes, and none is shadowed by another.
+/// No two encodings overlap, and none shadows another.
 #[test]
 fn encodings_exclude_each_other() {
     let all: Vec<_> = encodings().collect();

@@ -7,7 +7,7 @@ use crate::isa::operation::{Addresses, Function, Operation};
 use crate::numbers::words::{Signs, Words};
 
 impl Addresses {
-    /// Of a and b.
+    /// Computes the function of a and b.
     #[inline]
     pub fn compute<W: Words>(self, words: &mut W, a: &W::Word, b: &W::Word) -> W::Word {
         match self {
@@ -34,7 +34,7 @@ const fn of(function: Addresses) -> Function {
     Function::Addresses(function)
 }
 
-/// How they are written.
+/// The encodings of these instructions.
 pub const ENCODINGS: &[Encoding] = &[
     registers("add.uw", OP_32, (0, 4), of(ShiftAddUw(0))),
     registers("sh1add", OP, (2, 0x10), of(ShiftAdd(1))),
@@ -43,7 +43,7 @@ pub const ENCODINGS: &[Encoding] = &[
     registers("sh1add.uw", OP_32, (2, 0x10), of(ShiftAddUw(1))),
     registers("sh2add.uw", OP_32, (4, 0x10), of(ShiftAddUw(2))),
     registers("sh3add.uw", OP_32, (6, 0x10), of(ShiftAddUw(3))),
-    // The one shift of this opcode by up to 63 places.
+    // This opcode's only shift by up to 63 bits.
     Encoding {
         name: "slli.uw",
         mask: 0xfc00_707f,

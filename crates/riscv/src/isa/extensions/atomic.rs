@@ -1,4 +1,5 @@
-//! A: read, change and write memory in one instruction. There is one hart, so nothing interleaves.
+//! A: read, change and write memory in one instruction. There is only one hart, so accesses never
+//! interleave.
 
 use crate::isa::encoding::Encoding;
 use crate::isa::encoding::opcode::AMO;
@@ -8,8 +9,8 @@ use crate::numbers::composed;
 use crate::numbers::words::{Signs, Words};
 
 impl AtomicChange {
-    /// What is written where `old` was read. What memory has of 32 bits comes extended by its sign,
-    /// and so must the operand where the two are compared.
+    /// Returns the value to write where `old` was read. A value of 32 bits is sign-extended, and
+    /// the operand must be as well, since the two may be compared.
     pub fn compute<W: Words>(self, words: &mut W, old: &W::Word, operand: &W::Word) -> W::Word {
         match self {
             Self::Reserve => old.clone(),
@@ -27,7 +28,7 @@ impl AtomicChange {
 use AtomicChange::{Add, And, Maximum, Minimum, Or, Reserve, StoreIfReserved, Swap, Xor};
 use Signs::{Signed, Unsigned};
 
-/// How they are written.
+/// The encodings of these instructions.
 pub const ENCODINGS: &[Encoding] = &[
     reserve("lr.w", 4),
     reserve("lr.d", 8),

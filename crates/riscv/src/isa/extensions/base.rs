@@ -9,7 +9,7 @@ use crate::isa::operation::{Base, Condition, Function, Load, Operation};
 use crate::numbers::words::{Signs, Words};
 
 impl Base {
-    /// Of a and b.
+    /// Computes the function of a and b.
     #[inline]
     pub fn compute<W: Words>(self, words: &mut W, a: &W::Word, b: &W::Word) -> W::Word {
         match self {
@@ -45,7 +45,7 @@ impl Base {
 }
 
 impl Condition {
-    /// 1 if it holds of a and b, else 0.
+    /// Returns 1 if the condition holds for a and b, else 0.
     #[inline]
     pub fn holds<W: Words>(self, words: &mut W, a: &W::Word, b: &W::Word) -> W::Word {
         match self {
@@ -67,7 +67,7 @@ impl Condition {
     }
 }
 
-/// 1 − a.
+/// Returns 1 − a, for a bit a.
 fn not<W: Words>(words: &mut W, a: &W::Word) -> W::Word {
     let one = words.constant(1);
     words.xor(a, &one)
@@ -83,7 +83,7 @@ const fn of(function: Base) -> Function {
     Function::Base(function)
 }
 
-/// How they are written.
+/// The encodings of these instructions.
 pub const ENCODINGS: &[Encoding] = &[
     registers("add", OP, (0, 0), of(Add)),
     registers("sub", OP, (0, 0x20), of(Subtract)),

@@ -7,7 +7,7 @@ use crate::numbers::composed;
 use crate::numbers::words::{Signs, Words};
 
 impl Bits {
-    /// Of a (and b).
+    /// Computes the function of a, or of a and b.
     #[inline]
     pub fn compute<W: Words>(self, words: &mut W, a: &W::Word, b: &W::Word) -> W::Word {
         match self {
@@ -54,7 +54,7 @@ fn inverted<W: Words>(words: &mut W, a: &W::Word) -> W::Word {
     words.xor(a, &all)
 }
 
-/// The ones below the lowest one of a are as many: those of (a − 1) AND NOT a.
+/// Counts the ones below the lowest one of a, which are those of (a − 1) AND NOT a.
 fn trailing_zeros<W: Words>(words: &mut W, a: &W::Word, bits: u8) -> W::Word {
     let (one, not) = (words.constant(1), inverted(words, a));
     let before = words.subtract(a, &one);
@@ -63,7 +63,7 @@ fn trailing_zeros<W: Words>(words: &mut W, a: &W::Word, bits: u8) -> W::Word {
     words.population(&low)
 }
 
-/// Turned by b modulo `bits`.
+/// Rotates the low `bits` bits by b modulo `bits`.
 fn rotated<W: Words>(words: &mut W, a: &W::Word, b: &W::Word, bits: u32, to_left: bool) -> W::Word {
     let low = words.extend(a, bits, Signs::Unsigned);
     let (zero, places) = (words.constant(0), bits.ilog2());
@@ -81,7 +81,7 @@ fn rotated<W: Words>(words: &mut W, a: &W::Word, b: &W::Word, bits: u32, to_left
     words.extend(&turned, bits, Signs::Signed)
 }
 
-/// What the first bit of each byte becomes fills it.
+/// Fills each byte with the OR of its bits.
 fn filled_bytes<W: Words>(words: &mut W, a: &W::Word) -> W::Word {
     const FIRST: u64 = u64::MAX / 255;
     let mut any = a.clone();
@@ -95,7 +95,7 @@ fn filled_bytes<W: Words>(words: &mut W, a: &W::Word) -> W::Word {
     words.multiply(&any, &byte)
 }
 
-/// Neighbours change places, ever larger ones.
+/// Swaps neighbouring bytes, then pairs of bytes, then the halves.
 fn reversed_bytes<W: Words>(words: &mut W, a: &W::Word) -> W::Word {
     let mut turned = a.clone();
     for (places, low) in [
@@ -122,7 +122,7 @@ const fn of(function: Bits) -> Function {
     Function::Bits(function)
 }
 
-/// How they are written.
+/// The encodings of these instructions.
 pub const ENCODINGS: &[Encoding] = &[
     registers("andn", OP, (7, 0x20), of(AndNot)),
     registers("orn", OP, (6, 0x20), of(OrNot)),

@@ -1,4 +1,4 @@
-//! C: two bytes for frequent instructions. Each stands for an instruction of four bytes and is
+//! C: two-byte forms of frequent instructions. Each expands to an instruction of four bytes and is
 //! decoded as that one.
 
 use crate::isa::formats::{Operands, signed};
@@ -13,7 +13,7 @@ const ZERO: u8 = 0;
 const RETURN_ADDRESS: u8 = 1;
 const STACK: u8 = 2;
 
-/// The instruction that two bytes stand for, where they stand for one.
+/// Decodes a compressed instruction, if it is valid.
 pub fn decode(half: u16) -> Option<Instruction> {
     match (half & 3, half >> 13) {
         (0, third) => first_quadrant(half, third),
@@ -60,7 +60,7 @@ fn second_quadrant(half: u16, third: u16) -> Option<Instruction> {
     }
 }
 
-/// On the eight registers that three bits name.
+/// Decodes arithmetic on the eight registers that three bits can name.
 fn arithmetic(half: u16, six: i32) -> Option<Instruction> {
     let (rd, rs2) = (narrow(half, 7), narrow(half, 2));
     let function = match ((half >> 10) & 3, half >> 12 & 1, half >> 5 & 3) {
@@ -113,7 +113,7 @@ fn third_quadrant(half: u16, third: u16) -> Option<Instruction> {
     }
 }
 
-/// Bits brought to their places: from where, how many, to where.
+/// Moves groups of bits to their positions; each is given by its origin, length and destination.
 fn gather(half: u16, places: &[(u32, u32, u32)]) -> i32 {
     let bits = |&(from, count, to): &(u32, u32, u32)| {
         ((u32::from(half) >> from & ((1 << count) - 1)) << to) as i32
@@ -153,12 +153,12 @@ fn branch(half: u16, condition: Condition) -> Instruction {
     )
 }
 
-/// A register that five bits name.
+/// Returns a register that five bits name.
 fn wide(half: u16, low: u16) -> u8 {
     (half >> low & 31) as u8
 }
 
-/// One of the eight registers that three bits name.
+/// Returns one of the eight registers that three bits name.
 fn narrow(half: u16, low: u16) -> u8 {
     (half >> low & 7) as u8 + 8
 }

@@ -6,7 +6,7 @@ use crate::isa::operation::{Conditional, Function};
 use crate::numbers::words::Words;
 
 impl Conditional {
-    /// Of a and b.
+    /// Computes the function of a and b.
     #[inline]
     pub fn compute<W: Words>(self, words: &mut W, a: &W::Word, b: &W::Word) -> W::Word {
         let (condition, zero) = (words.is_zero(b), words.constant(0));
@@ -21,7 +21,7 @@ const fn of(function: Conditional) -> Function {
     Function::Conditional(function)
 }
 
-/// How they are written.
+/// The encodings of these instructions.
 pub const ENCODINGS: &[Encoding] = &[
     registers("czero.eqz", OP, (5, 7), of(Conditional::ZeroIfZero)),
     registers("czero.nez", OP, (7, 7), of(Conditional::ZeroUnlessZero)),

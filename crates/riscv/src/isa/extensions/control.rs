@@ -5,7 +5,7 @@ use crate::isa::encoding::opcode::SYSTEM;
 use crate::isa::formats::Format;
 use crate::isa::operation::{Control, ControlChange, Operation};
 
-/// How they are written.
+/// The encodings of these instructions.
 pub const ENCODINGS: &[Encoding] = &[
     register("csrrw", 1, ControlChange::Write),
     register("csrrs", 2, ControlChange::Set),

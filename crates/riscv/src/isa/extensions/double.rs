@@ -6,10 +6,10 @@ use crate::isa::encoding::opcode::OP_FP;
 use crate::isa::operation::FloatFunction::FromFloat;
 use crate::isa::operation::Precision::{self, Double, Single};
 
-/// How they are written.
+/// The encodings of these instructions.
 pub const ENCODINGS: &[Encoding] = &floats::encodings(Double);
 
-/// From one length to the other.
+/// The conversions between F and D.
 pub const CONVERSIONS: &[Encoding] = &[
     conversion("fcvt.s.d", Single, (1, Double)),
     conversion("fcvt.d.s", Double, (0, Single)),

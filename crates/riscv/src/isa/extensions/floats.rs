@@ -1,4 +1,4 @@
-//! What F and D share: the encodings of their instructions.
+//! The encodings that F and D have in common.
 
 use crate::isa::encoding::Encoding;
 use crate::isa::encoding::opcode::{LOAD_FP, MADD, MSUB, NMADD, NMSUB, OP_FP, STORE_FP};
@@ -12,10 +12,10 @@ use crate::isa::operation::{
 };
 use crate::numbers::words::Signs::{Signed, Unsigned};
 
-/// Names of one instruction in F and in D.
+/// The names of an instruction in F and in D.
 type Names = [&'static str; 2];
 
-/// The instructions that there are of each precision.
+/// Returns the encodings that exist in each precision.
 pub const fn encodings(of: Precision) -> [Encoding; 30] {
     [
         load(["flw", "fld"], of),
@@ -103,7 +103,7 @@ const fn name(names: Names, of: Precision) -> &'static str {
     }
 }
 
-/// The two bits that say it.
+/// Returns the two bits that encode the precision.
 const fn precision(of: Precision) -> u32 {
     match of {
         Precision::Single => 0,
@@ -111,7 +111,7 @@ const fn precision(of: Precision) -> u32 {
     }
 }
 
-/// A function of float registers, by what is fixed.
+/// Returns the encoding of a float function, from its fixed bits.
 pub const fn of(
     name: &'static str,
     of: Precision,
@@ -141,7 +141,7 @@ const fn exact(names: Names, precision: Precision, at: (u32, u32), f: FloatFunct
     of(name(names, precision), precision, fixed, f)
 }
 
-/// Of one register; the second one's bits say which function it is.
+/// Encodes a function of one register; the field of the second register selects the function.
 const fn unary(names: Names, precision: Precision, at: (u32, u32), f: FloatFunction) -> Encoding {
     let fixed = (0xfff0_007f, at.0 << 27 | at.1 << 20 | OP_FP);
     of(name(names, precision), precision, fixed, f)
@@ -168,7 +168,7 @@ const fn fused(
     )
 }
 
-/// The three bits that say how long what lies in memory is.
+/// Returns the three bits that encode the width of a load or store.
 const fn third(of: Precision) -> u32 {
     precision(of) + 2
 }

@@ -1,21 +1,21 @@
 //! The instruction set, one extension per file: the encodings of its instructions, and their
-//! meaning for any kind of word.
+//! semantics for any kind of word.
 //!
 //! | file | extension |
 //! | --- | --- |
 //! | [`base`] | I: sums, comparisons, bits, shifts, loads, stores, branches |
 //! | [`multiplication`] | M: products, quotients, remainders |
-//! | [`atomic`] | A: read, compute and write in one |
+//! | [`atomic`] | A: atomic read, change and write |
 //! | [`addresses`] | Zba: sums with a shifted addend |
 //! | [`bits`] | Zbb: counts, rotations, minimum and maximum |
 //! | [`single_bits`] | Zbs: one bit of a word |
-//! | [`conditional`] | Zicond: zero or not, depending on a condition |
+//! | [`conditional`] | Zicond: a word or zero, depending on a condition |
 //! | [`control`] | Zicsr: control registers |
-//! | [`single`], [`double`] | F and D: floats of 32 and 64 bits; [`floats`]: what they share |
+//! | [`single`], [`double`] | F and D: floats of 32 and 64 bits; [`floats`]: their common part |
 //! | [`vectors`] | V: its encodings |
 //! | [`vector_integers`], [`vector_floats`] | V: functions of integers and of floats |
 //! | [`vector_moves`], [`vector_memory`] | V: moves; loads and stores |
-//! | [`compressed`] | C: two bytes for frequent instructions |
+//! | [`compressed`] | C: two-byte forms of frequent instructions |
 
 pub mod addresses;
 pub mod atomic;
@@ -40,7 +40,7 @@ use crate::isa::operation::Function;
 use crate::numbers::words::Words;
 
 impl Function {
-    /// The result of a (and b, where it takes two).
+    /// Computes the function of a, or of a and b.
     #[inline]
     pub fn compute<W: Words>(self, words: &mut W, a: &W::Word, b: &W::Word) -> W::Word {
         match self {
@@ -54,7 +54,7 @@ impl Function {
     }
 }
 
-/// All ways to write instructions in four bytes.
+/// Returns all four-byte encodings.
 pub fn encodings() -> impl Iterator<Item = &'static Encoding> {
     [
         base::ENCODINGS,

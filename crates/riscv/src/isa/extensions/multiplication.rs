@@ -7,7 +7,7 @@ use crate::isa::operation::{Function, Multiplication};
 use crate::numbers::words::{Signs, Words};
 
 impl Multiplication {
-    /// Of a and b.
+    /// Computes the function of a and b.
     #[inline]
     pub fn compute<W: Words>(self, words: &mut W, a: &W::Word, b: &W::Word) -> W::Word {
         match self {
@@ -40,7 +40,7 @@ const fn of(function: Multiplication) -> Function {
     Function::Multiplication(function)
 }
 
-/// How they are written.
+/// The encodings of these instructions.
 pub const ENCODINGS: &[Encoding] = &[
     registers("mul", OP, (0, 1), of(Multiply)),
     registers("mulh", OP, (1, 1), of(MultiplyHigh(Signed, Signed))),

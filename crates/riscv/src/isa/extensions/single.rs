@@ -4,5 +4,5 @@ use super::floats;
 use crate::isa::encoding::Encoding;
 use crate::isa::operation::Precision::Single;
 
-/// How they are written.
+/// The encodings of these instructions.
 pub const ENCODINGS: &[Encoding] = &floats::encodings(Single);

@@ -6,7 +6,7 @@ use crate::isa::operation::{Function, SingleBits};
 use crate::numbers::words::{Signs, Words};
 
 impl SingleBits {
-    /// Of a and b.
+    /// Computes the function of a and b.
     #[inline]
     pub fn compute<W: Words>(self, words: &mut W, a: &W::Word, b: &W::Word) -> W::Word {
         let one = words.constant(1);
@@ -38,7 +38,7 @@ const fn of(function: SingleBits) -> Function {
     Function::SingleBits(function)
 }
 
-/// How they are written.
+/// The encodings of these instructions.
 pub const ENCODINGS: &[Encoding] = &[
     registers("bclr", OP, (1, 0x24), of(Clear)),
     registers("bext", OP, (5, 0x24), of(Extract)),

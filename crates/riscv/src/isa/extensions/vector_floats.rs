@@ -73,7 +73,7 @@ const fn convert(name: &'static str, number: u32, to: Conversion, shape: Shape) 
     entry(name, fixed, (Convert(to, shape), Source::None), ONE)
 }
 
-/// How they are written.
+/// The encodings of these instructions.
 pub const ENCODINGS: &[&[Encoding]] = &[
     &floats(["vfadd.vv", "vfadd.vf"], 0, FloatFunction::Add),
     &floats(["vfsub.vv", "vfsub.vf"], 2, FloatFunction::Subtract),

@@ -9,7 +9,7 @@ use crate::isa::operation::vectors::{Lane, Relation, Shape, Source, VectorFuncti
 use crate::numbers::words::Signs::{self, Signed, Unsigned};
 use VectorFunction::{Compare, Extend, Lanes, MultiplyAdd, Reduce, WideMultiplyAdd};
 
-/// Of the family of products.
+/// Encodes a function of the family of products.
 const fn more(names: [&'static str; 2], sixth: u32, function: VectorFunction) -> [Encoding; 2] {
     let vectors = of(sixth, third::MORE_VECTORS);
     let integer = of(sixth, third::MORE_INTEGER);
@@ -19,7 +19,7 @@ const fn more(names: [&'static str; 2], sixth: u32, function: VectorFunction) ->
     ]
 }
 
-/// Of that family, with the product's factors first.
+/// Encodes a multiply-add; assembly lists the product's factors first.
 const fn sums(names: [&'static str; 2], sixth: u32, function: VectorFunction) -> [Encoding; 2] {
     let vectors = of(sixth, third::MORE_VECTORS);
     let integer = of(sixth, third::MORE_INTEGER);
@@ -51,7 +51,7 @@ const fn extend(name: &'static str, number: u32, times: u8, signs: Signs) -> Enc
 
 const WIDE_UNSIGNED: Shape = Shape::Wide(Unsigned, Unsigned);
 
-/// How they are written.
+/// The encodings of these instructions.
 pub const ENCODINGS: &[&[Encoding]] = &[
     &[
         vv("vadd.vv", 0, same(Lane::Add)),

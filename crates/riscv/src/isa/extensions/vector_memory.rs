@@ -1,4 +1,4 @@
-//! V: loads and stores of vectors.
+//! V: vector loads and stores.
 
 use crate::isa::encoding::Encoding;
 use crate::isa::encoding::opcode::{LOAD_FP, STORE_FP};
@@ -10,7 +10,7 @@ const UNIT: &[Operand] = &[Operand::Destination, Operand::Address];
 const STRIDED: &[Operand] = &[Operand::Destination, Operand::Address, Operand::Stride];
 const INDEXED: &[Operand] = &[Operand::Destination, Operand::Address, Operand::First];
 
-/// The three bits that say how long an element is.
+/// Returns the three bits that encode the element width.
 const fn length(bytes: u8) -> u32 {
     match bytes {
         1 => 0,
@@ -122,7 +122,7 @@ macro_rules! of_length {
     };
 }
 
-/// How they are written.
+/// The encodings of these instructions.
 pub const ENCODINGS: &[&[Encoding]] = &[
     of_length!(8, 1),
     of_length!(16, 2),

@@ -1,4 +1,4 @@
-//! V: moves within vectors, selections between them, and masks.
+//! V: moves within vectors, selections between vectors, and masks.
 
 use super::vectors::{ONE, VF, VV, VX, WITHOUT_SECOND, entry, of, third, vu, vv, vx};
 use crate::isa::encoding::Encoding;
@@ -7,11 +7,12 @@ use crate::isa::operation::vectors::{MaskBase, MaskFunction, Source, VectorFunct
 use crate::numbers::words::Signs::Signed;
 use VectorFunction::Masks;
 
-/// With what the bit of the mask says fixed.
+/// The mask for encodings with a fixed mask bit.
 const FIXED: u32 = 0xfe00_707f;
-/// That and the first vector fixed.
+/// The mask for encodings with a fixed mask bit and a fixed first vector.
 const WITHOUT_FIRST: u32 = 0xfff0_707f;
-/// The second vector says which function it is, and the bit of the mask is fixed.
+/// The mask for encodings with a fixed mask bit, in which the second vector's field selects the
+/// function.
 const WITHOUT_SECOND_FIXED: u32 = 0xfe0f_f07f;
 
 const fn masks(
@@ -60,7 +61,7 @@ const fn splat(
     entry(name, fixed, (VectorFunction::Splat, source), operands)
 }
 
-/// To or from the first element, or of a mask.
+/// Encodes a move to or from the first element, or a function of a mask.
 const fn first(
     name: &'static str,
     fixed: (u32, u32),
@@ -70,7 +71,7 @@ const fn first(
     entry(name, fixed, vector, operands)
 }
 
-/// How they are written.
+/// The encodings of these instructions.
 pub const ENCODINGS: &[&[Encoding]] = &[
     &[
         vv("vrgather.vv", 12, VectorFunction::Gather),

@@ -1,6 +1,7 @@
-//! V: the encodings of vector functions, and vector lengths. It covers what compilers make of
-//! loops: integers, floats, masks, reductions and moves, each in a file of its own. It does not
-//! cover fixed point with rounding, carries, compression, estimates, and half-precision floats.
+//! V: the encodings of vector functions, and of the vector length. It covers the instructions that
+//! compilers generate for loops: integers, floats, masks, reductions and moves, each in a separate
+//! file. It does not cover fixed point with rounding, carries, compression, estimates, or
+//! half-precision floats.
 
 use crate::isa::encoding::Encoding;
 use crate::isa::encoding::opcode::OP_V;
@@ -9,7 +10,7 @@ use crate::isa::operation::Operation;
 use crate::isa::operation::vectors::{Configure, Lane, Shape, Source, Vector, VectorFunction};
 use crate::numbers::words::Signs::{Signed, Unsigned};
 
-/// The three bits that say where b comes from, and of which family a function is.
+/// The three bits that select the source of b and the family of functions.
 pub(super) mod third {
     pub const OP_V: u32 = 0;
     pub const FLOATS: u32 = 1;
@@ -40,9 +41,9 @@ pub(super) const SWAPPED_VF: &[Operand] =
     &[Operand::Destination, Operand::FloatSource, Operand::First];
 pub(super) const ONE: &[Operand] = &[Operand::Destination, Operand::First];
 
-/// With a mask or without.
+/// The mask for encodings with or without a vector mask.
 const EITHER: u32 = 0xfc00_707f;
-/// The second vector says which function it is.
+/// The mask for encodings in which the second vector's field selects the function.
 pub(super) const WITHOUT_SECOND: u32 = 0xfc0f_f07f;
 
 pub(super) const fn entry(
@@ -112,7 +113,7 @@ const fn configure(
 
 pub(super) const WIDE: Shape = Shape::Wide(Signed, Signed);
 
-/// How they are written.
+/// The encodings of these instructions.
 pub const ENCODINGS: &[&[Encoding]] = &[&[
     configure(
         "vsetvli",

@@ -1,11 +1,12 @@
-//! What instructions do, independent of their encoding. [`super::extensions`] defines it for words.
+//! The operations of instructions, independent of their encoding. [`super::extensions`] defines
+//! their semantics for words.
 
 pub mod vectors;
 
 use crate::numbers::words::Signs;
 use vectors::{Configure, Vector, VectorMemory};
 
-/// What an instruction does, without its operands.
+/// The effect of an instruction, without its operands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Operation {
     /// rd := f(rs1, rs2).
@@ -18,7 +19,7 @@ pub enum Operation {
     Auipc,
     /// rd := the bytes at rs1 + immediate.
     Load(Load),
-    /// The given number of low bytes of rs2, to rs1 + immediate.
+    /// Stores the given number of low bytes of rs2 at rs1 + immediate.
     Store(u8),
     /// pc := pc + immediate if the condition holds for rs1 and rs2.
     Branch(Condition),
@@ -26,13 +27,13 @@ pub enum Operation {
     Jump,
     /// rd := the address of the next instruction; pc := rs1 + immediate.
     JumpRegister,
-    /// Orders memory for other harts, of which there are none.
+    /// Orders memory accesses for other harts, of which there are none.
     Fence,
-    /// Makes written instructions visible, where a program may change itself.
+    /// Makes stores to instruction memory visible to the hart (`fence.i`).
     FenceInstructions,
-    /// Calls the system.
+    /// Makes a system call (`ecall`).
     EnvironmentCall,
-    /// Calls a debugger.
+    /// Calls a debugger (`ebreak`).
     Breakpoint,
     /// Reads and changes a control register (Zicsr).
     Control(Control),
@@ -42,30 +43,30 @@ pub enum Operation {
     Float(Floating),
     /// The float rd := the bytes at rs1 + immediate.
     LoadFloat(Precision),
-    /// The float rs2 to rs1 + immediate.
+    /// Stores the float rs2 at rs1 + immediate.
     StoreFloat(Precision),
     /// Computes on vectors.
     Vector(Vector),
-    /// Reads or writes vectors.
+    /// Loads or stores vectors.
     VectorMemory(VectorMemory),
-    /// Sets the number of elements of vectors, and their kind.
+    /// Sets the vector length and the vector type.
     Configure(Configure),
 }
 
 /// A function of two words, or of one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Function {
-    /// Of I.
+    /// A function of I.
     Base(Base),
-    /// Of M.
+    /// A function of M.
     Multiplication(Multiplication),
-    /// Of Zba.
+    /// A function of Zba.
     Addresses(Addresses),
-    /// Of Zbb.
+    /// A function of Zbb.
     Bits(Bits),
-    /// Of Zbs.
+    /// A function of Zbs.
     SingleBits(SingleBits),
-    /// Of Zicond.
+    /// A function of Zicond.
     Conditional(Conditional),
 }
 
@@ -78,23 +79,23 @@ pub enum Base {
     Subtract,
     /// 1 if a < b, else 0.
     Less(Signs),
-    /// Bitwise.
+    /// a XOR b.
     Xor,
-    /// Bitwise.
+    /// a OR b.
     Or,
-    /// Bitwise.
+    /// a AND b.
     And,
     /// a << (b modulo 64).
     ShiftLeft,
     /// a >> (b modulo 64).
     ShiftRight(Signs),
-    /// `addw`: a + b, of 32 bits.
+    /// `addw`: a + b on 32 bits.
     AddW,
-    /// `subw`: a − b, of 32 bits.
+    /// `subw`: a − b on 32 bits.
     SubtractW,
-    /// `sllw`: a << (b modulo 32), of 32 bits.
+    /// `sllw`: a << (b modulo 32) on 32 bits.
     ShiftLeftW,
-    /// `srlw`, `sraw`: a >> (b modulo 32), of 32 bits.
+    /// `srlw`, `sraw`: a >> (b modulo 32) on 32 bits.
     ShiftRightW(Signs),
 }
 
@@ -103,17 +104,17 @@ pub enum Base {
 pub enum Multiplication {
     /// The low half of a·b.
     Multiply,
-    /// The upper half of a·b, with these signs of a and b.
+    /// The upper half of a·b, with the signedness of a and b.
     MultiplyHigh(Signs, Signs),
     /// a / b.
     Divide(Signs),
     /// The remainder of a / b.
     Remainder(Signs),
-    /// `mulw`: a·b, of 32 bits.
+    /// `mulw`: a·b on 32 bits.
     MultiplyW,
-    /// `divw`, `divuw`: a / b, of 32 bits.
+    /// `divw`, `divuw`: a / b on 32 bits.
     DivideW(Signs),
-    /// `remw`, `remuw`: the remainder of a / b, of 32 bits.
+    /// `remw`, `remuw`: the remainder of a / b on 32 bits.
     RemainderW(Signs),
 }
 
@@ -143,9 +144,9 @@ pub enum Bits {
     TrailingZeros(u8),
     /// The number of ones in the given number of low bits.
     Population(u8),
-    /// The greater.
+    /// The greater of a and b.
     Maximum(Signs),
-    /// The lesser.
+    /// The lesser of a and b.
     Minimum(Signs),
     /// The given number of low bits, sign- or zero-extended.
     Extend(u8, Signs),
@@ -168,7 +169,7 @@ pub enum Bits {
 pub enum SingleBits {
     /// a with the bit cleared.
     Clear,
-    /// The bit.
+    /// The bit, as 0 or 1.
     Extract,
     /// a with the bit inverted.
     Invert,
@@ -188,13 +189,13 @@ pub enum Conditional {
 /// The bytes that a load reads.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Load {
-    /// How many.
+    /// The number of bytes.
     pub bytes: u8,
     /// Whether they are sign- or zero-extended.
     pub signs: Signs,
 }
 
-/// When a branch is taken.
+/// The condition under which a branch is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Condition {
     /// a = b.
@@ -207,23 +208,23 @@ pub enum Condition {
     NotLess(Signs),
 }
 
-/// How a control register changes after it is read.
+/// The change of a control register after it is read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Control {
-    /// What becomes of it.
+    /// The kind of change.
     pub change: ControlChange,
     /// Whether the operand is an immediate rather than a register.
     pub constant: bool,
 }
 
-/// What becomes of a control register.
+/// The kind of change of a control register.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ControlChange {
-    /// The operand takes its place.
+    /// The operand replaces the value.
     Write,
-    /// The operand's ones are set.
+    /// The bits that are one in the operand are set.
     Set,
-    /// The operand's ones are cleared.
+    /// The bits that are one in the operand are cleared.
     Clear,
 }
 
@@ -232,34 +233,34 @@ pub enum ControlChange {
 pub struct Atomic {
     /// The number of bytes: 4 or 8.
     pub bytes: u8,
-    /// What it does with them.
+    /// The change of memory.
     pub change: AtomicChange,
 }
 
-/// What becomes of memory.
+/// The change of memory by an atomic instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AtomicChange {
-    /// Nothing; the address is reserved.
+    /// The memory is unchanged; the address is reserved.
     Reserve,
-    /// The operand is written if the address is reserved; rd := 1 if it is not, else 0.
+    /// The operand is stored if the address is reserved; rd := 1 if it is not, else 0.
     StoreIfReserved,
-    /// The operand takes its place.
+    /// The operand replaces the value.
     Swap,
     /// The operand is added.
     Add,
-    /// Bitwise.
+    /// The XOR with the operand.
     Xor,
-    /// Bitwise.
+    /// The AND with the operand.
     And,
-    /// Bitwise.
+    /// The OR with the operand.
     Or,
-    /// The lesser stays.
+    /// The lesser of value and operand.
     Minimum(Signs),
-    /// The greater stays.
+    /// The greater of value and operand.
     Maximum(Signs),
 }
 
-/// The length of floats.
+/// The format of floats.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Precision {
     /// 32 bits: F.
@@ -277,8 +278,8 @@ pub struct Floating {
     pub function: FloatFunction,
 }
 
-/// What F and D compute. Operands a, b and c are floats, and so is the result, where nothing else
-/// is said.
+/// A function of F and D. The operands a, b and c are floats, and so is the result, unless stated
+/// otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FloatFunction {
     /// a + b.
@@ -295,9 +296,9 @@ pub enum FloatFunction {
     MultiplyAdd(Turned),
     /// a with a changed sign.
     Sign(SignChange),
-    /// The lesser.
+    /// The lesser of a and b.
     Minimum,
-    /// The greater.
+    /// The greater of a and b.
     Maximum,
     /// The integer 1 if the comparison holds for a and b, else 0.
     Compare(Comparison),
@@ -315,16 +316,16 @@ pub enum FloatFunction {
     FromBits,
 }
 
-/// What is negated before the sum.
+/// The negations before the sum of a multiply-add.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Turned {
-    /// The product.
+    /// Whether the product is negated.
     pub product: bool,
-    /// The addend.
+    /// Whether the addend is negated.
     pub addend: bool,
 }
 
-/// Where a sign comes from.
+/// The source of a result's sign.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SignChange {
     /// b's sign.
@@ -347,7 +348,7 @@ pub enum Comparison {
 }
 
 impl Precision {
-    /// The number of bytes of a float.
+    /// Returns the number of bytes of a float.
     #[must_use]
     pub const fn bytes(self) -> u8 {
         match self {
@@ -358,7 +359,7 @@ impl Precision {
 }
 
 impl Floating {
-    /// Whether every result is exact, as for conversions to a longer format.
+    /// Returns whether every result is exact, as for conversions to a longer format.
     #[must_use]
     pub const fn is_exact(self) -> bool {
         match (self.precision, self.function) {
@@ -370,13 +371,13 @@ impl Floating {
 }
 
 impl FloatFunction {
-    /// Whether the operand is an integer.
+    /// Returns whether the operand is an integer.
     #[must_use]
     pub const fn reads_integer(self) -> bool {
         matches!(self, Self::FromInteger(..) | Self::FromBits)
     }
 
-    /// Whether the result is an integer.
+    /// Returns whether the result is an integer.
     #[must_use]
     pub const fn writes_integer(self) -> bool {
         matches!(
@@ -385,7 +386,7 @@ impl FloatFunction {
         )
     }
 
-    /// Whether the encoding has a rounding mode, even if the result is exact.
+    /// Returns whether the encoding has a rounding mode, even if the result is exact.
     #[must_use]
     pub const fn rounds(self) -> bool {
         !matches!(
@@ -400,7 +401,7 @@ impl FloatFunction {
         )
     }
 
-    /// The number of operands.
+    /// Returns the number of operands.
     #[must_use]
     pub const fn operands(self) -> usize {
         match self {

@@ -1,19 +1,19 @@
-//! What instructions of V do, independent of their encoding. From vectors a and b the elements of
-//! the result are computed one by one, except where the mask excludes them.
+//! The operations of V, independent of their encoding. They compute each element of the result from
+//! the elements of vectors a and b, except for elements that the mask excludes.
 
 use super::{Comparison, FloatFunction, Turned};
 use crate::numbers::words::Signs;
 
-/// An instruction of V that computes.
+/// A computing instruction of V.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Vector {
-    /// What of its operands.
+    /// The function of the operands.
     pub function: VectorFunction,
-    /// Where b comes from.
+    /// The source of b.
     pub source: Source,
 }
 
-/// Where the second operand comes from.
+/// The source of the second operand.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Source {
     /// A vector.
@@ -22,83 +22,83 @@ pub enum Source {
     Integer,
     /// A float register, for all elements.
     Float,
-    /// A constant of five bits.
+    /// An immediate of five bits.
     Constant(Signs),
-    /// There is none.
+    /// No second operand.
     None,
 }
 
-/// What is computed of vectors.
+/// A function of vectors.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum VectorFunction {
-    /// f(a, b) of each two elements.
+    /// f(a, b) for each pair of elements.
     Lanes(Lane, Shape),
-    /// ±b·(a or the result) + (the result or a).
+    /// ±b·(a or the old destination) + (the old destination or a).
     MultiplyAdd {
         /// Whether the product is subtracted.
         negated: bool,
         /// Whether the old destination is a factor rather than the addend.
         destination_is_factor: bool,
     },
-    /// The destination, of twice the length, + b·a, with these signs.
+    /// The destination, of twice the element width, + b·a, with the signedness of b and a.
     WideMultiplyAdd(Signs, Signs),
     /// A multiply-add of floats.
     FloatMultiplyAdd {
-        /// What is negated.
+        /// The negations.
         turned: Turned,
         /// Whether the old destination is a factor rather than the addend.
         destination_is_factor: bool,
     },
-    /// A mask: whether a relation holds.
+    /// A mask of the elements for which a relation holds.
     Compare(Relation),
-    /// A mask: whether a relation of floats holds.
+    /// A mask of the elements for which a relation of floats holds.
     CompareFloats {
-        /// Which one.
+        /// The relation.
         relation: Comparison,
-        /// Whether of b and a.
+        /// Whether a and b are swapped.
         swapped: bool,
-        /// Whether it must not hold.
+        /// Whether the relation is negated.
         negated: bool,
     },
-    /// b where the mask is 1, else a.
+    /// b for elements whose mask bit is 1, else a.
     Merge,
-    /// b.
+    /// b for all elements.
     Splat,
-    /// The first element alone is b.
+    /// b as the first element; the others stay.
     SetFirst,
-    /// The register rd := the first element.
+    /// The first element of a, to the register rd.
     First,
-    /// So many registers, as they are.
+    /// A copy of the given number of whole registers.
     Registers(u8),
-    /// The first element: all of a, and the first of b, together.
+    /// The first element: a reduction of all elements of a, starting with the first element of b.
     Reduce(Lane, Option<Signs>),
-    /// a, by b elements higher.
+    /// a, moved up by b elements.
     SlideUp,
-    /// a, by b elements lower.
+    /// a, moved down by b elements.
     SlideDown,
-    /// a, one element higher, and b as the first.
+    /// a, moved up by one element, with b as the first.
     SlideUpOne,
-    /// a, one element lower, and b as the last.
+    /// a, moved down by one element, with b as the last.
     SlideDownOne,
-    /// The elements of a whose numbers are those of b.
+    /// The elements of a at the indices in b.
     Gather,
-    /// Of two masks.
+    /// A function of two masks.
     Masks(MaskFunction),
-    /// The register rd := how many bits of a mask are one.
+    /// The number of ones in a mask, to the register rd.
     Population,
-    /// The register rd := which bit of a mask is the first one, or −1.
+    /// The index of the first one in a mask, or −1, to the register rd.
     FindFirst,
-    /// The number of each element.
+    /// The index of each element.
     Index,
-    /// Elements of so many times less length, extended.
+    /// Elements whose width is smaller by the given factor, extended.
     Extend(u8, Signs),
-    /// Floats made of integers, integers of floats, floats of floats.
+    /// Conversions between integers and floats, and between float formats.
     Convert(Conversion, Shape),
     /// √a.
     SquareRoot,
 }
 
-/// A function of elements.
+/// A function of two elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs, reason = "as the same functions of words")]
 pub enum Lane {
@@ -117,22 +117,22 @@ pub enum Lane {
     MultiplyHigh(Signs, Signs),
     Divide(Signs),
     Remainder(Signs),
-    /// Of floats.
+    /// A function of floats.
     Float(FloatFunction),
-    /// Of floats, with a and b exchanged.
+    /// A function of floats with a and b swapped.
     FloatReversed(FloatFunction),
 }
 
-/// How long elements are, with that of the vectors' kind as the unit.
+/// The widths of elements, relative to the selected element width.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Shape {
-    /// All have it.
+    /// All have the selected width.
     Same,
-    /// The result has twice, and operands are extended as is said.
+    /// The result has twice the width; the operands are extended as stated.
     Wide(Signs, Signs),
-    /// The result and a have twice; b is extended.
+    /// The result and a have twice the width; b is extended.
     WideFirst(Signs),
-    /// a has twice.
+    /// a has twice the width.
     Narrow,
 }
 
@@ -154,15 +154,15 @@ pub enum Relation {
 /// A function of two masks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MaskFunction {
-    /// AND, or else OR, where it is not XOR.
+    /// The base function.
     pub base: MaskBase,
-    /// Whether b is inverted before.
+    /// Whether b is inverted first.
     pub second_inverted: bool,
     /// Whether the result is inverted.
     pub inverted: bool,
 }
 
-/// The function of bits that it is made of.
+/// The bitwise function on which a mask function is based.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs, reason = "they are known")]
 pub enum MaskBase {
@@ -171,52 +171,52 @@ pub enum MaskBase {
     Xor,
 }
 
-/// What is made of elements.
+/// A conversion of elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Conversion {
-    /// Integers of floats, rounded as the control register says.
+    /// Floats to integers, with the dynamic rounding mode.
     ToInteger(Signs),
-    /// Integers of floats, toward zero.
+    /// Floats to integers, rounded toward zero.
     ToIntegerTowardZero(Signs),
-    /// Floats of integers.
+    /// Integers to floats.
     FromInteger(Signs),
-    /// Floats of floats.
+    /// Floats to another float format.
     FromFloat,
 }
 
-/// Vectors that are read or written.
+/// A vector load or store.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct VectorMemory {
-    /// Whether they are written.
+    /// Whether it is a store.
     pub store: bool,
-    /// Of an element; of an index where there are such.
+    /// The bytes of an element, or of an index for indexed accesses.
     pub bytes: u8,
-    /// Where elements lie.
+    /// The addressing mode.
     pub places: Places,
 }
 
-/// Where elements lie in memory.
+/// The addressing mode of a vector load or store.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Places {
-    /// One after another, so many of different vectors together.
+    /// Unit-stride, with the given number of fields per segment.
     Fields(u8),
-    /// As far apart as a register says.
+    /// Strided, by the number of bytes in a register.
     Strided,
-    /// Where a vector of indices says.
+    /// Indexed, by a vector of byte offsets.
     Indexed,
-    /// One after another, the bits of a mask.
+    /// Unit-stride, the bits of a mask.
     Mask,
-    /// So many whole registers.
+    /// The given number of whole registers.
     Registers(u8),
 }
 
-/// Where the number of elements comes from, and their kind.
+/// The operands that set the vector length and the vector type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Configure {
-    /// rs1, and a constant.
+    /// The length in rs1, and an immediate type (`vsetvli`).
     Register,
-    /// Two constants.
+    /// Two immediates (`vsetivli`).
     Constant,
-    /// rs1 and rs2.
+    /// The length in rs1 and the type in rs2 (`vsetvl`).
     Registers,
 }

@@ -1,4 +1,4 @@
-//! Functions of elements, one by one.
+//! Element-wise functions.
 
 use super::{Machine, Results, precision};
 use crate::fault::{Fault, Result};
@@ -11,7 +11,8 @@ use crate::numbers::composed;
 use crate::numbers::words::{Signs, Words};
 use rustc_apfloat::Round;
 
-/// Of integers a and b of so many bits; what lies above these in the result has no meaning.
+/// Computes a function of two integers of `bits` bits; the higher bits of the result have no
+/// meaning.
 fn computed<W: Words>(words: &mut W, lane: Lane, a: &W::Word, b: &W::Word, bits: u32) -> W::Word {
     let as_is =
         |words: &mut W, signs: Signs| (words.extend(a, bits, signs), words.extend(b, bits, signs));
@@ -59,7 +60,7 @@ fn computed<W: Words>(words: &mut W, lane: Lane, a: &W::Word, b: &W::Word, bits:
     }
 }
 
-/// 1 if it holds of integers of so many bits, else 0.
+/// Returns 1 if the relation holds for two integers of `bits` bits, else 0.
 fn holds<W: Words>(
     words: &mut W,
     relation: Relation,
@@ -144,7 +145,7 @@ impl<W: Words> Machine<W> {
         self.write(with, if wide { 2 * bytes } else { bytes }, results)
     }
 
-    /// One element.
+    /// Computes one element.
     fn result(&mut self, of: Vector, with: &Operands, number: u64, bytes: u64) -> Result<W::Word> {
         let bits = 8 * bytes as u32;
         match of.function {
@@ -228,7 +229,7 @@ impl<W: Words> Machine<W> {
         }
     }
 
-    /// a, b and what the result was.
+    /// Returns the two source elements and the old destination element.
     fn three(
         &mut self,
         source: Source,
@@ -328,7 +329,7 @@ impl<W: Words> Machine<W> {
         self.of_floats(of, round, [&a; 3])
     }
 
-    /// A mask of what holds.
+    /// Compares elements into a mask.
     pub(super) fn compare(&mut self, of: Vector, with: &Operands) -> Result<()> {
         let (bytes, _) = self.elements()?;
         let mut bits = Results::new();

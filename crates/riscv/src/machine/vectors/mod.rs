@@ -1,18 +1,17 @@
-//! The vector registers, and what instructions of V do with them: 32 of 128 bits, whose elements
-//! are words of their own. They lie as bytes in a memory that is theirs, in which elements of all
-//! lengths are pieces of it as in any other; so secret elements keep what is known of them, and are
-//! moved for nothing.
-//!
+//! The vector registers, and the instructions of V: 32 registers of 128 bits, whose elements are
+//! separate words. The registers lie in a memory of their own, in which elements of all widths are
+//! pieces, as in any other memory. Secret elements therefore keep what is known about them, and
+//! moving them costs nothing.
 //! | file | what it holds |
+//! | file | contents |
 //! | --- | --- |
-//! | this | how many elements there are, and of which kind; elements and masks |
-//! | [`lanes`] | functions of elements |
-//! | [`moves`] | elements to other places, sums over a vector |
-//! | [`transfers`] | reading and writing memory |
+//! | this | vector length and element type; elements and masks |
+//! | [`lanes`] | element-wise functions |
+//! | [`moves`] | permutations of elements, reductions |
+//! | [`transfers`] | loads and stores |
 //!
-//! Elements that the mask leaves out, and those behind the last, stay as they were. By a mask that
-//! is secret each element is chosen. What the manual reserves, such as groups of registers that
-//! overlap, is carried out somehow.
+//! Masked-off and tail elements stay undisturbed. Under a secret mask each element is selected.
+//! Reserved encodings, such as overlapping register groups, are executed with unspecified results.
 
 mod lanes;
 mod moves;
@@ -26,34 +25,34 @@ use crate::isa::operation::vectors::{Configure, Source, Vector, VectorFunction};
 use crate::memory::Memory;
 use crate::numbers::words::{Signs, Words};
 
-/// The bytes of a register.
+/// The size of a register in bytes.
 pub const REGISTER: u64 = 16;
 
-/// How many elements, and of which kind; none where what was asked for does not exist.
+/// The vector length and element type; no type if the requested one is unsupported (`vill`).
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Configuration {
     length: u64,
     kind: Option<Kind>,
 }
 
-/// Of the elements that there are.
+/// The element type (`vtype`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Kind {
-    /// Of one.
+    /// The bytes of an element.
     bytes: u64,
-    /// In one register or a group of them.
+    /// The maximum vector length of a register group (VLMAX).
     most: u64,
-    /// As a program gives it.
+    /// The encoding of the type.
     code: u64,
 }
 
-/// The number of elements, their kind, and the bytes of a register.
+/// The control registers `vl`, `vtype` and `vlenb`.
 pub(super) const CONTROLS: [u32; 3] = [0xc20, 0xc21, 0xc22];
 
 impl Kind {
     fn of(code: u64) -> Option<Self> {
         let bytes = 1 << (code >> 3 & 7);
-        // Eighths of a register.
+        // The number of registers, in eighths.
         let registers = match code & 7 {
             4 => return None,
             more @ 0..=3 => 8 << more,
@@ -66,7 +65,7 @@ impl Kind {
 }
 
 impl Configuration {
-    /// What a control register holds.
+    /// Returns the content of a control register.
     pub(super) fn control(self, number: u32) -> u64 {
         match number {
             0xc20 => self.length,
@@ -75,8 +74,8 @@ impl Configuration {
         }
     }
 
-    /// What both sides of a branch have left; a program says it anew before it goes on with
-    /// vectors.
+    /// Merges the settings that both sides of a branch have left. If they differ, the program must
+    /// set them again before it continues with vectors.
     pub(super) fn merge(&mut self, other: Self) {
         if *self != other {
             *self = Self::default();
@@ -84,14 +83,14 @@ impl Configuration {
     }
 }
 
-/// Memory with the vector registers.
+/// Creates the memory of the vector registers.
 pub(super) fn registers<Word: Clone>() -> Result<Memory<Word>> {
     let mut memory = Memory::new();
     memory.map(0, vec![0; 32 * REGISTER as usize], true)?;
     Ok(memory)
 }
 
-/// The float that an element is.
+/// Returns the float format of elements of the given size.
 fn precision(bytes: u64) -> Result<Precision> {
     match bytes {
         4 => Ok(Precision::Single),
@@ -100,11 +99,11 @@ fn precision(bytes: u64) -> Result<Precision> {
     }
 }
 
-/// Results by their elements' numbers.
+/// Results by the index of their element.
 type Results<Word> = Vec<(u64, Word)>;
 
 impl<W: Words> Machine<W> {
-    /// The bytes of elements and how many there are.
+    /// Returns the bytes of an element and the vector length.
     fn elements(&self) -> Result<(u64, u64)> {
         let Configuration { length, kind } = self.hart.vectors;
         Ok((kind.ok_or(Fault::VectorKind)?.bytes, length))
@@ -152,7 +151,7 @@ impl<W: Words> Machine<W> {
         }
     }
 
-    /// An element of vectors that begin with a register, with zeros before it.
+    /// Returns an element of a register group, extended with zeros.
     fn element(&mut self, register: u8, number: u64, bytes: u64) -> Result<W::Word> {
         let place = u64::from(register) * REGISTER + number * bytes;
         let loaded = self.vectors.load(&mut self.words, place, bytes);
@@ -168,14 +167,15 @@ impl<W: Words> Machine<W> {
         stored.map_err(|_| Fault::VectorRegisters)
     }
 
-    /// An element as a float register would have it.
+    /// Returns an element as a float register holds it.
     fn float_element(&mut self, register: u8, number: u64, bytes: u64) -> Result<W::Word> {
         let of = precision(bytes)?;
         let word = self.element(register, number, bytes)?;
         Ok(self.boxed(word, of))
     }
 
-    /// b for an element: one of a vector, or the same for all.
+    /// Returns the second operand for an element: a vector's element, or the same value for all
+    /// elements.
     fn source(&mut self, of: Source, with: &Operands, number: u64, bytes: u64) -> Result<W::Word> {
         Ok(match of {
             Source::Vector => self.element(with.rs1, number, bytes)?,
@@ -189,7 +189,7 @@ impl<W: Words> Machine<W> {
         })
     }
 
-    /// A bit of a mask.
+    /// Returns a bit of a mask.
     fn mask(&mut self, register: u8, number: u64) -> Result<W::Word> {
         let byte = self.element(register, number / 8, 1)?;
         let place = self.words.constant(number % 8);
@@ -197,7 +197,7 @@ impl<W: Words> Machine<W> {
         Ok(self.words.extend(&bit, 1, Signs::Unsigned))
     }
 
-    /// Whether an element is computed.
+    /// Returns whether an element is active under the instruction's mask.
     fn active(&mut self, with: &Operands, number: u64) -> Result<W::Word> {
         if with.immediate & 1 == 1 {
             return Ok(self.words.constant(1));
@@ -205,7 +205,7 @@ impl<W: Words> Machine<W> {
         self.mask(0, number)
     }
 
-    /// The numbers of elements that are computed, and of those that a secret mask chooses.
+    /// Returns the indices of the active elements, and of those that a secret mask selects.
     fn active_elements(&mut self, with: &Operands) -> Result<Vec<u64>> {
         let mut numbers = Vec::new();
         for number in 0..self.hart.vectors.length {
@@ -217,7 +217,7 @@ impl<W: Words> Machine<W> {
         Ok(numbers)
     }
 
-    /// What an element is where the mask may say that it stays as it was.
+    /// Returns the new value of an element, or its old one if the mask leaves it undisturbed.
     fn chosen(
         &mut self,
         with: &Operands,
@@ -233,7 +233,7 @@ impl<W: Words> Machine<W> {
         Ok(self.words.select(&active, &new, &old))
     }
 
-    /// Writes all results after the last operand was read.
+    /// Writes all results, after the last operand was read.
     fn write(&mut self, with: &Operands, bytes: u64, results: Results<W::Word>) -> Result<()> {
         for (number, word) in results {
             let word = self.chosen(with, number, word, |machine| {
@@ -244,7 +244,7 @@ impl<W: Words> Machine<W> {
         Ok(())
     }
 
-    /// Writes bits of a mask.
+    /// Writes the bits of a mask.
     fn write_mask(&mut self, register: u8, bits: Results<W::Word>) -> Result<()> {
         let mut bits = bits.into_iter().peekable();
         while let Some((number, _)) = bits.peek() {

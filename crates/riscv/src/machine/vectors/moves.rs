@@ -1,4 +1,4 @@
-//! Elements that go to other places, masks as a whole, and sums over a vector.
+//! Permutations of elements, operations on whole masks, and reductions.
 
 use super::{Machine, REGISTER, Results, precision};
 use crate::fault::{Fault, Result};
@@ -9,7 +9,7 @@ use crate::isa::operation::vectors::{
 use crate::numbers::words::{Signs, Words};
 
 impl<W: Words> Machine<W> {
-    /// Byte by byte, as any copy that leaves pieces what they are.
+    /// Copies registers byte by byte; like any copy this keeps pieces of words intact.
     pub(super) fn move_registers(&mut self, count: u8, with: &Operands) -> Result<()> {
         for byte in 0..u64::from(count) * REGISTER {
             let moved = self.element(with.rs2, byte, 1)?;
@@ -18,7 +18,7 @@ impl<W: Words> Machine<W> {
         Ok(())
     }
 
-    /// What a register has, as an element does.
+    /// Returns a register's content as an element stores it.
     pub(super) fn stored(&mut self, source: Source, word: W::Word, bytes: u64) -> W::Word {
         match (source, self.words.public(&word)) {
             (Source::Float, Some(bits)) if bytes == 4 => {
@@ -51,7 +51,7 @@ impl<W: Words> Machine<W> {
         self.set_element(with.rd, 0, bytes, &word)
     }
 
-    /// A number that says where elements come from.
+    /// Returns a public number that selects an element.
     fn place(&self, word: &W::Word) -> Result<u64> {
         self.words.public(word).ok_or(Fault::SecretElement)
     }
@@ -67,7 +67,7 @@ impl<W: Words> Machine<W> {
                 VectorFunction::SlideDownOne => Some(number + 1).filter(|from| *from < length),
                 VectorFunction::SlideUp => match number.checked_sub(self.place(&b)?) {
                     Some(from) => Some(from),
-                    // What is below stays.
+                    // Elements below the offset stay undisturbed.
                     None => continue,
                 },
                 VectorFunction::SlideDown => Some(number.saturating_add(self.place(&b)?)),
@@ -83,7 +83,7 @@ impl<W: Words> Machine<W> {
         self.write(with, bytes, results)
     }
 
-    /// One after another; of floats in this order, as the rounding of sums says.
+    /// Reduces the elements in their order; for floats the order affects rounding.
     pub(super) fn reduce(
         &mut self,
         lane: Lane,
@@ -140,7 +140,7 @@ impl<W: Words> Machine<W> {
         self.write_mask(with.rd, bits)
     }
 
-    /// How many bits are one, or which is the first.
+    /// Counts the bits of a mask that are one, or finds the first.
     pub(super) fn of_mask(&mut self, of: VectorFunction, with: &Operands) -> Result<()> {
         let (_, length) = self.elements()?;
         let (mut count, mut first) = (self.words.constant(0), None);

@@ -1,4 +1,4 @@
-//! Vectors from memory and to it. Where elements lie everybody knows.
+//! Vector loads and stores. The addresses of elements are public.
 
 use super::{Machine, REGISTER};
 use crate::fault::{Fault, Result};
@@ -6,13 +6,13 @@ use crate::isa::formats::Operands;
 use crate::isa::operation::vectors::{Places, VectorMemory};
 use crate::numbers::words::Words;
 
-/// An element, and where it lies.
+/// An element, and its address in memory.
 struct Transfer {
     register: u8,
     number: u64,
     bytes: u64,
     address: u64,
-    /// Which bit of the mask is its.
+    /// The index of the element's mask bit.
     masked_by: u64,
 }
 
@@ -62,7 +62,8 @@ impl<W: Words> Machine<W> {
         Ok(())
     }
 
-    /// Elements of several vectors, which begin in groups of registers of their own, lie together.
+    /// Transfers segments: the fields of one segment are adjacent, and each field has its own
+    /// register group.
     fn transfer_fields(
         &mut self,
         of: VectorMemory,
@@ -91,7 +92,8 @@ impl<W: Words> Machine<W> {
         Ok(())
     }
 
-    /// One element; by a secret mask it is chosen, and so its place must be there either way.
+    /// Transfers one element. Under a secret mask it is selected, so its address must be valid
+    /// either way.
     fn carry(&mut self, store: bool, with: &Operands, of: &Transfer) -> Result<()> {
         let &Transfer {
             register,
@@ -116,7 +118,7 @@ impl<W: Words> Machine<W> {
     }
 }
 
-/// One after another.
+/// Returns the transfer of one element of a contiguous vector.
 fn one(with: &Operands, number: u64, bytes: u64, start: u64) -> Transfer {
     Transfer {
         register: with.rd,

@@ -1,6 +1,6 @@
-//! Random programs: sums, bits and shifts, memory by words and parts of them at places that
-//! everybody knows, branches of which many depend on secrets, loops with public bounds, calls, and
-//! returns in the midst of functions.
+//! A generator of random programs: sums, bitwise operations and shifts, memory accesses by words
+//! and parts of them at public addresses, branches of which many depend on secrets, loops with
+//! public bounds, calls, and early returns.
 
 use crate::assembly::{Assembler, Label};
 use riscv::Program;
@@ -8,24 +8,24 @@ use riscv::isa::formats::Format;
 use riscv::isa::operation::{Function, Multiplication, Operation};
 use testkit::Random;
 
-/// Registers that programs compute with.
+/// The registers that programs compute with.
 pub const POOL: [u8; 8] = [10, 11, 12, 13, 14, 15, 16, 17];
 
-/// Holds the address of the data.
+/// The register with the address of the data.
 pub const BASE: u8 = 8;
 
-/// Bytes of data that programs use.
+/// The size of the data in bytes.
 pub const SIZE: u64 = 64;
 
-/// Holds an address that is computed.
+/// The register for computed addresses.
 const ADDRESS: u8 = 28;
 
-/// Registers of loops that are inside each other, in functions that call each other.
+/// The counter registers of nested loops, in functions that call each other.
 const COUNTERS: [u8; 6] = [18, 19, 20, 21, 22, 23];
 
 const FUNCTIONS: usize = 3;
 
-/// Of so many functions one takes long.
+/// One of this many functions is an expensive one.
 const LONG: u64 = 16;
 
 const STACK: u8 = 2;
@@ -35,20 +35,20 @@ pub struct Generator {
     random: Random,
     code: Assembler,
     functions: [Label; FUNCTIONS],
-    /// Statements that may still be made.
+    /// The number of statements that may still be generated.
     left: u64,
 }
 
-/// Where statements stand.
+/// The context of a statement.
 #[derive(Clone, Copy)]
 struct Place {
     function: usize,
     loops: usize,
-    /// Inside how many branches and loops.
+    /// The nesting depth of branches and loops.
     depth: usize,
 }
 
-/// A program of so many statements, by a seed.
+/// Generates a program with the given number of statements from a seed.
 pub fn program(seed: u64, statements: u64) -> Program {
     let mut code = Assembler::default();
     let functions = [(); FUNCTIONS].map(|()| code.label());
@@ -126,8 +126,8 @@ impl Generator {
         }
     }
 
-    /// Any function of registers or constants; one of division or of the upper half of a product
-    /// now and then, since they take long.
+    /// Emits any function of registers or immediates. Division and upper halves of products are
+    /// rare, since they are expensive.
     fn compute(&mut self) {
         let long = self.below(LONG) == 0;
         let wanted = |operation: Operation| match operation {
@@ -150,7 +150,7 @@ impl Generator {
         self.code.add(encoding.name, rd, rs1, rs2, constant);
     }
 
-    /// A register and a constant that together are an address of some bytes of data.
+    /// Returns a register and an immediate that form an address within the data.
     fn address(&mut self, place: Place, bytes: u64) -> (u8, i32) {
         let offset = self.below(SIZE - bytes - 8) as i32;
         if place.loops == 0 || self.below(2) == 0 {
@@ -185,11 +185,11 @@ impl Generator {
         self.code.add(name, 0, register, value, offset);
     }
 
-    /// Around some statements if a condition holds.
+    /// Emits a branch around some statements.
     fn skip(&mut self, to: Label) {
         let name = self.one_of(&["beq", "bne", "blt", "bge", "bltu", "bgeu"]);
         let [rs1, rs2] = [(); 2].map(|()| self.one_of(&POOL));
-        // Half of the time a bit decides: equal words are rare.
+        // Half of the time a single bit decides, since equal words are rare.
         let rs2 = if self.below(2) == 0 {
             self.code.add("andi", ADDRESS, rs2, 0, 1);
             ADDRESS
@@ -228,7 +228,8 @@ impl Generator {
         self.code.branch("bne", counter, 0, again);
     }
 
-    /// A return that other statements follow: the sides of its branch meet behind the function.
+    /// Emits a return that other statements follow: the sides of its branch meet after the
+    /// function.
     fn return_early(&mut self, place: Place) {
         let stay = self.code.label();
         self.skip(stay);

@@ -1,4 +1,4 @@
-//! Random programs leave on secrets what they leave on plain words.
+//! Random programs have the same results on secret words as on plain ones.
 
 mod generator;
 
@@ -12,14 +12,14 @@ use riscv::secret::inputs::share;
 use riscv::{Machine, Plain, Program, Secret, Words};
 use testkit::{Random, run, usual_parties};
 
-/// Instructions at most, of which programs carry out fewer.
+/// A limit on instructions that no program reaches.
 const LIMIT: u64 = 1 << 20;
 
-/// How long programs are.
+/// The number of statements of a program.
 const STATEMENTS: u64 = 40;
 
-/// Carries a program out on words: one for each register and each eight bytes of data. What it
-/// leaves there.
+/// Runs a program on words, one for each register and for each eight bytes of data. Returns their
+/// final values.
 fn carried_out<W: Words>(words: W, program: &Program, given: &[W::Word]) -> Vec<W::Word> {
     let mut machine = Machine::new(words, program, LIMIT).expect("it fits");
     machine
@@ -50,14 +50,14 @@ fn carried_out<W: Words>(words: W, program: &Program, given: &[W::Word]) -> Vec<
     left
 }
 
-/// Words that programs begin with: small ones too, so that comparisons fall either way.
+/// Returns initial words. Some are small, so that comparisons go either way.
 fn given(seed: u64) -> Vec<u64> {
     let words = Random::new(!seed).words(POOL.len() + SIZE as usize / 8);
     let small = |(at, word): (usize, &u64)| word >> [0, 40, 60][at % 3];
     words.iter().enumerate().map(small).collect()
 }
 
-/// What a random program leaves on these words.
+/// Returns the final words of a random program.
 pub fn left<W: Words>(words: W, seed: u64, share: impl Fn(&[u64]) -> Vec<W::Word>) -> Vec<W::Word> {
     carried_out(words, &program(seed, STATEMENTS), &share(&given(seed)))
 }
@@ -67,7 +67,7 @@ fn compare(protocol: &mut dyn Protocol, seed: u64) -> Result<()> {
     let expected = carried_out(Plain, &program, &values);
     let own = (protocol.party() == 0).then_some(values.as_slice());
     let mut words = share(protocol, 0, own, values.len())?;
-    // Some of them everybody knows.
+    // Some words are public.
     for (at, word) in words.iter_mut().enumerate() {
         if (seed >> (at % 8)) % 3 == 0 {
             *word = Word::Public(values[at]);
