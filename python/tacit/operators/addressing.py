@@ -210,7 +210,7 @@ def _joint(
             "keep the shape: torch.where(mask, x, 0) chooses, and mask.sum() counts",
         )
     if masks:
-        unsupported("a mask beside secret indices", "index by integers alone")
+        unsupported("a mask together with secret indices", "index by integers alone")
     shape = torch.broadcast_shapes(*(index.shape for index in chosen))  # type: ignore[no-untyped-call]
     joint: Parts = ()
     for dim, index in reversed(list(zip(dims, chosen, strict=True))):

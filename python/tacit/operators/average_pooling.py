@@ -23,7 +23,7 @@ aten = torch.ops.aten
 
 def _check_fractions(x: SecretTensor) -> None:
     if not x.dtype.is_floating_point:
-        unsupported("averages of integers", "make them fractions")
+        unsupported("averages of integers", "convert them to floats")
 
 
 def _average_pool(forward: Any, backward: Any, plain: Any, dims: int) -> None:

@@ -37,7 +37,9 @@ def covariance(
             correction.
     """
     if isinstance(fweights, SecretTensor) or isinstance(aweights, SecretTensor):
-        unsupported("a covariance by secret weights", "multiply the deviations by their roots")
+        unsupported(
+            "a covariance by secret weights", "multiply the deviations by the weights' roots"
+        )
     # Raises PyTorch's own errors about shape, dtype and weights. With correction 0 PyTorch does not
     # warn of corrections that leave nothing.
     torch.cov(
@@ -51,7 +53,9 @@ def covariance(
     repeated = 1.0 if aweights is None else float((weights * aweights).sum()) / total
     count = total - correction * repeated
     if count <= 0:
-        unsupported("the covariance of so few observations", "give it more than the correction")
+        unsupported(
+            "the covariance of so few observations", "give it more observations than the correction"
+        )
     # The plain mean is subtracted first, so that the few bits of a public weight affect deviations
     # only.
     deviations = rows - rows.mean(1, keepdim=True)
@@ -74,7 +78,7 @@ def correlation(x: SecretTensor) -> torch.Tensor:
     rows = _rows(x)
     count = rows.shape[1] - 1
     if count <= 0:
-        unsupported("the correlation of so few observations", "give it two at least")
+        unsupported("the correlation of so few observations", "give it at least two observations")
     deviations = (rows - rows.mean(1, keepdim=True)) / rows.std(1, keepdim=True)
     parts = deviations / math.sqrt(count)
     return (parts @ parts.T).squeeze().clamp(-1, 1)

@@ -77,7 +77,7 @@ def ctc_loss(
         and any(2 * n - 1 > most for n, most in zip(labels, steps, strict=True))
     ):
         unsupported(
-            "a ctc_loss that is infinite if a secret target has too many equal labels side by side",
+            "a ctc_loss that is infinite if a secret target has too many equal labels in succession",
             "give zero_infinity=True, which makes it 0, or for n labels an input of 2n - 1 steps",
         )
     _check(losses, impossible, is_zeroed=is_secret and zero_infinity)
@@ -114,7 +114,8 @@ def _check(losses: Any, impossible: torch.Tensor, *, is_zeroed: bool) -> None:
 def _public(lengths: Lengths) -> list[int]:
     if isinstance(lengths, SecretTensor):
         unsupported(
-            "ctc_loss by secret lengths", "give public ones, and a blank where nothing is said"
+            "ctc_loss by secret lengths",
+            "give public lengths, and a blank for steps without a label",
         )
     found: list[int] = (
         lengths.reshape(-1).tolist() if isinstance(lengths, torch.Tensor) else list(lengths)

@@ -203,7 +203,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> SecretTensor:
     if not minlength:
         unsupported(
             "bincount, whose size depends on the values,",
-            "say how many bins there are, as minlength; what is greater is not counted",
+            "give the number of bins as minlength; greater numbers are not counted",
         )
     members = one_hot(target(x, session_of(x, weights)), minlength).T
     if weights is None:

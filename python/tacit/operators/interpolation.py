@@ -51,7 +51,7 @@ def _enter(overload: Any, dims: int) -> None:
         x: SecretTensor, output_size: Sequence[int], align_corners: bool, *scales: float | None
     ) -> SecretTensor:
         if not x.dtype.is_floating_point:
-            unsupported("integers interpolated", "make them fractions, or take the nearest")
+            unsupported("interpolation of integers", "convert them to floats, or take the nearest")
         result, places = x, [*scales, *[None] * (dims - len(scales))]
         for at in range(dims):
             size = x.shape[2 + at]

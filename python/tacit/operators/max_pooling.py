@@ -253,7 +253,7 @@ def _longer(shape: torch.Size, dims: int) -> list[int]:
 
 def _tournament(indices: SecretTensor) -> Tournament:
     if not isinstance(indices._later, _Indices):
-        unsupported("max pooling undone by secret indices that no pooling gave", "use public ones")
+        unsupported("unpooling by secret indices that no pooling gave", "use public indices")
     return indices._later.tournament
 
 

@@ -86,7 +86,7 @@ def check_order(order: Number, *operands: Any) -> None:
         # PyTorch's formula divides by powers that are lost below a unit, or out of range.
         unsupported(
             f"the gradient of the norm of order {order}",
-            "train by order 1, 2 or infinity; where no gradient is wanted, take it of x.detach()",
+            "train by order 1, 2 or infinity; without a gradient, take the norm of x.detach()",
         )
 
 

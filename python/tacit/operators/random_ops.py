@@ -37,7 +37,7 @@ def _publicly(generator: torch.Generator | None) -> bool:
     if generator is not None:
         unsupported(
             "drawing for a secret tensor from a generator that is named",
-            "name none: samples are secret then, and public inside of tacit.public_random()",
+            "pass no generator: samples are secret, or public inside tacit.public_random()",
         )
     return generators.draws_publicly()
 

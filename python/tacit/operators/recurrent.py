@@ -92,7 +92,7 @@ def check_fused(mode: int, batch_sizes: Sequence[int]) -> None:
     """Refuses, by name, a fused layer that is not composed here."""
     if mode != LSTM or len(batch_sizes):
         unsupported(
-            "a fused layer of packed sequences", "pad them, and mask what is beyond their ends"
+            "a fused layer of packed sequences", "pad them, and mask the steps beyond their ends"
         )
 
 

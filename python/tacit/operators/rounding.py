@@ -85,7 +85,7 @@ def round_decimals(x: SecretTensor, *, decimals: int) -> SecretTensor:
     number that is a unit of x's scale from halfway may be rounded either way.
     """
     if not x.dtype.is_floating_point:
-        unsupported("rounding integers to decimals", "make them fractions")
+        unsupported("rounding integers to decimals", "convert them to floats")
     power = 10.0 ** abs(decimals)
     factors: list[Any] = [
         torch.tensor(factor, dtype=torch.float64) for factor in (power, 1.0 / power)

@@ -96,7 +96,7 @@ def _added(
     if not is_mean:
         return result
     if not x.dtype.is_floating_point:
-        unsupported("means of integers at indices", "make them fractions")
+        unsupported("means of integers at indices", "convert them to floats")
     return multiply_public(result, 1.0 / (counts + include_self).clamp(min=1).to(torch.float64))
 
 
@@ -169,7 +169,7 @@ def index_reduce(
     else:
         index = index.reshape(())
     if reduce == "mean" and not x.dtype.is_floating_point:
-        unsupported("means of integers at indices", "make them fractions")
+        unsupported("means of integers at indices", "convert them to floats")
     return scatter_reduce(x, dim, index, values, reduce, include_self=include_self)
 
 

@@ -37,7 +37,7 @@ def meeting(x: SecretTensor, reduce: str, include_self: bool) -> Change:
     if reduce == "sum" and include_self:
         return added
     if reduce == "mean" and not x.dtype.is_floating_point:
-        unsupported("means of integers at indices", "make them fractions")
+        unsupported("means of integers at indices", "convert them to floats")
 
     def change(session: Session, table: Parts, hot: Parts, values: Parts) -> Parts:
         if not hot[0].numel():

@@ -25,7 +25,7 @@ def _pack(x: Any, lengths: Any, batch_first: bool) -> tuple[Any, torch.Tensor]:
     if is_secret(lengths):
         unsupported(
             "a packed sequence of secret lengths, whose size depends on them",
-            "give the layer all steps, and choose what is at the ends by torch.gather",
+            "give the layer all steps, and select the last ones by torch.gather",
         )
     if not isinstance(x, SecretTensor):
         return _PLAIN_PACK(x, lengths, batch_first)

@@ -334,7 +334,7 @@ def power_by_public(x: SecretTensor, exponent: Number) -> SecretTensor:
     if isinstance(exponent, float) and not x.dtype.is_floating_point:
         x = to_copy(x, dtype=result_dtype(x, exponent))
     if exponent < 0 and not x.dtype.is_floating_point:
-        unsupported("a negative power of integers", "make them fractions")
+        unsupported("a negative power of integers", "convert them to floats")
     if (later := remembered_squares.power(x, exponent)) is not None:
         return later
     if exponent == int(exponent) and 1 <= abs(exponent) <= 64:

@@ -156,7 +156,7 @@ def _strided(overload: Any) -> None:
             unsupported("strides through the memory of a view", "clone it first")
         last = sum((number - 1) * step for number, step in zip(size, stride, strict=True))
         if (storage_offset or 0) + last >= max(x.numel(), 1):
-            unsupported("strides beyond what was shared", "share all that they reach")
+            unsupported("strides beyond what was shared", "share all elements that they reach")
         parts = (overload(part, size, stride, storage_offset) for part in x._parts)
         return x.like(tuple(parts), unreduced=x._unreduced)
 

@@ -70,7 +70,7 @@ def shuffle(
             "shuffle() takes secret tensors, and the dimension by name: shuffle(x, y, dim=0)"
         )
     if torch.is_grad_enabled() and any(each.requires_grad for each in tensors):
-        raise MisuseError("gradients do not pass through shuffle(); shuffle what is detached")
+        raise MisuseError("gradients do not pass through shuffle(): shuffle x.detach()")
     if any(not -each.dim() <= dim < each.dim() for each in tensors):
         raise MisuseError(f"shuffle() along dimension {dim} of a tensor that has no such dimension")
     sizes, session = {each.shape[dim] for each in tensors}, x._session

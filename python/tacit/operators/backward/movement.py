@@ -62,9 +62,7 @@ def masked_scatter_backward(gradient: Any, mask: torch.Tensor, sizes: Sequence[i
     The zeros belong to values that were left over.
     """
     if not isinstance(gradient, SecretTensor) or isinstance(mask, SecretTensor):
-        unsupported(
-            "the gradient of values scattered by a secret mask", "torch.where chooses by it"
-        )
+        unsupported("the gradient of values scattered by a secret mask", "select by torch.where")
     wanted = torch.Size(sizes).numel()
     rows = (part.masked_select(mask.expand(part.shape)) for part in gradient._parts)
     padded = (functional.pad(row, (0, wanted - row.numel())).reshape(list(sizes)) for row in rows)
