@@ -1,5 +1,7 @@
-"""Reading and writing at secret indices: reshapes operands to the tables of rows that ``selection``
-takes."""
+"""Reading and writing at secret indices.
+
+Operands are reshaped to the tables of rows that ``selection`` takes.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -61,8 +63,7 @@ def _without(shape: Sequence[int], dim: int) -> list[int]:
 
 
 def _spread(part: torch.Tensor, front: Sequence[int], rest: Sequence[int], at: int) -> torch.Tensor:
-    """Reshapes rows of columns to dimensions ``front`` and ``rest``, with ``front`` beginning at
-    ``at``."""
+    """Reshapes rows of columns to dimensions ``front``, which begin at ``at``, and ``rest``."""
     part = part.reshape([*front, *rest])
     return part.movedim(list(range(len(front))), list(range(at, at + len(front))))
 
@@ -195,8 +196,7 @@ def scatter(
 def _joint(
     x: Any, indices: Sequence[Any], session: Session
 ) -> tuple[Parts, list[int], list[int], torch.Size]:
-    """Returns joint one-hot vectors over all indexed dimensions, [1, n, size], and how they lie in
-    x.
+    """Returns joint one-hot vectors over all indexed dimensions, [1, n, size].
 
     Also returns the indexed dimensions, the other dimensions, and the broadcast shape of the
     indices.

@@ -120,8 +120,7 @@ class _Convolutions:
             self.terms.append(Term(image._parts, weight._parts, shape))
 
     def added(self, parts: Parts, *, is_bias: bool) -> Addend:
-        """Returns a summand: one number per channel for the bias, else a tensor of the result's
-        shape."""
+        """Returns a summand: one number per channel for the bias, else the result's shape."""
         if is_bias:
             return Addend(parts, math.prod(self.shape[2:]))
         return Addend(tuple(part.expand(self.shape) for part in parts))
@@ -148,8 +147,7 @@ class _Layers:
             )
 
     def added(self, parts: Parts, *, is_bias: bool) -> Addend:
-        """Returns a summand: one number per column for the bias, else a tensor of the result's
-        shape."""
+        """Returns a summand: one number per column for the bias, else the result's shape."""
         return Addend(parts if is_bias else tuple(part.reshape(self.shape) for part in parts))
 
     def given(self, parts: Parts) -> Parts:

@@ -243,8 +243,7 @@ def _divided(x: Any, y: SecretTensor) -> SecretTensor:
 
 
 def _may_be_wide(x: SecretTensor) -> bool:
-    """Returns whether x holds integers, or numbers converted from integers, that may exceed
-    2^30."""
+    """Returns whether x holds integers that may exceed 2^30, or numbers converted from such."""
     is_small = x.dtype == torch.bool or (not x.dtype.is_floating_point and x.dtype.itemsize < 4)
     return x._scale == WHOLE and not is_small
 
@@ -278,11 +277,11 @@ def power(x: SecretTensor, exponent: int) -> SecretTensor:
 
 
 def _cube_of_inverse_root(x: SecretTensor) -> SecretTensor:
-    """Returns x³ in the gradient of ``rsqrt``, whose results alone have more fraction bits than
-    gradients.
+    """Returns x³ in the gradient of ``rsqrt``, with bits dropped so that it stays in range.
 
-    x is up to 2^8 there. With all its bits x·x² would leave the range from 2^6 on, that is for
-    roots of numbers below 2^−12. So x drops bits first, which takes two more truncations.
+    Only ``rsqrt`` has results with more fraction bits than gradients. x is up to 2^8 there. With
+    all its bits x·x² would leave the range from 2^6 on, that is for roots of numbers below 2^−12.
+    Dropping bits first takes two more truncations.
     """
     scale = x._session.scale
     base = rescaled(x, scale)

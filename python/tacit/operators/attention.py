@@ -1,5 +1,7 @@
-"""Scaled dot-product attention: values weighted by a softmax of the products of queries and
-keys."""
+"""Scaled dot-product attention.
+
+Values are weighted by a softmax of the products of queries and keys.
+"""
 
 import math
 from dataclasses import dataclass
@@ -53,8 +55,7 @@ def repeated(x: Any, query: Any) -> Any:
 
 
 def _summed(gradient: Any, x: Any) -> Any:
-    """Returns the gradient of keys or values from the gradient of what ``repeated`` made of
-    them."""
+    """Returns the gradient of x from the gradient of ``repeated(x)``."""
     if gradient.shape == x.shape:
         return gradient
     return gradient.unflatten(-3, (x.shape[-3], -1)).sum(-3)

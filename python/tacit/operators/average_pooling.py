@@ -69,8 +69,10 @@ def _average_pool(forward: Any, backward: Any, plain: Any, dims: int) -> None:
         count_include_pad: bool,
         divisor_override: int | None,
     ) -> torch.Tensor:
-        """Adds each window's gradient, divided, to each element of the window. At most six
-        rounds."""
+        """Adds each window's gradient, divided, to each element of the window.
+
+        At most six rounds.
+        """
         kernel, sizes = each(kernel_size, dims), x.shape[-dims:]
         windows = (kernel, each(stride, dims, kernel), each(padding, dims), ceil_mode)
         if not isinstance(gradient, SecretTensor):

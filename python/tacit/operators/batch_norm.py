@@ -63,8 +63,10 @@ def legit_no_training(
 def with_update(
     x: Any, weight: Any, bias: Any, mean: Any, variance: Any, momentum: float, eps: float
 ) -> tuple[Any, ...]:
-    """Normalises a batch in training. The fourth result, PyTorch's reserve for the gradient, is
-    empty."""
+    """Normalises a batch in training.
+
+    The fourth result, PyTorch's reserve for the gradient, is empty.
+    """
     normalised = native_batch_norm(x, weight, bias, mean, variance, True, momentum, eps)
     return *normalised, torch.empty(0, dtype=torch.uint8)
 
@@ -112,8 +114,7 @@ def _by_own_statistics(
 
 
 def _track(running: Any, present: SecretTensor, momentum: float, correction: float = 1.0) -> None:
-    """Writes running + momentum·(correction·present − running) into the running statistics in
-    place."""
+    """Writes running + momentum·(correction·present − running) into ``running`` in place."""
     if running is None:
         return
     if not isinstance(running, SecretTensor):

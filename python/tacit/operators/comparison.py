@@ -55,8 +55,10 @@ def _compared(x: Any, y: Any) -> tuple[Session, Parts, Parts, int]:
 
 
 def _bound(x: SecretTensor, value: Any, whole: Callable[[Any], Bound]) -> Bound:
-    """Returns a public operand as a bound. If x holds integers it becomes a whole number of any
-    size."""
+    """Returns a public operand as a bound of x.
+
+    If x holds integers, the bound becomes a whole number of any size.
+    """
     if not x.dtype.is_floating_point and public(value).is_floating_point():
         return whole(value)
     return bound_of(x._session, alike(x, value)[1], x)
@@ -77,11 +79,11 @@ def lt(x: Any, y: Any) -> SecretTensor:
 
 
 def _by_arguments(x: Any, y: Any) -> tuple[Any, Any]:
-    """Replaces a probability that is compared with a public number near 0 or 1, where it has few
-    bits.
+    """Replaces a probability that is compared with a public number near 0 or 1.
 
-    The result of a sigmoid becomes its argument, and the result of a softmax its logarithm. The
-    number is mapped in the same way. All other operands are returned unchanged.
+    A probability has few bits there. The result of a sigmoid becomes its argument, and the result
+    of a softmax its logarithm. The number is mapped in the same way. All other operands are
+    returned unchanged.
     """
     secret, other = (x, y) if is_secret(x) else (y, x)
     chance, known = number(other), argument_of(secret)

@@ -1,5 +1,7 @@
-"""Conversions between dtypes. Those between floating-point dtypes do nothing: all are fixed
-point."""
+"""Conversions between dtypes.
+
+Those between floating-point dtypes do nothing, since all of these are fixed point.
+"""
 
 from typing import Any
 

@@ -93,11 +93,11 @@ def _of_input(
 
 
 def _of_weight(images: Any, filters: Any, sizes: Sequence[int], steps: Steps, groups: int) -> Any:
-    """Returns the gradient of filters (B, A / groups, ...) that take images (N, A, ...) to (N, B,
-    ...).
+    """Returns the gradient of filters, by a convolution of images with filters.
 
-    Channels become the batch, and the batch, which is summed over, becomes channels. Strides and
-    dilations are exchanged.
+    The filters (B, A / groups, ...) took images (N, A, ...) to (N, B, ...). Channels become the
+    batch, and the batch, which is summed over, becomes channels. Strides and dilations are
+    exchanged.
     """
     stride, padding, dilation = steps
 

@@ -96,8 +96,7 @@ composes(aten.ctc_loss.Tensor)(ctc_loss)
 
 
 def _check(losses: Any, impossible: torch.Tensor, *, is_zeroed: bool) -> None:
-    """Warns, under the reference, of losses that are nearly as large as those of impossible
-    texts."""
+    """Warns, under the reference, of losses nearly as large as those of impossible texts."""
     if isinstance(losses, SecretTensor) and losses._session.is_plain:
         words, scale = losses._parts[0].detach().abs(), losses._scale
         possible = ~impossible

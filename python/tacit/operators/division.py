@@ -38,8 +38,7 @@ FRACTIONS = fixed.RANGE - 2
 
 
 def _bits(scale: Scale, most: int, *operands: Any) -> int:
-    """Returns the bits of magnitudes: for integers those of their dtypes, for fractions
-    ``most``."""
+    """Returns the bits of magnitudes: for fractions ``most``, for integers by their dtypes."""
     return most if scale != fixed.WHOLE else max(1, *(reach(operand) - 1 for operand in operands))
 
 

@@ -86,10 +86,10 @@ def isin(
 
 
 def _members(x: SecretTensor, edges: Any) -> SecretTensor:
-    """Returns booleans that say in which bin each value is, with the bins along a new first
-    dimension.
+    """Returns booleans that say in which bin each value is.
 
-    A bin includes its lower edge. The last bin also includes its upper edge.
+    The bins are along a new first dimension. A bin includes its lower edge. The last bin also
+    includes its upper edge.
     """
     if not is_secret(edges) and x._scale != WHOLE:
         # Edges are rounded as the values are, so that a value on an edge stays on it.
@@ -169,8 +169,10 @@ def histogram(
     weight: Any = None,
     density: bool = False,
 ) -> tuple[SecretTensor, torch.Tensor]:
-    """Returns the counts of ``histc``, or weights, and the edges, which are secret unless their
-    ends are public."""
+    """Returns the counts of ``histc``, or total weights, and the edges.
+
+    The edges are secret unless their ends are public.
+    """
     _check_density(density)
     low, high = range or (0.0, 0.0)
     x = target(x, session_of(x, weight))

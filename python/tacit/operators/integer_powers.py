@@ -154,8 +154,7 @@ def _stacked(squares: list[Any]) -> Any:
 
 
 def _of_dims(x: Any, dims: int) -> Any:
-    """Inserts dimensions after the first until ``dims`` follow it, as broadcasting aligns
-    operands."""
+    """Inserts dimensions after the first until ``dims`` follow it, as broadcasting does."""
     return moved(
         x, lambda part: part.reshape(len(part), *(1,) * (dims - part.dim() + 1), *part.shape[1:])
     )

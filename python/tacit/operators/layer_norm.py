@@ -155,8 +155,7 @@ def group_norm(
 def rms_norm(
     x: SecretTensor, dims: int, weight: Optional, eps: float
 ) -> tuple[SecretTensor, SecretTensor]:
-    """Returns x·r·weight with r = 1 / √(mean of x² + ε) along the last ``dims`` dimensions, and
-    r."""
+    """Returns x·r·weight along the last ``dims`` dimensions, and r = 1 / √(mean of x² + ε)."""
     session, x = x._session, at_session_scale(fraction(x))
     kept = x.shape[: x.dim() - dims]
     shape = [*kept, *[1] * dims]

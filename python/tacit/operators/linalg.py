@@ -200,11 +200,10 @@ def _determinant(x: SecretTensor) -> tuple[Parts, Parts, Parts]:
 
 @implements(aten._linalg_det.default, scale=of_session)
 def det(x: SecretTensor) -> tuple[SecretTensor, SecretTensor, SecretTensor]:
-    """Returns the determinant: the product of R's diagonal, with a change of sign for each
-    reflection.
+    """Returns the determinant.
 
-    Its gradient is not supported. About 60 rounds for each column, 30 for each doubling of their
-    number, and 100.
+    It is the product of R's diagonal, with a change of sign for each reflection. Its gradient is
+    not supported. About 60 rounds for each column, 30 for each doubling of their number, and 100.
     """
     session, scale, lu = x._session, x._session.scale, _unfactored(x, _Factors(fraction(x)))
     if not x.numel():
@@ -328,8 +327,10 @@ def _triangular(x: SecretTensor, upper: bool, unitriangular: bool = False) -> _F
 def triangular_solve(
     right: Any, x: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[SecretTensor, Any]:
-    """Solves as ``solve_triangular``, with the operands in the other order. Also returns the
-    matrix."""
+    """Solves as ``solve_triangular``, with the operands in the other order.
+
+    Also returns the matrix.
+    """
     turned = x.mT if transpose else x
     result = solve_triangular(turned, right, upper=upper != transpose, unitriangular=unitriangular)
     return result, x.clone() if isinstance(x, SecretTensor) else x

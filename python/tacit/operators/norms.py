@@ -76,8 +76,7 @@ def renorm(x: SecretTensor, p: Number, dim: int, maxnorm: Number) -> SecretTenso
 
 
 def check_order(order: Number, *operands: Any) -> None:
-    """Refuses an order that is not supported, or whose gradient is not supported if one is
-    required."""
+    """Refuses an order whose norm, or whose gradient if one is required, is not supported."""
     if order in (0, 1, 2) or math.isinf(order):
         return
     if not LEAST_ORDER <= abs(order) <= 1 / LEAST_ORDER:

@@ -38,8 +38,7 @@ ROOM = 63
 def ordered(
     x: SecretTensor, dim: int, descending: bool, first: int = 0, last: int | None = None
 ) -> tuple[SecretTensor, SecretTensor]:
-    """Returns the places from ``first`` to ``last`` − 1 of x sorted along a dimension, and their
-    indices.
+    """Returns places ``first`` to ``last`` − 1 of x sorted along a dimension, and their indices.
 
     Equal values keep their order. Exact.
 
@@ -137,8 +136,7 @@ def _sorted_with(
 
 
 def _compared(session: Session, left: Parts, right: Parts, width: int) -> list[Parts]:
-    """Returns whether the left of two words is greater, whether it is less, and whether its index
-    is later."""
+    """Returns whether the left of two words is greater, is less, and has the later index."""
     change = shares.subtract(right, left)
     asked = tuple(torch.stack([part[0], -part[0], part[1]]) for part in change)
     if width <= WORD:
@@ -163,8 +161,10 @@ def _compared(session: Session, left: Parts, right: Parts, width: int) -> list[P
 def sort(
     x: SecretTensor, dim: int = -1, descending: bool = False
 ) -> tuple[SecretTensor, SecretTensor]:
-    """Returns sorted values and their indices. Equal values keep their order. Rounds as
-    ``ordered``."""
+    """Returns sorted values and their indices. Rounds as ``ordered``.
+
+    Equal values keep their order.
+    """
     return ordered(x, dim, descending)
 
 
@@ -214,8 +214,10 @@ def _squeezed(x: SecretTensor, dim: int) -> SecretTensor:
 def median_dim(
     x: SecretTensor, dim: int, keepdim: bool = False
 ) -> tuple[SecretTensor, SecretTensor]:
-    """Returns medians along a dimension, the lesser of two, and their indices. Rounds as
-    ``ordered``."""
+    """Returns medians along a dimension and their indices. Rounds as ``ordered``.
+
+    The median of an even number of values is the lesser of two.
+    """
     size = x.shape[dim] if x.dim() else 1
     if not size:
         unsupported("the median of no elements", "give it at least one")

@@ -57,8 +57,10 @@ def relu(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.relu_.default, scale=of_target)
 def relu_(x: SecretTensor) -> SecretTensor:
-    """Writes max(x, 0) into x in place. If x requires a gradient, the comparison's bits are kept
-    for it."""
+    """Writes max(x, 0) into x in place.
+
+    If x requires a gradient, the comparison's bits are kept for it.
+    """
     if not x.requires_grad:
         return assign(x, _maximum_with_zero(x))
     result, positive = _with_bits(x)
@@ -83,8 +85,10 @@ def one_sided(x: Any, below: Any) -> Any:
 
 
 def positive_of(result: Any) -> SecretTensor | None:
-    """Returns whether numbers are positive, if they are the unchanged result of a ReLU; else
-    ``None``."""
+    """Returns whether numbers are positive, if they are the unchanged result of a ReLU.
+
+    Otherwise it returns ``None``.
+    """
     if not isinstance(result, SecretTensor):
         return None
     session = result._session
@@ -147,8 +151,10 @@ def absolute(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.clamp.default, aten.clamp.Tensor)
 def clamp(x: Any, low: Any = None, high: Any = None) -> SecretTensor:
-    """Clamps x as ``_clamped``. A clamped probability remembers its bounds
-    (``remembered_softmax``)."""
+    """Clamps x as ``_clamped``.
+
+    A clamped probability remembers its bounds (``remembered_softmax``).
+    """
     return remembered_softmax.remember_clamped(_clamped(x, low, high), x, low, high)
 
 

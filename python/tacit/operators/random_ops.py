@@ -89,8 +89,10 @@ def uniform(
     *,
     generator: torch.Generator | None = None,
 ) -> torch.Tensor:
-    """Returns uniform samples from ``start`` to before ``end``. Rounds as
-    ``tacit.random.uniform``."""
+    """Returns uniform samples from ``start`` to before ``end``.
+
+    Rounds as ``tacit.random.uniform``.
+    """
     if _publicly(generator):
         return torch.empty(x.shape, dtype=x.dtype).uniform_(start, end)
     return _moved(_uniform(x), start, end - start)
@@ -114,8 +116,7 @@ def normal_(
     aten.normal.Tensor_float, aten.normal.float_Tensor, aten.normal.Tensor_Tensor, scale=_of_normal
 )
 def normal(mean: Any, std: Any = 1.0, *, generator: torch.Generator | None = None) -> SecretTensor:
-    """Returns normal samples of given means and standard deviations, at least one of which is
-    secret.
+    """Returns normal samples. The means, the standard deviations, or both are secret.
 
     Rounds as ``tacit.random.normal``, and at most two.
     """
@@ -171,8 +172,10 @@ def _as_numbers(x: SecretTensor, happens: torch.Tensor) -> torch.Tensor:
 def bernoulli_p(
     x: SecretTensor, p: float = 0.5, *, generator: torch.Generator | None = None
 ) -> torch.Tensor:
-    """Returns 1 with a public probability, else 0. Rounds as ``tacit.random.bernoulli``, and
-    two."""
+    """Returns 1 with a public probability, else 0.
+
+    Rounds as ``tacit.random.bernoulli``, and two.
+    """
     return _as_numbers(x, _happens(x, p, generator))
 
 

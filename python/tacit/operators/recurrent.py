@@ -97,8 +97,7 @@ def check_fused(mode: int, batch_sizes: Sequence[int]) -> None:
 
 
 def _begin(module: torch.nn.Module, args: Any) -> Any:
-    """Replaces the initial state of a layer with public weights by a secret one, if the input is
-    secret."""
+    """Gives a layer with public weights a secret initial state, if the input is secret."""
     if not isinstance(module, torch.nn.RNNBase | torch.nn.RNNCellBase) or not args:
         return None
     x, given = args[0], args[1] if len(args) > 1 else None

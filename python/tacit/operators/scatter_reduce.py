@@ -135,8 +135,10 @@ def _reduced(
 def _table(
     size: int, places: torch.Tensor, counts: torch.Tensor, hit: torch.Tensor, include_self: bool
 ) -> torch.Tensor:
-    """Returns rows of element indices, first of x and then of the values; −1 where a row is
-    shorter."""
+    """Returns rows of element indices, first of x and then of the values.
+
+    Where a row is shorter it has −1.
+    """
     order = places.argsort(stable=True)
     ordered = places[order]
     starts = counts.cumsum(0) - counts

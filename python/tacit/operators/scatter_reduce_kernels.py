@@ -89,8 +89,7 @@ def _made(
 
 
 def _beside(session: Session, hot: Parts, values: Parts, otherwise: Parts) -> Parts:
-    """Returns [batch, n, size, columns]: each value at the element of its index, else another
-    number."""
+    """Returns [batch, n, size, columns]: a value at the element of its index, else another."""
     shape = (*hot[0].shape, values[0].shape[-1])
     bits = tuple(bit.unsqueeze(-1).expand(shape) for bit in hot)
     value, other = (

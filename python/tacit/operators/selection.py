@@ -37,11 +37,10 @@ ENTRIES = 1 << 24
 
 
 def one_hot(index: SecretTensor, classes: int) -> SecretTensor:
-    """Returns booleans along a new last dimension that say which of 0 to ``classes`` − 1 an index
-    is.
+    """Returns booleans that say which of 0 to ``classes`` − 1 an index is.
 
-    All are false for an index out of range. At most 6 rounds, those of decomposing the index into
-    bits, and one round for each doubling of the number of bits.
+    They are along a new last dimension. All are false for an index out of range. At most 6 rounds,
+    those of decomposing the index into bits, and one round for each doubling of the number of bits.
     """
     return bits_of(index._session, positions(index, classes))
 
@@ -69,12 +68,11 @@ def positions(index: Any, size: int, *, wraps: bool = False) -> Parts:
 
 
 def read(session: Session, hot: Parts, table: Any) -> Parts:
-    """Returns the rows of tables [batch, size, columns] that one-hot vectors [batch, n, size]
-    select.
+    """Returns those rows of tables that one-hot vectors select, as words.
 
-    The tables are components of a secret tensor, or public words. Public words need no interaction
-    except for converting the vectors to ring elements. At most three rounds for every 2^24 elements
-    of the vectors.
+    Tables are [batch, size, columns], one-hot vectors [batch, n, size]. The tables are components
+    of a secret tensor, or public words. Public words need no interaction except for converting the
+    vectors to ring elements. At most three rounds for every 2^24 elements of the vectors.
     """
     batch, count, size = hot[0].shape
     step = max(1, ENTRIES // max(1, batch * size))
@@ -104,10 +102,10 @@ def added(session: Session, table: Parts, hot: Parts, values: Parts) -> Parts:
 
 
 def written(session: Session, table: Parts, hot: Parts, values: Parts) -> Parts:
-    """Returns tables with values written where one-hot vectors say. If a place repeats, the last
-    counts.
+    """Returns tables with values written where one-hot vectors say.
 
-    At most four rounds, and one for each of log2(n) levels that find the last.
+    If a place repeats, the last value counts. At most four rounds, and one for each of log2(n)
+    levels that find the last.
     """
     chosen = tuple(part.mT for part in shares.bit_to_ring(session, _last(session, hot)))
     is_written = tuple(part.sum(-1, keepdim=True).expand(table[0].shape) for part in chosen)

@@ -1,5 +1,7 @@
-"""Elementary functions under PyTorch's names: those of ``approximation``, and functions made of
-them."""
+"""Elementary functions under PyTorch's names.
+
+They are the functions of ``approximation``, and others made of them.
+"""
 
 import math
 from contextlib import nullcontext
@@ -287,8 +289,7 @@ def _signed(size: SecretTensor, negative: Parts, exponent: Any) -> SecretTensor:
 
 
 def _parity(session: Session, exponent: Any) -> tuple[Parts, Parts]:
-    """Returns bits that say whether the whole part is odd, and whether all fraction bits are
-    zero."""
+    """Returns bits: whether the whole part is odd, and whether all fraction bits are zero."""
     if not isinstance(exponent, SecretTensor):
         plain = public(exponent).to(torch.float64)
         return lifted_bits(session, plain.floor() % 2 == 1), lifted_bits(

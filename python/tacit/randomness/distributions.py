@@ -36,8 +36,10 @@ def uniform(session: Session, shape: tuple[int, ...], fraction: int) -> Parts:
 
 
 def normal(session: Session, shape: tuple[int, ...], fraction: int) -> Parts:
-    """Returns normal samples of mean 0 and variance 1. At most 12 rounds, and four for each
-    party."""
+    """Returns normal samples of mean 0 and variance 1.
+
+    At most 12 rounds, and four for each party.
+    """
     cells = sampling.digits(session, _normal_cells(), shape)
     return _number(session, tuple(part[:, 0] for part in cells), fraction - 5, signed=True)
 
@@ -65,8 +67,7 @@ def _normal_cells() -> torch.Tensor:
 @outside_trace
 @cache
 def _exponential_digits() -> torch.Tensor:
-    """Returns the probabilities of the integer part below 32, and of the next two digits in base
-    32."""
+    """Returns the probabilities of the integer part below 32, and of two digits in base 32."""
     units = (1.0, 2.0**-5, 2.0**-10)
     return torch.tensor(
         [[math.exp(-unit * at) for at in range(32)] for unit in units], dtype=torch.float64
@@ -74,8 +75,10 @@ def _exponential_digits() -> torch.Tensor:
 
 
 def _number(session: Session, cells: Parts, below: int, *, signed: bool) -> Parts:
-    """Returns cells and ``below`` random bits below them as words, with a random sign if
-    ``signed``."""
+    """Returns cells and ``below`` random bits below them as words.
+
+    They have a random sign if ``signed``.
+    """
     shape = cells[0].shape[1:]
     if below > 0:
         lower = sampling.bits(session, (below, *shape))

@@ -104,8 +104,7 @@ _libraries: list[torch.library.Library] = []
 
 
 def _drawing() -> list[torch._ops.OpOverload]:
-    """Returns all overloads of these operators that take a generator and draw from it on the
-    CPU."""
+    """Returns all overloads of these operators that draw from a generator on the CPU."""
     packets = [getattr(torch.ops.aten, name) for name in DRAWING]
     forms = [getattr(packet, overload) for packet in packets for overload in packet.overloads()]
     return [

@@ -63,8 +63,10 @@ def product(session: Session, lower: Parts, higher: Parts) -> Parts:
 
 
 def _spread(part: torch.Tensor, times: int, dim: int) -> torch.Tensor:
-    """Repeats a factor's patterns for each pattern of another factor. The lower factor changes
-    fastest."""
+    """Repeats a factor's patterns for each pattern of another factor.
+
+    The lower factor changes fastest.
+    """
     part = part.unsqueeze(dim)
     sizes = [-1] * part.dim()
     sizes[dim] = times

@@ -163,8 +163,11 @@ def _looked_up(hot: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
 def _table(
     weights: torch.Tensor | Sequence[Sequence[int]], precision: int = PRECISION
 ) -> torch.Tensor:
-    """Returns for each column the bits of the probability that it stays itself, and of its alias's
-    index."""
+    """Returns the bits of Walker's table for each column.
+
+    They are the bits of the probability that the column stays itself, and those of its alias's
+    index.
+    """
     if isinstance(weights, torch.Tensor):
         weights = [
             (row / row.sum() * 2.0**WHOLE).long().tolist() for row in weights.to(torch.float64)

@@ -101,11 +101,10 @@ def _revealed(leaf: Any) -> Any:
 
 
 def load(text: str) -> tuple[Subject, Any]:
-    """Loads a subject and its example by ``FILE:CALLABLE``, which names a function without
-    arguments.
+    """Loads a subject and its example by ``FILE:CALLABLE``.
 
-    The function returns a pair of a module and an example of its inputs. If it shares tensors
-    instead, the function itself is the program, without an example.
+    It names a function without arguments, which returns a pair of a module and an example of its
+    inputs. If the function shares tensors instead, it is itself the program, without an example.
 
     Raises:
         MisuseError: there is no such file or function, or it returns something else.

@@ -89,8 +89,7 @@ def _leave(_module: torch.nn.Module, _args: Any, _result: Any) -> None:
 
 
 def _told_by_script(session: Session) -> None:
-    """Adds what was refused to an error of PyTorch's script interpreter, which reports only
-    where."""
+    """Adds what was refused to an error of TorchScript, which reports only where."""
     error = sys.exception()
     if isinstance(error, RuntimeError) and str(error).rstrip().endswith("RuntimeError:"):
         error.args = (f"{str(error).rstrip()} {session.refused}",)

@@ -48,8 +48,7 @@ def grid_sampler_2d_backward(
     corners: bool,
     wanted: Sequence[bool],
 ) -> tuple[Any, Any]:
-    """Returns the gradients of ``grid_sample``: of the images, and of the grid of sampling
-    points."""
+    """Returns the gradients of ``grid_sample`` with respect to the images and the grid."""
     operands = [one for one, is_wanted in zip((images, grid), wanted, strict=True) if is_wanted]
 
     def sampled(*leaves: Any) -> tuple[Any]:

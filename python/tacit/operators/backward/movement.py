@@ -86,8 +86,10 @@ def col2im(
 
 
 def _of_padding(overload: Any, forward: Any) -> None:
-    """Enters the gradient of a padding, which takes (gradient, tensor that was padded, padding
-    sizes)."""
+    """Enters the gradient of a padding.
+
+    It takes (gradient, tensor that was padded, padding sizes).
+    """
 
     @implements(overload)
     def backward(gradient: Any, x: Any, *args: Any) -> Any:

@@ -35,10 +35,9 @@ def _along(g: Any, normal: Any, dims: Sequence[int]) -> Any:
 
 
 def _kept(rstd: Any) -> tuple[Any, Any] | None:
-    """Returns x̂ and the inverse roots if the forward pass computed them from secrets, else
-    ``None``.
+    """Returns x̂ and inverse roots, if the forward pass computed them from secrets.
 
-    The inverse roots have as many bits as leave gradients room.
+    Otherwise it returns ``None``. The inverse roots have as many bits as leave gradients room.
     """
     later = rstd._later if isinstance(rstd, SecretTensor) else None
     if not isinstance(later, FromRows):

@@ -126,8 +126,7 @@ def prelu_backward(gradient: Any, x: Any, weight: Any) -> tuple[Any, Any]:
 def elu_backward(
     gradient: Any, alpha: Number, scale: Number, input_scale: Number, is_result: bool, x: Any
 ) -> Any:
-    """Returns the gradient times scale where x > 0, and times the slope of the exponential
-    elsewhere.
+    """Returns the gradient times scale where x > 0, else times the exponential's slope.
 
     That slope is scale·α·input_scale·e^(input_scale·x).
     """

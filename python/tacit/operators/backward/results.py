@@ -10,11 +10,10 @@ from tacit.tensor import SecretTensor
 
 
 def weighted(x: Any, gradient: Any, factor: float) -> Any:
-    """Returns x·gradient·factor for a public factor, which is small in the mean of a loss over
-    many.
+    """Returns x·gradient·factor for a public factor, which may be small.
 
-    The factor is applied last, or is combined with a public gradient, so that no bits are lost
-    before.
+    It is small in the mean of a loss over many elements. The factor is applied last, or is combined
+    with a public gradient, so that no bits are lost before.
     """
     if isinstance(gradient, SecretTensor):
         return (x * gradient) * factor

@@ -1,5 +1,7 @@
-"""Gradients of smooth activations, computed from the function's own value where PyTorch gives
-it."""
+"""Gradients of smooth activations.
+
+They are computed from the function's own value where PyTorch gives it.
+"""
 
 import math
 from typing import Any
@@ -44,8 +46,10 @@ def tanh_backward(gradient: Any, y: Any) -> Any:
 
 @implements(aten.silu_backward.default, scale=of_session)
 def silu_backward(gradient: Any, x: Any) -> Any:
-    """Returns gradient·s·(1 + x·(1 − s)) with s = sigmoid(x), in the rounds of the sigmoid and
-    six."""
+    """Returns gradient·s·(1 + x·(1 − s)) with s = sigmoid(x).
+
+    Takes the rounds of the sigmoid and six.
+    """
     s = torch.sigmoid(x)
     return gradient * (s * (x * (1.0 - s) + 1.0))
 
