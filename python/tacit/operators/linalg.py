@@ -137,7 +137,7 @@ def _raised(session: Session, exponent: Parts) -> Parts:
 def qr(x: SecretTensor, mode: str = "reduced") -> tuple[Any, Any]:
     """Returns Q and R. The diagonal of R has the signs that LAPACK gives it.
 
-    About 60 rounds for each column, and 80.
+    About 60 rounds for each column, and 80 more.
     """
     session, scale = x._session, x._session.scale
     rows, columns = x.shape[-2:]
@@ -203,7 +203,8 @@ def det(x: SecretTensor) -> tuple[SecretTensor, SecretTensor, SecretTensor]:
     """Returns the determinant.
 
     It is the product of R's diagonal, with a change of sign for each reflection. Its gradient is
-    not supported. About 60 rounds for each column, 30 for each doubling of their number, and 100.
+    not supported. About 60 rounds for each column, 30 for each doubling of their number,
+    and 100 more.
     """
     session, scale, lu = x._session, x._session.scale, _unfactored(x, _Factors(fraction(x)))
     if not x.numel():
@@ -345,7 +346,7 @@ def cholesky(
 ) -> tuple[SecretTensor, torch.Tensor]:
     """Returns the triangular L with L·Lᵀ = x for positive definite x, or its transpose.
 
-    About 35 rounds for each column, and 50.
+    About 35 rounds for each column, and 50 more.
     """
     session, scale = x._session, x._session.scale
     x = fraction(x)
