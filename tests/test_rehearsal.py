@@ -481,7 +481,7 @@ def test_commands(tmp_path: Path) -> None:
     assert written["rounds"] > 0
     assert "40 ms round trip, 100 Mbit/s" in said
     for name, function, message in (
-        ("check", "nothing", "returns int: a pair is wanted"),
+        ("check", "nothing", "returns int: return a pair"),
         ("compare", "lacking", "compare takes a module"),
         ("cost", "missing", "has no function 'missing'"),
     ):

@@ -1,4 +1,4 @@
-"""ATen operators on secret tensors: one table, a family of operators to a file."""
+"""ATen operators on secret tensors. Each module enters one family of operators into ``TABLE``."""
 
 from tacit.operators import (
     affine,

@@ -1,4 +1,7 @@
-"""Operators with secret indices, brought to tables of rows for ``selection``."""
+"""Reading and writing at secret indices.
+
+Operands are reshaped to the tables of rows that ``selection`` takes.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -33,7 +36,11 @@ def _apply(move: Move, x: Any) -> Any:
 
 
 def read_rows(x: Any, dim: int, index: SecretTensor, *, wraps: bool = False) -> SecretTensor:
-    """Slices of x along a dimension, which the dimensions of the index take the place of."""
+    """Reads slices of x along a dimension at secret indices.
+
+    The dimensions of the index replace ``dim`` in the result. With ``wraps`` index −1 is the last
+    slice.
+    """
     session = index._session
     if not x.dim():
         return read_rows(x.reshape(1), 0, index.reshape(()), wraps=wraps)
@@ -56,7 +63,7 @@ def _without(shape: Sequence[int], dim: int) -> list[int]:
 
 
 def _spread(part: torch.Tensor, front: Sequence[int], rest: Sequence[int], at: int) -> torch.Tensor:
-    """Rows of columns as a tensor in which the rows' dimensions begin at a place."""
+    """Reshapes rows of columns to dimensions ``front``, which begin at ``at``, and ``rest``."""
     part = part.reshape([*front, *rest])
     return part.movedim(list(range(len(front))), list(range(at, at + len(front))))
 
@@ -70,7 +77,10 @@ def write_rows(
     *,
     wraps: bool = False,
 ) -> SecretTensor:
-    """A copy of x, with values added to or written into its slices along a dimension."""
+    """Returns a copy of x with values added to or written into its slices at secret indices.
+
+    ``change`` adds or writes: a function such as ``added`` or ``written`` of ``selection``.
+    """
     session = session_of_all(x, index, values)
     x = target(x, session)
     if not x.dim():
@@ -110,7 +120,7 @@ def _changed(x: SecretTensor, words: Parts, change: Callable[..., Parts]) -> Sec
 
 
 def _rows(x: Any, dim: int, shape: Sequence[int]) -> Any:
-    """The part of x that indices of that shape reach, as tables of one column."""
+    """Returns the part of x that indices of ``shape`` can reach, as tables [batch, size, 1]."""
 
     def move(part: torch.Tensor) -> torch.Tensor:
         part = part.reshape(part.shape or (1,))
@@ -123,7 +133,7 @@ def _rows(x: Any, dim: int, shape: Sequence[int]) -> Any:
 
 
 def _hot(index: SecretTensor, dim: int, size: int) -> Parts:
-    """One-hot vectors of indices along a dimension, [batch, n, size]."""
+    """Returns the one-hot vectors of indices along a dimension, [batch, n, size]."""
     hot = positions(index, size)
     shape = index.shape or (1,)
     batch = math.prod(_without(shape, dim))
@@ -132,10 +142,10 @@ def _hot(index: SecretTensor, dim: int, size: int) -> Parts:
 
 
 def gather(x: Any, dim: int, index: SecretTensor) -> SecretTensor:
-    """Elements at secret indices along a dimension."""
+    """Gathers elements at secret indices along a dimension, as ``torch.gather``."""
     session, shape = index._session, index.shape or (1,)
     if not index.numel():
-        # PyTorch lets it have other dimensions then.
+        # PyTorch allows an empty index to have other dimensions than x.
         return found(x, session, index._parts)
     size = x.shape[dim] if x.dim() else 1
     words = read(session, _hot(index, dim, size), _rows(table_of(x, session), dim, shape))
@@ -150,8 +160,10 @@ def gather(x: Any, dim: int, index: SecretTensor) -> SecretTensor:
 def scatter(
     x: Any, dim: int, index: SecretTensor, values: Any, change: Callable[..., Parts]
 ) -> SecretTensor:
-    """A copy of x, with values added to or written into elements at secret indices along a
-    dimension."""
+    """Returns a copy of x with values added to or written into elements at secret indices.
+
+    Each element has its own index along ``dim``, as in ``torch.scatter``.
+    """
     session, shape = session_of_all(x, index, values), index.shape or (1,)
     x = target(x, session)
     size = x.shape[dim] if x.dim() else 1
@@ -184,8 +196,11 @@ def scatter(
 def _joint(
     x: Any, indices: Sequence[Any], session: Session
 ) -> tuple[Parts, list[int], list[int], torch.Size]:
-    """One-hot vectors over all dimensions that have an index, [1, n, size]; these dimensions, the
-    others, and the shape of the indices together."""
+    """Returns joint one-hot vectors over all indexed dimensions, [1, n, size].
+
+    Also returns the indexed dimensions, the other dimensions, and the broadcast shape of the
+    indices.
+    """
     dims = [dim for dim, index in enumerate(indices) if index is not None]
     chosen = [indices[dim] for dim in dims]
     masks = [index for index in chosen if index.dtype in (torch.bool, torch.uint8)]
@@ -195,7 +210,7 @@ def _joint(
             "keep the shape: torch.where(mask, x, 0) chooses, and mask.sum() counts",
         )
     if masks:
-        unsupported("a mask beside secret indices", "index by integers alone")
+        unsupported("a mask together with secret indices", "index by integers alone")
     shape = torch.broadcast_shapes(*(index.shape for index in chosen))  # type: ignore[no-untyped-call]
     joint: Parts = ()
     for dim, index in reversed(list(zip(dims, chosen, strict=True))):
@@ -216,13 +231,15 @@ def _one(index: Any, size: int, session: Session) -> Parts:
 
 
 def _place(dims: Sequence[int]) -> int:
-    """Where the indices' dimensions begin in the result: at their place, if they are next to each
-    other."""
+    """Returns the dimension of the result at which the indices' dimensions begin.
+
+    It is the first indexed dimension if the indexed dimensions are adjacent, else 0, as in PyTorch.
+    """
     return dims[0] if list(dims) == list(range(dims[0], dims[0] + len(dims))) else 0
 
 
 def index(x: Any, indices: Sequence[Any]) -> SecretTensor:
-    """Elements at indices of which some are secret."""
+    """Reads elements at indices, at least one of which is secret."""
     session = session_of_all(x, indices)
     hot, dims, rest, shape = _joint(x, indices, session)
     size, sizes, at = (
@@ -239,8 +256,10 @@ def index(x: Any, indices: Sequence[Any]) -> SecretTensor:
 
 
 def index_put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool) -> SecretTensor:
-    """A copy of x, with values added to or written into elements at indices of which some are
-    secret."""
+    """Returns a copy of x with values added to or written into elements at indices.
+
+    At least one of the indices is secret.
+    """
     session = session_of_all(x, indices, values)
     x, change = target(x, session), added if accumulate else written
     hot, dims, rest, shape = _joint(x, indices, session)

@@ -1,5 +1,8 @@
-"""Affine maps: sums of convolutions, or of linear layers, of a bias and of other tensors, which are
-truncated once; and the greater of that and zero, whose sign may start beside the truncation."""
+"""Affine maps that are truncated once, with an optional ReLU.
+
+An affine map is the sum of convolutions, or of linear layers, of a bias and of other tensors. The
+comparison of the ReLU may start in the same round as the truncation.
+"""
 
 import math
 from collections.abc import Sequence
@@ -32,7 +35,7 @@ Operands = Sequence[Any]
 def affine(
     x: Operands, weight: Operands, bias: Any, addends: Operands, geometry: Sequence[int]
 ) -> Any:
-    """Σ x·weight + bias + Σ addends. The rounds of a product that is truncated."""
+    """Computes Σ x·weight + bias + Σ addends, in the rounds of one truncated product."""
     custom_ops.check_affine(x, weight, geometry)
     fused = _fused(x, weight, bias, addends, geometry, is_rectified=False)
     return _composed(x, weight, bias, addends, geometry) if fused is None else fused
@@ -42,7 +45,10 @@ def affine(
 def rectified_affine(
     x: Operands, weight: Operands, bias: Any, addends: Operands, geometry: Sequence[int]
 ) -> Any:
-    """max(0, .) of the same; of a value that is nearer to zero than a unit that may be zero too."""
+    """Computes max(0, Σ x·weight + bias + Σ addends).
+
+    A result between zero and one unit of the scale may become zero.
+    """
     custom_ops.check_affine(x, weight, geometry)
     fused = _fused(x, weight, bias, addends, geometry, is_rectified=True)
     return torch.relu(_composed(x, weight, bias, addends, geometry)) if fused is None else fused
@@ -51,7 +57,11 @@ def rectified_affine(
 def _composed(
     x: Operands, weight: Operands, bias: Any, addends: Operands, geometry: Sequence[int]
 ) -> Any:
-    """By other operators. That their sum is narrow says nothing of each."""
+    """Computes the affine map with other operators.
+
+    That the whole sum is promised to be narrow says nothing about its summands, so that promise is
+    suspended.
+    """
     (secret, *_) = (
         each for each in (*x, *weight, bias, *addends) if isinstance(each, SecretTensor)
     )
@@ -68,9 +78,11 @@ def _fused(
     *,
     is_rectified: bool,
 ) -> SecretTensor | None:
-    """All of it in one; nothing where an operand is public or no fraction, or has so many fraction
-    bits that
-    a result could not keep them: other operators do that."""
+    """Computes the affine map with one truncation, or returns ``None`` if that is not possible.
+
+    It is not possible if an operand is public, is not a fraction, or has more fraction bits than
+    the result can keep. Other operators compute the map then.
+    """
     if not all(
         isinstance(each, SecretTensor) and each.dtype.is_floating_point for each in (*x, *weight)
     ):
@@ -82,7 +94,7 @@ def _fused(
     more = [each for each in (bias, *addends) if each is not None]
     if drop <= 0 or any(operand_scale(each, scale).bits > scale.bits for each in more):
         return None
-    # Products are added up at one scale: an input is brought to it for nothing.
+    # Products are added at one scale. Raising an input to that scale needs no interaction.
     factors = [(rescaled(a, finer), b) for (a, b), finer in zip(factors, brought, strict=True)]
     product = _Layers(factors) if weight[0].dim() == 2 else _Convolutions(factors, geometry)
     added = [product.added(lifted(session, each, scale), is_bias=each is bias) for each in more]
@@ -93,7 +105,7 @@ def _fused(
 
 
 class _Convolutions:
-    """Terms that are convolutions of images."""
+    """The terms of an affine map whose weights are convolution filters."""
 
     def __init__(
         self, factors: Sequence[tuple[SecretTensor, SecretTensor]], geometry: Sequence[int]
@@ -106,18 +118,18 @@ class _Convolutions:
             self.terms.append(Term(image._parts, weight._parts, shape))
 
     def added(self, parts: Parts, *, is_bias: bool) -> Addend:
-        """A summand: of channels, or as the result lies."""
+        """Returns a summand: one number per channel for the bias, else the result's shape."""
         if is_bias:
             return Addend(parts, math.prod(self.shape[2:]))
         return Addend(tuple(part.expand(self.shape) for part in parts))
 
     def given(self, parts: Parts) -> Parts:
-        """The result as it is wanted."""
+        """Returns the result in its final shape."""
         return parts
 
 
 class _Layers:
-    """Terms that are linear layers, whose weights lie transposed."""
+    """The terms of an affine map whose weights are those of linear layers, stored transposed."""
 
     def __init__(self, factors: Sequence[tuple[SecretTensor, SecretTensor]]) -> None:
         self._rows = tuple(factors[0][0].shape[:-1])
@@ -133,9 +145,9 @@ class _Layers:
             )
 
     def added(self, parts: Parts, *, is_bias: bool) -> Addend:
-        """A summand: of columns, or as the result lies."""
+        """Returns a summand: one number per column for the bias, else the result's shape."""
         return Addend(parts if is_bias else tuple(part.reshape(self.shape) for part in parts))
 
     def given(self, parts: Parts) -> Parts:
-        """The result as it is wanted."""
+        """Returns the result in its final shape."""
         return tuple(part.reshape(*self._rows, self.shape[1]) for part in parts)

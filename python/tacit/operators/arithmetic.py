@@ -1,4 +1,4 @@
-"""Sums, differences, products, quotients by public numbers."""
+"""Addition, subtraction, multiplication, division, and powers with small whole exponents."""
 
 from typing import Any
 
@@ -48,20 +48,24 @@ from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
-#: With more fraction bits than this, which gradients have, quotients are as exact as they allow.
+#: Fraction bits of gradients at the default scale. At a session's scale with more, quotients are
+#: computed as exactly as these bits allow.
 _MOST_USUAL = DEFAULT.bits + fixed.MORE_IN_GRADIENTS
 
-#: Of whole words: beyond 2^44 quotients become 2^43 or more.
+#: Quotients of full 64-bit words. A quotient beyond 2^44 becomes a number of 2^43 or more.
 divide_wide = quotient(wide.divide_wide, as_words, checks.WORD, 57)
 
-#: Of a number by itself, which a program writes, not of what is part of another operator.
+#: The operator of a product that the program itself writes. Squares inside other operators are not
+#: remembered.
 _PRODUCT = str(aten.mul.Tensor)
 
 
 @implements(aten.add.Tensor, aten.add.Scalar, scale=of_sum_with_product)
 def add(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
-    """x + alpha·y; no interaction (at most two rounds if a boolean is among them). Booleans: x OR
-    y."""
+    """Returns x + alpha·y, or x OR y for booleans.
+
+    No interaction; at most two rounds if one operand is boolean.
+    """
     dtype = result_dtype(x, y)
     if dtype == torch.bool:
         return disjunction(x, scaled(y, alpha))
@@ -76,8 +80,10 @@ def add(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
 
 
 def _summands(x: Any, y: Any) -> tuple[Parts, Parts, Scale]:
-    """Two operands as components at one scale, the secret ones held to what a
-    sum has a word for."""
+    """Returns both operands as components at one scale.
+
+    In checked mode the secret operands are claimed to be small enough that their sum fits a word.
+    """
     left, right, scale = aligned(x, y)
     for operand, parts in ((x, left), (y, right)):
         if isinstance(operand, SecretTensor):
@@ -86,7 +92,7 @@ def _summands(x: Any, y: Any) -> tuple[Parts, Parts, Scale]:
 
 
 def _bounded(result: SecretTensor, x: Any, y: Any, left: Parts, right: Parts) -> SecretTensor:
-    """A sum, or a difference, of which it is known how large it is where both are."""
+    """Records how many bits a sum or difference has, if that is known of both operands."""
     session = result._session
     if (
         checks.is_on(session)
@@ -102,7 +108,10 @@ def _bounded(result: SecretTensor, x: Any, y: Any, left: Parts, right: Parts) ->
 
 @implements(aten.sub.Tensor, aten.sub.Scalar, scale=of_sum_with_product)
 def sub(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
-    """x − alpha·y; no interaction (at most two rounds if a boolean is among them)."""
+    """Returns x − alpha·y.
+
+    No interaction; at most two rounds if one operand is boolean.
+    """
     dtype = result_dtype(x, y)
     if dtype == torch.bool:
         unsupported(
@@ -118,7 +127,7 @@ def sub(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
 
 @implements(aten.rsub.Tensor, aten.rsub.Scalar, scale=of_reversed_sum)
 def rsub(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
-    """y − alpha·x."""
+    """Returns y − alpha·x."""
     result = sub(y, x, alpha)
     return (
         remembered_softmax.remember_complement(result, x)
@@ -129,7 +138,7 @@ def rsub(x: Any, y: Any, alpha: Number = 1) -> SecretTensor:
 
 @implements(aten.neg.default)
 def neg(x: SecretTensor) -> SecretTensor:
-    """−x; no interaction."""
+    """Returns −x. No interaction."""
     if x.dtype == torch.bool:
         unsupported("the negative of a boolean", "~x inverts it")
     if (later := deferred_powers.multiple(x, -1.0)) is not None or (
@@ -141,7 +150,7 @@ def neg(x: SecretTensor) -> SecretTensor:
 
 
 def scaled(x: Any, by: Number) -> Any:
-    """x times a public number, whether x is secret or not."""
+    """Multiplies x, secret or public, by a public number."""
     if isinstance(by, int) and by == 1:
         return x
     return multiply_public(x, by) if isinstance(x, SecretTensor) else x * by
@@ -149,9 +158,11 @@ def scaled(x: Any, by: Number) -> Any:
 
 @implements(aten.mul.Tensor, aten.mul.Scalar, scale=of_product)
 def mul(x: Any, y: Any) -> SecretTensor:
-    """x·y. Secret by secret: two rounds (one for integers). By public numbers: as ``times_public``.
-    A
-    boolean chooses: at most two rounds, and exact."""
+    """Returns x·y.
+
+    Two secrets take two rounds, or one if they are integers. A public factor costs as much as in
+    ``times_public``. A boolean factor selects: at most two rounds, and exact.
+    """
     if not isinstance(x, SecretTensor):
         return multiply_public(y, x)
     if not isinstance(y, SecretTensor):
@@ -182,13 +193,15 @@ def mul(x: Any, y: Any) -> SecretTensor:
 
 
 def _of_kind(x: SecretTensor, dtype: torch.dtype) -> SecretTensor:
-    """An operand of a product: of the same dtype it may stand outside it, since the product does
-    too."""
+    """Returns an operand of a product, reduced to its dtype if necessary.
+
+    An operand of the product's dtype may stay unreduced, since the product may be unreduced too.
+    """
     return x if x.dtype == dtype else as_words(x)
 
 
 def multiply_public(x: SecretTensor, y: torch.Tensor | Number) -> SecretTensor:
-    """x·y for public y."""
+    """Returns x·y for a public y."""
     if result_dtype(x, y) == torch.bool:
         return conjunction(x, y)
     if (later := deferred_powers.multiple(x, y)) is not None:
@@ -200,8 +213,11 @@ def multiply_public(x: SecretTensor, y: torch.Tensor | Number) -> SecretTensor:
 
 @implements(aten.div.Tensor, aten.div.Scalar, scale=of_session)
 def div(x: Any, y: Any) -> SecretTensor:
-    """x / y. For public y a product by 1/y; for secret ones see ``approximation.divide``, and in
-    gradients ``remembered_softmax``."""
+    """Returns x / y.
+
+    A public y becomes a product with 1/y. For a secret y see ``approximation.divide``, and in
+    gradients ``remembered_softmax``.
+    """
     if isinstance(y, SecretTensor):
         if (known := remembered_squares.quotient(x, y)) is not None:
             return known
@@ -227,20 +243,22 @@ def _divided(x: Any, y: SecretTensor) -> SecretTensor:
 
 
 def _may_be_wide(x: SecretTensor) -> bool:
-    """Whether these are integers, or were, that may be beyond 2^30."""
+    """Returns whether x holds integers that may exceed 2^30, or numbers converted from such."""
     is_small = x.dtype == torch.bool or (not x.dtype.is_floating_point and x.dtype.itemsize < 4)
     return x._scale == WHOLE and not is_small
 
 
 @implements(aten.square.default, scale=of_square)
 def square(x: SecretTensor) -> SecretTensor:
-    """x²; at most two rounds."""
+    """Returns x². At most two rounds."""
     return remembered_squares.remember_squares(mul(x, x), x)
 
 
 def power(x: SecretTensor, exponent: int) -> SecretTensor:
-    """x^n for n from 1 on, by squaring: at most 2·log2(n) products. All have the session's scale,
-    x^1 too."""
+    """Returns x^n for n ≥ 1 by repeated squaring, with at most 2·log2(n) products.
+
+    Every power of a fraction has the session's scale, including x^1.
+    """
     if exponent == 3 and x._scale.bits > x._session.scale.bits and is_backward():
         return _cube_of_inverse_root(x)
     remaining, base = int(exponent), as_words(x) if x.dtype == torch.bool else x
@@ -259,9 +277,12 @@ def power(x: SecretTensor, exponent: int) -> SecretTensor:
 
 
 def _cube_of_inverse_root(x: SecretTensor) -> SecretTensor:
-    """x³ in the gradient of ``rsqrt``, which alone has more bits than gradients: x is up to 2^8
-    there, and with all its bits x·x² would leave the range from 2^6 on, of roots of what is below
-    2^−12. Two truncations more."""
+    """Returns x³ in the gradient of ``rsqrt``, with bits dropped so that it stays in range.
+
+    Only ``rsqrt`` has results with more fraction bits than gradients. x is up to 2^8 there. With
+    all its bits x·x² would leave the range from 2^6 on, that is for roots of numbers below 2^−12.
+    Dropping bits first takes two more truncations.
+    """
     scale = x._session.scale
     base = rescaled(x, scale)
     return at_session_scale(mul(rescaled(x, Scale(min(scale.bits, DEFAULT.bits))), mul(base, base)))
@@ -269,16 +290,16 @@ def _cube_of_inverse_root(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.addcmul.default, scale=of_sum_with_product)
 def addcmul(x: Any, first: Any, second: Any, value: Number = 1) -> SecretTensor:
-    """x + value·first·second."""
+    """Returns x + value·first·second."""
     return add(x, any_product(first, second), value)
 
 
 @implements(aten.lerp.Scalar, aten.lerp.Tensor, scale=of_interpolation)
 def lerp(start: Any, end: Any, weight: Any) -> SecretTensor:
-    """start + weight·(end − start)."""
+    """Returns start + weight·(end − start)."""
     return add(start, any_product(end - start, weight))
 
 
 def any_product(x: Any, y: Any) -> Any:
-    """x·y, of which both may be public."""
+    """Returns x·y. Both operands may be public."""
     return mul(x, y) if is_secret(x, y) else x * y

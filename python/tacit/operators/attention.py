@@ -1,4 +1,7 @@
-"""Attention: values weighed by a softmax of the products of queries and keys."""
+"""Scaled dot-product attention.
+
+Values are weighted by a softmax of the products of queries and keys.
+"""
 
 import math
 from dataclasses import dataclass
@@ -23,12 +26,12 @@ Mask = torch.Tensor | None
 
 
 def scores(query: Any, key: Any, mask: Mask, causal: bool, scale: float | None) -> Any:
-    """The products of queries and keys, minus infinity where a key is not seen.
+    """Returns the products of queries and keys, minus infinity where a query does not see a key.
 
     Args:
-        mask: numbers to be added, or booleans: whether a query sees a key.
-        causal: each query sees the keys up to its own place.
-        scale: of the products; one over the root of the dimension if not given.
+        mask: numbers to add, or booleans that say whether a query sees a key.
+        causal: whether each query sees only the keys up to its own position.
+        scale: factor of the products; by default one over the root of their last dimension.
     """
     scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
     found = torch.matmul(query if scale == 1.0 else query * scale, key.transpose(-2, -1))
@@ -42,22 +45,28 @@ def scores(query: Any, key: Any, mask: Mask, causal: bool, scale: float | None) 
 
 
 def repeated(x: Any, query: Any) -> Any:
-    """Keys or values with as many heads as queries have, of which several may share one."""
+    """Repeats keys or values until they have as many heads as the queries.
+
+    Several heads of the queries may share one head of keys or values.
+    """
     if x.dim() < 3 or x.shape[-3] == query.shape[-3]:
         return x
     return x.repeat_interleave(query.shape[-3] // x.shape[-3], -3)
 
 
 def _summed(gradient: Any, x: Any) -> Any:
-    """The gradient of what was repeated."""
+    """Returns the gradient of x from the gradient of ``repeated(x)``."""
     if gradient.shape == x.shape:
         return gradient
     return gradient.unflatten(-3, (x.shape[-3], -1)).sum(-3)
 
 
 def weights(found: Any, mask: Mask) -> tuple[Any, Exponentials | None]:
-    """The softmax of scores, with zeros for a query that sees nothing, as only a mask can make it;
-    and what it is made of if it is secret. Of a public mask it is known which queries these are."""
+    """Returns the softmax of scores and, if they are secret, the exponentials it was computed from.
+
+    A query that sees no key gets zeros. Only a mask can cause that. For a public mask it is public
+    which queries these are.
+    """
     if not isinstance(found, SecretTensor):
         return aten._safe_softmax.default(found, -1), None
     made = exponentials(found, [-1])
@@ -71,23 +80,26 @@ def weights(found: Any, mask: Mask) -> tuple[Any, Exponentials | None]:
 
 @outside_trace
 def _blind(mask: torch.Tensor) -> torch.Tensor | None:
-    """The queries that see nothing, (..., queries, 1), if there are any."""
+    """Returns which queries see no key, (..., queries, 1), or ``None`` if there are none."""
     found = ~mask.any(-1, True) if mask.dtype == torch.bool else (mask == -math.inf).all(-1, True)
     return found if found.any() else None
 
 
 @dataclass
 class _Logarithms:
-    """The logarithms of the sums of exponentials, which PyTorch keeps for the gradient; and the
-    weights, of which ours is made."""
+    """Logarithms of the sums of exponentials, computed only when they are asked for.
+
+    PyTorch keeps them for the gradient. The gradient here uses the weights instead, which are kept
+    with them.
+    """
 
     exponentials: Exponentials
     weights: SecretTensor
-    #: What they have, whatever the session has when they are asked for.
+    #: Scale of the logarithms, whatever scale the session has when they are computed.
     scale: Scale
 
     def parts(self) -> Parts:
-        """The components; the rounds of a logarithm."""
+        """Returns the components, in the rounds of a logarithm."""
         return rescaled(self.exponentials.logarithm(), self.scale)._parts
 
 
@@ -102,8 +114,11 @@ def flash_attention(
     attn_mask: Mask = None,
     scale: float | None = None,
 ) -> tuple[Any, Any]:
-    """What ``scaled_dot_product_attention`` calls where it does not drop: the rounds of two
-    products and a softmax. The logarithms of the sums are computed when somebody uses them."""
+    """Computes what ``scaled_dot_product_attention`` calls if it does not drop.
+
+    Takes the rounds of two products and a softmax. The logarithms of the sums are computed only
+    when they are used.
+    """
     if dropout_p:
         unsupported("dropout within attention", "call model.eval()")
     key, value = repeated(key, query), repeated(value, query)
@@ -134,8 +149,10 @@ def flash_attention_backward(
     attn_mask: Mask = None,
     scale: float | None = None,
 ) -> tuple[Any, ...]:
-    """Of query, key and value: the rounds of five products, by the weights that were computed
-    before."""
+    """Returns the gradients of query, key and value, from the weights of the forward pass.
+
+    Takes the rounds of five products.
+    """
     heads = key, value
     key, value = repeated(key, query), repeated(value, query)
     kept = logarithms._later if isinstance(logarithms, SecretTensor) else None
@@ -146,7 +163,8 @@ def flash_attention_backward(
     scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
     of_value = torch.matmul(weighing.transpose(-2, -1), gradient)
     of_weights = torch.matmul(gradient, value.transpose(-2, -1))
-    # A softmax has a sum that does not change.
+    # The weights of a query always sum to 1. So the gradient of a score is reduced by Σ
+    # weights·gradient, which equals Σ result·gradient.
     along = (gradient * result).sum(-1, keepdim=True)
     of_scores = weighing * (of_weights - along) * scale
     of_query = torch.matmul(of_scores, key)

@@ -1,5 +1,8 @@
-"""Average pooling in two and three dimensions (PyTorch makes one of two) and its gradients: local
-sums and one truncated product by public numbers."""
+"""Average pooling in two and three dimensions, and its gradients.
+
+PyTorch turns pooling in one dimension into pooling in two. Each operator takes local sums and one
+truncated product by public numbers.
+"""
 
 import math
 from collections.abc import Sequence
@@ -20,14 +23,14 @@ aten = torch.ops.aten
 
 def _check_fractions(x: SecretTensor) -> None:
     if not x.dtype.is_floating_point:
-        unsupported("averages of integers", "make them fractions")
+        unsupported("averages of integers", "convert them to floats")
 
 
 def _average_pool(forward: Any, backward: Any, plain: Any, dims: int) -> None:
-    """Enters average pooling over windows, and its gradient."""
+    """Enters average pooling over windows, and its gradient, into the table."""
 
     def reciprocals(sizes: torch.Size, windows: tuple[Any, ...], *counting: Any) -> torch.Tensor:
-        """What the sum of each window is multiplied by."""
+        """Returns the factor by which the sum of each window is multiplied."""
         ones = torch.ones((1, 1, *sizes), dtype=torch.float64)
         average = plain(ones, *windows, *counting)
         factors: torch.Tensor = (average / plain(ones, *windows, divisor_override=1))[0, 0]
@@ -43,7 +46,7 @@ def _average_pool(forward: Any, backward: Any, plain: Any, dims: int) -> None:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> SecretTensor:
-        """Averages over windows; at most six rounds."""
+        """Averages over windows. At most six rounds."""
         _check_fractions(x)
         kernel = each(kernel_size, dims)
         windows = (kernel, each(stride, dims, kernel), each(padding, dims), ceil_mode)
@@ -66,7 +69,10 @@ def _average_pool(forward: Any, backward: Any, plain: Any, dims: int) -> None:
         count_include_pad: bool,
         divisor_override: int | None,
     ) -> torch.Tensor:
-        """The gradient of each window, divided, at each element of it; at most six rounds."""
+        """Adds each window's gradient, divided, to each element of the window.
+
+        At most six rounds.
+        """
         kernel, sizes = each(kernel_size, dims), x.shape[-dims:]
         windows = (kernel, each(stride, dims, kernel), each(padding, dims), ceil_mode)
         if not isinstance(gradient, SecretTensor):
@@ -92,13 +98,13 @@ _average_pool(aten.avg_pool3d.default, aten.avg_pool3d_backward.default, functio
 
 
 def covering(size: int, outputs: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Where that many windows that cover so many elements evenly begin and end."""
+    """Returns where ``outputs`` windows that evenly cover ``size`` elements begin and end."""
     steps = torch.arange(outputs)
     return steps * size // outputs, -((-(steps + 1) * size) // outputs)
 
 
 def _reciprocals(sizes: Sequence[int], outputs: Sequence[int]) -> tuple[torch.Tensor, int]:
-    """One divided by the elements of each window, and how many the largest has."""
+    """Returns one over the number of elements of each window, and the largest such number."""
     counts = torch.ones((), dtype=torch.int64)
     for size, number in zip(sizes, outputs, strict=True):
         starts, ends = covering(size, number)
@@ -114,8 +120,10 @@ def _reciprocals(sizes: Sequence[int], outputs: Sequence[int]) -> tuple[torch.Te
     scale=of_session,
 )
 def adaptive_average_pool(x: SecretTensor, output_size: Sequence[int]) -> SecretTensor:
-    """Averages over windows that cover the image evenly: differences of prefix sums, then one
-    product; at most six rounds."""
+    """Averages over windows that cover the image evenly.
+
+    Takes differences of prefix sums, then one product: at most six rounds.
+    """
     _check_fractions(x)
     parts, dims = x._parts, len(output_size)
     windows = zip(x.shape[-dims:], output_size, strict=True)
@@ -141,8 +149,11 @@ def _prefix_sums(part: torch.Tensor, dim: int) -> torch.Tensor:
 def _adaptive_gradient(overload: Any, dims: int) -> None:
     @implements(overload, scale=of_session)
     def adaptive_average_pool_backward(gradient: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-        """The gradient of each window, divided, from its start on and no more from its end on:
-        prefix sums; at most six rounds."""
+        """Adds each window's gradient, divided, to each element of the window.
+
+        The gradient is added at the window's start and subtracted at its end, followed by prefix
+        sums. At most six rounds.
+        """
         if not isinstance(gradient, SecretTensor):
             spread: torch.Tensor = overload(gradient, gradient.new_empty(x.shape))
             return spread

@@ -1,6 +1,7 @@
-"""Batch normalisation, by running statistics or, in training, by those of the batch, which are
-worked into
-the running ones: all of them may be secret."""
+"""Batch normalisation by running statistics or, in training, by the statistics of the batch.
+
+Training also updates the running statistics. All statistics may be secret.
+"""
 
 import math
 from typing import Any
@@ -32,8 +33,10 @@ def native_batch_norm(
     momentum: float,
     eps: float,
 ) -> Normalised:
-    """The normalised batch; in training the batch's means and 1 / √(variance + ε) besides, for the
-    gradient, and empty tensors otherwise."""
+    """Returns the normalised batch and, for the gradient, two statistics.
+
+    In training these are the batch's means and 1 / √(variance + ε), otherwise empty tensors.
+    """
     if training or mean is None or variance is None:
         return _by_own_statistics(x, weight, bias, mean, variance, momentum, eps)
     empty = torch.empty(0)
@@ -44,7 +47,7 @@ def native_batch_norm(
 def legit_no_stats(
     x: Any, weight: Any, bias: Any, training: bool, momentum: float, eps: float
 ) -> Normalised:
-    """The same without running statistics."""
+    """Normalises a batch without running statistics."""
     return native_batch_norm(x, weight, bias, None, None, training, momentum, eps)
 
 
@@ -52,7 +55,7 @@ def legit_no_stats(
 def legit_no_training(
     x: Any, weight: Any, bias: Any, mean: Any, variance: Any, momentum: float, eps: float
 ) -> Normalised:
-    """The same by running statistics."""
+    """Normalises a batch by running statistics."""
     return native_batch_norm(x, weight, bias, mean, variance, False, momentum, eps)
 
 
@@ -60,7 +63,10 @@ def legit_no_training(
 def with_update(
     x: Any, weight: Any, bias: Any, mean: Any, variance: Any, momentum: float, eps: float
 ) -> tuple[Any, ...]:
-    """The same in training; nothing is reserved for the gradient."""
+    """Normalises a batch in training.
+
+    The fourth result, PyTorch's reserve for the gradient, is empty.
+    """
     normalised = native_batch_norm(x, weight, bias, mean, variance, True, momentum, eps)
     return *normalised, torch.empty(0, dtype=torch.uint8)
 
@@ -74,9 +80,11 @@ def _by_own_statistics(
     momentum: float,
     eps: float,
 ) -> Normalised:
-    """(x − mean)·weight / √(variance + ε) + bias by the batch's mean and variance. A channel's
-    factor has 24
-    fraction bits: results are off by 2^−24 of its deviation more than those of ``layer_norm``."""
+    """Returns (x − mean)·weight / √(variance + ε) + bias by the batch's own mean and variance.
+
+    A channel's factor has 24 fraction bits. So the error exceeds that of ``layer_norm`` by 2^−24 of
+    the deviation.
+    """
     if not isinstance(x, SecretTensor):
         unsupported(
             "batch normalisation in training of public data by secret weights", "share the data"
@@ -95,7 +103,7 @@ def _by_own_statistics(
         _track(running_variance, roots.mean_of_squares(), momentum, count / max(count - 1, 1))
     factor = inverse = rescaled(roots.found.reshape(-1), FACTOR_SCALE)
     if weight is not None:
-        # Products keep as many fraction bits as factors have.
+        # Products keep as many fraction bits as the factors have.
         with session.using(scale=FACTOR_SCALE):
             factor = mul(inverse, weight)
     result = by_channel(factor, deviations)
@@ -106,7 +114,7 @@ def _by_own_statistics(
 
 
 def _track(running: Any, present: SecretTensor, momentum: float, correction: float = 1.0) -> None:
-    """running + momentum·(correction·present − running), written in place."""
+    """Writes running + momentum·(correction·present − running) into ``running`` in place."""
     if running is None:
         return
     if not isinstance(running, SecretTensor):

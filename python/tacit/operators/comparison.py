@@ -1,5 +1,8 @@
-"""Comparisons. A comparison is a sign bit, of as many bits as the session's comparison width
-gives numbers of that scale; of whole words three (``compare_words``)."""
+"""Comparisons.
+
+A comparison takes one sign bit. Its width is the session's comparison width for numbers of that
+scale. Full 64-bit words take three sign bits (``compare_words``).
+"""
 
 import math
 from collections.abc import Callable
@@ -40,19 +43,22 @@ from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
-#: Probabilities less than this, or that near to 1, are compared by their arguments.
+#: Probabilities below this, or closer than this to 1, are compared by their arguments.
 NEAR = 2.0**-10
 
 
 def _compared(x: Any, y: Any) -> tuple[Session, Parts, Parts, int]:
-    """Session, x, y, and the width at which they are compared."""
+    """Returns the session, x, y, and the width at which they are compared."""
     session = session_of(x, y)
     left, right, scale = aligned(x, y)
     return session, left, right, difference_width(session, scale, x, y)
 
 
 def _bound(x: SecretTensor, value: Any, whole: Callable[[Any], Bound]) -> Bound:
-    """A public operand: beside integers a whole number, however large it is."""
+    """Returns a public operand as a bound of x.
+
+    If x holds integers, the bound becomes a whole number of any size.
+    """
     if not x.dtype.is_floating_point and public(value).is_floating_point():
         return whole(value)
     return bound_of(x._session, alike(x, value)[1], x)
@@ -60,8 +66,11 @@ def _bound(x: SecretTensor, value: Any, whole: Callable[[Any], Bound]) -> Bound:
 
 @implements(aten.lt.Tensor, aten.lt.Scalar)
 def lt(x: Any, y: Any) -> SecretTensor:
-    """x < y. The rounds of a sign; one more of int64, but not where y is a public 0. None where a
-    public one is beyond all secrets."""
+    """Returns x < y, in the rounds of a sign.
+
+    int64 takes one more round, except if y is a public 0. Nothing is compared with a public number
+    that is beyond all secrets.
+    """
     if is_secret(x) and is_secret(y):
         session, left, right, width = _compared(x, y)
         return bits_of(session, less(session, left, right, width))
@@ -70,8 +79,12 @@ def lt(x: Any, y: Any) -> SecretTensor:
 
 
 def _by_arguments(x: Any, y: Any) -> tuple[Any, Any]:
-    """Of what a sigmoid or a softmax gave, and a number near 0 or 1, for which it has few bits, its
-    argument, or its logarithm, and that of the number."""
+    """Replaces a probability that is compared with a public number near 0 or 1.
+
+    A probability has few bits there. The result of a sigmoid becomes its argument, and the result
+    of a softmax its logarithm. The number is mapped in the same way. All other operands are
+    returned unchanged.
+    """
     secret, other = (x, y) if is_secret(x) else (y, x)
     chance, known = number(other), argument_of(secret)
     is_near = chance is not None and (0.0 < chance < NEAR or 1.0 - NEAR < chance < 1.0)
@@ -112,26 +125,26 @@ def _greater_than_public(x: SecretTensor, value: Any) -> SecretTensor:
 
 @implements(aten.gt.Tensor, aten.gt.Scalar)
 def gt(x: Any, y: Any) -> SecretTensor:
-    """x > y."""
+    """Returns x > y."""
     return lt(y, x)
 
 
 @implements(aten.ge.Tensor, aten.ge.Scalar)
 def ge(x: Any, y: Any) -> SecretTensor:
-    """x ≥ y."""
+    """Returns x ≥ y."""
     less = lt(x, y)
     return less.like(shares.complement(less._session, less._parts))
 
 
 @implements(aten.le.Tensor, aten.le.Scalar)
 def le(x: Any, y: Any) -> SecretTensor:
-    """x ≤ y."""
+    """Returns x ≤ y."""
     return ge(y, x)
 
 
 @implements(aten.eq.Tensor, aten.eq.Scalar)
 def eq(x: Any, y: Any) -> SecretTensor:
-    """x = y, exactly as they are encoded."""
+    """Returns x = y, exactly as they are encoded."""
     if is_secret(x) and is_secret(y):
         session, left, right, width = _compared(x, y)
         return _equal(session, left, right, width)
@@ -147,27 +160,31 @@ def eq(x: Any, y: Any) -> SecretTensor:
 
 
 def _equal(session: Session, x: Parts, y: Parts, width: int) -> SecretTensor:
-    # Modulo 2^width only zero is none, if there is no sign.
+    # Equality needs no sign bit: only a difference of zero is 0 modulo 2^width.
     return bits_of(session, shares.equal_zero(session, shares.subtract(x, y), min(width, WORD)))
 
 
 @implements(aten.ne.Tensor, aten.ne.Scalar)
 def ne(x: Any, y: Any) -> SecretTensor:
-    """x ≠ y, exactly as they are encoded."""
+    """Returns x ≠ y, exactly as they are encoded."""
     equal = eq(x, y)
     return equal.like(shares.complement(equal._session, equal._parts))
 
 
 @implements(aten.sign.default, aten.sgn.default)
 def sign(x: SecretTensor) -> SecretTensor:
-    """−1, 0 or 1: both comparisons side by side, and a round of int64; booleans as they are."""
+    """Returns −1, 0 or 1. Booleans stay as they are.
+
+    Both comparisons run in parallel. int64 takes one more round.
+    """
     if x.dtype == torch.bool:
         return x
     session, x = x._session, as_words(x)
     stacked = tuple(torch.stack([part, -part]) for part in x._parts)
     signs = shares.sign(session, stacked, compared(session, x._scale))
     if x.dtype == torch.int64:
-        # The least of all is its own negative: it is less than 0, and not greater too.
+        # The minimum of int64 is its own negative. It is less than 0, so it must not count as
+        # greater too.
         negative, positive = shares.unstacked(signs)
         positive = shares.and_bits(session, positive, shares.complement(session, negative))
         signs = shares.stacked(negative, positive)
@@ -177,11 +194,11 @@ def sign(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.signbit.default)
 def signbit(x: SecretTensor) -> SecretTensor:
-    """x < 0; there is no negative zero."""
+    """Returns x < 0. There is no negative zero."""
     return lt(x, 0)
 
 
 @implements(aten.isnan.default, aten.isinf.default, aten.isposinf.default, aten.isneginf.default)
 def never(x: SecretTensor) -> torch.Tensor:
-    """Fixed-point numbers are finite."""
+    """Returns false everywhere, since fixed-point numbers are finite."""
     return torch.zeros(x.shape, dtype=torch.bool)

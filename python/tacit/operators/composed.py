@@ -1,11 +1,11 @@
-"""Operators that PyTorch itself composes of others, by its registry of decompositions.
+"""Operators that PyTorch composes of others, by its registry of decompositions.
 
-Not every decomposition is sound in fixed point: one may take the exponential of what is large, or
-add numbers that are lost among larger ones. So each stands here by name, once its composition was
-looked at and its samples in PyTorch's database came out right; all others are refused. Rounds are
-those of its parts.
+Not every decomposition is sound in fixed point: one may take the exponential of a large number, or
+add numbers that are lost among larger ones. So each one is listed here by name, after its
+composition was reviewed and its samples in PyTorch's database gave correct results. All others are
+refused. Each takes the rounds of its parts.
 
-What PyTorch composes above autograd no operator of the table replaces; ``composes`` does.
+The table cannot replace what PyTorch composes above autograd. ``composes`` does that.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
-#: Moves, sums and choices alone, which are exact: the scale is that of the operands.
+#: Moves, sums and selections only, which are exact. The result has the scale of the operands.
 EXACT = (
     aten._chunk_cat.default,
     aten._unsafe_masked_index.default,
@@ -33,17 +33,17 @@ EXACT = (
     aten.count_nonzero.default,
     aten.count_nonzero.dim_IntList,
     aten.heaviside.default,
-    aten.nan_to_num.default,  # chooses by NaN and infinities, which there are none of
+    aten.nan_to_num.default,  # replaces NaN and infinities, which do not occur
     aten.nansum.default,
 )
 
-#: Sums of products by public numbers and of secrets, chosen by comparisons; means.
+#: Sums, means, products by public numbers and products of secrets, selected by comparisons.
 POLYNOMIAL = (
     aten.affine_grid_generator.default,
     aten.deg2rad.default,
-    aten.grid_sampler_2d.default,  # weights follow from the grid, which is public or has few products itself
+    aten.grid_sampler_2d.default,  # weights come from the grid, which is public or takes few products
     aten.hardshrink.default,
-    aten.huber_loss.default,  # what is not chosen may leave the range: it is multiplied by zero
+    aten.huber_loss.default,  # the branch not selected may leave the range: it is multiplied by zero
     aten.linalg_cross.default,
     aten.mse_loss.default,
     aten.multi_margin_loss.default,
@@ -53,7 +53,7 @@ POLYNOMIAL = (
     aten.softshrink.default,
 )
 
-#: Of functions that are approximated, at arguments in their domain wherever x is in range.
+#: Approximated functions, whose arguments are in their domain whenever x is in range.
 APPROXIMATED = (
     aten._weight_norm_interface.default,  # v·(g / |v|)
     aten.binary_cross_entropy_with_logits.default,  # by log_sigmoid
@@ -67,8 +67,10 @@ APPROXIMATED = (
 
 
 def as_composed(overload: Any) -> Callable[..., Any]:
-    """An operator as PyTorch composes it. What it compares in between may be any number: words are
-    compared wholly."""
+    """Returns an operator as PyTorch composes it.
+
+    Its intermediate values may be any numbers, so they are compared at the full width of a word.
+    """
     compose: Callable[..., Any] = decomposition_table[overload]
 
     def composed(*args: Any, **kwargs: Any) -> Any:
@@ -87,14 +89,16 @@ for _overload in (*POLYNOMIAL, *APPROXIMATED):
 # Composed above autograd
 # -------------------------------------------------------------------------------
 
-#: What it adds to PyTorch's own operators lasts as long as this does.
+#: Library object. Its additions to PyTorch's own operators last as long as it does.
 _LIBRARY = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
 
 
 def composes(overload: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """What secret arguments have in the place of PyTorch's own composition, before autograd looks
-    at what that is made of; plain ones keep that, and so do those for which ``NotImplemented`` is
-    returned."""
+    """Registers a composition that replaces PyTorch's own for secret arguments.
+
+    It applies above autograd, before autograd sees the parts. Plain arguments keep PyTorch's
+    composition, and so do calls for which ``NotImplemented`` is returned.
+    """
 
     def register(compose: Callable[..., Any]) -> Callable[..., Any]:
         def composed(*args: Any, **kwargs: Any) -> Any:
@@ -102,7 +106,7 @@ def composes(overload: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]
             result = compose(*args, **kwargs) if is_secret else NotImplemented
             return overload.decompose(*args, **kwargs) if result is NotImplemented else result
 
-        # For tensors that carry their operators out themselves.
+        # The dispatch key of tensors that implement ``__torch_dispatch__``.
         _LIBRARY.impl(overload, composed, "PythonTLSSnapshot")  # type: ignore[no-untyped-call]
         return compose
 

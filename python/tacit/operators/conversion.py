@@ -1,4 +1,7 @@
-"""Changes of dtype. Between floating-point dtypes nothing happens: inside all are fixed point."""
+"""Conversions between dtypes.
+
+Those between floating-point dtypes do nothing, since all of these are fixed point.
+"""
 
 from typing import Any
 
@@ -23,11 +26,14 @@ def to_copy(
     device: torch.device | None = None,
     **_: Any,
 ) -> SecretTensor:
-    """A copy of another dtype. From booleans: at most two rounds. To booleans: a comparison with
-    zero. From
-    fractions to integers: towards zero, a comparison and 14 rounds at most. From integers to
-    fractions: as they are, so numbers below 2^46, and below 2^30 where they meet fractions of 16
-    bits."""
+    """Returns a copy of another dtype.
+
+    - From booleans: at most two rounds.
+    - To booleans: a comparison with zero.
+    - From fractions to integers: rounded towards zero, by a comparison and at most 14 rounds.
+    - From integers to fractions: unchanged. So numbers must be below 2^46, and below 2^30 where
+      they meet fractions of 16 bits.
+    """
     if device is not None and device.type != "cpu":
         unsupported(f"the device {device}", "leave secret tensors where they are")
     dtype = dtype or x.dtype
@@ -39,7 +45,7 @@ def to_copy(
         return ne(x, 0)
     if x.dtype.is_floating_point:
         whole, bits = trunc(x), x._scale.bits
-        # Exact, since nothing stands after the point.
+        # Exact, since all fraction bits are zero.
         parts = shares.truncate(x._session, whole._parts, bits)
         return x.like(parts, WHOLE, dtype, unreduced=may_be_unreduced(dtype))
     words = as_words(x)

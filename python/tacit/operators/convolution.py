@@ -1,6 +1,9 @@
-"""Convolutions in one, two and three dimensions, transposed ones, and their gradients: each is one
-convolution of images, so one round, two with truncation. Messages have the size of the result
-(replicated sharing) or of the images, the weights once (additive)."""
+"""Convolutions in one, two and three dimensions, and transposed convolutions.
+
+Each is computed as one convolution of images, in one round, or two with truncation. Messages have
+the size of the result with replicated sharing. With additive sharing they have the size of the
+images and, once, of the weights.
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -30,7 +33,7 @@ from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
-#: Stride, padding and dilation, each a value for every dimension.
+#: Stride, padding and dilation, each with one value for every dimension.
 Steps = Sequence[Sequence[int]]
 
 
@@ -46,7 +49,7 @@ def convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> SecretTensor:
-    """(N, C, ...) with (O, C / groups, ...); transposed (N, C, ...) with (C, O / groups, ...)."""
+    """Convolves (N, C, ...) with (O, C / groups, ...), or transposed with (C, O / groups, ...)."""
     dims = x.dim() - 2
     if dims not in (1, 2, 3):
         unsupported(f"a convolution in {dims} dimensions", "use Conv1d, Conv2d or Conv3d")
@@ -66,7 +69,7 @@ def convolution(
 def _untransposed(
     x: Any, weight: Any, steps: Steps, more: Sequence[int], groups: int
 ) -> tuple[Any, Any, Steps]:
-    """Images, filters and steps of the convolution that a transposed one is."""
+    """Returns images, filters and steps of the plain convolution that equals a transposed one."""
     stride, padding, dilation = steps
     margins = [step * (size - 1) for step, size in zip(dilation, weight.shape[2:], strict=True)]
     x = moved(x, partial(_spread, stride=stride, margins=margins, padding=padding, more=more))
@@ -81,8 +84,10 @@ def _spread(
     padding: Sequence[int],
     more: Sequence[int],
 ) -> torch.Tensor:
-    """What a transposed convolution takes filters over: elements a stride apart, zeros between and
-    around."""
+    """Places elements a stride apart, with zeros between and around them.
+
+    A transposed convolution is a plain convolution of these images.
+    """
     if max(stride) > 1:
         sizes = [
             max(0, (size - 1) * step + 1) for size, step in zip(part.shape[2:], stride, strict=True)
@@ -101,8 +106,10 @@ def _spread(
 
 
 def _turned(weight: Any, groups: int) -> Any:
-    """Filters (C, O / groups, ...) of a transposed convolution as (O, C / groups, ...), end to end.
-    Weights that last are turned once."""
+    """Returns transposed filters (C, O / groups, ...) as (O, C / groups, ...), flipped end to end.
+
+    The result is cached for weights that last.
+    """
 
     def turn(part: torch.Tensor) -> torch.Tensor:
         turned = aten.unflatten.int(part, 0, [groups, -1]).transpose(1, 2).flatten(0, 1)
@@ -116,7 +123,7 @@ def _turned(weight: Any, groups: int) -> Any:
         kept = tuple(map(turn, weight._parts))
         if storages.name(weight._parts[0]) is not None:
             storages.add(kept[0])
-            # They depend on the filters alone, whatever is multiplied by them now.
+            # The result depends on the filters alone, not on the images that they meet now.
             with weight._session.dependencies.running(weight.flags):
                 storages.derive(kind, [weight._parts[0]], kept)
     return weight.like(kept, unreduced=weight._unreduced)
@@ -146,8 +153,10 @@ def _forward(x: Any, weight: Any, steps: Steps, groups: int) -> SecretTensor:
 def _depth_as_channels(
     part: torch.Tensor, kernel: int, stride: int, padding: int, dilation: int
 ) -> torch.Tensor:
-    """(N, C, D, H, W) as (N·windows, C·kernel, H, W): images whose channels
-    are slices of a window."""
+    """Reshapes (N, C, D, H, W) to (N·windows, C·kernel, H, W).
+
+    The channels of these images are the slices of a window.
+    """
     padded = aten.constant_pad_nd(part, [0, 0, 0, 0, padding, padding])
     windows = padded.unfold(2, dilation * (kernel - 1) + 1, stride)[..., ::dilation]
     slices: torch.Tensor = windows.permute(0, 2, 1, 5, 3, 4).flatten(2, 3).flatten(0, 1)
@@ -155,7 +164,7 @@ def _depth_as_channels(
 
 
 def _images(x: Any, weight: Any, steps: Steps, groups: int) -> SecretTensor:
-    """(N, C, H, W) with (O, C / groups, h, w)."""
+    """Convolves (N, C, H, W) with (O, C / groups, h, w)."""
     geometry, shape = geometry_of(tuple(x.shape), tuple(weight.shape), steps, groups)
     dtype = result_dtype(x, weight)
     if isinstance(x, SecretTensor) and isinstance(weight, SecretTensor):
@@ -179,7 +188,7 @@ def _images(x: Any, weight: Any, steps: Steps, groups: int) -> SecretTensor:
 def geometry_of(
     image: tuple[int, ...], weight: tuple[int, ...], steps: Steps, groups: int
 ) -> tuple[Geometry, tuple[int, ...]]:
-    """Of a convolution of images, and the shape of what it gives."""
+    """Returns the geometry of a convolution of images, and the shape of its result."""
     stride, padding, dilation = ((values[0], values[1]) for values in steps)
     size = [
         (image[2 + i] + 2 * padding[i] - dilation[i] * (weight[2 + i] - 1) - 1) // stride[i] + 1
@@ -208,6 +217,6 @@ def _applied(
 ) -> torch.Tensor:
     images, weights = (part, words) if by_weights else (words, part)
     if part.is_floating_point():
-        # The reference looks how large the results are.
+        # The reference protocol passes floats to check how large the results are.
         return shares.convolved(images, weights, geometry)
     return shares.ring_convolution(images, weights, geometry, shape)

@@ -1,5 +1,9 @@
-"""The gradients of convolutions, which are convolutions: of the input a transposed one (or the
-other way about), of the weights one of the images with the incoming gradient as filters."""
+"""Gradients of convolutions, which are convolutions themselves.
+
+The gradient of the input is a transposed convolution, or a plain one if the convolution was
+transposed. The gradient of the weights is a convolution of the images with the incoming gradient as
+filters.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -36,8 +40,10 @@ def convolution_backward(
     groups: int,
     output_mask: Sequence[bool],
 ) -> tuple[Any, Any, Any]:
-    """The gradients of input, weights and bias, of those that are wanted: a convolution each for
-    the first two, at most two rounds, and sums for the last."""
+    """Returns those gradients of input, weights and bias that ``output_mask`` asks for.
+
+    The first two take one convolution each, in at most two rounds. The last takes sums.
+    """
     dims = x.dim() - 2
     steps = [each(values, dims) for values in (stride, padding, dilation)]
     session = session_of(gradient, x, weight)
@@ -58,7 +64,7 @@ def convolution_backward(
 
 
 def _any_convolution(x: Any, weight: Any, *settings: Any) -> Any:
-    """A convolution that may be of two public operands."""
+    """Convolves two operands, both of which may be public."""
     if is_secret(x, weight):
         return convolution(x, weight, None, *settings)
     return aten.convolution(x, weight, None, *settings)
@@ -76,7 +82,7 @@ def _of_input(
     if transposed:
         result = _any_convolution(gradient, weight, *steps, False, [0] * len(sizes), groups)
         return moved(result, lambda part: _cropped(part, sizes).contiguous())
-    # What the strides of the convolution left over at the end.
+    # Elements at the end that the strides of the convolution left over.
     more = [
         size - ((out - 1) * step - 2 * pad + far * (kernel - 1) + 1)
         for size, out, step, pad, far, kernel in zip(
@@ -87,9 +93,12 @@ def _of_input(
 
 
 def _of_weight(images: Any, filters: Any, sizes: Sequence[int], steps: Steps, groups: int) -> Any:
-    """Of filters (B, A / groups, ...) that take images (N, A, ...) to (N, B, ...): channels become
-    the batch, and what was summed over, the batch, becomes channels. Strides and dilations change
-    places."""
+    """Returns the gradient of filters, by a convolution of images with filters.
+
+    The filters (B, A / groups, ...) took images (N, A, ...) to (N, B, ...). Channels become the
+    batch, and the batch, which is summed over, becomes channels. Strides and dilations are
+    exchanged.
+    """
     stride, padding, dilation = steps
 
     def turn(part: torch.Tensor) -> torch.Tensor:

@@ -1,6 +1,8 @@
-"""Means, covariances and correlations, whose sums PyTorch composes before it divides: here each
-number is divided first, so that they are right wherever what comes out is in range, though a sum is
-not."""
+"""Means, covariances and correlations that are right whenever their result is in range.
+
+PyTorch composes them of sums that are divided afterwards. Here each number is divided first, so a
+sum that would leave the range does no harm.
+"""
 
 import math
 from typing import Any
@@ -18,7 +20,7 @@ aten = torch.ops.aten
 def nanmean(
     x: SecretTensor, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> torch.Tensor:
-    """The mean: of what is shared nothing is NaN."""
+    """Returns the mean, since no shared number is NaN."""
     return torch.mean(x, dim, keepdim, dtype=dtype)
 
 
@@ -26,15 +28,20 @@ def nanmean(
 def covariance(
     x: SecretTensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None
 ) -> torch.Tensor:
-    """Of rows: products of deviations / √count, weighted as PyTorch weighs them, by public weights;
-    in range wherever the variances are.
+    """Returns the covariances of rows: products of deviations / √count.
+
+    Public weights count as in PyTorch. The result is right whenever the variances are in range.
 
     Raises:
-        UnsupportedOperatorError: weights are secret, or no more count than the correction.
+        UnsupportedOperatorError: weights are secret, or no more observations count than the
+            correction.
     """
     if isinstance(fweights, SecretTensor) or isinstance(aweights, SecretTensor):
-        unsupported("a covariance by secret weights", "multiply the deviations by their roots")
-    # What PyTorch refuses of shape, dtype and weights; it warns of corrections that leave nothing.
+        unsupported(
+            "a covariance by secret weights", "multiply the deviations by the weights' roots"
+        )
+    # Raises PyTorch's own errors about shape, dtype and weights. With correction 0 PyTorch does not
+    # warn of corrections that leave nothing.
     torch.cov(
         torch.zeros(x.shape, dtype=x.dtype), correction=0, fweights=fweights, aweights=aweights
     )
@@ -46,8 +53,11 @@ def covariance(
     repeated = 1.0 if aweights is None else float((weights * aweights).sum()) / total
     count = total - correction * repeated
     if count <= 0:
-        unsupported("the covariance of so few observations", "give it more than the correction")
-    # Of their mean first, so that a public weight's few bits tell of deviations alone.
+        unsupported(
+            "the covariance of so few observations", "give it more observations than the correction"
+        )
+    # The plain mean is subtracted first, so that the few bits of a public weight affect deviations
+    # only.
     deviations = rows - rows.mean(1, keepdim=True)
     if fweights is not None or aweights is not None:
         deviations = deviations - (deviations @ (weights / total).to(rows.dtype)).unsqueeze(1)
@@ -57,21 +67,24 @@ def covariance(
 
 @composes(aten.corrcoef.default)
 def correlation(x: SecretTensor) -> torch.Tensor:
-    """Of rows: products of deviations, each in standard deviations of its row, between −1 and 1; 0
-    for a row of equal numbers, for which PyTorch has NaN. Domain: rows with standard deviations
-    from 2^−8."""
+    """Returns the correlations of rows, between −1 and 1.
+
+    They are products of deviations, each divided by the standard deviation of its row. A row of
+    equal numbers has correlation 0, where PyTorch has NaN. Domain: rows with standard deviations
+    from 2^−8.
+    """
     if x.dim() > 2:
         unsupported("a correlation of more than two dimensions", "give it rows")
     rows = _rows(x)
     count = rows.shape[1] - 1
     if count <= 0:
-        unsupported("the correlation of so few observations", "give it two at least")
+        unsupported("the correlation of so few observations", "give it at least two observations")
     deviations = (rows - rows.mean(1, keepdim=True)) / rows.std(1, keepdim=True)
     parts = deviations / math.sqrt(count)
     return (parts @ parts.T).squeeze().clamp(-1, 1)
 
 
 def _rows(x: SecretTensor) -> torch.Tensor:
-    """A row for each variable, of fractions."""
+    """Returns one row of fractions for each variable."""
     rows = x if x.dim() == 2 else x.reshape(1, -1)
     return rows if rows.dtype.is_floating_point else rows.to(torch.get_default_dtype())

@@ -1,5 +1,8 @@
-"""New tensors like a secret one: public where their values are known, until a secret is written
-into them (``unwritten``)."""
+"""New tensors like a secret one.
+
+A tensor whose values are known, such as zeros, is public until a secret is written into it
+(``unwritten``).
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -28,7 +31,7 @@ def _as_public_shape(overload: Any) -> None:
         session = x._session
         if made.dtype == torch.bool or not session.numerics.is_optimizing:
             return made
-        # A state of an optimiser, which has a scale of its own.
+        # The state of an optimiser is secret from the start, with a scale of its dtype.
         scale = fixed.of_dtype(session.scale, made.dtype)
         return SecretTensor(
             shares.trivial(session, fixed.encode(made, scale)), scale, session, made.dtype
@@ -54,7 +57,7 @@ def empty(
     dtype: torch.dtype | None = None,
     **_: Any,
 ) -> SecretTensor:
-    """A secret tensor to be written into; zeros until then."""
+    """Returns a secret tensor to be written into, with zeros until then."""
     dtype, shape = dtype or x.dtype, x.shape if shape is None else shape
     scale = fixed.of_dtype(x._session.scale, dtype)
     zeros = torch.zeros(tuple(shape), dtype=torch.uint8 if dtype == torch.bool else torch.int64)
@@ -70,7 +73,7 @@ def empty_strided(
     dtype: torch.dtype | None = None,
     **_: Any,
 ) -> SecretTensor:
-    """The same with those strides."""
+    """Returns a secret tensor with the given strides to be written into, with zeros until then."""
     made = empty(x, shape, dtype=dtype)
     like = [
         torch.empty_strided(tuple(shape), tuple(strides), dtype=part.dtype) for part in made._parts

@@ -1,11 +1,13 @@
-"""Connectionist temporal classification (Graves and others 2006): how likely a text is under the
-probabilities of each step, summed up over all alignments.
+"""Connectionist temporal classification (Graves and others 2006).
+
+It gives the likelihood of a text under the probabilities of each step, summed over all alignments.
 
 PyTorch has one operator for it, which reads the targets. Here the recursion over steps is composed
-of sums of exponentials, above autograd, so that its gradient is theirs. What is impossible has the
-logarithm ``NEVER``, not −∞: its exponential beside anything possible is exactly 0. Which steps and
-labels there are follows from lengths, which are public; secret targets are one-hot vectors, of
-which nothing is opened."""
+of sums of exponentials, above autograd, so autograd also composes its gradient. An impossible event
+has the logarithm ``NEVER`` instead of −∞: next to anything possible its exponential is exactly 0.
+Which steps and labels exist follows from the lengths, which are public. Secret targets are one-hot
+vectors, and nothing of them is opened.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,10 +23,10 @@ from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
-#: The logarithm of what is impossible; a text that is no likelier than this counts as impossible.
+#: Logarithm of an impossible event. A text that is no likelier than this counts as impossible.
 NEVER = -(2.0**14)
 
-#: PyTorch's numbers of reductions.
+#: PyTorch's numbers for the reductions.
 NONE, MEAN = 0, 1
 
 Lengths = Sequence[int] | torch.Tensor
@@ -40,17 +42,19 @@ def ctc_loss(
     reduction: int = MEAN,
     zero_infinity: bool = False,
 ) -> torch.Tensor:
-    """Of public lengths. About 80 rounds for each step; off by 2^−12 for each step. Losses are
-    below 2^13; infinite ones, of targets that fit no input, are 0 with ``zero_infinity``. Without
-    it a secret target is taken where any fits, however many of its labels are equal: of n labels by
-    2n − 1 steps.
+    """Computes the CTC loss for public lengths.
+
+    About 80 rounds for each step; the error is 2^−12 for each step. Losses are below 2^13. With
+    ``zero_infinity`` the infinite loss of a target that fits no input is 0. Without it a secret
+    target of n labels needs an input of 2n − 1 steps: then it fits, however many of its labels are
+    equal.
 
     Raises:
-        UnsupportedOperatorError: lengths are secret, an input has no steps, or a loss is known to
-            be infinite, or, of a secret target, not known to be finite.
+        UnsupportedOperatorError: lengths are secret, an input has no steps, a loss is known to be
+            infinite, or the loss of a secret target is not known to be finite.
     """
     steps, labels = _public(input_lengths), _public(target_lengths)
-    # What PyTorch refuses of shapes and lengths.
+    # Raises PyTorch's own errors about shapes and lengths.
     plain = torch.zeros(log_probs.shape), torch.zeros(targets.shape, dtype=torch.int64)
     torch.ctc_loss(*plain, steps, labels, blank, NONE, True)
     if min(steps, default=1) == 0:
@@ -73,7 +77,7 @@ def ctc_loss(
         and any(2 * n - 1 > most for n, most in zip(labels, steps, strict=True))
     ):
         unsupported(
-            "a ctc_loss that is infinite if a secret target has too many equal labels side by side",
+            "a ctc_loss that is infinite if a secret target has too many equal labels in succession",
             "give zero_infinity=True, which makes it 0, or for n labels an input of 2n - 1 steps",
         )
     _check(losses, impossible, is_zeroed=is_secret and zero_infinity)
@@ -92,13 +96,13 @@ composes(aten.ctc_loss.Tensor)(ctc_loss)
 
 
 def _check(losses: Any, impossible: torch.Tensor, *, is_zeroed: bool) -> None:
-    """Tells, under the reference, of losses that are nearly as large as those of what is
-    impossible."""
+    """Warns, under the reference, of losses nearly as large as those of impossible texts."""
     if isinstance(losses, SecretTensor) and losses._session.is_plain:
         words, scale = losses._parts[0].detach().abs(), losses._scale
         possible = ~impossible
         if is_zeroed:
-            # What is impossible is no more likely than once that, by all ways together.
+            # All alignments of an impossible text together are about as likely as one such event.
+            # So its loss is not checked.
             possible &= words < fixed.word(-NEVER * 7 / 8, scale.bits)
         consequence = "it is 0" if is_zeroed else "it is wrong"
         ranges.check_argument(
@@ -109,7 +113,8 @@ def _check(losses: Any, impossible: torch.Tensor, *, is_zeroed: bool) -> None:
 def _public(lengths: Lengths) -> list[int]:
     if isinstance(lengths, SecretTensor):
         unsupported(
-            "ctc_loss by secret lengths", "give public ones, and a blank where nothing is said"
+            "ctc_loss by secret lengths",
+            "give public lengths, and a blank for steps without a label",
         )
     found: list[int] = (
         lengths.reshape(-1).tolist() if isinstance(lengths, torch.Tensor) else list(lengths)
@@ -118,7 +123,7 @@ def _public(lengths: Lengths) -> list[int]:
 
 
 def _rows(targets: Any, labels: Sequence[int], is_batch: bool) -> Any:
-    """The targets, one to a row, as long as the longest."""
+    """Returns the targets as rows, all as long as the longest."""
     most = max(labels, default=0)
     if targets.dim() == 2:
         return targets[:, :most]
@@ -129,8 +134,10 @@ def _rows(targets: Any, labels: Sequence[int], is_batch: bool) -> Any:
 
 
 def _impossible(same: Any, steps: Sequence[int], labels: Sequence[int]) -> torch.Tensor:
-    """Which targets are known not to fit their inputs: between equal labels
-    there is a step more."""
+    """Returns which targets are known not to fit their inputs.
+
+    Two equal labels in succession need one more step between them.
+    """
     needed = torch.tensor(labels)
     if not isinstance(same, SecretTensor):
         counted = torch.arange(same.shape[1]) < needed.unsqueeze(1) - 1
@@ -139,7 +146,7 @@ def _impossible(same: Any, steps: Sequence[int], labels: Sequence[int]) -> torch
 
 
 def _interleaved(others: Any, labels: Any) -> Any:
-    """Along the last dimension what stands at blanks, and between them what stands at labels."""
+    """Interleaves values at blanks with values at labels along the last dimension."""
     pairs = torch.stack([others.expand_as(labels), labels], -1).flatten(-2)
     return torch.cat([pairs, others], -1)
 
@@ -155,7 +162,7 @@ def _losses(
         at_labels = x.gather(2, targets.expand(count, *targets.shape))
     emitted = _interleaved(x[:, :, blank : blank + 1], at_labels)
     never = torch.full((batch, 1), NEVER, dtype=x.dtype)
-    # From a label to the next one, without a blank between, if they differ.
+    # A step from a label to the next, without a blank between, is possible only if they differ.
     skipped = _interleaved(
         never, torch.cat([never, same.to(x.dtype) * NEVER], 1)[:, : targets.shape[1]]
     )

@@ -1,6 +1,8 @@
-"""Quotients that are rounded, and remainders: exact, of integers and of fractions as they are
-encoded. A divisor of 0 is refused where it is public; where it is secret it counts as the smallest
-number of its scale in the quotient, and the remainder is x."""
+"""Rounded quotients and remainders, exact for integers and for fractions as they are encoded.
+
+A public divisor of 0 is refused. For a secret divisor of 0 the quotient is that by the smallest
+number of its scale, and the remainder is x.
+"""
 
 from typing import Any
 
@@ -31,17 +33,17 @@ from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
-#: Bits that words of fractions have at most where they are divided by one public number.
+#: Most bits of fractions, as words, that are divided by one public number.
 FRACTIONS = fixed.RANGE - 2
 
 
 def _bits(scale: Scale, most: int, *operands: Any) -> int:
-    """Bits of magnitudes: of integers those of their dtypes, of fractions at most so many."""
+    """Returns the bits of magnitudes: for fractions ``most``, for integers by their dtypes."""
     return most if scale != fixed.WHOLE else max(1, *(reach(operand) - 1 for operand in operands))
 
 
 def _quotient(x: Any, y: Any, to_zero: bool) -> tuple[Parts, Parts, Parts]:
-    """Both operands as words of their common scale, and their whole quotient."""
+    """Returns both operands as words of their common scale, and their whole quotient."""
     session, scale = session_of(x, y), common_scale(x, y)
     left, right = together(*aligned(x, y)[:2])
     if not isinstance(y, SecretTensor):
@@ -57,7 +59,7 @@ def _quotient(x: Any, y: Any, to_zero: bool) -> tuple[Parts, Parts, Parts]:
                 ranges.check_quotient(session, left[0], torch.tensor(1), bits)
             with checks.proved(session):
                 return left, right, _by_number(session, left, int(divisors[0]), bits, to_zero)
-    # Each of several divisors would need a truncation of its own.
+    # Each of several public divisors would need its own truncation, so they count as secret ones.
     bits = _bits(scale, fixed.ENCODED, x, y)
     if scale != fixed.WHOLE:
         for operand in (left, right):
@@ -71,11 +73,11 @@ def _quotient(x: Any, y: Any, to_zero: bool) -> tuple[Parts, Parts, Parts]:
 def _by_number(session: Session, x: Parts, divisor: int, bits: int, to_zero: bool) -> Parts:
     size, more = abs(divisor), 0
     if to_zero:
-        # The floor of what is raised by almost the divisor where it is negative.
+        # To round towards zero, negative numbers are raised by almost the divisor before the floor.
         negative = shares.bit_to_ring(session, shares.sign(session, x, 64))
         x = tuple(part + (size - 1) * less for part, less in zip(x, negative, strict=True))
     elif divisor < 0:
-        # −⌊x / −y⌋ is x / y rounded up.
+        # For negative y the quotient is −⌈x / |y|⌉, so x / |y| is rounded up.
         more = size - 1
     quotient = division.by_public(session, x, size, bits, more)
     return quotient if divisor > 0 else shares.negate(quotient)
@@ -103,9 +105,12 @@ def _remainder(x: Any, y: Any, to_zero: bool) -> SecretTensor:
 
 @implements(aten.floor_divide.default, aten.floor_divide.Scalar)
 def floor_divide(x: Any, y: Any) -> SecretTensor:
-    """⌊x / y⌋, exact for all integers. By a public number: 10 to 16 rounds, 26 to 30 of int64;
-    words of fractions below 2^60. By secrets, or several public numbers: as
-    ``approximation.division.by_secret``."""
+    """Returns ⌊x / y⌋, exact for all integers.
+
+    One public divisor takes 10 to 16 rounds, 26 to 30 for int64; fractions as words must be below
+    2^60. Secret divisors, and several public ones, are computed as
+    ``approximation.division.by_secret``.
+    """
     return _whole(x, y, to_zero=False)
 
 
@@ -115,7 +120,7 @@ def floor_divide(x: Any, y: Any) -> SecretTensor:
     scale=of_session,
 )
 def div_mode(x: Any, y: Any, *, rounding_mode: str | None) -> SecretTensor:
-    """x / y, rounded down or towards zero: as ``floor_divide``."""
+    """Returns x / y, rounded down or towards zero. Rounds and domain as ``floor_divide``."""
     if rounding_mode is None:
         return div(x, y)
     return _whole(x, y, to_zero=rounding_mode == "trunc")
@@ -123,12 +128,17 @@ def div_mode(x: Any, y: Any, *, rounding_mode: str | None) -> SecretTensor:
 
 @implements(aten.remainder.Tensor, aten.remainder.Scalar, aten.remainder.Scalar_Tensor)
 def remainder(x: Any, y: Any) -> SecretTensor:
-    """x − y·⌊x / y⌋, which has the sign of y: as ``floor_divide``, and a round by secrets."""
+    """Returns x − y·⌊x / y⌋, which has the sign of y.
+
+    Rounds and domain as ``floor_divide``, and one more round for secret divisors.
+    """
     return _remainder(x, y, to_zero=False)
 
 
 @implements(aten.fmod.Tensor, aten.fmod.Scalar)
 def fmod(x: Any, y: Any) -> SecretTensor:
-    """x less the multiple of y towards zero, which has the sign of x: as ``floor_divide``, and a
-    round by secrets."""
+    """Returns x minus y times the quotient rounded towards zero, which has the sign of x.
+
+    Rounds and domain as ``floor_divide``, and one more round for secret divisors.
+    """
     return _remainder(x, y, to_zero=True)

@@ -1,4 +1,4 @@
-"""Sums and means of rows of a table: bags of words, whose sizes are public."""
+"""Sums and means of rows of a table (bags of words). The sizes of the bags are public."""
 
 from typing import Any
 
@@ -30,8 +30,11 @@ def embedding_bag(
     include_last: bool = False,
     padding: int = -1,
 ) -> tuple[SecretTensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The sum or mean of each bag's rows; indices, table, and weights of the rows may be secret.
-    Rounds as for secret indices, and at most four."""
+    """Returns the sum or mean of each bag's rows.
+
+    Indices, table, and weights of the rows may be secret. Takes the rounds of secret indices and at
+    most four.
+    """
     if mode == MAX:
         unsupported("embedding_bag by maxima", "take sums or means, or amax() of an embedding")
     if isinstance(offsets, SecretTensor) or padding >= 0:
@@ -78,7 +81,7 @@ def embedding_bag_backward(
     sample_weights: Any,
     padding: int = -1,
 ) -> SecretTensor:
-    """The gradient of the table: what came from each bag goes to all of its rows."""
+    """Returns the gradient of the table: the gradient of each bag goes to all of its rows."""
     session = session_of(grad, index, sample_weights)
     grad = target(grad, session)
     if mode == MEAN:

@@ -1,5 +1,8 @@
-"""Greatest and least elements, and where they are: tournaments of log2(n) levels, each a comparison
-and a choice; a round more each of int64. Among equals the first wins, as in PyTorch."""
+"""Maxima and minima, and their indices.
+
+They are tournaments of log2(n) levels, each a comparison and a selection. int64 takes one more
+round for each level. Among equals the first wins, as in PyTorch.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -38,8 +41,10 @@ aten = torch.ops.aten
 
 
 def greatest(session: Session, x: Parts, comparison: Comparison) -> Parts:
-    """The greatest along the last dimension, which has an element, by such comparisons of
-    differences."""
+    """Returns the maximum along the last dimension, which must not be empty.
+
+    Differences are compared as ``comparison`` says.
+    """
     while (size := x[0].shape[-1]) > 1:
         half = size // 2
         left, right = (
@@ -55,14 +60,17 @@ def greatest(session: Session, x: Parts, comparison: Comparison) -> Parts:
 
 
 def tournament(session: Session, x: Parts, width: int) -> tuple[Parts, Parts]:
-    """The greatest along the last dimension, where differences have that width, and the index of
-    the first of them."""
+    """Returns the maximum along the last dimension, and the index of its first occurrence.
+
+    ``width`` is the width of differences.
+    """
     size = x[0].shape[-1]
     indices = shares.trivial(session, torch.arange(size))
     indices = tuple(part.expand(x[0].shape) for part in indices)
     while (size := x[0].shape[-1]) > 1:
         even = 2 * (size // 2)
-        # Neighbours meet, so that the left one is the earlier; it loses only when it is less.
+        # Neighbours are compared, so that the left one has the smaller index. It loses only if it
+        # is less.
         left, right = (tuple(part[..., side:even:2] for part in x) for side in (0, 1))
         left_index, right_index = (
             tuple(part[..., side:even:2] for part in indices) for side in (0, 1)
@@ -86,7 +94,7 @@ def tournament(session: Session, x: Parts, width: int) -> tuple[Parts, Parts]:
 
 
 def _along(x: SecretTensor, dim: int | None) -> Parts:
-    """The components with that dimension, or all of them flattened, last."""
+    """Returns the components with dimension ``dim`` last, or flattened if ``dim`` is ``None``."""
     parts = as_words(x)._parts
     if dim is None or not x.dim():
         parts = tuple(part.reshape(-1) for part in parts)
@@ -106,8 +114,10 @@ def _restored(x: SecretTensor, parts: Parts, dim: int | None, keepdim: bool) -> 
 
 
 def _opposite(x: SecretTensor) -> SecretTensor:
-    """x in the opposite order, for comparisons alone: of integers as words that may leave their
-    dtype, of booleans NOT x."""
+    """Returns x in the opposite order, for comparisons only.
+
+    Integers become words that may leave their dtype, booleans NOT x.
+    """
     if x.dtype == torch.bool:
         return x.like(shares.complement(x._session, x._parts))
     return x.like(opposite(x._session, as_words(x)._parts))
@@ -115,7 +125,7 @@ def _opposite(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.max.dim)
 def max_dim(x: SecretTensor, dim: int, keepdim: bool = False) -> tuple[SecretTensor, SecretTensor]:
-    """Values and indices of the greatest along a dimension."""
+    """Returns the maxima along a dimension and their indices."""
     values, indices = tournament(
         x._session, _along(x, dim), difference_width(x._session, x._scale, x)
     )
@@ -125,27 +135,27 @@ def max_dim(x: SecretTensor, dim: int, keepdim: bool = False) -> tuple[SecretTen
 
 @implements(aten.min.dim)
 def min_dim(x: SecretTensor, dim: int, keepdim: bool = False) -> tuple[SecretTensor, SecretTensor]:
-    """Values and indices of the least along a dimension."""
+    """Returns the minima along a dimension and their indices."""
     values, indices = max_dim(_opposite(x), dim, keepdim)
     return _opposite(values), indices
 
 
 @implements(aten.argmax.default)
 def argmax(x: SecretTensor, dim: int | None = None, keepdim: bool = False) -> SecretTensor:
-    """Indices of the greatest."""
+    """Returns the indices of the maxima."""
     _, indices = tournament(x._session, _along(x, dim), difference_width(x._session, x._scale, x))
     return x.like(_restored(x, indices, dim, keepdim), WHOLE, torch.int64)
 
 
 @implements(aten.argmin.default)
 def argmin(x: SecretTensor, dim: int | None = None, keepdim: bool = False) -> SecretTensor:
-    """Indices of the least."""
+    """Returns the indices of the minima."""
     return argmax(_opposite(x), dim, keepdim)
 
 
 @implements(aten.amax.default)
 def amax(x: SecretTensor, dim: Sequence[int] = (), keepdim: bool = False) -> SecretTensor:
-    """The greatest along dimensions, without indices."""
+    """Returns the maxima along dimensions, without indices."""
     if not x.dim():
         return x
     words, comparison = as_words(x), of_difference(x._session, x._scale, x)
@@ -157,32 +167,32 @@ def amax(x: SecretTensor, dim: Sequence[int] = (), keepdim: bool = False) -> Sec
 
 @implements(aten.amin.default)
 def amin(x: SecretTensor, dim: Sequence[int] = (), keepdim: bool = False) -> SecretTensor:
-    """The least along dimensions, without indices."""
+    """Returns the minima along dimensions, without indices."""
     return _opposite(amax(_opposite(x), dim, keepdim))
 
 
 @implements(aten.max.default)
 def max_all(x: SecretTensor) -> SecretTensor:
-    """The greatest of all."""
+    """Returns the maximum of all elements."""
     comparison = of_difference(x._session, x._scale, x)
     return restored(x, greatest(x._session, _along(x, None), comparison))
 
 
 @implements(aten.min.default)
 def min_all(x: SecretTensor) -> SecretTensor:
-    """The least of all."""
+    """Returns the minimum of all elements."""
     return _opposite(max_all(_opposite(x)))
 
 
 @implements(aten.maximum.default, aten.fmax.default)
 def maximum(x: Any, y: Any) -> SecretTensor:
-    """The greater, element by element; there is no NaN."""
+    """Returns the elementwise maximum. There is no NaN."""
     return _extremum(x, y, least=False)
 
 
 @implements(aten.minimum.default, aten.fmin.default)
 def minimum(x: Any, y: Any) -> SecretTensor:
-    """The smaller, element by element."""
+    """Returns the elementwise minimum."""
     return _extremum(x, y, least=True)
 
 

@@ -1,6 +1,8 @@
-"""Operators on lists of tensors, as optimisers use them (``torch._foreach_*``): all tensors of a
-list as one, so that a list takes the rounds of a single tensor. New tensors have the session's
-scale."""
+"""Operators on lists of tensors, as optimisers use them (``torch._foreach_*``).
+
+All tensors of a list are processed as one, so that a list takes the rounds of a single tensor. New
+tensors have the session's scale.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +19,7 @@ aten = torch.ops.aten
 
 Operator = Callable[..., Any]
 
-#: PyTorch's operator of that name on every tensor.
+#: Names of operators that apply PyTorch's operator of the same name to every tensor.
 SAME = (
     "abs",
     "add",
@@ -53,8 +55,10 @@ def _addcdiv(x: Any, first: Any, second: Any, value: Any = 1) -> Any:
 def _each(
     operator: Operator, tensors: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> list[Any]:
-    """What the operator gives for each tensor; of lists among the arguments each takes its own
-    element."""
+    """Returns the operator's result for each tensor.
+
+    From each list among the arguments a tensor takes its own element.
+    """
     lists = [list(arg) for arg in args if isinstance(arg, list | tuple)]
     if _may_join([list(tensors), *lists]):
         joined = [_joined(arg) if isinstance(arg, list | tuple) else arg for arg in args]
@@ -71,8 +75,11 @@ def _each(
 
 
 def _may_join(lists: list[list[Any]]) -> bool:
-    """Whether all tensors are secret fractions of one dtype and of the same shapes in all lists,
-    and all numbers of a list are one."""
+    """Returns whether all tensors of the lists may be processed as one.
+
+    They may if they are secret fractions of one dtype, have the same shapes in all lists, and each
+    list of numbers repeats one number.
+    """
     first = lists[0]
     for members in lists:
         if not isinstance(members[0], torch.Tensor):
@@ -97,14 +104,14 @@ def _joined(members: Sequence[Any]) -> Any:
 def _new(overload: Any, operator: Operator) -> None:
     @implements(overload, scale=of_session)
     def new(tensors: Sequence[Any], *args: Any, **kwargs: Any) -> list[Any]:
-        """A new tensor for each."""
+        """Returns a new tensor for each tensor of the list."""
         return list(map(at_session_scale, _each(operator, tensors, args, kwargs)))
 
 
 def _in_place(overload: Any, operator: Operator) -> None:
     @implements(overload)
     def write(tensors: Sequence[Any], *args: Any, **kwargs: Any) -> None:
-        """Written into each."""
+        """Writes each result into its tensor in place."""
         targets = _targets(tensors)
         with at_scale_of(*targets):
             results = _each(operator, targets, args, kwargs)
@@ -112,8 +119,10 @@ def _in_place(overload: Any, operator: Operator) -> None:
 
 
 def _assign_all(targets: Sequence[SecretTensor], results: Sequence[SecretTensor]) -> None:
-    """Each result written into its target; those that lose as many fraction
-    bits lose them as one."""
+    """Writes each result into its target.
+
+    Results that lose the same number of fraction bits are truncated together.
+    """
     written = list(results)
     too_fine: dict[tuple[Scale, Scale], list[int]] = {}
     for at, (target, result) in enumerate(zip(targets, results, strict=True)):
@@ -154,19 +163,22 @@ _enter("addcdiv", _addcdiv)
 
 @implements(aten._foreach_norm.Scalar, scale=of_session)
 def norm(tensors: Sequence[Any], ord: Any = 2, dtype: torch.dtype | None = None) -> list[Any]:  # noqa: A002
-    """Of each tensor, one after the other: as ``torch.linalg.vector_norm``."""
+    """Returns the norm of each tensor, one after the other, as ``torch.linalg.vector_norm``."""
     return [at_session_scale(torch.linalg.vector_norm(each, ord, dtype=dtype)) for each in tensors]
 
 
 @implements(aten._foreach_zero_.default)
 def zero_(tensors: Sequence[Any]) -> None:
-    """Zeros written into each; no interaction."""
+    """Writes zeros into each tensor. No interaction."""
     for target in _targets(tensors):
         target.zero_()
 
 
 @implements(aten._foreach_copy_.default)
 def copy_(tensors: Sequence[Any], values: Sequence[Any], non_blocking: bool = False) -> None:  # noqa: ARG001
-    """Each written into its target; truncations of at most two rounds where scales differ."""
+    """Copies each value into its target.
+
+    If scales differ, each takes a truncation of at most two rounds.
+    """
     for target, value in zip(_targets(tensors), values, strict=True):
         assign(target, value)

@@ -1,6 +1,8 @@
-"""How many values lie where: places among boundaries, histograms, counts, membership. All values
-are compared with all boundaries, side by side, so the rounds are those of one comparison, a way
-into the ring, and no more for more of them."""
+"""Counts of values by where they lie: positions among boundaries, histograms, membership.
+
+All values are compared with all boundaries in one batch. So the rounds are those of one comparison
+and of converting bits to ring elements, however many values and boundaries there are.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -36,8 +38,10 @@ def searchsorted(
     side: str | None = None,
     sorter: torch.Tensor | None = None,
 ) -> SecretTensor:
-    """How many boundaries are less than each value, or at most it with ``right``; either may be
-    public. Ten rounds, at most."""
+    """Returns how many boundaries are less than each value, or at most it with ``right``.
+
+    Boundaries or values may be public. At most ten rounds.
+    """
     if sorter is not None:
         boundaries = boundaries.gather(-1, sorter)
     values = x.unsqueeze(-1) if isinstance(x, torch.Tensor) else x
@@ -52,8 +56,10 @@ def searchsorted(
 def bucketize(
     x: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False
 ) -> SecretTensor:
-    """How many boundaries are less than each value, or at most it with ``right``; either may be
-    public. Ten rounds, at most."""
+    """Returns how many boundaries are less than each value, or at most it with ``right``.
+
+    Boundaries or values may be public. At most ten rounds.
+    """
     return searchsorted(boundaries, x, out_int32=out_int32, right=right)
 
 
@@ -65,7 +71,7 @@ def isin(
     assume_unique: bool = False,  # noqa: ARG001
     invert: bool = False,
 ) -> SecretTensor:
-    """Whether each element is among those that are tested for. Sixteen rounds, at most."""
+    """Returns whether each element is among the tested ones. At most sixteen rounds."""
     elements = elements.unsqueeze(-1) if isinstance(elements, torch.Tensor) else elements
     tested = tested.reshape(-1) if isinstance(tested, torch.Tensor) else tested
     equal = eq(elements, tested)
@@ -80,20 +86,23 @@ def isin(
 
 
 def _members(x: SecretTensor, edges: Any) -> SecretTensor:
-    """Booleans, in which bin each value is, along a new first dimension. A bin has its lower edge,
-    the last one its upper edge too."""
+    """Returns booleans that say in which bin each value is.
+
+    The bins are along a new first dimension. A bin includes its lower edge. The last bin also
+    includes its upper edge.
+    """
     if not is_secret(edges) and x._scale != WHOLE:
-        # Rounded as the values are, so that one on an edge stays there.
+        # Edges are rounded as the values are, so that a value on an edge stays on it.
         edges = fixed.decode(fixed.encode(edges, x._scale), x._scale, torch.float64)
     flat = x.reshape(-1)
     reached = ge(flat, edges[:-1].unsqueeze(-1))
     beyond = lt(edges[-1:].unsqueeze(-1), flat)
-    # Who has reached an edge has reached all before it.
+    # A value that has reached an edge has reached all edges before it.
     return logical_xor(reached, torch.cat([reached[1:], beyond]))
 
 
 def _counted(members: SecretTensor, weight: Any, dtype: torch.dtype, scale: Scale) -> SecretTensor:
-    """How many, or how much, is in each bin, as numbers of a scale."""
+    """Returns the count, or the total weight, of each bin at the given scale."""
     if weight is None:
         counts = sum_dims(members, [-1])
     else:
@@ -103,8 +112,11 @@ def _counted(members: SecretTensor, weight: Any, dtype: torch.dtype, scale: Scal
 
 
 def _edges(x: SecretTensor, bins: int, low: float, high: float, margin: float) -> Any:
-    """Equal bins between public ends; if these are the same between the least and the greatest
-    value, with a margin on both sides where these are the same too."""
+    """Returns the edges of equal bins between public ends.
+
+    If the ends are equal, the bins lie between the smallest and the largest value. If these are
+    equal too, a margin is added on both sides.
+    """
     if low != high:
         return torch.linspace(low, high, bins + 1, dtype=torch.float64)
     if not x.numel():
@@ -119,15 +131,18 @@ def _edges(x: SecretTensor, bins: int, low: float, high: float, margin: float) -
 
 
 def _of_histogram(session: Scale, *operands: Scale, **named: Scale) -> Scale:
-    """The greatest of all operands', and the session's, which the edges have."""
+    """Returns the largest scale among the operands and the session, whose scale the edges have."""
     return fixed.of_sum([session, *operands, *named.values()])
 
 
 @implements(aten.histc.default, scale=_of_histogram)
 def histc(x: SecretTensor, bins: int = 100, min: Number = 0, max: Number = 0) -> SecretTensor:  # noqa: A002
-    """How many values are in each of equal bins between public ends, or the least and the greatest
-    value. The edges are rounded as all fixed-point numbers. Ten rounds at most; without public ends
-    those of the extrema besides, and four."""
+    """Counts the values in each of ``bins`` equal bins.
+
+    The bins lie between public ends, or between the smallest and the largest value. Edges are
+    rounded to fixed point. At most ten rounds; without public ends also those of the extrema, and
+    four.
+    """
     members = _members(x, _edges(x, bins, float(min), float(max), 1))
     return _counted(members, None, x.dtype, _scale(x))
 
@@ -154,7 +169,10 @@ def histogram(
     weight: Any = None,
     density: bool = False,
 ) -> tuple[SecretTensor, torch.Tensor]:
-    """The same, and the edges, which are secret unless their ends are public."""
+    """Returns the counts of ``histc``, or total weights, and the edges.
+
+    The edges are secret unless their ends are public.
+    """
     _check_density(density)
     low, high = range or (0.0, 0.0)
     x = target(x, session_of(x, weight))
@@ -167,7 +185,7 @@ def histogram(
 def histogram_between(
     x: Any, bins: Any, *, weight: Any = None, density: bool = False
 ) -> tuple[SecretTensor, torch.Tensor]:
-    """The same between edges that are given, public or secret."""
+    """Returns the counts or weights between given edges, public or secret, and the edges."""
     _check_density(density)
     x = target(x, session_of(x, bins, weight))
     scale = _scale(x, bins, weight)
@@ -179,14 +197,15 @@ def histogram_between(
 
 @implements(aten.bincount.default)
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> SecretTensor:
-    """How often each number from 0 to before ``minlength`` is there, or how much weight it has. How
-    many bins
-    there are must not depend on the values: numbers that are none of them are not counted. Rounds
-    as for one-hot vectors, and two, or four with weights."""
+    """Returns how often each number from 0 to ``minlength`` − 1 occurs, or how much weight it has.
+
+    The number of bins must not depend on the values, so all other numbers are ignored. Takes the
+    rounds of one-hot vectors and two, or four with weights.
+    """
     if not minlength:
         unsupported(
             "bincount, whose size depends on the values,",
-            "say how many bins there are, as minlength; what is greater is not counted",
+            "give the number of bins as minlength; greater numbers are not counted",
         )
     members = one_hot(target(x, session_of(x, weights)), minlength).T
     if weights is None:

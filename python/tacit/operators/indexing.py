@@ -1,6 +1,8 @@
-"""Elements at indices, read and written: at public ones by PyTorch's own operator on each
-component, at secret ones by one-hot vectors (``selection``). Where a secret index is out of range,
-zeros are read and nothing is written."""
+"""Reading and writing elements at public and secret indices.
+
+Public indices use PyTorch's own operator on each component. Secret indices become one-hot vectors
+(``selection``). If a secret index is out of range, zeros are read and nothing is written.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,8 +33,10 @@ aten = torch.ops.aten
 
 @implements(aten.index.Tensor, aten._unsafe_index.Tensor)
 def index(x: Any, indices: Sequence[torch.Tensor | None]) -> SecretTensor:
-    """Elements at public indices, or at secret ones: of those −1 is the last, and what is out of
-    range gives zeros."""
+    """Reads elements at public or secret indices.
+
+    A secret index −1 is the last element. A secret index out of range reads zeros.
+    """
     if is_secret(*indices):
         return addressing.index(x, indices)
     return x.like(
@@ -42,7 +46,7 @@ def index(x: Any, indices: Sequence[torch.Tensor | None]) -> SecretTensor:
 
 @implements(aten.index_select.default)
 def index_select(x: Any, dim: int, index: torch.Tensor) -> SecretTensor:
-    """Slices at indices."""
+    """Reads slices at indices along a dimension."""
     if isinstance(index, SecretTensor):
         return addressing.read_rows(x, dim, index.reshape(-1))
     return x.like(tuple(part.index_select(dim, index) for part in x._parts), unreduced=x._unreduced)
@@ -50,7 +54,7 @@ def index_select(x: Any, dim: int, index: torch.Tensor) -> SecretTensor:
 
 @implements(aten.gather.default)
 def gather(x: Any, dim: int, index: torch.Tensor, *, sparse_grad: bool = False) -> SecretTensor:  # noqa: ARG001
-    """Elements at indices along a dimension."""
+    """Reads elements at indices along a dimension."""
     if isinstance(index, SecretTensor):
         return addressing.gather(x, dim, index)
     return x.like(tuple(part.gather(dim, index) for part in x._parts), unreduced=x._unreduced)
@@ -58,7 +62,10 @@ def gather(x: Any, dim: int, index: torch.Tensor, *, sparse_grad: bool = False) 
 
 @composes(aten.tensor_split.tensor_indices_or_sections)
 def tensor_split(_x: Any, places: Any, _dim: int = 0) -> Any:
-    """PyTorch reads the places where a tensor is split, which shapes tell."""
+    """Refuses secret positions, which the shapes of the results would reveal.
+
+    All others are left to PyTorch's own composition, which reads the positions.
+    """
     if isinstance(places, SecretTensor):
         refuse(
             "tensor_split at secret places",
@@ -69,7 +76,7 @@ def tensor_split(_x: Any, places: Any, _dim: int = 0) -> Any:
 
 @implements(aten.take.default)
 def take(x: Any, index: torch.Tensor) -> SecretTensor:
-    """Elements at indices of the flattened tensor; −1 is the last."""
+    """Reads elements at indices into the flattened tensor. Index −1 is the last element."""
     if isinstance(index, SecretTensor):
         return addressing.read_rows(_flat(x), 0, index, wraps=True)
     return x.like(tuple(part.reshape(-1)[index] for part in x._parts), unreduced=x._unreduced)
@@ -83,7 +90,10 @@ def _flat(x: Any) -> Any:
 
 @implements(aten.put.default, scale=of_target)
 def put(x: Any, index: torch.Tensor, values: Any, accumulate: bool = False) -> SecretTensor:
-    """A copy with values written (or added) at indices of the flattened tensor; −1 is the last."""
+    """Returns a copy with values written or added at indices into the flattened tensor.
+
+    Index −1 is the last element.
+    """
     shape, index = x.shape, _flat(index)
     if not isinstance(values, SecretTensor):
         values = torch.as_tensor(values)
@@ -95,7 +105,10 @@ def put(x: Any, index: torch.Tensor, values: Any, accumulate: bool = False) -> S
 
 @implements(aten.masked_select.default)
 def masked_select(x: Any, mask: torch.Tensor) -> SecretTensor:
-    """Elements where a public mask holds; how many there are would tell of a secret one."""
+    """Returns the elements where a public mask is true.
+
+    A secret mask is refused: the number of elements would reveal part of it.
+    """
     if isinstance(mask, SecretTensor):
         unsupported(
             "selecting by a secret mask",
@@ -106,17 +119,20 @@ def masked_select(x: Any, mask: torch.Tensor) -> SecretTensor:
 
 @implements(aten.one_hot.default)
 def one_hot(index: SecretTensor, classes: int = -1) -> SecretTensor:
-    """As PyTorch composes it outside of inference mode; a number that is no class has none. Rounds
-    of ``==``, and those of bits to integers."""
+    """Returns one-hot vectors, as PyTorch composes them outside of inference mode.
+
+    The vector of a number that is not a class is zero. Takes the rounds of ``==`` and of converting
+    bits to integers.
+    """
     if classes < 0:
-        classes = int(index.max().item()) + 1  # Which is refused.
+        classes = int(index.max().item()) + 1  # Secret tensors refuse item().
     found: SecretTensor = (index.unsqueeze(-1) == torch.arange(classes)).to(torch.int64)
     return found
 
 
 @implements(aten.embedding.default)
 def embedding(weight: Any, index: torch.Tensor, *_: Any) -> SecretTensor:
-    """Rows of a table at indices, either of which may be public."""
+    """Reads rows of a table at indices. The table or the indices may be public."""
     if isinstance(index, SecretTensor):
         return addressing.read_rows(weight, 0, index)
     return weight.like(tuple(part[index] for part in weight._parts), unreduced=weight._unreduced)
@@ -126,7 +142,7 @@ def embedding(weight: Any, index: torch.Tensor, *_: Any) -> SecretTensor:
 def embedding_dense_backward(
     grad: Any, index: torch.Tensor, size: int, padding: int, by_frequency: bool
 ) -> SecretTensor:
-    """The gradient of a table: for each row the sum of what came from where it was read."""
+    """Returns the gradient of a table: each row gets the sum of the gradients of its readings."""
     if by_frequency:
         unsupported("an embedding with scale_grad_by_freq", "scale the gradients yourself")
     grad = target(grad, session_of(grad, index))
@@ -144,7 +160,7 @@ def embedding_dense_backward(
 def index_put_(
     x: Any, indices: Sequence[torch.Tensor | None], values: Any, accumulate: bool = False
 ) -> SecretTensor:
-    """Writes (or adds) values at indices; at secret ones as ``index_put``."""
+    """Writes or adds values at indices in place. Secret indices work as in ``index_put``."""
     _check_target(x, accumulate)
     if is_secret(*indices) or (accumulate and may_be_unreduced(x.dtype)):
         return assign(x, index_put(x, indices, values, accumulate))
@@ -156,13 +172,13 @@ def index_put_(
 
 
 def _hold(x: SecretTensor, values: SecretTensor, most: int) -> None:
-    """Claims that so many values, and what is there, have room in one element."""
+    """Claims that ``most`` values and the element they are added to have room in one word."""
     for operand in (x, values):
         checks.hold_summands(x._session, operand._parts, most + 1)
 
 
 def _most(indices: Sequence[torch.Tensor | None]) -> int:
-    """How often an element stands among public indices at most."""
+    """Returns how often one element occurs among public indices at most."""
     known = [index for index in indices if index is not None]
     if any(index.dtype == torch.bool for index in known) or not known:
         return 1
@@ -183,10 +199,11 @@ def _put(
 ) -> None:
     if accumulate or not _repeat(indices, parts[0].shape):
         for part, new in zip(parts, values, strict=True):
-            # Unlike the method, the operator takes what is None: all of a dimension.
+            # The operator, unlike the method, accepts ``None``, which means all of a dimension.
             aten.index_put_.default(part, list(indices), new, accumulate)
         return
-    # PyTorch's threads may write one value in one component, and another in the next.
+    # If an index repeats, PyTorch's threads may write one value in one component and another value
+    # in the next. So only the last value is written.
     shape = parts[0].shape
     places = torch.arange(shape.numel()).reshape(shape)[tuple(indices)]
     last = _last(places.reshape(-1), shape.numel()).reshape(shape)
@@ -195,7 +212,7 @@ def _put(
 
 
 def _repeat(indices: Sequence[torch.Tensor | None], shape: Sequence[int]) -> bool:
-    """Whether any place stands among indices more than once."""
+    """Returns whether any element occurs among indices more than once."""
     number, dim = torch.zeros((), dtype=torch.int64), 0
     for index in indices:
         if index is None:
@@ -210,7 +227,7 @@ def _repeat(indices: Sequence[torch.Tensor | None], shape: Sequence[int]) -> boo
 
 
 def _last(places: torch.Tensor, size: int) -> torch.Tensor:
-    """For each place the last that is written there, −1 for none."""
+    """Returns for each element the last position in ``places`` that writes it, or −1."""
     numbers = torch.arange(places.numel())
     return torch.full((size,), -1).scatter_reduce(0, places, numbers, "amax")
 
@@ -218,7 +235,7 @@ def _last(places: torch.Tensor, size: int) -> torch.Tensor:
 def index_copy(
     x: torch.Tensor, dim: int, index: torch.Tensor, values: torch.Tensor
 ) -> torch.Tensor:
-    """PyTorch's, with the last of several for one place."""
+    """Copies values as PyTorch's ``index_copy``. If an index repeats, the last value counts."""
     if x.dim() and _repeat([index], [x.shape[dim]]):
         last = _last(index.reshape(-1) % x.shape[dim], x.shape[dim])
         index = (last >= 0).nonzero().reshape(-1)
@@ -230,8 +247,10 @@ def index_copy(
 def index_put(
     x: Any, indices: Sequence[torch.Tensor | None], values: Any, accumulate: bool = False
 ) -> SecretTensor:
-    """A copy with values written (or added) at indices: of several for one place the last, and −1
-    is the last place."""
+    """Returns a copy with values written or added at indices.
+
+    If an index repeats, the last value counts. Index −1 is the last place.
+    """
     if is_secret(*indices):
         return addressing.index_put(x, indices, values, accumulate)
     x = target(x, session_of(x, values))
@@ -246,7 +265,7 @@ def index_put(
 
 @implements(aten.masked_scatter.default, scale=of_target)
 def masked_scatter(x: Any, mask: torch.Tensor, source: Any) -> SecretTensor:
-    """A copy with the first values of the source where a public mask holds."""
+    """Returns a copy with the first values of the source where a public mask is true."""
     if isinstance(mask, SecretTensor):
         unsupported("masked_scatter by a secret mask", "choose by torch.where")
     shape = torch.broadcast_shapes(x.shape, mask.shape)  # type: ignore[no-untyped-call]
@@ -264,7 +283,7 @@ def _copied(x: SecretTensor) -> Parts:
 def _scatters_view(overload: Any, view_of: Any) -> None:
     @implements(overload, scale=of_target)
     def scatter_view(x: Any, source: Any, *args: Any, **kwargs: Any) -> SecretTensor:
-        """A copy, with that view of it replaced."""
+        """Returns a copy in which one view is replaced by ``source``."""
         if not isinstance(x, SecretTensor):
             unsupported("writing a secret into a plain tensor", LIKE_A_SECRET)
         result = x.like(_copied(x), unreduced=x._unreduced)
@@ -282,13 +301,13 @@ for _overload, _view in (
 
 
 def _writes_at_indices(overload: Any, in_words: Any, secretly: Any, adds: bool = False) -> None:
-    """Operators (x, dim, indices, values) that write or add along a dimension."""
+    """Enters an operator (x, dim, indices, values) that writes or adds along a dimension."""
 
     @implements(overload, scale=of_target)
     def write(
         x: Any, dim: int, index: torch.Tensor, values: Any, *, alpha: Number = 1
     ) -> SecretTensor:
-        """A copy of x, written at indices: of several for one place the last."""
+        """Returns a copy of x, written at indices. If an index repeats, the last value counts."""
         values = scaled(values, alpha)
         if isinstance(index, SecretTensor):
             return secretly(x, dim, index, values, added if adds else written)
@@ -296,7 +315,7 @@ def _writes_at_indices(overload: Any, in_words: Any, secretly: Any, adds: bool =
         _check_target(x, adds)
         values = as_kind_of(values, x)
         if adds:
-            # The indices are of one dimension, or one for each value.
+            # Indices have one dimension, or there is one for each value.
             each = index.shape[dim] if index.dim() == x.dim() > 0 else index.numel()
             _hold(x, values, each)
         pairs = zip(x._parts, values._parts, strict=True)

@@ -1,6 +1,8 @@
-"""Powers of integers: of the squares x, x², x⁴, ... those are multiplied that the bits of the
-exponent choose. They are exact modulo 2^64. In checked mode a power that leaves the range of int64
-is refused."""
+"""Powers of integers.
+
+Among the squares x, x², x⁴, ... those are multiplied that the bits of the exponent select. Powers
+are exact modulo 2^64. In checked mode a power that leaves the range of int64 is refused.
+"""
 
 from typing import Any
 
@@ -23,20 +25,24 @@ from tacit.operators.where import where
 from tacit.sharings import shares
 from tacit.tensor import SecretTensor
 
-#: So many bits of an exponent tell powers in range apart: 2^62 is above what is in range.
+#: Bits of an exponent that tell powers in range apart: 2^62 is above the range.
 _ENOUGH = 6
 
 
 def integer_power(x: Any, exponent: Any) -> SecretTensor:
-    """x^n of integers, of which one may be public, modulo the dtype's 2^bits for every n: 0 for
-    negative ones unless x is ±1, as in PyTorch.
+    """Returns x^n of integers modulo the dtype's 2^bits, for every n. One operand may be public.
 
-    A secret n is taken apart into the b bits of its dtype; one round chooses, log2(b) multiply, and
-    b − 1 square a secret x before, one after another. Where n may be negative, a comparison asks
-    for ±1. A public n has the bits of its greatest, or 64 where one is negative. By replicated
-    sharing, for each result: of int64 that are both secret 93 rounds and 42,655 bits, of int8 27
-    and 5,149; of a public x by a secret int64 17 and 29,919. In checked mode six bits of int64 are
-    enough: see ``_few_bits``."""
+    For negative n the power is 0 unless x is ±1, as in PyTorch.
+
+    A secret n is decomposed into the b bits of its dtype. One round selects, log2(b) rounds
+    multiply, and b − 1 rounds before that square a secret x, one after another. If n may be
+    negative, a comparison tests for ±1. A public n has as many bits as its largest value, or 64 if
+    one is negative.
+
+    Cost per result with replicated sharing: 93 rounds and 42,655 bits for int64, 27 rounds and
+    5,149 bits for int8, if both are secret; 17 rounds and 29,919 bits for a public x and a secret
+    int64 n. In checked mode six bits of int64 are enough: see ``_few_bits``.
+    """
     session, dtype = session_of(x, exponent), result_dtype(x, exponent)
     if dtype == torch.bool:
         unsupported("a power of booleans", "make them integers")
@@ -56,8 +62,10 @@ def integer_power(x: Any, exponent: Any) -> SecretTensor:
 
 
 def _as(dtype: torch.dtype, x: Any) -> Any:
-    """An operand within the dtype of the result: that of a number without
-    dimensions may be wider."""
+    """Returns an operand within the dtype of the result.
+
+    A number without dimensions may have a wider dtype than the result.
+    """
     if not isinstance(x, SecretTensor):
         return public(x).to(dtype).to(torch.int64)
     if x.dtype == torch.bool or torch.iinfo(x.dtype).bits <= torch.iinfo(dtype).bits:
@@ -66,8 +74,10 @@ def _as(dtype: torch.dtype, x: Any) -> Any:
 
 
 def _taken_apart(exponent: Any) -> tuple[Any, Any]:
-    """The bits of an exponent along a new first dimension, lowest first; and whether it is
-    negative, ``None`` where it never is."""
+    """Returns the bits of an exponent along a new first dimension, lowest first, and its sign.
+
+    The sign says whether it is negative. It is ``None`` if the exponent never is.
+    """
     if isinstance(exponent, SecretTensor):
         if exponent.dtype == torch.bool:
             return moved(exponent, lambda part: part.unsqueeze(0)), None
@@ -83,9 +93,12 @@ def _taken_apart(exponent: Any) -> tuple[Any, Any]:
 
 
 def _few_bits(bits: Any, negative: Any) -> Any:
-    """The bits of exponents that have powers of the same words, where these are in range: six at
-    most. Beyond 63 the parity alone counts for 0 and ±1, and all other bases leave the range by 62
-    as well. By a negative exponent the power is 0 or that of ±1, to which the parity leads too."""
+    """Returns at most six bits of an exponent that gives the same power, if the power is in range.
+
+    An exponent above 63 becomes 62 or 63 of the same parity: the bases 0 and ±1 have the same power
+    then, and all other bases leave the range at 62 as well. A negative exponent keeps its parity
+    only, which gives the power of ±1. The power of every other base is 0.
+    """
     lowest, others = bits[:1], bits[1:_ENOUGH]
     if len(bits) > _ENOUGH:
         others = torch.logical_or(others, bits[_ENOUGH:].any(0))
@@ -95,7 +108,7 @@ def _few_bits(bits: Any, negative: Any) -> Any:
 
 
 def _squares(base: Any, count: int) -> list[Any]:
-    """x, x², x⁴, ..., so many, modulo 2^64."""
+    """Returns the first ``count`` of x, x², x⁴, ... modulo 2^64."""
     squares = [base]
     while len(squares) < count:
         squares.append(_square(squares[-1]))
@@ -103,8 +116,12 @@ def _squares(base: Any, count: int) -> list[Any]:
 
 
 def _squares_in_range(base: Any, bits: Any) -> list[Any]:
-    """The same where bits choose them, or greater ones: what is squared is less than the power
-    then, and 1 elsewhere. What is public is squared up to 2^62, which no product takes."""
+    """Returns the squares x, x², x⁴, ... for powers in range.
+
+    A number is squared only if this bit of the exponent or a higher one is set, and replaced by 1
+    otherwise. So no square exceeds the power. Public squares grow up to 2^62 only, which is out of
+    range for every product.
+    """
     squares = [base]
     for place in range(1, len(bits)):
         last = squares[-1]
@@ -137,14 +154,14 @@ def _stacked(squares: list[Any]) -> Any:
 
 
 def _of_dims(x: Any, dims: int) -> Any:
-    """With so many dimensions behind the first, as PyTorch makes operands alike."""
+    """Inserts dimensions after the first until ``dims`` follow it, as broadcasting does."""
     return moved(
         x, lambda part: part.reshape(len(part), *(1,) * (dims - part.dim() + 1), *part.shape[1:])
     )
 
 
 def _has_no_inverse(x: Any) -> Any:
-    """Whether a number is not ±1."""
+    """Returns whether a number is not ±1."""
     if not isinstance(x, SecretTensor):
         return x.abs() != 1
     return logical_not(logical_or(eq(x, 1), eq(x, -1)))

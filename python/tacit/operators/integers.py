@@ -1,5 +1,8 @@
-"""Bitwise logic and shifts of integers: they are taken apart into bits, which are put together
-again with the weights that they have afterwards. All is exact modulo 2^64, or within the dtype."""
+"""Bitwise logic and shifts of integers.
+
+Integers are decomposed into bits, which are combined again with the weights that they have
+afterwards. All results are exact modulo 2^64, or within the dtype.
+"""
 
 from typing import Any
 
@@ -28,7 +31,7 @@ aten = torch.ops.aten
 
 
 def _dtype(x: Any, y: Any) -> torch.dtype:
-    """The dtype of both together, which must be integers."""
+    """Returns the common dtype of both operands, which must be integers or booleans."""
     dtype = result_dtype(x, y)
     if dtype.is_floating_point:
         unsupported("bitwise logic on fractions", "it is for integers and booleans")
@@ -36,11 +39,11 @@ def _dtype(x: Any, y: Any) -> torch.dtype:
 
 
 def _weights(dtype: torch.dtype, down: int = 0) -> torch.Tensor:
-    """What the bits of an integer are worth, lowest first, after a shift to the right."""
+    """Returns the weights of the bits of an integer, lowest first, after a right shift."""
     limits = torch.iinfo(dtype)
     worth = [1 << place >> down for place in range(limits.bits)]
     if limits.min < 0:
-        # The sign fills what is left free.
+        # The sign bit fills the places that become free.
         worth[-1] = -max(1, worth[-1])
     return torch.tensor([value if value < 1 << 63 else -(1 << 63) for value in worth])
 
@@ -50,7 +53,7 @@ def _weights(dtype: torch.dtype, down: int = 0) -> torch.Tensor:
 
 
 def _conjunction(x: Any, y: Any, dtype: torch.dtype) -> tuple[Parts, Parts, Parts]:
-    """x, y and x AND y as words."""
+    """Returns x, y and x AND y as words."""
     session = session_of(x, y)
     left, right = together(lifted(session, x, WHOLE), lifted(session, y, WHOLE))
     width = torch.iinfo(dtype).bits
@@ -61,7 +64,7 @@ def _conjunction(x: Any, y: Any, dtype: torch.dtype) -> tuple[Parts, Parts, Part
     secret, plain = (left, y) if isinstance(x, SecretTensor) else (right, x)
     mask = torch.as_tensor(plain, dtype=torch.int64)
     lowest, highest = (int(bound) for bound in mask.aminmax()) if mask.numel() else (0, 0)
-    # A mask that is not negative looks at no more bits than it has.
+    # A mask that is never negative needs no more bits of the secret than it has itself.
     needed = width if lowest < 0 else min(width, max(1, highest.bit_length()))
     kept = _bits(mask, needed) * _weights(dtype)[:needed].reshape(-1, *(1,) * mask.dim())
     return left, right, shares.from_binary(session, shares.binary(session, secret, needed), kept)
@@ -78,8 +81,11 @@ def _logic(name: str, combine: Any, of_booleans: Any) -> None:
 
     @implements(*overloads)
     def bitwise(x: Any, y: Any) -> SecretTensor:
-        """Of integers: by their bits, 11 rounds at most; a public mask that is not negative takes
-        as many bits as it has. Of booleans as ``logical`` has it."""
+        """Applies bitwise logic to integers by their bits, in at most 11 rounds.
+
+        A public mask that is never negative needs only as many bits as it has. Booleans use the
+        operators of ``logical``.
+        """
         dtype = _dtype(x, y)
         if dtype == torch.bool:
             return of_booleans(x, y)
@@ -95,8 +101,10 @@ _logic("bitwise_xor", lambda x, y, both: x + y - 2 * both, logical.logical_xor)
 
 @implements(aten.bitwise_not.default)
 def bitwise_not(x: SecretTensor) -> SecretTensor:
-    """The opposite of all bits: −1 − x for dtypes with a sign, the greatest number − x for others;
-    no interaction."""
+    """Inverts all bits: −1 − x for signed dtypes, the largest number − x for unsigned ones.
+
+    No interaction.
+    """
     if x.dtype == torch.bool:
         return logical.logical_not(x)
     if x.dtype.is_floating_point:
@@ -121,8 +129,11 @@ def bitwise_not(x: SecretTensor) -> SecretTensor:
     aten.__lshift__.Scalar,
 )
 def left_shift(x: Any, distance: Any) -> SecretTensor:
-    """x·2^distance, modulo 2^64; 0 for a distance that is negative or no less than the bits of the
-    dtype. By public distances no interaction; by secret ones 20 rounds."""
+    """Returns x·2^distance modulo 2^64.
+
+    The result is 0 if the distance is negative or at least the bits of the dtype. Public distances
+    need no interaction, secret ones 20 rounds.
+    """
     session, dtype = session_of(x, distance), _dtype(x, distance)
     words = lifted(session, x, WHOLE)
     if isinstance(distance, SecretTensor):
@@ -148,15 +159,18 @@ def left_shift(x: Any, distance: Any) -> SecretTensor:
     aten.__rshift__.Scalar,
 )
 def right_shift(x: Any, distance: Any) -> SecretTensor:
-    """The floor of x / 2^distance; −1 or 0, by the sign, for a distance that is negative or no less
-    than the bits of the dtype. 10 rounds at most by public distances; by secret ones 30, with a
-    choice for each of their six bits."""
+    """Returns ⌊x / 2^distance⌋.
+
+    If the distance is negative or at least the bits of the dtype, the result is −1 or 0, by the
+    sign. Public distances take at most 10 rounds. Secret ones take 30, with a selection for each of
+    their six bits.
+    """
     session, dtype = session_of(x, distance), _dtype(x, distance)
     width = torch.iinfo(dtype).bits
     words = lifted(session, x, WHOLE)
     if isinstance(distance, SecretTensor):
         places, inside = _distance(distance, width)
-        # Out of range is one place more: all bits but the sign go.
+        # A distance out of range sets one more place, which shifts out all bits but the sign.
         outside = zip(places, shares.complement(session, inside), strict=True)
         by = tuple(torch.cat([part, out.unsqueeze(0)]) for part, out in outside)
         words, _ = together(words, distance._parts)
@@ -167,7 +181,7 @@ def right_shift(x: Any, distance: Any) -> SecretTensor:
             shares.from_binary(session, bits, _weights(dtype)), WHOLE, session, dtype
         )
     far = torch.as_tensor(distance, dtype=torch.int64)
-    # PyTorch shifts by too much as by all bits but the sign.
+    # PyTorch treats a distance that is too large as a shift by all bits but the sign.
     far = torch.where((far < 0) | (far >= width), width - (torch.iinfo(dtype).min < 0), far)
     table = torch.stack([_weights(dtype, places) for places in range(width + 1)])
     weights = table[far].movedim(-1, 0)
@@ -181,12 +195,14 @@ def right_shift(x: Any, distance: Any) -> SecretTensor:
 
 
 def _distance(distance: SecretTensor, width: int) -> tuple[Parts, Parts]:
-    """The bits of distances below the width, which is a power of two; and whether distances are
-    that, without which the bits tell nothing."""
+    """Returns the bits of distances below ``width``, a power of two, and whether they are in range.
+
+    The bits of a distance out of range have no meaning.
+    """
     session, by = distance._session, as_words(distance)._parts
     own = 1 if distance.dtype == torch.bool else torch.iinfo(distance.dtype).bits
-    # The difference has a bit more than both; if it wraps around, the distance is far below zero
-    # itself.
+    # The difference has one bit more than both operands. If it wraps around, the distance itself is
+    # far below zero.
     compared = min(WORD, max(own, width.bit_length()) + 2)
     greatest = shares.trivial(session, torch.tensor(width - 1))
     differences = tuple(most - part for most, part in zip(greatest, by, strict=True))
@@ -198,7 +214,7 @@ def _distance(distance: SecretTensor, width: int) -> tuple[Parts, Parts]:
 
 
 def _shifted(session: Session, bits: Parts, distance: Parts, is_signed: bool) -> Parts:
-    """Bits, lowest first, moved down by a secret distance that has these bits."""
+    """Shifts bits, lowest first, down by a secret distance that is given by its bits."""
     width = bits[0].shape[0]
     for place in range(distance[0].shape[0]):
         step = min(1 << place, width)

@@ -1,6 +1,8 @@
-"""Images brought to other sizes by linear, cubic and antialiased interpolation: along each
-dimension a product by a public matrix, which PyTorch's own operator says, as what it makes of
-single points. At most two truncations for each dimension whose size changes."""
+"""Interpolation of images to other sizes: linear, cubic and antialiased.
+
+Each dimension is multiplied by a public matrix, which PyTorch's own operator gives when it is
+applied to single points. Each dimension whose size changes takes at most two truncations.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,11 +20,10 @@ aten = torch.ops.aten
 def _weights(
     interpolate: Callable[..., torch.Tensor], at: int, dims: int, size: int, result: int, *rest: Any
 ) -> torch.Tensor:
-    """The matrix (result, size) by which a dimension, ``at`` that place among ``dims``, is
-    multiplied."""
+    """Returns the matrix (result, size) by which dimension ``at`` of ``dims`` is multiplied."""
     align_corners, *scales = rest
-    # A channel for each point, which is one there and zero elsewhere. The other dimensions stay as
-    # they are; PyTorch's antialiased operators are wrong where one is 1.
+    # Each point has a channel, which is one there and zero elsewhere. The other dimensions keep
+    # size 2, since PyTorch's antialiased operators are wrong for size 1.
     shape, sizes = [1] * dims, [2] * dims
     shape[at], sizes[at] = size, result
     points = torch.eye(size, dtype=torch.float64).reshape(size, *shape)
@@ -35,7 +36,7 @@ def _weights(
 
 
 def along(x: SecretTensor, dim: int, weights: torch.Tensor) -> SecretTensor:
-    """The product of a public matrix and x along a dimension."""
+    """Returns the product of a public matrix and x along a dimension."""
     moved = tuple(part.movedim(dim, 0) for part in x._parts)
     rows = x.like(tuple(part.reshape(part.shape[0], -1) for part in moved))
     product = mm(weights, rows)
@@ -50,7 +51,7 @@ def _enter(overload: Any, dims: int) -> None:
         x: SecretTensor, output_size: Sequence[int], align_corners: bool, *scales: float | None
     ) -> SecretTensor:
         if not x.dtype.is_floating_point:
-            unsupported("integers interpolated", "make them fractions, or take the nearest")
+            unsupported("interpolation of integers", "convert them to floats, or take the nearest")
         result, places = x, [*scales, *[None] * (dims - len(scales))]
         for at in range(dims):
             size = x.shape[2 + at]

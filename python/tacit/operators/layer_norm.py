@@ -1,10 +1,12 @@
 """Normalisation of rows by their own statistics: layer, group and RMS norm.
 
-Means keep 24 fraction bits, and roots of means of squares are those of ``inverse_roots``, so that
-rows of any magnitude are as exact as others. Off by 2^−12 relative, two units of the result's
-scale, and what a unit of the mean, 2^−24, is in standard deviations. The norm √Σ (x − mean)² of a
-row is below 2^22, whatever the session's scale; of an RMS norm √Σ x² is below 2^30 at the default
-scale."""
+Means keep 24 fraction bits. Roots of means of squares come from ``inverse_roots``, so rows of any
+magnitude are equally exact.
+
+Error: 2^−12 relative, plus two units of the result's scale, plus a unit of the mean, 2^−24, divided
+by the standard deviation. Domain: the norm √Σ (x − mean)² of a row is below 2^22, whatever the
+session's scale. For an RMS norm √Σ x² is below 2^30 at the default scale.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -28,7 +30,7 @@ from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
-#: Of deviations from means, at the least.
+#: Least scale of deviations from means.
 DEVIATIONS = Scale(24)
 
 Optional = torch.Tensor | None
@@ -38,23 +40,26 @@ Normalised = tuple[Any, Any, Any]
 
 @dataclass
 class FromRows:
-    """Inverse roots of rows: values at the session's scale for who asks. Gradients take all of
-    their bits, and the rows times them."""
+    """Inverse roots of rows, converted to the session's scale only when they are asked for.
+
+    Gradients use the inverse roots with all of their bits, and the rows multiplied by them.
+    """
 
     inverse: SecretTensor
     normal: Callable[[], SecretTensor]
     scale: Scale
 
     def parts(self) -> Parts:
-        """The components; at most two rounds."""
+        """Returns the components. At most two rounds."""
         return rescaled(self.inverse, self.scale)._parts
 
 
 def centred(x: SecretTensor, dims: Sequence[int]) -> tuple[SecretTensor, SecretTensor]:
-    """Deviations from means along dimensions, as exact as ``DEVIATIONS`` lets them be, and the
-    means at x's
-    own scale: those are off by a unit, and what they leave is averaged and taken away too. At most
-    twelve rounds."""
+    """Returns deviations from means along dimensions, and the means at x's own scale.
+
+    The means are off by up to a unit. So the mean of the remaining deviations is subtracted too,
+    which makes the deviations as exact as ``DEVIATIONS`` allows. At most twelve rounds.
+    """
     session = x._session
     means = mean(x, dims, True)
     rough = sub(x, means)
@@ -67,8 +72,10 @@ def centred(x: SecretTensor, dims: Sequence[int]) -> tuple[SecretTensor, SecretT
 
 
 def by_rows(x: Any, inverse: Any) -> Any:
-    """Each row, (rows, n), by one number, (rows, 1): as a product of matrices, where each is masked
-    once."""
+    """Multiplies each row, (rows, n), by one number, (rows, 1).
+
+    As a product of matrices it masks each of these numbers only once.
+    """
     product = bmm(_unsqueezed(x), _unsqueezed(inverse))
     return product.like(tuple(part.squeeze(2) for part in product._parts))
 
@@ -76,14 +83,14 @@ def by_rows(x: Any, inverse: Any) -> Any:
 def left(
     inverse: SecretTensor, normal: Callable[[], SecretTensor], shape: Sequence[int]
 ) -> SecretTensor:
-    """Inverse roots, as PyTorch keeps them for a gradient."""
+    """Returns inverse roots as a lazily computed tensor, which PyTorch keeps for the gradient."""
     session = inverse._session
     later = FromRows(inverse, normal, session.scale)
     return SecretTensor((), session.scale, session, inverse.dtype, shape=shape, later=later)
 
 
 def normalised(x: SecretTensor, eps: float) -> tuple[SecretTensor, SecretTensor, SecretTensor]:
-    """Rows (x − mean)·r with r = 1 / √(variance + ε), the means, and r."""
+    """Returns rows (x − mean)·r with r = 1 / √(variance + ε), the means, and r."""
     deviations, means = centred(at_session_scale(fraction(x)), [1])
     inverse = inverse_roots(deviations, eps).found
     return by_rows(deviations, inverse), means, inverse
@@ -94,7 +101,7 @@ def _unsqueezed(x: SecretTensor) -> SecretTensor:
 
 
 def _of_rows(x: SecretTensor, rows: int, shape: Sequence[int], eps: float) -> Normalised:
-    """All of x in that many rows, with statistics of that shape."""
+    """Normalises x as ``rows`` rows, and returns statistics of shape ``shape``."""
     session = x._session
     if not x.numel():
         nothing = x.like(tuple(part.new_zeros(shape) for part in x._parts), session.scale)
@@ -104,7 +111,7 @@ def _of_rows(x: SecretTensor, rows: int, shape: Sequence[int], eps: float) -> No
 
 
 def _transformed(x: Any, weight: Optional, bias: Optional) -> Any:
-    """x·weight + bias, where there are."""
+    """Returns x·weight + bias. Either may be ``None``."""
     if weight is not None:
         x = any_product(x, weight)
     return x if bias is None else x + bias
@@ -114,7 +121,7 @@ def _transformed(x: Any, weight: Optional, bias: Optional) -> Any:
 def layer_norm(
     x: Any, normalized_shape: Sequence[int], weight: Optional, bias: Optional, eps: float
 ) -> Normalised:
-    """By the statistics of the last dimensions; those of public data are public."""
+    """Normalises by the statistics of the last dimensions. Statistics of public data are public."""
     if isinstance(x, SecretTensor):
         kept = x.shape[: x.dim() - len(normalized_shape)]
         found = _of_rows(x, math.prod(kept), [*kept, *[1] * len(normalized_shape)], eps)
@@ -134,7 +141,7 @@ def group_norm(
     groups: int,
     eps: float,
 ) -> Normalised:
-    """By the statistics of groups of channels; those of public data are public."""
+    """Normalises by the statistics of groups of channels. Statistics of public data are public."""
     if isinstance(x, SecretTensor):
         found = _of_rows(x, batch * groups, [batch, groups], eps)
     else:
@@ -148,7 +155,7 @@ def group_norm(
 def rms_norm(
     x: SecretTensor, dims: int, weight: Optional, eps: float
 ) -> tuple[SecretTensor, SecretTensor]:
-    """x·r·weight with r = 1 / √(mean of x² + ε) along the last dimensions; and r."""
+    """Returns x·r·weight along the last ``dims`` dimensions, and r = 1 / √(mean of x² + ε)."""
     session, x = x._session, at_session_scale(fraction(x))
     kept = x.shape[: x.dim() - dims]
     shape = [*kept, *[1] * dims]
@@ -166,7 +173,10 @@ def rms_norm(
 def rms_norm_of_secrets(
     x: Any, normalized_shape: Sequence[int], weight: Optional = None, eps: float | None = None
 ) -> Any:
-    """PyTorch composes it of squares, whose mean would lose the bits of small rows."""
+    """Computes RMS norm as one operator.
+
+    PyTorch composes it of squares, whose mean would lose the bits of small rows.
+    """
     if not isinstance(x, SecretTensor) or not x.dtype.is_floating_point:
         return NotImplemented
     dims, expected = len(normalized_shape), tuple(normalized_shape)
@@ -175,7 +185,7 @@ def rms_norm_of_secrets(
         or tuple(x.shape[-dims:]) != expected
         or (weight is not None and weight.shape != expected)
     ):
-        # Which PyTorch has words for.
+        # PyTorch's own composition reports the error.
         return NotImplemented
     eps = torch.finfo(x.dtype).eps if eps is None else eps
     return torch.ops.tacit.rms_norm(x, dims, weight, eps)[0]

@@ -1,18 +1,20 @@
-"""Factors, determinants, inverses and solutions of small systems: loops over the public size.
-Pivots are not searched for, since where they are would be secret: inverses are iterated
-(``equilibration``), general matrices are factored by Householder's reflections and positive
-definite ones by Cholesky's method (``reflections``). Rows and columns are normalised by powers of
-two that stay secret.
+"""Factors, determinants, inverses and solutions of small systems.
 
-Domain: numbers of the matrix, of the right side and of the result in range; condition numbers up to
-2^10, of the matrix as it is or with rows and columns multiplied by what makes it least (for Q and R
-columns alone). What is singular, or nearly, gives numbers without meaning and no error, which would
-tell of it; a run under ``protocol="plain"`` warns of it.
+The algorithms are loops over the public size. They do not search for pivots, whose positions would
+be secret. Inverses are iterated (``equilibration``). General matrices are factored by Householder's
+reflections, and positive definite ones by Cholesky's method (``reflections``). Rows and columns are
+normalised by powers of two that stay secret.
 
-Error: two units of the result's scale; and 2^−17 of the greatest number of an inverse, of a factor,
-or of a column of a solution (in each row times the norm of the matrix's column), 2^−16 of a
-determinant. All this for the matrix as it is held, with 16 fraction bits if nobody says otherwise:
-the result of a nearly singular one depends on these.
+Domain: numbers of the matrix, of the right side and of the result in range, and condition numbers
+up to 2^10. The condition number is that of the matrix as it is, or with rows and columns multiplied
+by factors that minimise it (for Q and R columns only). A singular or nearly singular matrix gives
+numbers without meaning and no error, since an error would reveal it. A run under
+``protocol="plain"`` warns of it.
+
+Error: two units of the result's scale, plus 2^−17 of the largest number of an inverse, of a factor,
+or of a column of a solution (in each row times the norm of the matrix's column), or 2^−16 of a
+determinant. This holds for the matrix as it is encoded, with 16 fraction bits by default. The
+result for a nearly singular matrix depends on these bits.
 """
 
 import math
@@ -46,16 +48,18 @@ from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
-#: What makes exponents of either sign positive.
+#: Offset that makes exponents of either sign positive.
 _RAISED = fixed.WORD
 
-#: Fraction bits that public matrices have at most.
+#: Most fraction bits of public matrices.
 _MOST_PUBLIC = 30
 
 
 def _given(x: Any, session: Session) -> SecretTensor:
-    """A matrix or a right side: secrets as they are, public ones with the fraction bits that there
-    is room for."""
+    """Returns a matrix or a right side as a secret tensor.
+
+    Public ones get as many fraction bits as there is room for.
+    """
     if isinstance(x, SecretTensor):
         return fraction(x)
     scale = _scale_of_public(public(x), session.scale)
@@ -72,14 +76,14 @@ def _scale_of_public(values: torch.Tensor, session: Scale) -> Scale:
 
 
 class _Factors:
-    """In the place of factors with pivots, which are not computed: what solves the same systems."""
+    """Stand-in for factors with pivots, which are not computed. It solves the same systems."""
 
     def __init__(self, matrix: SecretTensor) -> None:
         self._matrix = matrix
         self._inverse: Inverse | None = None
 
     def parts(self) -> Parts:
-        """Refused."""
+        """Refuses to give the values of the factors."""
         unsupported(
             "an LU factorisation with pivots, as in the gradient of a determinant,",
             "use linalg.qr, linalg.solve or linalg.inv",
@@ -87,15 +91,17 @@ class _Factors:
 
     @property
     def inverse(self) -> Inverse:
-        """Which is computed once."""
+        """Inverse of the matrix, computed once."""
         if self._inverse is None:
             x = self._matrix
             self._inverse = inverted(Equilibrated.of(x._session, x._parts, x._scale.bits))
         return self._inverse
 
     def solve(self, right: SecretTensor, *, left: bool, turned: bool = False) -> SecretTensor:
-        """X of M·X = right, or of X·M = right, which is Mᵀ·Xᵀ = rightᵀ; M is the matrix or its
-        transpose."""
+        """Solves M·X = right, or X·M = right, which is Mᵀ·Xᵀ = rightᵀ.
+
+        M is the matrix, or its transpose if ``turned``.
+        """
         if not left:
             found: SecretTensor = self.solve(right.mT, left=True, turned=not turned).mT
             return found
@@ -104,7 +110,7 @@ class _Factors:
 
 
 def _unfactored(x: Any, factors: _Factors) -> tuple[SecretTensor, SecretTensor]:
-    """LU and pivots that a matrix would have."""
+    """Returns the LU factors and pivots of a matrix as lazy tensors."""
     lu, pivots = (
         SecretTensor((), WHOLE, session_of(x), dtype, shape=shape, later=factors)
         for dtype, shape in ((x.dtype, x.shape), (torch.int32, x.shape[:-1]))
@@ -113,12 +119,12 @@ def _unfactored(x: Any, factors: _Factors) -> tuple[SecretTensor, SecretTensor]:
 
 
 def _errors(x: torch.Tensor) -> torch.Tensor:
-    """None, whatever the matrix."""
+    """Returns error codes: zero for every matrix."""
     return torch.zeros(x.shape[:-2], dtype=torch.int32)
 
 
 def _raised(session: Session, exponent: Parts) -> Parts:
-    """An exponent and _RAISED."""
+    """Returns an exponent plus ``_RAISED``."""
     raised = shares.trivial(session, torch.tensor(_RAISED))
     return tuple(part + more for part, more in zip(exponent, raised, strict=True))
 
@@ -129,7 +135,10 @@ def _raised(session: Session, exponent: Parts) -> Parts:
 
 @implements(aten.linalg_qr.default, scale=of_session)
 def qr(x: SecretTensor, mode: str = "reduced") -> tuple[Any, Any]:
-    """Q and R, whose diagonal has the signs of LAPACK. About 60 rounds for each column, and 80."""
+    """Returns Q and R. The diagonal of R has the signs that LAPACK gives it.
+
+    About 60 rounds for each column, and 80 more.
+    """
     session, scale = x._session, x._session.scale
     rows, columns = x.shape[-2:]
     least = min(rows, columns)
@@ -139,7 +148,7 @@ def qr(x: SecretTensor, mode: str = "reduced") -> tuple[Any, Any]:
     triangular, found = reflections.reflected(session, given.parts, steps)
     kept = rows if mode == "complete" else least
     triangular = tuple(part[..., :kept, :].triu() for part in triangular)
-    # A column of R has the magnitude of the matrix's.
+    # A column of R has the magnitude of the matrix's column.
     exponents = _raised(session, shares.negate(given.exponents))
     down = _RAISED + FINE - given.fill + x._scale.bits - scale.bits
     upper = x.like(moved(session, triangular, exponents, down), scale)
@@ -150,8 +159,10 @@ def qr(x: SecretTensor, mode: str = "reduced") -> tuple[Any, Any]:
 
 
 def _determinant(x: SecretTensor) -> tuple[Parts, Parts, Parts]:
-    """The determinant's sign as a bit; and its magnitude f·2^e: f from 1/2 to 1, FINE + 1 fraction
-    bits, and e, both as ring elements."""
+    """Returns the determinant's sign as a bit, and its magnitude f·2^e as ring elements f and e.
+
+    f is from 1/2 to 1 and has FINE + 1 fraction bits.
+    """
     session, size, width = x._session, x.shape[-1], FINE + 1
     x = fraction(x)
     given = Equilibrated.of(session, x._parts, x._scale.bits)
@@ -178,7 +189,7 @@ def _determinant(x: SecretTensor) -> tuple[Parts, Parts, Parts]:
     total = tuple(
         -torch.cat(parts).sum(0) + more for *parts, more in zip(*exponents, whole, strict=True)
     )
-    # Each reflection turns the sign.
+    # Each reflection changes the sign.
     turns = torch.full(diagonal[0].shape[1:], (size - 1) % 2, dtype=torch.uint8)
     odd = shares.xor(
         tuple((part.sum(0) % 2).to(torch.uint8) for part in negative),
@@ -189,26 +200,34 @@ def _determinant(x: SecretTensor) -> tuple[Parts, Parts, Parts]:
 
 @implements(aten._linalg_det.default, scale=of_session)
 def det(x: SecretTensor) -> tuple[SecretTensor, SecretTensor, SecretTensor]:
-    """The determinant: the product of R's diagonal, and a sign for each reflection. Its gradient is
-    not supported. About 60 rounds for each column, 30 for each doubling of them, and 100."""
+    """Returns the determinant.
+
+    It is the product of R's diagonal, with a change of sign for each reflection. Its gradient is
+    not supported. About 60 rounds for each column, 30 for each doubling of their number,
+    and 100 more.
+    """
     session, scale, lu = x._session, x._session.scale, _unfactored(x, _Factors(fraction(x)))
     if not x.numel():
         return _full(x, 1.0), *lu
     odd, factor, exponent = _determinant(x)
-    # What is too small is 0; an exponent has at most as many bits as all of a matrix's.
+    # A determinant that is too small becomes 0. 32 bits hold the sum of all of a matrix's
+    # exponents.
     exponent = limited(session, _raised(session, exponent), 32)
     size = moved(session, factor, exponent, _RAISED + FINE + 1 - scale.bits)
-    # What is too large is the greatest that there is.
+    # A determinant that is too large becomes as large as possible. Checked mode refuses it.
     checks.hold(session, size, fixed.ENCODED - 2 + scale.bits - fixed.DEFAULT.bits)
     return x.like(flipped(session, odd, size), scale), *lu
 
 
 @implements(aten._linalg_slogdet.default, scale=of_session)
 def slogdet(x: SecretTensor) -> tuple[SecretTensor, SecretTensor, SecretTensor, SecretTensor]:
-    """The determinant's sign, and the logarithm of its magnitude, off by 2^−14 and what the
-    determinant is relative. The rounds of both."""
+    """Returns the determinant's sign and the logarithm of its magnitude.
+
+    The logarithm is off by 2^−14 and by the relative error of the determinant. Takes the rounds of
+    a determinant and a logarithm.
+    """
     session, scale = x._session, x._session.scale
-    # PyTorch factors the transpose of what is contiguous, and its gradient counts on that.
+    # PyTorch factors the transpose of a contiguous tensor, and its gradient relies on that.
     lu = _unfactored(x, _Factors(fraction(x.mT if x.is_contiguous() else x)))
     if not x.numel():
         return _full(x, 1.0), _full(x, 0.0), *lu
@@ -224,7 +243,7 @@ def slogdet(x: SecretTensor) -> tuple[SecretTensor, SecretTensor, SecretTensor, 
 
 
 def _full(x: SecretTensor, value: float) -> SecretTensor:
-    """A number for each matrix."""
+    """Returns one number for each matrix."""
     scale = x._session.scale
     words = fixed.encode(torch.full(x.shape[:-2], value), scale)
     return x.like(shares.trivial(x._session, words), scale)
@@ -232,7 +251,7 @@ def _full(x: SecretTensor, value: float) -> SecretTensor:
 
 @implements(aten.linalg_inv_ex.default, scale=of_session)
 def inv(x: SecretTensor, *, check_errors: bool = False) -> tuple[SecretTensor, torch.Tensor]:  # noqa: ARG001
-    """The inverse. About 140 rounds, whatever the size."""
+    """Returns the inverse. About 140 rounds, whatever the size."""
     scale = x._session.scale
     found = _Factors(fraction(x)).inverse.found(scale.bits)
     return x.like(found, scale), _errors(x)
@@ -246,8 +265,11 @@ def solve(
     left: bool = True,
     check_errors: bool = False,  # noqa: ARG001
 ) -> tuple[SecretTensor, SecretTensor, SecretTensor, torch.Tensor]:
-    """X of x·X = right, or of X·x = right, by the inverse and what that leaves. About 200 rounds,
-    whatever the size."""
+    """Solves x·X = right, or X·x = right.
+
+    The inverse gives a first solution, which is improved by its residual. About 200 rounds,
+    whatever the size.
+    """
     session = session_of(x, right)
     is_vector = right.dim() == 1 or (right.dim() == x.dim() - 1 and right.shape == x.shape[:-1])
     x, right = _given(x, session), _given(right, session)
@@ -268,13 +290,13 @@ def lu_solve(
     left: bool = True,
     adjoint: bool = False,
 ) -> SecretTensor:
-    """What PyTorch's gradients solve by the factors of a determinant or of a solution."""
+    """Solves a system by the factors of a determinant or of a solution, for PyTorch's gradients."""
     if not isinstance(lu, SecretTensor) or not isinstance(lu._later, _Factors):
         unsupported("a solution by LU factors", "use linalg.solve")
     return lu._later.solve(_given(right, lu._session), left=left, turned=adjoint)
 
 
-# Triangular and positive definite ones
+# Triangular and positive definite matrices
 # ---------------------------------------------------------------------
 
 
@@ -282,7 +304,7 @@ def lu_solve(
 def solve_triangular(
     x: Any, right: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> SecretTensor:
-    """X of x·X = right, or of X·x = right, for the triangular part of x: as ``solve``."""
+    """Solves x·X = right, or X·x = right, for the triangular part of x. Rounds as ``solve``."""
     session = session_of(x, right)
     return _triangular(_given(x, session), upper, unitriangular).solve(
         _given(right, session), left=left
@@ -290,7 +312,7 @@ def solve_triangular(
 
 
 def _triangular(x: SecretTensor, upper: bool, unitriangular: bool = False) -> _Factors:
-    """What solves systems by the triangular part of a matrix."""
+    """Returns the factors that solve systems by the triangular part of a matrix."""
     cut = partial(
         torch.triu if upper else torch.tril, diagonal=int(unitriangular) * (1 if upper else -1)
     )
@@ -306,7 +328,10 @@ def _triangular(x: SecretTensor, upper: bool, unitriangular: bool = False) -> _F
 def triangular_solve(
     right: Any, x: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[SecretTensor, Any]:
-    """The same with its arguments the other way about; and the matrix."""
+    """Solves as ``solve_triangular``, with the operands in the other order.
+
+    Also returns the matrix.
+    """
     turned = x.mT if transpose else x
     result = solve_triangular(turned, right, upper=upper != transpose, unitriangular=unitriangular)
     return result, x.clone() if isinstance(x, SecretTensor) else x
@@ -319,8 +344,10 @@ def cholesky(
     upper: bool = False,
     check_errors: bool = False,  # noqa: ARG001
 ) -> tuple[SecretTensor, torch.Tensor]:
-    """The triangular L with L·Lᵀ = x for positive definite x, or its transpose. About 35 rounds for
-    each column, and 50."""
+    """Returns the triangular L with L·Lᵀ = x for positive definite x, or its transpose.
+
+    About 35 rounds for each column, and 50 more.
+    """
     session, scale = x._session, x._session.scale
     x = fraction(x)
     given = reflections.balanced(session, x._parts, x._scale.bits)
@@ -335,7 +362,7 @@ def cholesky(
 
 @implements(aten.cholesky_solve.default, scale=of_session)
 def cholesky_solve(right: Any, factor: Any, upper: bool = False) -> SecretTensor:
-    """X of L·Lᵀ·X = right: two solutions by one inverse. About 280 rounds, whatever the size."""
+    """Solves L·Lᵀ·X = right: two solutions by one inverse. About 280 rounds, whatever the size."""
     session = session_of(right, factor)
     factors = _triangular(_given(factor, session), upper)
     between = factors.solve(_given(right, session), left=True, turned=upper)
@@ -344,6 +371,6 @@ def cholesky_solve(right: Any, factor: Any, upper: bool = False) -> SecretTensor
 
 @implements(aten.cholesky_inverse.default, scale=of_session)
 def cholesky_inverse(factor: SecretTensor, upper: bool = False) -> SecretTensor:
-    """The inverse of L·Lᵀ: as ``cholesky_solve``."""
+    """Returns the inverse of L·Lᵀ. Rounds as ``cholesky_solve``."""
     eye = torch.eye(factor.shape[-1], dtype=factor.dtype).expand(factor.shape)
     return cholesky_solve(eye, factor, upper)

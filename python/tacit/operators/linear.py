@@ -1,6 +1,9 @@
-"""Matrix products. One round for integers, two with truncation. Messages have the size of the
-result (replicated sharing) or of the operands, shared weights once (additive), whatever else the
-product takes. A public operand needs truncations only."""
+"""Matrix products.
+
+One round for integers, two with truncation. Messages have the size of the result with replicated
+sharing. With additive sharing they have the size of the operands, and weights that are shared once
+are sent once, whatever they are multiplied by. A public operand needs truncations only.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +35,7 @@ aten = torch.ops.aten
 
 @implements(aten.bmm.default, scale=of_product)
 def bmm(x: Any, y: Any) -> SecretTensor:
-    """(b, m, k) by (b, k, n)."""
+    """Returns the products of matrices (b, m, k) and (b, k, n)."""
     if not isinstance(y, SecretTensor):
         return _by_public(x, y, dim=1, product=lambda of, product: product(*of))
     if not isinstance(x, SecretTensor):
@@ -54,7 +57,7 @@ def _by_public(
     dim: int,
     product: Callable[[Pair, Any], torch.Tensor],
 ) -> SecretTensor:
-    """A product of which each result takes the public factors along that dimension."""
+    """Returns a product in which each result takes the public factors along ``dim``."""
     values = public(plain)
     return times_public(
         secret,
@@ -68,9 +71,10 @@ def _by_public(
 
 @outside_trace
 def gain(values: torch.Tensor, *dims: int) -> float | None:
-    """How much a sum of products by these factors, along those dimensions, can grow beyond the
-    greatest of
-    them: as ``fixed.factor`` wants it."""
+    """Returns by how much a sum of products along ``dims`` may exceed the largest of these factors.
+
+    This is the ``gain`` of ``fixed.factor``.
+    """
     if not values.is_floating_point() or not values.numel():
         return None
     magnitudes = values.detach().to(torch.float64).abs()
@@ -80,27 +84,27 @@ def gain(values: torch.Tensor, *dims: int) -> float | None:
 
 @implements(aten.mm.default, scale=of_product)
 def mm(x: Any, y: Any) -> SecretTensor:
-    """(m, k) by (k, n)."""
+    """Returns the product of (m, k) and (k, n)."""
     product = bmm(_unsqueezed(x, 0), _unsqueezed(y, 0))
     return _reshaped(product, lambda part: part.squeeze(0))
 
 
 @implements(aten.mv.default, scale=of_product)
 def mv(x: Any, y: Any) -> SecretTensor:
-    """(m, k) by (k)."""
+    """Returns the product of (m, k) and (k)."""
     product = bmm(_unsqueezed(x, 0), _unsqueezed(_unsqueezed(y, 1), 0))
     return _reshaped(product, lambda part: part.squeeze(2).squeeze(0))
 
 
 @implements(aten.dot.default, aten.vdot.default, scale=of_product)
 def dot(x: Any, y: Any) -> SecretTensor:
-    """(k) by (k)."""
+    """Returns the product of (k) and (k)."""
     product = bmm(_unsqueezed(_unsqueezed(x, 0), 0), _unsqueezed(_unsqueezed(y, 1), 0))
     return _reshaped(product, lambda part: part.reshape(()))
 
 
 def _unsqueezed(x: Any, dim: int) -> Any:
-    """An operand, secret or not, with one more dimension."""
+    """Returns an operand, secret or public, with one more dimension."""
     return moved(x, lambda part: part.unsqueeze(dim))
 
 
@@ -110,16 +114,16 @@ def _reshaped(x: SecretTensor, reshape: Callable[[torch.Tensor], torch.Tensor]) 
 
 def _sum(bias: Any, product: Any, beta: Number, alpha: Number) -> SecretTensor:
     if not product.dtype.is_floating_point:
-        # As PyTorch has it.
+        # PyTorch also rounds both towards zero for integers.
         beta, alpha = int(beta), int(alpha)
     if beta == 0 and not isinstance(bias, SecretTensor):
-        # PyTorch does not look at it then: it may be NaN.
+        # PyTorch ignores the bias then, which may be NaN.
         bias = torch.zeros_like(bias)
     return add(scaled(product, alpha), bias, beta)
 
 
 def _product(multiply: Any, x: Any, y: Any) -> Any:
-    """A product that may be of two public operands."""
+    """Multiplies two operands, both of which may be public."""
     if is_secret(x, y):
         return multiply(x, y)
     return torch.matmul(x, y)
@@ -127,26 +131,28 @@ def _product(multiply: Any, x: Any, y: Any) -> Any:
 
 @implements(aten.addmm.default, scale=of_sum_with_product)
 def addmm(bias: Any, x: Any, y: Any, *, beta: Number = 1, alpha: Number = 1) -> SecretTensor:
-    """beta·bias + alpha·xy, as ``nn.Linear`` computes it."""
+    """Returns beta·bias + alpha·xy, as ``nn.Linear`` computes it."""
     return _sum(bias, _product(mm, x, y), beta, alpha)
 
 
 @implements(aten.baddbmm.default, scale=of_sum_with_product)
 def baddbmm(bias: Any, x: Any, y: Any, *, beta: Number = 1, alpha: Number = 1) -> SecretTensor:
-    """beta·bias + alpha·xy, by batch."""
+    """Returns beta·bias + alpha·xy for each element of a batch."""
     return _sum(bias, _product(bmm, x, y), beta, alpha)
 
 
 @implements(aten.addmv.default, scale=of_sum_with_product)
 def addmv(bias: Any, x: Any, y: Any, *, beta: Number = 1, alpha: Number = 1) -> SecretTensor:
-    """beta·bias + alpha·xy, of matrix and vector."""
+    """Returns beta·bias + alpha·xy for a matrix and a vector."""
     return _sum(bias, _product(mv, x, y), beta, alpha)
 
 
 @implements(aten.addbmm.default, scale=of_sum_with_product)
 def addbmm(bias: Any, x: Any, y: Any, *, beta: Number = 1, alpha: Number = 1) -> SecretTensor:
-    """beta·bias + alpha·Σ xy over the batch: one product, of all x side by side and all y one below
-    the other."""
+    """Returns beta·bias + alpha·Σ xy over the batch.
+
+    This is one product, of all x next to each other and all y one below the other.
+    """
     batch, rows, inner = x.shape
     x = x.transpose(0, 1).reshape(rows, batch * inner)
     return _sum(bias, _product(mm, x, y.reshape(batch * inner, y.shape[2])), beta, alpha)
@@ -154,5 +160,5 @@ def addbmm(bias: Any, x: Any, y: Any, *, beta: Number = 1, alpha: Number = 1) ->
 
 @implements(aten.addr.default, scale=of_sum_with_product)
 def addr(bias: Any, x: Any, y: Any, *, beta: Number = 1, alpha: Number = 1) -> SecretTensor:
-    """beta·bias + alpha·xyᵀ, of two vectors."""
+    """Returns beta·bias + alpha·xyᵀ for two vectors."""
     return _sum(bias, _product(mm, x.unsqueeze(1), y.unsqueeze(0)), beta, alpha)

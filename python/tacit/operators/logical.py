@@ -1,5 +1,8 @@
-"""Booleans: AND, OR, XOR, NOT. XOR and NOT need no interaction, AND and OR one round. Numbers count
-as whether they are not zero, which is a comparison."""
+"""Boolean operators: AND, OR, XOR, NOT.
+
+XOR and NOT need no interaction, AND and OR one round. A number counts as true if it is not zero,
+which takes a comparison.
+"""
 
 from typing import Any
 
@@ -24,7 +27,7 @@ aten = torch.ops.aten
 
 
 def _truth(x: Any) -> Any:
-    """Any operand as a boolean."""
+    """Returns any operand as a boolean."""
     if isinstance(x, SecretTensor):
         return x if x.dtype == torch.bool else ne(x, 0)
     return public(x) != 0
@@ -32,13 +35,13 @@ def _truth(x: Any) -> Any:
 
 @implements(aten.logical_and.default)
 def logical_and(x: Any, y: Any) -> SecretTensor:
-    """x AND y; one round between secrets."""
+    """Returns x AND y. One round between secrets."""
     return conjunction(_truth(x), _truth(y))
 
 
 @implements(aten.logical_xor.default)
 def logical_xor(x: Any, y: Any) -> SecretTensor:
-    """x XOR y; no interaction."""
+    """Returns x XOR y. No interaction."""
     session, x, y = session_of(x, y), _truth(x), _truth(y)
     left, right = together(lifted_bits(session, x), lifted_bits(session, y))
     return bits_of(session, shares.xor(left, right))
@@ -46,13 +49,13 @@ def logical_xor(x: Any, y: Any) -> SecretTensor:
 
 @implements(aten.logical_or.default)
 def logical_or(x: Any, y: Any) -> SecretTensor:
-    """x OR y; one round between secrets."""
+    """Returns x OR y. One round between secrets."""
     return disjunction(_truth(x), _truth(y))
 
 
 @implements(aten.logical_not.default)
 def logical_not(x: SecretTensor) -> SecretTensor:
-    """NOT x; no interaction for booleans."""
+    """Returns NOT x. No interaction for booleans."""
     if x.dtype != torch.bool:
         return eq(x, 0)
     return x.like(shares.complement(x._session, x._parts))
@@ -60,5 +63,8 @@ def logical_not(x: SecretTensor) -> SecretTensor:
 
 @composes(aten.isfinite.default)
 def isfinite(x: torch.Tensor) -> torch.Tensor:
-    """All fixed-point numbers are, which is public; PyTorch composes it of comparisons."""
+    """Returns true everywhere, since all fixed-point numbers are finite.
+
+    PyTorch composes it of comparisons.
+    """
     return torch.ones_like(x, dtype=torch.bool)

@@ -1,5 +1,7 @@
-"""Losses that PyTorch has in one operator, and whose own composition would leave the range, or
-select by what is secret."""
+"""Losses that PyTorch has as one operator each.
+
+Their composition in PyTorch would leave the range, or select elements by secret values.
+"""
 
 import math
 from typing import Any
@@ -17,16 +19,19 @@ from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
-#: PyTorch's numbers for what becomes of many losses.
+#: PyTorch's numbers for the reductions.
 NONE, MEAN, SUM = 0, 1, 2
 
-#: The kind of what is kept for the gradient: the classes of targets.
+#: Key under which the classes of targets are kept for the gradient.
 _CLASSES = "classes"
 
 
 @implements(aten.soft_margin_loss.default, scale=of_session)
 def soft_margin_loss(x: Any, target: Any, reduction: int = MEAN) -> SecretTensor:
-    """ln(1 + exp(−x·target)), by a softplus: PyTorch takes an exponential of any size."""
+    """Returns ln(1 + exp(−x·target)), by a softplus.
+
+    PyTorch takes an exponential, which may have any size.
+    """
     product = neg(mul(x, target))
     with in_full(product._session):
         losses: Any = approximation.softplus(product)
@@ -42,8 +47,11 @@ _of_any_chances = as_composed(aten.binary_cross_entropy.default)
 
 @implements(aten.binary_cross_entropy.default, scale=of_session)
 def binary_cross_entropy(x: Any, target: Any, weight: Any = None, reduction: int = MEAN) -> Any:
-    """−target·ln x − (1 − target)·ln(1 − x). Of what a sigmoid gave, by its argument, as PyTorch
-    has it with logits; of others by logarithms, which are at least ln 2^−16."""
+    """Returns −target·ln x − (1 − target)·ln(1 − x).
+
+    If x is the result of a sigmoid, the loss is computed from the sigmoid's argument, as PyTorch
+    does with logits. Otherwise it takes logarithms, which are at least ln 2^−16.
+    """
     known = argument_of(x)
     if known is None or known.dim is not None:
         return _of_any_chances(x, target, weight, reduction)
@@ -56,8 +64,10 @@ def binary_cross_entropy(x: Any, target: Any, weight: Any = None, reduction: int
 
 
 def classes_of(target: Any, x: Any, ignored: int) -> Any:
-    """Booleans like x: whether a class is the one of the target. None where that is to be ignored,
-    or no class."""
+    """Returns booleans in the shape of x that say whether a class is the class of the target.
+
+    All are false if the target is to be ignored or is not a class.
+    """
     dim = _dimension(x)
     numbers = torch.arange(x.shape[dim]).reshape(_along(x, -1))
     ones = target.unsqueeze(dim) == numbers
@@ -65,19 +75,22 @@ def classes_of(target: Any, x: Any, ignored: int) -> Any:
 
 
 def kept_classes(total: Any) -> Any:
-    """The same, as the loss that counted this total of weights had them; else ``None``."""
+    """Returns the booleans of ``classes_of`` that the loss with this total of weights kept.
+
+    Returns ``None`` if there are none.
+    """
     if not isinstance(total, SecretTensor):
         return None
     return total._session.storages.derived(_CLASSES, [total._parts[0]])
 
 
 def times_weights(ones: Any, weight: Any, x: Any) -> Any:
-    """Booleans like x, each times the weight of its class, if there are any."""
+    """Multiplies booleans in the shape of x by the weight of their class, if there are weights."""
     return ones if weight is None else ones * weight.reshape(_along(x, -1))
 
 
 def _dimension(x: Any) -> int:
-    """In which x has classes: the first of one example, else the second."""
+    """Returns the dimension of x that holds classes: the first for one example, else the second."""
     return 0 if x.dim() == 1 else 1
 
 
@@ -94,10 +107,12 @@ def _nll_loss(overload: Any) -> None:
     def nll_loss_forward(
         x: Any, target: Any, weight: Any, reduction: int, ignore_index: int
     ) -> tuple[Any, Any]:
-        """−weight·x of each target's class, and the sum of the weights. Of a secret target all
-        classes are
-        compared with it, side by side: nine rounds, and 35 of a division for a mean, 55 of one by
-        weights. A target that is no class counts as ignored; a mean of none is zero."""
+        """Returns −weight·x of each target's class, and the sum of the weights.
+
+        A secret target is compared with all classes in one batch: nine rounds. A mean takes 35 more
+        for a division, or 55 for a division by weights. A target that is not a class counts as
+        ignored. The mean of no targets is zero.
+        """
         if not isinstance(target, SecretTensor):
             return of_public_targets(x, target, weight, reduction, ignore_index)
         ones = classes_of(target, x, ignore_index)
@@ -133,9 +148,12 @@ def cross_entropy_loss(
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
 ) -> Any:
-    """PyTorch composes it of others above autograd, and for a mean with weights and smoothing
-    selects the targets that count, which secret ones do not bear: these are given weight zero
-    here."""
+    """Computes the mean cross entropy with weights and smoothing for secret targets.
+
+    PyTorch composes the loss above autograd. For a mean with weights and smoothing it selects the
+    targets that count, which secret targets do not allow. Here ignored targets get weight zero
+    instead. All other cases are left to PyTorch.
+    """
     is_selecting = weight is not None and reduction == MEAN and label_smoothing > 0
     if not (isinstance(target, SecretTensor) and is_selecting) or target.dtype.is_floating_point:
         return NotImplemented

@@ -1,6 +1,9 @@
-"""Max pooling in two and three dimensions (PyTorch makes one of two), its gradients, and what
-undoes it. Maxima are tournaments along one dimension after the other, in which no padding takes
-part. Indices are computed when they are used; the gradient needs none."""
+"""Max pooling in two and three dimensions, its gradients, and unpooling.
+
+PyTorch turns pooling in one dimension into pooling in two. Maxima are tournaments along one
+dimension after another, in which padding takes no part. Indices are computed only when they are
+used. The gradient needs none.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,14 +28,14 @@ aten = torch.ops.aten
 
 
 class _Indices:
-    """Indices of a max pooling that nobody has asked for yet."""
+    """Indices of a max pooling, computed only when they are asked for."""
 
     def __init__(self, tournament: Tournament, dims: int) -> None:
         self.tournament = tournament
         self._dims = dims
 
     def parts(self) -> Parts:
-        """The components; two rounds for each level of the tournament."""
+        """Returns the components. Two rounds for each level of the tournament."""
         return self.tournament.positions(self._dims)
 
 
@@ -55,10 +58,13 @@ def _stages(
     steps: Sequence[Sequence[int]],
     ceil_mode: bool,
 ) -> list[Windows]:
-    """The windows along each dimension, the last first; steps are stride, padding and dilation."""
+    """Returns the windows along each dimension, the last first.
+
+    ``steps`` are stride, padding and dilation.
+    """
     kernel = each(kernel_size, dims)
     steps = [each(steps[0], dims, kernel), *(each(step, dims) for step in steps[1:])]
-    # The shape, and PyTorch's own checks of the arguments.
+    # Gives the shape, and runs PyTorch's own checks of the arguments.
     shape = _PLAIN[dims](torch.empty(x.shape, device="meta"), kernel, *steps, ceil_mode).shape
     stages = []
     for axis in reversed(range(dims)):
@@ -68,7 +74,7 @@ def _stages(
     return stages
 
 
-#: PyTorch's own, by the number of dimensions.
+#: PyTorch's own max pooling, by number of dimensions.
 _PLAIN: dict[int, Any] = {2: functional.max_pool2d, 3: functional.max_pool3d}
 
 
@@ -82,7 +88,7 @@ def _max_pool(overload: Any, dims: int) -> None:
         dilation: Sequence[int] = (1,),
         ceil_mode: bool = False,
     ) -> tuple[SecretTensor, SecretTensor]:
-        """Maxima over windows and their indices."""
+        """Returns the maxima over windows and their indices."""
         return _pooled(
             x, _stages(x, dims, kernel_size, (stride, padding, dilation), ceil_mode), dims
         )
@@ -101,10 +107,13 @@ def rectified_max_pool(
     dilation: Sequence[int] = (1,),
     ceil_mode: bool = False,
 ) -> SecretTensor:
-    """max(x, 0) over windows. Zero takes the place that a tournament of 3, 5, 6, 7, ... leaves
-    free, at no round. After others it is compared beside the last two, at one round, where windows
-    are half as many as elements at most; else, and where comparisons are guarded, it is one level
-    of the tournament more."""
+    """Returns max(x, 0) over windows.
+
+    A tournament of 3, 5, 6, 7, ... elements has a free place, which zero takes at no extra round. A
+    tournament of 2, 4, 8, ... elements compares zero with the last two elements in one extra round,
+    if there are at most half as many windows as elements. In all other cases, and if comparisons
+    are guarded, zero takes one more level of the tournament.
+    """
     x = as_words(x)
     stages = _stages(x, 2, kernel_size, (stride, padding, dilation), ceil_mode)
     comparison = of_difference(x._session, x._scale, x)
@@ -115,8 +124,10 @@ def rectified_max_pool(
 def _taps(
     size: int, outputs: int, kernel: int, stride: int, padding: int, dilation: int
 ) -> torch.Tensor:
-    """For each place of the window the index that it takes at each output; places in the padding
-    take an index of the same window instead, which changes no maximum."""
+    """Returns for each place of a window the index that it takes at each output.
+
+    A place in the padding takes another index of the same window, which changes no maximum.
+    """
     starts = torch.arange(outputs) * stride - padding
     indices = starts.unsqueeze(0) + (torch.arange(kernel) * dilation).unsqueeze(1)
     inside = (indices >= 0) & (indices < size)
@@ -130,12 +141,12 @@ def _taps(
 def adaptive_max_pool(
     x: SecretTensor, output_size: Sequence[int]
 ) -> tuple[SecretTensor, SecretTensor]:
-    """Maxima over windows that cover the image evenly, and their indices."""
+    """Returns the maxima over windows that cover the image evenly, and their indices."""
     dims, stages = len(output_size), []
     for dim in range(-1, -dims - 1, -1):
         starts, ends = covering(x.shape[dim], output_size[dim])
         widest = int((ends - starts).max()) if len(starts) else 1
-        # Narrower windows take their last element again.
+        # Narrower windows repeat their last element.
         taps = torch.minimum(starts + torch.arange(widest).unsqueeze(1), ends - 1)
         stages.append(Windows(dim, x.shape[dim], taps))
     return _pooled(x, stages, dims)
@@ -145,15 +156,18 @@ def adaptive_max_pool(
 def fractional_max_pool(
     x: SecretTensor, kernel_size: Sequence[int], output_size: Sequence[int], samples: torch.Tensor
 ) -> tuple[SecretTensor, SecretTensor]:
-    """Maxima over windows at places that public random numbers say, for each channel its own."""
+    """Returns maxima over windows at positions given by public random numbers, and their indices.
+
+    Each channel has its own positions.
+    """
     if isinstance(samples, SecretTensor) or not isinstance(x, SecretTensor):
         unsupported("fractional pooling by secret random numbers", "draw them in public")
     dims = len(output_size)
     kernel, sizes = each(kernel_size, dims), x.shape[-dims:]
-    # (rows, outputs, places) of numbers of elements.
+    # Element indices, of shape (rows, outputs, places).
     numbers = torch.zeros(1, 1, 1, dtype=torch.int64)
     for axis in range(dims):
-        # The last dimension has the first sample.
+        # The first sample belongs to the last dimension.
         sample = samples.flatten(0, -2)[:, dims - 1 - axis]
         starts = _starts(sample, sizes[axis], output_size[axis], kernel[axis])
         along = starts.unsqueeze(-1) + torch.arange(kernel[axis])
@@ -169,7 +183,7 @@ def fractional_max_pool(
 
 
 def _starts(sample: torch.Tensor, size: int, outputs: int, kernel: int) -> torch.Tensor:
-    """(rows, outputs): where PyTorch has windows begin, computed in the samples' own precision."""
+    """Returns where PyTorch's windows begin, (rows, outputs), in the samples' own precision."""
     if outputs == 1:
         return torch.full((len(sample), 1), size - kernel)
     alpha = sample.new_tensor(size - kernel) / sample.new_tensor(outputs - 1)
@@ -179,15 +193,17 @@ def _starts(sample: torch.Tensor, size: int, outputs: int, kernel: int) -> torch
     return torch.cat([starts, torch.full((len(starts), 1), size - kernel)], 1)
 
 
-# Back
+# Gradients and unpooling
 # ----------------------------------------------------------------------------
 
 
 def _gradient(overload: Any, dims: int) -> None:
     @implements(overload, scale=of_target)
     def max_pool_backward(gradient: Any, x: torch.Tensor, *settings: Any) -> Any:
-        """The gradient of each maximum at the element that it was: by secret indices two rounds for
-        each level of the tournament, by public ones none."""
+        """Adds the gradient of each maximum to the element that it came from.
+
+        Secret indices take two rounds for each level of the tournament, public ones none.
+        """
         indices = settings[-1]
         if not isinstance(indices, SecretTensor):
             return _scattered(gradient, indices, x.shape, dims, torch.scatter_add)
@@ -207,8 +223,10 @@ for _overload, _dims in (
 
 @implements(aten.max_unpool2d.default, aten.max_unpool3d.default, scale=of_target)
 def max_unpool(x: Any, indices: Any, output_size: Sequence[int], *_: Any) -> Any:
-    """Values at the indices of a max pooling, zeros elsewhere: by secret indices two rounds for
-    each level of its tournament, by public ones none."""
+    """Places values at the indices of a max pooling, with zeros elsewhere.
+
+    Secret indices take two rounds for each level of the tournament, public ones none.
+    """
     dims = len(output_size)
     shape = torch.Size((*x.shape[:-dims], *output_size))
     if not isinstance(indices, SecretTensor):
@@ -226,14 +244,16 @@ def max_unpool(x: Any, indices: Any, output_size: Sequence[int], *_: Any) -> Any
 
 
 def _longer(shape: torch.Size, dims: int) -> list[int]:
-    """Of the last dimensions those of more than one: PyTorch pools what has one dimension as 1 × n,
-    and unpools it as n × 1."""
+    """Returns those of the last ``dims`` sizes that are greater than one.
+
+    PyTorch pools one dimension as 1 × n and unpools it as n × 1.
+    """
     return [size for size in shape[-dims:] if size > 1]
 
 
 def _tournament(indices: SecretTensor) -> Tournament:
     if not isinstance(indices._later, _Indices):
-        unsupported("max pooling undone by secret indices that no pooling gave", "use public ones")
+        unsupported("unpooling by secret indices that no pooling gave", "use public indices")
     return indices._later.tournament
 
 
@@ -248,8 +268,7 @@ def _given_back(values: Any, tournament: Tournament, shape: torch.Size) -> Secre
 
 
 def _scattered(x: Any, indices: torch.Tensor, shape: torch.Size, dims: int, scatter: Any) -> Any:
-    """Values at public indices among the elements of the last dimensions, of a tensor of that
-    shape."""
+    """Places values at public indices among the elements of the last dimensions of a new tensor."""
     positions, sizes = indices.flatten(-dims), (*shape[:-dims], shape[-dims:].numel())
 
     def place(part: torch.Tensor) -> torch.Tensor:

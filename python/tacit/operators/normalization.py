@@ -1,10 +1,11 @@
-"""Batch normalisation in evaluation: x·a + b for each channel, with a = weight / √(variance + ε)
-and b = bias − mean·a.
+"""Batch normalisation in evaluation.
 
-With secret statistics a and b are computed once and kept for as long as nobody writes to what they
-follow from (``storage_cache``). ``share_module`` has the owner work them out in float64 and share
-them beside the parameters, so that nothing is lost to the inverse square root; after a write, or
-for an ε of its own, the parties do it themselves, in secret.
+It is x·a + b for each channel, with a = weight / √(variance + ε) and b = bias − mean·a.
+
+With secret statistics a and b are computed once, and cached until a tensor that they depend on is
+written to (``storage_cache``). ``share_module`` has the owner compute them in float64 and share
+them with the parameters, so that the inverse square root loses nothing. After a write, or for
+another ε, the parties compute them on shares.
 """
 
 import math
@@ -21,8 +22,8 @@ from tacit.operators.dispatch.operands import is_secret, lifted, public
 from tacit.operators.numerics.approximation import rsqrt
 from tacit.tensor import SecretTensor
 
-#: Fraction bits of factors, which products with x drop: results are right below 2^22. Chosen once:
-#: a scale that followed the data would tell of them.
+#: Fraction bits of factors, which products with x drop: results are right below 2^22. The scale is
+#: fixed, since a scale that followed the data would reveal something about them.
 FACTOR_SCALE = Scale(24)
 
 Optional = torch.Tensor | None
@@ -31,7 +32,7 @@ Optional = torch.Tensor | None
 def fold(
     weight: Optional, bias: Optional, mean: torch.Tensor, variance: torch.Tensor, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Factor and offset of plain statistics, in float64."""
+    """Returns factor and offset of plain statistics, in float64."""
     factor = 1.0 / torch.sqrt(variance.detach().to(torch.float64) + eps)
     if weight is not None:
         factor = factor * weight.detach().to(torch.float64)
@@ -47,8 +48,7 @@ def keep(
     factor: SecretTensor,
     offset: SecretTensor,
 ) -> None:
-    """Remembers factor and offset of secret weight, bias, mean and variance, in their present
-    state."""
+    """Caches factor and offset of secret weight, bias, mean and variance in their present state."""
     storages = factor._session.storages
     storages.add(factor._parts[0])
     present = [tensor._parts[0] for tensor in statistics if tensor is not None]
@@ -60,7 +60,7 @@ def _kind(statistics: Sequence[torch.Tensor | None], eps: float) -> tuple[Any, .
 
 
 def normalise(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, eps: float) -> SecretTensor:
-    """By statistics that are given."""
+    """Normalises x by given statistics."""
     shape = (1, -1) + (1,) * (x.dim() - 2)
     statistics = (weight, bias, mean, variance)
     if not is_secret(*statistics):
@@ -71,7 +71,7 @@ def normalise(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, eps: flo
 
 
 def _folded(statistics: Sequence[Any], eps: float) -> tuple[SecretTensor, SecretTensor]:
-    """Factor and offset where at least one of weight, bias, mean and variance is secret."""
+    """Returns factor and offset if at least one of weight, bias, mean and variance is secret."""
     if any(tensor is not None and not isinstance(tensor, SecretTensor) for tensor in statistics):
         return _worked_out(statistics, eps)
     secrets: list[SecretTensor] = [tensor for tensor in statistics if tensor is not None]
@@ -79,11 +79,11 @@ def _folded(statistics: Sequence[Any], eps: float) -> tuple[SecretTensor, Secret
     key = _kind(statistics, eps), [secret._parts[0] for secret in secrets]
     kept = session.storages.derived(*key)
     if kept is None:
-        # They depend on the statistics alone, whatever is normalised by them now.
+        # The result depends on the statistics alone, not on the data that it normalises now.
         dependencies = session.dependencies
         with dependencies.running(union(each.flags for each in secrets)) as own:
             made = _worked_out(statistics, eps)
-            # Work side by side with this may have been faster.
+            # A concurrent computation may have cached them first.
             kept = session.storages.derived(*key)
             if kept is None:
                 keep(statistics, eps, *made)
@@ -94,7 +94,7 @@ def _folded(statistics: Sequence[Any], eps: float) -> tuple[SecretTensor, Secret
 
 
 def _worked_out(statistics: Sequence[Any], eps: float) -> tuple[SecretTensor, SecretTensor]:
-    """The same by the parties."""
+    """Computes factor and offset on shares."""
     weight, bias, mean, variance = statistics
     secret = next(tensor for tensor in statistics if isinstance(tensor, SecretTensor))
     session = secret._session
@@ -114,9 +114,11 @@ def _worked_out(statistics: Sequence[Any], eps: float) -> tuple[SecretTensor, Se
 
 
 def by_channel(factor: SecretTensor, x: Any) -> SecretTensor:
-    """factor·x for each channel, as a convolution with one weight a channel: a protocol that masks
-    its operands then masks each factor once, where a product of equal shapes would mask all their
-    copies."""
+    """Returns factor·x for each channel, as a convolution with one weight per channel.
+
+    A protocol that masks its operands then masks each factor once. In a product of equal shapes it
+    would mask every copy.
+    """
     batch, channels, *rest = x.shape
     image = x.reshape(batch, channels, 1, math.prod(rest))
     weight = factor.reshape(channels, 1, 1, 1)

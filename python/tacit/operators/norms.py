@@ -16,14 +16,14 @@ from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
-#: Fraction bits of numbers that are squared at most: norms of more would have a smaller domain.
+#: Most fraction bits of numbers that are squared. With more, norms would have a smaller domain.
 MOST_SQUARED = Scale(16)
 
-#: The least order that is computed by logarithms, whose errors its inverse magnifies; that is the
-#: greatest.
+#: Smallest order that is computed by logarithms, whose errors one over the order magnifies. One
+#: over this is the largest.
 LEAST_ORDER = 1 / 16
 
-#: Its exponential is nothing, whatever it meets.
+#: Magnitude of the logarithm that stands for zero. Its exponential vanishes next to any other.
 FAR = 2.0**12
 
 
@@ -36,9 +36,12 @@ def vector_norm(
     *,
     dtype: torch.dtype | None = None,
 ) -> SecretTensor:
-    """(Σ |x|^ord)^(1/ord). Of order 2: see ``euclidean``. Of order 1 the rounds of a comparison, of
-    ±infinity those of an extremum besides, of 0 those of a test for zero; all others, which have no
-    gradient, see ``_by_logarithms``."""
+    """Returns (Σ |x|^ord)^(1/ord).
+
+    For order 2 see ``euclidean``. Order 1 takes the rounds of a comparison, order ±infinity also
+    those of an extremum, and order 0 those of a test for zero. All other orders have no gradient:
+    see ``_by_logarithms``.
+    """
     check_order(ord, x)
     x = as_fractions(x if dtype is None else x.to(dtype))
     dims = [dim] if isinstance(dim, int) else list(dim or range(x.dim()))
@@ -63,41 +66,44 @@ def vector_norm(
 
 @implements(aten.renorm.default, scale=of_session)
 def renorm(x: SecretTensor, p: Number, dim: int, maxnorm: Number) -> SecretTensor:
-    """Slices along a dimension, those of a greater norm brought to it: divided by their norm first,
-    which leaves small factors all their digits."""
+    """Scales slices along a dimension down to ``maxnorm`` if their norm is greater.
+
+    They are divided by their norm first, so that small factors keep all their digits.
+    """
     dims = [other for other in range(x.dim()) if other != dim % x.dim()]
     norms = vector_norm(x, p, dims, True)
     return torch.where(norms > maxnorm, x / norms * maxnorm, x)  # type: ignore[return-value]
 
 
 def check_order(order: Number, *operands: Any) -> None:
-    """Refuses an order that there is no norm of, or none of operands that want a gradient."""
+    """Refuses an order whose norm, or whose gradient if one is required, is not supported."""
     if order in (0, 1, 2) or math.isinf(order):
         return
     if not LEAST_ORDER <= abs(order) <= 1 / LEAST_ORDER:
         unsupported(f"the norm of order {order}", "use plus or minus 1/16 to 16, infinity, or 0")
     if any(isinstance(operand, torch.Tensor) and operand.requires_grad for operand in operands):
-        # PyTorch's own formula divides by powers that are lost among units, or out of range.
+        # PyTorch's formula divides by powers that are lost below a unit, or out of range.
         unsupported(
             f"the gradient of the norm of order {order}",
-            "train by order 1, 2 or infinity; where no gradient is wanted, take it of x.detach()",
+            "train by order 1, 2 or infinity; without a gradient, take the norm of x.detach()",
         )
 
 
 def _by_logarithms(
     x: SecretTensor, order: Number, dims: Sequence[int], keepdim: bool
 ) -> SecretTensor:
-    """The norm of an order p that is no power of x that would stay in range: e^(s/p) with s the
-    logarithm of Σ e^(p·ln |x|). Zeros count as e^−FAR.
+    """Returns the norm of an order p whose powers of x might leave the range.
 
-    Domain: norms below 2^29. Error: (2 + 1/|p|)·2^−13 relative and two units of 2^−16. The rounds
-    of two logarithms, two exponentials, a greatest, and some ten.
+    The norm is e^(s/p), where s is the logarithm of Σ e^(p·ln |x|). Zeros count as e^−FAR.
+
+    Domain: norms below 2^29. Error: (2 + 1/|p|)·2^−13 relative and two units of 2^−16. Takes the
+    rounds of two logarithms, two exponentials, a maximum, and about ten.
     """
     if not x.numel():
         return x.sum(dims, keepdim)
     with in_full(x._session):
         magnitudes = x.abs()
-        # Negative powers of zeros are as large as positive ones are small.
+        # A negative power of zero is as large as a positive one is small.
         nothing = -math.copysign(FAR * max(1.0, abs(order)), order)
         logarithms = approximation.log(magnitudes, positive=True) * float(order)
         powers = torch.where(magnitudes == 0, nothing, logarithms)
@@ -108,12 +114,13 @@ def _by_logarithms(
 def euclidean(
     x: SecretTensor, dims: Sequence[int], keepdim: bool, count: float = 1.0
 ) -> SecretTensor:
-    """√(Σ x² / count), which remembers of what, so that quotients by it are as exact for small rows
-    as for
-    large ones: see ``inverse_roots`` and ``remembered_squares``.
+    """Returns √(Σ x² / count), which remembers what it was computed from.
 
-    Domain: norms below 2^30. Error: 2^−13 relative (and from 2^14 on n/2^32, of n numbers) and two
-    units of 2^−16. The rounds of an inverse square root and some 20.
+    So quotients by it are as exact for small rows as for large ones: see ``inverse_roots`` and
+    ``remembered_squares``.
+
+    Domain: norms below 2^30. Error: 2^−13 relative (for n numbers with norms from 2^14 on n/2^32
+    more) and two units of 2^−16. Takes the rounds of an inverse square root and about 20.
     """
     if x._scale.bits > MOST_SQUARED.bits:
         x = rescaled(x, MOST_SQUARED)

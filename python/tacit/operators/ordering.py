@@ -1,15 +1,17 @@
-"""Sorting, and what is found by it: the greatest k, the k-th, medians.
+"""Sorting, and operators that use it: the largest k, the k-th smallest, medians.
 
-By a sorting network (``sorting_network``). Comparators of one stage share their rounds; n elements
-take log2(n)·(log2(n) + 1)/2 stages, less where only some places are asked for. What is done depends
-on n alone, and nothing is opened. To shuffle first (``tacit.shuffle``) and then open n·log2(n)
-comparisons would save up to half of the rounds and bytes, but show comparisons of shuffled values,
-and take steps that depend on them; a radix sort needs a shuffle for every bit, which is cheap only
-where a protocol permutes at a blow.
+They use a sorting network (``sorting_network``). Comparators of one stage share their rounds. n
+elements take log2(n)·(log2(n) + 1)/2 stages, fewer if only some places are asked for. The steps
+depend on n alone, and nothing is opened.
 
-A value and its index stand in one word, value·2^k + index, as long as that has room: so equal
-values keep their order, no two are equal, and a comparator is one maximum. Otherwise values and
-indices are compared and moved side by side.
+Other ways were not taken. To shuffle first (``tacit.shuffle``) and then open n·log2(n) comparisons
+would save up to half of the rounds and bytes. But it would reveal comparisons of shuffled values,
+and take steps that depend on them. A radix sort needs a shuffle for every bit, which is cheap only
+in a protocol that permutes in one step.
+
+A value and its index share one word, value·2^k + index, if there is room. Then equal values keep
+their order, no two words are equal, and a comparator is one maximum. Otherwise values and indices
+are compared and moved next to each other.
 """
 
 from typing import Any
@@ -29,20 +31,22 @@ from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
-#: Bits of a word that hold value and index, which truncation takes apart again.
+#: Most bits of a word that holds value and index, which truncation separates again.
 ROOM = 63
 
 
 def ordered(
     x: SecretTensor, dim: int, descending: bool, first: int = 0, last: int | None = None
 ) -> tuple[SecretTensor, SecretTensor]:
-    """What stands at the places from ``first`` to before ``last`` of x sorted along a dimension,
-    and where it was. Equal values keep their order. Exact.
+    """Returns places ``first`` to ``last`` − 1 of x sorted along a dimension, and their indices.
 
-    Rounds: eight for each stage of the network, and at most eleven; fourteen for each stage where
-    values and indices do not fit in a word (more than 2^15 fractions), fifteen of int64.
+    Equal values keep their order. Exact.
 
-    Fractions are sorted rightly below their scale's limit, and within the comparison width.
+    Rounds: eight for each stage of the network, and at most eleven. If values and indices do not
+    fit in a word (more than 2^15 fractions): fourteen for each stage, fifteen for int64.
+
+    Fractions are sorted correctly if they are below their scale's limit, and within the comparison
+    width.
     """
     if not x.dim():
         return x, x.like(
@@ -60,7 +64,7 @@ def ordered(
         keys = tuple((word << bits) + place for word, place in zip(words, index, strict=True))
         keys = _sorted(session, keys, comparisons, width + bits)
         index = shares.low_bits(session, keys, bits)
-        # Nothing is dropped but zeros, so that this is exact.
+        # Only zero bits are dropped, so this is exact.
         words = shares.truncate(session, shares.subtract(keys, index), bits)
     else:
         words, index = _sorted_with(session, words, index, comparisons, width)
@@ -71,14 +75,17 @@ def ordered(
 
 
 def sorted_width(x: SecretTensor) -> int:
-    """Bits that differences of values need: fractions are those that are encoded."""
+    """Returns the bits that differences of values need. Fractions are those that can be encoded."""
     width = compare_words.difference_width(x._session, x._scale, x)
     return min(width, ENCODED + 2) if x.dtype.is_floating_point else width
 
 
 def held_width(x: SecretTensor, words: Parts) -> int:
-    """The same of these words, which are held to it in checked mode: two bits more, so that all
-    pass that are encoded, or that a user promised."""
+    """Returns the bits that differences of these words need, and claims them in checked mode.
+
+    There the width has two bits more, so that every number passes that can be encoded, or that a
+    user promised.
+    """
     session, width = x._session, sorted_width(x)
     if not session.numerics.is_checked or not x.dtype.is_floating_point or width >= WORD:
         return width
@@ -87,14 +94,14 @@ def held_width(x: SecretTensor, words: Parts) -> int:
 
 
 def restored(x: SecretTensor, words: Parts) -> SecretTensor:
-    """Sorted words as what they were before."""
+    """Returns sorted words in the dtype of x."""
     if x.dtype != torch.bool:
         return x.like(words)
     return x.like(shares.complement(x._session, shares.equal_zero(x._session, words, 2)))
 
 
 def _sorted(session: Session, x: Parts, comparisons: Network, width: int) -> Parts:
-    """What was asked for of words sorted along the first dimension."""
+    """Sorts words along the first dimension and returns the places that were asked for."""
     x = tuple(part.contiguous().clone() for part in x)
     for low, high in comparisons.stages:
         left, right = (tuple(part.index_select(0, places) for part in x) for places in (low, high))
@@ -108,7 +115,7 @@ def _sorted(session: Session, x: Parts, comparisons: Network, width: int) -> Par
 def _sorted_with(
     session: Session, x: Parts, index: Parts, comparisons: Network, width: int
 ) -> tuple[Parts, Parts]:
-    """The same with their indices beside them, by which equal ones are told apart."""
+    """Sorts words together with their indices, which tell equal words apart."""
     both = shares.stacked(x, index)
     for low, high in comparisons.stages:
         left, right = (
@@ -129,7 +136,7 @@ def _sorted_with(
 
 
 def _compared(session: Session, left: Parts, right: Parts, width: int) -> list[Parts]:
-    """Whether the left of words beside their indices is greater, is less, and is the later one."""
+    """Returns whether the left of two words is greater, is less, and has the later index."""
     change = shares.subtract(right, left)
     asked = tuple(torch.stack([part[0], -part[0], part[1]]) for part in change)
     if width <= WORD:
@@ -154,7 +161,10 @@ def _compared(session: Session, left: Parts, right: Parts, width: int) -> list[P
 def sort(
     x: SecretTensor, dim: int = -1, descending: bool = False
 ) -> tuple[SecretTensor, SecretTensor]:
-    """Sorted values and where they were; equal ones keep their order. Rounds as ``ordered``."""
+    """Returns sorted values and their indices. Rounds as ``ordered``.
+
+    Equal values keep their order.
+    """
     return ordered(x, dim, descending)
 
 
@@ -166,7 +176,7 @@ def sort_stable(
     dim: int = -1,
     descending: bool = False,
 ) -> tuple[SecretTensor, SecretTensor]:
-    """The same: it is always stable."""
+    """Returns sorted values and their indices, as ``sort``, which is always stable."""
     return ordered(x, dim, descending)
 
 
@@ -178,8 +188,10 @@ def topk(
     largest: bool = True,
     sorted: bool = True,  # noqa: A002, ARG001
 ) -> tuple[SecretTensor, SecretTensor]:
-    """The k greatest (or least), sorted, and where they are; the first of equals. Rounds as
-    ``ordered``."""
+    """Returns the k largest (or smallest) values, sorted, and their indices.
+
+    Among equals the first are taken. Rounds as ``ordered``.
+    """
     return ordered(x, dim, largest, 0, k if x.dim() else None)
 
 
@@ -187,7 +199,7 @@ def topk(
 def kthvalue(
     x: SecretTensor, k: int, dim: int = -1, keepdim: bool = False
 ) -> tuple[SecretTensor, SecretTensor]:
-    """The k-th least along a dimension, and where it is. Rounds as ``ordered``."""
+    """Returns the k-th smallest value along a dimension, and its index. Rounds as ``ordered``."""
     if not x.dim():
         return ordered(x, 0, False)
     values, index = ordered(x, dim, False, k - 1, k)
@@ -202,7 +214,10 @@ def _squeezed(x: SecretTensor, dim: int) -> SecretTensor:
 def median_dim(
     x: SecretTensor, dim: int, keepdim: bool = False
 ) -> tuple[SecretTensor, SecretTensor]:
-    """Medians along a dimension, the lesser of two, and where they are. Rounds as ``ordered``."""
+    """Returns medians along a dimension and their indices. Rounds as ``ordered``.
+
+    The median of an even number of values is the lesser of two.
+    """
     size = x.shape[dim] if x.dim() else 1
     if not size:
         unsupported("the median of no elements", "give it at least one")
@@ -211,7 +226,7 @@ def median_dim(
 
 @implements(aten.median.default, aten.nanmedian.default)
 def median(x: SecretTensor) -> SecretTensor:
-    """The median of all, the lesser of two. Rounds as ``ordered``."""
+    """Returns the median of all elements, the lesser of two. Rounds as ``ordered``."""
     flat = x.like(tuple(part.reshape(-1) for part in x._parts), unreduced=x._unreduced)
     return median_dim(flat, 0)[0]
 
@@ -219,7 +234,7 @@ def median(x: SecretTensor) -> SecretTensor:
 def _depends_on_values(overload: Any, what: str) -> None:
     @implements(overload)
     def refused(*_args: Any, **_kwargs: Any) -> SecretTensor:
-        """How many come out would tell about the values."""
+        """Refuses, since the size of the result would reveal something about the values."""
         unsupported(f"{what}, whose size depends on the values,", "sort, and compare neighbours")
 
 

@@ -1,4 +1,4 @@
-"""Piecewise linear activations, absolute value, clamping: sign bits and choices."""
+"""Piecewise linear activations, absolute value and clamping, by sign bits and selections."""
 
 from collections.abc import Callable
 from functools import partial
@@ -41,13 +41,13 @@ from tacit.tensor import SecretTensor
 aten = torch.ops.aten
 
 
-#: The kind of what is kept of results of ReLU: bits, whether they are positive.
+#: Key under which the bits of a ReLU, whether its results are positive, are kept.
 _POSITIVE = "positive"
 
 
 @implements(aten.relu.default)
 def relu(x: SecretTensor) -> SecretTensor:
-    """max(x, 0). Where there will be a gradient the comparison's bits are kept for it."""
+    """Returns max(x, 0). If x requires a gradient, the comparison's bits are kept for it."""
     if not x.requires_grad:
         return _maximum_with_zero(x)
     result, positive = _with_bits(x)
@@ -57,7 +57,10 @@ def relu(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.relu_.default, scale=of_target)
 def relu_(x: SecretTensor) -> SecretTensor:
-    """The same, written in place."""
+    """Writes max(x, 0) into x in place.
+
+    If x requires a gradient, the comparison's bits are kept for it.
+    """
     if not x.requires_grad:
         return assign(x, _maximum_with_zero(x))
     result, positive = _with_bits(x)
@@ -68,8 +71,10 @@ def relu_(x: SecretTensor) -> SecretTensor:
 
 @implements(torch.ops.tacit.one_sided.default)
 def one_sided(x: Any, below: Any) -> Any:
-    """max(x, 0), and min(x, 0) where ``below`` is true, for the messages of ``relu``: x times a bit
-    in any case, which each party flips alone."""
+    """Returns max(x, 0), and min(x, 0) where ``below`` is true, with the messages of ``relu``.
+
+    In both cases x is multiplied by a bit, which each party flips locally.
+    """
     if not (isinstance(x, SecretTensor) and isinstance(below, SecretTensor)):
         return custom_ops.one_sided(x, below)
     x = as_words(x)
@@ -80,7 +85,10 @@ def one_sided(x: Any, below: Any) -> Any:
 
 
 def positive_of(result: Any) -> SecretTensor | None:
-    """Booleans: whether numbers are positive, if they are what a ReLU gave in its present state."""
+    """Returns whether numbers are positive, if they are the unchanged result of a ReLU.
+
+    Otherwise it returns ``None``.
+    """
     if not isinstance(result, SecretTensor):
         return None
     session = result._session
@@ -94,7 +102,7 @@ def _maximum_with_zero(x: SecretTensor) -> SecretTensor:
 
 
 def _with_bits(x: SecretTensor) -> tuple[SecretTensor, Parts]:
-    """max(x, 0) and whether that is positive, for the messages of the maximum alone."""
+    """Returns max(x, 0) and whether it is positive, with the messages of the maximum alone."""
     session, width = x._session, compared(x._session, x._scale)
     positive = shares.sign(session, shares.negate(x._parts), width)
     return x.like(shares.bit_multiply(session, positive, x._parts)), positive
@@ -102,7 +110,7 @@ def _with_bits(x: SecretTensor) -> tuple[SecretTensor, Parts]:
 
 @implements(aten.leaky_relu.default, scale=of_session)
 def leaky_relu(x: SecretTensor, negative_slope: Number = 0.01) -> SecretTensor:
-    """slope·x + (1 − slope)·max(x, 0), truncated together."""
+    """Returns slope·x + (1 − slope)·max(x, 0), truncated once."""
     both = torch.tensor([negative_slope, 1 - negative_slope], dtype=torch.float64)
     pair = x.like(
         tuple(
@@ -110,7 +118,7 @@ def leaky_relu(x: SecretTensor, negative_slope: Number = 0.01) -> SecretTensor:
             for halves in zip(x._parts, _maximum_with_zero(x)._parts, strict=True)
         )
     )
-    # Of the two summands, which have one sign, none is greater than the result, or than x.
+    # The two summands have one sign, so neither is greater than the result, or than x.
     return times_public(
         pair, both, x.dtype, apply=_mixed, gain=float(both.abs().sum() / both.abs().max())
     )
@@ -122,7 +130,7 @@ def _mixed(pair: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
 
 @implements(aten.threshold.default)
 def threshold(x: SecretTensor, bound: Number, value: Number) -> SecretTensor:
-    """x where x > bound, else the value."""
+    """Returns x where x > bound, else the value."""
     x = rescaled(x, common_scale(x, bound, value))
     if bound == 0 and value == 0:
         return _maximum_with_zero(x)
@@ -131,26 +139,31 @@ def threshold(x: SecretTensor, bound: Number, value: Number) -> SecretTensor:
 
 @implements(aten.abs.default)
 def absolute(x: SecretTensor) -> SecretTensor:
-    """2·max(x, 0) − x."""
+    """Returns |x| = 2·max(x, 0) − x."""
     x = as_words(x)
     if x.dtype == torch.int64:
-        # The least of them has no opposite.
+        # The minimum of int64 has no opposite.
         checks.hold(x._session, x._parts, checks.WORD)
     parts = tuple((2 * a) - b for a, b in zip(_maximum_with_zero(x)._parts, x._parts, strict=True))
-    # The least of small integers has no opposite among them.
+    # The minimum of a smaller integer dtype has no opposite in it.
     return x.like(parts, unreduced=may_be_unreduced(x.dtype) and torch.iinfo(x.dtype).min < 0)
 
 
 @implements(aten.clamp.default, aten.clamp.Tensor)
 def clamp(x: Any, low: Any = None, high: Any = None) -> SecretTensor:
-    """As ``_clamped``; what a probability is brought between is remembered
-    (``remembered_softmax``)."""
+    """Clamps x as ``_clamped``.
+
+    A clamped probability remembers its bounds (``remembered_softmax``).
+    """
     return remembered_softmax.remember_clamped(_clamped(x, low, high), x, low, high)
 
 
 def _clamped(x: Any, low: Any, high: Any) -> SecretTensor:
-    """x between bounds: low + max(x − low, 0) − max(x − high, 0), both side by side; of int64 one
-    after the other. For low > high it is high, as in PyTorch."""
+    """Clamps x to bounds: low + max(x − low, 0) − max(x − high, 0).
+
+    Both maxima are computed in parallel, for int64 one after the other. If low > high, the result
+    is high, as in PyTorch.
+    """
     bounds = [bound for bound in (low, high) if bound is not None]
     if not bounds:
         unsupported("clamp without a bound", "give min or max")
@@ -201,19 +214,19 @@ def _bounded(
 
 @implements(aten.clamp_min.default, aten.clamp_min.Tensor)
 def clamp_min(x: Any, low: Any) -> SecretTensor:
-    """The greater of x and a bound."""
+    """Returns the larger of x and a bound."""
     return clamp(x, low, None)
 
 
 @implements(aten.clamp_max.default, aten.clamp_max.Tensor)
 def clamp_max(x: Any, high: Any) -> SecretTensor:
-    """The smaller of x and a bound."""
+    """Returns the smaller of x and a bound."""
     return clamp(x, None, high)
 
 
 @implements(aten.hardtanh.default)
 def hardtanh(x: SecretTensor, low: Number = -1, high: Number = 1) -> SecretTensor:
-    """x between low and high (ReLU6: 0 and 6); integers stay integers."""
+    """Clamps x to [low, high] (ReLU6: 0 and 6). Integers stay integers."""
     if not x.dtype.is_floating_point:
         low, high = int(low), int(high)
     return clamp(x, low, high)
@@ -221,20 +234,20 @@ def hardtanh(x: SecretTensor, low: Number = -1, high: Number = 1) -> SecretTenso
 
 @implements(aten.hardsigmoid.default, scale=of_session)
 def hardsigmoid(x: SecretTensor) -> SecretTensor:
-    """min(max(x + 3, 0), 6) / 6."""
+    """Returns min(max(x + 3, 0), 6) / 6."""
     with beside(x._session, 6.0):
         return multiply_public(hardtanh(add(x, 3), 0, 6), 1.0 / 6.0)
 
 
 @implements(aten.hardswish.default, scale=of_session)
 def hardswish(x: SecretTensor) -> SecretTensor:
-    """x·min(max(x + 3, 0), 6) / 6."""
+    """Returns x·min(max(x + 3, 0), 6) / 6."""
     return mul(x, hardsigmoid(x))
 
 
 @implements(aten.prelu.default, aten._prelu_kernel.default, scale=of_interpolation)
 def prelu(x: Any, weight: Any) -> SecretTensor:
-    """max(x, 0) + weight·min(x, 0)."""
+    """Returns max(x, 0) + weight·min(x, 0)."""
     if not isinstance(x, SecretTensor):
         return add(mul(torch.clamp(x, max=0), weight), torch.clamp(x, min=0))
     positive = _maximum_with_zero(x)
@@ -251,7 +264,7 @@ def rrelu(
     training: bool = False,
     generator: torch.Generator | None = None,  # noqa: ARG001
 ) -> SecretTensor:
-    """In evaluation as ``leaky_relu``, by the mean slope."""
+    """Applies ``leaky_relu`` with the mean slope, as PyTorch does in evaluation."""
     if training:
         unsupported("a random slope for each element", "call model.eval(), or use leaky_relu")
     return leaky_relu(x, (lower + upper) / 2)

@@ -1,6 +1,8 @@
-"""Products along dimensions: trees of log2(n) levels. Each product of neighbours on the way must be
-in range, not the last alone; and one that is nearer to 0 than a unit of the scale makes all that
-has it 0."""
+"""Products along dimensions, as trees of log2(n) levels.
+
+Each intermediate product of neighbours must be in range, not only the last. One that is nearer to 0
+than a unit of the scale makes every product that contains it 0.
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -24,19 +26,19 @@ aten = torch.ops.aten
 
 
 def of_products(session: Scale, x: Scale, *_: Scale, **__: Scale) -> Scale:
-    """Of products of any number of factors."""
+    """Returns the scale of products of any number of factors."""
     return of_power(session, x, WHOLE)
 
 
 def _factors(x: SecretTensor, dtype: torch.dtype | None) -> SecretTensor:
-    """What is multiplied: PyTorch makes 64 bits of smaller integers first."""
+    """Returns the factors. PyTorch converts smaller integers to 64 bits first."""
     if dtype is None:
         dtype = x.dtype if x.dtype.is_floating_point else torch.int64
     return as_words(to_copy(x, dtype=dtype))
 
 
 def product(x: SecretTensor) -> SecretTensor:
-    """Of the elements along the first dimension; at most two rounds for each level."""
+    """Multiplies the elements along the first dimension. At most two rounds for each level."""
     session, scale = x._session, of_products(x._session.scale, x._scale)
     if not x.shape[0]:
         ones = shares.trivial(session, torch.ones(x.shape[1:], dtype=torch.int64) << scale.bits)
@@ -51,7 +53,7 @@ def product(x: SecretTensor) -> SecretTensor:
         )
         return x._parts
 
-    # Its scale and whether it is unreduced are those of the level that was joined last.
+    # Scale and ``unreduced`` are those of the level that was joined last.
     whole = shares.tree(x._parts, join)
     return rescaled(x.like(whole, unreduced=x._unreduced), scale)
 
@@ -62,7 +64,7 @@ def _slice(x: SecretTensor, start: int, end: int) -> SecretTensor:
 
 @implements(aten.prod.default, scale=of_products)
 def prod_all(x: SecretTensor, *, dtype: torch.dtype | None = None) -> SecretTensor:
-    """The product of all elements; at most two rounds for each of log2(n) levels."""
+    """Returns the product of all elements. At most two rounds for each of log2(n) levels."""
     return product(moved(_factors(x, dtype), lambda part: part.reshape(-1)))
 
 
@@ -70,7 +72,7 @@ def prod_all(x: SecretTensor, *, dtype: torch.dtype | None = None) -> SecretTens
 def prod_dim(
     x: SecretTensor, dim: int, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> SecretTensor:
-    """Products along a dimension; at most two rounds for each of log2(n) levels."""
+    """Returns products along a dimension. At most two rounds for each of log2(n) levels."""
     if not x.dim():
         return prod_all(x, dtype=dtype)
     result = product(moved(_factors(x, dtype), lambda part: part.movedim(dim, 0)))
@@ -79,8 +81,10 @@ def prod_dim(
 
 @implements(aten.cumprod.default, scale=of_products)
 def cumprod(x: SecretTensor, dim: int, *, dtype: torch.dtype | None = None) -> SecretTensor:
-    """The products so far along a dimension, by doubling: at most two rounds for each of log2(n)
-    levels."""
+    """Returns cumulative products along a dimension, by doubling.
+
+    At most two rounds for each of log2(n) levels.
+    """
     x = _factors(x, dtype)
     x = rescaled(x, of_products(x._session.scale, x._scale))
     if not x.dim():
@@ -107,14 +111,14 @@ def trilinear(
     sum_dim: Sequence[int],
     unroll_dim: int = 1,  # noqa: ARG001
 ) -> SecretTensor:
-    """Sums of products of three: at most four rounds."""
+    """Returns sums of products of three factors. At most four rounds."""
     operands = []
     for operand, dims in ((first, expand_first), (second, expand_second), (third, expand_third)):
         for dim in dims:
             operand = moved(operand, partial(torch.unsqueeze, dim=dim))
         operands.append(operand)
     secret = sorted(operands, key=lambda operand: isinstance(operand, SecretTensor))
-    # Public ones first: their product costs nothing.
+    # Public factors come first, since their product needs no interaction.
     both = (
         secret[0] * secret[1]
         if not isinstance(secret[1], SecretTensor)

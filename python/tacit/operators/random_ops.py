@@ -1,6 +1,8 @@
-"""What PyTorch draws for secret tensors: samples that no party knows (``distributions``), such as
-the mask of a dropout. Inside ``tacit.public_random()`` all parties draw the same public ones,
-without interaction."""
+"""Operators that draw random numbers for secret tensors.
+
+No party knows these samples (``distributions``); an example is the mask of a dropout. Inside
+``tacit.public_random()`` all parties draw the same public samples, without interaction.
+"""
 
 from typing import Any
 
@@ -26,22 +28,22 @@ aten = torch.ops.aten
 
 
 def _of_normal(session: Scale, mean: Scale, std: Scale = WHOLE) -> Scale:
-    """Of std·x + mean."""
+    """Returns the scale of std·x + mean."""
     return fixed.of_sum([of_product(session, session, std), mean])
 
 
 def _publicly(generator: torch.Generator | None) -> bool:
-    """Whether all parties draw the same."""
+    """Returns whether all parties draw the same samples here."""
     if generator is not None:
         unsupported(
             "drawing for a secret tensor from a generator that is named",
-            "name none: samples are secret then, and public inside of tacit.public_random()",
+            "pass no generator: samples are secret, or public inside tacit.public_random()",
         )
     return generators.draws_publicly()
 
 
 def _secret(x: SecretTensor, words: Parts, dtype: torch.dtype | None = None) -> SecretTensor:
-    """Words at the session's scale with the dtype of x."""
+    """Returns words at the session's scale as a secret tensor with the dtype of x."""
     return x.like(
         words, x._session.scale, dtype or (x.dtype if x.dtype.is_floating_point else torch.float32)
     )
@@ -63,7 +65,7 @@ def _moved(x: SecretTensor, start: Any, factor: Any) -> SecretTensor:
 
 @implements(aten.rand_like.default, scale=of_session)
 def rand_like(x: SecretTensor, *, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:
-    """Uniform from 0 to before 1; rounds as ``tacit.random.uniform``."""
+    """Returns uniform samples from 0 to before 1. Rounds as ``tacit.random.uniform``."""
     if _publicly(None):
         return torch.rand(x.shape, dtype=dtype or x.dtype)
     drawn = _uniform(x)
@@ -72,7 +74,7 @@ def rand_like(x: SecretTensor, *, dtype: torch.dtype | None = None, **_: Any) ->
 
 @implements(aten.randn_like.default, scale=of_session)
 def randn_like(x: SecretTensor, *, dtype: torch.dtype | None = None, **_: Any) -> torch.Tensor:
-    """Normal, of mean 0 and variance 1; rounds as ``tacit.random.normal``."""
+    """Returns normal samples of mean 0 and variance 1. Rounds as ``tacit.random.normal``."""
     if _publicly(None):
         return torch.randn(x.shape, dtype=dtype or x.dtype)
     drawn = _normal(x)
@@ -87,7 +89,10 @@ def uniform(
     *,
     generator: torch.Generator | None = None,
 ) -> torch.Tensor:
-    """Uniform from ``start`` to before ``end``; rounds as ``tacit.random.uniform``."""
+    """Returns uniform samples from ``start`` to before ``end``.
+
+    Rounds as ``tacit.random.uniform``.
+    """
     if _publicly(generator):
         return torch.empty(x.shape, dtype=x.dtype).uniform_(start, end)
     return _moved(_uniform(x), start, end - start)
@@ -101,7 +106,7 @@ def normal_(
     *,
     generator: torch.Generator | None = None,
 ) -> SecretTensor:
-    """Writes normal samples; rounds as ``tacit.random.normal``."""
+    """Writes normal samples in place. Rounds as ``tacit.random.normal``."""
     if _publicly(generator):
         return assign(x, torch.empty(x.shape, dtype=x.dtype).normal_(mean, std))
     return assign(x, _moved(_normal(x), mean, std))
@@ -111,8 +116,10 @@ def normal_(
     aten.normal.Tensor_float, aten.normal.float_Tensor, aten.normal.Tensor_Tensor, scale=_of_normal
 )
 def normal(mean: Any, std: Any = 1.0, *, generator: torch.Generator | None = None) -> SecretTensor:
-    """Normal, of means and standard deviations of which one at least is secret; rounds as
-    ``tacit.random.normal``, and at most two."""
+    """Returns normal samples. The means, the standard deviations, or both are secret.
+
+    Rounds as ``tacit.random.normal``, and at most two.
+    """
     shapes = [each.shape for each in (mean, std) if isinstance(each, torch.Tensor)]
     shape = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
     x = secret_of(mean, std)
@@ -127,7 +134,7 @@ def normal(mean: Any, std: Any = 1.0, *, generator: torch.Generator | None = Non
 def exponential(
     x: SecretTensor, rate: float = 1.0, *, generator: torch.Generator | None = None
 ) -> torch.Tensor:
-    """Exponential, of mean 1/rate; rounds as ``tacit.random.exponential``."""
+    """Returns exponential samples of mean 1/rate. Rounds as ``tacit.random.exponential``."""
     if _publicly(generator):
         return torch.empty(x.shape, dtype=x.dtype).exponential_(rate)
     session = x._session
@@ -135,14 +142,14 @@ def exponential(
     return _moved(_secret(x, drawn), 0, 1 / rate)
 
 
-# Whether something happens
+# Events with a probability
 # --------------------------------------------------------------------------------
 
 
 def _happens(
     x: SecretTensor, probability: float, generator: torch.Generator | None
 ) -> torch.Tensor:
-    """Booleans of the shape of x that are true with that probability."""
+    """Returns booleans of the shape of x that are true with the given probability."""
     if _publicly(generator):
         return torch.empty(x.shape).bernoulli_(probability) == 1
     known = torch.tensor(probability, dtype=torch.float64)
@@ -151,7 +158,7 @@ def _happens(
 
 
 def _as_numbers(x: SecretTensor, happens: torch.Tensor) -> torch.Tensor:
-    """Booleans as 0 and 1 of the dtype of x, at the session's scale."""
+    """Returns booleans as 0 and 1 of the dtype of x, at the session's scale."""
     if not isinstance(happens, SecretTensor) or x.dtype == torch.bool:
         return happens.to(x.dtype)
     bits = x._session.scale.bits if x.dtype.is_floating_point else 0
@@ -165,13 +172,19 @@ def _as_numbers(x: SecretTensor, happens: torch.Tensor) -> torch.Tensor:
 def bernoulli_p(
     x: SecretTensor, p: float = 0.5, *, generator: torch.Generator | None = None
 ) -> torch.Tensor:
-    """0 or 1, 1 with a public probability; rounds as ``tacit.random.bernoulli`` and two."""
+    """Returns 1 with a public probability, else 0.
+
+    Rounds as ``tacit.random.bernoulli``, and two.
+    """
     return _as_numbers(x, _happens(x, p, generator))
 
 
 @implements(aten.bernoulli.default, scale=of_session)
 def bernoulli(x: SecretTensor, *, generator: torch.Generator | None = None) -> torch.Tensor:
-    """0 or 1, 1 with secret probabilities: a uniform number is compared with each."""
+    """Returns 1 with secret probabilities, else 0.
+
+    A uniform number is compared with each probability.
+    """
     if _publicly(generator):
         drawn: Any = torch.rand(x.shape, dtype=torch.float64)
     else:
@@ -185,10 +198,12 @@ def bernoulli(x: SecretTensor, *, generator: torch.Generator | None = None) -> t
 def multinomial(
     x: Any, count: int, replacement: bool = False, *, generator: torch.Generator | None = None
 ) -> SecretTensor:
-    """Indices with probabilities in proportion to secret weights, to 2^-16. Rounds as
-    ``tacit.random.uniform``, a product and a comparison; without replacement so many for each of
-    ``count``, and as many for a one-hot vector, since one is drawn after the other. Where no weight
-    is left, which nobody can see, it is the last index."""
+    """Draws indices with probabilities in proportion to secret weights, to 2^-16.
+
+    Rounds as ``tacit.random.uniform``, a product and a comparison. Without replacement indices are
+    drawn one after another, so each of ``count`` takes these rounds and those of a one-hot vector.
+    If no weight is left, which no party can see, the index is the last one.
+    """
     size = x.shape[-1]
     if count < 1 or (count > size and not replacement):
         raise MisuseError(
@@ -206,8 +221,12 @@ def multinomial(
 
 
 def _drawn_by(x: SecretTensor, count: int, generator: torch.Generator | None) -> SecretTensor:
-    """How many of the cumulative sums a uniform share of the total has reached. The share is not
-    rounded, so that it never is the total, and what has no weight is not drawn."""
+    """Draws indices in proportion to weights.
+
+    An index is the number of cumulative sums that a uniform fraction of the total has reached. The
+    fraction of the total is not rounded. So it never equals the total, and an index without weight
+    is never drawn.
+    """
     session, bits, shape = x._session, fixed.ROOM, (*x.shape[:-1], count)
     if _publicly(generator):
         share = shares.trivial(session, torch.randint(1 << bits, shape))
@@ -230,8 +249,10 @@ def _of_input(session: Scale, x: Scale, *_: Scale, **__: Scale) -> Scale:
 def native_dropout(
     x: SecretTensor, p: float, train: bool | None
 ) -> tuple[SecretTensor, torch.Tensor]:
-    """Zeros with probability p, and x/(1 − p) otherwise; and what was kept. Rounds as
-    ``tacit.random.bernoulli`` and four; two inside of ``tacit.public_random()``."""
+    """Returns zero with probability p and x/(1 − p) otherwise, and which elements were kept.
+
+    Rounds as ``tacit.random.bernoulli`` and four; two inside ``tacit.public_random()``.
+    """
     if train is False:
         p = 0.0
     keeps = _happens(x, 1 - p, None)
@@ -240,7 +261,7 @@ def native_dropout(
 
 @implements(aten.native_dropout_backward.default, scale=_of_input)
 def native_dropout_backward(grad: SecretTensor, mask: torch.Tensor, scale: float) -> SecretTensor:
-    """The gradient of what was kept. At most four rounds."""
+    """Returns the gradient of the elements that were kept. At most four rounds."""
     return _kept(grad, mask, scale)
 
 

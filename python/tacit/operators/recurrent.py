@@ -1,10 +1,11 @@
-"""Recurrent layers. PyTorch composes RNN, GRU and cells of other operators by itself; what it has
-fused for processors is the LSTM layer, which is here composed of steps that take as few rounds as
-they can.
+"""Recurrent layers.
 
-PyTorch adds a step's secret input in place to what it makes of the state, which is plain at first
-if weights
-are public: a hook gives such a layer a secret state to begin with."""
+PyTorch itself composes RNN, GRU and all recurrent cells of other operators. It fuses the LSTM layer
+for processors. That layer is composed here of steps that take as few rounds as possible.
+
+PyTorch adds a step's secret input in place to a product with the state. If weights are public, that
+product is plain at first. A hook gives such a layer a secret initial state.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,19 +22,22 @@ from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
-#: The number that PyTorch's fused layers give to LSTM.
+#: PyTorch's number for LSTM among its fused layers.
 LSTM = 2
 
-#: Tensors that such a layer takes: input, two weights, two biases, state and memory.
+#: Number of tensors that a fused layer takes: input, two weights, two biases, state and memory.
 OPERANDS = 7
 
 
 def lstm_layer(
     x: Any, weights: Sequence[Any], state: Any, memory: Any, reverse: bool
 ) -> tuple[Any, Any, Any]:
-    """All outputs of one direction of a layer, and the last state and memory. x is (steps, batch,
-    features), weights are of inputs and of states, and a bias of each. A step has the rounds of a
-    product, a sigmoid, a product, a tanh and a product."""
+    """Computes one direction of an LSTM layer: all outputs, and the last state and memory.
+
+    x is (steps, batch, features). ``weights`` are those of inputs and of states, each followed by
+    its bias if there are biases. A step takes the rounds of a product, a sigmoid, a product, a tanh
+    and a product.
+    """
     of_input, of_state, *biases = weights
     given = linear(x, of_input)
     for bias in biases:
@@ -42,7 +46,7 @@ def lstm_layer(
     for gates in reversed(given.unbind(0)) if reverse else given.unbind(0):
         gates = gates + linear(state, of_state)
         entering, kept, candidate, leaving = gates.chunk(4, -1)
-        # tanh x = 2·sigmoid(2x) − 1, so that there is one function for all.
+        # tanh x = 2·sigmoid(2x) − 1, so that one function serves all gates.
         smooth = torch.sigmoid(torch.cat([entering, kept, leaving, 2 * candidate], -1))
         entering, kept, leaving, candidate = smooth.chunk(4, -1)
         both = torch.stack([kept, entering]) * torch.stack(
@@ -56,7 +60,7 @@ def lstm_layer(
 
 @implements(aten.mkldnn_rnn_layer.default, scale=of_session)
 def fused_layer(*arguments: Any) -> tuple[Any, ...]:
-    """``nn.LSTM``'s layers; nothing is kept for the gradient."""
+    """Computes a layer of ``nn.LSTM``. Nothing is kept for the gradient."""
     operands, (reverse, batch_sizes, mode, _, _, has_biases, *_) = (
         arguments[:OPERANDS],
         arguments[OPERANDS:],
@@ -67,8 +71,11 @@ def fused_layer(*arguments: Any) -> tuple[Any, ...]:
 
 
 def fused(operands: Sequence[Any], reverse: bool, has_biases: bool) -> tuple[Any, Any, Any]:
-    """The same of a fused layer's operands. State and memory have the batch before their features,
-    and in inference mode a dimension of one, for the layer, before that."""
+    """Computes a fused layer from its operands, by ``lstm_layer``.
+
+    State and memory are (batch, features). In inference mode they have one more dimension in front,
+    of size one, for the layer.
+    """
     x, *weights, state, memory = operands
     shape = state.shape
     found, *last = lstm_layer(
@@ -82,15 +89,15 @@ def fused(operands: Sequence[Any], reverse: bool, has_biases: bool) -> tuple[Any
 
 
 def check_fused(mode: int, batch_sizes: Sequence[int]) -> None:
-    """Whether a fused layer is one that is composed here; any other is refused by name."""
+    """Refuses, by name, a fused layer that is not composed here."""
     if mode != LSTM or len(batch_sizes):
         unsupported(
-            "a fused layer of packed sequences", "pad them, and mask what is beyond their ends"
+            "a fused layer of packed sequences", "pad them, and mask the steps beyond their ends"
         )
 
 
 def _begin(module: torch.nn.Module, args: Any) -> Any:
-    """The arguments of a layer of public weights with a secret state, where the input is."""
+    """Gives a layer with public weights a secret initial state, if the input is secret."""
     if not isinstance(module, torch.nn.RNNBase | torch.nn.RNNCellBase) or not args:
         return None
     x, given = args[0], args[1] if len(args) > 1 else None
@@ -105,7 +112,7 @@ def _begin(module: torch.nn.Module, args: Any) -> Any:
 
 
 def _secret_state(module: Any, x: Any, size: int, given: Any) -> torch.Tensor:
-    """A state that is given, or zeros, as a secret tensor; no interaction."""
+    """Returns the given state, or zeros, as a secret tensor. No interaction."""
     if isinstance(given, SecretTensor):
         return given
     if isinstance(module, torch.nn.RNNCellBase):
@@ -116,7 +123,7 @@ def _secret_state(module: Any, x: Any, size: int, given: Any) -> torch.Tensor:
         else:
             batch = [x.shape[0 if module.batch_first else 1]] if x.dim() == 3 else []
         shape = [module.num_layers * (1 + module.bidirectional), *batch, size]
-    # Secret tensors that are to be written into begin with zeros.
+    # A new secret tensor holds zeros until something is written into it.
     state: torch.Tensor = x.new_empty(shape)
     return state if given is None else state.copy_(given)
 

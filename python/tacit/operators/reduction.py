@@ -1,4 +1,7 @@
-"""Sums and means along dimensions: local, and one truncated product for a mean."""
+"""Sums, means, variances, and tests of any or all elements, along dimensions.
+
+Sums are local. A mean takes one truncated product in addition.
+"""
 
 import math
 from collections.abc import Sequence
@@ -32,7 +35,7 @@ def _dims(x: torch.Tensor, dim: Sequence[int] | int | None) -> list[int]:
 
 @implements(aten.sum.default)
 def sum_all(x: SecretTensor, *, dtype: torch.dtype | None = None) -> SecretTensor:
-    """The sum of all elements; no interaction (at most two rounds for booleans)."""
+    """Returns the sum of all elements. No interaction; at most two rounds for booleans."""
     return sum_dims(x, None, dtype=dtype)
 
 
@@ -44,7 +47,7 @@ def sum_dims(
     *,
     dtype: torch.dtype | None = None,
 ) -> SecretTensor:
-    """Sums along dimensions; no interaction (at most two rounds for booleans)."""
+    """Returns sums along dimensions. No interaction; at most two rounds for booleans."""
     own = x.dtype if x.dtype.is_floating_point else torch.int64
     x = as_words(x)
     dims = _dims(x, dim)
@@ -60,7 +63,7 @@ def sum_dims(
 
 @implements(aten.mean.default, scale=of_session)
 def mean_all(x: SecretTensor, *, dtype: torch.dtype | None = None) -> SecretTensor:
-    """The mean of all elements; at most six rounds."""
+    """Returns the mean of all elements. At most six rounds."""
     return mean_dims(x, None, dtype=dtype)
 
 
@@ -72,7 +75,7 @@ def mean_dims(
     *,
     dtype: torch.dtype | None = None,
 ) -> SecretTensor:
-    """Means along dimensions; at most six rounds."""
+    """Returns means along dimensions. At most six rounds."""
     if not x.dtype.is_floating_point and dtype is None:
         unsupported("the mean of integers", "give a floating-point dtype, as PyTorch demands")
     dims = _dims(x, dim)
@@ -90,8 +93,11 @@ def variance(
     correction: Number | None = None,
     keepdim: bool = False,
 ) -> SecretTensor:
-    """Variances along dimensions: the sum of squares of deviations / √count, in range wherever the
-    variance is, and truncated once. At most twelve rounds."""
+    """Returns variances along dimensions. At most twelve rounds.
+
+    They are sums of squares of deviations / √count. So they are right whenever the variance is in
+    range, and are truncated once.
+    """
     deviations, dims, count = _deviations(x, dim, correction)
     result = mean_of_squares(deviations, dims, count, keepdim)
     return remembered_squares.remember_sums_of_squares(result, deviations, dims, count)
@@ -105,8 +111,11 @@ def deviation(
     correction: Number | None = None,
     keepdim: bool = False,
 ) -> SecretTensor:
-    """Standard deviations along dimensions: roots of Σ deviation² / count, as ``euclidean`` has
-    them, so that small ones are as exact as others. Domain: below 2^30."""
+    """Returns standard deviations along dimensions. Domain: below 2^30.
+
+    They are roots of Σ deviation² / count by ``euclidean``, so that small ones are as exact as
+    others.
+    """
     deviations, dims, count = _deviations(x, dim, correction)
     return euclidean(deviations, dims, keepdim, count)
 
@@ -119,14 +128,14 @@ def deviation_and_mean(
     correction: Number | None = None,
     keepdim: bool = False,
 ) -> tuple[SecretTensor, SecretTensor]:
-    """Both; the rounds of the first."""
+    """Returns standard deviations and means along dimensions, computed one after the other."""
     return deviation(x, dim, correction=correction, keepdim=keepdim), mean_dims(x, dim, keepdim)
 
 
 def _deviations(
     x: SecretTensor, dim: Sequence[int] | None, correction: Number | None
 ) -> tuple[SecretTensor, list[int], Number]:
-    """From the mean; the dimensions; and how many numbers count."""
+    """Returns deviations from the mean, the dimensions, and the number of elements that count."""
     dims = _dims(x, dim)
     elements = math.prod(x.shape[d] for d in dims)
     count = elements - (1 if correction is None else correction)
@@ -138,11 +147,13 @@ def _deviations(
 def mean_of_squares(
     deviations: SecretTensor, dims: Sequence[int], count: Number, keepdim: bool
 ) -> SecretTensor:
-    """Σ (deviation / √count)² along dimensions, in range wherever it is of the session's scale. At
-    most six rounds."""
+    """Returns Σ (deviation / √count)² along dimensions. At most six rounds.
+
+    It is right whenever it is in range at the session's scale.
+    """
     session = deviations._session
     elements = math.prod(deviations.shape[d] for d in dims)
-    # A deviation may have a bit more than a value.
+    # A deviation may have one bit more than a value.
     root = torch.tensor(1.0 / math.sqrt(count), dtype=torch.float64)
     whole = deviations.shape
     with session.using(scale=fixed.before_square(session.scale)):
@@ -155,7 +166,7 @@ def mean_of_squares(
 
 @implements(aten.cumsum.default)
 def cumsum(x: SecretTensor, dim: int, *, dtype: torch.dtype | None = None) -> SecretTensor:
-    """Prefix sums; no interaction (at most two rounds for booleans)."""
+    """Returns prefix sums along a dimension. No interaction; at most two rounds for booleans."""
     own = x.dtype if x.dtype.is_floating_point else torch.int64
     x = as_words(x)
     if x._session.is_plain and own.is_floating_point:
@@ -167,7 +178,7 @@ def cumsum(x: SecretTensor, dim: int, *, dtype: torch.dtype | None = None) -> Se
 
 @implements(aten.trace.default)
 def trace(x: SecretTensor) -> SecretTensor:
-    """The sum of the diagonal; no interaction."""
+    """Returns the sum of the diagonal. No interaction."""
     return sum_all(moved(x, torch.diagonal))
 
 
@@ -175,15 +186,17 @@ def trace(x: SecretTensor) -> SecretTensor:
 def any_of(
     x: SecretTensor, dim: Sequence[int] | int | None = None, keepdim: bool = False
 ) -> SecretTensor:
-    """Whether any element is true, or not zero: how many are is compared with zero, at the width
-    that the count needs."""
+    """Returns whether any element is true, or not zero.
+
+    The number of such elements is compared with zero, at the width that the number needs.
+    """
     truths = to_copy(x, dtype=torch.bool)
     dims = _dims(x, dim)
     most = math.prod(x.shape[d] for d in dims)
     counts = sum_dims(truths, dims, keepdim)
     none = shares.equal_zero(x._session, counts._parts, max(2, most.bit_length()))
     found = logical_not(truths.like(none))
-    # PyTorch gives bytes for bytes.
+    # PyTorch returns uint8 for uint8.
     return to_copy(found, dtype=torch.uint8) if x.dtype == torch.uint8 else found
 
 
@@ -191,6 +204,6 @@ def any_of(
 def all_of(
     x: SecretTensor, dim: Sequence[int] | int | None = None, keepdim: bool = False
 ) -> SecretTensor:
-    """Whether all elements are true, or not zero: none of their opposites is."""
+    """Returns whether all elements are true, or not zero: whether no element is false."""
     found = logical_not(any_of(logical_not(to_copy(x, dtype=torch.bool)), dim, keepdim))
     return to_copy(found, dtype=torch.uint8) if x.dtype == torch.uint8 else found

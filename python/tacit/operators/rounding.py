@@ -1,7 +1,7 @@
-"""Fractions rounded to whole numbers: what stands after the point is the low bits of a word, and
-exact.
+"""Rounding of fractions to whole numbers.
 
-Integers are whole already; nothing happens to them.
+The part after the point is the low bits of a word, so the results are exact. Integers are whole
+already and stay as they are.
 """
 
 from typing import Any
@@ -20,13 +20,13 @@ aten = torch.ops.aten
 
 
 def _fraction(session: Session, x: Parts, bits: int) -> Parts:
-    """What stands after the point, from 0: x modulo 2^bits."""
+    """Returns the part after the point, which is never negative: x modulo 2^bits."""
     return shares.low_bits(session, x, bits)
 
 
 @implements(aten.floor.default)
 def floor(x: SecretTensor) -> SecretTensor:
-    """The greatest whole number up to x; ten rounds at most."""
+    """Returns the largest whole number up to x. At most ten rounds."""
     if not x._scale.bits:
         return x
     return x.like(shares.subtract(x._parts, _fraction(x._session, x._parts, x._scale.bits)))
@@ -34,15 +34,17 @@ def floor(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.ceil.default)
 def ceil(x: SecretTensor) -> SecretTensor:
-    """The least whole number from x on; ten rounds at most."""
+    """Returns the smallest whole number from x on. At most ten rounds."""
     down = floor(x.like(shares.negate(x._parts), unreduced=x._unreduced))
     return down.like(shares.negate(down._parts), unreduced=x._unreduced)
 
 
 @implements(aten.trunc.default)
 def trunc(x: SecretTensor) -> SecretTensor:
-    """The whole number next to x towards zero: the floor of what is raised by almost one where it
-    is negative. A comparison and twelve rounds at most."""
+    """Rounds x towards zero. A comparison and at most twelve rounds.
+
+    Negative numbers are raised by almost one before the floor.
+    """
     bits = x._scale.bits
     if not bits:
         return x
@@ -53,13 +55,13 @@ def trunc(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.frac.default)
 def frac(x: SecretTensor) -> SecretTensor:
-    """x less its whole part, with the sign of x; as ``trunc``."""
+    """Returns x minus its whole part, with the sign of x. Rounds as ``trunc``."""
     return x.like(shares.subtract(x._parts, trunc(x)._parts))
 
 
 @implements(aten.round.default)
 def round_(x: SecretTensor) -> SecretTensor:
-    """The nearest whole number, of two the even one; about twenty rounds."""
+    """Returns the nearest whole number, of two the even one. About twenty rounds."""
     bits, session = x._scale.bits, x._session
     if not bits:
         return x
@@ -68,7 +70,7 @@ def round_(x: SecretTensor) -> SecretTensor:
     binary = shares.binary(session, raised, bits + 1)
     weights = torch.tensor([1 << place for place in range(bits)])
     after = shares.from_binary(session, tuple(part[:bits] for part in binary), weights)
-    # Halfway between two, the odd one above is one too many.
+    # Numbers halfway between two were rounded up. If the result is odd, it is one too large.
     halfway = shares.equal_zero(session, after, bits + 1)
     excess = shares.and_bits(session, halfway, tuple(part[bits] for part in binary))
     excess = tuple(part << bits for part in shares.bit_to_ring(session, excess))
@@ -77,10 +79,13 @@ def round_(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.round.decimals, scale=of_session)
 def round_decimals(x: SecretTensor, *, decimals: int) -> SecretTensor:
-    """The nearest multiple of 10^−decimals: a product by 10^decimals, which must stay in range,
-    rounded and divided again. What is a unit of x's scale from halfway may go either way."""
+    """Returns the nearest multiple of 10^−decimals.
+
+    x is multiplied by 10^decimals, rounded, and divided again. The product must stay in range. A
+    number that is a unit of x's scale from halfway may be rounded either way.
+    """
     if not x.dtype.is_floating_point:
-        unsupported("rounding integers to decimals", "make them fractions")
+        unsupported("rounding integers to decimals", "convert them to floats")
     power = 10.0 ** abs(decimals)
     factors: list[Any] = [
         torch.tensor(factor, dtype=torch.float64) for factor in (power, 1.0 / power)

@@ -1,5 +1,8 @@
-"""What stands at each place after those before it: prefix maxima, and lengths of runs. By doubling:
-log2(n) levels, after each of which a place knows of twice as many before it."""
+"""Scans along a dimension: prefix maxima, and lengths of runs.
+
+They work by doubling, in log2(n) levels. After each level a place covers twice as many places
+before it.
+"""
 
 import torch
 
@@ -19,21 +22,26 @@ aten = torch.ops.aten
 
 @implements(aten.cummax.default)
 def cummax(x: SecretTensor, dim: int) -> tuple[SecretTensor, SecretTensor]:
-    """The greatest so far along a dimension, and where it is: the last of equals. Eight rounds for
-    each of log2(n) levels, nine of int64. Exact."""
+    """Returns the maximum so far along a dimension, and its index, the last among equals. Exact.
+
+    Eight rounds for each of log2(n) levels, nine for int64.
+    """
     words, index = _extrema(x, dim, as_words(x)._parts)
     return restored(x, words), index
 
 
 @implements(aten.cummin.default)
 def cummin(x: SecretTensor, dim: int) -> tuple[SecretTensor, SecretTensor]:
-    """The least so far along a dimension, and where it is: the last of equals. As ``cummax``."""
+    """Returns the minimum so far along a dimension, and its index, the last among equals.
+
+    Rounds as ``cummax``.
+    """
     words, index = _extrema(x, dim, opposite(x._session, as_words(x)._parts))
     return restored(x, opposite(x._session, words)), index
 
 
 def _extrema(x: SecretTensor, dim: int, words: Parts) -> tuple[Parts, SecretTensor]:
-    """The greatest of words so far, and the last index of it."""
+    """Returns the maximum of words so far, and the index of its last occurrence."""
     session = x._session
     words = tuple(part.reshape(part.shape or (1,)).movedim(dim, 0) for part in words)
     size = words[0].shape[0]
@@ -60,7 +68,7 @@ def _extrema(x: SecretTensor, dim: int, words: Parts) -> tuple[Parts, SecretTens
 
 
 def _added_from(parts: Parts, first: int, change: Parts) -> Parts:
-    """What is added to all places from one on."""
+    """Adds ``change`` to all places from ``first`` on."""
     return tuple(
         torch.cat([part[:first], part[first:] + more])
         for part, more in zip(parts, change, strict=True)
@@ -71,9 +79,11 @@ def _added_from(parts: Parts, first: int, change: Parts) -> Parts:
 def mode(
     x: SecretTensor, dim: int = -1, keepdim: bool = False
 ) -> tuple[SecretTensor, SecretTensor]:
-    """The most frequent along a dimension, the least of several, and where it is last. Rounds: as
-    ``ordered``, six, and at most nine for each of log2(n) levels of counting and as many of
-    choosing."""
+    """Returns the most frequent value along a dimension, the least of several, and its last index.
+
+    Rounds: those of ``ordered``, six, and at most nine for each of log2(n) levels of counting and
+    as many of selecting.
+    """
     if not x.dim():
         return ordered(x, 0, False)
     if not x.shape[dim]:
@@ -84,7 +94,8 @@ def mode(
         tuple(part.movedim(dim, 0) for part in as_words(v)._parts) for v in (values, index)
     )
     counts = _runs(session, words, min(WORD, sorted_width(x)))
-    # The longest run that ends somewhere, the first of equals; what stands there comes along.
+    # Finds the end of the longest run, the first among equals. The value and index there are
+    # selected.
     width = max(2, x.shape[dim].bit_length() + 1)
     _, best = tournament(session, tuple(part.movedim(0, -1) for part in counts), width)
     chosen = x.like(best, WHOLE, torch.int64).unsqueeze(0) == torch.arange(x.shape[dim]).reshape(
@@ -100,12 +111,12 @@ def mode(
 
 
 def _runs(session: Session, x: Parts, width: int) -> Parts:
-    """Of sorted words how many up to each place are equal to it."""
+    """Returns for each place of sorted words how many words up to it are equal to it."""
     counts = shares.trivial(session, torch.ones_like(x[0]))
     if x[0].shape[0] == 1:
         return counts
     same = shares.equal_zero(session, tuple(part[1:] - part[:-1] for part in x), width)
-    # Whether all of a window are equal; before the first nothing is.
+    # Whether all words of a window are equal. A window that begins before the first word is not.
     same = tuple(torch.cat([torch.zeros_like(bit[:1]), bit]) for bit in same)
     distance = 1
     while distance < x[0].shape[0]:

@@ -1,5 +1,7 @@
-"""Values that meet at places, and are made one there: added, averaged, multiplied, or the greatest
-or least of them kept. Secret places: ``scatter_reduce_kernels``."""
+"""Reductions of values that have the same index: sum, mean, product, maximum, minimum.
+
+For secret indices see ``scatter_reduce_kernels``.
+"""
 
 from typing import Any
 
@@ -37,10 +39,13 @@ aten = torch.ops.aten
 def scatter_reduce(
     x: Any, dim: int, index: torch.Tensor, values: Any, reduce: str, *, include_self: bool = True
 ) -> SecretTensor:
-    """A copy of x, in which values at indices along a dimension are made one. At public ones sums
-    take no interaction, means that of public products; greatest, least and products are trees over
-    the most that meet anywhere. At secret ones as ``scatter_reduce_kernels``; what is out of range
-    is left out. Booleans are taken as integers, and the result as whether these are not zero."""
+    """Returns a copy of x in which values with the same index along a dimension are reduced.
+
+    At public indices sums take no interaction, and means that of products by public numbers.
+    Maxima, minima and products are trees over the largest number of values that share an index. For
+    secret indices see ``scatter_reduce_kernels``; values with an index out of range are left out.
+    Booleans are reduced as integers, and the result says whether these are not zero.
+    """
     session = session_of(x, index, values)
     x = within(target(x, session, bounds=reduce in ("amax", "amin")))
     if x.dtype == torch.bool:
@@ -91,14 +96,17 @@ def _added(
     if not is_mean:
         return result
     if not x.dtype.is_floating_point:
-        unsupported("means of integers at indices", "make them fractions")
+        unsupported("means of integers at indices", "convert them to floats")
     return multiply_public(result, 1.0 / (counts + include_self).clamp(min=1).to(torch.float64))
 
 
 def _reduced(
     x: SecretTensor, places: torch.Tensor, values: SecretTensor, reduce: str, include_self: bool
 ) -> SecretTensor:
-    """By a table: of each place that is written to, a row of those that meet there."""
+    """Reduces by a table with one row for each place that is written to.
+
+    A row holds the elements that are reduced there.
+    """
     x = at_session_scale(x) if reduce == "prod" else x
     values = rescaled(values, x._scale)
     counts = torch.bincount(places, minlength=x.numel())
@@ -108,7 +116,8 @@ def _reduced(
     table = _table(x.numel(), places, counts, hit, include_self)
     one = shares.trivial(x._session, torch.tensor([1 << x._scale.bits]))
     pool = [torch.cat(parts) for parts in zip(x._parts, values._parts, one, strict=True)]
-    # Rows that are shorter take the one at the end again, or their own first again.
+    # Shorter rows are filled up: for products with the one at the end of the pool, else with the
+    # row's own first element.
     missing = (
         torch.full_like(table, x.numel() + values.numel()) if reduce == "prod" else table[:, :1]
     )
@@ -126,7 +135,10 @@ def _reduced(
 def _table(
     size: int, places: torch.Tensor, counts: torch.Tensor, hit: torch.Tensor, include_self: bool
 ) -> torch.Tensor:
-    """Rows of numbers of elements, first of x and then of the values; −1 where a row is shorter."""
+    """Returns rows of element indices, first of x and then of the values.
+
+    Where a row is shorter it has −1.
+    """
     order = places.argsort(stable=True)
     ordered = places[order]
     starts = counts.cumsum(0) - counts
@@ -147,7 +159,7 @@ def _written(parts: Parts, places: torch.Tensor, values: Parts) -> Parts:
 def index_reduce(
     x: Any, dim: int, index: torch.Tensor, values: Any, reduce: str, *, include_self: bool = True
 ) -> SecretTensor:
-    """As ``scatter_reduce``, by whole slices."""
+    """Reduces whole slices that have the same index, as ``scatter_reduce``."""
     if isinstance(index, SecretTensor):
         x = within(target(x, session_of(x, index, values)))
         x = at_session_scale(x) if reduce == "prod" else x
@@ -159,7 +171,7 @@ def index_reduce(
     else:
         index = index.reshape(())
     if reduce == "mean" and not x.dtype.is_floating_point:
-        unsupported("means of integers at indices", "make them fractions")
+        unsupported("means of integers at indices", "convert them to floats")
     return scatter_reduce(x, dim, index, values, reduce, include_self=include_self)
 
 
@@ -167,7 +179,7 @@ def index_reduce(
 def scatter_with(
     x: Any, dim: int, index: torch.Tensor, values: Any, *, reduce: str
 ) -> SecretTensor:
-    """As ``scatter_reduce``, by the older names of sum and product."""
+    """Reduces as ``scatter_reduce``, by the older names of sum and product."""
     if not isinstance(values, torch.Tensor):
         values = public(values).to(x.dtype).expand(index.shape)
     return scatter_reduce(x, dim, index, values, {"add": "sum", "multiply": "prod"}[reduce])

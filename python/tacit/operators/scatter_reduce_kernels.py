@@ -1,10 +1,11 @@
-"""Values that meet at secret places, and are made one there (``scatter_reduce``): each of n values
-beside each place, by one-hot vectors [batch, n, size], with a choice between it and what changes
-nothing.
+"""Reductions of values that have the same secret index (``scatter_reduce``).
 
-Sums take no more than adding. Means divide by how many met, in secret; products are a tree of
-log2(n) levels, and so are the greatest and the least, where what changes nothing is the opposite
-extremum of all values: for them the rounds of two tournaments.
+Each of n values is placed next to each element, by one-hot vectors [batch, n, size]. A selection
+takes either the value or a neutral number.
+
+Sums take no more than adding. Means divide by the number of values, in secret. Products are a tree
+of log2(n) levels. So are maxima and minima, whose neutral number is the opposite extremum of all
+values: they take the rounds of two tournaments.
 """
 
 from collections.abc import Callable
@@ -24,17 +25,19 @@ from tacit.sharings import shares
 from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
-#: What it makes of tables [batch, size, columns], one-hot vectors, and values [batch, n, columns].
+#: Changes tables [batch, size, columns] by one-hot vectors and values [batch, n, columns].
 Change = Callable[[Session, Parts, Parts, Parts], Parts]
 
 
 def meeting(x: SecretTensor, reduce: str, include_self: bool) -> Change:
-    """How tables of numbers like x change where values meet, with what stood there among them or
-    without."""
+    """Returns the function that reduces values into tables of numbers like x.
+
+    With ``include_self`` the numbers in the tables are reduced too.
+    """
     if reduce == "sum" and include_self:
         return added
     if reduce == "mean" and not x.dtype.is_floating_point:
-        unsupported("means of integers at indices", "make them fractions")
+        unsupported("means of integers at indices", "convert them to floats")
 
     def change(session: Session, table: Parts, hot: Parts, values: Parts) -> Parts:
         if not hot[0].numel():
@@ -47,7 +50,7 @@ def meeting(x: SecretTensor, reduce: str, include_self: bool) -> Change:
 
 
 def _hit(session: Session, hot: Parts) -> Parts:
-    """Bits: whether any value is at a place."""
+    """Returns bits that say whether any value has the index of an element."""
     counts = tuple(part.sum(1) for part in shares.bit_to_ring(session, hot))
     none = shares.equal_zero(session, counts, hot[0].shape[1].bit_length() + 1)
     return shares.complement(session, none)
@@ -56,7 +59,7 @@ def _hit(session: Session, hot: Parts) -> Parts:
 def _made(
     x: SecretTensor, reduce: str, include_self: bool, table: Parts, hot: Parts, values: Parts
 ) -> Parts:
-    """What values become at each place where any is."""
+    """Returns the reduction of the values at each element that has any."""
     session = x._session
     if reduce in ("sum", "mean"):
         chosen = tuple(part.mT for part in shares.bit_to_ring(session, hot))
@@ -86,7 +89,7 @@ def _made(
 
 
 def _beside(session: Session, hot: Parts, values: Parts, otherwise: Parts) -> Parts:
-    """[batch, n, size, columns]: at each place the value that is there, else another number."""
+    """Returns [batch, n, size, columns]: a value at the element of its index, else another."""
     shape = (*hot[0].shape, values[0].shape[-1])
     bits = tuple(bit.unsqueeze(-1).expand(shape) for bit in hot)
     value, other = (

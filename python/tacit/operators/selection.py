@@ -1,10 +1,10 @@
-"""Secret indices: as one-hot vectors, by which elements are read, added to, and written.
+"""Reading, adding and writing at secret indices, by one-hot vectors.
 
-An index becomes the bits that tell its values apart (``one_hot_bits``): its low bits, multiplied
-with each other in halves, so that a value takes one AND and not a comparison; and whether it is in
-range at all. As ring elements they are multiplied with what is read, which is exact. Where an index
-is out of range nothing is
-read but zeros, and nothing is written: PyTorch's error would tell.
+An index becomes one bit for each of its possible values (``one_hot_bits``). Its low bits are
+multiplied with each other in halves, so that a value takes one AND instead of a comparison. Another
+bit says whether the index is in range. The bits are converted to ring elements and multiplied with
+the table, which is exact. If an index is out of range, zeros are read and nothing is written:
+PyTorch's error would reveal it.
 """
 
 from typing import Any
@@ -32,19 +32,24 @@ from tacit.sharings import shares
 from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
-#: What one-hot vectors hold, as ring elements, at a time.
+#: Most elements of one-hot vectors, as ring elements, that are held at a time.
 ENTRIES = 1 << 24
 
 
 def one_hot(index: SecretTensor, classes: int) -> SecretTensor:
-    """Secret integers as booleans along a new last dimension: which of 0 to ``classes`` − 1 it is;
-    none where it is none of them. At most 6 rounds, those of the bits of the index, and a round for
-    each doubling of their number."""
+    """Returns booleans that say which of 0 to ``classes`` − 1 an index is.
+
+    They are along a new last dimension. All are false for an index out of range. At most 6 rounds,
+    those of decomposing the index into bits, and one round for each doubling of the number of bits.
+    """
     return bits_of(index._session, positions(index, classes))
 
 
 def positions(index: Any, size: int, *, wraps: bool = False) -> Parts:
-    """The same as components; with ``wraps`` −1 is the last one, and so on down to −size."""
+    """Returns one-hot vectors of indices along a new last dimension, as components of bits.
+
+    With ``wraps`` −1 is the last position, and so on down to −size.
+    """
     if index.dtype == torch.bool or index.dtype.is_floating_point:
         unsupported(
             f"an index of dtype {index.dtype}", "index by integers; torch.where chooses by booleans"
@@ -52,8 +57,8 @@ def positions(index: Any, size: int, *, wraps: bool = False) -> Parts:
     session, words = index._session, as_words(index)._parts
     count = 2 * size if wraps else size
     words = shares.add(words, shares.trivial(session, torch.tensor(count - size)))
-    # In range is what is not negative and less than the count; of what is far below, its difference
-    # wraps.
+    # An index in range is not negative and less than the count. Both are tested, since for an index
+    # far below zero the difference wraps around.
     ends = shares.trivial(session, torch.tensor([0, count]).reshape(2, *[1] * index.dim()))
     signs = shares.sign(session, shares.subtract(words, ends), compared(session, WHOLE))
     negative, less = shares.unstacked(signs)
@@ -63,9 +68,12 @@ def positions(index: Any, size: int, *, wraps: bool = False) -> Parts:
 
 
 def read(session: Session, hot: Parts, table: Any) -> Parts:
-    """What stands in tables [batch, size, columns] where one-hot vectors [batch, n, size] say, as
-    words: of a secret table's components, or of public words without more than the vectors' way
-    into the ring. At most three rounds for every 2^24 of what the vectors hold."""
+    """Returns those rows of tables that one-hot vectors select, as words.
+
+    Tables are [batch, size, columns], one-hot vectors [batch, n, size]. The tables are components
+    of a secret tensor, or public words. Public words need no interaction except for converting the
+    vectors to ring elements. At most three rounds for every 2^24 elements of the vectors.
+    """
     batch, count, size = hot[0].shape
     step = max(1, ENTRIES // max(1, batch * size))
     blocks = [
@@ -83,8 +91,10 @@ def _read(session: Session, hot: Parts, table: Any) -> Parts:
 
 
 def added(session: Session, table: Parts, hot: Parts, values: Parts) -> Parts:
-    """Tables with values [batch, n, columns] added where one-hot vectors say.
-    At most three rounds."""
+    """Returns tables with values [batch, n, columns] added where one-hot vectors say.
+
+    At most three rounds.
+    """
     for operand in (table, values):
         checks.hold_summands(session, operand, hot[0].shape[1] + 1)
     chosen = tuple(part.mT for part in shares.bit_to_ring(session, hot))
@@ -92,9 +102,11 @@ def added(session: Session, table: Parts, hot: Parts, values: Parts) -> Parts:
 
 
 def written(session: Session, table: Parts, hot: Parts, values: Parts) -> Parts:
-    """Tables with values in the place of what stands where one-hot vectors say, the last one if
-    there are several. At most four rounds, and one for each of log2(n) levels that find the
-    last."""
+    """Returns tables with values written where one-hot vectors say.
+
+    If a place repeats, the last value counts. At most four rounds, and one for each of log2(n)
+    levels that find the last.
+    """
     chosen = tuple(part.mT for part in shares.bit_to_ring(session, _last(session, hot)))
     is_written = tuple(part.sum(-1, keepdim=True).expand(table[0].shape) for part in chosen)
     kept = shares.subtract(table, shares.multiply(session, is_written, table, 0))
@@ -102,9 +114,9 @@ def written(session: Session, table: Parts, hot: Parts, values: Parts) -> Parts:
 
 
 def _last(session: Session, hot: Parts) -> Parts:
-    """One-hot vectors without those that a later one repeats."""
+    """Clears those one-hot vectors that a later one repeats."""
     size = hot[0].shape[1]
-    # Whether any from here on, of ever more, is there.
+    # Whether any of the next vectors has this bit, for twice as many vectors in each pass.
     any_of, distance = hot, 1
     while distance < size:
         early, late = (
@@ -128,12 +140,12 @@ def _last(session: Session, hot: Parts) -> Parts:
     )
 
 
-# What is read and written
+# Operands of reads and writes
 # ----------------------------------------------------------------------------------
 
 
 def table_of(x: Any, session: Session) -> Any:
-    """What is read as components of words, or as public words."""
+    """Returns a table to be read, as components of words or as public words."""
     if isinstance(x, SecretTensor):
         return as_words(x)._parts if x.dtype == torch.bool else x._parts
     plain = public(x)
@@ -141,15 +153,17 @@ def table_of(x: Any, session: Session) -> Any:
 
 
 def found(x: Any, session: Session, words: Parts) -> SecretTensor:
-    """Words that were read as what is kept in x."""
+    """Returns words that were read from x as a secret tensor of its kind."""
     if not isinstance(x, SecretTensor):
         x = target(x.reshape(-1)[:0], session)
     return restored(x, words) if x.dtype == torch.bool else x.like(words, unreduced=x._unreduced)
 
 
 def target(x: Any, session: Session, *, bounds: bool = False) -> SecretTensor:
-    """What is written to in a copy, as a secret tensor; with ``bounds`` large
-    numbers are infinite."""
+    """Returns a tensor to be copied and written to, as a secret tensor.
+
+    With ``bounds`` large public numbers count as infinite.
+    """
     if isinstance(x, SecretTensor):
         return x
     if x.dtype == torch.bool:
@@ -160,7 +174,7 @@ def target(x: Any, session: Session, *, bounds: bool = False) -> SecretTensor:
 
 
 def session_of_all(*operands: Any) -> Session:
-    """The session of the secret ones, in lists too."""
+    """Returns the session of the secret operands, including those in lists."""
     flat = [
         each
         for operand in operands

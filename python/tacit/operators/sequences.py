@@ -1,6 +1,8 @@
-"""Packed sequences of public lengths. PyTorch writes them into plain tensors; here they are rows,
-chosen as PyTorch packs and pads their numbers, so that gradients go the way of all such choices. No
-interaction."""
+"""Packed sequences of public lengths.
+
+PyTorch writes them into plain tensors. Here they are rows, selected by the indices that PyTorch's
+own packing and padding give. So gradients pass as in any selection of rows. No interaction.
+"""
 
 from typing import Any
 
@@ -16,12 +18,14 @@ _PLAIN_PACK, _PLAIN_PAD = _VF._pack_padded_sequence, _VF._pad_packed_sequence
 
 
 def _pack(x: Any, lengths: Any, batch_first: bool) -> tuple[Any, torch.Tensor]:
-    """What ``pack_padded_sequence`` calls: the rows of all sequences, step by step, and how many in
-    each."""
+    """Returns what ``pack_padded_sequence`` calls for: the rows of all sequences, step by step.
+
+    Also returns the number of rows of each step.
+    """
     if is_secret(lengths):
         unsupported(
             "a packed sequence of secret lengths, whose size depends on them",
-            "give the layer all steps, and choose what is at the ends by torch.gather",
+            "give the layer all steps, and select the last ones by torch.gather",
         )
     if not isinstance(x, SecretTensor):
         return _PLAIN_PACK(x, lengths, batch_first)
@@ -33,7 +37,7 @@ def _pack(x: Any, lengths: Any, batch_first: bool) -> tuple[Any, torch.Tensor]:
 def _pad(
     data: Any, sizes: torch.Tensor, batch_first: bool, padding: float, total: int
 ) -> tuple[Any, torch.Tensor]:
-    """What ``pad_packed_sequence`` calls: the sequences side by side again, and their lengths."""
+    """Returns what ``pad_packed_sequence`` calls for: padded sequences, and their lengths."""
     if not isinstance(data, SecretTensor):
         return _PLAIN_PAD(data, sizes, batch_first, padding, total)
     count = data.shape[0]
@@ -43,8 +47,8 @@ def _pad(
     return chosen.reshape([*rows.shape, *data.shape[1:]]), lengths
 
 
-# PyTorch composes both of writing into new plain tensors before it asks what the operands are, and
-# its functions call them by these names. TorchScript compiles the names as before.
+# PyTorch composes both of writes into new plain tensors before it looks at the operands, and calls
+# the functions by these names. TorchScript still compiles the names as before.
 for _mine, _name in ((_pack, "_pack_padded_sequence"), (_pad, "_pad_packed_sequence")):
     scripts._register_builtin(_mine, f"aten::{_name}")
     setattr(_VF, _name, _mine)

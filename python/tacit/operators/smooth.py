@@ -1,5 +1,7 @@
-"""Elementary functions: what ``approximation`` offers, under PyTorch's names, and what follows from
-it."""
+"""Elementary functions under PyTorch's names.
+
+They are the functions of ``approximation``, and others made of them.
+"""
 
 import math
 from contextlib import nullcontext
@@ -43,17 +45,17 @@ from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
-#: Public exponents that are told apart; by more of them all is a power of e.
+#: Most different public exponents whose powers are computed one by one. With more all powers are
+#: powers of e.
 FEW_EXPONENTS = 8
 
-#: Whole exponents have at most as many bits as the scale, less these: of more no digits would be
-#: right.
+#: A whole exponent is at most 2^(fraction bits − this). Of a greater power no digit would be right.
 _LESS = 3
 
-#: Fraction bits with which a step of Newton's method is in range for all reciprocals.
+#: Most fraction bits with which a step of Newton's method is in range for all reciprocals.
 _MOST_CORRECTED = 20
 
-#: What is said of powers that are none, and what can be done.
+#: Warning about powers that do not exist, and its remedy.
 FRACTIONAL = "a negative base of a fractional exponent", "bases of 0 and more have such powers"
 
 
@@ -63,25 +65,28 @@ FRACTIONAL = "a negative base of a fractional exponent", "bases of 0 and more ha
 
 @implements(aten.exp.default, scale=of_session)
 def exp(x: SecretTensor) -> SecretTensor:
-    """e^x: see ``approximation.exp``."""
+    """Returns e^x: see ``approximation.exp``."""
     return approximation.exp(x)
 
 
 @implements(aten.exp2.default, scale=of_session)
 def exp2(x: SecretTensor) -> SecretTensor:
-    """2^x: see ``approximation.exp``."""
+    """Returns 2^x: see ``approximation.exp``."""
     return approximation.exp(x, base=2.0)
 
 
 @implements(aten.expm1.default, scale=of_session)
 def expm1(x: SecretTensor) -> SecretTensor:
-    """e^x − 1: see ``approximation.exp``; near 0 its error is absolute."""
+    """Returns e^x − 1: see ``approximation.exp``. Near 0 its error is absolute."""
     return sub(approximation.exp(x), 1.0)
 
 
 @implements(aten.log.default, scale=of_session)
 def log(x: SecretTensor) -> SecretTensor:
-    """ln x: see ``approximation.log``. Of what a sigmoid or a softmax gave, by its argument."""
+    """Returns ln x: see ``approximation.log``.
+
+    The logarithm of a result of a sigmoid or a softmax is computed from its argument.
+    """
     known = argument_of(x)
     if known is None:
         return approximation.log(x)
@@ -96,37 +101,37 @@ def log(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.log2.default, scale=of_session)
 def log2(x: SecretTensor) -> SecretTensor:
-    """log2 x: see ``approximation.log``."""
+    """Returns log2 x: see ``approximation.log``."""
     return approximation.log(x, base=2.0)
 
 
 @implements(aten.log10.default, scale=of_session)
 def log10(x: SecretTensor) -> SecretTensor:
-    """log10 x: see ``approximation.log``."""
+    """Returns log10 x: see ``approximation.log``."""
     return approximation.log(x, base=10.0)
 
 
 @implements(aten.log1p.default, scale=of_session)
 def log1p(x: SecretTensor) -> SecretTensor:
-    """ln(1 + x): see ``approximation.log``; near 0 its error is absolute."""
+    """Returns ln(1 + x): see ``approximation.log``. Near 0 its error is absolute."""
     with beside(x._session, 1.0):
         return approximation.log(add(fraction(x), 1.0))
 
 
 @implements(aten.logaddexp.default, scale=of_session)
 def logaddexp(x: Any, y: Any) -> SecretTensor:
-    """ln(e^x + e^y) = max(x, y) + ln(1 + e^−|x − y|)."""
+    """Returns ln(e^x + e^y) = max(x, y) + ln(1 + e^−|x − y|)."""
     return _logaddexp(x, y, 1.0)
 
 
 @implements(aten.logaddexp2.default, scale=of_session)
 def logaddexp2(x: Any, y: Any) -> SecretTensor:
-    """log2(2^x + 2^y)."""
+    """Returns log2(2^x + 2^y)."""
     return _logaddexp(x, y, math.log(2.0))
 
 
 def _logaddexp(x: Any, y: Any, unit: float) -> SecretTensor:
-    # An infinite one is the same number in the difference and in the sum.
+    # An infinite operand becomes the same number in the difference and in the sum.
     session, dtype = session_of(x, y), result_dtype(x, y)
     left, right, scale = aligned(x, y)
     y = SecretTensor(right, scale, session, dtype)
@@ -141,7 +146,7 @@ def _logaddexp(x: Any, y: Any, unit: float) -> SecretTensor:
 
 @implements(aten.xlogy.Tensor, aten.xlogy.Scalar_Other, aten.xlogy.Scalar_Self, scale=of_session)
 def xlogy(x: Any, y: Any) -> SecretTensor:
-    """x·ln y, 0 where x = 0: ln 0 is finite."""
+    """Returns x·ln y, and 0 where x = 0, since ln 0 is finite here."""
     if isinstance(y, SecretTensor):
         return mul(approximation.log(y), x)
     logarithm = torch.xlogy(torch.ones((), dtype=torch.float64), y)
@@ -155,19 +160,21 @@ def xlogy(x: Any, y: Any) -> SecretTensor:
     scale=of_session,
 )
 def xlog1py(x: Any, y: Any) -> SecretTensor:
-    """x·ln(1 + y), 0 where x = 0."""
+    """Returns x·ln(1 + y), and 0 where x = 0."""
     with beside(session_of(x, y), 1.0):
         return xlogy(x, y + 1.0)
 
 
-#: In the place of −∞ in products, which 0 makes 0.
+#: Replaces −∞ in products, so that a factor of 0 gives 0.
 _LEAST_LOGARITHM = -1e4
 
 
 @implements(aten.special_entr.default, scale=of_session)
 def entr(x: SecretTensor) -> SecretTensor:
-    """−x·ln x, 0 for 0; for negative x, where PyTorch has −∞, x·11.09 (ln of
-    the smallest number)."""
+    """Returns −x·ln x, and 0 for 0.
+
+    For negative x, where PyTorch has −∞, the result is x·11.09 (−ln of the smallest number).
+    """
     return neg(mul(approximation.log(x), x))
 
 
@@ -177,36 +184,40 @@ def entr(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.reciprocal.default, scale=of_session)
 def reciprocal(x: SecretTensor) -> SecretTensor:
-    """1 / x: see ``approximation.reciprocal``, and of roots of sums of squares
-    ``remembered_squares``."""
+    """Returns 1 / x: see ``approximation.reciprocal``.
+
+    For roots of sums of squares see ``remembered_squares``.
+    """
     known = remembered_squares.inverse(x)
     return known if known is not None else approximation.reciprocal(x)
 
 
 @implements(aten.rsqrt.default, scale=of_inverse_root)
 def rsqrt(x: SecretTensor) -> SecretTensor:
-    """1 / √x, with eight fraction bits more than the session (at most 24), as it is a factor of
-    numbers as large as √x: see ``approximation.rsqrt``, and of sums of squares
-    ``remembered_squares``."""
+    """Returns 1 / √x with eight fraction bits more than the session has, but at most 24.
+
+    It needs them as a factor of numbers as large as √x. See ``approximation.rsqrt``, and for sums
+    of squares ``remembered_squares``.
+    """
     return _inverse_root(x, of_inverse_root(x._session.scale, x._scale))
 
 
 @implements(aten.sqrt.default, scale=of_session)
 def sqrt(x: SecretTensor) -> SecretTensor:
-    """√x: see ``approximation.sqrt``, and of sums of squares ``remembered_squares``."""
+    """Returns √x: see ``approximation.sqrt``, and for sums of squares ``remembered_squares``."""
     known = remembered_squares.root(x)
     return known if known is not None else approximation.sqrt(x)
 
 
 @implements(aten.addcdiv.default, scale=of_session)
 def addcdiv(x: Any, first: Any, second: Any, value: Number = 1) -> SecretTensor:
-    """x + value·first/second."""
+    """Returns x + value·first/second."""
     return add(x, torch.div(first, second), value)
 
 
 @implements(aten.hypot.default, scale=of_session)
 def hypot(x: Any, y: Any) -> SecretTensor:
-    """√(x² + y²) = greater·√(1 + (smaller/greater)²), in range wherever the result is."""
+    """Returns √(x² + y²) = greater·√(1 + (smaller/greater)²), in range whenever the result is."""
     x, y = (absolute(v) if isinstance(v, SecretTensor) else abs(v) for v in (x, y))
     greater, smaller = maximum(x, y), minimum(x, y)
     ratio = approximation.divide(smaller, greater, bounded=True)
@@ -221,10 +232,13 @@ def hypot(x: Any, y: Any) -> SecretTensor:
     scale=of_session,
 )
 def power_of_secret(x: Any, exponent: Any) -> SecretTensor:
-    """By few public exponents as by each of them; else as e^(y·ln|x|), with the sign that a whole
-    exponent
-    gives: the rounds of a comparison and of the bits of the exponent. 0 for fractional exponents of
-    a negative base. Of integers: see ``integer_powers``."""
+    """Returns x^y, where at least one operand is secret.
+
+    Few public exponents are computed one by one. Otherwise the result is e^(y·ln|x|), with the sign
+    that a whole exponent gives, which takes the rounds of a comparison and of decomposing the
+    exponent into bits. A negative base with a fractional exponent gives 0. For integers see
+    ``integer_powers``.
+    """
     if isinstance(x, SecretTensor) and not isinstance(exponent, SecretTensor):
         several = public(exponent).unique()  # type: ignore[no-untyped-call]
         is_whole = not result_dtype(x, exponent).is_floating_point
@@ -246,7 +260,7 @@ def power_of_secret(x: Any, exponent: Any) -> SecretTensor:
 
 
 def _power_by_logarithm(x: SecretTensor, exponent: Any) -> SecretTensor:
-    """Powers of secret bases of any sign."""
+    """Returns powers of secret bases of any sign."""
     x, session = fraction(x), x._session
     negative = shares.sign(session, x._parts, compared(session, x._scale))
     less = shares.bit_multiply(session, negative, x._parts)
@@ -259,7 +273,7 @@ def _power_by_logarithm(x: SecretTensor, exponent: Any) -> SecretTensor:
 
 
 def _signed(size: SecretTensor, negative: Parts, exponent: Any) -> SecretTensor:
-    """Powers of magnitudes as powers of what may be negative."""
+    """Gives powers of magnitudes the sign that they have for negative bases."""
     session = size._session
     odd, whole = _parity(session, exponent)
     negative, odd, whole, parts = together(negative, odd, whole, size._parts)
@@ -275,7 +289,7 @@ def _signed(size: SecretTensor, negative: Parts, exponent: Any) -> SecretTensor:
 
 
 def _parity(session: Session, exponent: Any) -> tuple[Parts, Parts]:
-    """Bits: whether the whole part is odd, and whether there is nothing behind the point."""
+    """Returns bits: whether the whole part is odd, and whether all fraction bits are zero."""
     if not isinstance(exponent, SecretTensor):
         plain = public(exponent).to(torch.float64)
         return lifted_bits(session, plain.floor() % 2 == 1), lifted_bits(
@@ -295,30 +309,33 @@ def _parity(session: Session, exponent: Any) -> tuple[Parts, Parts]:
 def _power_by_several(
     x: SecretTensor, exponent: torch.Tensor, several: list[Number]
 ) -> SecretTensor:
-    """Powers by public exponents that have few values."""
+    """Returns powers by public exponents that have few different values."""
     dtype = result_dtype(x, exponent)
     x = x if dtype == x.dtype else to_copy(x, dtype=dtype)
     found: Any = 1
     for each in several:
         own = exponent == each
-        # Where it is not wanted it is a power of 1, which is in range.
+        # Where the exponent is another one, 1 is raised instead of x: its power is in range.
         found = where(own, at_session_scale(power_by_public(where(own, x, 1), each)), found)
     return cast(SecretTensor, found)
 
 
 @implements(aten.pow.Tensor_Scalar, aten.float_power.Tensor_Scalar, scale=of_power)
 def power_by_public(x: SecretTensor, exponent: Number) -> SecretTensor:
-    """x^n. Whole n by squaring, of integers all, of fractions up to 2^(fraction bits − 3), 2^13 by
-    default, negative ones of the reciprocal; ±1/2 by roots; all else as e^(n·ln x). With fractional
-    n a negative base counts as 0.
+    """Returns x^n for a public n.
 
-    Error: of whole n, but for −1, n units of the scale, 2·|n| where n is negative, relative where
-    the result is above 1. From 65 on, and of negative n, what is beyond the range counts as about
-    its limit."""
+    A whole n uses repeated squaring: any n for integers, for fractions n up to 2^(fraction bits −
+    3), 2^13 by default, with the reciprocal for negative n. ±1/2 uses roots. All other exponents
+    use e^(n·ln x). With a fractional n a negative base counts as 0.
+
+    Error for whole n except −1: n units of the scale, 2·|n| if n is negative, relative if the
+    result is above 1. From 65 on, and for negative n, a result beyond the range becomes about the
+    limit of the range.
+    """
     if isinstance(exponent, float) and not x.dtype.is_floating_point:
         x = to_copy(x, dtype=result_dtype(x, exponent))
     if exponent < 0 and not x.dtype.is_floating_point:
-        unsupported("a negative power of integers", "make them fractions")
+        unsupported("a negative power of integers", "convert them to floats")
     if (later := remembered_squares.power(x, exponent)) is not None:
         return later
     if exponent == int(exponent) and 1 <= abs(exponent) <= 64:
@@ -349,14 +366,17 @@ def power_by_public(x: SecretTensor, exponent: Number) -> SecretTensor:
 
 
 def _inverse_root(x: SecretTensor, scale: Scale) -> SecretTensor:
-    """1 / √x at that scale."""
+    """Returns 1 / √x at the given scale."""
     known = remembered_squares.inverse_root(x, scale)
     return known if known is not None else approximation.rsqrt(x, scale=scale)
 
 
 def _inverse_power(x: SecretTensor, exponent: int) -> SecretTensor:
-    """(1/x)^n, of which small numbers keep all their digits, where x^n would lose them. What is too
-    large counts as the largest that a product may be: a comparison more."""
+    """Returns (1/x)^n, in which small numbers keep all their digits. x^n would lose them.
+
+    A base that is too large becomes the largest whose power is in range, which takes one more
+    comparison.
+    """
     session = x._session
     with in_full(session):
         inverse = approximation.reciprocal(x)
@@ -365,14 +385,16 @@ def _inverse_power(x: SecretTensor, exponent: int) -> SecretTensor:
         largest = _largest_base(session, exponent)
         if session.scale.bits > _MOST_CORRECTED:
             inverse = clamp(inverse, -2.0 * largest, 2.0 * largest)
-        # A step of Newton's method, without which n times 2^−13 would be lost.
+        # A step of Newton's method. Without it the error would be n times 2^−13.
         inverse = add(inverse, mul(inverse, sub(1.0, mul(x, inverse))))
         return power(clamp(inverse, -largest, largest), exponent)
 
 
 def _largest_base(session: Session, exponent: int) -> float:
-    """Of which the power is a little less than a product may be: what is
-    rounded may make it more."""
+    """Returns the base whose power is slightly less than a product may be.
+
+    The margin is for rounding, which may increase the power.
+    """
     bits = session.scale.bits
     rounded = 0.01 + exponent * 2.0**-bits
     return float(2.0 ** ((min(fixed.ENCODED - bits, fixed.RANGE - 2 * bits) - rounded) / exponent))
@@ -384,44 +406,46 @@ def _largest_base(session: Session, exponent: int) -> float:
 
 @implements(aten.sigmoid.default, scale=of_session)
 def sigmoid(x: SecretTensor) -> SecretTensor:
-    """1 / (1 + e^−x): see ``approximation.sigmoid``."""
+    """Returns 1 / (1 + e^−x): see ``approximation.sigmoid``."""
     return remember(approximation.sigmoid(x), x, aten.sigmoid.default)
 
 
 @implements(aten.tanh.default, scale=of_session)
 def tanh(x: SecretTensor) -> SecretTensor:
-    """tanh x: see ``approximation.tanh``."""
+    """Returns tanh x: see ``approximation.tanh``."""
     return approximation.tanh(x)
 
 
 @implements(aten.erf.default, aten.special_erf.default, scale=of_session)
 def erf(x: SecretTensor) -> SecretTensor:
-    """The error function: see ``approximation.erf``."""
+    """Returns the error function of x: see ``approximation.erf``."""
     return approximation.erf(x)
 
 
 @implements(aten.erfc.default, scale=of_session)
 def erfc(x: SecretTensor) -> SecretTensor:
-    """1 − erf x."""
+    """Returns 1 − erf x."""
     return sub(1.0, approximation.erf(x))
 
 
 @implements(aten.gelu.default, scale=of_session)
 def gelu(x: SecretTensor, *, approximate: str = "none") -> SecretTensor:
-    """x·Φ(x), or by tanh: see ``approximation.gelu``."""
+    """Returns x·Φ(x), or its form with tanh: see ``approximation.gelu``."""
     return approximation.gelu(x, by_tanh=approximate == "tanh")
 
 
 @implements(aten.silu.default, scale=of_session)
 def silu(x: SecretTensor) -> SecretTensor:
-    """x / (1 + e^−x): see ``approximation.silu``."""
+    """Returns x / (1 + e^−x): see ``approximation.silu``."""
     return approximation.silu(x)
 
 
 @implements(aten.softplus.default, scale=of_session)
 def softplus(x: SecretTensor, beta: Number = 1, threshold: Number = 20) -> SecretTensor:
-    """ln(1 + e^(βx)) / β: see ``approximation.softplus``, which is x from 10 on; a smaller
-    threshold, beyond which it is x, costs a comparison more."""
+    """Returns ln(1 + e^(βx)) / β: see ``approximation.softplus``, whose result is x from 10 on.
+
+    Beyond the threshold the result is x. A threshold below 10 takes one more comparison.
+    """
     if beta != 1:
         inner = multiply_public(x, beta)
         with in_full(x._session):
@@ -436,13 +460,13 @@ def softplus(x: SecretTensor, beta: Number = 1, threshold: Number = 20) -> Secre
 
 @implements(aten.log_sigmoid_forward.default, scale=of_session)
 def log_sigmoid(x: SecretTensor) -> tuple[SecretTensor, torch.Tensor]:
-    """−ln(1 + e^−x); what PyTorch's backward keeps of it is empty."""
+    """Returns −ln(1 + e^−x), and an empty tensor for the buffer of PyTorch's backward pass."""
     return neg(approximation.softplus(neg(x))), torch.empty(0)
 
 
 @implements(aten.mish.default, scale=of_session)
 def mish(x: SecretTensor) -> SecretTensor:
-    """x·tanh(ln(1 + e^x)): see ``approximation.mish``."""
+    """Returns x·tanh(ln(1 + e^x)): see ``approximation.mish``."""
     return approximation.mish(x)
 
 
@@ -450,7 +474,7 @@ def mish(x: SecretTensor) -> SecretTensor:
 def elu(
     x: SecretTensor, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1
 ) -> SecretTensor:
-    """scale·x from 0 on, else scale·α·(e^(x·input_scale) − 1)."""
+    """Returns scale·x from 0 on, else scale·α·(e^(x·input_scale) − 1)."""
     negative = minimum(x, 0.0)
     inner = negative if input_scale == 1 else multiply_public(negative, input_scale)
     with in_full(x._session) if input_scale != 1 else nullcontext():
@@ -461,5 +485,5 @@ def elu(
 
 @implements(aten.celu.default, scale=of_session)
 def celu(x: SecretTensor, alpha: Number = 1.0) -> SecretTensor:
-    """x from 0 on, else α·(e^(x/α) − 1)."""
+    """Returns x from 0 on, else α·(e^(x/α) − 1)."""
     return elu(x, alpha, 1, 1.0 / alpha)

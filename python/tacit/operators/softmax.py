@@ -1,9 +1,12 @@
-"""Softmax and what is made of it: exponentials of the differences to the greatest, which are at
-most 1, so that nothing leaves its range whatever x is.
+"""Softmax and related functions.
 
-What a mask made infinite (``fixed.bounded``) has an exponential of exactly zero. Where all of a row
-is masked out PyTorch gives NaN; here what was replaced by an infinity is all the same, what had one
-added has the shares that it would have without, and after ``safe_softmax`` there are zeros.
+They use exponentials of the differences to the maximum. These are at most 1, so nothing leaves its
+range, whatever x is.
+
+A number that a mask made infinite (``fixed.bounded``) has an exponential of exactly zero. For a row
+that is masked out entirely PyTorch gives NaN. Here all its probabilities are equal if its numbers
+were replaced by an infinity. If an infinity was added, they are what they would be without the
+mask. ``safe_softmax`` gives zeros.
 """
 
 from collections.abc import Sequence
@@ -27,39 +30,39 @@ from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
-#: Of exponentials, whose errors add up in their sum, and of its reciprocal, which is small where
-#: they are many. Sums are below 2^22.
+#: Scale of exponentials, whose errors add up in their sum, and of the sum's reciprocal, which is
+#: small for many numbers. Sums are below 2^22.
 FINE = Scale(24)
 
 
 class Exponentials(NamedTuple):
-    """Of x along some dimensions, which stay."""
+    """Exponentials of x along some dimensions, which keep size 1 in ``greatest`` and ``total``."""
 
     greatest: SecretTensor
-    #: x less the greatest.
+    #: x minus the maximum.
     below: SecretTensor
-    #: The exponential of that, and its sum.
+    #: Exponentials of ``below``. ``total`` is their sum.
     numerators: SecretTensor
     total: SecretTensor
 
     def normalized(self) -> SecretTensor:
-        """Numerators divided by their sum."""
+        """Returns the exponentials divided by their sum."""
         return mul(self.numerators, reciprocal(self.total, positive=True, scale=FINE))
 
     def logarithm(self) -> SecretTensor:
-        """Of the sum of the exponentials of x itself."""
+        """Returns the logarithm of the sum of the exponentials of x itself."""
         return add(self.greatest, log(self.total, positive=True))
 
     def seen(self) -> SecretTensor:
-        """Booleans: whether not all is masked out; a comparison."""
+        """Returns whether a row is not masked out entirely, by a comparison."""
         scale = self.greatest._scale
-        # Masked out is what is near the number that an infinity became.
+        # A number is masked out if it is near the one that stands for minus infinity.
         infinite = 2.0 ** (fixed.unbounded(compared(self.greatest._session, scale)) - scale.bits)
         return gt(self.greatest, -infinite / 2)
 
 
 def exponentials(x: SecretTensor, dims: Sequence[int]) -> Exponentials:
-    """The rounds of a greatest and an exponential."""
+    """Computes exponentials along dimensions, in the rounds of a maximum and an exponential."""
     x = as_fractions(x)
     greatest = amax(x, dims, True)
     below, session = sub(x, greatest), x._session
@@ -70,8 +73,11 @@ def exponentials(x: SecretTensor, dims: Sequence[int]) -> Exponentials:
 
 @implements(aten._softmax.default, scale=of_session)
 def softmax(x: SecretTensor, dim: int, half_to_float: bool = False) -> SecretTensor:  # noqa: ARG001
-    """exp(x − m) / Σ exp(x − m), with m the greatest of x: the rounds of a greatest, an exponential
-    and a reciprocal, and two. Off by at most 2^−9 for up to 1,000 numbers, their sum by 2^−7."""
+    """Returns exp(x − m) / Σ exp(x − m), where m is the maximum of x.
+
+    Takes the rounds of a maximum, an exponential, a reciprocal, and two. For up to 1,000 numbers
+    the error is at most 2^−9, that of their sum 2^−7.
+    """
     if not x.numel():
         return x
     result = exponentials(x, [dim]).normalized()
@@ -80,7 +86,10 @@ def softmax(x: SecretTensor, dim: int, half_to_float: bool = False) -> SecretTen
 
 @implements(aten._safe_softmax.default, scale=of_session)
 def safe_softmax(x: SecretTensor, dim: int, dtype: torch.dtype | None = None) -> SecretTensor:  # noqa: ARG001
-    """The same, and zeros where all is masked out: a comparison and a choice more."""
+    """Returns the softmax, with zeros for rows that are masked out entirely.
+
+    Takes a comparison and a selection more than ``softmax``.
+    """
     if not x.numel():
         return x
     found = exponentials(x, [dim])
@@ -89,7 +98,10 @@ def safe_softmax(x: SecretTensor, dim: int, dtype: torch.dtype | None = None) ->
 
 @implements(aten._log_softmax.default, scale=of_session)
 def log_softmax(x: SecretTensor, dim: int, half_to_float: bool = False) -> SecretTensor:  # noqa: ARG001
-    """x − m − log Σ exp(x − m), with the rounds of a greatest, an exponential and a logarithm."""
+    """Returns x − m − log Σ exp(x − m), where m is the maximum of x.
+
+    Takes the rounds of a maximum, an exponential and a logarithm.
+    """
     if not x.numel():
         return x
     found = exponentials(x, [dim])
@@ -98,7 +110,7 @@ def log_softmax(x: SecretTensor, dim: int, half_to_float: bool = False) -> Secre
 
 @implements(aten.logsumexp.default, scale=of_session)
 def logsumexp(x: SecretTensor, dim: Sequence[int], keepdim: bool = False) -> SecretTensor:
-    """m + log Σ exp(x − m)."""
+    """Returns m + log Σ exp(x − m), where m is the maximum of x."""
     dims = list(dim) or list(range(x.dim()))
     result = exponentials(x, dims).logarithm()
     parts = result._parts if keepdim else sum_dims(result, dims)._parts

@@ -1,5 +1,7 @@
-"""Attention of several heads and layers of a transformer's encoder, which PyTorch has fused:
-composed as its modules are in training, with all three projections in one product."""
+"""Multi-head attention and encoder layers of a transformer, which PyTorch fuses.
+
+They are composed as PyTorch's modules are in training, with all three projections in one product.
+"""
 
 from typing import Any
 
@@ -17,8 +19,11 @@ Mask = torch.Tensor | None
 
 
 def _hidden(mask: torch.Tensor, kind: int | None) -> torch.Tensor:
-    """Where PyTorch's mask, which is not zero there, hides a key: for (batch, heads, queries,
-    keys). Its kinds are 0, of queries and keys; 1, of keys in a batch; and 2, both merged."""
+    """Returns where PyTorch's mask hides a key, for (batch, heads, queries, keys).
+
+    A mask hides where it is not zero. Its kinds are 0, for queries and keys; 1, for keys in a
+    batch; and 2, both merged.
+    """
     hidden = mask.to(torch.bool)
     return hidden[:, None, None, :] if kind == 1 else hidden
 
@@ -46,8 +51,10 @@ def multi_head_attention(
     average_attn_weights: bool = True,
     mask_type: int | None = None,
 ) -> tuple[Any, Any]:
-    """What ``nn.MultiheadAttention`` calls in evaluation: the rounds of four products and a
-    softmax."""
+    """Computes what ``nn.MultiheadAttention`` calls in evaluation.
+
+    Takes the rounds of four products and a softmax.
+    """
     projected = _projected(query, key, value, qkv_weight, qkv_bias)
     by_head = [one.unflatten(-1, (heads, -1)).transpose(1, 2) for one in projected]
     seen = None if mask is None else ~_hidden(mask, mask_type)
@@ -83,8 +90,10 @@ def encoder_layer(
     mask: Mask = None,
     mask_type: int | None = None,
 ) -> SecretTensor:
-    """What ``nn.TransformerEncoderLayer`` calls in evaluation: the rounds of six products, a
-    softmax, an activation and two normalisations."""
+    """Computes what ``nn.TransformerEncoderLayer`` calls in evaluation.
+
+    Takes the rounds of six products, a softmax, an activation and two normalisations.
+    """
 
     def first_norm(x: Any) -> Any:
         return layer_norm(x, (embed_dim,), norm_weight_1, norm_bias_1, eps)

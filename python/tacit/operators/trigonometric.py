@@ -1,5 +1,7 @@
-"""Circular and hyperbolic functions, their inverses, and the logit, which is one of these by
-another name."""
+"""Circular and hyperbolic functions, their inverses, and the logit.
+
+The logit is an inverse hyperbolic function under another name.
+"""
 
 import math
 from collections.abc import Callable
@@ -25,7 +27,7 @@ aten = torch.ops.aten
 def _both(
     function: Callable[[SecretTensor], SecretTensor], x: SecretTensor, y: SecretTensor
 ) -> list[SecretTensor]:
-    """A function of two numbers of one shape, side by side."""
+    """Applies a function to two tensors of one shape in one batch."""
     scale = common_scale(x, y)
     x, y = rescaled(x, scale), rescaled(y, scale)
     result = function(x.like(shares.stacked(x._parts, y._parts)))
@@ -34,26 +36,29 @@ def _both(
 
 @implements(aten.sin.default, scale=of_session)
 def sin(x: SecretTensor) -> SecretTensor:
-    """sin x: see ``approximation.sin``."""
+    """Returns sin x: see ``approximation.sin``."""
     return approximation.sin(x)
 
 
 @implements(aten.cos.default, scale=of_session)
 def cos(x: SecretTensor) -> SecretTensor:
-    """cos x: see ``approximation.cos``."""
+    """Returns cos x: see ``approximation.cos``."""
     return approximation.cos(x)
 
 
 @implements(aten.tan.default, scale=of_session)
 def tan(x: SecretTensor) -> SecretTensor:
-    """sin x / cos x. Near a pole it is off by 2^−15·tan² x: relative to itself 2^−10 at 2^5, all at
-    2^15."""
+    """Returns sin x / cos x.
+
+    Near a pole the error is 2^−15·tan² x. Relative to the result it is 2^−10 at 2^5, and all of it
+    at 2^15.
+    """
     return approximation.divide(approximation.sin(x), approximation.cos(x))
 
 
 @implements(aten.sinc.default, scale=of_session)
 def sinc(x: SecretTensor) -> SecretTensor:
-    """sin(πx) / πx, 1 at 0."""
+    """Returns sin(πx) / πx, and 1 at 0."""
     angle = multiply_public(x, math.pi)
     with in_full(x._session):
         quotient = approximation.divide(approximation.sin(angle), angle)
@@ -62,19 +67,22 @@ def sinc(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.atan.default, scale=of_session)
 def atan(x: SecretTensor) -> SecretTensor:
-    """arctan x: see ``approximation.arctan``."""
+    """Returns arctan x: see ``approximation.arctan``."""
     return approximation.arctan(x)
 
 
 @implements(aten.angle.default, scale=of_session)
 def angle(x: SecretTensor) -> SecretTensor:
-    """π for negative numbers, else 0."""
+    """Returns π for negative numbers, else 0."""
     return where(lt(x, 0), math.pi, torch.zeros((), dtype=torch.float64))
 
 
 @implements(aten.atan2.default, scale=of_session)
 def atan2(y: Any, x: Any) -> SecretTensor:
-    """The angle of (x, y): arctan(y/x), and half a turn more where x < 0, towards the side of y."""
+    """Returns the angle of (x, y).
+
+    It is arctan(y/x), plus half a turn towards the side of y where x < 0.
+    """
     y, x = y + (x * 0), x + (y * 0)
     quotient = approximation.divide(y, x)
     with in_full(quotient._session):
@@ -85,8 +93,11 @@ def atan2(y: Any, x: Any) -> SecretTensor:
 
 @implements(aten.asin.default, scale=of_session)
 def asin(x: SecretTensor) -> SecretTensor:
-    """arcsin x = arctan(x / √(1 − x²)). Domain: |x| ≤ 1; beyond as at ±1. Error: 2^−7 at ±1, where
-    its slope is infinite, 2^−11 up to ±0.99."""
+    """Returns arcsin x = arctan(x / √(1 − x²)).
+
+    Domain: |x| ≤ 1; numbers beyond count as ±1. Error: 2^−7 at ±1, where the slope is infinite,
+    2^−11 up to ±0.99.
+    """
     with in_full(x._session):
         root = approximation.sqrt(sub(1.0, mul(x, x)))
         return approximation.arctan(approximation.divide(x, root))
@@ -94,13 +105,13 @@ def asin(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.acos.default, scale=of_session)
 def acos(x: SecretTensor) -> SecretTensor:
-    """π/2 − arcsin x."""
+    """Returns π/2 − arcsin x."""
     return sub(math.pi / 2, asin(x))
 
 
 @implements(aten.sinh.default, scale=of_session)
 def sinh(x: SecretTensor) -> SecretTensor:
-    """(e^x − e^−x) / 2."""
+    """Returns (e^x − e^−x) / 2."""
     x = fraction(x)
     up, down = _both(approximation.exp, x, neg(x))
     return multiply_public(sub(up, down), 0.5)
@@ -108,7 +119,7 @@ def sinh(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.cosh.default, scale=of_session)
 def cosh(x: SecretTensor) -> SecretTensor:
-    """(e^x + e^−x) / 2."""
+    """Returns (e^x + e^−x) / 2."""
     x = fraction(x)
     up, down = _both(approximation.exp, x, neg(x))
     return multiply_public(add(up, down), 0.5)
@@ -116,7 +127,7 @@ def cosh(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.asinh.default, scale=of_session)
 def asinh(x: SecretTensor) -> SecretTensor:
-    """±ln(|x| + √(x² + 1)). Domain: |x| < 2^14."""
+    """Returns ±ln(|x| + √(x² + 1)). Domain: |x| < 2^14."""
     size = absolute(fraction(x))
     root = approximation.sqrt(add(mul(size, size), 1.0), positive=True)
     result = approximation.log(add(size, root), positive=True)
@@ -125,7 +136,7 @@ def asinh(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.acosh.default, scale=of_session)
 def acosh(x: SecretTensor) -> SecretTensor:
-    """ln(x + √(x² − 1)). Domain: 1 ≤ x < 2^14."""
+    """Returns ln(x + √(x² − 1)). Domain: 1 ≤ x < 2^14."""
     x = fraction(x)
     with in_full(x._session):
         return approximation.log(add(x, approximation.sqrt(sub(mul(x, x), 1.0))))
@@ -133,7 +144,7 @@ def acosh(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.atanh.default, scale=of_session)
 def atanh(x: SecretTensor) -> SecretTensor:
-    """(ln(1 + x) − ln(1 − x)) / 2. Domain: |x| < 1."""
+    """Returns (ln(1 + x) − ln(1 − x)) / 2. Domain: |x| < 1."""
     x = fraction(x)
     with beside(x._session, 1.0):
         up, down = _both(approximation.log, add(x, 1.0), sub(1.0, x))
@@ -142,7 +153,7 @@ def atanh(x: SecretTensor) -> SecretTensor:
 
 @implements(aten.logit.default, scale=of_session)
 def logit(x: SecretTensor, eps: float | None = None) -> SecretTensor:
-    """ln(x / (1 − x)); with ``eps`` x is brought between eps and 1 − eps first."""
+    """Returns ln(x / (1 − x)). With ``eps`` x is clamped to [eps, 1 − eps] first."""
     x = fraction(x)
     with beside(x._session, 1.0):
         if eps is not None:

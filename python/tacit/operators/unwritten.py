@@ -1,6 +1,9 @@
-"""Operators on public tensors that secrets may be written into (``public``): on plain ones where no
-secret takes part. Where one does, what it is written into becomes secret first, and all others are
-public operands as any plain tensor is. No interaction."""
+"""Operators on public tensors that secrets may be written into (``public``).
+
+If no secret takes part, they run on plain tensors. If one does, the tensor that it is written into
+becomes secret first, and all other public tensors are public operands like any plain tensor. No
+interaction.
+"""
 
 from typing import Any
 
@@ -18,17 +21,17 @@ from tacit.operators.selection import session_of_all, target
 from tacit.public import Memory, PublicTensor
 from tacit.tensor import SecretTensor
 
-#: What PyTorch, NumPy and Python call where secrets meet what is theirs.
+#: Modules that PyTorch, NumPy and Python call if secrets meet their own objects.
 __all__ = ["arrays", "items", "profiling"]
 
 
-#: Operators that do not write to their target's memory, but have it be another.
+#: Operators that do not write to their target's storage, but replace it.
 ANOTHER_MEMORY = (torch.ops.aten.set_, torch.ops.aten.resize_, torch.ops.aten.resize_as_)
 
 
 def _run(func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if PublicTensor in types:
-        # Views of what became secret may have had no object of Python's until now.
+        # A view of a tensor that became secret may have had no Python object until now.
         public = [
             each for each in pytree.tree_leaves((args, kwargs)) if isinstance(each, PublicTensor)
         ]
@@ -39,7 +42,8 @@ def _run(func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     result = run(func, args, kwargs)
     if isinstance(result, SecretTensor) or not isinstance(result, torch.Tensor):
         return result
-    # What is known of secrets, such as zeros like them. Inside of an operator it is plain.
+    # A result that is known although operands are secret, such as zeros like them. Inside another
+    # operator it stays plain.
     is_part = session_of_all(secrets_of(args, kwargs)).operator
     return result if is_part or is_tracing() else _public(result, {})
 
@@ -55,7 +59,7 @@ def _run_plain(
     plain_args, plain_kwargs = pytree.tree_map_only(PublicTensor, _plain, (args, kwargs))
     result = func(*plain_args, **plain_kwargs)
     if torch.Tag.inplace_view in func.tags:
-        # The outer tensor's own sizes follow.
+        # Updates the sizes of the outer tensor as well.
         with torch._C._DisableTorchDispatch():
             func(*args, **kwargs)
         return args[0]
@@ -66,7 +70,7 @@ def _run_plain(
 def _moved(
     func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], public: list[PublicTensor]
 ) -> Any:
-    """An operator that gives its target another memory, or another size of it."""
+    """Runs an operator that gives its target another storage, or another size of it."""
     target, *rest = args
     if not isinstance(target, PublicTensor):
         rest, kwargs = pytree.tree_map_only(
@@ -87,9 +91,12 @@ def _plain(tensor: PublicTensor) -> torch.Tensor:
 
 
 def _public(tensor: torch.Tensor, given: dict[int, Any]) -> torch.Tensor:
-    """A plain tensor that an operator has made of public ones, which are given by the identity of
-    what is
-    plain of them: itself where it is one of these, and in its memory where it is a view of one."""
+    """Wraps a plain result of an operator on public tensors as a public tensor.
+
+    ``given`` has the public operands by the identity of their plain tensors. A result that is one
+    of these plain tensors becomes its public operand. A result that is a view of one shares its
+    storage.
+    """
     if id(tensor) in given:
         return given[id(tensor)]
     is_known = tensor.dtype in DTYPES.values() and tensor.layout is torch.strided
@@ -107,8 +114,10 @@ def _memory(tensor: torch.Tensor, given: dict[int, Any]) -> Memory | None:
 
 
 def _prepared(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-    """Arguments of an operator on secrets: what is written into is secret, and
-    all else as it is."""
+    """Returns the arguments of an operator on secrets.
+
+    Tensors that are written into become secret. All other public tensors become plain.
+    """
     for at, argument in enumerate(func._schema.arguments):
         if argument.alias_info is None or not argument.alias_info.is_write:
             continue
@@ -121,8 +130,10 @@ def _prepared(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple
 
 
 def _make_secret(func: Any, tensor: PublicTensor, secrets: list[SecretTensor]) -> None:
-    """Makes a tensor, with all that shares its memory, secret: of the scale of what is written into
-    it."""
+    """Makes a tensor secret, with all tensors that share its storage.
+
+    The scale is that of the value that is written into it.
+    """
     session = session_of_all(secrets)
     plain = tensor._plain
     flat = torch.empty(0, dtype=plain.dtype).set_(plain.untyped_storage())
@@ -133,7 +144,8 @@ def _make_secret(func: Any, tensor: PublicTensor, secrets: list[SecretTensor]) -
             torch.no_grad(),
             session.using(scale=fixed.of_sum(scales) if scales else session.scale),
         ):
-            # It may be another in each party, as what is plain may.
+            # Like every plain tensor, it may differ between parties. So its values are noted for
+            # comparison.
             note_values(session, [flat])
             tensor._memory.become(target(flat, session))
     finally:

@@ -1,5 +1,8 @@
-"""Views, and everything that only moves data: PyTorch's own operator on each component. Where
-several tensors come together they are brought to one scale."""
+"""Views, and other operators that only move data.
+
+They apply PyTorch's own operator to each component. Several tensors that are joined are brought to
+one scale.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +28,7 @@ from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
-#: One secret tensor in, one out.
+#: Operators with one secret operand and one result.
 ONE_TO_ONE = (
     aten.alias.default,
     aten.alias_copy.default,
@@ -74,7 +77,7 @@ ONE_TO_ONE = (
     aten.view_copy.default,
 )
 
-#: One secret tensor in, several out.
+#: Operators with one secret operand and several results.
 ONE_TO_MANY = (
     aten.split.Tensor,
     aten.split_with_sizes.default,
@@ -97,8 +100,10 @@ def _one_to_one(overload: Any) -> None:
 
 @implements(aten.clone.default)
 def clone(x: SecretTensor, *, memory_format: torch.memory_format | None = None) -> SecretTensor:
-    """Another tensor of the same numbers, of which the same is remembered (``remembered_squares``);
-    no interaction."""
+    """Returns a copy of a tensor. No interaction.
+
+    The copy remembers what the original remembers (``remembered_squares``).
+    """
     parts = tuple(part.clone(memory_format=memory_format) for part in x._parts)
     copied = x.like(parts, unreduced=x._unreduced)
     remembered_squares.carry(copied, x)
@@ -107,8 +112,10 @@ def clone(x: SecretTensor, *, memory_format: torch.memory_format | None = None) 
 
 @implements(aten.expand.default)
 def expand(x: SecretTensor, shape: Sequence[int], *, implicit: bool = False) -> SecretTensor:  # noqa: ARG001
-    """Repeated along dimensions; no interaction. What ``remembered_squares`` left for later is so
-    still."""
+    """Repeats a tensor along dimensions, as a view. No interaction.
+
+    A deferred value stays deferred (``deferred_powers``).
+    """
     later = deferred_powers.expanded(x, shape)
     return (
         later
@@ -119,8 +126,11 @@ def expand(x: SecretTensor, shape: Sequence[int], *, implicit: bool = False) -> 
 
 @implements(aten._reshape_alias.default)
 def reshape_alias(x: SecretTensor, size: Sequence[int], stride: Sequence[int]) -> SecretTensor:  # noqa: ARG001
-    """The same numbers in another shape; no interaction. PyTorch would believe any strides, and
-    read what is beyond the tensor in memory; those that it makes itself are those of the view."""
+    """Returns a view with another shape. No interaction.
+
+    Strides are ignored. PyTorch would accept any strides, and read memory beyond the tensor. The
+    strides that PyTorch itself passes are those of the view.
+    """
     return x.like(tuple(part.view(size) for part in x._parts), unreduced=x._unreduced)
 
 
@@ -139,14 +149,14 @@ def _strided(overload: Any) -> None:
         stride: Sequence[int],
         storage_offset: int | None = None,
     ) -> SecretTensor:
-        """Elements a stride apart in the memory of a tensor that is no view."""
+        """Returns elements at strides through the storage of a tensor that is not a view."""
         if any(
             part.untyped_storage().nbytes() != part.numel() * part.itemsize for part in x._parts
         ):
             unsupported("strides through the memory of a view", "clone it first")
         last = sum((number - 1) * step for number, step in zip(size, stride, strict=True))
         if (storage_offset or 0) + last >= max(x.numel(), 1):
-            unsupported("strides beyond what was shared", "share all that they reach")
+            unsupported("strides beyond what was shared", "share all elements that they reach")
         parts = (overload(part, size, stride, storage_offset) for part in x._parts)
         return x.like(tuple(parts), unreduced=x._unreduced)
 
@@ -170,7 +180,7 @@ def _at_one_scale(tensors: Sequence[Any], scale: Scale) -> tuple[list[Parts], Sc
 
 @implements(aten.cat.default)
 def cat(tensors: Sequence[Any], dim: int = 0) -> SecretTensor:
-    """Tensors one after another; public ones among them stay free of interaction."""
+    """Concatenates tensors. Public tensors among them need no interaction."""
     filled = [tensor for tensor in tensors if tensor.dim() != 1 or tensor.numel()] or list(tensors)
     if not is_secret(*filled):
         unsupported("joining public tensors and an empty secret one", "leave the empty one out")
@@ -181,7 +191,7 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> SecretTensor:
 
 @implements(aten.stack.default)
 def stack(tensors: Sequence[Any], dim: int = 0) -> SecretTensor:
-    """Tensors side by side along a new dimension."""
+    """Stacks tensors along a new dimension."""
     parts, scale, dtype = _at_one_scale(tensors, common_scale(*tensors))
     joined = tuple(torch.stack(list(same), dim) for same in zip(*parts, strict=True))
     return SecretTensor(joined, scale, session_of(*tensors), dtype)
@@ -189,7 +199,7 @@ def stack(tensors: Sequence[Any], dim: int = 0) -> SecretTensor:
 
 @implements(aten.constant_pad_nd.default, scale=of_target)
 def constant_pad_nd(x: SecretTensor, pad: Sequence[int], value: Number = 0) -> SecretTensor:
-    """Padding by a public constant."""
+    """Pads a tensor with a public constant."""
     if value == 0:
         return x.like(
             tuple(aten.constant_pad_nd(part, pad) for part in x._parts), unreduced=x._unreduced
@@ -213,7 +223,7 @@ def im2col(
     padding: Sequence[int],
     stride: Sequence[int],
 ) -> SecretTensor:
-    """Windows as columns: (N, C, H, W) to (N, C·h·w, windows)."""
+    """Returns windows as columns: (N, C, H, W) becomes (N, C·h·w, windows)."""
     span = [step * (size - 1) + 1 for step, size in zip(dilation, kernel, strict=True)]
 
     def move(part: torch.Tensor) -> torch.Tensor:

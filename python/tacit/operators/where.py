@@ -1,4 +1,4 @@
-"""Choices by a condition, secret or public."""
+"""Selection by a secret or a public condition."""
 
 from typing import Any
 
@@ -32,8 +32,11 @@ BYTE = 8
 
 @implements(aten.where.self, aten.where.ScalarSelf, aten.where.ScalarOther, aten.where.Scalar)
 def where(condition: torch.Tensor, x: Any, y: Any) -> SecretTensor:
-    """x where the condition holds, else y. At most two rounds for a secret condition, else none; a
-    condition of bytes is compared with zero first."""
+    """Returns x where the condition is true, else y.
+
+    A secret condition takes at most two rounds, a public one none. A condition of dtype uint8 is
+    compared with zero first.
+    """
     condition = _truth(condition)
     if number(y) == 0.0 and (later := remembered_softmax.chosen(condition, x, where)) is not None:
         return later
@@ -62,7 +65,7 @@ def where(condition: torch.Tensor, x: Any, y: Any) -> SecretTensor:
 
 
 def _truth(condition: torch.Tensor) -> torch.Tensor:
-    """A condition as booleans."""
+    """Returns a condition as booleans."""
     if condition.dtype != torch.uint8:
         return condition
     if not isinstance(condition, SecretTensor):
@@ -72,19 +75,19 @@ def _truth(condition: torch.Tensor) -> torch.Tensor:
 
 
 def _by_component(condition: torch.Tensor, chosen: Parts, other: Parts) -> Parts:
-    """A public choice, component by component."""
+    """Selects by a public condition, in each component."""
     return tuple(torch.where(condition, a, b) for a, b in zip(chosen, other, strict=True))
 
 
 @implements(aten.masked_fill.Scalar, aten.masked_fill.Tensor)
 def masked_fill(x: Any, mask: torch.Tensor, value: Any) -> SecretTensor:
-    """The value where the mask holds, else x, with the dtype of x."""
+    """Returns the value where the mask is true, else x, with the dtype of x."""
     if (later := deferred_powers.masked(x, mask, value)) is not None:
         return later
     if not x.dtype.is_floating_point and isinstance(value, float):
         value = int(value)
     if x.dtype == torch.bool:
-        # Whatever is not zero is true.
+        # Every number except zero is true.
         value = value != 0 if isinstance(value, torch.Tensor) else bool(value)
     filled = where(mask, value, x)
     return filled.like(filled._parts, dtype=x.dtype)

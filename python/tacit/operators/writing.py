@@ -1,4 +1,4 @@
-"""Values written into secret tensors, which their views see."""
+"""Writes into secret tensors in place. Their views see the new values."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ aten = torch.ops.aten
 
 @implements(aten.copy_.default, scale=of_target)
 def copy_(target: torch.Tensor, value: Any, non_blocking: bool = False) -> torch.Tensor:  # noqa: ARG001
-    """Writes a value into a secret tensor."""
+    """Copies a value into a secret tensor in place."""
     if not isinstance(target, SecretTensor):
         unsupported("copying a secret into a plain tensor", LIKE_A_SECRET)
     return assign(target, value)
@@ -24,7 +24,7 @@ def copy_(target: torch.Tensor, value: Any, non_blocking: bool = False) -> torch
 
 @implements(aten.fill_.Scalar, aten.fill_.Tensor, scale=of_target)
 def fill_(target: torch.Tensor, value: Any) -> SecretTensor:
-    """Writes one value everywhere."""
+    """Fills a secret tensor with one value in place."""
     if not isinstance(target, SecretTensor):
         unsupported("filling a plain tensor with a secret", LIKE_A_SECRET)
     return assign(target, value)
@@ -32,7 +32,7 @@ def fill_(target: torch.Tensor, value: Any) -> SecretTensor:
 
 @implements(aten.fill.Scalar, aten.fill.Tensor, scale=of_target)
 def fill(x: Any, value: Any) -> SecretTensor:
-    """A tensor like x that has one value everywhere."""
+    """Returns a tensor like x, filled with one value."""
     x = target(x, session_of(x, value))
     value = as_kind_of(value, x)
     return x.like(tuple(part.expand(x.shape).clone() for part in value._parts))
@@ -40,7 +40,7 @@ def fill(x: Any, value: Any) -> SecretTensor:
 
 @implements(aten.zero_.default, scale=of_target)
 def zero_(target: SecretTensor) -> SecretTensor:
-    """Writes zeros everywhere."""
+    """Fills a secret tensor with zeros in place."""
     for part in writable(target):
         part.zero_()
     target._session.dependencies.overwritten(target._parts)

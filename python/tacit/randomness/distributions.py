@@ -1,20 +1,22 @@
-"""Words of samples that no party knows, from secret random bits (``sampling``): fixed point of some
-fraction bits, rounded down.
+"""Samples that no party knows, from secret random bits (``sampling``).
+
+They are fixed-point words with given fraction bits, rounded down.
 
 Uniform: the bits themselves.
 
 Exponential: the binary digits of an exponential variable are independent. So its integer part, the
-next five digits and the next five come from three tables, and those after them, of which each is 1
-with a probability within 2^-13 of ½, are uniform. It ends at 32, which the true one passes with
-probability 1.3·10^-14.
+next five digits and the next five come from three tables. Each of the later digits is 1 with a
+probability within 2^-13 of ½, and is drawn uniformly. The distribution ends at 32, which the true
+one exceeds with probability 1.3·10^-14.
 
-Laplace: the same with a random sign. Normal: of |x| one of 256 cells of width 2^-5, and within it a
-uniform
-place: the distribution function is off by less than 2^-15. It ends at 8, and cells have their
-probability to 2^-32, so that what lies beyond 6 is not to be relied on.
+Laplace: an exponential variable with a random sign.
 
-A sign turns all bits around, so that both sides are rounded down and each cell has its mirror
-image."""
+Normal: |x| is in one of 256 cells of width 2^-5, and at a uniform place within it. The distribution
+function is off by less than 2^-15. It ends at 8. Cells have their probability to 2^-32, so values
+beyond 6 are not reliable.
+
+A sign inverts all bits, so that both sides are rounded down and each cell has its mirror image.
+"""
 
 import math
 from functools import cache
@@ -29,12 +31,15 @@ from tacit.sharings.shares import Parts
 
 
 def uniform(session: Session, shape: tuple[int, ...], fraction: int) -> Parts:
-    """From 0 to before 1. Two rounds, and one for each party."""
+    """Returns uniform samples from 0 to before 1. Two rounds, and one for each party."""
     return sampling.number(session, sampling.bits(session, (fraction, *shape)))
 
 
 def normal(session: Session, shape: tuple[int, ...], fraction: int) -> Parts:
-    """Of mean 0 and variance 1. At most 12 rounds, and four for each party."""
+    """Returns normal samples of mean 0 and variance 1.
+
+    At most 12 rounds, and four for each party.
+    """
     cells = sampling.digits(session, _normal_cells(), shape)
     return _number(session, tuple(part[:, 0] for part in cells), fraction - 5, signed=True)
 
@@ -42,8 +47,10 @@ def normal(session: Session, shape: tuple[int, ...], fraction: int) -> Parts:
 def exponential(
     session: Session, shape: tuple[int, ...], fraction: int, *, signed: bool = False
 ) -> Parts:
-    """Of mean 1; with a random sign if signed, which is Laplace's. At most 12 rounds, and four for
-    each party."""
+    """Returns exponential samples of mean 1, or with a random sign (Laplace) if ``signed``.
+
+    At most 12 rounds, and four for each party.
+    """
     found = sampling.digits(session, _exponential_digits(), shape)
     cells = tuple(torch.cat([part[:, table] for table in (2, 1, 0)]) for part in found)
     return _number(session, cells, fraction - 10, signed=signed)
@@ -52,7 +59,7 @@ def exponential(
 @outside_trace
 @cache
 def _normal_cells() -> torch.Tensor:
-    """The probabilities of 256 cells of |x|."""
+    """Returns the probabilities of 256 cells of |x|."""
     beyond = [math.erfc(at / 32 / math.sqrt(2)) for at in range(257)]
     return torch.tensor([[beyond[at] - beyond[at + 1] for at in range(256)]], dtype=torch.float64)
 
@@ -60,8 +67,7 @@ def _normal_cells() -> torch.Tensor:
 @outside_trace
 @cache
 def _exponential_digits() -> torch.Tensor:
-    """The probabilities of the integer part below 32, and of two digits to the
-    base of 32 after it."""
+    """Returns the probabilities of the integer part below 32, and of two digits in base 32."""
     units = (1.0, 2.0**-5, 2.0**-10)
     return torch.tensor(
         [[math.exp(-unit * at) for at in range(32)] for unit in units], dtype=torch.float64
@@ -69,7 +75,10 @@ def _exponential_digits() -> torch.Tensor:
 
 
 def _number(session: Session, cells: Parts, below: int, *, signed: bool) -> Parts:
-    """Cells, and so many bits below them, as words; negative ones too if signed."""
+    """Returns cells and ``below`` random bits below them as words.
+
+    They have a random sign if ``signed``.
+    """
     shape = cells[0].shape[1:]
     if below > 0:
         lower = sampling.bits(session, (below, *shape))
@@ -82,8 +91,10 @@ def _number(session: Session, cells: Parts, below: int, *, signed: bool) -> Part
 
 
 def indices(session: Session, weights: torch.Tensor, shape: tuple[int, ...]) -> Parts:
-    """Indices with probabilities in proportion to public weights, to 2^-32. At most 12 rounds, and
-    two for each party."""
+    """Draws indices with probabilities in proportion to public weights, to 2^-32.
+
+    At most 12 rounds, and two for each party.
+    """
     width = (weights.numel() - 1).bit_length()
     if not width:
         return shares.trivial(session, torch.zeros(shape, dtype=torch.int64))

@@ -1,13 +1,13 @@
-"""PyTorch's generators in a session: each party draws for itself, or all draw the same values.
+"""PyTorch's generators in a session: each party draws its own values, or all draw the same.
 
-PyTorch has one default generator to a process, and parties that are threads would draw from it in
-turn. So in the thread of such a party every operator that draws takes a generator of the party's
-own, seeded by the operating system. ``torch.manual_seed``, ``get_rng_state``, ``fork_rng`` and the
-like mean that one, as they would in a process of its own. Any other generator that is named is
-taken as it is.
+PyTorch has one default generator in a process. Parties that are threads would draw from it in turn.
+So in the thread of such a party every operator that draws uses the party's own generator, seeded by
+the operating system. ``torch.manual_seed``, ``get_rng_state``, ``fork_rng`` and similar functions
+act on that generator, as they would in a separate process. A generator that is passed explicitly is
+used as it is.
 
-What a party draws is known to nobody else, but PyTorch's generators are no cryptographic ones:
-noise that a secret rests on is drawn elsewhere.
+No other party knows what a party draws. But PyTorch's generators are not cryptographic. Noise that
+a secret depends on is drawn elsewhere.
 """
 
 import os
@@ -22,7 +22,7 @@ import torch
 from tacit.errors import DeviationError
 from tacit.sessions import session
 
-#: ATen's operators that draw; all others draw by these.
+#: ATen's operators that draw random numbers. All others draw by these.
 DRAWING = (
     "_sample_dirichlet",
     "_standard_gamma",
@@ -44,10 +44,10 @@ DRAWING = (
     "uniform_",
 )
 
-#: Where the parties compute.
+#: Dispatch key of the device on which parties compute.
 CPU = torch._C.DispatchKey.CPU
 
-#: Bytes of the coin that PyTorch's generator is seeded with.
+#: Bytes of the coin that seeds PyTorch's generator.
 COIN = 8
 
 _own: ContextVar[torch.Generator | None] = ContextVar("tacit_generator", default=None)
@@ -56,18 +56,18 @@ _is_public: ContextVar[bool] = ContextVar("tacit_public_random", default=False)
 
 
 def draws_publicly() -> bool:
-    """Whether all parties draw the same here."""
+    """Returns whether all parties draw the same values here."""
     return _is_public.get()
 
 
 def _generator() -> torch.Generator:
-    """What this code draws from by default."""
+    """Returns the generator that this code draws from by default."""
     return _own.get() or torch.default_generator
 
 
 @contextmanager
 def own_generator() -> Iterator[None]:
-    """Within it, this thread draws from a generator of its own."""
+    """Gives this thread its own generator while the context is active."""
     divert()
     generator = torch.Generator()
     generator.seed()
@@ -79,7 +79,7 @@ def own_generator() -> Iterator[None]:
 
 
 class _Default:
-    """In the place of the default generator, where ``torch.random`` looks for it."""
+    """Replaces the default generator where ``torch.random`` looks for it."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(_generator(), name)
@@ -87,9 +87,11 @@ class _Default:
 
 @cache
 def divert() -> None:
-    """Has PyTorch draw from ``_generator()``; where nobody has one of its own, that changes
-    nothing. It registers kernels, which PyTorch bears while no other thread computes: so it comes
-    before they begin."""
+    """Makes PyTorch draw from ``_generator()``.
+
+    For a thread without its own generator this changes nothing. It registers kernels, which PyTorch
+    permits only while no other thread computes. So it must run before other threads begin.
+    """
     torch.random.default_generator = _Default()  # type: ignore[assignment, attr-defined]
     library = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
     for operator in _drawing():
@@ -97,12 +99,12 @@ def divert() -> None:
     _libraries.append(library)
 
 
-#: What is registered lasts as long as its library.
+#: Libraries, whose registrations last as long as they do.
 _libraries: list[torch.library.Library] = []
 
 
 def _drawing() -> list[torch._ops.OpOverload]:
-    """All forms of these operators that take a generator and draw from it on the CPU."""
+    """Returns all overloads of these operators that draw from a generator on the CPU."""
     packets = [getattr(torch.ops.aten, name) for name in DRAWING]
     forms = [getattr(packet, overload) for packet in packets for overload in packet.overloads()]
     return [
@@ -115,8 +117,7 @@ def _takes_generator(form: torch._ops.OpOverload) -> bool:
 
 
 def _diverted(form: torch._ops.OpOverload) -> Callable[..., Any]:
-    """PyTorch's kernel, which draws from this thread's own generator in the place of the default
-    one."""
+    """Returns PyTorch's kernel, with this thread's own generator instead of the default one."""
     kernel = torch.library.get_kernel(form, CPU)
 
     def draw(keys: Any, *args: Any, **kwargs: Any) -> Any:
@@ -133,41 +134,46 @@ def _diverted(form: torch._ops.OpOverload) -> Callable[..., Any]:
 
 
 def public_coin(size: int) -> bytes:
-    """So many bytes that every party knows, and none before this. One round.
+    """Returns ``size`` random bytes that every party knows, and no party knew before. One round.
 
-    Each party draws as many from its operating system, now, and tells them to all; the coin is the
-    XOR of what all drew. So it is uniform as long as one party draws well, and whoever knows all
-    that one party knows before this, the parties' common key among it, knows nothing of the coin.
-    (A party that deviates may wait for what the others drew, and choose the coin then.)
+    Each party draws as many bytes from its operating system at this moment and sends them to all
+    others. The coin is the XOR of all parties' bytes. So it is uniform as long as one party draws
+    well. An observer who knows everything that one party knew before, including the parties' common
+    key, knows nothing of the coin. (A party that deviates may wait for the others' bytes and then
+    choose the coin.)
 
     Raises:
-        PeerError: a party failed, or told something else.
+        PeerError: a party failed, or sent something else.
     """
     coin = 0
     for party, drawn in enumerate(session().told_by_all(os.urandom(size))):
         if len(drawn) != size:
-            raise DeviationError.of(party, "told what is not its part of a coin", session().member)
+            raise DeviationError.of(
+                party, "sent a part of a coin that has the wrong length", session().member
+            )
         coin ^= int.from_bytes(drawn, "little")
     return coin.to_bytes(size, "little")
 
 
 @contextmanager
 def public_random() -> Iterator[int]:
-    """Within it, ``torch.rand`` and all else that draws from PyTorch's default generator give the
-    same values in every party, other ones each time; afterwards each party goes on with what it
-    would have drawn.
+    """Makes all parties draw the same values from PyTorch's default generator in the context.
 
-    One round. For what is meant to be public and is drawn: a plain ``nn.Linear``, a random
-    projection. All parties must draw the same, in the same order. What is drawn for secret tensors,
-    such as a dropout's mask, is public too, where it is otherwise drawn so that nobody knows it. It
-    gives the coin itself, 64 bits that
-    every party knows: for other libraries' generators (``numpy.random.default_rng(coin)``).
+    ``torch.rand`` and everything else that uses this generator give the same values in every party,
+    and different values each time. Afterwards each party continues with the values that it would
+    have drawn.
 
-    The coin is ``public_coin``'s. Nothing secret may rest on it.
+    One round. It is for random values that are meant to be public: a plain ``nn.Linear``, a random
+    projection. All parties must draw the same, in the same order. Samples for secret tensors, such
+    as a dropout's mask, are public too in the context; elsewhere no party knows them. The context
+    gives the coin itself, 64 bits that every party knows, for other libraries' generators
+    (``numpy.random.default_rng(coin)``).
+
+    The coin is that of ``public_coin``. Nothing secret may depend on it.
 
     Raises:
-        MisuseError: outside of a session.
-        PeerError: a party failed, or told something else.
+        MisuseError: there is no session.
+        PeerError: a party failed, or sent something else.
     """
     coin = int.from_bytes(public_coin(COIN), "little")
     generator = _generator()

@@ -1,4 +1,4 @@
-"""All values that bits may have, told apart: for each a bit, whether it is the one."""
+"""One-hot vectors of secret numbers, from their bits."""
 
 from collections.abc import Sequence
 
@@ -10,12 +10,13 @@ from tacit.sharings.shares import Parts
 
 
 def one_hot(session: Session, bits: Parts, size: int, *valid: Parts) -> Parts:
-    """Bits of numbers, the lowest first along dimension 0, as ``size`` bits along a new last
-    dimension: which of 0 to size − 1 it is, and none where it is greater or one of ``valid`` does
-    not hold.
+    """Converts bits of numbers to one-hot vectors of ``size`` bits along a new last dimension.
 
-    Patterns of few bits next to each other are multiplied with each other, in a tree: log2(bits)
-    rounds, and hardly more ANDs than results.
+    The bits of a number are along dimension 0, the lowest first. A vector says which of 0 to size −
+    1 the number is. It is zero if the number is greater, or if one of ``valid`` is false.
+
+    Patterns of few adjacent bits are multiplied with each other in a tree: log2(bits) rounds, and
+    hardly more ANDs than results.
     """
     complement = shares.complement(session, bits)
     factors = [
@@ -24,7 +25,7 @@ def one_hot(session: Session, bits: Parts, size: int, *valid: Parts) -> Parts:
     ]
     for holds in valid:
         factors.insert(0, tuple(bit.unsqueeze(-1) for bit in holds))
-    # How many patterns of those above a factor there are at most.
+    # Each pass drops patterns that no number below ``size`` has, and multiplies neighbours.
     while True:
         factors = _limited(factors, size)
         if len(factors) == 1:
@@ -33,7 +34,7 @@ def one_hot(session: Session, bits: Parts, size: int, *valid: Parts) -> Parts:
 
 
 def _limited(factors: Sequence[Parts], size: int) -> list[Parts]:
-    """Without the patterns that no number below ``size`` has."""
+    """Removes the patterns that no number below ``size`` has."""
     limited, below = [], 1
     for factor in factors:
         most = min(factor[0].shape[-1], -(-size // below))
@@ -43,7 +44,7 @@ def _limited(factors: Sequence[Parts], size: int) -> list[Parts]:
 
 
 def _in_pairs(session: Session, factors: Sequence[Parts]) -> list[Parts]:
-    """Neighbours multiplied with each other, all in one round."""
+    """Multiplies neighbouring factors with each other, all in one round."""
     pairs = list(zip(factors[::2], factors[1::2], strict=False))
     lower = [tuple(_spread(part, high[0].shape[-1], -2) for part in low) for low, high in pairs]
     higher = [tuple(_spread(part, low[0].shape[-1], -1) for part in high) for low, high in pairs]
@@ -57,12 +58,15 @@ def _in_pairs(session: Session, factors: Sequence[Parts]) -> list[Parts]:
 
 
 def product(session: Session, lower: Parts, higher: Parts) -> Parts:
-    """Two one-hot vectors as one of both: the lower one's changes fastest. One round."""
+    """Combines two one-hot vectors into one over both. The lower one changes fastest. One round."""
     return _in_pairs(session, [lower, higher])[0]
 
 
 def _spread(part: torch.Tensor, times: int, dim: int) -> torch.Tensor:
-    """Patterns beside each of another factor's: the lower factor's change fastest."""
+    """Repeats a factor's patterns for each pattern of another factor.
+
+    The lower factor changes fastest.
+    """
     part = part.unsqueeze(dim)
     sizes = [-1] * part.dim()
     sizes[dim] = times

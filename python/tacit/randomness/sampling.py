@@ -1,15 +1,16 @@
 """Random values that no party knows, as components of sharings.
 
-Every random bit is the XOR of one from each party, drawn from its operating system's entropy and
-shared. All else is computed from such bits by operations of the protocol, which show nothing.
-Parties that follow the protocol draw uniformly and independently, so to any of them, and to as many
-together as the protocol takes, the bits are uniform and unknown as long as one party is not among
-them: no party learns or biases a sample.
+Every random bit is the XOR of one bit from each party, drawn from its operating system's entropy
+and shared. All other values are computed from such bits by operations of the protocol, which reveal
+nothing. Parties that follow the protocol draw uniformly and independently. So to any of them, and
+to as many together as the protocol tolerates, the bits are uniform and unknown as long as one party
+is not among them: no party learns or biases a sample.
 
-Values are drawn as bits, which cost little, and become numbers at the end. What is not uniform
-comes from public tables by Walker's alias method (A. Walker, ACM TOMS 3, 1977): one of 2^k columns
-is drawn uniformly, and then itself or its other by a comparison of ``PRECISION`` bits. Looking up
-the columns' bits is linear in the one-hot vector, so it costs nothing.
+Values are drawn as bits, which cost little, and become numbers at the end. Distributions that are
+not uniform come from public tables by Walker's alias method (A. Walker, ACM TOMS 3, 1977): one of
+2^k columns is drawn uniformly, and then a comparison of ``PRECISION`` bits selects the column
+itself or its alias. Looking up the columns' bits is linear in the one-hot vector, so it needs no
+interaction.
 """
 
 import os
@@ -24,21 +25,21 @@ from tacit.sessions import Session
 from tacit.sharings import shares
 from tacit.sharings.shares import Parts
 
-#: Bits of a comparison by which something happens with a probability.
+#: Bits of the comparison that decides an event with a given probability.
 PRECISION = 32
 
-#: Floating-point weights add up to this power of two before they are rounded.
+#: Floating-point weights add up to two to this power before they are rounded.
 WHOLE = 62
 
-#: What one-hot vectors hold at a time.
+#: Most elements of one-hot vectors that are held at a time.
 ENTRIES = 1 << 24
 
-#: Rows of them that are multiplied with a table at a time, locally.
+#: Most rows of one-hot vectors that are multiplied with a table at a time, locally.
 ROWS = 1 << 14
 
 
 def bits(session: Session, shape: tuple[int, ...]) -> Parts:
-    """Uniform bits. A round for each party at most."""
+    """Returns uniform bits. At most one round for each party."""
     count = torch.Size(shape).numel()
     drawn = np.unpackbits(np.frombuffer(os.urandom(-(-count // 8)), np.uint8), count=count)
     own = torch.from_numpy(drawn).reshape(shape)
@@ -50,16 +51,21 @@ def bits(session: Session, shape: tuple[int, ...]) -> Parts:
 
 
 def number(session: Session, x: Parts, *, signed: bool = False) -> Parts:
-    """Bits along dimension 0, the lowest first, as words; the last one counts −2^j if signed. Two
-    rounds."""
+    """Converts bits along dimension 0, the lowest first, to words. Two rounds.
+
+    The last bit counts −2^j if ``signed``.
+    """
     top = x[0].shape[0] - 1
     powers = [-1 << at if signed and at == top else 1 << at for at in range(top + 1)]
     return shares.from_binary(session, x, torch.tensor(powers, dtype=torch.int64))
 
 
 def happens(session: Session, probability: torch.Tensor, shape: tuple[int, ...]) -> Parts:
-    """Bits that are 1 with public probabilities, to 2^-32. At most five rounds and a round for each
-    party; only as many bits are drawn as the probabilities have."""
+    """Returns bits that are 1 with public probabilities, to 2^-32.
+
+    At most five rounds and a round for each party. Only as many bits are drawn as the probabilities
+    have.
+    """
     threshold = (probability.to(torch.float64) * 2.0**PRECISION).round().to(torch.int64)
     combined = int(np.bitwise_or.reduce(threshold.numpy().reshape(-1))) if threshold.numel() else 0
     drop = (
@@ -67,7 +73,7 @@ def happens(session: Session, probability: torch.Tensor, shape: tuple[int, ...])
     )
     width = PRECISION - drop
     drawn = bits(session, (width, *shape))
-    # A probability of 1 has one bit more than what is drawn.
+    # A probability of 1 has one bit more than the bits that are drawn.
     known = torch.stack([threshold >> (at + drop) & 1 for at in range(width + 1)]).to(torch.uint8)
     known = known.reshape(width + 1, *[1] * (len(shape) - threshold.dim()), *threshold.shape)
     free = shares.complement(session, drawn)
@@ -81,9 +87,11 @@ def happens(session: Session, probability: torch.Tensor, shape: tuple[int, ...])
 
 
 def _less(session: Session, less: Parts, same: Parts) -> Parts:
-    """Whether a number is less than another, of whose bits along dimension 0 it is known which are
-    less and
-    which are the same: log2 of their number rounds."""
+    """Returns whether a number is less than another.
+
+    For each bit along dimension 0, lowest first, ``less`` and ``same`` say whether it is less and
+    whether it is equal. Takes log2 of the number of bits rounds.
+    """
     while (width := less[0].shape[0]) > 1:
         even = 2 * (width // 2)
         above = tuple(part[1:even:2] for part in same)
@@ -103,11 +111,13 @@ def digits(
     shape: tuple[int, ...],
     precision: int = PRECISION,
 ) -> Parts:
-    """From each of several tables an index with public probabilities, independently: bits of shape
-    [k, tables, *shape], the lowest first, for weights [tables, 2^k]: floating-point numbers, or
-    whole ones which count exactly. The probabilities of the 2^k indices are right to 2^-precision,
-    of 62 at most. At most eleven rounds, and two for each party, for every 2^24 of what the one-hot
-    vectors hold."""
+    """Draws an index from each of several tables with public probabilities, independently.
+
+    The result has shape [k, tables, *shape] and holds the bits of the indices, the lowest first.
+    ``weights`` is [tables, 2^k]: floating-point numbers, or whole ones, which count exactly. The
+    probabilities of the 2^k indices are right to 2^-precision, where precision is at most 62. At
+    most eleven rounds, and two for each party, for every 2^24 elements of the one-hot vectors.
+    """
     tables, size = len(weights), len(weights[0])
     table = _table(weights, precision)
     session.core.note_public("tacit.random", table.view(torch.uint8).numpy().reshape(-1))
@@ -140,9 +150,10 @@ def _digits(session: Session, table: torch.Tensor, shape: tuple[int, ...], preci
 
 
 def _looked_up(hot: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
-    """Of a component of one-hot vectors, [tables, *shape, 2^k], what stands there in the table, bit
-    by bit
-    along dimension 0: sums modulo 2."""
+    """Looks up a component of one-hot vectors, [tables, *shape, 2^k], in a table.
+
+    The table's bits are along dimension 0 of the result. They are sums modulo 2.
+    """
     rows, factor = hot.reshape(hot.shape[0], -1, hot.shape[-1]), table.float()
     blocks = (rows[:, at : at + ROWS] for at in range(0, max(rows.shape[1], 1), ROWS))
     found = [torch.bmm(block.float(), factor).remainder_(2).to(torch.uint8) for block in blocks]
@@ -152,8 +163,11 @@ def _looked_up(hot: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
 def _table(
     weights: torch.Tensor | Sequence[Sequence[int]], precision: int = PRECISION
 ) -> torch.Tensor:
-    """Of each column the bits of the probability that it stays itself, and of the index of its
-    other."""
+    """Returns the bits of Walker's table for each column.
+
+    They are the bits of the probability that the column stays itself, and those of its alias's
+    index.
+    """
     if isinstance(weights, torch.Tensor):
         weights = [
             (row / row.sum() * 2.0**WHOLE).long().tolist() for row in weights.to(torch.float64)
@@ -169,10 +183,13 @@ def _table(
 
 
 def _columns(weights: Sequence[int], precision: int) -> list[tuple[int, int]]:
-    """Walker's table: each column is filled up by one that has too much. Of one that is full it
-    does not matter what it stays with. All is exact but for the weights, which are rounded so that
-    they fill all
-    columns: by cumulative sums, so that none is off by more than a unit."""
+    """Returns Walker's table: for each column the share that it keeps, and its alias.
+
+    A column that has too little is filled up by one that has too much. The share of a full column
+    does not matter, since its alias is the column itself. Everything is exact except the weights.
+    They are rounded so that they fill all columns: by cumulative sums, so that none is off by more
+    than a unit.
+    """
     full, total = 1 << precision, sum(weights)
     share, below = [], 0
     for weight in accumulate(weights):

@@ -1,20 +1,21 @@
-"""Secret permutations that nobody knows.
+"""Secret permutations that no party knows.
 
-Each party in turn applies a permutation that it drew by itself, by a Beneš network whose switches
-it shares (V. Beneš 1965; the switches by A. Waksman, J. ACM 15, 1968): 2·log2(n) − 1 stages of at
-most n/2 switches, each a product of a bit and a difference. So it is exact, needs no comparisons
-and no values that are opened, and any number of columns shares its rounds. Sorting by random keys
-would take four times the rounds, and be off by the chance that two keys are equal.
+Each party in turn applies a permutation that it drew by itself. It uses a Beneš network whose
+switches it shares (V. Beneš 1965; the switches by A. Waksman, J. ACM 15, 1968): 2·log2(n) − 1
+stages of at most n/2 switches, each a product of a bit and a difference. So a shuffle is exact,
+needs no comparisons and opens no values, and any number of columns shares its rounds. Sorting by
+random keys would take four times the rounds, and be off by the probability that two keys are equal.
 
-Why nobody knows it: the switches are shared, and what is computed with them are operations of the
-protocol, which show nothing. What comes out is permuted by π = π_P ∘ … ∘ π_1, where party i drew
-π_i from its operating system's entropy, alone. Parties that follow the protocol draw uniformly and
-independently; to all but party i together π_i is unknown and uniform, whatever the others are, and
-so is π. No party can bias it by itself.
+Why no party knows the permutation: the switches are shared, and everything that is computed with
+them uses operations of the protocol, which reveal nothing. The result is permuted by π = π_P ∘ … ∘
+π_1, where party i alone drew π_i from its operating system's entropy. Parties that follow the
+protocol draw uniformly and independently. To all parties but i together π_i is unknown and uniform,
+whatever the other permutations are, and so is π. No party can bias it by itself.
 
-Which switches there are depends on n alone. Where n is no power of two the network is the next
-one's without the switches that have no elements on one side; permutations are routed so that these
-would do nothing."""
+Which switches there are depends on n alone. If n is not a power of two, the network is that of the
+next power of two, without the switches that have no elements on one side. Permutations are routed
+so that these switches would do nothing.
+"""
 
 import os
 from functools import lru_cache
@@ -44,12 +45,12 @@ def shuffle(
 def shuffle(
     x: SecretTensor, /, *others: SecretTensor, dim: int = 0
 ) -> SecretTensor | tuple[SecretTensor, ...]:
-    """Copies with their slices along a dimension in a random order that no party knows, the same
-    for all of
-    them: images and their labels stay together.
+    """Returns copies whose slices along a dimension are in a random order that no party knows.
 
-    Exact. With P parties and n slices 2·P·(2·log2(n) − 1) + P rounds, twice as many if there are
-    booleans beside others.
+    The order is the same for all tensors: images and their labels stay together.
+
+    Exact. With P parties and n slices it takes 2·P·(2·log2(n) − 1) + P rounds, and twice as many if
+    booleans are shuffled with other tensors.
 
     Args:
         x: a secret tensor of one dimension or more.
@@ -57,11 +58,11 @@ def shuffle(
         dim: the dimension whose slices change places.
 
     Returns:
-        The copy of ``x``, or a tuple with that of ``x`` first where there are others.
+        The copy of ``x``. If there are others, a tuple of all copies, that of ``x`` first.
 
     Raises:
-        MisuseError: not secret tensors of one size along that dimension, or gradients would have to
-            pass.
+        MisuseError: an argument is not a secret tensor, sizes along that dimension differ, or
+            gradients would have to pass.
     """
     tensors = (x, *others)
     if not all(isinstance(each, SecretTensor) for each in tensors):
@@ -69,7 +70,7 @@ def shuffle(
             "shuffle() takes secret tensors, and the dimension by name: shuffle(x, y, dim=0)"
         )
     if torch.is_grad_enabled() and any(each.requires_grad for each in tensors):
-        raise MisuseError("gradients do not pass through shuffle(); shuffle what is detached")
+        raise MisuseError("gradients do not pass through shuffle(): shuffle x.detach()")
     if any(not -each.dim() <= dim < each.dim() for each in tensors):
         raise MisuseError(f"shuffle() along dimension {dim} of a tensor that has no such dimension")
     sizes, session = {each.shape[dim] for each in tensors}, x._session
@@ -92,8 +93,10 @@ def shuffle(
 
 
 def _shuffled(session: Session, tensors: list[Parts]) -> list[Parts]:
-    """The same rows of each in a random order; words and bits go through the
-    network side by side."""
+    """Returns the rows of each tensor in the same random order.
+
+    Words and bits go through the network separately.
+    """
     size = tensors[0][0].shape[0]
     switches = sum(low.numel() for low, _ in columns(size))
     kinds = {parts[0].dtype for parts in tensors}
@@ -110,7 +113,7 @@ def _shuffled(session: Session, tensors: list[Parts]) -> list[Parts]:
 
 
 def _joined(tensors: list[Parts]) -> Parts:
-    """All columns of several."""
+    """Returns all columns of several tensors as one tensor."""
     flat = [
         [part.reshape(part.shape[0], part.shape[1:].numel()) for part in parts] for parts in tensors
     ]
@@ -128,13 +131,13 @@ def _taken_apart(joined: Parts, tensors: list[Parts], kind: torch.dtype) -> list
 
 
 def _drawn(size: int) -> torch.Tensor:
-    """A permutation drawn uniformly, but for 2^-128·n², from the operating system's entropy."""
+    """Draws a permutation from the operating system's entropy, uniform up to 2^-128·n²."""
     keys = np.frombuffer(os.urandom(16 * size), np.uint64).reshape(2, size)
     return torch.from_numpy(np.lexsort(keys))
 
 
 def _switched(session: Session, x: Parts, bits: Parts) -> Parts:
-    """Rows that went through the network."""
+    """Returns the rows after they went through the network."""
     x = tuple(part.clone() for part in x)
     of_bits, at = x[0].dtype == torch.uint8, 0
     for low, high in columns(x[0].shape[0]):
@@ -154,8 +157,10 @@ def _switched(session: Session, x: Parts, bits: Parts) -> Parts:
 @outside_trace
 @lru_cache(maxsize=32)
 def columns(size: int) -> tuple[tuple[torch.Tensor, torch.Tensor], ...]:
-    """For each stage the places that a switch may exchange: those that differ in one bit, the
-    lowest first, up to the highest, and back."""
+    """Returns for each stage the pairs of places that a switch may exchange.
+
+    They differ in one bit: the lowest in the first stage, up to the highest, and back.
+    """
     width = (size - 1).bit_length() if size > 1 else 0
     found = []
     for bit in [*range(width), *reversed(range(width - 1))]:
@@ -166,12 +171,12 @@ def columns(size: int) -> tuple[tuple[torch.Tensor, torch.Tensor], ...]:
 
 
 def routed(target: torch.Tensor) -> torch.Tensor:
-    """The switches, stage after stage, that bring what stands at i to ``target[i]``.
+    """Returns the switches, stage after stage, that bring the element at i to ``target[i]``.
 
-    A stage and its counterpart on the way back share out elements to two networks of half the size,
-    by one bit of their place. The two that meet in a switch, on either side, go to different ones:
-    this is a colouring of cycles. In each the greatest element keeps its bit, and so whatever was
-    added to fill up the network keeps its place throughout.
+    A stage and its counterpart on the way back distribute elements to two networks of half the
+    size, by one bit of their place. The two elements that meet in a switch, on either side, go to
+    different networks: this is a colouring of cycles. In each cycle the greatest element keeps its
+    bit. So every element that was added to fill up the network keeps its place throughout.
     """
     size = target.numel()
     width = (size - 1).bit_length() if size > 1 else 0
@@ -196,9 +201,9 @@ def routed(target: torch.Tensor) -> torch.Tensor:
 
 
 def _halves(target: torch.Tensor, source: torch.Tensor, bit: int) -> torch.Tensor:
-    """To which half each element goes."""
+    """Returns the half to which each element goes."""
     greatest = torch.arange(target.numel())
-    # Two steps along the cycle: over the switch at the end, and over the one at the beginning.
+    # Two steps along the cycle: over the switch at the end, and over the switch at the beginning.
     jump = source[target ^ (1 << bit)] ^ (1 << bit)
     for _ in range((target.numel() >> bit).bit_length()):
         greatest = torch.maximum(greatest, greatest[jump])

@@ -1,4 +1,4 @@
-"""What of a program secret tensors do not have: all of it, before any run."""
+"""Finds every operation of a program that secret tensors do not support, before any run."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -10,21 +10,20 @@ from tacit.rehearsal.lenient import Gap, Lenient
 from tacit.rehearsal.subject import Subject, program_of
 from tacit.sessions import session
 
-#: The parties of a program, if nobody says how many.
+#: Default number of parties of a program.
 PARTIES = 3
 
 
 @dataclass(frozen=True)
 class Check:
-    """What ``tacit.check`` found."""
+    """Result of ``tacit.check``."""
 
     gaps: dict[Gap, int]
-    """What is missing, by module and line, and how often it was wanted."""
+    """What is missing, by module and line, and how often it was used."""
     operators: int
-    """Different operators that the program used on secret tensors."""
+    """Number of different operators that the program used on secret tensors."""
     ended: str = ""
-    """What ended the program before it was through, if anything: what comes after it is not
-    checked."""
+    """Error that ended the program early; empty if none did. Nothing after it is checked."""
 
     @property
     def passed(self) -> bool:
@@ -32,7 +31,7 @@ class Check:
         return not self.gaps and not self.ended
 
     def as_json(self) -> dict[str, Any]:
-        """All of it by name."""
+        """Returns all results by name."""
         gaps = [{**asdict(gap), "times": times} for gap, times in self.gaps.items()]
         return {
             "passed": self.passed,
@@ -46,20 +45,21 @@ class Check:
 
 
 def check(subject: Subject, example: Any = None, *, parties: int = PARTIES) -> Check:
-    """Runs a program once and finds every operator that secret tensors do not have, before any real
-    run: what is missing is noted, what PyTorch computes in its place on the plain values takes its
-    place, and the run goes on. It runs under the reference, in which nothing is secret, on this
-    machine.
+    """Runs a program once and finds every operator that secret tensors do not have.
 
-    What a program does after it has put a secret into a plain tensor by an operator that is
-    missing, or has decided by a secret value, is checked for that value alone.
+    Use it before any real run. A missing operator is recorded. Then PyTorch computes its result
+    from the plain values, and the run continues. The run is on this machine, under the reference
+    protocol, in which nothing is secret.
+
+    If a program puts a secret into a plain tensor by a missing operator, or decides by a secret
+    value, everything after that is checked for that value alone.
 
     Args:
-        subject: a module (in the mode, training or evaluation, that it is in), or what every party
-            runs.
-        example: of a module's inputs: a tensor, a tuple of the arguments, or a mapping of them by
-            name. All tensors among them are taken to be secret, and so are all weights.
-        parties: of a program.
+        subject: a module (in its present mode, training or evaluation), or a function that every
+            party runs.
+        example: inputs of a module: a tensor, a tuple of the arguments, or a mapping of them by
+            name. All tensors in it count as secret, and so do all weights.
+        parties: number of parties of a program.
     """
     found = launch(
         _checked,

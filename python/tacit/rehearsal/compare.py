@@ -1,5 +1,7 @@
-"""A module on plain and on secret tensors, side by side: how exact it is, and what room its numbers
-leave."""
+"""Compares a module on plain tensors with the same module on secret tensors.
+
+It shows how exact the module is, and how much room its numbers leave.
+"""
 
 import math
 import pickle
@@ -23,69 +25,75 @@ from tacit.rehearsal.lenient import shown
 from tacit.rehearsal.subject import Subject, arguments, program_of
 from tacit.sessions import fraction_bits, session
 
-#: Normalised squared error from which numbers do not match.
+#: Normalised squared error above which numbers do not match.
 TOLERANCE = 1e-3
 
-#: Errors below this are the resolution's own.
+#: Errors below this are those of the fixed-point resolution.
 RESOLUTION = 2.0**-13
 
-#: What comes out of these is what came out of the last module inside.
+#: Modules whose output is that of the last module inside.
 CONTAINERS = (torch.nn.Sequential,)
 
-#: Where modules lie that weights are computed by, in no order, whenever somebody asks for a weight.
+#: Name under which modules lie that compute weights. They run whenever a weight is used, in no
+#: fixed order.
 PARAMETRISING = "parametrizations"
 
 #: Bits of range that an advised scale leaves for data larger than the example.
 MARGIN = 2
 
-#: Scales that are advised.
+#: Smallest and largest scale that is advised.
 LEAST, MOST = 8, fixed.RANGE // 2 - 1
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A module that ran."""
+    """Results for one module that ran."""
 
     name: str
-    """Its path; of the whole, the name of its class."""
+    """Path of the module; for the whole, the name of its class."""
     type: str
     low: float
     high: float
-    """The range of what came out on plain tensors, NaN aside."""
+    """Range of the output on plain tensors, without NaN."""
     error: float
-    """The largest difference of what came out on secret ones, where plain ones are finite."""
+    """Largest difference of the output on secret tensors, where the plain output is finite."""
     normalised: float
-    """The squared norm of all these differences, by that of what came out on plain ones."""
+    """Squared norm of all these differences, divided by that of the plain output."""
     missed: int
-    """How many numbers are infinite or NaN on plain tensors and something else on secret ones,
-    which have no NaN, and infinities only as numbers beyond all others."""
+    """Number of outputs that are infinite or NaN on plain tensors and something else on secret
+    ones.
+
+    Secret tensors have no NaN, and infinities only as numbers beyond all others.
+    """
     headroom: float | None
-    """Bits of range that its largest number, or product before it is truncated, left; below 0 it is
-    wrong. None where it computes nothing itself."""
+    """Bits of range that the largest number, or product before truncation, left.
+
+    Below 0 the result is wrong. None if the module computes nothing itself.
+    """
 
     @property
     def diverges(self) -> bool:
-        """Whether its numbers do not match."""
+        """Whether the module's numbers do not match."""
         is_off = self.normalised > TOLERANCE and self.error > RESOLUTION
         return is_off or self.missed > 0 or (self.headroom or 0) < 0
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What ``tacit.compare`` found."""
+    """Result of ``tacit.compare``."""
 
     scale: int
-    """Fraction bits that it was run with."""
+    """Fraction bits of the run."""
     layers: list[Layer]
-    """In the order in which they were through; the last is the whole."""
+    """Modules in the order in which they finished; the last is the whole."""
     overflows: list[str]
-    """What left its range, with operator and module."""
+    """Values that left their range, with operator and module."""
     losses: list[str]
-    """Weights that are too small for their scale, and constants that round to nothing, or to 1."""
+    """Weights that are too small for their scale, and constants that round to 0 or to 1."""
     advised_scale: int | None
     """Fraction bits with which the example stays in range and is most exact; None if none do."""
     advised_error: float | None
-    """The normalised squared error with these."""
+    """Normalised squared error with the advised fraction bits."""
 
     @property
     def first_divergence(self) -> Layer | None:
@@ -98,10 +106,10 @@ class Comparison:
         return not self.overflows and not self.layers[-1].diverges
 
     def as_json(self) -> dict[str, Any]:
-        """All of it by name."""
+        """Returns all results by name."""
         first = self.first_divergence
         found = {**asdict(self), "passed": self.passed, "first_divergence": first and first.name}
-        # JSON has no infinity: an error without measure is null.
+        # JSON has no infinity, so an error that is not finite becomes null.
         return pytree.tree_map(lambda leaf: leaf if _is_measured(leaf) else None, found)
 
     def __str__(self) -> str:
@@ -109,18 +117,20 @@ class Comparison:
 
 
 def compare(module: Subject, example: Any, *, scale: int = fixed.DEFAULT.bits) -> Comparison:
-    """Runs a module on plain tensors, and on secret ones under the reference, where values can be
-    looked at, and holds what comes out of every layer side by side. Nothing that leaves its range
-    escapes it.
+    """Runs a module on plain and on secret tensors, and compares the outputs of every layer.
 
-    Weights and inputs are taken to be secret. Errors are those of any protocol, but for the last
-    bit of each truncation, which falls at random. What draws random numbers, such as dropout in
-    training, does not match.
+    The secret run uses the reference protocol, in which values can be inspected. It detects every
+    value that leaves its range.
+
+    Weights and inputs count as secret. Errors are those of any protocol, except for the last bit of
+    each truncation, which is random. Layers that draw random numbers, such as dropout in training,
+    do not match.
 
     Args:
         module: an ordinary module.
-        example: of its inputs: a tensor, a tuple of the arguments, or a mapping of them by name.
-        scale: fraction bits.
+        example: inputs of the module: a tensor, a tuple of the arguments, or a mapping of them by
+            name.
+        scale: number of fraction bits.
 
     Raises:
         UnsupportedOperatorError: secret tensors do not have an operator; ``tacit.check`` lists all.
@@ -130,10 +140,10 @@ def compare(module: Subject, example: Any, *, scale: int = fixed.DEFAULT.bits) -
     """
     if not isinstance(module, torch.nn.Module):
         raise MisuseError(
-            "compare takes a module and an example of its inputs: a program has no plain twin"
+            "compare takes a module and an example of its inputs: a program has no plain run to compare with"
         )
     args, kwargs = arguments(example)
-    # PyTorch's deepcopy does not take every module that the parties take.
+    # ``copy.deepcopy`` does not support every module that can be pickled for the parties.
     twin = pickle.loads(pickled(module, "the module"))
     with torch.no_grad(), _recorded(twin) as plain:
         twin(*args, **kwargs)
@@ -150,7 +160,7 @@ def _is_measured(leaf: Any) -> bool:
 
 
 class _Output(NamedTuple):
-    """What came out of a module."""
+    """Output of one module."""
 
     name: str
     type: str
@@ -158,17 +168,17 @@ class _Output(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """On secret tensors."""
+    """Results of a run on secret tensors."""
 
     outputs: list[_Output]
     headroom: dict[tuple[str, str], float]
     overflows: list[str]
     losses: list[str]
-    #: The number that an infinite public one stands for.
+    #: Number that stands for an infinite public one.
     infinity: float
 
     def left(self, kind: str) -> float:
-        """The least headroom of all modules."""
+        """Returns the least headroom of all modules for one kind of number."""
         return min(
             (bits for (_, of), bits in self.headroom.items() if of == kind), default=math.inf
         )
@@ -176,13 +186,13 @@ class _Run(NamedTuple):
 
 @contextmanager
 def _recorded(module: torch.nn.Module) -> Iterator[list[_Output]]:
-    """Within it, what comes out of each module inside is kept, as plain tensors."""
+    """Records the output of each module inside, as plain tensors, while the context is active."""
     outputs: list[_Output] = []
 
     def record(name: str) -> Any:
         def hook(part: torch.nn.Module, _args: Any, result: Any) -> None:
             leaves = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
-            # Another module may write into what came out.
+            # Another module may write into the output later.
             outputs.append(
                 _Output(name, type(part).__name__, [shown(leaf).clone() for leaf in leaves])
             )
@@ -253,8 +263,11 @@ def _layer(plain: _Output, found: _Output, run: _Run) -> Layer:
 
 
 def _missed(expected: torch.Tensor, other: torch.Tensor, infinity: float) -> int:
-    """How many infinities and NaN are something else. What is half of an infinity at least is one:
-    softmax takes it as that, and functions that saturate do so beyond it."""
+    """Returns how many infinities and NaN are something else on secret tensors.
+
+    A number of at least half an infinity counts as infinite: softmax treats it as infinite, and
+    functions that saturate do so beyond it.
+    """
     is_infinite = expected.isinf() & (other * expected.sign() >= infinity / 2)
     return int((~is_infinite).sum())
 
@@ -262,10 +275,12 @@ def _missed(expected: torch.Tensor, other: torch.Tensor, infinity: float) -> int
 def _advice(
     module: torch.nn.Module, example: Any, plain: list[_Output], run: _Run, scale: int, error: float
 ) -> tuple[int | None, float | None]:
-    """The scale with which numbers stay in range and are most exact, and the
-    error then; tried out."""
+    """Returns the scale with which numbers stay in range and are most exact, and its error.
+
+    Candidates are tried out.
+    """
     value, product = run.left("value") - MARGIN, run.left("product") - MARGIN
-    # A product has the bits of both its operands.
+    # A product has the fraction bits of both its operands.
     most = (
         scale + math.floor(min(value, product / 2)) if math.isfinite(min(value, product)) else MOST
     )

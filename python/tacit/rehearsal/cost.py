@@ -1,6 +1,8 @@
-"""What a program costs on a network that it is not run on: rounds and bytes as the meter of a run
-in memory counts them, which are those of any run, and seconds by the network's delay and
-bandwidth."""
+"""Predicts what a program costs on a network without running it there.
+
+Rounds and bytes come from the meter of a run in memory, and are those of any run. Seconds follow
+from the network's delay and bandwidth.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -14,16 +16,16 @@ from tacit.providers import DEFAULT, LIVE, PROTOCOLS, consumes, has_dealer, quot
 from tacit.rehearsal.subject import Subject, parts_of
 from tacit.sessions import session
 
-#: Longest wait for one message, in seconds: correlations may take long.
+#: Longest wait for one message, in seconds. Making correlations may take long.
 TIMEOUT = 1800.0
 
-#: The meter's label of what a party does outside of modules.
+#: The meter's label of the work outside modules.
 OUTSIDE = ""
 
 
 @dataclass(frozen=True)
 class Network:
-    """What lies between the parties."""
+    """Network between the parties."""
 
     round_trip: float
     """Seconds for a message there and one back."""
@@ -32,11 +34,12 @@ class Network:
 
     @staticmethod
     def of(text: str) -> "Network":
-        """Of the name of one in ``NETWORKS``, or of ``RTT,MBIT`` in milliseconds and megabits a
-        second.
+        """Returns the network of a name in ``NETWORKS``, or of ``RTT,MBIT``.
+
+        RTT is the round trip in milliseconds, MBIT the bandwidth in megabits a second.
 
         Raises:
-            MisuseError: it is neither.
+            MisuseError: the text is neither.
         """
         try:
             round_trip, megabits = (float(number) for number in NETWORKS.get(text, text).split(","))
@@ -44,64 +47,70 @@ class Network:
             round_trip = megabits = -1.0
         if not (round_trip >= 0 and megabits > 0):
             raise MisuseError(
-                f"{text!r} is no network: lan, wan, or milliseconds of a round trip and megabits a "
-                f"second, "
+                f"{text!r} is no network: write lan, wan, or RTT,MBIT, which are milliseconds of a "
+                f"round trip and megabits a second, "
                 "such as 20,100"
             )
         return Network(round_trip / 1e3, megabits * 1e6 / 8)
 
     def seconds(self, rounds: int, sent: int) -> float:
-        """What messages take: each round waits for one to arrive, half a round trip."""
+        """Returns the seconds that messages take.
+
+        Each round waits for one message to arrive, which takes half a round trip.
+        """
         return rounds * self.round_trip / 2 + sent / self.bandwidth
 
     def __str__(self) -> str:
         return f"{self.round_trip * 1e3:g} ms round trip, {self.bandwidth * 8 / 1e6:g} Mbit/s"
 
 
-#: Networks with a name: a room, and two cities.
+#: Networks by name: within a room, and between two cities.
 NETWORKS = {"lan": "0.5,1000", "wan": "40,100"}
 
 
 @dataclass(frozen=True)
 class Line:
-    """What a module costs, or what the program does outside of any."""
+    """Cost of one module, or of the work outside all modules."""
 
     bytes_sent: int
-    """By the party that sends most in all, with frame headers."""
+    """Bytes sent by the party that sends most in total, with frame headers."""
     rounds: int
-    """Of the party that has most in all."""
+    """Rounds of the party that has most in total."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What ``tacit.cost`` found."""
+    """Result of ``tacit.cost``."""
 
     protocol: str
     parties: int
     source: str | None
-    """Of the correlations that are counted, if any are."""
+    """Source of the correlations, if they are counted."""
     network: Network
     layers: dict[str, Line]
-    """By label, as in the meter."""
+    """Costs by label, as in the meter."""
     bytes_sent: list[int]
-    """By each party, with frame headers, before TLS."""
+    """Bytes sent by each party, with frame headers, before TLS."""
     payload_bytes: list[int]
-    """The same without headers."""
+    """Bytes sent by each party, without frame headers."""
     rounds: int
-    """Of the party that has most."""
+    """Rounds of the party that has most."""
     correlation_bytes: int
-    """What making correlations has the party send or receive that does so most."""
+    """Bytes that the party with the most such traffic sends or receives to make correlations.
+
+    The larger of the two directions counts.
+    """
     local_seconds: float
-    """Time of a core that a party computes."""
+    """Seconds that a party computes, on one core."""
 
     @property
     def network_seconds(self) -> float:
-        """What messages take, correlations aside."""
+        """Seconds that messages take, without correlations."""
         return self.network.seconds(self.rounds, max(self.bytes_sent))
 
     @property
     def seconds(self) -> float:
-        """All of it, one after the other."""
+        """Seconds of messages, correlations and computing, one after the other."""
         return (
             self.network_seconds
             + self.correlation_bytes / self.network.bandwidth
@@ -109,7 +118,7 @@ class Cost:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """All of it by name."""
+        """Returns all results by name."""
         return {**asdict(self), "network_seconds": self.network_seconds, "seconds": self.seconds}
 
     def __str__(self) -> str:
@@ -125,27 +134,29 @@ def cost(
     parties: int | None = None,
     source: str | None = None,
 ) -> Cost:
-    """Runs a program once on this machine, between parties in memory, and says what it costs on a
-    network. Rounds and bytes are exactly those of a real run: both follow from shapes, never from
-    values or time. A module's are those of a program in which party 0 shares it and party 1 its
-    inputs in order, that calls it, and reveals what it returns to party 1; called as a part of
-    another module, frames have its longer path in their headers.
+    """Runs a program once on this machine, between parties in memory, and predicts its cost.
 
-    Seconds are rounds · half a round trip + bytes / bandwidth + what one core computes for a party;
-    on links that carry while a party computes it is less, on a machine with more cores too.
+    Rounds and bytes are exactly those of a real run: both follow from shapes, never from values or
+    time. For a module they are those of a program in which party 0 shares the module and party 1
+    its inputs in order, and that calls the module and reveals what it returns to party 1. If the
+    module is part of another module, frame headers hold its longer path.
+
+    Seconds are rounds · half a round trip + bytes / bandwidth + the time that one core computes for
+    a party. On links that transfer while a party computes it takes less, and so it does on a
+    machine with more cores.
 
     Args:
-        subject: a module, or what every party runs.
-        example: of a module's inputs, as ``tacit.check`` takes them.
+        subject: a module, or a function that every party runs.
+        example: inputs of a module, as ``tacit.check`` takes them.
         network: "lan" (0.5 ms, 1000 Mbit/s), "wan" (40 ms, 100 Mbit/s), or "RTT,MBIT".
         protocol: "replicated", or "additive".
-        parties: by default 3, or 2 with additive sharing.
-        source: of the correlations of additive sharing, "ot", "he" or "dealer": they are made in
-            the rehearsal, which may take long, and counted. If it is not given they are not
+        parties: number of parties; by default 3, or 2 with additive sharing.
+        source: source of the correlations of additive sharing: "ot", "he" or "dealer". They are
+            made in the rehearsal, which may take long, and counted. Without a source they are not
             counted.
 
     Raises:
-        MisuseError: the network is none, or there is no such protocol.
+        MisuseError: the network is not valid, or there is no such protocol.
     """
     between = Network.of(network)
     parties = parties or (PROTOCOLS[protocol].usual_parties if protocol in PROTOCOLS else 2)
@@ -177,14 +188,14 @@ def cost(
 
 
 class _Metered(NamedTuple):
-    """What a party found."""
+    """Measurements of one party."""
 
     by_label: dict[str, Reading]
     total: Reading
     correlations: Reading
     started: float
     ended: float
-    """Time of all cores that this process, in which all parties are, has computed."""
+    """Time that all cores have computed for this process, which runs all parties."""
 
 
 def _metered(parts: Callable[[], Iterator[str]]) -> _Metered:
@@ -202,8 +213,11 @@ def _metered(parts: Callable[[], Iterator[str]]) -> _Metered:
 
 
 def _lines(found: list[_Metered]) -> dict[str, Line]:
-    """By label; what a party has under one label another may have under the next, so each column is
-    one's."""
+    """Returns costs by label.
+
+    What one party meters under one label another may meter under the next. So each column comes
+    from a single party.
+    """
     sends = max(found, key=lambda each: each.total.bytes_sent).by_label
     waits = max(found, key=lambda each: each.total.rounds).by_label
     lines = {

@@ -1,7 +1,8 @@
-"""An operator that secret tensors do not have is noted, and what PyTorch computes of the plain
-values takes
-its place: so a run goes on, and finds all there is. Under the reference alone, where values can be
-looked at."""
+"""A mode in which a missing operator is recorded, and computed by PyTorch on the plain values.
+
+So a run continues, and finds everything that is missing. It works under the reference protocol
+only, in which values can be inspected.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,21 +31,23 @@ from tacit.tensor import SecretTensor, instead
 
 @dataclass(frozen=True)
 class Gap:
-    """What a program wants of secret tensors, and they do not have."""
+    """Something that a program uses and secret tensors do not have."""
 
     what: str
-    """The operator, or what was tried."""
+    """The operator, or what was attempted."""
     module: str
-    """Path of the module in which it was wanted; empty outside any."""
+    """Path of the module that used it; empty outside all modules."""
     line: str
-    """File and line of the program, as close as there is one to the operator."""
+    """File and line of the program, as close to the operator as possible."""
     remedy: str
     """What can be done instead."""
 
 
 class Lenient(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """While it is entered, secret tensors of a session of the reference lack nothing; ``gaps``
-    holds how often each thing was wanted that they lack."""
+    """Mode in which secret tensors of a session of the reference lack no operator.
+
+    ``gaps`` counts how often each missing operation was used.
+    """
 
     def __init__(self, session: Session) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -73,7 +76,7 @@ class Lenient(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._note(REVEALING[func], instead(REVEALING[func]) if remedy == OTHERWISE else remedy)
             return func(*pytree.tree_map(shown, args), **pytree.tree_map(shown, kwargs))
         try:
-            # An operator that is made of others lacks what these lack.
+            # The mode stays active, so that gaps inside a composed operator are found.
             with self:
                 return SecretTensor.dispatcher(func, types, args, kwargs)
         except (PeerError, NetworkError):
@@ -82,13 +85,13 @@ class Lenient(TorchDispatchMode):  # type: ignore[no-untyped-call]
             try:
                 result = self._substituted(func, args, kwargs)
             except Exception:
-                # It does not work on plain tensors either.
+                # The operator fails on plain tensors too.
                 raise error from None
             self._note_error(func, error)
             return result
 
     def withheld(self, what: str, show: Callable[[torch.Tensor], Any], secret: torch.Tensor) -> Any:
-        """What ``show`` gives of the plain tensor."""
+        """Records a gap, and returns what ``show`` gives for the plain tensor."""
         self._note(what, instead(what))
         return show(shown(secret))
 
@@ -106,8 +109,10 @@ class Lenient(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.gaps[gap] = self.gaps.get(gap, 0) + 1
 
     def _substituted(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The operator on plain tensors; what it writes into secret ones, and what it returns, is
-        secret."""
+        """Runs an operator on plain tensors.
+
+        Secret tensors that it writes into get the new values, and its results become secret.
+        """
         plain = pytree.tree_map(shown, args), pytree.tree_map(shown, kwargs)
         result = func(*plain[0], **plain[1])
         written = {}
@@ -131,7 +136,7 @@ class Lenient(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def shown(value: Any) -> Any:
-    """A secret tensor of the reference as a plain one; anything else as it is."""
+    """Returns a secret tensor of the reference as a plain one, and anything else as it is."""
     if not isinstance(value, SecretTensor):
         return value
     words = value._parts[0]
@@ -143,8 +148,10 @@ def shown(value: Any) -> Any:
 
 
 def hidden(session: Session, value: torch.Tensor) -> SecretTensor:
-    """A plain tensor as a secret one of the reference; what cannot be encoded is brought into
-    range."""
+    """Returns a plain tensor as a secret one of the reference.
+
+    A number that cannot be encoded is clamped into range.
+    """
     if value.dtype == torch.bool:
         return SecretTensor(
             shares.trivial_bits(session, value.to(torch.uint8)), WHOLE, session, torch.bool
@@ -153,7 +160,7 @@ def hidden(session: Session, value: torch.Tensor) -> SecretTensor:
     most = scale.limit / 2
     if value.is_floating_point():
         value = torch.nan_to_num(value).clamp(-most, most)
-    # Of what is complex, which secret tensors do not have, the real part stands for it.
+    # Secret tensors are never complex. The real part stands for a complex number.
     whole = value.real if value.is_complex() else value
     words = fixed.encode(value, scale) if value.is_floating_point() else whole.to(torch.int64)
     return SecretTensor(shares.trivial(session, words), scale, session, value.dtype)

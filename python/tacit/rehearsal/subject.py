@@ -1,4 +1,4 @@
-"""What is rehearsed: a module with an example of its inputs, or a whole program."""
+"""The subject of a rehearsal: a module with an example of its inputs, or a whole program."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -14,24 +14,27 @@ from tacit.module import share_module
 from tacit.sessions import session
 from tacit.sharing import share
 
-#: Who owns what, of a module with an example.
+#: Parties that own the weights and the inputs of a module with an example.
 MODEL_OWNER, DATA_OWNER = 0, 1
 
-#: Names of what a module with an example does outside its layers; for tables alone, since names of
-#: steps travel in frames.
+#: Names of the work of a module with an example outside its layers. They appear in tables only,
+#: since names of steps travel in frames.
 SHARING_MODEL, SHARING_INPUTS, REVEALING = (
     "(sharing the model)",
     "(sharing the inputs)",
     "(revealing)",
 )
 
-#: A module, or what every party runs.
+#: A module, or a program that every party runs.
 Subject = torch.nn.Module | Callable[[], Any]
 
 
 def program_of(subject: Subject, example: Any) -> Callable[[], Any]:
-    """What every party runs: the subject itself, or a module on secret inputs by secret weights, of
-    which the inputs' owner learns what comes out."""
+    """Returns the program that every party runs.
+
+    It is the subject itself, or it calls the module with secret weights on secret inputs and
+    reveals the result to the owner of the inputs.
+    """
     parts = parts_of(subject, example)
 
     def program() -> None:
@@ -42,7 +45,10 @@ def program_of(subject: Subject, example: Any) -> Callable[[], Any]:
 
 
 def parts_of(subject: Subject, example: Any) -> Callable[[], Iterator[str]]:
-    """The same in parts, each of which ends with its name; "" is the subject itself."""
+    """Returns the program in parts, each of which ends with its name.
+
+    The name "" is the subject itself.
+    """
     if not isinstance(subject, torch.nn.Module):
         if example is not None:
             raise MisuseError("an example of inputs belongs to a module; a program has its own")
@@ -71,8 +77,10 @@ def parts_of(subject: Subject, example: Any) -> Callable[[], Iterator[str]]:
 
 
 def arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """An example as a call's arguments: a tuple has them by position, a mapping by name; anything
-    else is the only one."""
+    """Returns an example as the arguments of a call.
+
+    A tuple has them by position, a mapping by name. Anything else is the only argument.
+    """
     if example is None:
         raise MisuseError(
             "a module needs an example of its inputs: a tensor, a tuple of them, or a dict"
@@ -93,9 +101,10 @@ def _revealed(leaf: Any) -> Any:
 
 
 def load(text: str) -> tuple[Subject, Any]:
-    """What ``FILE:CALLABLE`` names, a function without arguments: what it returns, a pair of a
-    module and an example of its inputs; or the function itself, if it shares tensors and so is a
-    program.
+    """Loads a subject and its example by ``FILE:CALLABLE``.
+
+    It names a function without arguments, which returns a pair of a module and an example of its
+    inputs. If the function shares tensors instead, it is itself the program, without an example.
 
     Raises:
         MisuseError: there is no such file or function, or it returns something else.
@@ -104,19 +113,19 @@ def load(text: str) -> tuple[Subject, Any]:
     try:
         made = function()
     except NoSessionError:
-        # It shares by itself.
+        # The function shares tensors itself, so it is a program.
         return function, None
     if isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], torch.nn.Module):
         return made
     raise MisuseError(
-        f"{text} returns {type(made).__name__}: a pair is wanted of a module and an example of its "
+        f"{text} returns {type(made).__name__}: return a pair of a module and an example of its "
         f"inputs, "
-        "or a program that shares tensors itself"
+        "or name a program that shares tensors itself"
     )
 
 
 def function_of(text: str) -> Callable[..., Any]:
-    """The function that ``FILE:CALLABLE`` names.
+    """Returns the function that ``FILE:CALLABLE`` names.
 
     Raises:
         MisuseError: there is no such file or function.
@@ -124,15 +133,16 @@ def function_of(text: str) -> Callable[..., Any]:
     file, colon, name = text.rpartition(":")
     if not colon or not name:
         raise MisuseError(
-            f"{text!r} names no function: FILE:CALLABLE is wanted, such as model.py:build"
+            f"{text!r} names no function: write FILE:CALLABLE, such as model.py:build"
         )
     path = Path(file)
     if not path.is_file():
         raise MisuseError(f"there is no file {path}")
-    # No module that there is takes this name, and who copies what the file defines finds it there.
+    # No other module has this name. The module is registered under it, so that objects that the
+    # file defines can be pickled.
     spec = spec_from_file_location(f"rehearsed:{path.stem}", path)
     if spec is None or spec.loader is None:
-        raise MisuseError(f"{path} is no Python file")
+        raise MisuseError(f"{path} is not a Python file")
     module = module_from_spec(spec)
     sys.path.insert(0, str(path.resolve().parent))
     sys.modules[spec.name] = module

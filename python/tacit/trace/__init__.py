@@ -1,2 +1,1 @@
-"""A run as a picture: what each module and operator took, recorded while it runs and shown as a
-page."""
+"""Recording of a run: what each module and operator took, shown as a page."""

@@ -1,6 +1,6 @@
-"""Which module of a model runs: for errors, step names and the meter.
+"""Tracks which module of a model runs, for errors, step names and the meter.
 
-PyTorch's global module hooks see every call; outside a session they do nothing.
+PyTorch's global module hooks see every call. Outside a session they do nothing.
 """
 
 import sys
@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 def current() -> str:
-    """The path of the innermost module that runs."""
+    """Returns the path of the innermost module that runs, as errors name it."""
     session = current_session()
     if session is None or not session.modules.labels:
         return "no module: the program itself"
@@ -27,7 +27,7 @@ def current() -> str:
 
 
 def step(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Has what a function does stand under that name where a session is recorded."""
+    """Decorates a function, so that a recording shows its work under ``name``."""
 
     def named(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
@@ -52,7 +52,7 @@ def step(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 @contextmanager
 def labelled(label: str) -> Iterator[None]:
-    """Within it, what runs outside any module stands under that label in the meter."""
+    """Meters work outside modules under ``label`` while the context is active."""
     current = session()
     current.core.set_label(label)
     try:
@@ -63,7 +63,7 @@ def labelled(label: str) -> Iterator[None]:
 
 def _enter(module: torch.nn.Module, _args: Any) -> None:
     session = current_session()
-    # PyTorch's compiler would trace what is done here, and cannot.
+    # PyTorch's compiler would trace this code, which it cannot do.
     if session is None or torch.compiler.is_dynamo_compiling():
         return
     running = session.modules
@@ -89,8 +89,7 @@ def _leave(_module: torch.nn.Module, _args: Any, _result: Any) -> None:
 
 
 def _told_by_script(session: Session) -> None:
-    """Says what was refused where PyTorch's interpreter of scripts has lost it, and says where
-    alone."""
+    """Adds what was refused to an error of TorchScript, which reports only where."""
     error = sys.exception()
     if isinstance(error, RuntimeError) and str(error).rstrip().endswith("RuntimeError:"):
         error.args = (f"{str(error).rstrip()} {session.refused}",)

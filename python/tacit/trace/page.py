@@ -1,4 +1,4 @@
-"""What was recorded, as one page that needs nothing else: no network, no other file."""
+"""A recording as one self-contained HTML page, without other files or network access."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -12,15 +12,15 @@ from tacit.trace.spans import recording
 
 
 def page(traces: Sequence[dict[str, Any]]) -> str:
-    """The page of what some parties recorded of a session."""
-    # Nothing in the data may end the script that it stands in.
+    """Returns the page of what some parties of a session recorded."""
+    # Data must not end the script element that holds them.
     data = json.dumps(list(traces)).replace("<", "\\u003c")
     template = files("tacit.trace").joinpath("page.html").read_text(encoding="utf-8")
     return template.replace("/*traces*/[]", data)
 
 
 def write(path: str | Path, traces: Sequence[dict[str, Any]]) -> None:
-    """Writes the page.
+    """Writes the page to a file.
 
     Raises:
         SetupError: the file cannot be written.
@@ -30,14 +30,16 @@ def write(path: str | Path, traces: Sequence[dict[str, Any]]) -> None:
 
 @contextmanager
 def report(path: str | Path) -> Iterator[None]:
-    """Within it, what this party does is recorded; at the end it is written there as a page: time,
-    bytes, rounds and waiting of each layer, as a flame chart. It shows no values.
+    """Records what this party does in the context, and writes it as a page at the end.
 
-    Parties of one machine each write a file of their own, so let the path differ between them;
-    ``tacit.launch(..., report=path)`` makes one page of all.
+    The page shows time, bytes, rounds and waiting of each layer, as a flame chart. It shows no
+    values.
+
+    Parties of one machine each write their own file, so the path must differ between them.
+    ``tacit.launch(..., report=path)`` makes one page of all parties.
 
     Args:
-        path: of the page, HTML.
+        path: file of the page, HTML.
     """
     with recording() as trace:
         yield

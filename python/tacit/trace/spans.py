@@ -1,6 +1,8 @@
-"""What a party does, recorded while it runs: modules, the operators in them, sharing and revealing,
-each with its time, bytes, rounds and waiting. All of that follows from shapes and from the clock;
-no value is recorded."""
+"""Records what a party does while it runs: modules, their operators, sharing and revealing.
+
+Each span has its time, bytes, rounds and waiting. All of these follow from shapes and from the
+clock. No value is recorded.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -13,12 +15,12 @@ from tacit.errors import MisuseError
 from tacit.sessions import Session, session
 from tacit.trace.rows import MEASURES, rows
 
-#: Operators that are recorded at most; modules always are.
+#: Most operators that are recorded. Modules are always recorded.
 MOST_OPERATORS = 20_000
 
 
 class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """The spans of a party, as they nest; recorded while it is entered."""
+    """The nested spans of a party, recorded while the mode is active."""
 
     def __init__(self, current: Session) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -29,18 +31,18 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._operators = 0
 
     def enter(self, name: str, kind: str) -> None:
-        """Something begins."""
+        """Begins a span inside the current one."""
         span = self._begun(name, kind)
         self._open[-1]["inside"].append(span)
         self._open.append(span)
 
     def leave(self) -> None:
-        """What began last ends."""
+        """Ends the span that began last."""
         self._end(self._open.pop())
 
     @contextmanager
     def span(self, name: str, kind: str) -> Iterator[None]:
-        """Within it, that is what happens."""
+        """Records the context as a span."""
         self.enter(name, kind)
         try:
             yield
@@ -61,7 +63,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return func(*args, **(kwargs or {}))
 
     def finished(self) -> dict[str, Any]:
-        """All that was recorded, and what it stands under, for a page."""
+        """Ends all spans and returns them with the session's properties, for a page."""
         while self._open:
             self.leave()
         current, made = self._session, self._session.meter.correlations
@@ -104,11 +106,11 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 @contextmanager
 def recording() -> Iterator[Trace]:
-    """Within it, what the current session does is recorded.
+    """Records what the current session does while the context is active.
 
     Raises:
         NoSessionError: there is no session.
-        MisuseError: it is recorded already.
+        MisuseError: the session is recorded already.
     """
     current = session()
     if current.trace is not None:
@@ -123,7 +125,7 @@ def recording() -> Iterator[Trace]:
 
 
 def recorded(fn: Callable[..., Any], *args: Any) -> tuple[Any, dict[str, Any]]:
-    """What ``fn(*args)`` returns, and what was recorded of it."""
+    """Returns the result of ``fn(*args)``, and the recording of the call."""
     with recording() as trace:
         value = fn(*args)
     return value, trace.finished()

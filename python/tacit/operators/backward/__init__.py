@@ -1,4 +1,4 @@
-"""Gradients: the operators that PyTorch's autograd calls and nobody else does."""
+"""Operators that compute gradients. Only PyTorch's autograd calls them."""
 
 from tacit.operators.backward import (
     composed,

@@ -1,5 +1,7 @@
-"""Gradients of operators that PyTorch composes of others: PyTorch goes back through these. The
-rounds of the operator once more, and of the gradients of its parts."""
+"""Gradients of operators that PyTorch composes of others. Autograd differentiates the composition.
+
+They take the rounds of the operator once more, and the rounds of the gradients of its parts.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,8 +21,10 @@ aten = torch.ops.aten
 def _through(
     compute: Callable[..., Sequence[Any]], operands: Sequence[Any], gradients: Sequence[Any]
 ) -> list[Any]:
-    """The gradients of operands, given those of the results that have one; zeros where nothing
-    depends on an operand."""
+    """Returns the gradients of operands, given the gradients of those results that have one.
+
+    An operand on which no result depends gets zeros.
+    """
     with enable_reentrant_dispatch(), torch.enable_grad():
         leaves = [operand.detach().requires_grad_() for operand in operands]
         known = [
@@ -44,7 +48,7 @@ def grid_sampler_2d_backward(
     corners: bool,
     wanted: Sequence[bool],
 ) -> tuple[Any, Any]:
-    """Of ``grid_sample``: of the images, and of where they are looked at."""
+    """Returns the gradients of ``grid_sample`` with respect to the images and the grid."""
     operands = [one for one, is_wanted in zip((images, grid), wanted, strict=True) if is_wanted]
 
     def sampled(*leaves: Any) -> tuple[Any]:
@@ -60,8 +64,8 @@ def grid_sampler_2d_backward(
 
 @implements(aten.mkldnn_rnn_layer_backward.default, scale=of_session)
 def fused_layer_backward(*arguments: Any) -> tuple[Any, ...]:
-    """Of ``nn.LSTM``'s layers: of all operands."""
-    # What came out, of which nothing is needed, stands before its gradients.
+    """Returns the gradients of one ``nn.LSTM`` layer, with respect to all its operands."""
+    # The layer's results, which are not needed, come before their gradients.
     operands, gradients = arguments[:OPERANDS], arguments[OPERANDS + 3 : OPERANDS + 6]
     reverse, mode, _, _, has_biases, *_, batch_sizes, _, _ = arguments[OPERANDS + 6 :]
     check_fused(mode, batch_sizes)

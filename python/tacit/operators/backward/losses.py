@@ -1,5 +1,8 @@
-"""Gradients of losses. With a public gradient of the loss, as ``backward()`` starts with, what is
-multiplied by it costs truncations only; targets may be secret or public."""
+"""Gradients of losses.
+
+If the gradient of the loss is public, as it is when ``backward()`` starts, multiplying by it costs
+truncations only. Targets may be secret or public.
+"""
 
 from typing import Any
 
@@ -16,27 +19,30 @@ from tacit.tensor import SecretTensor
 
 aten = torch.ops.aten
 
-#: Of the reciprocal of how many targets there are.
+#: Scale of the reciprocal of the number of targets.
 FINE = Scale(24)
 
-#: What the divisor in the gradient of a binary cross entropy is at least: a unit of fixed point.
+#: Least divisor in the gradient of a binary cross entropy: one unit of fixed point.
 LEAST_DIVISOR = 2.0**-16
 
 
 def _share(reduction: int, x: Any) -> float:
-    """Of one element in the loss."""
+    """Returns the weight of one element in the loss."""
     return 1.0 / max(x.numel(), 1) if reduction == MEAN else 1.0
 
 
 @implements(aten.mse_loss_backward.default, scale=of_session)
 def mse_loss_backward(gradient: Any, x: Any, target: Any, reduction: int) -> Any:
-    """2·(x − target)·gradient / n: at most four rounds."""
+    """Returns 2·(x − target)·gradient / n. At most four rounds."""
     return weighted(x - target, gradient, 2.0 * _share(reduction, x))
 
 
 @implements(aten.smooth_l1_loss_backward.default, scale=of_session)
 def smooth_l1_loss_backward(gradient: Any, x: Any, target: Any, reduction: int, beta: float) -> Any:
-    """The difference between −beta and beta, divided by beta; its sign for beta = 0."""
+    """Returns the gradient times x − target, clamped to [−beta, beta] and divided by beta.
+
+    For beta = 0 the sign of the difference takes the place of the quotient.
+    """
     difference, share = x - target, _share(reduction, x)
     if beta == 0:
         return weighted(torch.sign(difference), gradient, share)
@@ -45,7 +51,7 @@ def smooth_l1_loss_backward(gradient: Any, x: Any, target: Any, reduction: int, 
 
 @implements(aten.huber_loss_backward.default, scale=of_session)
 def huber_loss_backward(gradient: Any, x: Any, target: Any, reduction: int, delta: float) -> Any:
-    """The difference between −delta and delta."""
+    """Returns the gradient times x − target, clamped to [−delta, delta]."""
     return weighted(torch.clamp(x - target, -delta, delta), gradient, _share(reduction, x))
 
 
@@ -53,9 +59,12 @@ def huber_loss_backward(gradient: Any, x: Any, target: Any, reduction: int, delt
 def binary_cross_entropy_backward(
     gradient: Any, x: Any, target: Any, weight: Any = None, reduction: int = MEAN
 ) -> Any:
-    """weight·(x − target) / (x·(1 − x)); the divisor is at least 2^−16, a unit, where PyTorch has
-    1e-12. Nothing is divided of what a sigmoid gave, unless the quotients are used: see
-    ``remembered_softmax``."""
+    """Returns gradient·weight·(x − target) / (x·(1 − x)).
+
+    The divisor is at least 2^−16, one unit, where PyTorch has 1e-12. If x is the result of a
+    sigmoid, nothing is divided unless the quotients themselves are used: see
+    ``remembered_softmax``.
+    """
 
     def slope(x: Any, divisor: Any) -> Any:
         found = x - target if divisor is None else (x - target) / divisor
@@ -75,7 +84,7 @@ def binary_cross_entropy_backward(
 
 @implements(aten.soft_margin_loss_backward.default, scale=of_session)
 def soft_margin_loss_backward(gradient: Any, x: Any, target: Any, reduction: int) -> Any:
-    """−target·sigmoid(−target·x)."""
+    """Returns −target·sigmoid(−target·x)·gradient."""
     slope = target * torch.sigmoid(-(target * x))
     return weighted(slope, gradient, -_share(reduction, x))
 
@@ -90,10 +99,12 @@ def nll_loss_backward(
     ignore_index: int,
     total_weight: Any,
 ) -> Any:
-    """−weight of the class at the place of the target, of what counts. Public if gradient, weights
-    and targets are. For secret targets by the comparisons of the loss, which are kept; of a mean
-    the rounds of a reciprocal and four, or of a division where the gradient of the loss is
-    secret."""
+    """Returns −weight·gradient at the class of each target that counts, and zero elsewhere.
+
+    The result is public if gradient, weights and targets are. Secret targets use the comparisons
+    that the loss kept. For a mean that takes the rounds of a reciprocal and four more, or of a
+    division if the gradient of the loss is secret.
+    """
     chosen = kept_classes(total_weight)
     if chosen is None:
         chosen = classes_of(target, x, ignore_index)
@@ -107,7 +118,10 @@ def nll_loss_backward(
 
 
 def _divided(gradient: Any, total: SecretTensor, is_count: bool) -> Any:
-    """The share of a target in the gradient of a mean, which is small where they are many."""
+    """Divides the gradient of a mean by the total weight.
+
+    The quotient is small if there are many targets, so it has a fine scale.
+    """
     if isinstance(gradient, SecretTensor):
         return divide(gradient, total, bounded=is_count)
     return gradient * reciprocal(total, positive=is_count, scale=FINE)

@@ -1,4 +1,7 @@
-"""Gradients of what only moves data: everything is added up where it came from. No interaction."""
+"""Gradients of operators that only move data: each gradient is added where its element came from.
+
+No interaction.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,8 +17,10 @@ aten = torch.ops.aten
 
 
 def spread(gradient: SecretTensor, shape: Sequence[int], came_from: torch.Tensor) -> SecretTensor:
-    """A tensor of that shape into which each element of the gradient is added at the place that it
-    came from, by its number in the flattened tensor."""
+    """Adds each element of the gradient into zeros of ``shape``, at the element it came from.
+
+    ``came_from`` holds, for each element of the gradient, an index into the flattened result.
+    """
     size, flat = torch.Size(shape).numel(), came_from.reshape(-1)
 
     def added(part: torch.Tensor) -> torch.Tensor:
@@ -28,16 +33,16 @@ def spread(gradient: SecretTensor, shape: Sequence[int], came_from: torch.Tensor
 
 
 def numbered(shape: Sequence[int]) -> torch.Tensor:
-    """The number of each element."""
+    """Returns a tensor of ``shape`` that holds each element's index in the flattened tensor."""
     return torch.arange(torch.Size(shape).numel()).reshape(list(shape))
 
 
 def _of_view(overload: Any, forward: Any) -> None:
-    """Gradients (gradient, shape, arguments of the view)."""
+    """Enters the gradient of a view, which takes (gradient, shape, arguments of the view)."""
 
     @implements(overload)
     def backward(gradient: SecretTensor, shape: Sequence[int], *args: Any) -> SecretTensor:
-        """Zeros, with the gradient where the view was."""
+        """Returns zeros, with the gradient at the elements of the view."""
         return spread(gradient, shape, forward(numbered(shape), *args))
 
 
@@ -52,12 +57,12 @@ for _overload, _forward in (
 
 @implements(aten.masked_scatter_backward.default)
 def masked_scatter_backward(gradient: Any, mask: torch.Tensor, sizes: Sequence[int]) -> Any:
-    """The gradient of the values: one for each place that was written, and zeros for those left
-    over."""
+    """Returns the gradient of the values: one for each element that was written, then zeros.
+
+    The zeros belong to values that were left over.
+    """
     if not isinstance(gradient, SecretTensor) or isinstance(mask, SecretTensor):
-        unsupported(
-            "the gradient of values scattered by a secret mask", "torch.where chooses by it"
-        )
+        unsupported("the gradient of values scattered by a secret mask", "select by torch.where")
     wanted = torch.Size(sizes).numel()
     rows = (part.masked_select(mask.expand(part.shape)) for part in gradient._parts)
     padded = (functional.pad(row, (0, wanted - row.numel())).reshape(list(sizes)) for row in rows)
@@ -71,9 +76,9 @@ def col2im(
     kernel: Sequence[int],
     *geometry: Sequence[int],
 ) -> SecretTensor:
-    """Windows added up where they overlap: the gradient of ``im2col``, and ``nn.Fold``."""
+    """Adds up windows where they overlap: ``nn.Fold``, and the gradient of ``im2col``."""
     shape = [*x.shape[:-2], x.shape[-2] // (kernel[0] * kernel[1]), *size]
-    # Numbers from 1: zeros are padding.
+    # Indices begin at 1, since zeros are padding.
     numbers = (numbered(shape) + 1).to(torch.float64)
     came_from = aten.im2col(numbers, kernel, *geometry).to(torch.int64)
     summed = spread(x, [numbers.numel() + 1], came_from)
@@ -81,11 +86,14 @@ def col2im(
 
 
 def _of_padding(overload: Any, forward: Any) -> None:
-    """Gradients (gradient, padded tensor, sizes of the padding)."""
+    """Enters the gradient of a padding.
+
+    It takes (gradient, tensor that was padded, padding sizes).
+    """
 
     @implements(overload)
     def backward(gradient: Any, x: Any, *args: Any) -> Any:
-        """Each element with all its copies."""
+        """Adds up the gradients of each element and all its copies."""
         came_from = forward(numbered(x.shape).to(torch.float64), *args).to(torch.int64)
         return (
             spread(gradient, x.shape, came_from)

@@ -1,6 +1,8 @@
-"""Gradients of normalisations, each from the deviations x̂ = (x − mean)·rstd and two sums along
-what was
-normalised: rstd·(g − mean(g) − x̂·mean(g·x̂)) with g = gradient·weight."""
+"""Gradients of normalisations.
+
+Each is computed from the normalised deviations x̂ = (x − mean)·rstd and two sums over the
+normalised dimensions: rstd·(g − mean(g) − x̂·mean(g·x̂)) with g = gradient·weight.
+"""
 
 import math
 from collections.abc import Sequence
@@ -22,19 +24,21 @@ Gradients = tuple[Any, Any, Any]
 
 
 def _of_input(g: Any, normal: Any, rstd: Any, dims: Sequence[int]) -> Any:
-    """rstd·(g − mean(g) − x̂·mean(g·x̂)) along dimensions: at most ten rounds."""
+    """Returns rstd·(g − mean(g) − x̂·mean(g·x̂)) over ``dims``. At most ten rounds."""
     return (g - g.mean(list(dims), keepdim=True) - _along(g, normal, dims)) * rstd
 
 
 def _along(g: Any, normal: Any, dims: Sequence[int]) -> Any:
-    """What of a gradient goes along x̂: that times the mean of g·x̂."""
+    """Returns the component of a gradient along x̂: x̂·mean(g·x̂)."""
     count = math.prod(normal.shape[dim] for dim in dims)
     return normal * (dots(g, normal, dims) * (1.0 / count))
 
 
 def _kept(rstd: Any) -> tuple[Any, Any] | None:
-    """What the forward pass made of secrets: x̂, and inverse roots with the bits that leave
-    gradients room."""
+    """Returns x̂ and inverse roots, if the forward pass computed them from secrets.
+
+    Otherwise it returns ``None``. The inverse roots have as many bits as leave gradients room.
+    """
     later = rstd._later if isinstance(rstd, SecretTensor) else None
     if not isinstance(later, FromRows):
         return None
@@ -44,8 +48,11 @@ def _kept(rstd: Any) -> tuple[Any, Any] | None:
 def _of_parameters(
     gradient: Any, normal: Any, dims: Sequence[int], shape: Sequence[int], wanted: Sequence[bool]
 ) -> tuple[Any, Any]:
-    """Of weight and bias: sums of gradient·x̂, two rounds, and of the gradient, along the
-    dimensions in which they are the same; there may be none of these."""
+    """Returns the gradients of weight and bias, or ``None`` for one that is not wanted.
+
+    They are sums of gradient·x̂ (two rounds) and of the gradient over the dimensions along which
+    the parameters are broadcast. There may be no such dimension.
+    """
     of_weight = of_bias = None
     if wanted[1]:
         of_weight = dots(gradient, normal, dims).reshape(list(shape))
@@ -66,7 +73,7 @@ def layer_norm_backward(
     bias: Any,  # noqa: ARG001
     wanted: Sequence[bool],
 ) -> Gradients:
-    """Of x, weight and bias: at most fourteen rounds."""
+    """Returns the gradients of x, weight and bias. At most fourteen rounds."""
     first = x.dim() - len(normalized_shape)
     batch, dims = list(range(first)), list(range(first, x.dim()))
     if (kept := _kept(rstd)) is None:
@@ -91,7 +98,7 @@ def group_norm_backward(
     groups: int,
     wanted: Sequence[bool],
 ) -> Gradients:
-    """Of x, weight and bias: at most fourteen rounds."""
+    """Returns the gradients of x, weight and bias. At most fourteen rounds."""
     shape = (batch, groups, channels // groups, size)
     rows = gradient.reshape(shape)
     of_groups = (batch, groups, 1, 1)
@@ -118,8 +125,11 @@ def batch_norm_backward(
     eps: float,
     wanted: Sequence[bool],
 ) -> Gradients:
-    """Of x, weight and bias. In training at most fourteen rounds; by running statistics, which are
-    constants, those of an inverse square root besides."""
+    """Returns the gradients of x, weight and bias.
+
+    At most fourteen rounds in training. Running statistics are constants; with them the rounds of
+    an inverse square root are added.
+    """
     dims = [dim for dim in range(x.dim()) if dim != 1]
     shape = (1, -1) + (1,) * (x.dim() - 2)
     if not training:
@@ -139,7 +149,7 @@ def batch_norm_backward(
 
 @implements(torch.ops.tacit.rms_norm_backward.default, scale=of_session)
 def rms_norm_backward(gradient: Any, x: Any, rstd: Any, dims: int, weight: Any) -> Any:
-    """Of x: rstd·(g − x̂·mean(g·x̂)). At most ten rounds."""
+    """Returns the gradient of x: rstd·(g − x̂·mean(g·x̂)). At most ten rounds."""
     normal, rstd = _rooted(x, rstd)
     g = gradient if weight is None else gradient * weight
     return (g - _along(g, normal, custom_ops.last_of(x, dims))) * rstd
@@ -147,7 +157,7 @@ def rms_norm_backward(gradient: Any, x: Any, rstd: Any, dims: int, weight: Any) 
 
 @implements(torch.ops.tacit.rms_norm_weight_backward.default, scale=of_session)
 def rms_norm_weight_backward(gradient: Any, x: Any, rstd: Any, dims: int) -> Any:
-    """Of the weight: two rounds."""
+    """Returns the gradient of the weight. Two rounds."""
     normal, _ = _rooted(x, rstd)
     of_rows = list(range(x.dim() - dims))
     return _of_parameters(gradient, normal, of_rows, x.shape[len(of_rows) :], [False, True, False])[
@@ -166,8 +176,11 @@ def _rooted(x: Any, rstd: Any) -> tuple[Any, Any]:
 
 @implements(aten._weight_norm_interface_backward.default, scale=of_session)
 def weight_norm_backward(gradient: Any, v: Any, g: Any, norms: Any, dim: int) -> tuple[Any, Any]:
-    """Of v·(g / |v|), by the direction u = v / |v|: of g it is Σ gradient·u, and of v what is left
-    of the gradient beside u, times g / |v|. The rounds of two divisions and six."""
+    """Returns the gradients of v and g in v·(g / |v|).
+
+    Let u = v / |v| be the direction. The gradient of g is Σ gradient·u. The gradient of v is the
+    part of the gradient orthogonal to u, times g / |v|. Takes the rounds of two divisions and six.
+    """
     direction = v / norms
     dims = [at for at in range(v.dim()) if at != dim % v.dim()]
     along = dots(gradient, direction, dims)

@@ -1,5 +1,7 @@
-"""Gradients of activations that are piecewise linear: comparisons, side by side where there are
-two, and a choice. At the bounds they are what PyTorch has there."""
+"""Gradients of piecewise linear activations: comparisons and a selection.
+
+Two comparisons run in parallel. At the bounds the gradients are those of PyTorch.
+"""
 
 from typing import Any
 
@@ -17,7 +19,7 @@ aten = torch.ops.aten
 
 
 def within(x: Any, low: Number, high: Number) -> Any:
-    """Whether low < x < high."""
+    """Returns whether low < x < high."""
     if not isinstance(x, SecretTensor):
         return (x > low) & (x < high)
     above, below = _sides(x, low, high)
@@ -25,7 +27,7 @@ def within(x: Any, low: Number, high: Number) -> Any:
 
 
 def _outside(x: Any, bound: Number) -> Any:
-    """Whether |x| > bound."""
+    """Returns whether |x| > bound."""
     if not isinstance(x, SecretTensor):
         return x.abs() > bound
     below, above = (~each for each in _sides(x, -bound, bound, least=1))
@@ -33,8 +35,11 @@ def _outside(x: Any, bound: Number) -> Any:
 
 
 def _sides(x: SecretTensor, low: Number, high: Number, *, least: int = 0) -> tuple[Any, Any]:
-    """Whether x > low and whether x < high, side by side; with ``least`` 1 whether x ≥ low and x ≤
-    high. Public where a bound is beyond all secrets."""
+    """Returns whether x > low and whether x < high, both compared in parallel.
+
+    With ``least`` = 1 the comparisons are x ≥ low and x ≤ high. A result is public if its bound is
+    beyond all secrets.
+    """
     ends = [bound_of(x._session, float(bound), x) for bound in (low, high)]
     is_open = [not (end.is_above or end.is_below) for end in ends]
     open_ends, found = [end for end, is_it in zip(ends, is_open, strict=True) if is_it], []
@@ -59,27 +64,29 @@ def _sides(x: SecretTensor, low: Number, high: Number, *, least: int = 0) -> tup
 
 @implements(aten.threshold_backward.default, scale=of_target)
 def threshold_backward(gradient: Any, x: Any, bound: Number) -> Any:
-    """The gradient where x > bound, else zero: eight rounds, two if x is what
-    a ReLU gave. Exact."""
+    """Returns the gradient where x > bound, else zero. Exact.
+
+    Eight rounds, or two if x is the result of a ReLU.
+    """
     known = positive_of(x) if bound == 0 else None
     return gradient * (x > bound if known is None else known)
 
 
 @implements(aten.hardtanh_backward.default, scale=of_target)
 def hardtanh_backward(gradient: Any, x: Any, low: Number, high: Number) -> Any:
-    """The gradient where low < x < high, else zero: nine rounds. Exact."""
+    """Returns the gradient where low < x < high, else zero. Nine rounds, exact."""
     return gradient * within(x, low, high)
 
 
 @implements(aten.hardshrink_backward.default, aten.softshrink_backward.default, scale=of_target)
 def shrink_backward(gradient: Any, x: Any, bound: Number) -> Any:
-    """The gradient where |x| > bound, else zero: nine rounds. Exact."""
+    """Returns the gradient where |x| > bound, else zero. Nine rounds, exact."""
     return gradient * _outside(x, bound)
 
 
 @implements(aten.hardsigmoid_backward.default, scale=of_session)
 def hardsigmoid_backward(gradient: Any, x: Any) -> Any:
-    """A sixth of the gradient where −3 < x < 3, else zero: eleven rounds."""
+    """Returns a sixth of the gradient where −3 < x < 3, else zero. Eleven rounds."""
     with beside(session_of(gradient, x), 3.0):
         inside = within(x, -3.0, 3.0)
     return (gradient * inside) * (1.0 / 6.0)
@@ -87,7 +94,10 @@ def hardsigmoid_backward(gradient: Any, x: Any) -> Any:
 
 @implements(aten.hardswish_backward.default, scale=of_session)
 def hardswish_backward(gradient: Any, x: Any) -> Any:
-    """gradient·(x / 3 + 1/2) where −3 < x < 3, below zero, above the gradient: fourteen rounds."""
+    """Returns gradient·(x / 3 + 1/2) where −3 < x < 3, zero below, the gradient above.
+
+    Fourteen rounds.
+    """
     with beside(session_of(gradient, x), 3.0):
         bits = torch.stack([x + 3.0, 3.0 - x]) > 0
     slope = torch.where(bits[1], x * (1.0 / 3.0) + 0.5, 1.0) * bits[0]
@@ -96,13 +106,16 @@ def hardswish_backward(gradient: Any, x: Any) -> Any:
 
 @implements(aten.leaky_relu_backward.default, scale=of_session)
 def leaky_relu_backward(gradient: Any, x: Any, slope: Number, _is_result: bool) -> Any:
-    """The gradient where x > 0, else slope times it: ten rounds."""
+    """Returns the gradient where x > 0, else slope times the gradient. Ten rounds."""
     return torch.where(x > 0, gradient, gradient * slope)
 
 
 @implements(aten._prelu_kernel_backward.default, scale=of_session)
 def prelu_backward(gradient: Any, x: Any, weight: Any) -> tuple[Any, Any]:
-    """Of x as in a leaky ReLU, of the weight gradient·min(x, 0): ten rounds."""
+    """Returns the gradient of x, as in a leaky ReLU, and of the weight, gradient·min(x, 0).
+
+    Ten rounds.
+    """
     positive = x > 0
     of_x = torch.where(positive, gradient, gradient * weight)
     of_weight = (gradient * x) * ~positive
@@ -113,7 +126,10 @@ def prelu_backward(gradient: Any, x: Any, weight: Any) -> tuple[Any, Any]:
 def elu_backward(
     gradient: Any, alpha: Number, scale: Number, input_scale: Number, is_result: bool, x: Any
 ) -> Any:
-    """scale·gradient where x > 0, else scale·α·input_scale·e^(input_scale·x) times it."""
+    """Returns the gradient times scale where x > 0, else times the exponential's slope.
+
+    That slope is scale·α·input_scale·e^(input_scale·x).
+    """
     positive = x > 0
     below = x * ~positive
     if is_result:

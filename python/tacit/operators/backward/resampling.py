@@ -1,6 +1,9 @@
-"""Gradients of interpolation, which is a product by a public matrix along each dimension: a product
-by the transposed ones. Two rounds for each dimension that changes; of the nearest none, but for
-adding up."""
+"""Gradients of interpolation.
+
+Interpolation is a product by a public matrix along each dimension. Its gradient is the product by
+the transposed matrices. Each dimension that changes takes two rounds. The gradient of
+nearest-neighbour interpolation only adds up, and takes none.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -15,7 +18,7 @@ from tacit.operators.interpolation import along
 
 aten = torch.ops.aten
 
-#: A plain form of one dimension: (images, size, corners, scale).
+#: A plain interpolation along one dimension: (images, size, corners, scale).
 Form = Callable[[torch.Tensor, int, bool, float | None], torch.Tensor]
 
 
@@ -29,7 +32,7 @@ def _cubic(rows: torch.Tensor, size: int, corners: bool, scale: float | None) ->
 
 def _smoothed(interpolate: Any) -> Form:
     def smoothed(rows: torch.Tensor, size: int, corners: bool, scale: float | None) -> torch.Tensor:
-        # PyTorch's antialiased operators are wrong where a dimension is 1.
+        # PyTorch's antialiased operators are wrong if a dimension has size 1.
         images = rows.unsqueeze(2).expand(-1, -1, 2, -1).contiguous()
         found: torch.Tensor = interpolate(images, [2, size], corners, None, scale)
         return found[:, :, 0]
@@ -48,8 +51,10 @@ def _exact(rows: torch.Tensor, size: int, _: bool, scale: float | None) -> torch
 @outside_trace
 @cache
 def _matrix(form: Form, have: int, size: int, corners: bool, scale: float | None) -> torch.Tensor:
-    """(have, size): what each input gives to each output; whole numbers are integers, which cost
-    nothing."""
+    """Returns the matrix (have, size) of the weight of each input in each output.
+
+    A matrix of whole numbers is returned as integers, whose products need no interaction.
+    """
     eye = torch.eye(have, dtype=torch.float64).unsqueeze(1)
     matrix = form(eye, size, corners, scale).squeeze(1)
     return matrix.to(torch.int64) if bool((matrix == matrix.round()).all()) else matrix
@@ -58,7 +63,7 @@ def _matrix(form: Form, have: int, size: int, corners: bool, scale: float | None
 def _enter(overload: Any, form: Form, has_corners: bool) -> None:
     @implements(overload, scale=of_session)
     def backward(gradient: Any, sizes: Sequence[int], shape: Sequence[int], *args: Any) -> Any:
-        """The gradient of the images, by the transposed matrix along each dimension."""
+        """Returns the gradient of the images, by the transposed matrix along each dimension."""
         corners, given = (bool(args[0]), args[1:]) if has_corners else (False, args)
         scales = [*given, *[None] * (len(sizes) - len(given))]
         for at, (size, scale) in enumerate(zip(sizes, scales, strict=True)):

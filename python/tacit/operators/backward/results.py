@@ -1,4 +1,4 @@
-"""What several gradients need."""
+"""Products that several gradients need."""
 
 import math
 from collections.abc import Sequence
@@ -10,16 +10,21 @@ from tacit.tensor import SecretTensor
 
 
 def weighted(x: Any, gradient: Any, factor: float) -> Any:
-    """x·gradient·factor for a public factor that may be small, as in the mean of a loss over many:
-    it comes last, or is one with a public gradient, so that no bits are lost before."""
+    """Returns x·gradient·factor for a public factor, which may be small.
+
+    It is small in the mean of a loss over many elements. The factor is applied last, or is combined
+    with a public gradient, so that no bits are lost before.
+    """
     if isinstance(gradient, SecretTensor):
         return (x * gradient) * factor
     return x * (gradient.to(torch.float64) * factor)
 
 
 def dots(x: Any, y: Any, dims: Sequence[int]) -> Any:
-    """Sums of x·y along the last dimensions from ``dims``, which stay with size 1: as products of
-    rows and columns, truncated once. Two rounds."""
+    """Returns sums of x·y over ``dims``, which keep size 1.
+
+    The sums are products of rows and columns, truncated once. Two rounds.
+    """
     rest = [dim for dim in range(x.dim()) if dim not in dims]
     order = [*rest, *dims]
     size, count = (math.prod(x.shape[dim] for dim in group) for group in (dims, rest))

@@ -1,4 +1,7 @@
-"""Gradients of smooth activations, by the function's own value where that is given."""
+"""Gradients of smooth activations.
+
+They are computed from the function's own value where PyTorch gives it.
+"""
 
 import math
 from typing import Any
@@ -13,17 +16,21 @@ from tacit.operators.numerics.remembered_softmax import quotient_of
 
 aten = torch.ops.aten
 
-#: Beyond it the derivative of GELU is 0 or 1, nearer than fixed point can tell.
+#: Beyond this magnitude the derivative of GELU is 0 or 1, as closely as fixed point can represent
+#: it.
 FLAT = 6.0
 
-#: From here on 1 − sigmoid(x) is below a unit of 2^−16.
+#: From this argument on 1 − sigmoid(x) is below a unit of 2^−16.
 SATURATED = 12.0
 
 
 @implements(aten.sigmoid_backward.default, scale=of_session)
 def sigmoid_backward(gradient: Any, y: Any) -> Any:
-    """gradient·y·(1 − y): four rounds; less where the gradient is a quotient by these, as
-    ``remembered_softmax`` says."""
+    """Returns gradient·y·(1 − y).
+
+    Four rounds, or fewer if the gradient is a deferred quotient by these factors: see
+    ``remembered_softmax``.
+    """
     later = quotient_of(gradient, y)
     if later is not None:
         numerator = later.numerator.reshape(y.shape)
@@ -33,21 +40,27 @@ def sigmoid_backward(gradient: Any, y: Any) -> Any:
 
 @implements(aten.tanh_backward.default, scale=of_session)
 def tanh_backward(gradient: Any, y: Any) -> Any:
-    """gradient·(1 − y²): four rounds."""
+    """Returns gradient·(1 − y²). Four rounds."""
     return gradient * (1.0 - y * y)
 
 
 @implements(aten.silu_backward.default, scale=of_session)
 def silu_backward(gradient: Any, x: Any) -> Any:
-    """gradient·s·(1 + x·(1 − s)) with s = sigmoid(x): its rounds and six."""
+    """Returns gradient·s·(1 + x·(1 − s)) with s = sigmoid(x).
+
+    Takes the rounds of the sigmoid and six.
+    """
     s = torch.sigmoid(x)
     return gradient * (s * (x * (1.0 - s) + 1.0))
 
 
 @implements(aten.gelu_backward.default, scale=of_session)
 def gelu_backward(gradient: Any, x: Any, *, approximate: str = "none") -> Any:
-    """gradient·(Φ(x) + x·φ(x)), or of the form with tanh: that of x between −6 and 6, beyond which
-    nothing changes any more. Rounds of exp and erf, or of tanh, and eighteen."""
+    """Returns gradient·(Φ(x) + x·φ(x)), or the gradient of the form with tanh.
+
+    x is clamped to [−6, 6], beyond which the derivative does not change. Takes the rounds of exp
+    and erf, or of tanh, and eighteen.
+    """
     session = session_of(gradient, x)
     with beside(session, FLAT):
         x = torch.clamp(x, -FLAT, FLAT)
@@ -70,7 +83,7 @@ def _slope_by_tanh(x: Any) -> Any:
 
 @implements(aten.softplus_backward.default, scale=of_session)
 def softplus_backward(gradient: Any, x: Any, beta: Number, threshold: Number) -> Any:
-    """gradient·sigmoid(beta·x); the gradient beyond the threshold."""
+    """Returns gradient·sigmoid(beta·x), or the gradient where beta·x is above the threshold."""
     scaled = x * float(beta)
     with (
         in_full(session_of(gradient, x))
@@ -85,20 +98,20 @@ def softplus_backward(gradient: Any, x: Any, beta: Number, threshold: Number) ->
 
 @implements(aten.mish_backward.default, scale=of_session)
 def mish_backward(gradient: Any, x: Any) -> Any:
-    """gradient·(t + x·s·(1 − t²)) with t = tanh(softplus(x)) and s = sigmoid(x)."""
+    """Returns gradient·(t + x·s·(1 − t²)) with t = tanh(softplus(x)) and s = sigmoid(x)."""
     t, s = torch.tanh(torch.nn.functional.softplus(x)), torch.sigmoid(x)
     return gradient * (t + (x * (1.0 - t * t)) * s)
 
 
 @implements(aten.log_sigmoid_backward.default, scale=of_session)
 def log_sigmoid_backward(gradient: Any, x: Any, _buffer: Any) -> Any:
-    """gradient·sigmoid(−x)."""
+    """Returns gradient·sigmoid(−x)."""
     return gradient * torch.sigmoid(-x)
 
 
 @implements(aten.glu_backward.default, scale=of_session)
 def glu_backward(gradient: Any, x: Any, dim: int) -> Any:
-    """Of a·s with s = sigmoid(b): gradient·s and gradient·a·s·(1 − s)."""
+    """Returns the gradient of a·s with s = sigmoid(b): gradient·s and gradient·a·s·(1 − s)."""
     a, b = x.chunk(2, dim)
     s = torch.sigmoid(b)
     both = torch.stack([s, a * (s * (1.0 - s))]) * gradient
@@ -107,7 +120,10 @@ def glu_backward(gradient: Any, x: Any, dim: int) -> Any:
 
 @implements(aten._softmax_backward_data.default, scale=of_session)
 def softmax_backward(gradient: Any, y: Any, dim: int, _dtype: torch.dtype) -> Any:
-    """y·(gradient − Σ y·gradient): four rounds. Of n/y, as a logarithm has it, n − y·Σ n."""
+    """Returns y·(gradient − Σ y·gradient). Four rounds.
+
+    If the gradient is a deferred quotient n/y, as a logarithm gives it, the result is n − y·Σ n.
+    """
     later = quotient_of(gradient, y)
     if later is not None and y.dim():
         numerator = later.numerator.reshape(y.shape)
@@ -119,13 +135,13 @@ def softmax_backward(gradient: Any, y: Any, dim: int, _dtype: torch.dtype) -> An
 
 @implements(aten._log_softmax_backward_data.default, scale=of_session)
 def log_softmax_backward(gradient: Any, y: Any, dim: int, _dtype: torch.dtype) -> Any:
-    """gradient − e^y·Σ gradient: the rounds of exp and two."""
+    """Returns gradient − e^y·Σ gradient, in the rounds of exp and two."""
     return gradient - torch.exp(y) * gradient.sum(dim, keepdim=True)
 
 
 @implements(aten.logit_backward.default, scale=of_session)
 def logit_backward(gradient: Any, x: Any, eps: float | None = None) -> Any:
-    """gradient / (x·(1 − x)); zero where x was brought to eps or 1 − eps."""
+    """Returns gradient / (x·(1 − x)), and zero where x was clamped to eps or 1 − eps."""
     if eps is not None and not eps > 0:
         unsupported("the gradient of logit with eps = 0", "give an eps above zero, or none")
     with in_full(session_of(gradient, x)):
