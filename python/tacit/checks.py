@@ -91,6 +91,8 @@ class Claims:
         self._storages = storages
         #: Of storages whose numbers have few bits by what made them, how many.
         self._bounds: dict[int, tuple[StorageWeakRef, int]] = {}
+        #: Whether truncations leave the residues of their results.
+        self.has_residues = core.lifts_truncated
         #: Storages that are looked through before freed ones are dropped again.
         self._patience = 0
         self._forget()
@@ -118,31 +120,42 @@ class Claims:
             running.claim = claim
         return claim
 
-    def place(self, parts: Parts) -> int:
-        """A tensor's place among those that are named."""
+    def place(self, parts: Parts, residues: _core.Residues | None = None) -> int:
+        """A tensor's place among those that are named.
+
+        Args:
+            residues: those of the tensor, if they are known.
+        """
         key = geometry(parts[0])
         found = self._places.get(key)
         if found is None:
             found = self._places[key] = len(self._waiting)
-            waiting = Waiting(tuple(parts), tuple(map(_version, parts)), self._residues(parts[0]))
-            self._waiting.append(waiting)
+            residues = residues or self._residues(parts[0])
+            self._waiting.append(Waiting(tuple(parts), tuple(map(_version, parts)), residues))
             self._elements += parts[0].numel()
         return found
 
+    def keep_residues(self, tensor: torch.Tensor, residues: _core.Residues) -> None:
+        """Keeps the residues of a tensor, in the order of its storage, until it is written to or
+        freed."""
+        with self._dependencies.running(None):
+            self._storages.keep_beside(_core.Residues, tensor, residues, of=())
+
     def _residues(self, tensor: torch.Tensor) -> _core.Residues | None:
-        """Where the residues of what lasts, such as a weight, are kept until it is written to or
-        freed.
-        Those of a whole storage alone: it may have many parts."""
-        if (
-            tensor.nbytes != tensor.untyped_storage().nbytes()
-            or self._storages.name(tensor) is None
-        ):
+        """The residues that are kept of a tensor, or the place to keep them if it will be
+        multiplied again, as a weight is. Parts of a storage have none: there may be many."""
+        if tensor.nbytes != tensor.untyped_storage().nbytes():
             return None
-        found: _core.Residues | None = self._storages.derived(_core.Residues, [tensor])
+        found: _core.Residues | None = None
+        if tensor.is_contiguous():
+            found = self._storages.beside(_core.Residues, tensor)
+        if found is not None or self._storages.name(tensor) is None:
+            return found
+        found = self._storages.derived(_core.Residues, [tensor])
         if found is None:
             found = _core.Residues()
-            # They depend on nothing that is multiplied by it now. Who multiplies by it depends on
-            # its flags anyway, and holds it again where they say nothing of its bits.
+            # Residues depend on nothing that is multiplied by them now. A product depends on the
+            # flags of its factors anyway, and checks their ranges again unless they are known.
             with self._dependencies.running(None):
                 self._storages.derive(_core.Residues, [tensor], found)
         return found
@@ -222,6 +235,11 @@ def _version(part: torch.Tensor) -> int | None:
 
 def is_on(session: Checked) -> bool:
     """Whether what is computed now is to be checked."""
+    return _keeps(session) and not session.numerics.is_dry
+
+
+def _keeps(session: Checked) -> bool:
+    """Whether truncations keep what their checks need. A dry run asks for the same correlations."""
     return session.numerics.is_checked and not session.numerics.is_proved and not is_tracing()
 
 
@@ -233,7 +251,7 @@ def proved(session: Checked) -> AbstractContextManager[None]:
 
 def off(session: Checked) -> AbstractContextManager[None]:
     """Within it, nothing is checked: shapes are computed, and no values."""
-    return session.using(is_checked=False)
+    return session.using(is_dry=True)
 
 
 def hold(session: Checked, parts: Parts, bits: float) -> None:
@@ -245,7 +263,8 @@ def hold(session: Checked, parts: Parts, bits: float) -> None:
 
 def hold_promised(session: Checked, parts: Parts, width: int) -> None:
     """Claims that numbers are compared rightly in a width that a user promised."""
-    if session.numerics.is_checked and not is_tracing() and parts[0].numel():
+    numerics = session.numerics
+    if numerics.is_checked and not numerics.is_dry and not is_tracing() and parts[0].numel():
         _hold(session, parts, width - 3)
 
 
@@ -327,11 +346,11 @@ def inherit(session: Checked, out: Parts, *given: Parts) -> None:
 def kept(
     session: Checked, shape: Sequence[int], *, has_truncated: bool = False
 ) -> list[NDArray[np.int64]]:
-    """Where an operation that truncates leaves what its check needs: what it dropped, and, where it
-    goes on with it, what was truncated."""
-    if not is_on(session):
+    """Arrays for what the check of a truncation needs: what it dropped; the residues of its result,
+    if the protocol has them; and the result itself, if the operation continues with it."""
+    if not _keeps(session):
         return []
-    arrays = 1 + (session.core.parts if has_truncated else 0)
+    arrays = 1 + session.claims.has_residues + (session.core.parts if has_truncated else 0)
     return [np.empty(tuple(shape) or 1, np.int64) for _ in range(arrays)]
 
 
@@ -361,9 +380,12 @@ def claim_product(
         return
     claims, result = session.claims, out
     claim = claims.now(session.claimant)
-    if len(dropped) > 1:
-        out = tuple(map(torch.from_numpy, dropped[1:]))
+    rest, residues, truncated = _of_kept(session, dropped)
+    if truncated:
+        out = truncated
         _hold_compared(session, out, width, truncate.bits)
+    elif residues is not None:
+        claims.keep_residues(out[0], residues)
     if just is not None:
         hold_just(session, out, just)
     elif not truncate.bits:
@@ -372,12 +394,22 @@ def claim_product(
         hold(session, operand, WORD)
     named = [(claims.place(x), claims.place(y), shape) for x, y, shape in terms]
     added = [(claims.place(parts), run) for parts, run in addends]
-    rest = dropped[0] if dropped and truncate.bits else None
-    claim.products.append((named, added, claims.place(out), truncate, rest))
+    claim.products.append((named, added, claims.place(out, residues), truncate, rest))
     if truncate.bits:
         # What is truncated passes below 3·2^62.
         claims.bounded(out, TRUNCATED + 2 - truncate.bits)
         claims.bounded(result, TRUNCATED + 2 - truncate.bits)
+
+
+def _of_kept(
+    session: Checked, kept: Sequence[NDArray[np.int64]]
+) -> tuple[NDArray[np.int64] | None, _core.Residues | None, Parts]:
+    """What the arrays of ``kept`` hold: what was dropped, residues, what was truncated."""
+    if not kept:
+        return None, None, ()
+    rest, *others = kept
+    residues = _core.Residues(others.pop(0)) if session.claims.has_residues else None
+    return rest, residues, tuple(map(torch.from_numpy, others))
 
 
 def check_available(session: Checked) -> None:

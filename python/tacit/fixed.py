@@ -179,6 +179,8 @@ class Numerics:
     """Whether all that is computed is checked to stay in range; see ``checks``."""
     is_proved: bool = False
     """Whether the caller has proved that all values stay in range, so that nothing is checked."""
+    is_dry: bool = False
+    """Whether only shapes are computed, so that there is nothing to check."""
     is_optimizing: bool = False
     """Whether an optimizer steps. Tensors made like a secret one are secret then."""
 

@@ -1,16 +1,20 @@
 //! What checks of products need of a protocol ([`crate::checks`]).
 
-use crate::{Parts, Result, Shift, Tally, residues};
+use crate::{Parts, Result, Shift, Tally};
 
 /// What an operation that truncates leaves behind for its check.
 #[derive(Default)]
 pub struct Kept {
-    /// What this party has of what is dropped: before it is truncated, a result times 2^shift, and
-    /// this. See [`Checking::rests`].
+    /// This party's summands of the dropped bits, as signed integers: the value before the
+    /// truncation is the truncated value times 2^shift, plus their sum. It is enough if that holds
+    /// modulo the prime of [`crate::residues`].
     pub rest: Vec<u64>,
     /// Components of what was truncated, where the operation goes on with it and gives something
     /// else.
     pub truncated: Vec<Vec<u64>>,
+    /// Residues of the truncated value, if the truncation gives them
+    /// ([`Checking::lifts_truncated`]).
+    pub residues: Vec<u64>,
 }
 
 /// A number of a tensor is not to have more than so many bits, for the sake of a group of checks.
@@ -43,14 +47,14 @@ pub trait Checking {
     /// Places by which what is truncated so is shifted up before.
     fn above(&self, shift: Shift) -> u32;
 
+    /// Whether a truncation whose data is kept gives the residues of its result, so that the result
+    /// need not be lifted.
+    fn lifts_truncated(&self) -> bool {
+        false
+    }
+
     /// Residues of the integers that sharings stand for, of |x| < 2^62. One round.
     fn lift(&mut self, x: &[Parts]) -> Result<Vec<Vec<u64>>>;
-
-    /// Residues of what truncations have dropped. No round where parties keep summands of it, as
-    /// integers.
-    fn rests(&mut self, rests: &[&[u64]]) -> Result<Vec<Vec<u64>>> {
-        Ok(of_summands(rests))
-    }
 
     /// Residues of products, element by element, of factors that are named by their places.
     fn multiply(&mut self, factors: &[Vec<u64>], pairs: &[[usize; 2]]) -> Result<Vec<Vec<u64>>>;
@@ -64,10 +68,4 @@ pub trait Checking {
 
     /// The latest coins that were tossed.
     fn coins(&mut self, words: usize) -> Vec<u64>;
-}
-
-/// Residues of what parties keep as summands of integers.
-pub(crate) fn of_summands(rests: &[&[u64]]) -> Vec<Vec<u64>> {
-    let residues_of = |rest: &&[u64]| rest.iter().map(|word| residues::of_signed(*word)).collect();
-    rests.iter().map(residues_of).collect()
 }

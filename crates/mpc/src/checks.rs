@@ -17,7 +17,7 @@
 //!   known to different parties, x = s + t − (A + B − AB)·2^64 − 2^62 + 1, as truncations have it,
 //!   and of that only AB needs interaction.
 //! - What a truncation dropped is s mod 2^f + t mod 2^f + 1 − 2^f, of which each party keeps its
-//!   own summand ([`Checking::rests`]).
+//!   own summand ([`crate::checking::Kept::rest`]).
 //! - Of all elements of a result one random combination is looked at, with coefficients s_i·r_j
 //!   modulo p. Of a product of matrices it is (sᵀX)(Yr) (Freivalds 1977), so that what meets is as
 //!   long as the inner dimension, and the work is linear in the operands. Convolutions are products
@@ -112,6 +112,14 @@ pub struct Group<'a> {
 /// weight: lifted once.
 #[derive(Default)]
 pub struct Residues(OnceLock<Arc<Vec<u64>>>);
+
+impl Residues {
+    /// Residues that are already known, as this party's summands.
+    #[must_use]
+    pub fn of(summands: Vec<u64>) -> Self {
+        Self(OnceLock::from(Arc::new(summands)))
+    }
+}
 
 /// [`settle_keeping`], where nothing is kept.
 ///
@@ -262,8 +270,6 @@ fn combined(
     let mut single: HashMap<usize, usize> = HashMap::new();
     let mut sums = vec![0; COMBINATIONS * products.len()];
     let mut weights = Vec::with_capacity(products.len());
-    let rests: Vec<&[u64]> = products.iter().map(|(_, product)| product.rest).collect();
-    let rests = checking.rests(&rests)?;
     for (at, (_, product)) in products.iter().enumerate() {
         let first = &product.terms.first().ok_or_else(no_terms)?.map;
         let drawn: Vec<Weights> = (0..COMBINATIONS)
@@ -296,7 +302,7 @@ fn combined(
         }
         for (number, weights) in drawn.iter().enumerate() {
             sums[COMBINATIONS * at + number] =
-                residues::subtract(0, result(checking, weights, lifted, product, &rests[at]));
+                residues::subtract(0, result(checking, weights, lifted, product));
         }
         weights.push(drawn);
     }
@@ -353,13 +359,7 @@ fn no_terms() -> Error {
 }
 
 /// What products came to, without what was added to them: 2^f·z + d − addend·2^f, combined.
-fn result(
-    checking: &dyn Checking,
-    weights: &Weights,
-    lifted: &Lifted,
-    product: &Product,
-    rest: &[u64],
-) -> u64 {
+fn result(checking: &dyn Checking, weights: &Weights, lifted: &Lifted, product: &Product) -> u64 {
     // A narrow product may be shifted up before it is truncated.
     let dropped = product
         .shift
@@ -372,10 +372,10 @@ fn result(
         let added = weights.combine(|i| numbers[i / addend.run % numbers.len()]);
         whole = residues::subtract(whole, added);
     }
-    let rest = if rest.is_empty() {
+    let rest = if product.rest.is_empty() {
         0
     } else {
-        weights.combine(|i| rest[i])
+        weights.combine(|i| residues::of_signed(product.rest[i]))
     };
     residues::add(residues::multiply(scale, whole), rest)
 }

@@ -294,6 +294,7 @@ impl Protocol for Plain {
         self.kept = Kept {
             rest,
             truncated: vec![truncated],
+            residues: Vec::new(),
         };
         Ok(tally)
     }

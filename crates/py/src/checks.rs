@@ -35,8 +35,10 @@ pub struct Residues(Arc<mpc::checks::Residues>);
 impl Residues {
     /// Makes an empty place for the residues of a tensor.
     #[new]
-    fn new() -> Self {
-        Self::default()
+    #[pyo3(signature = (summands=None))]
+    fn new(summands: Option<Words>) -> Self {
+        let of = |summands: Words| mpc::checks::Residues::of(summands.words().to_vec());
+        Self(Arc::new(summands.map(of).unwrap_or_default()))
     }
 }
 

@@ -277,9 +277,15 @@ fn write_kept(protocol: &mut dyn Protocol, kept: &mut [&mut [u64]]) {
         return;
     };
     let found = checking.kept();
+    let residues = Some(&found.residues).filter(|_| checking.lifts_truncated());
+    let found = [&found.rest]
+        .into_iter()
+        .chain(residues)
+        .chain(&found.truncated);
     for (kept, found) in kept
         .iter_mut()
-        .zip([found.rest].iter().chain(&found.truncated))
+        .zip(found)
+        .filter(|(_, found)| !found.is_empty())
     {
         kept.copy_from_slice(found);
     }

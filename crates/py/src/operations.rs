@@ -377,6 +377,13 @@ impl Session {
             .map_err(|error| self.raise(error))
     }
 
+    /// Whether truncations that checks look at give the residues of their results.
+    #[getter]
+    fn lifts_truncated(&self, py: Python<'_>) -> PyResult<bool> {
+        py.detach(|| self.inner.lifts_truncated())
+            .map_err(|error| self.raise(error))
+    }
+
     /// Writes max(x, 0), or min(x, 0) where a bit of `below` is set.
     #[pyo3(signature = (x, width, out, reach=0, dropped=0, below=None))]
     #[expect(clippy::too_many_arguments, reason = "how it is compared")]

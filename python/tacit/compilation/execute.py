@@ -208,14 +208,15 @@ class Bound:
         without numbers or messages.
 
         Inputs that were ``given``, of so many examples, have one shape, one scale and no names.
-        With the weights' masks kept, only the session's width is left that what is taken could
-        depend on, so it is found out once for each.
+        With the weights' masks kept, the session's width and checked mode are left that what is
+        taken could depend on, so it is found out once for each.
 
         Where steps go side by side they take by turns, in another order than when it is gone
         through: at most what a few of them take is then made earlier than it had to be.
         """
         core, trace = current.core, current.trace
-        known = self._rehearsed.get((current.numerics.width, given))
+        key = current.numerics.width, current.numerics.is_checked, given
+        known = self._rehearsed.get(key)
         try:
             if (known is None or not core.expect_again(known)) and core.rehearse():
                 current.trace = None
@@ -224,7 +225,7 @@ class Bound:
                 current.trace = trace
                 found = core.expect()
                 if given:
-                    self._rehearsed[current.numerics.width, given] = found
+                    self._rehearsed[key] = found
             yield
         finally:
             current.trace = trace

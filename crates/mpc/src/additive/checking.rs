@@ -11,16 +11,17 @@
 //! shares r and its highest bit R modulo p. **Rounds:** 1. **Bits:** 64 per element from each party
 //! to each other party.
 //!
-//! **Multiplying** residues Σ u_i and Σ v_i: every party takes its summands between −p/2 and p/2,
-//! so that they are a sharing of integers. Between two parties these integers are below 2^31 in
-//! magnitude. So [`super::products`] computes the product of the integers, which is below 2^62.
-//! Lifting it gives the product of the residues. **Rounds:** 2. **Bits:** 129 for a product. Among
-//! n parties the integers are below n·2^30. Each party splits its v_i into an upper half of 15 bits
-//! and a lower half of 16 bits. So there are two products, each below n²·2^46, which is below 2^62
-//! for all n ≤ 64.
+//! **Multiplying** residues Σ u_i and Σ v_i. Two parties each take their summands between −p/2 and
+//! p/2, so that they are a sharing of integers below 2^31 in magnitude. So [`super::products`]
+//! computes the product of the integers, which is below 2^62. Lifting it gives the product of the
+//! residues. **Rounds:** 2. **Bits:** 129 for a product. More parties use a triple of residues a, b
+//! and ab modulo p from the dealer (Beaver 1991): they open u − a and v − b. **Rounds:** 1.
+//! **Bits:** 62 for a product from each party to each other party.
 //!
-//! **Bits dropped by a truncation.** Two parties have them as summands of an integer. More parties
-//! have a sharing of them, x − 2^f·z modulo 2^64, which they lift.
+//! **Truncations.** Two parties have the dropped bits as summands of an integer. Among more
+//! parties, a truncation that is checked uses a mask r whose residues a dealer shares, along with
+//! those of r >> f and of R. The opened c then gives the residues of the truncated number and of
+//! the dropped bits, and nothing more is sent ([`super::truncation`]). So neither is lifted.
 //!
 //! **Range check of held numbers:** a guard ([`crate::range`]) of x = u + v computes random sums of
 //! h(h + 1) modulo 2^g, where h is the sum of the upper g bits of u and of v.
@@ -44,20 +45,17 @@ use super::guard::Guard;
 use super::truncation::highest_bits;
 use super::{Additive, only};
 use crate::blocks::{self, BLOCK};
-use crate::checking::{Checking, Hold, Kept, of_summands};
-use crate::correlations::drawn::{CrossResidues, CrossWords, GuardColumns, Lifts};
+use crate::checking::{Checking, Hold, Kept};
+use crate::correlations::drawn::{CrossResidues, CrossWords, GuardColumns, Lifts, ResidueTriples};
 use crate::correlations::once::{Column, Hidden, Mask};
 use crate::group::Group;
 use crate::range::{Tally, coins_of, count};
 use crate::residues::{self, PRIME, ROUND};
-use crate::{Bilinear, Operand, Parts, Result, Shift, Term};
+use crate::{Bilinear, Operand, Parts, Recipient, Result, Shift, Term};
 use kernels::pack::{pack_low, packed_words, unpack_low};
 use kernels::parallel::Rates;
 use kernels::planes::words_of;
 use std::sync::{Mutex, PoisonError};
-
-/// Bits in the lower half of a factor, among more than two parties.
-const LOWER: u32 = 16;
 
 impl Checking for Additive {
     fn keep(&mut self) {
@@ -71,6 +69,10 @@ impl Checking for Additive {
 
     fn above(&self, _: Shift) -> u32 {
         0
+    }
+
+    fn lifts_truncated(&self) -> bool {
+        self.channel.parties() > 2
     }
 
     fn lift(&mut self, x: &[Parts]) -> Result<Vec<Vec<u64>>> {
@@ -92,16 +94,21 @@ impl Checking for Additive {
     }
 
     fn multiply(&mut self, factors: &[Vec<u64>], pairs: &[[usize; 2]]) -> Result<Vec<Vec<u64>>> {
+        let is_between_two = self.channel.parties() == 2;
         let side = |at: usize| -> Vec<u64> {
-            let factors = pairs.iter().flat_map(|pair| &factors[pair[at]]);
-            factors.map(|residue| centred(*residue)).collect()
+            let factors = pairs.iter().flat_map(|pair| &factors[pair[at]]).copied();
+            if is_between_two {
+                factors.map(centred).collect()
+            } else {
+                factors.collect()
+            }
         };
         let [x, y] = [side(0), side(1)];
         self.channel.begin_of("multiply residues", x.len(), &[]);
-        let products = if self.channel.parties() == 2 {
+        let products = if is_between_two {
             self.lifted_products(&x, &y)?
         } else {
-            self.products_by_halves(&x, &y)?
+            self.products_by_triples(&x, &y)?
         };
         let mut rest = &products[..];
         let part = |pair: &[usize; 2]| {
@@ -110,15 +117,6 @@ impl Checking for Additive {
             mine.to_vec()
         };
         Ok(pairs.iter().map(part).collect())
-    }
-
-    fn rests(&mut self, rests: &[&[u64]]) -> Result<Vec<Vec<u64>>> {
-        if self.channel.parties() == 2 {
-            return Ok(of_summands(rests));
-        }
-        let sharings: Vec<Vec<&[u64]>> = rests.iter().map(|rest| vec![*rest]).collect();
-        let sharings: Vec<Parts> = sharings.iter().map(Vec::as_slice).collect();
-        self.lift(&sharings)
     }
 
     fn tallies(&mut self, holds: &[Hold]) -> Result<Option<Vec<Tally>>> {
@@ -204,7 +202,7 @@ impl Additive {
         }))
     }
 
-    /// Computes residues of the products of elements. Each product must be below 2^62.
+    /// Multiplies residues between two parties. Each product of centred summands is below 2^62.
     fn lifted_products(&mut self, x: &[u64], y: &[u64]) -> Result<Vec<u64>> {
         let n = x.len();
         let mut products = vec![0; n];
@@ -215,23 +213,57 @@ impl Additive {
             y: Operand::once(&y),
         };
         self.products(&[term], &mut products)?;
-        if self.channel.parties() == 2 {
-            return Ok(self.lift_between_two(&[&products])?.swap_remove(0));
-        }
-        self.lift_with_masks(&products)
+        Ok(self.lift_between_two(&[&products])?.swap_remove(0))
     }
 
-    /// Multiplies residues among more than two parties. Each party splits its share of y in halves.
-    fn products_by_halves(&mut self, x: &[u64], y: &[u64]) -> Result<Vec<u64>> {
-        let upper = y.iter().map(|y| ((*y as i64) >> LOWER) as u64);
-        let lower = y.iter().map(|y| y & ((1 << LOWER) - 1));
-        let halves: Vec<u64> = upper.chain(lower).collect();
-        let products = self.lifted_products(&[x, x].concat(), &halves)?;
-        let (upper, lower) = products.split_at(x.len());
-        let scale = residues::power_of_two(LOWER);
-        let whole =
-            |(upper, lower): (&u64, &u64)| residues::add(residues::multiply(scale, *upper), *lower);
-        Ok(upper.iter().zip(lower).map(whole).collect())
+    /// Multiplies residues among more than two parties, by triples.
+    fn products_by_triples(&mut self, x: &[u64], y: &[u64]) -> Result<Vec<u64>> {
+        let n = x.len();
+        if n == 0 {
+            return Ok(Vec::new());
+        }
+        let ResidueTriples { a, b, product } = self.supply.residue_triples(n)?;
+        let (hidden, [a, b]) = Mask::hide([a, b], |[a, b]| {
+            let left = Group::Residues.difference(x, a);
+            [left, Group::Residues.difference(y, b)].concat()
+        });
+        let opened = self.open_residues(hidden, 2 * n)?;
+        let (left, right) = opened.split_at(n);
+        let (first, mut out) = (self.is_first(), vec![0; n]);
+        Column::spend([a, b, product], |[a, b, product]| {
+            blocks::for_each(
+                [&mut out],
+                [left, right, a, b, product],
+                #[inline(always)]
+                |_, [out], [left, right, a, b, product]| {
+                    for i in 0..out.len() {
+                        let both = if first { b[i] + right[i] } else { b[i] };
+                        let known = residues::folded(residues::product(left[i], both));
+                        let other = residues::folded(residues::product(right[i], a[i]));
+                        out[i] = residues::of_word(product[i] + known + other);
+                    }
+                },
+            );
+        });
+        Ok(out)
+    }
+
+    /// Opens n hidden residues, of 31 bits each.
+    fn open_residues(&mut self, hidden: Hidden, n: usize) -> Result<Vec<u64>> {
+        let mut opened = hidden.into_message();
+        let mut message = vec![0; packed_words(n, residues::BITS)];
+        pack_low(&opened, residues::BITS, &mut message);
+        self.send_to_all(&message, Recipient::All)?;
+        self.0.round()?;
+        let mut theirs = vec![0; n];
+        for peer in self.peers() {
+            let packed = self.channel.receive(peer, message.len())?;
+            unpack_low(&packed, residues::BITS, &mut theirs);
+            Group::Residues.add(&mut opened, &theirs);
+        }
+        #[cfg(feature = "mutation")]
+        self.show(&opened);
+        Ok(opened)
     }
 
     /// Computes two parties' summands of the sums of each hold.
@@ -350,13 +382,8 @@ impl Additive {
         Ok(holds.iter().zip(columns).map(counted).collect())
     }
 
-    /// Returns what a truncation of x by `bits` drops: between two parties a summand, among more a
-    /// share.
-    pub(super) fn rest_of(&self, x: &[u64], truncated: &[u64], bits: u32) -> Vec<u64> {
-        if self.channel.parties() > 2 {
-            let rest = |(x, truncated): (&u64, &u64)| x.wrapping_sub(truncated << bits);
-            return x.iter().zip(truncated).map(rest).collect();
-        }
+    /// Returns what a truncation of x by `bits` drops between two parties: this party's summand.
+    pub(super) fn rest_of(&self, x: &[u64], bits: u32) -> Vec<u64> {
         let (offset, mask) = (self.offset_between_two(), (1_u64 << bits) - 1);
         let less = if self.is_first() { mask } else { 0 };
         let rest = |x: &u64| (x.wrapping_add(offset) & mask).wrapping_sub(less);

@@ -171,7 +171,7 @@ impl Additive {
         Ok(Some(share))
     }
 
-    fn send_to_all(&mut self, words: &[u64], to: Recipient) -> Result<()> {
+    pub(super) fn send_to_all(&mut self, words: &[u64], to: Recipient) -> Result<()> {
         for peer in self.peers() {
             if to.includes(peer) {
                 self.channel.send(peer, words.to_vec())?;

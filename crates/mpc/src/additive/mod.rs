@@ -156,14 +156,6 @@ impl Additive {
     fn is_first(&self) -> bool {
         self.channel.party() == 0
     }
-
-    /// Keeps what the check of a truncation of x needs, if the caller asked for it.
-    fn leave_behind(&mut self, is_keeping: bool, x: &[u64], truncated: &[u64], shift: Shift) {
-        self.kept = Kept::default();
-        if is_keeping {
-            self.kept.rest = self.rest_of(x, truncated, shift.bits());
-        }
-    }
 }
 
 impl Deref for Additive {
@@ -277,8 +269,7 @@ impl Protocol for Additive {
         self.products(&[Term { map: *map, x, y }], out)?;
         if let Some(shift) = truncate {
             let product = out.to_vec();
-            self.truncate_split(&product, shift, out)?;
-            self.leave_behind(is_keeping, &product, out, shift);
+            self.truncate_keeping(is_keeping, &product, shift, out)?;
         }
         Ok(())
     }
@@ -288,9 +279,7 @@ impl Protocol for Additive {
         self.channel
             .begin_of(sum.name(), out.len(), &sum.parameters());
         let total = self.summed(sum)?;
-        self.truncate_split(&total, sum.shift, out)?;
-        self.leave_behind(is_keeping, &total, out, sum.shift);
-        Ok(())
+        self.truncate_keeping(is_keeping, &total, sum.shift, out)
     }
 
     fn truncate(&mut self, x: Parts, shift: Shift, out: PartsMut) -> Result<()> {

@@ -27,6 +27,7 @@
 
 use super::Additive;
 use super::guard::Guard;
+use crate::checking::Kept;
 use crate::group::Group;
 use crate::leaves::Wanted;
 use crate::{Affine, Bits, Compared, Result, Tally};
@@ -83,8 +84,9 @@ pub(super) fn rectified_affine(
     let negative = party.sign_of_leaves(&leaves)?;
     let tally = party.select(&negative, &x, guard, out)?;
     Group::Additive.subtract_from(&x, out);
-    party.leave_behind(is_keeping, &z, &x, sum.shift);
+    party.kept = Kept::default();
     if is_keeping {
+        party.kept.rest = party.rest_of(&z, sum.shift.bits());
         party.kept.truncated = vec![x];
     }
     Ok(tally)

@@ -34,10 +34,11 @@
 
 use super::Additive;
 use crate::bits::{bit_at, flip};
+use crate::checking::Kept;
 use crate::correlations::drawn::{CrossBits, Truncations};
 use crate::correlations::once::{Column, Mask};
 use crate::group::Group;
-use crate::{Result, Shift, blocks};
+use crate::{Result, Shift, blocks, residues};
 
 pub(super) fn truncate(
     party: &mut Additive,
@@ -172,8 +173,50 @@ impl Additive {
         Ok(())
     }
 
+    /// Truncates x as [`Self::truncate_split`] does. Keeps what the check of it needs, if the
+    /// caller asked for it.
+    pub(super) fn truncate_keeping(
+        &mut self,
+        is_keeping: bool,
+        x: &[u64],
+        shift: Shift,
+        out: &mut [u64],
+    ) -> Result<()> {
+        self.kept = Kept::default();
+        if !is_keeping || x.is_empty() {
+            return self.truncate_split(x, shift, out);
+        }
+        if self.channel.parties() == 2 {
+            self.truncate_split(x, shift, out)?;
+            self.kept.rest = self.rest_of(x, shift.bits());
+            return Ok(());
+        }
+        let f = shift.bits();
+        let checked = self.supply.checked_truncations(f, x.len())?;
+        let opened = self.truncate_with_masks(x, f, checked.truncations, out)?;
+        let columns = [
+            checked.residue,
+            checked.residue_of_shifted,
+            checked.residue_of_top,
+        ];
+        let first = self.is_first();
+        (self.kept.residues, self.kept.rest) = residues_of_truncated(&opened, f, first, columns);
+        Ok(())
+    }
+
     fn truncate_with_pair(&mut self, x: &[u64], f: u32, out: &mut [u64]) -> Result<()> {
-        let Truncations { r, shifted, top } = self.supply.truncations(f, x.len())?;
+        let truncations = self.supply.truncations(f, x.len())?;
+        self.truncate_with_masks(x, f, truncations, out).map(drop)
+    }
+
+    /// Truncates x among more than two parties, and returns what was opened.
+    fn truncate_with_masks(
+        &mut self,
+        x: &[u64],
+        f: u32,
+        Truncations { r, shifted, top }: Truncations,
+        out: &mut [u64],
+    ) -> Result<Vec<u64>> {
         let opened = self.open_shifted(x, r)?;
         let constant = 1_u64 << (62 - f);
         let first = self.is_first();
@@ -193,7 +236,7 @@ impl Additive {
                 },
             );
         });
-        Ok(())
+        Ok(opened)
     }
 
     /// Opens x + 2^62 + r among more than two parties.
@@ -215,6 +258,49 @@ impl Additive {
         });
         self.open(Group::Additive, hidden)
     }
+}
+
+/// Returns this party's summands of two residues for each opened c = x + 2^62 + r: that of the
+/// truncated value z, and that of the rest x − 2^f·z.
+///
+/// The integer x is c − 2^62 − r + R(1 − C)·2^64, and z is (c >> f) − (r >> f) + R(1 − C)·2^(64−f) −
+/// 2^(62−f). Neither is reduced modulo 2^64, so residues of r, of r >> f and of R give theirs.
+fn residues_of_truncated(
+    opened: &[u64],
+    f: u32,
+    first: bool,
+    columns: [Column; 3],
+) -> (Vec<u64>, Vec<u64>) {
+    let (mut truncated, mut rest) = (vec![0; opened.len()], vec![0; opened.len()]);
+    let (unit, wrap) = (residues::power_of_two(f), residues::power_of_two(64 - f));
+    let offsets = [62, 62 - f].map(residues::power_of_two);
+    Column::spend(columns, |[r, shifted, top]| {
+        blocks::for_each(
+            [&mut truncated, &mut rest],
+            [opened, r, shifted, top],
+            #[inline(always)]
+            |_, [truncated, rest], [c, r, shifted, top]| {
+                for i in 0..c.len() {
+                    let known = |word, offset| {
+                        let known = residues::subtract(residues::of_word(word), offset);
+                        if first { known } else { 0 }
+                    };
+                    let wraps = top[i] * (1 - (c[i] >> 63));
+                    let x = residues::add(
+                        residues::subtract(known(c[i], offsets[0]), r[i]),
+                        residues::multiply(residues::ROUND, wraps),
+                    );
+                    let z = residues::add(
+                        residues::subtract(known(c[i] >> f, offsets[1]), shifted[i]),
+                        residues::multiply(wrap, wraps),
+                    );
+                    truncated[i] = z;
+                    rest[i] = residues::subtract(x, residues::multiply(unit, z));
+                }
+            },
+        );
+    });
+    (truncated, rest)
 }
 
 /// Returns the highest bits of x + offset, masked by a plane of bits.

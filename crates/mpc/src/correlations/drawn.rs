@@ -61,6 +61,14 @@ pub(crate) struct Truncations {
     pub top: Column,
 }
 
+/// Columns of [`Kind::CheckedTruncations`].
+pub(crate) struct CheckedTruncations {
+    pub truncations: Truncations,
+    pub residue: Column,
+    pub residue_of_shifted: Column,
+    pub residue_of_top: Column,
+}
+
 /// Columns of [`Kind::CrossBits`].
 pub(crate) struct CrossBits {
     pub bit: Mask,
@@ -104,6 +112,13 @@ pub(crate) struct Lifts {
     pub r: Mask,
     pub residue: Column,
     pub top: Column,
+}
+
+/// Columns of [`Kind::ResidueTriples`].
+pub(crate) struct ResidueTriples {
+    pub a: Mask,
+    pub b: Mask,
+    pub product: Column,
 }
 
 /// Guard columns of the upper bits c of the mask of the selected number.
@@ -205,6 +220,30 @@ impl Supply {
             r: Mask::drawn(r),
             shifted: Column::drawn(shifted),
             top: Column::drawn(top),
+        })
+    }
+
+    pub fn checked_truncations(&mut self, bits: u32, n: usize) -> Result<CheckedTruncations> {
+        let kind = Kind::CheckedTruncations { bits };
+        let [r, shifted, top, residue, residue_of_shifted, residue_of_top] = self.take(kind, n)?;
+        Ok(CheckedTruncations {
+            truncations: Truncations {
+                r: Mask::drawn(r),
+                shifted: Column::drawn(shifted),
+                top: Column::drawn(top),
+            },
+            residue: Column::drawn(residue),
+            residue_of_shifted: Column::drawn(residue_of_shifted),
+            residue_of_top: Column::drawn(residue_of_top),
+        })
+    }
+
+    pub fn residue_triples(&mut self, n: usize) -> Result<ResidueTriples> {
+        let [a, b, product] = self.take(Kind::ResidueTriples, n)?;
+        Ok(ResidueTriples {
+            a: Mask::drawn(a),
+            b: Mask::drawn(b),
+            product: Column::drawn(product),
         })
     }
 

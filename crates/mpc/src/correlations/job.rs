@@ -84,6 +84,8 @@ impl Job {
                     Kind::GuardedSelections { .. }
                     | Kind::Guards { .. }
                     | Kind::CrossWords { .. }
+                    | Kind::CheckedTruncations { .. }
+                    | Kind::ResidueTriples
                     | Kind::Lifts,
                 ..
             } => GUARDED,
@@ -238,6 +240,8 @@ fn encode_kind(kind: Kind) -> (u64, [u64; 2]) {
         Kind::Lifts => (10, [0, 0]),
         Kind::CrossWords { bits } => (11, [bits.into(), 0]),
         Kind::CrossResidues => (13, [0, 0]),
+        Kind::CheckedTruncations { bits } => (14, [bits.into(), 0]),
+        Kind::ResidueTriples => (15, [0, 0]),
         Kind::Guards { below, reach } => (12, [below.into(), reach.into()]),
     }
 }
@@ -295,6 +299,10 @@ fn decode_kind(words: &[u64]) -> Option<Kind> {
             }
         }
         13 => Kind::CrossResidues,
+        14 => Kind::CheckedTruncations {
+            bits: within(1..=61, first)? as u32,
+        },
+        15 => Kind::ResidueTriples,
         _ => return None,
     })
 }
@@ -402,6 +410,8 @@ mod tests {
             monomials(Wanted::Carry, 63),
             monomials(Wanted::Propagate, 1),
             Kind::Truncations { bits: 61 },
+            Kind::CheckedTruncations { bits: 61 },
+            Kind::ResidueTriples,
             Kind::CrossBits { bits: 1 },
             Kind::Selections,
             Kind::Lifts,
@@ -451,6 +461,7 @@ mod tests {
             Kind::Selections,
             Kind::CrossResidues,
             Kind::Lifts,
+            Kind::ResidueTriples,
         ];
         kinds.extend([1, 2].map(|rights| Kind::BitTriples { rights }));
         for width in 1..=64 {
@@ -461,6 +472,7 @@ mod tests {
         }
         for bits in 1..=61 {
             kinds.extend([Kind::Truncations { bits }, Kind::CrossBits { bits }]);
+            kinds.push(Kind::CheckedTruncations { bits });
             let (below, reach) = (bits + 1, 63 - bits);
             kinds.push(Kind::GuardedSelections { below, reach });
             kinds.push(Kind::Guards { below, reach });

@@ -45,6 +45,12 @@ pub enum Kind {
         /// Number of bits dropped, 1 to 61.
         bits: u32,
     },
+    /// r; the columns of [`Kind::Truncations`], and the residues of r, of r >> bits and of the
+    /// highest bit of r.
+    CheckedTruncations {
+        /// Number of bits dropped, 1 to 61.
+        bits: u32,
+    },
     /// Two parties only: a bit of party 0, a bit of party 1; their product mod 2^bits.
     CrossBits {
         /// Number of bits of the product that count, 1 to 61.
@@ -78,6 +84,8 @@ pub enum Kind {
     },
     /// r; the residue of r, and the residue of its highest bit.
     Lifts,
+    /// Residues a, b; ab.
+    ResidueTriples,
 }
 
 impl fmt::Display for Kind {
@@ -99,6 +107,9 @@ impl fmt::Display for Kind {
                 )
             }
             Self::Truncations { bits } => write!(f, "truncations by {bits} bits"),
+            Self::CheckedTruncations { bits } => {
+                write!(f, "truncations by {bits} bits, with residues")
+            }
             Self::CrossBits { bits } => write!(f, "products of two parties' bits, of {bits} bits"),
             Self::CrossResidues => write!(f, "products of two parties' bits, as residues"),
             Self::CrossWords { bits } => {
@@ -115,6 +126,7 @@ impl fmt::Display for Kind {
                 write!(f, "guards by {reach} bits above the lowest {below}")
             }
             Self::Lifts => write!(f, "words with their residues"),
+            Self::ResidueTriples => write!(f, "triples of residues"),
         }
     }
 }
@@ -169,9 +181,12 @@ impl Kind {
     pub(crate) fn free(self) -> Vec<Shape> {
         match self {
             Self::Triples => vec![Shape::Words(64); 2],
-            Self::Squares | Self::Truncations { .. } | Self::Guards { .. } | Self::Lifts => {
-                vec![Shape::Words(64)]
-            }
+            Self::Squares
+            | Self::Truncations { .. }
+            | Self::CheckedTruncations { .. }
+            | Self::Guards { .. }
+            | Self::Lifts => vec![Shape::Words(64)],
+            Self::ResidueTriples => vec![Shape::Residues; 2],
             Self::CrossWords { bits } => vec![Shape::Packed(bits)],
             Self::BitTriples { rights } => vec![Shape::Planes(1); 1 + rights],
             Self::RingBits | Self::CrossBits { .. } | Self::CrossResidues => {
@@ -197,6 +212,11 @@ impl Kind {
                 vec![Shape::Planes(Leaves::new(wanted, positions).monomials())]
             }
             Self::Truncations { bits } => vec![Shape::Words(64), Shape::Words(bits)],
+            Self::CheckedTruncations { bits } => [
+                Self::Truncations { bits }.derived(),
+                vec![Shape::Residues; 3],
+            ]
+            .concat(),
             Self::CrossBits { bits } => vec![Shape::Words(bits)],
             Self::CrossResidues => vec![Shape::Residues],
             Self::CrossWords { bits } => vec![Shape::Packed(bits)],
@@ -206,6 +226,7 @@ impl Kind {
             }
             Self::Guards { reach, .. } => vec![Shape::Packed(reach); 2],
             Self::Lifts => vec![Shape::Residues; 2],
+            Self::ResidueTriples => vec![Shape::Residues],
         }
     }
 
@@ -274,6 +295,14 @@ impl Kind {
                 free[0].iter().map(|r| r >> bits).collect(),
                 free[0].iter().map(|r| r >> 63).collect(),
             ],
+            Self::CheckedTruncations { bits } => {
+                let words = Self::Truncations { bits }.derive(free);
+                let lifted = [&free[0], &words[0], &words[1]].map(|column| {
+                    let residues = column.iter().map(|word| residues::of_word(*word));
+                    residues.collect()
+                });
+                [words, lifted.into()].concat()
+            }
             Self::CrossBits { .. } | Self::CrossResidues => {
                 vec![as_words(&products(&free[0], &free[1], |a, b| a & b))]
             }
@@ -304,6 +333,7 @@ impl Kind {
                 free[0].iter().map(|r| residues::of_word(*r)).collect(),
                 free[0].iter().map(|r| r >> 63).collect(),
             ],
+            Self::ResidueTriples => vec![products(&free[0], &free[1], residues::multiply)],
         }
     }
 }

@@ -98,7 +98,8 @@ fn check_batches(name: &str, parties: usize, sizes: &[usize]) {
     if name == "dealer" {
         let guarded = |(below, reach)| Kind::GuardedSelections { below, reach };
         kinds.extend([(2, 62), (22, 10), (62, 2)].map(guarded));
-        kinds.push(Kind::Lifts);
+        kinds.extend([1, 16, 61].map(|bits| Kind::CheckedTruncations { bits }));
+        kinds.extend([Kind::Lifts, Kind::ResidueTriples]);
         kinds.push(Kind::Guards {
             below: 61,
             reach: 3,

@@ -11,6 +11,7 @@
 
 use super::guard::Guard;
 use super::{binary, cost, threat_model};
+use crate::checking::{Checking, Hold, Kept};
 use crate::correlations::job::{Job, Origin};
 use crate::correlations::kind::Kind;
 use crate::leaves::{Leaves, Wanted};
@@ -24,6 +25,7 @@ use crate::{
 use kernels::planes::words_of;
 use net::{Channel, Mesh, in_process};
 use std::collections::HashMap;
+use std::mem;
 use std::time::Duration;
 
 /// Party that only records which correlations are taken.
@@ -36,6 +38,8 @@ pub(super) struct Rehearsed {
     guards: bool,
     /// Number of elements masked under each name.
     masked: HashMap<Name, usize>,
+    /// Whether the next truncation keeps what its check needs.
+    is_keeping: bool,
     wanted: Vec<Job>,
 }
 
@@ -54,6 +58,7 @@ impl Rehearsed {
             trust,
             guards,
             masked,
+            is_keeping: false,
             wanted: Vec::new(),
         }
     }
@@ -101,17 +106,16 @@ impl Rehearsed {
     }
 
     /// Records the correlations of [`super::truncation`].
-    fn truncated(&mut self, shift: Shift, n: usize) {
+    fn truncated(&mut self, is_keeping: bool, shift: Shift, n: usize) {
         let bits = shift.bits();
-        let between_two = self.parties() == 2;
-        self.take(
-            if between_two {
-                Kind::CrossBits { bits }
-            } else {
-                Kind::Truncations { bits }
-            },
-            n,
-        );
+        let kind = if self.parties() == 2 {
+            Kind::CrossBits { bits }
+        } else if is_keeping {
+            Kind::CheckedTruncations { bits }
+        } else {
+            Kind::Truncations { bits }
+        };
+        self.take(kind, n);
     }
 
     /// Records the correlations of [`super::comparison`].
@@ -198,21 +202,23 @@ impl Protocol for Rehearsed {
         truncate: Option<Shift>,
         out: PartsMut,
     ) -> Result<()> {
+        let is_keeping = mem::take(&mut self.is_keeping);
         self.products(&[Term { map: *map, x, y }])?;
         if let Some(shift) = truncate {
-            self.truncated(shift, out[0].len());
+            self.truncated(is_keeping, shift, out[0].len());
         }
         Ok(())
     }
 
     fn affine(&mut self, sum: &Affine, _: PartsMut) -> Result<()> {
+        let is_keeping = mem::take(&mut self.is_keeping);
         self.products(sum.terms)?;
-        self.truncated(sum.shift, sum.elements());
+        self.truncated(is_keeping, sum.shift, sum.elements());
         Ok(())
     }
 
     fn truncate(&mut self, x: Parts, shift: Shift, _: PartsMut) -> Result<()> {
-        self.truncated(shift, x[0].len());
+        self.truncated(false, shift, x[0].len());
         Ok(())
     }
 
@@ -317,6 +323,10 @@ impl Protocol for Rehearsed {
         conjunction(zeros(SUMS * spans, rows), &mut |joins| self.and_all(joins))
     }
 
+    fn checking(&mut self) -> Option<&mut dyn Checking> {
+        Some(self)
+    }
+
     fn side_by_side(&mut self, next: Next) -> Result<()> {
         fibers::one_by_one(self, next)
     }
@@ -326,6 +336,46 @@ impl Protocol for Rehearsed {
             "a rehearsal runs one operation after another: it has no owned fibers",
         ))
     }
+}
+
+/// A rehearsal records what truncations keep for checks. It settles no checks.
+impl Checking for Rehearsed {
+    fn keep(&mut self) {
+        self.is_keeping = true;
+    }
+
+    fn kept(&mut self) -> Kept {
+        self.is_keeping = false;
+        Kept::default()
+    }
+
+    fn above(&self, _: Shift) -> u32 {
+        0
+    }
+
+    fn lift(&mut self, _: &[Parts]) -> Result<Vec<Vec<u64>>> {
+        Err(settles_nothing())
+    }
+
+    fn multiply(&mut self, _: &[Vec<u64>], _: &[[usize; 2]]) -> Result<Vec<Vec<u64>>> {
+        Err(settles_nothing())
+    }
+
+    fn tallies(&mut self, _: &[Hold]) -> Result<Option<Vec<Tally>>> {
+        Err(settles_nothing())
+    }
+
+    fn summed(&mut self, _: Vec<u64>) -> Result<Vec<Vec<u64>>> {
+        Err(settles_nothing())
+    }
+
+    fn coins(&mut self, words: usize) -> Vec<u64> {
+        vec![0; words]
+    }
+}
+
+fn settles_nothing() -> Error {
+    Error::misuse("a rehearsal has no values, so it cannot settle checks")
 }
 
 fn reveals_nothing() -> Error {

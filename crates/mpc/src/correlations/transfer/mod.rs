@@ -178,6 +178,8 @@ impl Transfer {
             Kind::GuardedSelections { .. }
             | Kind::Guards { .. }
             | Kind::CrossWords { .. }
+            | Kind::CheckedTruncations { .. }
+            | Kind::ResidueTriples
             | Kind::Lifts => Err(Error::misuse(
                 "only a dealer can make the correlations of guarded comparisons, and of checks among three and more parties: make \
                  them with source \"dealer\", or record the demand with the source that is to make them",
@@ -264,6 +266,8 @@ fn transfers(kind: Kind) -> usize {
         | Kind::GuardedSelections { .. }
         | Kind::Guards { .. }
         | Kind::CrossWords { .. }
+        | Kind::CheckedTruncations { .. }
+        | Kind::ResidueTriples
         | Kind::Lifts => 1,
     }
 }
