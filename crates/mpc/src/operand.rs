@@ -43,7 +43,7 @@ pub struct Shift {
 }
 
 impl Shift {
-    /// The power of two that bounds the magnitudes of narrow products. The bound of others is 2^62.
+    /// The exponent of two that bounds the magnitudes of narrow products. For others it is 62.
     pub const NARROW: u32 = Self::MOST - ABOVE + 1;
 
     const MOST: u32 = 61;
