@@ -40,7 +40,7 @@ impl Backend {
     /// All backends, from the slowest to the fastest.
     pub const ALL: [Self; 3] = [Self::Portable, Self::Avx2, Self::Avx512];
 
-    /// The name of the backend in `TACIT_KERNELS`.
+    /// Returns the name of the backend in `TACIT_KERNELS`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -76,7 +76,7 @@ impl Tiling {
             + ciphertexts * columns * products * MICROSECOND / 10
     }
 
-    /// The number of rows of a block.
+    /// Returns the number of rows of a block.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
@@ -89,13 +89,13 @@ impl Tiling {
         MOST_TERMS / self.columns
     }
 
-    /// The depth of a block.
+    /// Returns the depth of a block.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// The number of columns of a block.
+    /// Returns the number of columns of a block.
     #[must_use]
     pub fn columns(&self) -> usize {
         self.columns

@@ -78,7 +78,7 @@ impl<'a> Addend<'a> {
 }
 
 impl Affine<'_> {
-    /// The number of elements of the result.
+    /// Returns the number of elements of the result.
     ///
     /// # Panics
     /// If there is no term, if the maps differ in length, or if an addend does not fit.

@@ -29,32 +29,32 @@ impl Bits {
         Self { width, len, parts }
     }
 
-    /// The number of bits of each value.
+    /// Returns the number of bits of each value.
     #[must_use]
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// The number of values.
+    /// Returns the number of values.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a length, not a container")]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// The components that this party holds.
+    /// Returns the components that this party holds.
     #[must_use]
     pub fn parts(&self) -> &[Vec<u64>] {
         &self.parts
     }
 
-    /// The components, by value.
+    /// Returns the components, by value.
     #[must_use]
     pub fn into_parts(self) -> Vec<Vec<u64>> {
         self.parts
     }
 
-    /// The number of words of one plane.
+    /// Returns the number of words of one plane.
     #[must_use]
     pub fn stride(&self) -> usize {
         words_of(self.len)

@@ -193,7 +193,7 @@ fn named<'a>(
 /// Returns the error that explains why checks are unavailable.
 fn unavailable(protocol: &dyn Protocol) -> Error {
     Error::misuse(format!(
-        "among {} parties of protocol \"additive\" operations are checked with source \"dealer\" alone",
+        "protocol \"additive\" among {} parties checks operations with source \"dealer\" only",
         protocol.parties()
     ))
 }
@@ -233,7 +233,7 @@ impl Lifted {
         let mut lifted: HashMap<usize, Arc<Vec<u64>>> = of_known.collect();
         let is_other = |at: &usize| lifted[at].len() != tensors[*at][0].len();
         if there.iter().any(is_other) {
-            return Err(Error::misuse("residues of another tensor were kept"));
+            return Err(Error::misuse("the kept residues belong to another tensor"));
         }
         let some: Vec<Parts> = missing.iter().map(|at| tensors[*at]).collect();
         for (at, residues) in missing.iter().zip(checking.lift(&some)?) {
@@ -273,7 +273,7 @@ fn combined(
         for term in &product.terms {
             if !drawn[0].fit(&term.map) {
                 return Err(Error::misuse(
-                    "a sum of products of several structures is not checked",
+                    "a sum of products of different structures cannot be checked",
                 ));
             }
             let (x, y) = (lifted.at(term.x), lifted.at(term.y));
@@ -352,7 +352,7 @@ fn sum_of(numbers: &[u64]) -> u64 {
 }
 
 fn no_terms() -> Error {
-    Error::misuse("a sum of no products is not checked")
+    Error::misuse("a sum without products cannot be checked")
 }
 
 /// Combines the results of products, without their addends: 2^f·z + d − addend·2^f.

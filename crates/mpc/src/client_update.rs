@@ -109,7 +109,7 @@ impl<'a> Learned<'a> {
         }
         if let Some(start) = start.filter(|start| start.len() != len) {
             return Err(Error::misuse(format!(
-                "{len} trained numbers, and {} that they were trained from",
+                "{len} trained numbers, but {} numbers that training started from",
                 start.len()
             )));
         }
@@ -120,13 +120,13 @@ impl<'a> Learned<'a> {
         })
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -234,13 +234,13 @@ impl<'a> Learned<'a> {
 }
 
 impl Outgoing<'_> {
-    /// The number of words, including the weight.
+    /// Returns the number of words, including the weight.
     #[must_use]
     pub fn len(&self) -> usize {
         self.learned.len + 1
     }
 
-    /// Always false, since there is a weight.
+    /// Returns false, since there is a weight.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         false

@@ -190,7 +190,7 @@ pub(crate) fn run<P: Fibered>(protocol: &mut P, next: Next) -> Result<()> {
 pub(crate) fn run_owned<P: Fibered>(protocol: &mut P, fibers: Vec<OwnedFiber>) -> Result<()> {
     if protocol.baton().others.is_some() {
         return Err(Error::misuse(
-            "work side by side does not begin other work side by side",
+            "work side by side cannot begin other work side by side",
         ));
     }
     let begun = fibers.len();

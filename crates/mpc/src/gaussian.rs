@@ -64,7 +64,7 @@ impl Gaussian {
     pub fn new(variance: u64) -> Result<Self> {
         if variance == 0 || variance > MOST_VARIANCE {
             return Err(Error::misuse(format!(
-                "noise of a variance of {variance} squared units of the numbers' lattice; it is 1 to {MOST_VARIANCE}"
+                "noise with a variance of {variance}: the variance must be 1 to {MOST_VARIANCE}, in squared units of the numbers' lattice"
             )));
         }
         let step = step_of(variance);

@@ -107,7 +107,7 @@ impl Flag {
         })
     }
 
-    /// The place of the comparison in the program.
+    /// Returns the place of the comparison in the program.
     #[must_use]
     pub fn label(&self) -> &str {
         &self.label

@@ -58,12 +58,12 @@ impl Leaves {
         self.spans.len()
     }
 
-    /// The positions of each span, from the lowest up.
+    /// Returns the positions of each span, from the lowest up.
     pub(crate) fn ranges(&self) -> &[Range<usize>] {
         &self.spans
     }
 
-    /// The number of positions in spans.
+    /// Returns the number of positions in spans.
     pub(crate) fn positions(&self) -> usize {
         self.spans.last().map_or(0, |span| span.end)
     }
@@ -72,7 +72,7 @@ impl Leaves {
         usize::from(self.wanted == Wanted::Carry)
     }
 
-    /// The number of planes of monomials.
+    /// Returns the number of planes of monomials.
     pub(crate) fn monomials(&self) -> usize {
         self.spans
             .iter()
@@ -81,8 +81,8 @@ impl Leaves {
             + self.top()
     }
 
-    /// The number of planes of the result: generate bits, then propagate bits, each from the lowest
-    /// span up.
+    /// Returns the number of planes of the result: generate bits, then propagate bits, each from
+    /// the lowest span up.
     pub(crate) fn outputs(&self) -> usize {
         match self.wanted {
             Wanted::Carry => 2 * self.spans.len() - 1,
@@ -90,7 +90,7 @@ impl Leaves {
         }
     }
 
-    /// The number of planes that s and t are split into.
+    /// Returns the number of planes that s and t are split into.
     pub(crate) fn width(&self) -> usize {
         self.positions() + self.top()
     }

@@ -66,7 +66,7 @@ impl Shift {
         })
     }
 
-    /// The number of dropped bits.
+    /// Returns the number of dropped bits.
     #[must_use]
     pub fn bits(self) -> u32 {
         self.bits
@@ -123,7 +123,7 @@ impl<'a> Join<'a> {
         all.map(|size| size as u64).collect()
     }
 
-    /// The number of bits of all products.
+    /// Returns the number of bits of all products.
     pub(crate) fn bits(&self) -> usize {
         self.left.width() * self.left.len() * self.rights.len()
     }

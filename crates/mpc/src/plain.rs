@@ -123,7 +123,9 @@ impl Protocol for Plain {
     }
 
     fn owned_fibers(&mut self, _fibers: Vec<OwnedFiber>) -> Result<()> {
-        Err(Error::misuse("the reference does one thing after another"))
+        Err(Error::misuse(
+            "protocol \"plain\" does not run work side by side",
+        ))
     }
 
     fn share(

@@ -34,7 +34,7 @@ pub fn make(
 ) -> Result<()> {
     if runs == 0 || runs > MOST_RUNS || demand.is_empty() {
         return Err(Error::misuse(format!(
-            "{runs} runs of {} jobs: there are 1 to {MOST_RUNS} runs, of at least one job",
+            "{runs} runs of {} jobs: a file has 1 to {MOST_RUNS} runs of at least one job",
             demand.len()
         )));
     }

@@ -17,16 +17,16 @@ use std::time::Duration;
 /// pass slices of the right lengths; the implementations assert this. Every operation is one named
 /// step of the channel, and costs what [`Protocol::cost`] declares.
 pub trait Protocol: Send {
-    /// The links to the other parties.
+    /// Returns the links to the other parties.
     fn channel(&mut self) -> &mut Channel;
 
-    /// The number of this party.
+    /// Returns the number of this party.
     fn party(&self) -> usize;
 
-    /// The number of parties.
+    /// Returns the number of parties.
     fn parties(&self) -> usize;
 
-    /// The number of components of a sharing that this party holds.
+    /// Returns the number of components of a sharing that this party holds.
     fn parts(&self) -> usize;
 
     /// Describes what the protocol protects.
@@ -197,7 +197,7 @@ impl Expectation {
 
 /// A dry run of a program: its operations with their sizes, without values.
 pub trait Rehearsal: Send {
-    /// The protocol to run the program on. Its results have the right shapes and arbitrary
+    /// Returns the protocol to run the program on. Its results have the right shapes and arbitrary
     /// contents.
     fn protocol(&mut self) -> &mut dyn Protocol;
 

@@ -254,7 +254,7 @@ impl Environment<'_> {
 pub(crate) fn trust(source: Option<&SourceProvider>, rehearsed: bool) -> Trust {
     source.map_or(Trust::NOBODY, |source| Trust {
         statement: if rehearsed {
-            "zeros in the place of correlations, which hide nothing: for a program's demand, in one process"
+            "zeros instead of correlations, which hide nothing: only to find a program's demand, in one process"
         } else {
             source.statement
         },

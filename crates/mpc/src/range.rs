@@ -101,7 +101,7 @@ impl Compared {
         })
     }
 
-    /// The same comparison without the lowest `dropped` bits.
+    /// Returns the same comparison without the lowest `dropped` bits.
     ///
     /// A number from 0 up to below 2^dropped may be found negative; no other result is wrong. A
     /// proved width then means |x| ≤ 2^(width−1) − 2^dropped.
@@ -111,14 +111,14 @@ impl Compared {
     pub fn dropping(self, dropped: u32) -> Result<Self> {
         if dropped > self.width as u32 - LEFT.min(self.width as u32) {
             return Err(Error::misuse(format!(
-                "a comparison of {} bits drops {LEFT} less at most, not {dropped}",
+                "a comparison of {} bits cannot drop {dropped}: {LEFT} bits must remain",
                 self.width
             )));
         }
         Ok(Self { dropped, ..self })
     }
 
-    /// The number of compared bits, including those that are dropped.
+    /// Returns the number of compared bits, including those that are dropped.
     #[must_use]
     pub fn width(&self) -> usize {
         self.width

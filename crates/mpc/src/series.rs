@@ -52,8 +52,7 @@ impl Series {
             });
         }
         Err(Error::misuse(format!(
-            "there is no series of remainders with {lengths:?} coefficients, of an argument with {argument} \
-             fraction bits"
+            "remainders with {lengths:?} coefficients, for an argument with {argument} fraction bits, form no series"
         )))
     }
 

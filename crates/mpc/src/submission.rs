@@ -177,7 +177,9 @@ pub fn in_common(
                 let client = missing[0];
                 return Err(channel.accuse(
                     peer,
-                    format!("it gave client {client} a ticket for what it does not have"),
+                    format!(
+                        "it gave client {client} a ticket for a submission that it does not have"
+                    ),
                 ));
             }
             common.remove(&(missing[0] as usize));

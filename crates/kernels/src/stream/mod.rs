@@ -127,13 +127,13 @@ pub struct Reserved {
 }
 
 impl Reserved {
-    /// The number of words in the range.
+    /// Returns the number of words in the range.
     #[must_use]
     pub fn len(&self) -> usize {
         self.words
     }
 
-    /// Whether the range is empty.
+    /// Returns whether the range is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words == 0

@@ -265,7 +265,7 @@ fn candidates(points: &[RistrettoPoint], scalars: &[Scalar]) -> Vec<RistrettoPoi
     found
 }
 
-/// Whether one of these keys, used as K, gives a tag that was sent.
+/// Returns whether one of these keys, used as K, gives a tag that was sent.
 fn tests(keys: &[RistrettoPoint], elements: [[u8; ELEMENT]; 2], sent: &[[u8; TAG]]) -> bool {
     keys.iter().any(|key| {
         let mut hasher = BINDING.hasher("tacit agreement tags, version 1");

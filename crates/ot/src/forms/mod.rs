@@ -54,13 +54,13 @@ fn low_words(hash: &Hash, rows: &[u128], offset: u128, out: &mut [u64]) {
 }
 
 impl Offered {
-    /// The number of transfers.
+    /// Returns the number of transfers.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there are no transfers.
+    /// Returns whether there are no transfers.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -139,13 +139,13 @@ impl Offered {
 }
 
 impl Chosen {
-    /// The number of transfers.
+    /// Returns the number of transfers.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there are no transfers.
+    /// Returns whether there are no transfers.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
