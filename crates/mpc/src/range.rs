@@ -64,7 +64,8 @@ pub struct Compared {
 const LEFT: u32 = 4;
 
 impl Compared {
-    /// A comparison of `width` bits, sign included, that are known to be enough: |x| < 2^(width−1).
+    /// Creates a comparison of `width` bits, sign included, that are known to be enough: |x| <
+    /// 2^(width−1).
     ///
     /// # Panics
     /// Unless `width` is 2 to 64.
@@ -81,7 +82,7 @@ impl Compared {
         }
     }
 
-    /// A comparison of `width` bits with a guard that detects whether they were enough.
+    /// Creates a comparison of `width` bits with a guard that detects whether they were enough.
     ///
     /// Numbers with |x| < 2^(width−3) pass. `reach` states a bound that all other numbers are known
     /// to satisfy: |x + 2^(width−3)| < 2^(width−2)·(2^reach − 2).

@@ -359,8 +359,8 @@ pub fn products(protocol: &str, rounds: u64, seed: u64) {
     );
 }
 
-/// One element of a result is off by a multiple of 2^64, at any place. All other elements are
-/// right.
+/// One element of an operand puts results off by one multiple of 2^64, at every place in turn.
+/// Nothing else differs between the cases.
 pub fn single_overflows(protocol: &str) {
     let mut cases = Vec::new();
     let n = 64;
