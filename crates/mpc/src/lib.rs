@@ -6,7 +6,7 @@
 //! | --- | --- | --- |
 //! | [`plain`] | any | none: the reference that the others are tested against; no secrecy |
 //! | [`replicated`] | 3 | semi-honest, one corrupt party |
-//! | [`additive`] | 2 or more | semi-honest, all but one corrupt; takes [`correlations`] from a source |
+//! | [`additive`] | 2 or more | semi-honest, all but one corrupt; uses [`correlations`] |
 //!
 //! A *ring sharing* of n values of Z_2^64 is a fixed number of components, each a vector of n
 //! words. The protocol sets the number of components ([`Protocol::parts`]). Components are borrowed
