@@ -1,4 +1,4 @@
-//! Sets `cfg(avx512)` where the compiler has the AVX-512 intrinsics: x86-64, rustc 1.89 or later.
+//! Sets `cfg(avx512)` if the compiler has the AVX-512 intrinsics: x86-64, rustc 1.89 or later.
 
 use std::env;
 use std::process::Command;
@@ -12,7 +12,7 @@ fn main() {
     }
 }
 
-/// The y of "rustc x.y.z (...)", for x = 1.
+/// Returns the y of "rustc x.y.z (...)", if x = 1.
 fn compiler_minor_version() -> Option<u32> {
     let output = Command::new(env::var_os("RUSTC")?)
         .arg("--version")

@@ -1,4 +1,4 @@
-//! Writes what fuzzing begins with: a folder for each target, in `fuzz/corpus`.
+//! Writes the seeds of fuzzing: a folder for each target, in `fuzz/corpus`.
 
 use std::path::Path;
 use std::{fs, io};

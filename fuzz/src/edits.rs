@@ -1,10 +1,10 @@
-//! Changes to bytes that are right. Random bytes almost never pass a checksum or are a point of a
-//! curve; right bytes with a few changes reach what lies behind.
+//! Changes to valid bytes. Random bytes almost never pass a checksum or encode a point of a curve.
+//! Valid bytes with a few changes reach the code behind such checks.
 
-/// Bytes of one change: its kind, where, and what.
+/// Bytes of one change: its kind, its place, and its value.
 const EDIT: usize = 8;
 
-/// `right` with the changes that `data` lists; none if it is empty.
+/// Applies the changes that `data` lists to `right`; no changes if `data` is empty.
 pub fn edited(right: &[u8], data: &[u8]) -> Vec<u8> {
     let mut bytes = right.to_vec();
     for edit in data.chunks(EDIT) {
@@ -28,12 +28,12 @@ pub fn edited(right: &[u8], data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Words, the last of them padded with zeros.
+/// Converts bytes to words. The last word is padded with zeros.
 pub fn words(bytes: &[u8]) -> Vec<u64> {
     net::bytes::to_words(bytes)
 }
 
-/// Words as bytes.
+/// Converts words to bytes.
 pub fn bytes(words: &[u64]) -> Vec<u8> {
     net::bytes::from_words(words, 8 * words.len())
 }

@@ -1,4 +1,4 @@
-//! Files of correlations, and what they are made from.
+//! Targets for files of correlations, and for the demands that they are made from.
 
 use crate::Target;
 use crate::edits::edited;
@@ -8,18 +8,18 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-/// What a session asked for, as text. A job is decoded as a dealer decodes it.
+/// A session's demand as text. A job is decoded as a dealer decodes it.
 pub const DEMANDS: Target = Target {
     name: "demands",
     takes: takes_demand,
     seeds: demands,
 };
 
-/// A sealed file with changes. Nothing is handed out that was not written.
+/// A sealed file with changes. The reader must return only what was written.
 pub const SEALED: Target = Target {
     name: "sealed",
     takes: takes_sealed,
-    // As it was written, and with a record that is changed: behind four blocks.
+    // As it was written, and with one changed record, behind four blocks.
     seeds: || vec![vec![], vec![0, 0x0a, 0x40, 0, 1]],
 };
 
@@ -36,8 +36,8 @@ fn takes_demand(data: &[u8]) -> bool {
     true
 }
 
-/// Words are hexadecimal: 0 is a batch, with its elements and kind; 1 a product, with both operands
-/// and its shape; 2 the end of a name.
+/// Jobs as hexadecimal words. 0 is a batch, with its elements and kind; 1 is a product, with both
+/// operands and its shape; 2 forgets a name.
 const JOBS: [&str; 15] = [
     "0 40",
     "0 40 1",
@@ -66,13 +66,13 @@ fn demands() -> Vec<Vec<u8>> {
 
 const SECRET: &[u8] = b"the private key of party 1";
 
-/// A file of two runs, and a place for it with changes.
+/// A file of two runs, and a place for a changed copy.
 struct Sealed {
     right: Vec<u8>,
     place: PathBuf,
 }
 
-/// What a run has: descriptors and words.
+/// Returns the records of a run: descriptors and words.
 fn records(run: u64) -> Vec<(Vec<u8>, Vec<u64>)> {
     (0..3_u64)
         .map(|record| {
@@ -83,12 +83,12 @@ fn records(run: u64) -> Vec<(Vec<u8>, Vec<u64>)> {
 }
 
 static SEALED_FILE: LazyLock<Sealed> = LazyLock::new(|| {
-    // Each execution writes and syncs a file: in memory, where there is such a place.
+    // Each execution writes and syncs a file, so it is kept in memory if there is such a folder.
     let memory = PathBuf::from("/dev/shm");
     let folder = Some(memory).filter(|memory| memory.is_dir());
     let folder = folder.unwrap_or_else(std::env::temp_dir);
     let place = folder.join(format!("tacit-fuzz-{}.correlations", std::process::id()));
-    // One of an earlier process of this number.
+    // A file may be left from an earlier process with the same number.
     drop(fs::remove_file(&place));
     let header = Header {
         id: [3; 16],

@@ -1,8 +1,8 @@
-//! Every decoder of bytes that others wrote, as a target of cargo-fuzz. `fuzz/README.md` says how
-//! to run them.
+//! Fuzz targets of cargo-fuzz for every decoder of bytes from others. `fuzz/README.md` describes
+//! how to run them.
 //!
-//! A target takes any bytes and says whether its decoder took them. It must not panic, hang, or
-//! hold much memory, and what a decoder took must have the properties that its target asserts.
+//! A target takes any bytes and reports whether its decoder accepted them. It must not panic, hang,
+//! or use much memory, and accepted bytes must have the properties that the target asserts.
 
 mod edits;
 mod files;
@@ -10,17 +10,17 @@ mod messages;
 mod network;
 mod programs;
 
-/// A decoder, and what fuzzing begins with.
+/// A decoder, and the inputs that fuzzing starts with.
 pub struct Target {
-    /// Of its binary and its corpus.
+    /// The name of its binary and its corpus.
     pub name: &'static str,
-    /// Whether the decoder takes these bytes.
+    /// Runs the decoder and returns whether it accepts these bytes.
     pub takes: fn(&[u8]) -> bool,
-    /// Inputs that the decoder takes.
+    /// Returns inputs that the decoder accepts.
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
-/// All of them. Each has a binary in `fuzz_targets`.
+/// All targets. Each has a binary in `fuzz_targets`.
 pub const TARGETS: [Target; 11] = [
     network::FRAMES,
     network::GREETINGS,
@@ -35,10 +35,10 @@ pub const TARGETS: [Target; 11] = [
     programs::INSTRUCTIONS,
 ];
 
-/// The target of that name.
+/// Returns the target with this name.
 ///
 /// # Panics
-/// If there is none.
+/// If no target has this name.
 #[must_use]
 pub fn target(name: &str) -> &'static Target {
     let named = TARGETS.iter().find(|target| target.name == name);

@@ -1,4 +1,4 @@
-//! Messages of two-party computation: oblivious transfer, and homomorphic encryption.
+//! Targets for messages of two-party computation: oblivious transfer, and homomorphic encryption.
 
 use crate::Target;
 use crate::edits::{bytes, edited, words};
@@ -8,14 +8,14 @@ use ot::products::{self, Scalars};
 use ot::{Chosen, Pair, Setup};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// Messages of a set-up, of extensions and of products. The first byte says which; changes follow.
+/// Messages of a setup, of extensions and of products. The first byte selects one; changes follow.
 pub const TRANSFERS: Target = Target {
     name: "transfers",
     takes: takes_transfer,
     seeds: || (0..TRANSFER_MESSAGES).map(|which| vec![which]).collect(),
 };
 
-/// A public key, encrypted scalars, and an answer. The first byte says which; changes follow.
+/// A public key, encrypted scalars, and an answer. The first byte selects one; changes follow.
 pub const CIPHERTEXTS: Target = Target {
     name: "ciphertexts",
     takes: takes_ciphertext,
@@ -26,12 +26,12 @@ const TRANSFER_MESSAGES: u8 = 9;
 
 const CONTEXT: &[u8] = b"session 1, parties 0 and 1";
 
-/// Words of choices, and as many scalars.
+/// The number of words of choices, and of scalars.
 const N: usize = 3;
 
 const SCALARS: [u64; N] = [1, u64::MAX, 1 << 63];
 
-/// Both ends of a set-up.
+/// Both ends of a setup.
 static PAIRS: LazyLock<Mutex<(Pair, Pair)>> = LazyLock::new(|| {
     let begin = |first| Setup::with_depth(CONTEXT, first, 1).expect("randomness");
     let ((one, first), (two, second)) = (begin(true), begin(false));
@@ -54,7 +54,7 @@ fn takes_transfer(data: &[u8]) -> bool {
     match which % TRANSFER_MESSAGES {
         which @ 0..3 => takes_set_up(which, change),
         which => {
-            // What panicked once is a finding; those that follow begin anew.
+            // The first panic is the finding; later executions begin again.
             let mut pairs = PAIRS.lock().unwrap_or_else(PoisonError::into_inner);
             takes_extended(which, &mut pairs, change)
         }
@@ -118,7 +118,7 @@ fn takes_extended(
 /// Rows, depth and columns of a product.
 const SHAPE: (usize, usize, usize) = (3, 5, 7);
 
-/// One who encrypts, and the three messages.
+/// A party that encrypts, and the three messages.
 struct Encrypted {
     secret: SecretKey,
     messages: [Vec<u8>; 3],

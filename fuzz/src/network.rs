@@ -1,4 +1,4 @@
-//! What comes over links, and the files that links are set up from.
+//! Targets for bytes from links, and for the files that links are configured with.
 
 use crate::Target;
 use net::certificates;
@@ -9,7 +9,7 @@ use net::intake::wire::{Reply, Request};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Frames between parties, one after another; the reader pauses as a slow link does.
+/// Frames between parties, one after another. The reader pauses as a slow link does.
 pub const FRAMES: Target = Target {
     name: "frames",
     takes: takes_frames,
@@ -23,7 +23,7 @@ pub const GREETINGS: Target = Target {
     seeds: net::tcp::greetings,
 };
 
-/// Messages between clients and servers; the first byte says of whom.
+/// Messages between clients and servers. The first byte selects the sender.
 pub const SUBMISSIONS: Target = Target {
     name: "submissions",
     takes: takes_submission,
@@ -52,7 +52,7 @@ pub const CONFIGURATIONS: Target = Target {
     },
 };
 
-/// Every entry that there is.
+/// A configuration with every possible entry.
 const COMPLETE: &str = r#"protocol = "additive"
 source = "dealer"
 timeout = 60.5
@@ -74,7 +74,7 @@ address = "dealer.example:7400"
 certificate = "dealer.pem"
 "#;
 
-/// Gives nothing at every second call, and few bytes at the others.
+/// A reader that returns nothing at every second call, and few bytes at the others.
 struct Pausing<'a> {
     rest: &'a [u8],
     pauses: bool,
@@ -166,7 +166,7 @@ fn frames() -> Vec<Vec<u8>> {
     ]
 }
 
-/// What is taken is written as it was read.
+/// Checks that accepted messages are written as they were read.
 fn takes_submission(data: &[u8]) -> bool {
     let Some((&of, mut rest)) = data.split_first() else {
         return false;
@@ -183,7 +183,7 @@ fn takes_submission(data: &[u8]) -> bool {
             return false;
         };
         reply.write(&mut again).expect("memory takes all");
-        // Reasons may have had what is not printable.
+        // A refusal's text may have had characters that are not printable.
         if matches!(reply, Reply::Outcome { .. } | Reply::Refusal(_)) {
             assert_eq!(Reply::read(&mut &again[..]).expect("it was written"), reply);
             return true;
@@ -268,7 +268,7 @@ fn takes_certificate(data: &[u8]) -> bool {
     };
     let taken = certificates::check(text, "the certificate", false).is_ok();
     let period = net::tcp::period(text);
-    // Only a client's certificate has more to fulfil.
+    // Only a client's certificate has further requirements.
     assert!(taken || certificates::check(text, "the certificate", true).is_err());
     period.inspect(|period| {
         assert!(!period.begins().is_empty() && !period.ends().is_empty());

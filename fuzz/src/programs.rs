@@ -1,4 +1,4 @@
-//! Compiled programs: ELF, the symbols, lines and call frames in it, and instructions.
+//! Targets for compiled programs: ELF, its symbols, lines and call frames, and instructions.
 
 use crate::Target;
 use riscv::secret::Word;
@@ -7,7 +7,7 @@ use riscv::system::files::File;
 use riscv::system::{Answer, System};
 use riscv::{Machine, Program, Secret, Stop, Words};
 
-/// An ELF file. One that is a program runs on secret arguments, until a fault, an end, or the
+/// An ELF file. If it is a program, it runs on secret arguments until a fault, its end, or the
 /// limit.
 pub const PROGRAMS: Target = Target {
     name: "programs",
@@ -22,7 +22,7 @@ pub const INSTRUCTIONS: Target = Target {
     seeds: instructions,
 };
 
-/// With and without lines, floats, vectors and the runtime.
+/// Programs with and without lines, floats, vectors and the runtime.
 const FILES: [&[u8]; 7] = [
     include_bytes!("../../crates/riscv/programs/arrays.elf"),
     include_bytes!("../../crates/riscv/programs/choices.elf"),
@@ -33,7 +33,7 @@ const FILES: [&[u8]; 7] = [
     include_bytes!("../../crates/riscv/programs/tables.elf"),
 ];
 
-/// Instructions of a call.
+/// The most instructions of a call.
 const LIMIT: u64 = 500;
 
 fn takes_program(data: &[u8]) -> bool {
@@ -57,7 +57,7 @@ fn secret() -> Word {
     Node::shared(Facts::NONE, [1, 2], [3, 4])
 }
 
-/// Runs from an address on secret arguments, and says where it stopped.
+/// Runs from an address on secret arguments, and checks the report of where it stopped.
 fn carries_out(program: &Program, start: u64) {
     let Ok(mut machine) = Machine::new(Secret, program, LIMIT) else {
         return;
@@ -94,7 +94,7 @@ fn carries_out(program: &Program, start: u64) {
     assert!(!program.stopped(pc, &called, &fault).is_empty());
 }
 
-/// What is decoded is encoded, and decoded again, as the same instruction.
+/// Checks that a decoded instruction is encoded, and decoded again, as the same one.
 fn takes_instructions(data: &[u8]) -> bool {
     let mut known = false;
     for bytes in data.as_chunks::<4>().0 {
@@ -111,7 +111,7 @@ fn takes_instructions(data: &[u8]) -> bool {
     known
 }
 
-/// The instructions of the programs.
+/// Returns the instructions of the programs.
 fn instructions() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for file in FILES {

@@ -1,4 +1,4 @@
-//! Fuzzing begins with inputs that decoders take, and not all inputs are.
+//! Tests that decoders accept the seeds of fuzzing, and do not accept all inputs.
 
 use decoders::TARGETS;
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ fn seeds_are_taken() {
         let seeds = (target.seeds)();
         assert!(!seeds.is_empty(), "{}", target.name);
         for (number, seed) in seeds.iter().enumerate() {
-            // The second of the sealed files is one that is changed.
+            // The second sealed file is a changed one.
             let right = target.name != "sealed" || number == 0;
             assert_eq!(
                 (target.takes)(seed),

@@ -1,4 +1,4 @@
-//! How fast the kernels are on this machine, on one thread or as many as the argument says:
+//! Measures the kernels on this machine, on one thread or the number given as the argument:
 //!
 //! ```sh
 //! cargo run --release -p tacit-kernels --example kernels
@@ -6,8 +6,8 @@
 //! TACIT_KERNELS=avx2 cargo run --release -p tacit-kernels --example kernels
 //! ```
 //!
-//! Best of several runs. The limits are one vector multiplication a cycle for products (eight words
-//! with AVX-512) and the speed of memory for the rest.
+//! Reports the best of several runs. The limits are one vector multiplication per cycle for
+//! products (eight words with AVX-512), and the speed of memory for the rest.
 
 use kernels::convolution::{Convolution, convolve};
 use kernels::matrix::Lies;

@@ -1,6 +1,6 @@
-//! Which kernels run: found once from the processor, or forced by `TACIT_KERNELS`.
+//! Selection of kernels: by the processor's features, found once, or forced by `TACIT_KERNELS`.
 //!
-//! Inner kernels take a [`Backend`] as an argument, so that tests compare all of them in one
+//! Inner kernels take a [`Backend`] as an argument, so that tests can compare all of them in one
 //! process.
 
 use std::fmt;
@@ -9,27 +9,27 @@ use std::sync::OnceLock;
 /// The environment variable that forces a backend: `portable`, `avx2` or `avx512`.
 pub const VARIABLE: &str = "TACIT_KERNELS";
 
-/// A family of kernels.
+/// A family of kernels for one instruction set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub enum Backend {
-    /// Plain Rust, for every processor.
+    /// Portable Rust, for every processor.
     Portable,
     /// x86-64 with AVX2 and AES instructions.
     Avx2,
-    /// x86-64 with AVX-512 F, DQ, BW and VL besides; vector AES, tiles of bytes (AMX) and
-    /// multiply-adds of 52 bits (IFMA) are used where they are there too.
+    /// x86-64 with AVX2 and AES instructions and AVX-512 F, DQ, BW and VL. Vector AES, tiles of
+    /// bytes (AMX) and multiply-adds of 52 bits (IFMA) are used if the processor has them.
     Avx512,
 }
 
-/// `TACIT_KERNELS` asks for what this build or processor does not have.
+/// The error for a value of `TACIT_KERNELS` that this build or processor does not support.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum KernelError {
-    /// Not one of the names.
+    /// The value is not the name of a backend.
     #[error(
         "TACIT_KERNELS is {0:?}: set it to portable, avx2 or avx512, or unset it to choose by the processor"
     )]
     Unknown(String),
-    /// A name, but not for this machine.
+    /// The named backend is not available on this machine.
     #[error(
         "TACIT_KERNELS is {0}, which this processor (or a build by rustc before 1.89, for avx512) lacks: the best here is {1}"
     )]
@@ -40,7 +40,7 @@ impl Backend {
     /// All backends, from the slowest to the fastest.
     pub const ALL: [Self; 3] = [Self::Portable, Self::Avx2, Self::Avx512];
 
-    /// The name that `TACIT_KERNELS` knows it by.
+    /// Returns the name of the backend in `TACIT_KERNELS`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ impl Backend {
         }
     }
 
-    /// Whether this build and this processor have it.
+    /// Returns whether this build and this processor support the backend.
     #[must_use]
     pub fn is_available(self) -> bool {
         match self {
@@ -60,20 +60,21 @@ impl Backend {
         }
     }
 
-    /// Passes `self` on if the machine has it: what every kernel's soundness rests on.
+    /// Returns `self` if the machine supports it. The soundness of every kernel relies on this
+    /// check.
     ///
     /// # Panics
-    /// If the machine lacks it.
+    /// If the machine does not support it.
     pub(crate) fn checked(self) -> Self {
         assert!(self.is_available(), "this machine has no {self} kernels");
         self
     }
 
-    /// Calls `work`. What is inlined into it is compiled for this backend's instructions; `work`
-    /// itself is, if it is a closure with `#[inline(always)]`.
+    /// Calls `work`, compiled for this backend's instructions. This applies to everything inlined
+    /// into it, and to `work` itself if it is a closure with `#[inline(always)]`.
     ///
     /// # Panics
-    /// If the machine lacks the backend.
+    /// If the machine does not support the backend.
     pub fn call<R>(self, work: impl FnOnce() -> R) -> R {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2")]
@@ -90,7 +91,7 @@ impl Backend {
             work()
         }
         match self.checked() {
-            // SAFETY: the machine has the backend.
+            // SAFETY: the machine supports the backend.
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => unsafe { avx2(work) },
             // SAFETY: as above.
@@ -107,11 +108,11 @@ impl fmt::Display for Backend {
     }
 }
 
-/// The backend of this process.
+/// Returns the backend of this process.
 ///
 /// # Panics
-/// With [`KernelError`]'s text if `TACIT_KERNELS` asks for what is not there; [`try_backend`]
-/// returns it instead.
+/// With the text of [`KernelError`] if `TACIT_KERNELS` requests an unavailable backend. Use
+/// [`try_backend`] to get the error instead.
 #[must_use]
 pub fn backend() -> Backend {
     match try_backend() {
@@ -120,10 +121,10 @@ pub fn backend() -> Backend {
     }
 }
 
-/// The backend of this process; decided by the first call.
+/// Returns the backend of this process, which the first call determines.
 ///
 /// # Errors
-/// If `TACIT_KERNELS` asks for what is not there.
+/// If `TACIT_KERNELS` requests an unavailable backend.
 pub fn try_backend() -> Result<Backend, KernelError> {
     static CHOICE: OnceLock<Result<Backend, KernelError>> = OnceLock::new();
     CHOICE
@@ -176,7 +177,8 @@ fn has_avx512() -> bool {
     false
 }
 
-/// The fast kernels that this machine has, and always the portable ones: what tests compare.
+/// Lists the backends that this machine supports, for tests that compare them. The portable one is
+/// always included.
 #[cfg(test)]
 pub(crate) fn backends() -> impl Iterator<Item = Backend> {
     Backend::ALL
@@ -188,8 +190,8 @@ pub(crate) fn backends() -> impl Iterator<Item = Backend> {
 mod tests {
     use super::*;
 
-    /// Otherwise every comparison of kernels would pass without comparing anything. What the
-    /// processor has is asked of the operating system, not of the detection under test.
+    /// Without this check, comparisons of kernels could pass without comparing anything. The
+    /// operating system reports the processor's features here, not the detection under test.
     #[test]
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     fn tests_run_every_backend_that_the_processor_has() {

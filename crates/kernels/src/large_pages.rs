@@ -1,15 +1,15 @@
-//! An allocator that has large blocks lie in large pages, where the operating system has them for
-//! who asks (Linux, "madvise").
+//! An allocator that puts large blocks in large pages, if the operating system offers them on
+//! request (Linux, "madvise").
 //!
-//! A block of many megabytes goes back to the system when it is freed, so every page of the next
-//! one is mapped and cleared when something is first written there. With pages of 4 KiB that takes
-//! longer than to write them; one of 2 MiB takes the time to clear it. A page becomes memory when
-//! something is written there, as always: what is reserved and not used stays address space, but
-//! for less than 2 MiB around each byte that is written.
+//! A block of many megabytes is returned to the system when it is freed. So every page of the next
+//! block is mapped and cleared when it is first written. With pages of 4 KiB, this takes longer
+//! than writing them; with pages of 2 MiB, it takes only the time to clear them. A page becomes
+//! memory when it is first written, as always. Reserved but unused memory stays address space,
+//! except for less than 2 MiB around each byte that is written.
 //!
-//! Blocks are the system's: it gives them out, moves them and takes them back, and what is advised
-//! ends with the mapping. A process forked from this one has the same advice. Where the system has
-//! no large pages nothing is other than without.
+//! The system's allocator allocates, moves and frees the blocks, and the advice ends with the
+//! mapping. A process forked from this one has the same advice. If the system has no large pages,
+//! the allocator changes nothing.
 //!
 //! ```text
 //! #[global_allocator]
@@ -18,31 +18,31 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// Bytes of a block that it is done for.
+/// The size in bytes from which a block is put in large pages.
 const LARGE: usize = 8 << 20;
 
-/// The system's allocator, which is told of large blocks.
+/// The system's allocator, with advice to the system about large blocks.
 pub struct LargePages;
 
-// SAFETY: all is left to the system's allocator; advice changes no byte of a block.
+// SAFETY: the system's allocator does all the work; advice changes no byte of a block.
 unsafe impl GlobalAlloc for LargePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the same is asked of the caller; so below.
+        // SAFETY: the caller guarantees what the system's allocator requires; so below.
         advised(unsafe { System.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: see the first.
+        // SAFETY: as in `alloc`.
         advised(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: see the first.
+        // SAFETY: as in `alloc`.
         unsafe { System.dealloc(block, layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: see the first.
+        // SAFETY: as in `alloc`.
         advised(unsafe { System.realloc(block, layout, size) }, size)
     }
 }
@@ -55,19 +55,19 @@ fn advised(block: *mut u8, bytes: usize) -> *mut u8 {
     block
 }
 
-/// What cannot be done is not: the block is as good as before.
+/// Advises the system to use large pages. Failure is ignored, since the block is usable anyway.
 #[cfg(target_os = "linux")]
 fn advise(block: *mut u8, bytes: usize) {
-    // SAFETY: it takes no pointer and tells a constant of the system.
+    // SAFETY: the call takes no pointer and returns a constant of the system.
     let Ok(page) = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }) else {
         return;
     };
-    // All pages that the block lies in, so that a mapping of its own stays one, which `mremap` can
-    // move.
+    // All pages that the block lies in, so that a mapping that holds only the block stays one
+    // mapping, which `mremap` can move.
     let before = block.addr() % page;
     let begin = block.wrapping_sub(before);
-    // SAFETY: these pages are mapped, since a byte of the block lies in each, and the system only
-    // notes the advice: no byte changes, of the block or of what lies beside it in the first and
+    // SAFETY: these pages are mapped, since a byte of the block lies in each. The system only
+    // records the advice: no byte changes, neither of the block nor next to it in the first and
     // last page.
     unsafe {
         libc::madvise(begin.cast(), before + bytes, libc::MADV_HUGEPAGE);
@@ -81,7 +81,7 @@ fn advise(_: *mut u8, _: usize) {}
 mod tests {
     use super::*;
 
-    /// What the system notes of the mapping that a byte lies in.
+    /// Returns the system's flags of the mapping that contains an address.
     #[cfg(target_os = "linux")]
     fn flags_at(byte: usize) -> String {
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
@@ -99,14 +99,14 @@ mod tests {
         panic!("{byte} is not mapped")
     }
 
-    /// Kernels built without large pages have no such folder, and refuse the advice.
+    /// A kernel built without large pages has no such folder, and refuses the advice.
     #[cfg(target_os = "linux")]
     #[test]
     fn the_system_is_told_of_all_pages_of_large_blocks() {
         let has_large = std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists();
         let bytes = 5 * LARGE + 12345;
         let layout = Layout::from_size_align(bytes, 8).unwrap();
-        // SAFETY: the block is not touched, and given back once.
+        // SAFETY: the block is not touched, and freed once.
         unsafe {
             let block = LargePages.alloc(layout);
             assert!(!block.is_null());
@@ -123,7 +123,7 @@ mod tests {
     fn blocks_are_as_they_were_asked_for() {
         for bytes in [1, LARGE - 1, LARGE, 3 * LARGE + 12345] {
             let layout = Layout::from_size_align(bytes, 8).unwrap();
-            // SAFETY: the block is written within its size only, and given back once.
+            // SAFETY: the block is written only within its size, and freed once.
             unsafe {
                 let block = LargePages.alloc_zeroed(layout);
                 assert!(!block.is_null());

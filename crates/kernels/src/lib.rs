@@ -2,22 +2,22 @@
 //!
 //! - [`dispatch`]: which kernels this machine runs, and how to force others;
 //! - [`aes`]: AES-128 over many blocks;
-//! - [`stream`]: pseudo-random words from AES in counter mode, each range handed out once;
-//! - [`planes`]: values as bit planes and back, bytes of 0 and 1 as packed bits;
-//! - [`pack`]: the low bits of each word, densely;
+//! - [`stream`]: pseudo-random words from AES in counter mode, with each range handed out once;
+//! - [`planes`]: conversion of values to bit planes and back, and of bytes 0 and 1 to packed bits;
+//! - [`pack`]: dense packing of the low bits of each word;
 //! - [`matrix`] and [`convolution`]: sums of products mod 2^64;
-//! - [`third`]: products of what three parties share, by one product of each;
+//! - [`third`]: products of values that three parties share, by one product of each party;
 //! - [`ntt`]: polynomials modulo X^8192 + 1 and a prime, by number-theoretic transforms;
 //! - [`projection`]: products of rows with random weights -1, 0 and 1;
-//! - [`large_pages`]: an allocator, under which large blocks lie in large pages;
+//! - [`large_pages`]: an allocator that puts large blocks in large pages;
 //! - [`message`]: the check of a message's length;
-//! - [`parallel`]: slices processed block by block on the current thread pool.
+//! - [`parallel`]: processing of slices block by block on the current thread pool.
 //!
-//! Nothing here knows a protocol, and no kernel branches on, or indexes by, the words it is given:
-//! time depends on lengths alone. This is the only crate with `unsafe` (intrinsics, assembly for
-//! tiles of bytes and the system call that asks for them, writes by several threads to disjoint
-//! parts of one slice, and allocators, one of them for tests); every kernel has a portable twin
-//! that tests compare it with, bit for bit.
+//! No code in this crate depends on a protocol. No kernel branches on the words that it is given,
+//! or indexes by them: time depends only on lengths. This is the only crate with `unsafe` code. It
+//! uses it for intrinsics, for assembly for tiles of bytes and the system call that requests them,
+//! for writes by several threads to disjoint parts of one slice, and for allocators, one of them
+//! for tests. Every kernel has a portable version, and tests compare the two bit for bit.
 
 pub mod aes;
 pub mod convolution;

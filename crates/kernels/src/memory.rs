@@ -1,6 +1,6 @@
-//! An allocator that looks into memory as it is given back, and counts what is held: how a test
-//! shows that secrets were wiped, and that memory is bounded. Only under the feature `memory`,
-//! which tests alone switch on.
+//! An allocator for tests that inspects freed memory and counts allocated bytes. Tests use it to
+//! show that secrets were wiped, and that memory use is bounded. It exists only under the feature
+//! `memory`, which only tests enable.
 //!
 //! ```text
 //! #[global_allocator]
@@ -11,35 +11,35 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Secrets that are looked for at once.
+/// The most secrets that are searched for at once.
 const MOST: usize = 16;
 
-/// Words of each.
+/// Words of a secret.
 const WORDS: usize = 2;
 
 static WATCHING: AtomicBool = AtomicBool::new(false);
 static SECRETS: [[AtomicU64; WORDS]; MOST] = [const { [const { AtomicU64::new(0) }; WORDS] }; MOST];
 static FOUND: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
 
-/// Bytes that are held, and the most since [`most`] began.
+/// Allocated bytes, and their maximum since [`most`] began.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static HIGHEST: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator, watched. It gives zeros, so that what lies in a block is what its owner
-/// wrote.
+/// The system's allocator under observation. It returns zeroed memory, so that a block holds only
+/// what its owner wrote.
 pub struct Watched;
 
-// SAFETY: all is left to the system's allocator; a block is read before it is given back.
+// SAFETY: the system's allocator does all the work; a block is read before it is freed.
 unsafe impl GlobalAlloc for Watched {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the same is asked of the caller; so below.
+        // SAFETY: the caller guarantees what the system's allocator requires; so below.
         unsafe { self.alloc_zeroed(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         let before = HELD.fetch_add(layout.size(), Ordering::Relaxed);
         HIGHEST.fetch_max(before + layout.size(), Ordering::Relaxed);
-        // SAFETY: see the first.
+        // SAFETY: as in `alloc`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
@@ -49,12 +49,12 @@ unsafe impl GlobalAlloc for Watched {
             unsafe { look(block, layout) };
         }
         HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: see the first.
+        // SAFETY: as in `alloc`.
         unsafe { System.dealloc(block, layout) }
     }
 }
 
-/// Counts the secrets that lie in a block at places of words.
+/// Counts the secrets that lie in a block at word boundaries.
 ///
 /// # Safety
 /// The block is valid for reads of its layout.
@@ -62,7 +62,7 @@ unsafe fn look(block: *mut u8, layout: Layout) {
     let start = block.align_offset(align_of::<u64>());
     let words = layout.size().saturating_sub(start) / size_of::<u64>();
     for at in 0..words.saturating_sub(WORDS - 1) {
-        // Not as a slice, since words of it may never have been written.
+        // No slice is made, since some words may never have been written.
         // SAFETY: these words are within the block, and aligned.
         let now: [u64; WORDS] = std::array::from_fn(|of| unsafe {
             block.add(start).cast::<u64>().add(at + of).read_volatile()
@@ -76,11 +76,10 @@ unsafe fn look(block: *mut u8, layout: Layout) {
     }
 }
 
-/// How often each of these secrets, at most 16, lies in memory that any thread gives back during
-/// `work`.
+/// Counts how often each of at most 16 secrets lies in memory that any thread frees during `work`.
 ///
 /// # Panics
-/// If there are more, or one is zero, which is everywhere.
+/// If there are more than 16 secrets, or if one is zero, which would occur everywhere.
 pub fn copies<T>(secrets: &[[u64; WORDS]], work: impl FnOnce() -> T) -> (Vec<usize>, T) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     assert!(secrets.len() <= MOST, "at most {MOST} secrets");
@@ -102,7 +101,8 @@ pub fn copies<T>(secrets: &[[u64; WORDS]], work: impl FnOnce() -> T) -> (Vec<usi
     (found, result)
 }
 
-/// The most bytes that all threads together hold at once during `work`, above those before it.
+/// Returns the most bytes that all threads together allocate at once during `work`, above those
+/// before it.
 pub fn most<T>(work: impl FnOnce() -> T) -> (usize, T) {
     let before = HELD.load(Ordering::Relaxed);
     HIGHEST.store(before, Ordering::Relaxed);

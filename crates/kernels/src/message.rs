@@ -1,21 +1,21 @@
-//! The one check of every message: that it has as many words as were agreed.
+//! The length check of every message from a peer.
 
-/// A message from a peer is too short or too long.
+/// The error for a message from a peer that is too short or too long.
 #[derive(Debug, thiserror::Error)]
 #[error("{what} takes {expected} words; the peer sent {found}")]
 pub struct WrongLength {
-    /// What the message is.
+    /// The name of the message.
     pub what: &'static str,
-    /// Words it must have.
+    /// The number of words that the message must have.
     pub expected: usize,
-    /// Words it has.
+    /// The number of words that the message has.
     pub found: usize,
 }
 
-/// Refuses a message of another length than `expected`.
+/// Checks that a message has `expected` words.
 ///
 /// # Errors
-/// If it has another.
+/// If it has another length.
 pub fn unless_length(
     what: &'static str,
     expected: usize,

@@ -1,16 +1,16 @@
-//! Slices processed block by block on the current rayon pool.
+//! Processing of slices block by block on the current rayon pool.
 //!
-//! Work is halved at block borders until a piece is one block or the pool has no more threads to
-//! feed; a single block, or a pool of one thread, never leaves the calling thread. What a call
-//! computes does not depend on the number of threads.
+//! Work is halved at block borders until a piece is one block, or until the pool has no more
+//! threads to feed. A single block, or a pool of one thread, never leaves the calling thread. The
+//! result of a call does not depend on the number of threads.
 
 use std::ops::Range;
 
 /// Words of a block worth handing to another thread: 128 KiB, tens of microseconds of work.
 pub const GRAIN: usize = 1 << 14;
 
-/// Pieces that work which costs more in pieces is divided into at most: two a thread even out
-/// threads that are held up; one thread gains nothing.
+/// Returns the most pieces for work that costs more in pieces. Two pieces per thread even out
+/// threads that are delayed; one thread gains nothing from pieces.
 pub(crate) fn most_pieces() -> usize {
     match rayon::current_num_threads() {
         1 => 1,
@@ -18,19 +18,19 @@ pub(crate) fn most_pieces() -> usize {
     }
 }
 
-/// Whether there is but one thread to compute: work that is handed to it would wait for it to wake,
-/// and find none of its operands in its caches.
+/// Returns whether the pool has only one thread. Work handed to it would wait for it to wake, and
+/// it would find none of its operands in its caches.
 #[must_use]
 pub fn is_alone() -> bool {
     rayon::current_num_threads() == 1
 }
 
-/// Fewest items that a thread takes of work on few large ones.
+/// Returns the fewest items per thread, for work on a few large items.
 pub(crate) fn least_items() -> usize {
     if is_alone() { usize::MAX } else { 1 }
 }
 
-/// Calls `work` on ranges that cover 0..n, each of `block` elements but the last.
+/// Calls `work` on ranges that cover 0..n, each of `block` elements except possibly the last.
 ///
 /// # Panics
 /// If `block` is 0.
@@ -40,8 +40,8 @@ pub fn for_blocks(n: usize, block: usize, work: impl Fn(Range<usize>) + Sync) {
     });
 }
 
-/// Calls `work(offset, outputs, inputs)` on the same range of every slice, block by block; offsets
-/// are multiples of `block`. Every slice has n elements.
+/// Calls `work(offset, outputs, inputs)` on the same range of every slice, block by block. Every
+/// slice has n elements, and offsets are multiples of `block`.
 ///
 /// # Panics
 /// If `block` is 0 or a slice has another length.
@@ -67,21 +67,22 @@ pub fn map_blocks<T: Send, U: Sync, const O: usize, const I: usize>(
     map_packed(n, block, outputs, inputs, rates, work);
 }
 
-/// How many words of each slice belong to 64 elements: 64 of one that is not packed.
+/// The number of words that 64 elements take in each slice: 64 if the slice is not packed.
 #[derive(Clone, Copy)]
 pub struct Rates<const O: usize, const I: usize> {
-    /// Of the outputs.
+    /// The rates of the outputs.
     pub outputs: [usize; O],
-    /// Of the inputs.
+    /// The rates of the inputs.
     pub inputs: [usize; I],
 }
 
-/// The same with slices that may be packed, so that 64 elements take fewer words. What is left of n
-/// after whole blocks belongs to the last one, whatever words it takes.
+/// Calls `work` block by block on slices that may be packed, so that 64 elements take fewer words.
+///
+/// The last block gets the remainder of n and all words that it takes.
 ///
 /// # Panics
-/// If `block` is 0, or no multiple of 64 where something is packed; or a slice is shorter than its
-/// elements.
+/// If `block` is 0, if `block` is not a multiple of 64 although a slice is packed, or if a slice is
+/// shorter than its elements.
 pub fn map_packed<T: Send, U: Sync, const O: usize, const I: usize>(
     n: usize,
     block: usize,

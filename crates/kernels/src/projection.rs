@@ -1,56 +1,56 @@
 //! Products of rows of words with random weights -1, 0 and 1, modulo 2^64.
 //!
-//! A weight is the difference of two random bits: 0 with probability ½, 1 and -1 with ¼. So a
-//! product is a difference of two sums over subsets, and the sums over all 16 subsets of four
-//! words, made once, serve every product (V. Arlazarov, E. Dinic, M. Kronrod and I. Faradžev 1970):
-//! an addition and a subtraction for four words. Rows lie side by side in the tables, [`LANES`] at
-//! a time, so that every addition is one of vectors. They are brought there by squares of eight
+//! A weight is the difference of two random bits: 0 with probability ½, 1 and -1 with ¼ each. So a
+//! product is a difference of two sums over subsets. The sums over all 16 subsets of four words are
+//! computed once and serve every product (V. Arlazarov, E. Dinic, M. Kronrod and I. Faradžev 1970).
+//! Four words then take one addition and one subtraction. The tables hold [`LANES`] rows side by
+//! side, so that every addition is a vector addition. Rows are loaded into them in squares of eight
 //! rows and eight words, which are transposed in registers.
 //!
-//! The random bits say where a table is read; they are public, as all that expands them has the
-//! same coin. The words do not.
+//! The random bits determine where a table is read. They are public, since all parties expand them
+//! from the same coin. The words are not public.
 
 use crate::dispatch::{Backend, backend};
 use crate::parallel;
 use crate::stream::{Reserved, Stream};
 use std::sync::{Mutex, PoisonError};
 
-/// Products of each row.
+/// The number of products of each row.
 pub const PROJECTIONS: usize = 40;
 
-/// Rows that are added up side by side.
+/// The number of rows that are processed side by side.
 const LANES: usize = 16;
 
-/// Words of a row whose subsets have a table.
+/// The number of words of a row whose subsets share a table.
 const SUBSET: usize = 4;
 
-/// Words of a row whose weights are drawn together: the two bits of each are a bit of the lower and
-/// one of the upper half of a word of the stream.
+/// The number of words of a row whose weights are drawn together. The two bits of each weight are
+/// one bit of the lower half and one of the upper half of a word of the stream.
 const TOGETHER: usize = 32;
 
-/// Words of a row that a thread takes at least.
+/// The fewest words of a row that a thread takes.
 const GRAIN: usize = 1 << 14;
 
-/// Rows and words that are transposed together: of a row they are a line of the cache.
+/// The number of rows and of words that are transposed together. Eight words are a cache line.
 const SQUARE: usize = 8;
 
-/// How many words ahead of those that are added up memory is fetched.
+/// How many words ahead of the current ones memory is prefetched.
 const AHEAD: usize = 256;
 
-/// So many words of a row.
+/// Consecutive words of a row.
 type Line = [u64; SQUARE];
 
-/// Of the same word of so many rows.
+/// The same word of several rows.
 type Lanes = [u64; LANES];
 
 /// The tables of [`TOGETHER`] words: 16 kB.
 type Tables = [[Lanes; 1 << SUBSET]; TOGETHER / SUBSET];
 
-/// Writes the products of each row with [`PROJECTIONS`] rows of weights, one row's after another's.
-/// The weights are drawn from the stream.
+/// Writes the products of each row with [`PROJECTIONS`] rows of weights, ordered by row. The
+/// weights are drawn from the stream.
 ///
 /// # Panics
-/// If rows have unlike lengths, or `out` another one than theirs.
+/// If rows have different lengths, or if `out` has the wrong length.
 pub fn project(out: &mut [u64], rows: &[&[u64]], weights: &mut Stream) {
     project_with(backend(), out, rows, weights);
 }
@@ -88,7 +88,7 @@ fn project_with(backend: Backend, out: &mut [u64], rows: &[&[u64]], weights: &mu
     });
 }
 
-/// The products of so many rows at most as there are lanes, with the weights from that place on.
+/// Computes the products of up to [`LANES`] rows, with the weights from `first` on.
 fn products(
     backend: Backend,
     rows: &[&[u64]],
@@ -113,8 +113,8 @@ fn products(
     sums
 }
 
-/// The words of each row from there on, to be added up together. Those from the end on, and of rows
-/// that are not there, are zero.
+/// Returns [`TOGETHER`] words of each row from `start` on. Words beyond the end of a row, and words
+/// of missing rows, are zero.
 #[inline(always)]
 fn gather<'a>(
     rows: &[&'a [u64]],
@@ -140,7 +140,7 @@ fn gather<'a>(
     })
 }
 
-/// The sums over all subsets of four words each.
+/// Computes the sums over all subsets of four words.
 #[inline(always)]
 fn tabulate(tables: &mut Tables, rows: &[&[u64; TOGETHER]; LANES]) {
     for (at, tables) in tables.chunks_exact_mut(SQUARE / SUBSET).enumerate() {
@@ -167,7 +167,7 @@ fn tabulate(tables: &mut Tables, rows: &[&[u64; TOGETHER]; LANES]) {
     }
 }
 
-/// Transposes: single words change places, then pairs, then halves.
+/// Transposes a square: exchanges single words, then pairs, then halves.
 #[inline(always)]
 fn turn([a, b, c, d, e, f, g, h]: [Line; SQUARE]) -> [Line; SQUARE] {
     let ([a, b], [c, d], [e, f], [g, h]) = (
@@ -191,8 +191,8 @@ fn turn([a, b, c, d, e, f, g, h]: [Line; SQUARE]) -> [Line; SQUARE] {
     [a, b, c, d, e, f, g, h]
 }
 
-/// Of each two runs of so many words, the second one of the first line and the first one of the
-/// second change places.
+/// Exchanges runs of `WIDTH` words: of each two runs, the second one of the first line and the
+/// first one of the second line.
 #[inline(always)]
 fn exchange<const WIDTH: usize>(first: Line, second: Line) -> [Line; 2] {
     let upper = |i: usize| i & WIDTH != 0;
@@ -214,21 +214,21 @@ fn exchange<const WIDTH: usize>(first: Line, second: Line) -> [Line; 2] {
     ]
 }
 
-/// Has the processor fetch the line of a row's word that will be needed. Rows are read side by
-/// side, a few lines of each at a time, which is too little for it to see that they go on.
+/// Prefetches the cache line of a row's word. Rows are read side by side, a few lines of each at a
+/// time, which is too little for the hardware prefetcher to detect the pattern.
 #[inline(always)]
 fn ahead(row: &[u64], at: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint reads nothing, wherever it points.
+        // SAFETY: a prefetch reads nothing, whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(row.as_ptr().wrapping_add(at).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (row, at);
 }
 
-/// Adds the products with the weights of these bits.
+/// Adds the products with the weights given by these bits.
 #[inline(always)]
 fn add(sums: &mut [Lanes; PROJECTIONS], tables: &Tables, bits: &[u64; PROJECTIONS]) {
     for (sums, bits) in sums.iter_mut().zip(bits) {
@@ -238,7 +238,7 @@ fn add(sums: &mut [Lanes; PROJECTIONS], tables: &Tables, bits: &[u64; PROJECTION
         };
         let added: [&Lanes; TOGETHER / SUBSET] = std::array::from_fn(|four| of(four, 0));
         let taken: [&Lanes; TOGETHER / SUBSET] = std::array::from_fn(|four| of(four, TOGETHER));
-        // All of a lane at once: the compiler makes vectors of the lanes.
+        // The loop over lanes is the outer one, so that the compiler vectorizes over lanes.
         let mut total = *sums;
         for (lane, total) in total.iter_mut().enumerate() {
             for four in 0..TOGETHER / SUBSET {
@@ -267,7 +267,8 @@ mod tests {
         words
     }
 
-    /// By their definition, weight by weight: the product of a row with one of the rows of weights.
+    /// Computes by definition, weight by weight, the product of a row with one of the rows of
+    /// weights.
     fn by_definition(row: &[u64], drawn: &[u64], projection: usize) -> u64 {
         let weight = |at: usize| {
             let bits = drawn[PROJECTIONS * (at / TOGETHER) + projection] >> (at % TOGETHER);
@@ -311,7 +312,7 @@ mod tests {
         }
     }
 
-    /// As many of each kind, to five standard deviations.
+    /// Checks the frequency of each weight, to five standard deviations.
     #[test]
     fn half_of_all_weights_are_zero() {
         let size = 500;

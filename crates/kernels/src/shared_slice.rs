@@ -1,4 +1,4 @@
-//! One slice written by several threads, each its own part.
+//! A slice that several threads write, each in its own part.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -10,8 +10,8 @@ pub(crate) struct SharedSlice<'a, T> {
     life: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: it is a mutable borrow of the slice, and hands out parts of it only by `part` and
-// `pointer`, whose callers answer for their disjointness.
+// SAFETY: this is a mutable borrow of the slice, and hands out parts of it only by `part`, whose
+// callers guarantee that they are disjoint.
 unsafe impl<T: Send> Send for SharedSlice<'_, T> {}
 // SAFETY: as above; no reference to an element is shared between threads.
 unsafe impl<T: Send> Sync for SharedSlice<'_, T> {}
@@ -25,7 +25,7 @@ impl<'a, T> SharedSlice<'a, T> {
         }
     }
 
-    /// The elements `range`.
+    /// Returns the elements `range`.
     ///
     /// # Safety
     /// No other live reference, of any thread, reaches these elements.

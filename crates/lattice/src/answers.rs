@@ -1,29 +1,30 @@
-//! Products of encrypted scalars with values, masked: the holder of the secret key learns the one
-//! share of the product, the holder of the values has the other.
+//! Products of encrypted scalars with values, masked. The holder of the secret key gets one share
+//! of the product; the holder of the values has the other.
 //!
-//! **Secret of the holder of the values.** With T terms in a block's sum, what it sends for each
-//! block of the product is c_1 = Σ a_j·v_j + a·u + e and, of c_0 = Σ b_j·v_j + b·u, the useful
-//! coefficients, each plus a mask place(r) + f. Here (b_j, a_j) are ciphertexts and (b, a) the
-//! public key; u is ternary, e an error, r a uniform word, place(r) = round(q·r / 2^64), and f
-//! uniform among 253·2^142
-//! numbers around zero: of a step Δ = q / 2^64 it leaves 2^-7.5 at each side.
+//! **Secret of the holder of the values.** Let a block's sum have T terms. For each block of the
+//! product, the holder of the values sends c_1 = Σ a_j·v_j + a·u + e. It also sends the useful
+//! coefficients of c_0 = Σ b_j·v_j + b·u, each plus a mask place(r) + f. Here (b_j, a_j) are
+//! ciphertexts and (b, a) is the public key; u is ternary, e is an error, r is a uniform word, and
+//! place(r) = round(q·r / 2^64). f is uniform among 253·2^142 numbers around zero. Of a step Δ = q
+//! / 2^64, it leaves 2^-7.5 free at each side.
 //!
-//! *Simulation, from the share x = product + r and what the key's holder knows:* c_1 is drawn
-//! uniformly, c_0 = place(x) + f − c_1·s, and both are switched to fewer bits. Why this cannot be
-//! told apart:
+//! *Simulation, from the share x = product + r and the view of the key's holder:* c_1 is drawn
+//! uniformly, c_0 = place(x) + f − c_1·s, and both are switched to fewer bits. This cannot be
+//! distinguished from the real message, for these reasons:
 //!
 //! 1. c_0 + c_1·s is place(product + r) + f plus noise: errors and roundings of the ciphertexts
-//!    times the values, u times the public key's error, e·s, and less than one for the places'
-//!    roundings. For values uniform among 64 bits, which masks are, and T = k·n' terms its mean is
+//!    times the values, u times the public key's error, e·s, and less than one for the roundings of
+//!    places. For values uniform among 64 bits, as masks are, and T = k·n' terms, its mean is
 //!    2^(63.6 + ½·log2 T). The statistical distance between f and f plus noise is |noise| /
 //!    (253·2^142): 2^-79.4 for T = 2^14, and at most 2^-77.4 ([`Tiling::deepest`] keeps T at 2^18
-//!    or below). So c_0 is as good as independent of u and e given x. Distances add up over the
-//!    coefficients of a session: 2^24 of them come to 2^-53.4 or less, 2^34 to 2^-43.4.
-//! 2. Then u and e appear only in a·u + e, which is a sample of ring-LWE with secret u and uniform
-//!    a, and hides the sum before it.
+//!    or below). So c_0 is, up to this distance, independent of u and e given x. Distances add up
+//!    over the coefficients of a session: for 2^24 of them to 2^-53.4 or less, for 2^34 to 2^-43.4.
+//! 2. Then u and e appear only in a·u + e. This is a sample of ring-LWE with secret u and uniform
+//!    a, and hides the sum that is added to it.
 //!
-//! **Correct:** |f| keeps 2^-7.5·Δ from the next word. Noise is below 2^90, 2^-60·Δ, whatever the
-//! values, and roundings below 2^-8.9·Δ: together they never reach it.
+//! **Correctness:** |f| stays 2^-7.5·Δ away from the next word. Noise is below 2^90, that is
+//! 2^-60·Δ, whatever the values, and roundings are below 2^-8.9·Δ. Together they never bridge that
+//! distance.
 
 use crate::encryption::{Ciphertexts, Values};
 #[cfg(test)]
@@ -42,7 +43,7 @@ use std::ops::Range;
 
 const WHAT: &str = "masked products";
 
-/// Words of the answer for m rows and these blocks of n columns.
+/// Returns the number of words of the answer for m rows and these blocks of n columns.
 #[must_use]
 pub fn answer_words(tiling: Tiling, m: usize, n: usize, columns: Range<usize>) -> usize {
     pairs(tiling, m, columns)
@@ -50,29 +51,29 @@ pub fn answer_words(tiling: Tiling, m: usize, n: usize, columns: Range<usize>) -
         .sum()
 }
 
-/// Blocks of the product.
+/// Lists the blocks of the product.
 fn pairs(tiling: Tiling, m: usize, columns: Range<usize>) -> impl Iterator<Item = (usize, usize)> {
     (0..m.div_ceil(tiling.rows()))
         .flat_map(move |row| columns.clone().map(move |column| (row, column)))
 }
 
-/// Useful coefficients of a block.
+/// Returns the number of useful coefficients of a block.
 fn useful(tiling: Tiling, m: usize, n: usize, row: usize, column: usize) -> usize {
     let rows = tiling.rows().min(m - row * tiling.rows());
     rows * tiling.columns().min(n - column * tiling.columns())
 }
 
-/// Words of a block with so many useful coefficients.
+/// Returns the number of words of a block with this number of useful coefficients.
 fn words(useful: usize) -> usize {
     wire::words(DEGREE, SENT) + wire::words(useful, SENT)
 }
 
 impl PublicKey {
-    /// Multiplies; adds this party's share of the product to `out`, m rows of n, and returns the
-    /// message that has the other's.
+    /// Multiplies scalars and values. Adds this party's share of the product to `out`, m rows of n,
+    /// and returns the message with the other party's share.
     ///
     /// # Panics
-    /// If the depths differ, or `out` has another size.
+    /// If the depths differ, or if `out` has the wrong size.
     pub fn answer(&mut self, scalars: &Ciphertexts, values: &Values, out: &mut [u64]) -> Vec<u64> {
         let (tiling, m, n) = (scalars.tiling, scalars.m, values.n);
         assert!(out.len() == m * n, "m×n results");
@@ -106,8 +107,8 @@ impl PublicKey {
         message
     }
 
-    /// The message of one block, and the words of its masks, which are what the other's share has
-    /// too much.
+    /// Makes the message of one block. Also returns the words of its masks, by which the other
+    /// party's share is too large.
     fn answer_block(
         &self,
         places: &Places,
@@ -133,7 +134,8 @@ impl PublicKey {
         (message, words)
     }
 
-    /// Coefficients of an encryption of one block of the product, plus a fresh encryption of zero.
+    /// Returns the coefficients of an encryption of one block of the product, plus a fresh
+    /// encryption of zero.
     pub(crate) fn masked_by_zero(
         &self,
         products: &Evaluations,
@@ -166,14 +168,14 @@ impl PublicKey {
     }
 }
 
-/// The coefficients at those places.
+/// Copies the coefficients at the given places.
 fn read(residues: &[u64], places: &Places, out: &mut [u64]) {
     for (out, (place, _)) in out.iter_mut().zip(places) {
         *out = residues[*place];
     }
 }
 
-/// a += b, residue by residue.
+/// Adds b to a, residue by residue.
 fn add(a: &mut [u64], b: &[u64]) {
     let n = a.len() / ALL;
     for ((modulus, a), b) in
@@ -184,13 +186,13 @@ fn add(a: &mut [u64], b: &[u64]) {
 }
 
 impl SecretKey {
-    /// Adds the share that an answer has to `out`, m rows of n.
+    /// Decrypts an answer and adds the share in it to `out`, m rows of n.
     ///
     /// # Errors
-    /// If the message is no answer for these blocks.
+    /// If the message is not an answer for these blocks.
     ///
     /// # Panics
-    /// If `out` has another size.
+    /// If `out` has the wrong size.
     pub fn decrypt(
         &self,
         tiling: Tiling,
@@ -222,7 +224,7 @@ impl SecretKey {
         Ok(())
     }
 
-    /// The words at those places of one block.
+    /// Decrypts the words at these places of one block.
     fn decrypt_block(&self, places: &Places, words: &[u64]) -> Result<Vec<u64>, Error> {
         let (first, n) = (self.open_block(places, words)?, places.len());
         Ok((0..n)
@@ -230,7 +232,7 @@ impl SecretKey {
             .collect())
     }
 
-    /// c_0 + c_1·s at those places, residue by residue.
+    /// Computes c_0 + c_1·s at these places, residue by residue.
     pub(crate) fn open_block(&self, places: &Places, words: &[u64]) -> Result<Wiped, Error> {
         let (second, first) = words.split_at(wire::words(DEGREE, SENT));
         let (mut c_1, mut c_0) = (vec![0; SENT * DEGREE], wiped(SENT * places.len()));
@@ -262,7 +264,7 @@ impl PublicKey {
         }
     }
 
-    /// What useful coefficients of answers without masks are off, in all blocks.
+    /// Returns the noise of the useful coefficients of answers without masks, in all blocks.
     pub(crate) fn noise(
         &mut self,
         scalars: &Ciphertexts,

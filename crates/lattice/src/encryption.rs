@@ -1,4 +1,4 @@
-//! Matrices of scalars, encrypted block by block.
+//! Encryption of matrices of scalars, block by block.
 
 use crate::keys::{self, SEED, SecretKey, expand};
 use crate::residues::{ALL, basis};
@@ -15,19 +15,19 @@ use std::ops::Range;
 
 const WHAT: &str = "ciphertexts";
 
-/// Another party's encrypted scalars, m rows of k, ready to be multiplied. Read again and again
-/// they keep their memory.
+/// Another party's encrypted scalars, m rows of k, ready to be multiplied. The value keeps its
+/// memory when it is read into again.
 #[derive(Default)]
 pub struct Ciphertexts {
     pub(crate) tiling: Tiling,
     pub(crate) m: usize,
     pub(crate) k: usize,
-    /// A row for each of the two polynomials of a row of blocks, a column for each block along the
-    /// depth.
+    /// A matrix with two rows for each row of blocks, one for each of the two polynomials, and a
+    /// column for each block along the depth.
     pub(crate) blocks: Evaluations,
 }
 
-/// Words that the ciphertexts of m rows of k scalars take.
+/// Returns the number of words of the ciphertexts of m rows of k scalars.
 #[must_use]
 pub fn ciphertext_words(tiling: Tiling, m: usize, k: usize) -> usize {
     SEED + blocks(tiling, m, k) * wire::words(DEGREE, ALL)
@@ -37,20 +37,20 @@ fn blocks(tiling: Tiling, m: usize, k: usize) -> usize {
     m.div_ceil(tiling.rows()) * tiling.depths(k)
 }
 
-/// The uniform half of every block, which a seed makes.
+/// Expands the uniform halves of all blocks from a seed.
 fn halves(seed: &[u64], count: usize) -> Vec<Reserved> {
     let mut stream = expand(seed);
     (0..count).map(|_| reserve_uniform(&mut stream)).collect()
 }
 
 impl SecretKey {
-    /// A message with scalars, rows of k, for parties that have the public key.
+    /// Encrypts scalars, rows of k, to a message for parties that have the public key.
     ///
     /// # Errors
-    /// If the operating system has no randomness.
+    /// If the operating system provides no randomness.
     ///
     /// # Panics
-    /// If they are no rows of k.
+    /// If the scalars are not whole rows of k.
     pub fn encrypt(
         &mut self,
         tiling: Tiling,
@@ -60,7 +60,7 @@ impl SecretKey {
         Ok(self.encrypt_from(&random_key()?, tiling, scalars, k))
     }
 
-    /// The message whose uniform halves come from this seed, which serves once.
+    /// Makes the message whose uniform halves come from this seed. A seed must be used only once.
     pub(crate) fn encrypt_from(
         &mut self,
         seed: &Key,
@@ -103,10 +103,10 @@ impl SecretKey {
 }
 
 impl Ciphertexts {
-    /// Becomes what the message of another party holds, who has m rows of k scalars.
+    /// Reads the message of another party, which has m rows of k scalars.
     ///
     /// # Errors
-    /// If it is no such message.
+    /// If the message is not of this form.
     pub fn read(
         &mut self,
         tiling: Tiling,
@@ -134,8 +134,8 @@ impl Ciphertexts {
         )
     }
 
-    /// Multiplied by values: two polynomials for each block of the product, in as many rows and a
-    /// column for each block of columns.
+    /// Multiplies the ciphertexts by values. The result has two rows for each row of blocks, one
+    /// for each polynomial, and a column for each block of columns.
     pub(crate) fn times(&self, values: &Values, out: &mut Evaluations) {
         assert!(
             self.k == values.k && self.tiling == values.tiling,
@@ -150,8 +150,8 @@ impl Ciphertexts {
     }
 }
 
-/// A party's own values, k rows of n, some blocks of their columns, as evaluations. Read again and
-/// again they keep their memory.
+/// A party's own values, k rows of n, in some blocks of their columns, as evaluations. The value
+/// keeps its memory when it is read into again.
 #[derive(Default)]
 pub struct Values {
     pub(crate) tiling: Tiling,
@@ -159,16 +159,16 @@ pub struct Values {
     pub(crate) n: usize,
     /// The blocks of columns.
     pub(crate) columns: Range<usize>,
-    /// A row for each block of columns, a column for each along the depth.
+    /// A matrix with a row for each block of columns, and a column for each block along the depth.
     pub(crate) blocks: Evaluations,
 }
 
 impl Values {
-    /// Becomes these blocks of k rows of n values, ready to multiply ciphertexts of this tiling;
-    /// `values` are what the rows have in [`Tiling::columns_of`] the blocks.
+    /// Reads these blocks of k rows of n values, ready to multiply ciphertexts of this tiling.
+    /// `values` has the elements of the rows in [`Tiling::columns_of`] the blocks.
     ///
     /// # Panics
-    /// If they are as many of another number.
+    /// If the number of values is wrong.
     pub fn read(
         &mut self,
         tiling: Tiling,

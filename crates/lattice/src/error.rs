@@ -1,20 +1,20 @@
-//! What can be wrong with a peer's message.
+//! Errors from a peer's messages.
 
-/// Why a step stopped.
+/// The reason why a step stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A message from the peer is too short or too long.
     #[error(transparent)]
     Length(#[from] kernels::message::WrongLength),
-    /// A number from the peer that is no residue.
+    /// A number from the peer is not a residue.
     #[error("number {index} of {what} from the peer is not below its modulus")]
     Residue {
-        /// What the message is.
+        /// The name of the message.
         what: &'static str,
-        /// Which number of it.
+        /// The index of the number in the message.
         index: usize,
     },
-    /// The operating system gave no randomness.
+    /// The operating system provided no randomness.
     #[error(transparent)]
     Entropy(#[from] kernels::stream::EntropyError),
 }

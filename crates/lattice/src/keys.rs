@@ -1,4 +1,4 @@
-//! What each party has: a secret key of its own, and the public keys of the others.
+//! Keys: each party's secret key, and the public keys of the others.
 
 use crate::residues::{ALL, BITS, basis, each};
 use crate::sample::{error, reserve_uniform, ternary, uniform};
@@ -8,10 +8,10 @@ use kernels::message::unless_length;
 use kernels::ntt::{DEGREE, Evaluations};
 use kernels::stream::{Key, Stream, random_key};
 
-/// Words of a seed.
+/// The number of words of a seed.
 pub(crate) const SEED: usize = 2;
 
-/// Words of a public key.
+/// The number of words of a public key.
 pub const PUBLIC_KEY_WORDS: usize = {
     let (mut bits, mut at) = (0, 0);
     while at < ALL {
@@ -23,49 +23,50 @@ pub const PUBLIC_KEY_WORDS: usize = {
 
 const WHAT: &str = "a public key";
 
-/// A party's secret, for one session.
+/// A party's secret key, for one session.
 pub struct SecretKey {
-    /// Evaluations.
+    /// The secret polynomial, as evaluations.
     pub(crate) secret: Wiped,
     pub(crate) own: Stream,
 }
 
-/// Another party's public key, and this party's randomness for what it sends that party.
+/// Another party's public key, and this party's randomness for its messages to that party.
 pub struct PublicKey {
-    /// Two polynomials as evaluations whose value at the secret, b + a·s, is small.
+    /// Two polynomials b and a, as evaluations, with small b + a·s for the secret s.
     pub(crate) parts: [Vec<u64>; 2],
     pub(crate) own: Stream,
-    /// What is being answered: memory that is used again.
+    /// The current answer's products. The memory is reused.
     pub(crate) products: Evaluations,
     #[cfg(test)]
     pub(crate) mutation: Mutation,
 }
 
-/// What a test leaves out of an answer, to show that it would notice.
+/// A part that a test leaves out of an answer, to show that it would notice.
 #[cfg(test)]
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Mutation {
     None,
-    /// No encryption of zero but its error.
+    /// No encryption of zero except for its error.
     NoZero,
     NoMask,
-    /// Masks that are places of words.
+    /// Masks that are places of words, without a rest.
     NoRest,
 }
 
-/// The public stream that a seed on the wire stands for.
+/// Expands a seed from the wire to a public stream.
 pub(crate) fn expand(seed: &[u64]) -> Stream {
     Stream::new(&Key::from_words([seed[0], seed[1]]), "lattice: public")
 }
 
-/// Coefficients to evaluations, residue by residue.
+/// Converts coefficients to evaluations, residue by residue.
 pub(crate) fn evaluate(residues: &mut [u64]) {
     for (modulus, residues) in basis().moduli.iter().zip(residues.chunks_exact_mut(DEGREE)) {
         modulus.to_evaluations(residues);
     }
 }
 
-/// Coefficients e become e − a·s, as evaluations: with a they are an encryption of e.
+/// Replaces coefficients e by e − a·s, as evaluations. Together with a, these are an encryption of
+/// e.
 pub(crate) fn encrypt(a: &[u64], secret: &[u64], error: &mut [u64]) {
     evaluate(error);
     let mut product = wiped(DEGREE);
@@ -77,7 +78,7 @@ pub(crate) fn encrypt(a: &[u64], secret: &[u64], error: &mut [u64]) {
     }
 }
 
-/// The uniform polynomial of a public key.
+/// Expands the uniform polynomial of a public key.
 fn public_half(seed: &[u64]) -> Vec<u64> {
     let mut half = vec![0; ALL * DEGREE];
     uniform(&reserve_uniform(&mut expand(seed)), &mut half);
@@ -85,15 +86,15 @@ fn public_half(seed: &[u64]) -> Vec<u64> {
 }
 
 impl SecretKey {
-    /// A new secret, and the public key to send to the other parties.
+    /// Creates a new secret key, and the public key to send to the other parties.
     ///
     /// # Errors
-    /// If the operating system has no randomness.
+    /// If the operating system provides no randomness.
     pub fn new() -> Result<(Self, Vec<u64>), Error> {
         Ok(Self::from_keys(&random_key()?, &random_key()?))
     }
 
-    /// From this party's randomness and a seed that all learn.
+    /// Creates the keys from this party's randomness and a seed that becomes public.
     pub(crate) fn from_keys(own: &Key, seed: &Key) -> (Self, Vec<u64>) {
         let (mut own, seed) = (Stream::new(own, "lattice: own"), seed.to_words());
         let mut secret = ternary(&own.reserve(DEGREE));
@@ -108,11 +109,11 @@ impl SecretKey {
 }
 
 impl PublicKey {
-    /// From another party's message; `randomness` is this party's, for the answers that it makes with
-    /// this key, and new for every one.
+    /// Reads another party's message. `randomness` is this party's, for the answers that it makes
+    /// with this key, and must be fresh for every key.
     ///
     /// # Errors
-    /// If it is no public key.
+    /// If the message is not a public key.
     pub fn read(message: &[u64], randomness: &Key) -> Result<Self, Error> {
         unless_length(WHAT, PUBLIC_KEY_WORDS, message)?;
         let (seed, rest) = message.split_at(SEED);

@@ -1,26 +1,26 @@
 //! Products of matrices between two parties by homomorphic encryption, without input or output.
 //!
-//! One party has scalars, the other values; each gets a share modulo 2^64 of their product, and
-//! learns nothing else. The first encrypts its scalars, the second multiplies them by its values
-//! and masks the result. With blocks of m'×k' scalars and k'×n' values ([`Tiling`]) 27·n' bytes
-//! travel for a scalar, once, and 10.6·(k' + 1) for a result, in place of the 68 bytes for each
-//! *multiplication* of oblivious transfers.
+//! One party has scalars, the other has values. Each gets a share modulo 2^64 of their product, and
+//! learns nothing else. The first party encrypts its scalars; the second multiplies them by its
+//! values and masks the result. With blocks of m'×k' scalars and k'×n' values ([`Tiling`]), each
+//! scalar takes 27·n' bytes of traffic, once, and each result takes 10.6·(k' + 1). Oblivious
+//! transfers take 68 bytes for each *multiplication* instead.
 //!
 //! **Scheme.** Brakerski/Fan–Vercauteren encryption (Fan, Vercauteren, "Somewhat practical fully
-//! homomorphic encryption", 2012) with words modulo 2^64, polynomials of degree 8192 and log2 q =
-//! 214, ternary secrets and errors of standard deviation 3.24. For 128 bits of security against
-//! classical attacks at this degree the Homomorphic Encryption Standard (Albrecht et al., 2018,
-//! table 1) allows log2 q up to 218, and Bossuat et al., "Security guidelines for implementing
-//! homomorphic encryption" (IACR Communications in Cryptology, 2024), which count what attacks have
-//! gained since, up to 214.
+//! homomorphic encryption", 2012) with words modulo 2^64, polynomials of degree 8192, log2 q = 214,
+//! ternary secrets, and errors of standard deviation 3.24. For 128 bits of security against
+//! classical attacks at this degree, the Homomorphic Encryption Standard (Albrecht et al., 2018,
+//! table 1) allows log2 q up to 218. Bossuat et al., "Security guidelines for implementing
+//! homomorphic encryption" (IACR Communications in Cryptology, 2024), who take the progress of
+//! attacks since then into account, allow up to 214.
 //!
-//! **Adversary:** semi-honest. The one who encrypts is protected by ring-LWE; the one who
-//! multiplies as the module `answers` argues. What a peer sends is checked for length and range
-//! before it is used.
+//! **Adversary:** semi-honest. Ring-LWE protects the party that encrypts. The argument for the
+//! party that multiplies is in the module `answers`. Messages from a peer are checked for length
+//! and range before they are used.
 //!
-//! - [`SecretKey`]: encrypts scalars, and reads answers;
+//! - [`SecretKey`]: encrypts scalars, and decrypts answers;
 //! - [`PublicKey`]: makes answers;
-//! - [`Tiling`]: how matrices stand in polynomials.
+//! - [`Tiling`]: lays out matrices in polynomials.
 //!
 //! ```
 //! # fn main() -> Result<(), lattice::Error> {

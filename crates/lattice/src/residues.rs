@@ -1,26 +1,25 @@
-//! Numbers modulo q, the product of five primes, by their residues; and words of 64 bits inside
-//! them.
+//! Numbers modulo q, the product of five primes, by their residues; and the embedding of 64-bit
+//! words in them.
 //!
-//! A word a stands in Z_q as round(q·a / 2^64), so that words add and multiply by integers modulo
-//! 2^64 while the result stays within half a step, q / 2^65, of its place.
+//! A word a is embedded in Z_q as round(q·a / 2^64). So words add, and multiply by integers, modulo
+//! 2^64 as long as the result stays within half a step, q / 2^65, of its place.
 //!
-//! **Size.** The larger q, the better masks hide the noise of answers (module `answers`); the
-//! larger it may be, the weaker ring-LWE. Just below 2^214 is the most that both tables allow at
-//! this degree for 128 bits (see the crate's head). Four primes would need 54 bits each, and
-//! kernels take 50.
+//! **Size.** A larger q lets masks hide the noise of answers better (module `answers`), but makes
+//! ring-LWE weaker. Just below 2^214 is the most that both tables allow at this degree for 128 bits
+//! (see the crate's head). Four primes would need 54 bits each, and kernels support 50.
 //!
 //! **Switching.** An answer is rounded from q to q', the product of the first two primes, before it
-//! is sent: 85 bits for 214 (Brakerski, Gentry, Vaikuntanathan, "(Leveled) fully homomorphic
-//! encryption without bootstrapping", ITCS 2012, section 1.2). Both polynomials are off by a half
-//! at most, and the second is
-//! multiplied by 8192 ternary coefficients: by 2^-9 of a step, q' / 2^64 = 2^21, at most.
+//! is sent: 85 bits instead of 214 (Brakerski, Gentry, Vaikuntanathan, "(Leveled) fully homomorphic
+//! encryption without bootstrapping", ITCS 2012, section 1.2). Both polynomials are off by at most
+//! a half, and the second is multiplied by 8192 ternary coefficients. So the total is at most 2^-9
+//! of a step, q' / 2^64 = 2^21.
 
 use crate::wiped::{Wiped, wiped};
 use kernels::ntt::{Constant, DEGREE, Modulus};
 use std::sync::OnceLock;
 
-/// The largest primes below 2^42 and 2^43 that are 1 modulo twice the degree. log2 q is just below
-/// 214.
+/// The largest primes below 2^42 and 2^43 that are 1 modulo twice the degree. log2 q is just
+/// below 214.
 const PRIMES: [u64; 5] = [
     0x3ff_fffa_8001,
     0x7ff_fffd_8001,
@@ -29,13 +28,13 @@ const PRIMES: [u64; 5] = [
     0x7ff_fff6_8001,
 ];
 
-/// Primes of q.
+/// The number of primes of q.
 pub(crate) const ALL: usize = PRIMES.len();
 
-/// Primes of q', which answers are rounded to.
+/// The number of primes of q', the modulus that answers are rounded to.
 pub(crate) const SENT: usize = 2;
 
-/// Bits of a residue modulo each prime.
+/// The number of bits of a residue modulo each prime.
 pub(crate) const BITS: [u32; ALL] = {
     let (mut bits, mut at) = ([0; ALL], 0);
     while at < ALL {
@@ -45,15 +44,16 @@ pub(crate) const BITS: [u32; ALL] = {
     bits
 };
 
-/// Values of the highest digit of a mask's rest, in 2^128: 253 of the 256 parts of a step, which is
-/// 2^150. They keep 2^-7.5 of a step from the border between two words, more than noise and all
-/// roundings together: 2^-9 of a step by switching, 2^-20 by [`Fractions`].
+/// The number of values of the highest digit of a mask's rest, in units of 2^128: 253 of the 256
+/// parts of a step, which is 2^150. They stay 2^-7.5 of a step away from the border between two
+/// words. That is more than noise and all roundings together: 2^-9 of a step by switching, 2^-20 by
+/// [`Fractions`].
 pub(crate) const HIGHEST: u64 = 253 << 14;
 
-/// Digits of a mask's rest.
+/// The number of digits of a mask's rest.
 pub(crate) const DIGITS: usize = 3;
 
-/// The primes and what is computed from them once.
+/// The primes, and constants that are computed from them once.
 pub(crate) struct Basis {
     pub moduli: Vec<Modulus>,
     /// q mod 2^64.
@@ -63,13 +63,14 @@ pub(crate) struct Basis {
     /// 2^64 and 2^128 for each prime.
     digits: Vec<[Constant; DIGITS - 1]>,
     sent: Fractions,
-    /// For each prime its inverse modulo each of those before it.
+    /// The inverse of each prime modulo each of the primes before it.
     inverses: Vec<Vec<Constant>>,
 }
 
-/// What it takes to divide a number by the product of primes: x / Π p = Σ y_i / p_i mod 1 with
-/// y_i = x·(Π p / p_i)^-1 mod p_i, as a binary fraction of 128 bits. Each term is off by less than
-/// 2^-85.
+/// Constants for dividing a number by the product of primes.
+///
+/// x / Π p = Σ y_i / p_i mod 1 with y_i = x·(Π p / p_i)^-1 mod p_i, as a binary fraction of 128
+/// bits. Each term is off by less than 2^-85.
 struct Fractions {
     terms: Vec<(Constant, u128)>,
 }
@@ -93,7 +94,8 @@ impl Fractions {
         }
     }
 
-    /// The word that a number stands for, and how far from its place it is, in 2^-64 of a step.
+    /// Returns the word that a number stands for, and the number's distance from the word's place,
+    /// in 2^-64 of a step.
     fn word(&self, moduli: &[Modulus], residues: impl Fn(usize) -> u64) -> (u64, i64) {
         let mut sum = 0_u128;
         for (at, (inverse, step)) in self.terms.iter().enumerate() {
@@ -105,12 +107,12 @@ impl Fractions {
     }
 }
 
-/// a·b mod p, for set-up.
+/// Computes a·b mod p, for setup.
 fn times(a: u64, b: u64, p: u64) -> u64 {
     (u128::from(a) * u128::from(b) % u128::from(p)) as u64
 }
 
-/// The one basis of this process.
+/// Returns the basis, of which the process has one.
 pub(crate) fn basis() -> &'static Basis {
     static BASIS: OnceLock<Basis> = OnceLock::new();
     BASIS.get_or_init(Basis::new)
@@ -145,9 +147,9 @@ impl Basis {
         }
     }
 
-    /// Words in Z_q: residue by residue, as many numbers as there are words.
+    /// Embeds words in Z_q. The result has the residues of all numbers for each prime in turn.
     ///
-    /// q·a = 2^64·x + ρ with ρ from −2^63 to 2^63 has x = −ρ / 2^64 modulo each prime, since q is 0
+    /// q·a = 2^64·x + ρ with ρ from −2^63 to 2^63. So x = −ρ / 2^64 modulo each prime, since q is 0
     /// there.
     pub fn place(&self, words: &[u64]) -> Wiped {
         let mut rests = wiped(words.len());
@@ -164,8 +166,8 @@ impl Basis {
         out
     }
 
-    /// The places of words, each plus a rest of which these are the digits: two signed ones of 64
-    /// bits, and above them one of 0..[`HIGHEST`], of which the middle counts as none.
+    /// Returns the places of words, each plus a rest with these digits: two signed digits of 64
+    /// bits, and above them one of 0..[`HIGHEST`], from which half of [`HIGHEST`] is subtracted.
     pub fn place_off(&self, words: &[u64], rests: [&[u64]; DIGITS]) -> Wiped {
         let n = words.len();
         let (mut out, mut digit) = (self.place(words), wiped(n));
@@ -186,17 +188,17 @@ impl Basis {
         out
     }
 
-    /// The word that a number modulo q' stands for.
+    /// Returns the word that a number modulo q' stands for.
     pub fn word(&self, residues: [u64; SENT]) -> u64 {
         self.sent.word(&self.moduli, |at| residues[at]).0
     }
 
-    /// Numbers modulo q, residue by residue, become what they are rounded to modulo q', in the
+    /// Rounds numbers modulo q to numbers modulo q', residue by residue, and stores them in the
     /// first places.
     ///
-    /// Primes are dropped from the last on: with v = x mod p from −p / 2 up, (x − v) / p is x / p
-    /// rounded. Roundings before the last one are divided by primes, so that all together are off
-    /// by a half and 2^-43.
+    /// Primes are dropped from the last on. With v = x mod p, from −p / 2 up, (x − v) / p is x / p
+    /// rounded. Roundings before the last one are divided by primes, so all together are off by at
+    /// most a half and 2^-43.
     pub fn switch(&self, numbers: &mut [u64]) {
         let n = numbers.len() / ALL;
         let (mut signed, mut rest) = (vec![0; n], vec![0; n]);
@@ -220,13 +222,13 @@ impl Basis {
 
 #[cfg(test)]
 impl Basis {
-    /// The word that a number modulo q' stands for, and how far from its place it is, in 2^-64 of a
-    /// step.
+    /// Returns the word that a number modulo q' stands for, and the number's distance from the
+    /// word's place, in 2^-64 of a step.
     pub fn word_and_rest(&self, residues: [u64; SENT]) -> (u64, i64) {
         self.sent.word(&self.moduli, |at| residues[at])
     }
 
-    /// What numbers modulo q are rounded to modulo q'.
+    /// Returns numbers modulo q rounded to modulo q'.
     pub fn switched(&self, numbers: &[u64]) -> Vec<u64> {
         let mut numbers = numbers.to_vec();
         self.switch(&mut numbers);
@@ -234,14 +236,14 @@ impl Basis {
         numbers
     }
 
-    /// How far a number is from the place of a word.
+    /// Returns the distance of a number from the place of a word.
     pub fn distance(&self, residues: [u64; ALL], word: u64) -> f64 {
         let placed = self.place(&[word]);
         let difference: Vec<(u64, u64)> = (self.moduli.iter().map(Modulus::value))
             .zip(residues.into_iter().zip(placed.iter()))
             .map(|(p, (x, y))| ((x + p - y) % p, p))
             .collect();
-        // Small either way: two primes tell it.
+        // The distance is small in either direction, so two primes determine it.
         let [(a, p), (b, q)] = [difference[0], difference[1]];
         let inverse = self.moduli[1].inverse(p % q);
         let h = times((b + q - a % q) % q, inverse, q);
@@ -257,12 +259,12 @@ impl Basis {
     }
 }
 
-/// One prime's polynomial of a number's residues.
+/// Returns the polynomial of one prime from residues.
 pub(crate) fn of_prime(residues: &[u64], at: usize) -> &[u64] {
     &residues[at * DEGREE..(at + 1) * DEGREE]
 }
 
-/// The polynomials of all primes.
+/// Lists the polynomials of all primes.
 pub(crate) fn each(residues: &[u64]) -> impl Iterator<Item = &[u64]> {
     residues.chunks_exact(DEGREE)
 }

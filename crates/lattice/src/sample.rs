@@ -1,22 +1,24 @@
-//! Random polynomials: uniform, small and smaller.
+//! Random polynomials: uniform ones, secrets and errors.
 
 use crate::residues::{ALL, BITS, DIGITS, HIGHEST, basis};
 use crate::wiped::{Wiped, wiped};
 use kernels::ntt::DEGREE;
 use kernels::stream::{Reserved, Stream};
 
-/// Words that stand by for residues that are not below their prime, fewer than one in 2^23.
+/// Spare words that replace residues that are not below their prime, which are fewer than one in
+/// 2^23.
 const SPARE: usize = 64;
 
 /// Words of a stream for a uniform polynomial.
 const UNIFORM: usize = ALL * (DEGREE + SPARE);
 
-/// Takes what [`uniform`] expands.
+/// Reserves the words that [`uniform`] expands.
 pub(crate) fn reserve_uniform(stream: &mut Stream) -> Reserved {
     stream.reserve(UNIFORM)
 }
 
-/// A polynomial uniform modulo q. Both ends make the same of a seed that both know.
+/// Expands a polynomial that is uniform modulo q. Both ends get the same one from a seed that both
+/// know.
 pub(crate) fn uniform(range: &Reserved, out: &mut [u64]) {
     let mut words = vec![0; DEGREE + SPARE];
     for (at, (modulus, out)) in
@@ -33,32 +35,32 @@ pub(crate) fn uniform(range: &Reserved, out: &mut [u64]) {
     }
 }
 
-/// n masks, residue by residue, and their words: each a uniform word r in its place, and a rest f
-/// that is uniform among 253·2^142 numbers around zero and independent of r.
+/// Draws n masks, as residues, and their words. Each mask is a uniform word r in its place, plus a
+/// rest f. The rest is uniform among 253·2^142 numbers around zero, and independent of r.
 pub(crate) fn masks(stream: &mut Stream, n: usize) -> (Wiped, Wiped) {
     let [words, low, middle, mut high] = [(); 1 + DIGITS].map(|()| {
         let mut random = wiped(n);
         stream.reserve(n).fill(0, &mut random);
         random
     });
-    // Some of these are likelier than others, by 2^-42; the simulator draws them in the same way.
+    // Some of these are likelier than others, by 2^-42. The simulator draws them in the same way.
     high.iter_mut()
         .for_each(|word| *word = ((u128::from(*word) * u128::from(HIGHEST)) >> 64) as u64);
     (basis().place_off(&words, [&low, &middle, &high]), words)
 }
 
-/// Coefficients −1, 0 and 1, each as likely: what secrets are.
+/// Draws coefficients −1, 0 and 1 with equal probability, as secrets have them.
 pub(crate) fn ternary(range: &Reserved) -> Wiped {
     small(range, |word| ((u128::from(word) * 3) >> 64) as i64 - 1)
 }
 
-/// Coefficients of standard deviation 3.24: the sum of 21 coins less that of 21 others.
+/// Draws coefficients of standard deviation 3.24: the sum of 21 coins minus that of 21 others.
 pub(crate) fn error(range: &Reserved) -> Wiped {
     let coins = |word: u64| i64::from((word & 0x1f_ffff).count_ones());
     small(range, |word| coins(word) - coins(word >> 21))
 }
 
-/// A polynomial with such coefficients, of a range of [`DEGREE`] words, modulo each prime.
+/// Computes a polynomial of small coefficients from [`DEGREE`] words, modulo each prime.
 fn small(range: &Reserved, coefficient: impl Fn(u64) -> i64) -> Wiped {
     let (mut words, mut out) = (wiped(DEGREE), wiped(ALL * DEGREE));
     range.fill(0, &mut words);

@@ -1,4 +1,4 @@
-//! Tests of what each end sees, each with a mutation that it must catch; and known answers of all
+//! Tests of each end's view, each with a mutation that it must catch; and known answers for all
 //! messages.
 
 use crate::keys::{self, Mutation, SEED, evaluate, expand};
@@ -11,8 +11,7 @@ use crate::{
 use kernels::ntt::{DEGREE, Evaluations};
 use kernels::stream::{Key, Stream};
 
-/// Rows, depth and columns of the products that are looked at: four answers of 4096 useful
-/// coefficients.
+/// Rows, depth and columns of the tested products: four answers of 4096 useful coefficients.
 const SHAPE: (usize, usize, usize) = (64, 2, 256);
 
 fn tiling() -> Tiling {
@@ -26,7 +25,7 @@ fn key(byte: u8) -> Key {
     Key::from_bytes([byte; 16])
 }
 
-/// Both ends of a session whose randomness is known, and the message between them.
+/// Returns both ends of a session with known randomness, and the message between them.
 fn ends(mutation: Mutation) -> (SecretKey, PublicKey, Vec<u64>) {
     let (secret, message) = SecretKey::from_keys(&key(1), &key(2));
     let mut public = PublicKey::read(&message, &key(3)).unwrap();
@@ -46,7 +45,7 @@ fn encryption_of(a: &[u64], secret: &[u64], coefficients: &[u64]) -> Vec<u64> {
     out
 }
 
-/// Whether counts look as if all were as likely, by a chi-square test: such ones fail with a
+/// Tests by chi-square whether all outcomes are equally likely. Uniform counts fail with
 /// probability below 10^-8.
 fn are_equal(counts: &[f64]) -> bool {
     let expected = counts.iter().sum::<f64>() / counts.len() as f64;
@@ -58,7 +57,7 @@ fn are_equal(counts: &[f64]) -> bool {
     square < freedom + 7.0 * (2.0 * freedom).sqrt()
 }
 
-/// How often each byte occurs, from this bit on.
+/// Counts the occurrences of each byte that begins at this bit.
 fn bytes(words: &[u64], bit: u32) -> Vec<f64> {
     let mut counts = vec![0.0; 256];
     words
@@ -67,12 +66,12 @@ fn bytes(words: &[u64], bit: u32) -> Vec<f64> {
     counts
 }
 
-/// The first bits of bytes that cover words of so many bits.
+/// Returns the first bits of bytes that cover words of `bits` bits.
 fn places(bits: u32) -> impl Iterator<Item = u32> {
     (0..bits - 8).step_by(8).chain([bits - 8])
 }
 
-/// Whether words of so many bits look uniform: each bit by itself, and each byte.
+/// Tests whether words of `bits` bits look uniform: each bit separately, and each byte.
 fn is_uniform(words: &[u64], bits: u32) -> bool {
     let n = words.len() as f64;
     let lanes = (0..bits).all(|bit| {
@@ -82,7 +81,7 @@ fn is_uniform(words: &[u64], bits: u32) -> bool {
     lanes && places(bits).all(|bit| are_equal(&bytes(words, bit)))
 }
 
-/// Whether as many words of so many bits look as if they came from the same distribution.
+/// Tests whether two equally long lists of words of `bits` bits look equally distributed.
 fn are_alike(one: &[u64], other: &[u64], bits: u32) -> bool {
     assert_eq!(one.len(), other.len());
     places(bits).all(|bit| {
@@ -96,7 +95,7 @@ fn are_alike(one: &[u64], other: &[u64], bits: u32) -> bool {
     })
 }
 
-/// Whether all residues look uniform, those of each prime by themselves.
+/// Tests whether all residues look uniform, for each prime separately.
 fn are_uniform(polynomials: &[Vec<u64>]) -> bool {
     let primes = polynomials[0].len() / DEGREE;
     (0..primes).all(|prime| {
@@ -108,7 +107,7 @@ fn are_uniform(polynomials: &[Vec<u64>]) -> bool {
     })
 }
 
-/// Evaluations to coefficients.
+/// Converts evaluations to coefficients.
 fn coefficients(polynomial: &[u64]) -> Vec<u64> {
     let mut out = polynomial.to_vec();
     for (modulus, out) in basis().moduli.iter().zip(out.chunks_exact_mut(DEGREE)) {
@@ -117,7 +116,7 @@ fn coefficients(polynomial: &[u64]) -> Vec<u64> {
     out
 }
 
-/// Residue by residue.
+/// Subtracts residue by residue.
 fn difference(a: &[u64], b: &[u64]) -> Vec<u64> {
     let mut out = a.to_vec();
     for ((modulus, out), b) in (basis().moduli.iter())
@@ -129,8 +128,8 @@ fn difference(a: &[u64], b: &[u64]) -> Vec<u64> {
     out
 }
 
-/// The standard deviation of a polynomial's coefficients and the largest of them, if all are below
-/// 100.
+/// Returns the standard deviation of a polynomial's coefficients and the largest coefficient, if
+/// all are below 100.
 fn size(polynomial: &[u64]) -> Option<(f64, i64)> {
     let signed = |prime: usize| {
         let p = basis().moduli[prime].value();
@@ -150,14 +149,14 @@ fn size(polynomial: &[u64]) -> Option<(f64, i64)> {
     (same && largest < 100).then_some((deviation, largest))
 }
 
-/// Whether a polynomial is an error: of 8192 coefficients the deviation is within 0.15 of 3.24, six
-/// times its own.
+/// Tests whether a polynomial is an error. The deviation of 8192 coefficients must be within 0.15
+/// of 3.24, which is six times its own deviation.
 fn is_error(polynomial: &[u64]) -> bool {
     size(polynomial)
         .is_some_and(|(deviation, largest)| (deviation - 3.24).abs() < 0.15 && largest <= 21)
 }
 
-/// The first polynomials of a message, as evaluations, and the uniform ones.
+/// Returns the first polynomials of a message, as evaluations, and the uniform ones.
 fn parts(message: &[u64]) -> [Vec<Vec<u64>>; 2] {
     let (seed, rest) = message.split_at(SEED);
     let mut stream = expand(seed);
@@ -172,8 +171,8 @@ fn parts(message: &[u64]) -> [Vec<Vec<u64>>; 2] {
     [firsts, seconds]
 }
 
-/// What those without the secret can look at: the polynomials as they are sent, their coefficients,
-/// what these are from one to the next, and the uniform ones.
+/// Tests everything that parties without the secret can inspect: the polynomials as they are sent,
+/// their coefficients, differences from one to the next, and the uniform polynomials.
 fn look_uniform(message: &[u64]) -> bool {
     let [firsts, seconds] = parts(message);
     let inverse: Vec<Vec<u64>> = firsts.iter().map(|first| coefficients(first)).collect();
@@ -200,7 +199,7 @@ fn public_keys_and_ciphertexts_look_uniform() {
         assert_eq!(first.len(), ciphertext_words(tiling, m, k));
         assert!(look_uniform(&first));
 
-        // The same again, with another seed and with the same.
+        // The same again, with another seed and with the same seed.
         let between = |one: &[u64], other: &[u64]| -> Vec<Vec<u64>> {
             let [one, other] = [one, other].map(|message| parts(message)[0].clone());
             let pairs = one.iter().zip(&other);
@@ -223,8 +222,8 @@ fn public_keys_and_ciphertexts_look_uniform() {
     }
 }
 
-/// What is left of a polynomial that hides another's coefficients when who has the secret takes all
-/// else away.
+/// Returns the error in a polynomial that hides coefficients. The holder of the secret can subtract
+/// everything else.
 fn error_of(first: &[u64], second: &[u64], secret: &[u64], hidden: &[u64]) -> Vec<u64> {
     let exact = encryption_of(second, secret, hidden);
     coefficients(&difference(first, &exact))
@@ -258,12 +257,12 @@ fn every_polynomial_has_a_fresh_error_and_secrets_are_ternary() {
     assert!(errors.len() == 3 && errors.iter().all(|error| is_error(error)));
     errors.dedup();
     assert_eq!(errors.len(), 3);
-    // The same without an error, which the secret alone shows.
+    // The same without an error, which only the holder of the secret can see.
     let exact = encryption_of(&seconds[0], &evaluations, &hidden);
     let left = error_of(&exact, &seconds[0], &evaluations, &hidden);
     assert!(!is_error(&left), "a missing error is noticed");
 
-    // Of answers to values that are zero, without an encryption of zero, the error is all.
+    // In answers to zero values, without an encryption of zero, only the error remains.
     let received = tests::received(
         tiling(),
         m,
@@ -285,16 +284,16 @@ fn every_polynomial_has_a_fresh_error_and_secrets_are_ternary() {
     }
 }
 
-/// What the holder of the secret key sees of an answer.
+/// The view of an answer by the holder of the secret key.
 struct View {
-    /// Of c_1 the coefficients, as they came and less Σ a·b, for which it guesses the values.
+    /// Coefficients of c_1, as received and minus Σ a·b for guessed values.
     seconds: [Vec<Vec<u64>>; 2],
-    /// Of (c_0 + c_1·s) / Δ, at useful coefficients, the words and what is beyond them, in 2^-64.
+    /// Of (c_0 + c_1·s) / Δ at useful coefficients, the words, and the fractions in 2^-64.
     words: Vec<u64>,
     rests: Vec<i64>,
 }
 
-/// Views of two answers to the same scalars and values.
+/// Returns views of two answers to the same scalars and values.
 fn views(values: &[u64], mutation: Mutation) -> [View; 2] {
     let (m, k, n) = SHAPE;
     let (mut secret, mut public, _) = ends(mutation);
@@ -346,10 +345,10 @@ fn view(secret: &SecretKey, received: &Ciphertexts, values: &Values, answer: &[u
     }
 }
 
-/// Whether rests look uniform among 253 of the 256 parts of a step, but for roundings of 2^-11 of a
-/// step.
+/// Tests whether rests look uniform among 253 of the 256 parts of a step, except for roundings of
+/// 2^-11 of a step.
 fn rests_are_uniform(rests: &[i64]) -> bool {
-    // A step is not quite 2^150 and a part not quite 2^-8 of it, by less than 2^-21.
+    // A step is not quite 2^150, and a part not quite 2^-8 of it: less than 2^-21 are missing.
     let (part, rounding) = (1_i128 << 56, 1_i128 << 53);
     let parts = HIGHEST >> 14;
     let all = part * i128::from(parts);
@@ -364,8 +363,8 @@ fn rests_are_uniform(rests: &[i64]) -> bool {
     are_equal(&counts)
 }
 
-/// Whether the parts of views look uniform, by themselves, from one block to the next and from one
-/// answer to the other: c_1, words, and rests.
+/// Tests whether the parts of views (c_1, words and rests) look uniform: separately, from one block
+/// to the next, and from one answer to the other.
 fn uniform_parts(views: &[View; 2]) -> [bool; 3] {
     let [one, two] = views;
     let between: Vec<Vec<u64>> = (one.seconds[1].iter().zip(&two.seconds[1]))
@@ -385,7 +384,7 @@ fn uniform_parts(views: &[View; 2]) -> [bool; 3] {
     ]
 }
 
-/// Values that an answer must not tell apart.
+/// Returns matrices of values that an answer must not distinguish.
 fn matrices() -> Vec<Vec<u64>> {
     let (_, k, n) = SHAPE;
     let mut random = vec![0; k * n];
@@ -446,7 +445,7 @@ fn answers_to_different_values_look_alike() {
             .collect::<Vec<bool>>()
     };
     assert_eq!(alike(Mutation::None), [true; 4]);
-    // Noise that no rest hides is still smaller than roundings: these do not show it.
+    // Noise that no rest hides is still smaller than roundings, so these do not show it.
     for mutation in [Mutation::NoZero, Mutation::NoMask] {
         assert_eq!(alike(mutation), [false; 4]);
     }
@@ -491,7 +490,7 @@ fn coefficients_that_are_of_no_use_are_not_sent() {
         assert_eq!(answer.len(), expected);
         assert_eq!(answer_words(tiling, m, n, 0..columns), expected);
 
-        // They would tell sums of fewer products, which no mask hides.
+        // They would reveal sums of fewer products, which no mask hides.
         let mut products = Evaluations::default();
         received.times(&values, &mut products);
         let mut own = Stream::new(&key(7), "test");
@@ -523,7 +522,7 @@ fn streams_give_the_same_polynomials_everywhere() {
     );
 }
 
-/// The start of a hash.
+/// Returns the start of a hash.
 fn digest(messages: &[&[u64]]) -> String {
     let mut hasher = blake3::Hasher::new();
     messages.iter().copied().flatten().for_each(|word| {
@@ -542,7 +541,7 @@ fn known_answers() {
         .reserve(words.len())
         .fill(0, &mut words);
     let (scalars, values) = words.split_at(m * k);
-    // Of several depths, blocks at the ends not full.
+    // Several depths, where the last blocks are not full.
     for tiling in Tiling::all(m, k)
         .filter(|tiling| tiling.rows() == 4)
         .step_by(3)

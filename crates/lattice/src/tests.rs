@@ -1,4 +1,5 @@
-//! Products against plain arithmetic, noise against its bound, and messages that do not fit.
+//! Tests of products against plain arithmetic, of noise against its bound, and of malformed
+//! messages.
 
 use crate::residues::{ALL, BITS, HIGHEST, SENT, basis};
 use crate::{
@@ -58,7 +59,7 @@ pub(crate) fn ready(tiling: Tiling, values: &[u64], k: usize, columns: Range<usi
     ready
 }
 
-/// Some blocks of a matrix of k rows.
+/// Reads some blocks of a matrix of k rows.
 fn read(ready: &mut Values, tiling: Tiling, values: &[u64], k: usize, columns: Range<usize>) {
     let n = values.len() / k;
     let of_blocks = tiling.columns_of(columns.clone(), n);
@@ -82,7 +83,7 @@ fn ends() -> Ends {
 }
 
 impl Ends {
-    /// Both shares of a product, its columns in two messages.
+    /// Computes both shares of a product, with its columns in two messages.
     fn shares(
         &mut self,
         tiling: Tiling,
@@ -195,7 +196,7 @@ fn words_stand_where_they_are_read() {
     }
 }
 
-/// Rests at both ends of their range stay with their word.
+/// Tests that rests at both ends of their range stay with their word.
 #[test]
 fn rests_do_not_reach_the_next_word() {
     let n = EDGES.len();
@@ -215,7 +216,8 @@ fn rests_do_not_reach_the_next_word() {
                 rest.unsigned_abs().abs_diff(HIGHEST << 41) < 1 << 45,
                 "{rest}"
             );
-            // By 2^12 more, which is the most that switching adds: half for each of 8192 coefficients.
+            // Also with 2^12 more, which is the most that switching adds: half for each of 8192
+            // coefficients.
             for further in [1 << 12, -1 << 12] {
                 let moved = std::array::from_fn(|prime| {
                     let p = basis().moduli[prime].value();
@@ -227,7 +229,7 @@ fn rests_do_not_reach_the_next_word() {
     }
 }
 
-/// The noise of an answer against what the head of `answers` says of it.
+/// Compares the noise of an answer with the statement at the head of `answers`.
 #[test]
 fn noise_is_as_small_as_the_masks_need() {
     let mut ends = ends();
@@ -252,7 +254,7 @@ fn noise_is_as_small_as_the_masks_need() {
     );
     assert!((deviation / expected - 1.0).abs() < 0.1);
     assert!(noise.iter().all(|noise| noise.abs() < 2.0_f64.powi(80)));
-    // The distance between masks with and without it, for the most terms that are summed up.
+    // The distance between masks with and without noise, for the most terms that are summed up.
     let mean = noise.iter().map(|noise| noise.abs()).sum::<f64>() / noise.len() as f64;
     let most = mean
         * ((tiling.deepest() * tiling.columns()) as f64 / (k * tiling.columns()) as f64).sqrt();
@@ -264,10 +266,10 @@ fn noise_is_as_small_as_the_masks_need() {
     );
 }
 
-/// Rows, depth and columns of the product whose messages are changed.
+/// Rows, depth and columns of the product whose messages are altered.
 const SMALL: (usize, usize, usize) = (3, 5, 7);
 
-/// A public key, ciphertexts and an answer, and who can read the last.
+/// Returns a public key, ciphertexts and an answer, and the secret key that decrypts the answer.
 fn messages() -> (SecretKey, [Vec<u64>; 3]) {
     let (m, k, n) = SMALL;
     let tiling = Tiling::new(m, k, n);
@@ -306,7 +308,7 @@ fn messages_of_other_lengths_are_refused() {
     assert_eq!(ciphertext_words(tiling, m, k), scalars.len());
 }
 
-/// A number at a place of a packed message.
+/// Writes a number at a bit position of a packed message.
 fn put(message: &mut [u64], bit: usize, bits: u32, number: u64) {
     for at in 0..bits as usize {
         let (word, shift) = ((bit + at) / 64, (bit + at) % 64);
@@ -356,7 +358,7 @@ proptest! {
         ends().check(tiling, &words(seed, m * k), &words(!seed, k * n), k);
     }
 
-    /// Nothing in a message of the right length makes anything panic.
+    /// Tests that no message of the right length causes a panic.
     #[test]
     fn any_words_are_read_or_refused(seed: u8) {
         let (secret, key) = SecretKey::new().unwrap();

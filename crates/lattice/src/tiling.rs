@@ -1,37 +1,37 @@
-//! How a product of matrices becomes products of polynomials.
+//! Reduction of a product of matrices to products of polynomials.
 //!
 //! **Packing** (as in Huang, Lu, Hong, Ding, "Cheetah: lean and fast secure two-party deep neural
 //! network inference", USENIX Security 2022, section 3). Blocks of m'×k' scalars and k'×n' values,
-//! with m'·k'·n' the degree, stand in polynomials as Σ a_ij X^(i·k'n' + k'−1−j) and Σ b_jl
-//! X^(l·k' + j). In their product the coefficient of X^(i·k'n' + l·k' + k'−1) is Σ_j a_ij·b_jl: other pairs
-//! land on other remainders modulo k', and so do those that pass X^N. Blocks along the depth are
-//! added before anything is sent.
+//! where m'·k'·n' is the degree, are encoded in polynomials as Σ a_ij X^(i·k'n' + k'−1−j) and Σ
+//! b_jl X^(l·k' + j). In their product, the coefficient of X^(i·k'n' + l·k' + k'−1) is Σ_j
+//! a_ij·b_jl. Other pairs have other remainders modulo k', and so do those that pass X^N. Blocks
+//! along the depth are added before anything is sent.
 
 use kernels::ntt::DEGREE;
 use std::ops::Range;
 
-/// The deepest block: at least 64 coefficients of a product are of use.
+/// The deepest block, for which at least 64 coefficients of a product are useful.
 const DEEPEST: usize = 128;
 
-/// Errors times values, each of 64 bits, that the noise of a coefficient sums at most: see
+/// The most products of errors with values of 64 bits that the noise of a coefficient may sum; see
 /// `answers`.
 const MOST_TERMS: usize = 1 << 18;
 
-/// Bytes that a ciphertext takes on the wire, and an answer without its useful coefficients.
+/// Bytes of a ciphertext on the wire, and of an answer without its useful coefficients.
 const CIPHERTEXT: u64 = 219_136;
 const ANSWER: u64 = 87_040;
 
-/// Bits that a useful coefficient takes.
+/// Bits of a useful coefficient.
 const COEFFICIENT: u64 = 85;
 
-/// Bytes worth a microsecond of one core: a link of 2 Gbit/s.
+/// Bytes worth a microsecond of one core, as on a link of 2 Gbit/s.
 const MICROSECOND: u64 = 250;
 
-/// Microseconds of a ciphertext, of an answer, of a block of values, and of ten products; both ends
-/// together, on a core with AVX-512.
+/// Microseconds of a ciphertext, of an answer, of a block of values, and of ten products, for both
+/// ends together on a core with AVX-512.
 const TIMES: [u64; 4] = [550, 760, 58, 150];
 
-/// Rows, depth and columns of a block; powers of two whose product is the degree.
+/// Rows, depth and columns of a block: powers of two whose product is the degree.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Tiling {
     rows: usize,
@@ -40,7 +40,7 @@ pub struct Tiling {
 }
 
 impl Tiling {
-    /// The cheapest for products of m×k scalars, newly encrypted, with k×n values.
+    /// Returns the cheapest tiling for products of m×k scalars, freshly encrypted, with k×n values.
     #[must_use]
     pub fn new(m: usize, k: usize, n: usize) -> Self {
         Self::all(m, k)
@@ -48,7 +48,7 @@ impl Tiling {
             .expect("a block of one scalar")
     }
 
-    /// All for m rows of k scalars.
+    /// Lists all tilings for m rows of k scalars.
     pub(crate) fn all(m: usize, k: usize) -> impl Iterator<Item = Self> {
         let powers = |most: usize| (0..=most.ilog2()).map(|bits| 1_usize << bits);
         powers(k.next_power_of_two().min(DEEPEST)).flat_map(move |depth| {
@@ -60,7 +60,8 @@ impl Tiling {
         })
     }
 
-    /// What a product costs, in bytes sent and received by one party and time worth as many.
+    /// Returns the cost of a product: bytes that one party sends and receives, and computing time
+    /// as bytes.
     #[must_use]
     pub fn cost(&self, m: usize, k: usize, n: usize) -> u64 {
         let rows = m.div_ceil(self.rows) as u64;
@@ -75,51 +76,51 @@ impl Tiling {
             + ciphertexts * columns * products * MICROSECOND / 10
     }
 
-    /// Rows of a block.
+    /// Returns the number of rows of a block.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Scalars of a row that are summed up before they are answered at most: more would make more
+    /// Returns the most scalars of a row that are summed up before an answer. More would make more
     /// noise than masks hide.
     #[must_use]
     pub fn deepest(&self) -> usize {
         MOST_TERMS / self.columns
     }
 
-    /// Depth of a block.
+    /// Returns the depth of a block.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Columns of a block.
+    /// Returns the number of columns of a block.
     #[must_use]
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Blocks along k scalars of a row.
+    /// Returns the number of blocks along k scalars of a row.
     #[must_use]
     pub fn depths(&self, k: usize) -> usize {
         k.div_ceil(self.depth)
     }
 
-    /// Blocks along n columns.
+    /// Returns the number of blocks along n columns.
     #[must_use]
     pub fn column_blocks(&self, n: usize) -> usize {
         n.div_ceil(self.columns)
     }
 
-    /// The columns that blocks of columns have, of n.
+    /// Returns the columns, of n, that lie in the given blocks of columns.
     #[must_use]
     pub fn columns_of(&self, blocks: Range<usize>, n: usize) -> Range<usize> {
         blocks.start * self.columns..n.min(blocks.end * self.columns)
     }
 
-    /// Where each scalar of a block stands, with its place among m rows of k: of the block at this
-    /// row and depth.
+    /// Returns the coefficient of each scalar in the block at this row and depth, with the scalar's
+    /// place among m rows of k.
     pub(crate) fn scalars(&self, m: usize, k: usize, row: usize, depth: usize) -> Places {
         let rows = within(row, self.rows, m);
         let depths = within(depth, self.depth, k);
@@ -128,14 +129,15 @@ impl Tiling {
         })
     }
 
-    /// The same of the values, k rows of n.
+    /// Returns the coefficient of each value in a block, with the value's place among k rows of n.
     pub(crate) fn values(&self, k: usize, n: usize, depth: usize, column: usize) -> Places {
         let depths = within(depth, self.depth, k);
         let columns = within(column, self.columns, n);
         places(depths, columns, n, |j, l| l * self.depth + j)
     }
 
-    /// The same of the useful coefficients of a product, m rows of n.
+    /// Returns the useful coefficients of a block of the product, with their places among m rows of
+    /// n.
     pub(crate) fn products(&self, m: usize, n: usize, row: usize, column: usize) -> Places {
         let rows = within(row, self.rows, m);
         let columns = within(column, self.columns, n);
@@ -145,13 +147,13 @@ impl Tiling {
     }
 }
 
-/// The part of 0..all that block `at` of this size has.
+/// Returns the part of 0..all that block `at` of this size covers.
 fn within(at: usize, size: usize, all: usize) -> Range<usize> {
     at * size..all.min((at + 1) * size)
 }
 
-/// The elements in these rows and columns of a matrix with rows of `length`, each with where it
-/// stands by row and column of the block.
+/// Lists the elements in these rows and columns of a matrix with rows of `length`, each with its
+/// place in the polynomial, which depends on the row and column within the block.
 fn places(
     rows: Range<usize>,
     columns: Range<usize>,

@@ -1,15 +1,15 @@
-//! Words that leave nothing behind.
+//! Vectors of words that are wiped when dropped.
 //!
-//! Whatever holds a secret, an error, a mask, or something that tells one of them together with
-//! what is sent, is of this type. Its length is known when it is made: a vector that grows leaves
-//! its words where it was before.
+//! This type holds every secret, error and mask, and all values that would reveal one of them
+//! together with a message. Its length is fixed when it is made, because a vector that grows leaves
+//! a copy of its words in its old memory.
 
 use zeroize::Zeroizing;
 
-/// Words that are wiped when they are dropped.
+/// A vector of words that is wiped when it is dropped.
 pub(crate) type Wiped = Zeroizing<Vec<u64>>;
 
-/// So many zeros.
+/// Returns n zeros.
 pub(crate) fn wiped(n: usize) -> Wiped {
     Zeroizing::new(vec![0; n])
 }

@@ -1,4 +1,4 @@
-//! No copy of a secret is left in memory that is given back.
+//! Tests that no copy of a secret remains in memory that is freed.
 
 use crate::keys::evaluate;
 use crate::residues::{SENT, basis};
@@ -14,17 +14,17 @@ static MEMORY: Watched = Watched;
 /// Rows, depth and columns of a product of one block.
 const SHAPE: (usize, usize, usize) = (3, 5, 7);
 
-/// Serves no other test.
+/// Returns a key that no other test uses.
 fn key(byte: u8) -> Key {
     Key::from_bytes([0xa0 | byte; 16])
 }
 
-/// The first two words.
+/// Returns the first two words.
 fn start(words: &[u64]) -> [u64; 2] {
     [words[0], words[1]]
 }
 
-/// One product, from keys to shares.
+/// Runs one product, from keys to shares.
 fn product(tiling: Tiling) -> [Vec<u64>; 2] {
     let (m, k, n) = SHAPE;
     let (mut secret, message) = SecretKey::from_keys(&key(1), &key(2));
@@ -40,7 +40,7 @@ fn product(tiling: Tiling) -> [Vec<u64>; 2] {
     [scalars, answer]
 }
 
-/// What the same product hides, drawn once more from the same streams.
+/// Returns the secrets of the same product, drawn again from the same streams.
 fn secrets(tiling: Tiling, [scalars, answer]: &[Vec<u64>; 2]) -> Vec<[u64; 2]> {
     let (m, k, n) = SHAPE;
     let (secret, message) = SecretKey::from_keys(&key(1), &key(2));

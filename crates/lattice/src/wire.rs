@@ -1,11 +1,11 @@
-//! Residues on the wire: as many bits each as their prime has, and refused where they are not below
-//! their prime.
+//! Encoding of residues on the wire, with as many bits as their prime has. Residues that are not
+//! below their prime are refused.
 
 use crate::Error;
 use crate::residues::{BITS, basis};
 use kernels::pack::{pack_low, packed_words, unpack_low};
 
-/// Words of n numbers modulo the first `primes` primes.
+/// Returns the number of words of n numbers modulo the first `primes` primes.
 pub(crate) fn words(n: usize, primes: usize) -> usize {
     BITS[..primes]
         .iter()
@@ -13,7 +13,7 @@ pub(crate) fn words(n: usize, primes: usize) -> usize {
         .sum()
 }
 
-/// Appends numbers, residue by residue, n of each prime.
+/// Appends numbers, residue by residue, n for each prime.
 pub(crate) fn write(residues: &[u64], n: usize, message: &mut Vec<u64>) {
     for (residues, bits) in residues.chunks_exact(n).zip(BITS) {
         let start = message.len();
@@ -22,7 +22,7 @@ pub(crate) fn write(residues: &[u64], n: usize, message: &mut Vec<u64>) {
     }
 }
 
-/// The numbers that [`write`] wrote, n of each prime.
+/// Reads the numbers that [`write`] wrote, n for each prime.
 pub(crate) fn read(
     what: &'static str,
     words: &[u64],

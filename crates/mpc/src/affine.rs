@@ -1,55 +1,57 @@
-//! Affine maps of sharings: several bilinear maps and addends, truncated once.
+//! Affine maps of sharings: sums of bilinear maps and addends, truncated once.
 
 use crate::{Bilinear, Operand, Parts, Shift};
 
 /// A bilinear map of two sharings.
 pub struct Term<'a> {
-    /// The map.
+    /// The bilinear map.
     pub map: Bilinear,
-    /// Its left operand.
+    /// The left operand.
     pub x: Operand<'a>,
-    /// Its right operand.
+    /// The right operand.
     pub y: Operand<'a>,
 }
 
-/// What is added to maps: numbers of which each stands for a run of elements of the result. After
-/// the last one the first follows again, so that all of a bias, or of what is as long as the
-/// result, are of this kind.
+/// Numbers that are added to the maps, each to a run of elements of the result.
+///
+/// The numbers repeat from the first after the last. So a bias, and a vector as long as the result,
+/// are both addends of this kind.
 #[derive(Clone, Copy)]
 pub struct Addend<'a> {
-    /// Their components.
+    /// The components of the numbers.
     pub parts: Parts<'a>,
-    /// How many elements of the result in a row take the same one.
+    /// How many consecutive elements of the result take the same number.
     pub run: usize,
 }
 
-/// (Σ map(x, y) + Σ addend·2^shift) / 2^shift, for signed numbers below 2^62 before they are
-/// truncated, and so without the addends; below 2^49 where the shift says that they are narrow. All
-/// maps give equally many elements.
+/// (Σ map(x, y) + Σ addend·2^shift) / 2^shift for signed numbers.
+///
+/// Before the truncation, and so without the addends, the numbers must be below 2^62, or below 2^49
+/// if the shift is marked as narrow. All maps give the same number of elements.
 pub struct Affine<'a> {
-    /// At least one.
+    /// The bilinear maps, at least one.
     pub terms: &'a [Term<'a>],
-    /// Maybe none.
+    /// The addends, possibly none.
     pub addends: &'a [Addend<'a>],
-    /// What is dropped, once.
+    /// The number of bits to drop, once.
     pub shift: Shift,
 }
 
 impl<'a> Addend<'a> {
-    /// Numbers of the result's length.
+    /// Creates an addend of as many numbers as the result has elements.
     #[must_use]
     pub fn whole(parts: Parts<'a>) -> Self {
         Self { parts, run: 1 }
     }
 
-    /// Whether a result of n elements ends where the numbers, or another round of them, do.
+    /// Returns whether the numbers, repeated, end exactly at the end of a result of n elements.
     #[must_use]
     pub fn fits(&self, n: usize) -> bool {
         let round = self.run.checked_mul(self.parts[0].len());
         round.is_some_and(|round| n.checked_rem(round).unwrap_or(n) == 0)
     }
 
-    /// Adds a component, times a power of two, to elements of the result from one on.
+    /// Adds a component, times 2^bits, to the elements of the result from `from` on.
     #[inline(always)]
     pub(crate) fn add_to(&self, mut to: &mut [u64], from: usize, component: usize, bits: u32) {
         let words = self.parts[component];
@@ -76,10 +78,10 @@ impl<'a> Addend<'a> {
 }
 
 impl Affine<'_> {
-    /// Elements of the result.
+    /// Returns the number of elements of the result.
     ///
     /// # Panics
-    /// If there is no term, or if the maps differ in length, or an addend does not fit.
+    /// If there is no term, if the maps differ in length, or if an addend does not fit.
     #[must_use]
     pub fn elements(&self) -> usize {
         let n = self.terms.first().expect("a term").map.lengths().2;
@@ -91,7 +93,7 @@ impl Affine<'_> {
         n
     }
 
-    /// As in errors and in the meter.
+    /// Returns the name for errors and the meter.
     pub(crate) fn name(&self) -> &'static str {
         match self.terms {
             [only] => only.map.name(),
@@ -99,7 +101,7 @@ impl Affine<'_> {
         }
     }
 
-    /// All that is public of it, as it is compared between the parties.
+    /// Returns all public parameters, for the comparison between the parties.
     pub(crate) fn parameters(&self) -> Vec<u64> {
         let mut all = vec![self.terms.len() as u64, self.addends.len() as u64];
         for addend in self.addends {

@@ -2,8 +2,10 @@
 
 use kernels::planes::words_of;
 
-/// A binary (XOR) sharing of `len` values of `width` bits, transposed: plane j of a component holds
-/// bit j of all values, 64 to a word. Unused bits of a plane's last word are unspecified.
+/// A binary (XOR) sharing of `len` values of `width` bits, stored as bit planes.
+///
+/// Plane j of a component holds bit j of all values, 64 to a word. Unused bits of a plane's last
+/// word are unspecified.
 ///
 /// Deliberately without `Debug` and `PartialEq`: it holds shares.
 pub struct Bits {
@@ -13,10 +15,10 @@ pub struct Bits {
 }
 
 impl Bits {
-    /// A sharing from its components, each `width` planes of `len` bits.
+    /// Creates a sharing from its components, each `width` planes of `len` bits.
     ///
     /// # Panics
-    /// If a component has another length.
+    /// If a component has the wrong length.
     #[must_use]
     pub fn new(width: usize, len: usize, parts: Vec<Vec<u64>>) -> Self {
         let words = width * words_of(len);
@@ -27,38 +29,38 @@ impl Bits {
         Self { width, len, parts }
     }
 
-    /// Bits of each value.
+    /// Returns the number of bits of each value.
     #[must_use]
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a length, not a container")]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// The components this party holds.
+    /// Returns the components that this party holds.
     #[must_use]
     pub fn parts(&self) -> &[Vec<u64>] {
         &self.parts
     }
 
-    /// The components, by value.
+    /// Returns the components, by value.
     #[must_use]
     pub fn into_parts(self) -> Vec<Vec<u64>> {
         self.parts
     }
 
-    /// Words of one plane.
+    /// Returns the number of words of one plane.
     #[must_use]
     pub fn stride(&self) -> usize {
         words_of(self.len)
     }
 
-    /// Planes `range` as a sharing of their own.
+    /// Copies the planes `range` to a new sharing.
     #[must_use]
     pub fn planes(&self, range: std::ops::Range<usize>) -> Self {
         let stride = self.stride();
@@ -75,17 +77,17 @@ impl Bits {
         }
     }
 
-    /// Bit i of the first plane, as a sharing of its own.
+    /// Copies bit i of the first plane to a new sharing.
     #[must_use]
     pub fn at(&self, i: usize) -> Self {
         let bit = |part: &Vec<u64>| vec![bit_at(part, i)];
         Self::new(1, 1, self.parts.iter().map(bit).collect())
     }
 
-    /// Planes of several sharings of the same length, one after another.
+    /// Stacks the planes of several sharings of the same length, one after another.
     ///
     /// # Panics
-    /// If there is none, or lengths differ.
+    /// If `sharings` is empty, or if the lengths differ.
     #[must_use]
     pub fn stack(sharings: &[&Self]) -> Self {
         let first = sharings.first().expect("at least one sharing");
@@ -108,7 +110,7 @@ impl Bits {
         }
     }
 
-    /// XOR, which is local in every protocol.
+    /// XORs `other` into this sharing, which is local in every protocol.
     ///
     /// # Panics
     /// If the shapes differ.
@@ -122,7 +124,7 @@ impl Bits {
         }
     }
 
-    /// This, XOR another one of the same shape where there is one.
+    /// Returns this sharing XOR `by`, or this sharing unchanged if `by` is `None`.
     ///
     /// # Panics
     /// If the shapes differ.
@@ -135,21 +137,21 @@ impl Bits {
     }
 }
 
-/// Bit i of a plane, as a word.
+/// Returns bit i of a plane, as a word.
 pub(crate) fn bit_at(plane: &[u64], i: usize) -> u64 {
     plane[i / 64] >> (i % 64) & 1
 }
 
-/// The number of bits of a sharing of one plane.
+/// Returns the number of bits of a sharing of one plane.
 ///
 /// # Panics
-/// If it has another number of planes.
+/// If the sharing does not have exactly one plane.
 pub(crate) fn one_plane(bit: &Bits) -> usize {
     assert!(bit.width() == 1, "one plane, not {}", bit.width());
     bit.len()
 }
 
-/// x·(1 − 2·bit).
+/// Computes x·(1 − 2·bit).
 pub(crate) fn flip(x: u64, bit: u64) -> u64 {
     (x ^ bit.wrapping_neg()).wrapping_add(bit)
 }

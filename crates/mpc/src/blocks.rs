@@ -1,20 +1,21 @@
-//! Work on several slices at once, in blocks that fit the first-level cache, over all threads.
+//! Loops over several slices at once, in blocks that fit the first-level cache, on all threads.
 
 use kernels::dispatch::backend;
 use kernels::parallel::{Rates, map_packed};
 use std::ops::Range;
 
-/// Words of a block: eight such slices fit a 48 KiB first-level cache with room to spare.
+/// Words of a block. Eight slices of this size fit a 48 KiB first-level cache with room to spare.
 pub(crate) const BLOCK: usize = 512;
 
-/// Words of a piece worth handing to another thread.
+/// Words of a piece that is worth handing to another thread.
 const PIECE: usize = 16 * BLOCK;
 
 /// Calls `work(offset, outputs, inputs)` over the same block of every slice. Blocks start at
 /// multiples of [`BLOCK`] and may run on any thread of the current pool.
 ///
-/// Loops in `work` use this processor's instructions if it is a closure with `#[inline(always)]`;
-/// without that it may be compiled on its own, for the oldest processor there is.
+/// Loops in `work` use this processor's instructions if `work` is a closure with
+/// `#[inline(always)]`. Otherwise the compiler may compile it separately, for the oldest supported
+/// processor.
 ///
 /// # Panics
 /// If the slices have different lengths.
@@ -44,9 +45,11 @@ pub(crate) fn for_each<const O: usize, const I: usize>(
     );
 }
 
-/// The same over n elements, of which some slices hold packed values ([`kernels::pack`]): in these
-/// `work` finds the words of its block. The blocks of its last argument are for what it keeps for a
-/// moment; anything is in them.
+/// Calls `work` over blocks of n elements, where some slices hold packed values
+/// ([`kernels::pack`]).
+///
+/// For packed slices, `work` gets the words of its block. The blocks in its last argument are
+/// scratch space with arbitrary contents.
 ///
 /// # Panics
 /// If a slice is too short.
@@ -107,7 +110,7 @@ fn halves<T, const N: usize>(pairs: [(T, T); N]) -> ([T; N], [T; N]) {
     )
 }
 
-/// out = Σ x·y over the terms, element by element.
+/// Computes out = Σ x·y over the terms, element by element.
 pub(crate) fn sum_of_products(out: &mut [u64], terms: &[(&[u64], &[u64])]) {
     match *terms {
         [(a, b)] => for_each(

@@ -1,16 +1,16 @@
-//! Public data that parties have and all need, such as the shape of what one shares.
+//! Broadcasts of public data that one party has and all need, such as the shape of a shared tensor.
 
 use crate::{Error, Result};
 use net::Channel;
 
-/// Most bytes that a party tells at once.
+/// The most bytes of one broadcast.
 const LIMIT: usize = 1 << 20;
 
-/// Sends the owner's bytes to all; returns them in every party. They are public, and hostile until
-/// the caller has checked them.
+/// Sends the owner's bytes to all parties, and returns them in every party. The bytes are public,
+/// and untrusted until the caller has checked them.
 ///
 /// # Errors
-/// `Misuse` where the owner has nothing or more than 1 MiB, `Peer` where it announces more.
+/// `Misuse` if the owner passes no bytes or more than 1 MiB. `Peer` if the owner announces more.
 pub fn broadcast(channel: &mut Channel, owner: usize, payload: Option<&[u8]>) -> Result<Vec<u8>> {
     channel.begin(&format!("broadcast by party {owner}"));
     if channel.party() == owner {
@@ -22,12 +22,13 @@ pub fn broadcast(channel: &mut Channel, owner: usize, payload: Option<&[u8]>) ->
     told(channel, owner)
 }
 
-/// Sends each party's bytes to all, in one round; returns those of each in every party, as hostile
-/// as those of a [`broadcast`]. With these messages it begins to be compared what was noted as
-/// public before.
+/// Sends each party's bytes to all parties in one round. Returns the bytes of every party, which
+/// are as untrusted as those of a [`broadcast`].
+///
+/// These messages also begin the comparison of the public values that were noted before.
 ///
 /// # Errors
-/// `Misuse` for more than 1 MiB, `Peer` for a party that announces more.
+/// `Misuse` for more than 1 MiB. `Peer` for a party that announces more.
 pub fn gather(channel: &mut Channel, payload: &[u8]) -> Result<Vec<Vec<u8>>> {
     channel.begin_comparing("gather");
     tell(channel, payload)?;
@@ -40,7 +41,7 @@ pub fn gather(channel: &mut Channel, payload: &[u8]) -> Result<Vec<Vec<u8>>> {
     .collect()
 }
 
-/// Its length, and the bytes themselves.
+/// Sends the length, then the bytes.
 fn tell(channel: &mut Channel, payload: &[u8]) -> Result<()> {
     if payload.len() > LIMIT {
         return Err(Error::misuse(format!(

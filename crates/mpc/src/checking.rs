@@ -1,71 +1,72 @@
-//! What checks of products need of a protocol ([`crate::checks`]).
+//! The operations that checks of products ([`crate::checks`]) need from a protocol.
 
 use crate::{Parts, Result, Shift, Tally};
 
-/// What an operation that truncates leaves behind for its check.
+/// Values that a truncating operation keeps for its check.
 #[derive(Default)]
 pub struct Kept {
     /// This party's summands of the dropped bits, as signed integers: the value before the
     /// truncation is the truncated value times 2^shift, plus their sum. It is enough if that holds
     /// modulo the prime of [`crate::residues`].
     pub rest: Vec<u64>,
-    /// Components of what was truncated, where the operation goes on with it and gives something
-    /// else.
+    /// Components of the truncated value, if the operation continues with it and returns another
+    /// value.
     pub truncated: Vec<Vec<u64>>,
     /// Residues of the truncated value, if the truncation gives them
     /// ([`Checking::lifts_truncated`]).
     pub residues: Vec<u64>,
 }
 
-/// A number of a tensor is not to have more than so many bits, for the sake of a group of checks.
+/// A check, on behalf of a group of checks, that the numbers of a tensor have few enough bits.
 pub struct Hold<'a> {
     /// The numbers.
     pub x: Parts<'a>,
-    /// Those of |x| < 2^(width − 3) pass, and of those that do |x| < 3·2^(width − 3).
+    /// The bound. All numbers with |x| < 2^(width − 3) pass. All numbers that pass satisfy |x| <
+    /// 3·2^(width − 3).
     pub width: usize,
-    /// Whose it is.
+    /// The group of checks that this one belongs to.
     pub group: usize,
 }
 
 impl Hold<'_> {
-    /// What all parties must say alike of holds.
+    /// Returns the parameters of holds that must be equal in all parties.
     pub(crate) fn parameters(holds: &[Self]) -> Vec<u64> {
         let of_one = |hold: &Self| [hold.x[0].len() as u64, hold.width as u64, hold.group as u64];
         holds.iter().flat_map(of_one).collect()
     }
 }
 
-/// Residues are those of [`crate::residues`]. Each party has a summand; those of all add up to the
-/// residue.
+/// Operations on residues modulo the prime of [`crate::residues`]. Each party holds a summand; the
+/// summands of all parties add up to the residue.
 pub trait Checking {
-    /// The operation that comes next, and truncates, leaves behind what its check needs.
+    /// Makes the next truncating operation keep what its check needs.
     fn keep(&mut self);
 
-    /// What it has left behind.
+    /// Takes what the last operation kept.
     fn kept(&mut self) -> Kept;
 
-    /// Places by which what is truncated so is shifted up before.
+    /// Returns the number of bits by which a value is shifted up before a truncation by `shift`.
     fn above(&self, shift: Shift) -> u32;
 
-    /// Whether a truncation whose data is kept gives the residues of its result, so that the result
-    /// need not be lifted.
+    /// Returns whether a truncation whose data is kept gives the residues of its result, so that the
+    /// result need not be lifted.
     fn lifts_truncated(&self) -> bool {
         false
     }
 
-    /// Residues of the integers that sharings stand for, of |x| < 2^62. One round.
+    /// Computes residues of the integers that sharings represent, for |x| < 2^62. One round.
     fn lift(&mut self, x: &[Parts]) -> Result<Vec<Vec<u64>>>;
 
-    /// Residues of products, element by element, of factors that are named by their places.
+    /// Multiplies residues element by element. `pairs` gives the indices of the factors.
     fn multiply(&mut self, factors: &[Vec<u64>], pairs: &[[usize; 2]]) -> Result<Vec<Vec<u64>>>;
 
-    /// A tally of each hold, which is in range if its numbers are; nothing where comparisons are
-    /// all there is.
+    /// Returns a tally for each hold, which is in range if the hold's numbers are. `None` if the
+    /// protocol supports comparisons only.
     fn tallies(&mut self, holds: &[Hold]) -> Result<Option<Vec<Tally>>>;
 
-    /// A sharing of the sums of the words that each party has.
+    /// Turns the words that each party has into a sharing of their sums over all parties.
     fn summed(&mut self, words: Vec<u64>) -> Result<Vec<Vec<u64>>>;
 
-    /// The latest coins that were tossed.
+    /// Returns words of the coins that were tossed last.
     fn coins(&mut self, words: usize) -> Vec<u64>;
 }

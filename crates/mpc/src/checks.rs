@@ -1,55 +1,55 @@
-//! Checks: whether operations on shares gave what the same operations on integers give, found out
-//! in secret.
+//! Checks, in secret, that operations on shares gave the same results as on integers.
 //!
-//! **What is checked.** Words are integers of −2^63 to 2^63, modulo 2^64. A product whose integer
-//! has no such word, or too many bits for its truncation, is another one's without a sign of it.
-//! Checked are
+//! **What is checked.** Words stand for integers from −2^63 to 2^63, modulo 2^64. If the integer
+//! result of a product does not fit a word, or has too many bits for its truncation, the computed
+//! word is wrong without any sign of it. Two things are checked:
 //! - *products*, and sums of products, truncated or not: Σ map(x, y) + addend·2^f = 2^f·z + d over
-//!   the integers, where z is the result and d what the truncation dropped; and
-//! - *holds*: that numbers have few enough bits for what is done with them, such as sums, shifts,
-//!   products by public numbers, comparisons of fewer bits.
+//!   the integers, where z is the result and d the part that the truncation dropped; and
+//! - *holds*: that numbers have few enough bits for the operations on them, such as sums, shifts,
+//!   products by public numbers, and comparisons of fewer bits.
 //!
-//! **Idea.** Both sides are known modulo 2^64 to be equal, so they are equal if their difference is
-//! less than 2^64. It is looked at modulo the prime p = 2^31 − 1 as well ([`crate::residues`]),
-//! where a difference of 2^64·m shows unless p divides m.
-//! - The integer that a sharing stands for is known modulo p at the cost of one message
-//!   ([`super::checking`]): of two summands s and t of x + 2^62 − 1 with highest bits A and B,
-//!   known to different parties, x = s + t − (A + B − AB)·2^64 − 2^62 + 1, as truncations have it,
-//!   and of that only AB needs interaction.
-//! - What a truncation dropped is s mod 2^f + t mod 2^f + 1 − 2^f, of which each party keeps its
-//!   own summand ([`crate::checking::Kept::rest`]).
-//! - Of all elements of a result one random combination is looked at, with coefficients s_i·r_j
-//!   modulo p. Of a product of matrices it is (sᵀX)(Yr) (Freivalds 1977), so that what meets is as
-//!   long as the inner dimension, and the work is linear in the operands. Convolutions are products
-//!   of matrices, with s for the filters and r for the places. Products element by element have a
-//!   coefficient for each.
-//! - Two combinations for each product, and each party's summands of them; whether they add up to
-//!   zero modulo p, which is whether they add up to 0, p, 2p, ... as integers, is a secret bit,
-//!   found by [`Protocol::equal_zero`].
+//! **Idea.** Both sides of the equation are known to be equal modulo 2^64. So they are equal if
+//! their difference is less than 2^64. The checks also compare them modulo the prime p = 2^31 − 1
+//! ([`crate::residues`]), where a difference of 2^64·m shows unless p divides m.
+//! - The integer that a sharing stands for can be found modulo p at the cost of one message
+//!   ([`super::checking`]). Let s and t be two summands of x + 2^62 − 1, known to different
+//!   parties, with highest bits A and B. Then x = s + t − (A + B − AB)·2^64 − 2^62 + 1, as in
+//!   truncations, and only AB needs interaction.
+//! - A truncation drops s mod 2^f + t mod 2^f + 1 − 2^f. Each party keeps its own summand of that
+//!   ([`crate::checking::Kept::rest`]).
+//! - One random combination of all elements of a result is checked, with coefficients s_i·r_j
+//!   modulo p. For a product of matrices it is (sᵀX)(Yr) (Freivalds 1977). So the vectors that are
+//!   multiplied have the length of the inner dimension, and the work is linear in the operands.
+//!   Convolutions are products of matrices, with s for the filters and r for the places.
+//!   Elementwise products have one coefficient per element.
+//! - Each product has two combinations, and each party has summands of them. The check asks whether
+//!   the summands add up to zero modulo p, that is, to 0, p, 2p, ... as integers. The answer is a
+//!   secret bit, found by [`Protocol::equal_zero`].
 //!
-//! **Soundness.** A combination of what is not zero modulo p is zero with probability 2/p at most,
-//! so both are with 2^−58. What is below 2^94 is 2^64·m with |m| < p apart from any word's range,
-//! and so never missed but for that. Beyond,
-//! it is missed where p divides m: of numbers that are not chosen for it one in 2^31.
+//! **Soundness.** A combination of values that are not all zero modulo p is zero with probability
+//! at most 2/p, so both combinations are zero with probability at most 2^−58. A difference below
+//! 2^94 is 2^64·m with |m| < p, so it is missed with no more than that probability. A larger
+//! difference is missed if p divides m: for numbers that are not chosen for it, one in 2^31.
 //!
-//! **Which numbers are refused.** Operands of products from 2^60 on, and whatever a hold says.
+//! **Which numbers are refused.** Operands of products from 2^60 on, and whatever a hold excludes.
 //! Nothing is refused because terms of a sum cancel.
 //!
-//! **Coins** are tossed when all that is judged is fixed ([`Protocol::toss`]), so nobody foresees
-//! them.
+//! **Coins** are tossed after all values that they judge are fixed ([`Protocol::toss`]), so no
+//! party can foresee them.
 //!
-//! **Simulation.** Lifting, multiplying and looking are operations of the protocol, each with its
-//! own argument; nothing is opened here. A group's bit becomes a flag ([`crate::guards`]), of which
-//! whoever receives a result learns whether it
-//! holds: an output that the functionality gives.
+//! **Simulation.** Lifting, multiplying and inspecting are operations of the protocol, each with
+//! its own simulation argument; nothing is opened here. A group's bit becomes a flag
+//! ([`crate::guards`]). The receiver of a result learns whether the flag holds: an output that the
+//! functionality gives.
 //!
-//! **Weights** are lifted once ([`Residues`]): whoever keeps a tensor keeps its residues beside it,
-//! until it is written to. Every check takes combinations of them by coins of its own.
+//! **Weights** are lifted once ([`Residues`]). A caller that keeps a tensor keeps its residues with
+//! it until the tensor is written to. Every check takes combinations of the residues by fresh
+//! coins.
 //!
-//! **Rounds:** to toss coins 1, to lift 1, to multiply 1, and those of the zero test and of holds,
-//! once for all that is checked together. **Bits** of replicated sharing: 31 for an element of an
-//! operand or a result; for an element of what is multiplied one by one, or of an inner dimension,
-//! 93 for each operand.
+//! **Rounds:** 1 to toss coins, 1 to lift, 1 to multiply, and those of the zero test and of holds.
+//! They are spent once for everything that is checked together. **Bits** with replicated sharing:
+//! 31 for an element of an operand or a result; 93 for each operand of an elementwise product, per
+//! element, or per element of an inner dimension.
 
 use crate::checking::{Checking, Hold};
 use crate::combinations::Weights;
@@ -59,72 +59,74 @@ use kernels::planes::words_of;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-/// Most tallies that are looked at together: whole words of bits.
+/// The most tallies that are inspected together: whole words of bits.
 const TOGETHER: usize = 1024;
 
-/// Random combinations of each product.
+/// The number of random combinations of each product.
 const COMBINATIONS: usize = 2;
 
-/// A bilinear map of two tensors, named by their places.
+/// A bilinear map of two tensors, which are given by their places in the list of tensors.
 pub struct Term {
     /// The map.
     pub map: Bilinear,
-    /// The left operand.
+    /// The place of the left operand.
     pub x: usize,
-    /// The right operand.
+    /// The place of the right operand.
     pub y: usize,
 }
 
-/// What was added to products before they were truncated: after the last of its numbers the first
-/// follows again.
+/// A tensor that was added to products before they were truncated. Its numbers repeat from the
+/// first after the last.
 pub struct Addend {
-    /// The tensor's place.
+    /// The place of the tensor.
     pub x: usize,
-    /// How many elements of the result in a row take the same number.
+    /// How many consecutive elements of the result take the same number.
     pub run: usize,
 }
 
-/// A sum of products, and what it gave.
+/// A sum of products, and its result.
 pub struct Product<'a> {
-    /// At least one, of one structure.
+    /// The products: at least one, all of the same structure.
     pub terms: Vec<Term>,
-    /// Maybe none.
+    /// The addends, possibly none.
     pub addends: Vec<Addend>,
-    /// The result's place.
+    /// The place of the result.
     pub out: usize,
-    /// What was dropped, if it was truncated.
+    /// The number of dropped bits, if the sum was truncated.
     pub shift: Option<Shift>,
-    /// What this party has of what was dropped, if anything was ([`crate::checking::Kept::rest`]).
+    /// This party's summand of the dropped part, if any was dropped
+    /// ([`crate::checking::Kept::rest`]).
     pub rest: &'a [u64],
 }
 
-/// What one operator did.
+/// The operations of one operator, which are checked together.
 pub struct Group<'a> {
-    /// Its products.
+    /// The products of the operator.
     pub products: Vec<Product<'a>>,
-    /// Tensors, by their places, and the width that each is held to.
+    /// Places of tensors, and the width that each is held to.
     pub holds: Vec<(usize, usize)>,
-    /// The same by comparisons, which cost more: just −2^(width − 2) to below 2^(width − 2) passes.
+    /// Holds by comparisons, which cost more and are exact: x passes if and only if −2^(width − 2)
+    /// ≤ x < 2^(width − 2).
     pub exact: Vec<(usize, usize)>,
 }
 
-/// This party's summands of the residues of a tensor that is multiplied again and again, such as a
-/// weight: lifted once.
+/// This party's summands of the residues of a tensor that is multiplied repeatedly, such as a
+/// weight. They are lifted once.
 #[derive(Default)]
 pub struct Residues(OnceLock<Arc<Vec<u64>>>);
 
 impl Residues {
-    /// Residues that are already known, as this party's summands.
+    /// Returns residues that are already known, as this party's summands.
     #[must_use]
     pub fn of(summands: Vec<u64>) -> Self {
         Self(OnceLock::from(Arc::new(summands)))
     }
 }
 
-/// [`settle_keeping`], where nothing is kept.
+/// Computes [`settle_keeping`] without kept residues.
 ///
 /// # Errors
-/// As there.
+/// As [`settle_keeping`].
 pub fn settle<'a>(
     protocol: &mut dyn Protocol,
     tensors: &[Parts<'a>],
@@ -133,14 +135,13 @@ pub fn settle<'a>(
     settle_keeping(protocol, tensors, &HashMap::new(), groups)
 }
 
-/// A bit for each group, of one plane: whether all its checks hold.
+/// Returns one plane with a bit for each group: whether all its checks hold.
 ///
-/// The residues of those tensors that `kept` names by their places are not computed again. All
-/// parties keep the same ones, and drop them when a tensor changes.
+/// Residues of the tensors whose places are in `kept` are not computed again. All parties keep the
+/// same residues, and drop them when a tensor changes.
 ///
 /// # Errors
-/// `Misuse` where the protocol has no checks, or residues are of another tensor; what the links
-/// meet.
+/// `Misuse` if the protocol has no checks, or if residues belong to another tensor. Network errors.
 pub fn settle_keeping<'a>(
     protocol: &mut dyn Protocol,
     tensors: &[Parts<'a>],
@@ -178,7 +179,7 @@ pub fn settle_keeping<'a>(
     protocol.and(&held, &right)
 }
 
-/// Each group's holds.
+/// Lists the holds of each group.
 fn named<'a>(
     tensors: &[Parts<'a>],
     groups: impl Iterator<Item = &'a [(usize, usize)]>,
@@ -197,10 +198,10 @@ fn named<'a>(
         .collect()
 }
 
-/// Why there are none.
+/// Returns the error that explains why checks are unavailable.
 fn unavailable(protocol: &dyn Protocol) -> Error {
     Error::misuse(format!(
-        "among {} parties of protocol \"additive\" operations are checked with source \"dealer\" alone",
+        "protocol \"additive\" among {} parties checks operations with source \"dealer\" only",
         protocol.parties()
     ))
 }
@@ -212,7 +213,7 @@ fn checking(protocol: &mut dyn Protocol) -> Result<&mut dyn Checking> {
         .ok_or_else(|| Error::misuse(format!("no checked operations among {parties} parties")))
 }
 
-/// Residues of those tensors that products are of.
+/// Residues of the tensors that occur in products.
 struct Lifted(HashMap<usize, Arc<Vec<u64>>>);
 
 impl Lifted {
@@ -240,13 +241,13 @@ impl Lifted {
         let mut lifted: HashMap<usize, Arc<Vec<u64>>> = of_known.collect();
         let is_other = |at: &usize| lifted[at].len() != tensors[*at][0].len();
         if there.iter().any(is_other) {
-            return Err(Error::misuse("residues of another tensor were kept"));
+            return Err(Error::misuse("the kept residues belong to another tensor"));
         }
         let some: Vec<Parts> = missing.iter().map(|at| tensors[*at]).collect();
         for (at, residues) in missing.iter().zip(checking.lift(&some)?) {
             let residues = Arc::new(residues);
             if let Some(kept) = kept.get(at) {
-                // Whoever else has lifted it meanwhile has the same.
+                // Another thread that lifted the tensor meanwhile has stored the same residues.
                 let _ = kept.0.set(Arc::clone(&residues));
             }
             lifted.insert(*at, residues);
@@ -259,8 +260,8 @@ impl Lifted {
     }
 }
 
-/// This party's summands of the combinations of all products, which add up to zero if these are
-/// right.
+/// Computes this party's summands of the combinations of all products. They add up to zero if the
+/// products are right.
 fn combined(
     checking: &mut dyn Checking,
     lifted: &Lifted,
@@ -278,12 +279,13 @@ fn combined(
         for term in &product.terms {
             if !drawn[0].fit(&term.map) {
                 return Err(Error::misuse(
-                    "a sum of products of several structures is not checked",
+                    "a sum of products of different structures cannot be checked",
                 ));
             }
             let (x, y) = (lifted.at(term.x), lifted.at(term.y));
             if let Some(inner) = inner_products(&term.map) {
-                // Once, whatever it meets, and for both combinations.
+                // Each operand is a factor once, for all products with it and for both
+                // combinations.
                 let pair = [term.x, term.y].map(|place| {
                     *single.entry(place).or_insert_with(|| {
                         factors.push(lifted.at(place).to_vec());
@@ -329,17 +331,18 @@ fn combined(
     Ok(sums)
 }
 
-/// What is multiplied for a term.
+/// The factors that are multiplied for a term.
 #[derive(Clone, Copy)]
 enum Asked {
-    /// Its operands, element by element; a result is the sum of so many.
+    /// The operands, element by element. Each result is the sum of this many products.
     Each(usize),
-    /// What is left of them for the combination of that number.
+    /// The contracted operands for the combination with this number.
     Combined(usize),
 }
 
-/// How many products of elements a result is the sum of, where each element of an operand meets one
-/// other: a combination would leave as many, and each one its own.
+/// Returns how many products of elements a result is the sum of, if each element of an operand
+/// meets only one other element. A combination would then leave as many products, and separate
+/// ones.
 fn inner_products(map: &Bilinear) -> Option<usize> {
     match *map {
         Bilinear::Elementwise { .. } => Some(1),
@@ -355,10 +358,10 @@ fn sum_of(numbers: &[u64]) -> u64 {
 }
 
 fn no_terms() -> Error {
-    Error::misuse("a sum of no products is not checked")
+    Error::misuse("a sum without products cannot be checked")
 }
 
-/// What products came to, without what was added to them: 2^f·z + d − addend·2^f, combined.
+/// Combines the results of products, without their addends: 2^f·z + d − addend·2^f.
 fn result(checking: &dyn Checking, weights: &Weights, lifted: &Lifted, product: &Product) -> u64 {
     // A narrow product may be shifted up before it is truncated.
     let dropped = product
@@ -380,14 +383,14 @@ fn result(checking: &dyn Checking, weights: &Weights, lifted: &Lifted, product: 
     residues::add(residues::multiply(scale, whole), rest)
 }
 
-/// A bit for each group: whether the summands of all its combinations add up to zero.
+/// Returns a bit for each group: whether the summands of all its combinations add up to zero.
 fn are_zero(
     protocol: &mut dyn Protocol,
     groups: usize,
     products: &[(usize, &Product)],
     sums: &[u64],
 ) -> Result<Bits> {
-    // Of residues of n parties the sum is one of 0, p, ... (n − 1)·p.
+    // The sum of n parties' residues, if it is zero modulo p, is one of 0, p, ... (n − 1)·p.
     let parties = protocol.parties() as u64;
     let summed = checking(protocol)?.summed(sums.to_vec())?;
     let n = sums.len();
@@ -405,7 +408,7 @@ fn are_zero(
     let shifted: Vec<&[u64]> = shifted.iter().map(Vec::as_slice).collect();
     let bits = residues::BITS + 2 + (u64::BITS - parties.leading_zeros());
     let zero = protocol.equal_zero(&shifted, bits as usize)?;
-    // At most one of the multiples is met. A group's bit is the AND of those of its combinations.
+    // At most one multiple matches. A group's bit is the AND of the bits of its combinations.
     let met = |at: usize| {
         let mut met = zero.at(at);
         for times in 1..parties as usize {
@@ -420,7 +423,7 @@ fn are_zero(
     conjunctions(protocol, of_group)
 }
 
-/// The AND of each group's bits, which is 1 of none: groups side by side.
+/// Computes the AND of each group's bits, all groups in parallel. The AND of no bits is 1.
 fn conjunctions(protocol: &mut dyn Protocol, groups: Vec<Vec<Bits>>) -> Result<Bits> {
     let (most, n) = (
         groups.iter().map(Vec::len).max().unwrap_or(0).max(1),
@@ -436,7 +439,7 @@ fn conjunctions(protocol: &mut dyn Protocol, groups: Vec<Vec<Bits>>) -> Result<B
     crate::tree::conjunction(all, &mut |joins| protocol.and_all(joins))
 }
 
-/// Single bits as a plane.
+/// Gathers single bits into a plane.
 fn gathered<'b>(parts: usize, n: usize, bits: impl Iterator<Item = &'b Bits>) -> Bits {
     let mut planes = vec![vec![0; words_of(n)]; parts];
     for (at, bit) in bits.enumerate() {
@@ -447,7 +450,7 @@ fn gathered<'b>(parts: usize, n: usize, bits: impl Iterator<Item = &'b Bits>) ->
     Bits::new(1, n, planes)
 }
 
-/// A bit for each group: whether all its numbers have few enough bits.
+/// Returns a bit for each group: whether all its numbers have few enough bits.
 fn hold(protocol: &mut dyn Protocol, holds: &[Hold], groups: usize) -> Result<Bits> {
     if holds.is_empty() {
         return Ok(protocol.trivial_bits(&vec![u64::MAX; words_of(groups)], 1, groups));
@@ -455,8 +458,8 @@ fn hold(protocol: &mut dyn Protocol, holds: &[Hold], groups: usize) -> Result<Bi
     let Some(tallies) = checking(protocol)?.tallies(holds)? else {
         return compare(protocol, holds, groups);
     };
-    // Sums of several reaches are one's modulo 2^64: each is zero modulo 2^reach where it is so
-    // shifted up.
+    // Tallies of different reaches are added modulo 2^64: a sum is zero modulo 2^reach exactly if
+    // it is zero after this shift.
     let mut of_groups: Vec<Tally> = (0..groups).map(|_| Tally::new(64)).collect();
     for (tally, hold) in tallies.iter().zip(holds) {
         for (sum, more) in of_groups[hold.group].sums.iter_mut().zip(tally.sums) {
@@ -466,7 +469,7 @@ fn hold(protocol: &mut dyn Protocol, holds: &[Hold], groups: usize) -> Result<Bi
     let mut planes = vec![Vec::with_capacity(words_of(groups)); protocol.parts()];
     for some in of_groups.chunks(TOGETHER) {
         let bits = protocol.in_range(&some.iter().collect::<Vec<_>>())?;
-        // Without the AND of all of them, which is the last.
+        // Leave out the last bit, which is the AND of all.
         let words = words_of(some.len());
         for (plane, part) in planes.iter_mut().zip(bits.parts()) {
             plane.extend_from_slice(&part[..words]);
@@ -475,7 +478,7 @@ fn hold(protocol: &mut dyn Protocol, holds: &[Hold], groups: usize) -> Result<Bi
     Ok(Bits::new(1, groups, planes))
 }
 
-/// A bit for each group, by comparisons of all numbers together: whether −2^(w−2) ≤ x < 2^(w−2).
+/// Compares all numbers together; returns a bit for each group: whether −2^(w−2) ≤ x < 2^(w−2).
 fn compare(protocol: &mut dyn Protocol, holds: &[Hold], groups: usize) -> Result<Bits> {
     let n = holds.iter().map(|hold| hold.x[0].len()).sum();
     let bounds = holds
@@ -484,7 +487,7 @@ fn compare(protocol: &mut dyn Protocol, holds: &[Hold], groups: usize) -> Result
     let bounds: Vec<u64> = bounds.flat_map(|(bound, n)| vec![bound; n]).collect();
     let below_bounds = bounds.iter().map(|bound| bound - 1);
     let ends: Vec<u64> = bounds.iter().copied().chain(below_bounds).collect();
-    // x + 2^(w−2) and 2^(w−2) − 1 − x: neither is negative.
+    // x + 2^(w−2) and 2^(w−2) − 1 − x are both nonnegative exactly if x is in range.
     let mut both = vec![vec![0; 2 * n]; protocol.parts()];
     let mut slices: Vec<&mut [u64]> = both.iter_mut().map(Vec::as_mut_slice).collect();
     protocol.trivial(&ends, &mut slices);

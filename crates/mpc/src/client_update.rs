@@ -1,9 +1,9 @@
-//! What a client has learned, as whole numbers: the difference between trained numbers and those
-//! that they were trained from, multiplied and rounded. None of it is written out on the way, so
-//! memory is read twice at most: to measure it, and to make words of it.
+//! A client's update as integers: the difference between trained numbers and the numbers that
+//! training started from, scaled and rounded. No intermediate vector is written, so memory is read
+//! at most twice: to measure the update, and to convert it to words.
 //!
-//! Differences and products are in double precision, rounded to the nearest whole number, ties to
-//! the even one.
+//! Differences and products are computed in double precision, and rounded to the nearest integer,
+//! ties to even.
 
 use crate::blocks::BLOCK;
 use crate::{Error, Result};
@@ -11,35 +11,36 @@ use kernels::dispatch::backend;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Numbers in the memory that they were trained in.
+/// Numbers in the precision that they were trained in.
 #[derive(Clone, Copy)]
 pub enum Floats<'a> {
-    /// Of single precision.
+    /// Numbers of single precision.
     Single(&'a [f32]),
-    /// Of double precision.
+    /// Numbers of double precision.
     Double(&'a [f64]),
 }
 
-/// Trained numbers, in pieces one after another, less those that they were trained from.
+/// The difference between trained numbers, given in pieces, and the numbers that training started
+/// from.
 pub struct Learned<'a> {
-    /// Where each begins.
+    /// The pieces, each with the place where it begins.
     pieces: Vec<(usize, Floats<'a>)>,
-    /// Zeros, if there are none.
+    /// The numbers that training started from; `None` for zeros.
     start: Option<&'a [f32]>,
     len: usize,
 }
 
-/// What is to be known of numbers before they are sent.
+/// Measures of the numbers, taken before they are sent.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Measured {
-    /// The root of the sum of the squares, however large or small these are; infinite where it is
-    /// beyond the range of doubles itself. The same for any number of threads.
+    /// The root of the sum of the squares. Correct for any magnitudes; infinite only if the root
+    /// itself is beyond the range of doubles. It does not depend on the number of threads.
     pub norm: f64,
-    /// The greatest magnitude; NaN where a number is NaN or infinite.
+    /// The greatest magnitude; NaN if a number is NaN or infinite.
     pub greatest: f64,
 }
 
-/// What a client sends: its numbers by a factor, and its weight after them.
+/// The words that a client sends: its numbers times a factor, followed by its weight.
 pub struct Outgoing<'a> {
     learned: &'a Learned<'a>,
     factor: f64,
@@ -48,26 +49,25 @@ pub struct Outgoing<'a> {
     is_beyond: AtomicBool,
 }
 
-/// Numbers that one thread measures.
+/// How many numbers one thread measures at a time.
 const PIECE: usize = 32 * BLOCK;
 
-/// 2^-600, by which numbers are multiplied before they are squared where their squares are beyond
-/// the range of doubles.
+/// 2^-600, a factor for numbers whose squares are beyond the range of doubles.
 const SMALLER: f64 = f64::from_bits((1023 - 600) << 52);
 
-/// 2^600, by which they are multiplied where the sum of their squares is below [`LEAST`], 2^-800:
-/// bits are lost there.
+/// 2^600, a factor for numbers whose squares sum up to less than [`LEAST`], 2^-800, where bits
+/// would be lost.
 const GREATER: f64 = f64::from_bits((1023 + 600) << 52);
 const LEAST: f64 = f64::from_bits((1023 - 800) << 52);
 
-/// Sums that run side by side, so that none waits for another.
+/// The number of sums that run side by side, so that no addition waits for the one before.
 const SIDE_BY_SIDE: usize = 16;
 
-/// In this sum a double has no bits after the point, so its last bits are the nearest whole number:
-/// for magnitudes up to 2^51.
+/// A summand that rounds. A double near it has no bits after the point, so its last bits are the
+/// nearest integer, for magnitudes up to 2^51.
 const WHOLE: f64 = 1.5 * (1_u64 << 52) as f64;
 
-/// What whole numbers are below at most.
+/// The upper bound of all limits on rounded numbers.
 const MOST: f64 = (1_u64 << 51) as f64;
 
 impl Floats<'_> {
@@ -92,10 +92,11 @@ impl Floats<'_> {
 }
 
 impl<'a> Learned<'a> {
-    /// Pieces, and as many numbers as these have, if not zeros, that they were trained from.
+    /// Creates the difference from pieces of trained numbers, and as many numbers that training
+    /// started from; `None` stands for zeros.
     ///
     /// # Errors
-    /// `Misuse` for another number.
+    /// `Misuse` if the numbers of elements differ.
     pub fn new(
         pieces: impl IntoIterator<Item = Floats<'a>>,
         start: Option<&'a [f32]>,
@@ -108,7 +109,7 @@ impl<'a> Learned<'a> {
         }
         if let Some(start) = start.filter(|start| start.len() != len) {
             return Err(Error::misuse(format!(
-                "{len} trained numbers, and {} that they were trained from",
+                "{len} trained numbers, but {} numbers that training started from",
                 start.len()
             )));
         }
@@ -119,19 +120,19 @@ impl<'a> Learned<'a> {
         })
     }
 
-    /// How many numbers.
+    /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// One pass, and another one where squares are too large or too small for doubles.
+    /// Measures the numbers in one pass, or two if squares are too large or too small for doubles.
     #[must_use]
     pub fn measured(&self) -> Measured {
         let (squares, greatest) = self.sums(1.0);
@@ -150,7 +151,7 @@ impl<'a> Learned<'a> {
         }
     }
 
-    /// The sum of the squares of all numbers by a factor, and the greatest magnitude.
+    /// Returns the sum of the squares of all numbers times `by`, and the greatest magnitude.
     fn sums(&self, by: f64) -> (f64, f64) {
         let pieces: Vec<(f64, f64)> = (0..self.len.div_ceil(PIECE))
             .into_par_iter()
@@ -166,7 +167,8 @@ impl<'a> Learned<'a> {
         (pieces.iter().map(|piece| piece.0).sum(), greatest)
     }
 
-    /// The sum of the squares, NaN where a number is, and the greatest magnitude but for NaN.
+    /// Returns the sum of the squares, NaN if a number is NaN, and the greatest magnitude, ignoring
+    /// NaN.
     #[inline(always)]
     fn measure(&self, begin: usize, end: usize, by: f64) -> (f64, f64) {
         let mut squares = [0.0; SIDE_BY_SIDE];
@@ -197,7 +199,7 @@ impl<'a> Learned<'a> {
         )
     }
 
-    /// Writes differences, from that place on.
+    /// Writes differences from place `begin` on.
     #[inline(always)]
     fn subtract(&self, begin: usize, out: &mut [f64]) {
         let mut piece = self.pieces.partition_point(|(at, _)| *at <= begin);
@@ -217,8 +219,8 @@ impl<'a> Learned<'a> {
         }
     }
 
-    /// What is sent of it: every number by `factor`, of which none may reach `limit`, and a weight
-    /// after them.
+    /// Prepares the words to send: every number times `factor`, each below `limit`, and then a
+    /// weight.
     #[must_use]
     pub fn by(&self, factor: f64, limit: f64, weight: u64) -> Outgoing<'_> {
         Outgoing {
@@ -232,19 +234,19 @@ impl<'a> Learned<'a> {
 }
 
 impl Outgoing<'_> {
-    /// How many numbers, the weight with them.
+    /// Returns the number of words, including the weight.
     #[must_use]
     pub fn len(&self) -> usize {
         self.learned.len + 1
     }
 
-    /// There is a weight at least.
+    /// Returns false, since there is a weight.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// Writes whole numbers modulo 2^64, from that place on.
+    /// Writes integers modulo 2^64, from place `begin` on.
     #[inline(always)]
     pub fn write(&self, begin: usize, out: &mut [u64]) {
         let mut done = 0;
@@ -261,7 +263,7 @@ impl Outgoing<'_> {
         let count = out.len().min(self.learned.len.saturating_sub(begin));
         let numbers = &mut numbers[..count];
         self.learned.subtract(begin, numbers);
-        // NaN is below no limit.
+        // NaN is not below any limit.
         let mut is_below = true;
         for (out, number) in out.iter_mut().zip(&*numbers) {
             let product = number * self.factor;
@@ -276,10 +278,10 @@ impl Outgoing<'_> {
         }
     }
 
-    /// Whether all that was written is what it should be.
+    /// Checks that all written words are valid.
     ///
     /// # Errors
-    /// `Misuse` where a number was NaN or not below the limit.
+    /// `Misuse` if a number was NaN or not below the limit.
     pub fn check(&self) -> Result<()> {
         if self.is_beyond.load(Ordering::Relaxed) {
             return Err(Error::misuse(

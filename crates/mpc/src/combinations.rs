@@ -1,10 +1,10 @@
-//! Random combinations modulo a prime ([`crate::residues`]) of what a bilinear map gives, and what
-//! they leave of its operands, for [`crate::checks`].
+//! Random combinations, modulo a prime ([`crate::residues`]), of the results of bilinear maps, and
+//! the contracted operands that they need, for [`crate::checks`].
 //!
-//! Coefficients of a result's elements are products s_i·r_j. So a combination of a product of
-//! matrices is (sᵀX)(Yr): one of the left operand's rows, times one of the right operand's columns.
-//! Convolutions are products of matrices, with s for the filters and r for the places. The work is
-//! linear in the operands, times the taps of a filter.
+//! The coefficients of a result's elements are products s_i·r_j. So a combination of a product of
+//! matrices is (sᵀX)(Yr): a combination of the left operand's rows, times a combination of the
+//! right operand's columns. Convolutions are products of matrices, with s for the filters and r for
+//! the places. The work is linear in the operands, times the number of taps of a filter.
 
 use crate::Bilinear;
 use crate::checking::Checking;
@@ -14,16 +14,16 @@ use rayon::prelude::*;
 
 /// Coefficients of the elements of a result.
 pub(crate) enum Weights {
-    /// One for each.
+    /// One coefficient for each element.
     Each(Vec<u64>),
-    /// s_{b,i}·r_{b,j} of the elements (b, i, j).
+    /// Coefficients s_{b,i}·r_{b,j} of the elements (b, i, j).
     Matrix {
         s: Vec<u64>,
         r: Vec<u64>,
         m: usize,
         n: usize,
     },
-    /// s_o·r_{b,j} of the elements (b, o, j).
+    /// Coefficients s_o·r_{b,j} of the elements (b, o, j).
     Image {
         s: Vec<u64>,
         r: Vec<u64>,
@@ -32,7 +32,7 @@ pub(crate) enum Weights {
 }
 
 impl Weights {
-    /// Random ones for a map's result.
+    /// Draws random coefficients for a map's result.
     pub fn draw(checking: &mut dyn Checking, map: &Bilinear) -> Self {
         let mut coins = |n: usize| -> Vec<u64> {
             let words = checking.coins(n);
@@ -59,7 +59,7 @@ impl Weights {
         }
     }
 
-    /// Whether a map's elements can have these coefficients.
+    /// Returns whether the coefficients fit a map's elements.
     pub fn fit(&self, map: &Bilinear) -> bool {
         match (self, *map) {
             (Self::Each(all), Bilinear::Elementwise { n }) => all.len() == n,
@@ -87,7 +87,7 @@ impl Weights {
         }
     }
 
-    /// The combination of elements that are residues.
+    /// Computes the combination of elements that are residues.
     pub fn combine(&self, elements: impl Fn(usize) -> u64) -> u64 {
         let row = |r: &[u64], start: usize| {
             backend().call(
@@ -121,8 +121,8 @@ impl Weights {
         }
     }
 
-    /// What is to be multiplied of a map's operands, whose products add up to the combination of
-    /// its result.
+    /// Contracts a map's operands to vectors whose elementwise products add up to the combination
+    /// of its result.
     pub fn contract(&self, map: &Bilinear, x: &[u64], y: &[u64]) -> [Vec<u64>; 2] {
         match (self, *map) {
             (Self::Matrix { s, r, .. }, Bilinear::Matrix { batch, m, k, n }) => {
@@ -159,10 +159,10 @@ impl Weights {
     }
 }
 
-/// Columns that are added up at once.
+/// How many columns are accumulated at once.
 const COLUMNS: usize = 1024;
 
-/// Σ_i s_{b,i}·x_{b,i} of rows of k.
+/// Computes Σ_i s_{b,i}·x_{b,i} for rows of k elements.
 fn rows_combined(x: &[u64], s: &[u64], [batch, m, k]: [usize; 3]) -> Vec<u64> {
     let mut out = vec![0; batch * k];
     let pieces = out.chunks_mut(k.max(1)).enumerate().flat_map(|(b, row)| {
@@ -187,7 +187,7 @@ fn rows_combined(x: &[u64], s: &[u64], [batch, m, k]: [usize; 3]) -> Vec<u64> {
     out
 }
 
-/// Σ weight·x, not reduced.
+/// Computes Σ weight·x, not reduced.
 #[inline(always)]
 fn combination<'x>(weights: &[u64], x: impl Iterator<Item = &'x u64>) -> u64 {
     let products = weights
@@ -197,7 +197,8 @@ fn combination<'x>(weights: &[u64], x: impl Iterator<Item = &'x u64>) -> u64 {
     products.sum()
 }
 
-/// Of each tap of a filter the combination of the numbers that it meets: channels, then taps.
+/// Computes, for each tap of a filter, the combination of the numbers that it meets. The result is
+/// ordered by channels, then taps.
 fn images_combined(shape: &kernels::convolution::Convolution, x: &[u64], r: &[u64]) -> Vec<u64> {
     let ([height, width], [rows, columns]) = (shape.input, shape.output());
     let [taps_down, taps_across] = shape.kernel;
@@ -218,7 +219,7 @@ fn images_combined(shape: &kernels::convolution::Convolution, x: &[u64], r: &[u6
                     continue;
                 }
                 let line = &plane[y * width..][..width];
-                // Those places alone that lie within the line.
+                // Only the places that lie within the line.
                 let first = shape.padding[1]
                     .saturating_sub(across)
                     .div_ceil(shape.stride[1]);

@@ -1,23 +1,22 @@
-//! What every operation costs, as declared by each protocol and held against the meter by the
-//! tests.
+//! Costs of operations, as each protocol declares them. Tests compare them with the meter.
 //!
-//! Declared are the bits that must travel, for any size. Messages are whole words: what the meter
-//! counts is that, and less than a word more for each message; exactly that where n is a multiple
-//! of 192 (replicated sharing) or 64.
+//! Declared are the bits that must travel, for any size. Messages are whole words, so the meter may
+//! count up to one word more for each message. It counts exactly the declared bits if n is a
+//! multiple of 192 (replicated sharing) or 64.
 
 use crate::{Compared, Recipient, Shift};
 
-/// Rounds (longest chain of dependent messages) and payload bits summed over all links.
+/// Rounds and payload bits, summed over all links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cost {
-    /// Longest chain of messages each of which waits for the one before.
+    /// The longest chain of messages in which each waits for the one before.
     pub rounds: u64,
     /// Payload bits over all links and both directions.
     pub bits: u64,
 }
 
 impl Cost {
-    /// Side by side: rounds are shared.
+    /// Returns the cost of two operations side by side, which share rounds.
     #[must_use]
     pub fn beside(self, other: Self) -> Self {
         Self {
@@ -30,7 +29,7 @@ impl Cost {
 impl std::ops::Add for Cost {
     type Output = Self;
 
-    /// One after the other.
+    /// Returns the cost of two operations one after the other.
     fn add(self, other: Self) -> Self {
         Self {
             rounds: self.rounds + other.rounds,
@@ -39,17 +38,17 @@ impl std::ops::Add for Cost {
     }
 }
 
-/// What a product opens of an operand, in protocols that open masked operands.
+/// The elements of an operand that a product opens, in protocols that open masked operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Opening {
-    /// That many elements.
+    /// The given number of elements.
     New(u64),
-    /// Nothing: it has a name and was opened before, or it is the other operand.
+    /// Nothing: the operand has a name and was opened before, or it equals the other operand.
     Known,
 }
 
 impl Opening {
-    /// Elements opened.
+    /// Returns the number of opened elements.
     pub(crate) fn elements(self) -> u64 {
         match self {
             Self::New(elements) => elements,
@@ -63,30 +62,30 @@ impl Opening {
 pub enum Operation {
     /// `share` of n words.
     Share {
-        /// Elements.
+        /// The number of elements.
         n: u64,
     },
     /// `reveal` of n words.
     Reveal {
-        /// Elements.
+        /// The number of elements.
         n: u64,
-        /// Who learns them.
+        /// The recipients.
         to: Recipient,
     },
-    /// `share_bits` of n values of that width.
+    /// `share_bits` of n values of the given width.
     ShareBits {
-        /// Elements.
+        /// The number of elements.
         n: u64,
-        /// Planes.
+        /// The number of planes.
         width: u64,
     },
-    /// `reveal_bits` of n values of that width.
+    /// `reveal_bits` of n values of the given width.
     RevealBits {
-        /// Elements.
+        /// The number of elements.
         n: u64,
-        /// Planes.
+        /// The number of planes.
         width: u64,
-        /// Who learns them.
+        /// The recipients.
         to: Recipient,
     },
     /// `bilinear`, with or without truncation.
@@ -95,7 +94,7 @@ pub enum Operation {
         left: Opening,
         /// The right operand.
         right: Opening,
-        /// Output elements.
+        /// The number of output elements.
         n: u64,
         /// Bits dropped, if any.
         truncate: Option<Shift>,
@@ -106,7 +105,7 @@ pub enum Operation {
         left: Opening,
         /// The right operand.
         right: Opening,
-        /// Output elements.
+        /// The number of output elements.
         n: u64,
         /// Bits dropped.
         shift: Shift,
@@ -117,70 +116,70 @@ pub enum Operation {
         left: Opening,
         /// The right operand.
         right: Opening,
-        /// Output elements.
+        /// The number of output elements.
         n: u64,
         /// Bits dropped.
         shift: Shift,
-        /// How it is compared with zero.
+        /// How the result is compared with zero.
         compared: Compared,
     },
     /// `rectify` of n words.
     Rectify {
-        /// Elements.
+        /// The number of elements.
         n: u64,
         /// How they are compared with zero.
         compared: Compared,
     },
     /// `in_range` of n tallies.
     InRange {
-        /// Guarded comparisons.
+        /// The number of guarded comparisons.
         n: u64,
     },
     /// `truncate` of n words.
     Truncate {
-        /// Elements.
+        /// The number of elements.
         n: u64,
         /// Bits dropped.
         shift: Shift,
     },
-    /// `and_all` of one join: n values of that width with each of several others.
+    /// `and_all` of one join: n values of the given width with each of several others.
     And {
-        /// Elements.
+        /// The number of elements.
         n: u64,
-        /// Planes.
+        /// The number of planes.
         width: u64,
-        /// How many others; one for `and`.
+        /// The number of right factors; one for `and`.
         rights: u64,
     },
     /// `sign` of n words.
     Sign {
-        /// Elements.
+        /// The number of elements.
         n: u64,
         /// Bits that the value needs, sign included.
         width: u64,
     },
     /// `equal_zero` of n words.
     EqualZero {
-        /// Elements.
+        /// The number of elements.
         n: u64,
         /// Bits that the value needs.
         width: u64,
     },
     /// `bit_multiply` of n elements.
     BitMultiply {
-        /// Elements.
+        /// The number of elements.
         n: u64,
     },
     /// `bit_to_ring` of n bits.
     BitToRing {
-        /// Elements.
+        /// The number of elements.
         n: u64,
     },
     /// `to_binary` of n words.
     ToBinary {
-        /// Elements.
+        /// The number of elements.
         n: u64,
-        /// Bits wanted.
+        /// The number of low bits to convert.
         width: u64,
     },
 }

@@ -1,26 +1,25 @@
-//! Bits one after another without gaps: what travels and what is drawn where planes end within a
-//! word.
+//! Bits packed without gaps, for messages and random bits of planes that end within a word.
 //!
-//! A plane of n bits begins a word in memory, so that work on planes needs no shifts. On a link,
-//! and in what correlations and masks are used up, the gaps would cost as much as bits: 64 in place
-//! of 1 for each plane of one value. Where n is a multiple of 64 there are no gaps, and nothing is
-//! copied.
+//! In memory, a plane of n bits begins at a word boundary, so work on planes needs no shifts. On a
+//! link, and in the consumption of correlations and masks, the gaps would cost as much as bits: 64
+//! instead of 1 for each plane of one value. If n is a multiple of 64 there are no gaps, and
+//! nothing is copied.
 
 use kernels::planes::words_of;
 use rayon::prelude::*;
 use std::borrow::Cow;
 
-/// Words worth handing to another thread.
+/// Words that are worth handing to another thread.
 const PIECE: usize = 1 << 13;
 
-/// The first `bits` of some words.
+/// The first `bits` bits of some words.
 #[derive(Clone, Copy)]
 pub(crate) struct Run<'a> {
     pub words: &'a [u64],
     pub bits: usize,
 }
 
-/// Planes of n bits as runs, as few as there can be.
+/// Splits planes of n bits into as few runs as possible.
 pub(crate) fn runs(planes: &[u64], n: usize) -> impl Iterator<Item = Run<'_>> {
     let (words, bits) = if n % 64 == 0 {
         (planes.len(), 64 * planes.len())
@@ -31,7 +30,7 @@ pub(crate) fn runs(planes: &[u64], n: usize) -> impl Iterator<Item = Run<'_>> {
     chunks.map(move |words| Run { words, bits })
 }
 
-/// All bits of the runs, and zeros to the end of the last word.
+/// Concatenates the bits of all runs, with zeros up to the end of the last word.
 pub(crate) fn concatenate(runs: &[Run]) -> Vec<u64> {
     let mut starts = Vec::with_capacity(runs.len());
     let mut bits = 0;
@@ -58,8 +57,8 @@ pub(crate) fn concatenate(runs: &[Run]) -> Vec<u64> {
     out
 }
 
-/// ORs a run into `out`, which has zeros there: its first bit at bit `at`, what lies outside left
-/// out.
+/// ORs a run into `out`, which has zeros there. The run's first bit goes to bit `at`; bits outside
+/// of `out` are left out.
 fn place(run: Run, at: isize, out: &mut [u64]) {
     let shift = at.rem_euclid(64) as u32;
     let first = at.div_euclid(64);
@@ -82,8 +81,8 @@ fn place(run: Run, at: isize, out: &mut [u64]) {
     }
 }
 
-/// `bits` bits from bit `start` on, and zeros to the end of the last word; borrowed where they fill
-/// words.
+/// Extracts `bits` bits from bit `start` on, with zeros up to the end of the last word. Borrows if
+/// the bits are whole words.
 pub(crate) fn extract(words: &[u64], start: usize, bits: usize) -> Cow<'_, [u64]> {
     if start % 64 == 0 && bits % 64 == 0 {
         return Cow::Borrowed(&words[start / 64..][..bits / 64]);
@@ -101,7 +100,7 @@ fn extract_into(words: &[u64], start: usize, bits: usize, out: &mut [u64]) {
     if shift == 0 {
         out.copy_from_slice(&words[..out.len()]);
     } else {
-        // The last bits may end the words.
+        // The last bits may lie in the last word.
         let inner = out.len().min(words.len() - 1);
         let (low, high) = (&words[..inner], &words[1..=inner]);
         for i in 0..inner {
@@ -116,7 +115,7 @@ fn extract_into(words: &[u64], start: usize, bits: usize, out: &mut [u64]) {
     }
 }
 
-/// Planes of n bits without gaps; borrowed where they have none.
+/// Packs planes of n bits without gaps. Borrows if they have no gaps.
 pub(crate) fn packed(planes: &[u64], n: usize) -> Cow<'_, [u64]> {
     if n % 64 == 0 {
         return Cow::Borrowed(planes);
@@ -124,7 +123,7 @@ pub(crate) fn packed(planes: &[u64], n: usize) -> Cow<'_, [u64]> {
     Cow::Owned(concatenate(&runs(planes, n).collect::<Vec<_>>()))
 }
 
-/// [`packed`], of planes that nobody needs any more.
+/// Packs planes like [`packed`], by value.
 pub(crate) fn pack(planes: Vec<u64>, n: usize) -> Vec<u64> {
     if n % 64 == 0 {
         return planes;
@@ -132,7 +131,7 @@ pub(crate) fn pack(planes: Vec<u64>, n: usize) -> Vec<u64> {
     packed(&planes, n).into_owned()
 }
 
-/// `width` planes of n bits, from bit `start` of what has no gaps.
+/// Unpacks `width` planes of n bits, from bit `start` of packed bits.
 pub(crate) fn planes(words: &[u64], start: usize, width: usize, n: usize) -> Vec<u64> {
     if n % 64 == 0 && start % 64 == 0 {
         return words[start / 64..][..width * n / 64].to_vec();
@@ -145,7 +144,7 @@ pub(crate) fn planes(words: &[u64], start: usize, width: usize, n: usize) -> Vec
     out
 }
 
-/// [`planes`] of all of it, which nobody needs any more.
+/// Unpacks all planes like [`planes`], by value.
 pub(crate) fn unpack(words: Vec<u64>, width: usize, n: usize) -> Vec<u64> {
     if n % 64 == 0 {
         return words;
@@ -158,7 +157,7 @@ mod tests {
     use super::*;
     use crate::bits::bit_at;
 
-    /// Words that tests can tell apart.
+    /// Returns pseudorandom words that tests can tell apart.
     fn noise(n: usize) -> Vec<u64> {
         let mut state = 1_u64;
         let next = |_| {

@@ -1,23 +1,24 @@
-//! Work that does not wait for each other, side by side: its messages share rounds.
+//! Running independent work side by side, so that its messages share rounds.
 //!
-//! A fiber is work on a protocol as always, on a thread to itself. Only one goes on at a time. It
-//! has all that the party has (links, masks, keys) until it has sent what it can and needs an
-//! answer; then the next one has it. When all have sent, the first receives. So a turn of all
-//! fibers is a round, and as many rounds are taken as the longest fiber takes.
+//! A fiber is ordinary work on a protocol, on its own thread. Only one fiber runs at a time. The
+//! running fiber holds the party's state (links, masks, keys) until it has sent everything that it
+//! can and needs an answer. Then the next fiber takes the state. When all have sent, the first one
+//! receives. So one turn of all fibers is one round, and the total number of rounds is that of the
+//! longest fiber.
 //!
-//! **Order.** The same fibers begin in the same order in every party, and all operations have as
-//! many turns in every party, whatever its role. So masks and correlations are drawn in the same
-//! order by all, and the messages of a link are received in the order in which they were sent. An
-//! operation says where its turn ends ([`Baton::round`]), and receives in a turn exactly what was
-//! sent to it in the one before.
+//! **Order.** The same fibers begin in the same order in every party, and each operation takes the
+//! same number of turns in every party, whatever its role. So all parties draw masks and
+//! correlations in the same order, and receive the messages of a link in the order in which they
+//! were sent. An operation marks the end of its turn ([`Baton::round`]). In a turn it receives
+//! exactly the messages that were sent to it in the previous turn.
 //!
-//! **Owned fibers** take their protocol with them, for work of other languages, such as the
-//! examples of a batch. The first of them is carried out by the thread that begins them, and gives
-//! the others their turns where its own one ends: what a thread has set aside of the process's
-//! memory, others do not use.
+//! **Owned fibers** take a protocol object with them, for work in other languages, such as the
+//! examples of a batch. The thread that begins the fibers runs the first of them itself, and gives
+//! the others their turns when its own turn ends. The reason is memory: other threads do not use
+//! what a thread has set aside of the process's memory.
 //!
-//! **Secrecy** is that of the operations: each draws its own masks, and what a party sees are the
-//! same messages in another order. No comparison of public values begins meanwhile
+//! **Secrecy** is that of the operations: each draws its own masks, and a party sees the same
+//! messages in another order. No comparison of public values begins meanwhile
 //! ([`net::Channel::interleave`]).
 
 use crate::{Error, Fiber, Next, OwnedFiber, Protocol, Result};
@@ -28,10 +29,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How often a thread that waits asks whether the user wants to end.
+/// How often a waiting thread checks whether the user wants to stop.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// One fiber after the other, for protocols that send nothing.
+/// Runs one fiber after another, for protocols that send nothing.
 pub(crate) fn one_by_one(protocol: &mut dyn Protocol, next: Next) -> Result<()> {
     loop {
         let fibers = next();
@@ -42,48 +43,48 @@ pub(crate) fn one_by_one(protocol: &mut dyn Protocol, next: Next) -> Result<()> 
     }
 }
 
-/// What a party has, while it is this one's turn.
+/// The party's state, held during this fiber's turn.
 pub(crate) struct Baton<S> {
     state: Option<Box<S>>,
-    /// Those of others, for a fiber.
+    /// The link to the other fibers, inside a fiber.
     others: Option<Others<S>>,
 }
 
-/// Where the turns of others come between.
+/// How the other fibers get their turns.
 enum Others<S> {
-    /// The way to whoever gives the turns.
+    /// Another thread gives the turns; these are the channels to it.
     Given {
         leave: Sender<Left<S>>,
         turn: Receiver<Box<S>>,
     },
-    /// It gives them itself, until it leaves the rest of them.
+    /// This fiber gives the turns itself, until it ends and leaves the remaining fibers.
     Giving {
         fibers: Fibers<S>,
         leave: Sender<Fibers<S>>,
     },
 }
 
-/// A fiber has had its turn.
+/// The outcome of a fiber's turn.
 enum Left<S> {
-    /// Until the next one.
+    /// The fiber waits for its next turn.
     Round(Box<S>),
-    /// Its last one.
+    /// The fiber has ended.
     Ended(Box<S>),
 }
 
-/// What a fiber does with a protocol of its own; it gives its part back by dropping it.
+/// The work of a fiber on its own protocol object. Dropping that object gives the state back.
 type Work<P> = Box<dyn FnOnce(P) -> Result<()> + Send>;
 
-/// The bytes of a fiber's stack: what it does may be another language's.
+/// Bytes of a fiber's stack. The fiber may run code of another language.
 const STACK: usize = 16 << 20;
 
-/// What has a channel.
+/// A state that contains a channel.
 pub(crate) trait Linked: Send + 'static {
     fn channel(&mut self) -> &mut Channel;
 }
 
 impl<S: Linked> Baton<S> {
-    /// All turns are its own.
+    /// Creates a baton outside of fibers, which holds the state all the time.
     pub fn alone(state: S) -> Self {
         Self {
             state: Some(Box::new(state)),
@@ -91,10 +92,10 @@ impl<S: Linked> Baton<S> {
         }
     }
 
-    /// Everything was sent that can be sent before something is received.
+    /// Ends a turn: everything was sent that can be sent before something is received.
     ///
     /// # Errors
-    /// `Misuse` where another fiber has panicked.
+    /// `Misuse` if another fiber has panicked.
     pub fn round(&mut self) -> Result<()> {
         let Some(others) = &mut self.others else {
             return Ok(());
@@ -119,7 +120,7 @@ impl<S: Linked> Baton<S> {
     }
 }
 
-/// A fiber that ends leaves what the party has to the others, whatever ended it.
+/// Gives the party's state to the other fibers when a fiber ends, for whatever reason.
 impl<S> Drop for Baton<S> {
     fn drop(&mut self) {
         match self.others.take() {
@@ -129,7 +130,7 @@ impl<S> Drop for Baton<S> {
                 }
             }
             Some(Others::Giving { mut fibers, leave }) => {
-                // Where another one has panicked, it is there by now.
+                // If another fiber has panicked, the state is already there.
                 fibers.state = fibers.state.or(self.state.take());
                 let _ = leave.send(fibers);
             }
@@ -152,7 +153,7 @@ impl<S> DerefMut for Baton<S> {
     }
 }
 
-/// A protocol that is a state and its turns.
+/// A protocol that consists of a state and a baton.
 pub(crate) trait Fibered: Protocol + Sized + 'static {
     type State: Linked;
 
@@ -161,35 +162,35 @@ pub(crate) trait Fibered: Protocol + Sized + 'static {
     fn baton(&mut self) -> &mut Baton<Self::State>;
 }
 
-/// A fiber under way.
+/// A running fiber.
 struct Running<S> {
     turn: Sender<Box<S>>,
     left: Receiver<Left<S>>,
     thread: JoinHandle<Result<()>>,
 }
 
-/// Runs fibers until none is left and none begins.
+/// Runs fibers until none is left and `next` begins no more.
 pub(crate) fn run<P: Fibered>(protocol: &mut P, next: Next) -> Result<()> {
     if protocol.baton().others.is_some() {
-        // Inside of a fiber.
+        // This is inside a fiber.
         return one_by_one(protocol, next);
     }
     loop {
         let mut fibers = next();
         match fibers.len() {
             0 => return Ok(()),
-            // Nothing else can begin until it has ended.
+            // Nothing else can begin before this fiber has ended.
             1 => fibers.swap_remove(0)(protocol)?,
             _ => together(protocol, owned(fibers), &mut || owned(next()))?,
         }
     }
 }
 
-/// Runs fibers that have a protocol of their own, all of which begin together.
+/// Runs fibers that have their own protocol objects and begin together.
 pub(crate) fn run_owned<P: Fibered>(protocol: &mut P, fibers: Vec<OwnedFiber>) -> Result<()> {
     if protocol.baton().others.is_some() {
         return Err(Error::misuse(
-            "work side by side does not begin other work side by side",
+            "work side by side cannot begin other work side by side",
         ));
     }
     let begun = fibers.len();
@@ -223,8 +224,8 @@ fn owned<P: Fibered>(fibers: Vec<Fiber>) -> Vec<Work<P>> {
     fibers.into_iter().map(owned).collect()
 }
 
-/// The same for several that begin together, until none is under way. Where one fails, the others
-/// come to their ends, so that no message is left over, and no further one begins.
+/// Runs several fibers that begin together, until none is running. If one fails, the others run to
+/// their ends, so that no message is left over, and no further fiber begins.
 fn together<P: Fibered>(
     protocol: &mut P,
     first: Vec<Work<P>>,
@@ -236,7 +237,7 @@ fn together<P: Fibered>(
     let all = caught(|| {
         while !fibers.running.is_empty() {
             let mut has_ended = fibers.turns(0);
-            // What begins now sends in this round already.
+            // A fiber that begins now still sends in this round.
             while has_ended && fibers.failed.is_none() {
                 let (old, new) = (fibers.running.len(), next());
                 begun += new.len();
@@ -248,14 +249,14 @@ fn together<P: Fibered>(
     fibers.end(protocol, begun, all)
 }
 
-/// What fibers do, or their panic.
+/// Runs work and catches its panic.
 fn caught<T>(work: impl FnOnce() -> T) -> thread::Result<T> {
     panic::catch_unwind(AssertUnwindSafe(work))
 }
 
-/// Fibers under way on threads of their own.
+/// Running fibers, each on its own thread.
 struct Fibers<S> {
-    /// What the party has, between turns.
+    /// The party's state, between turns.
     state: Option<Box<S>>,
     running: Vec<Running<S>>,
     watch: Watch,
@@ -263,7 +264,7 @@ struct Fibers<S> {
 }
 
 impl<S: Linked> Fibers<S> {
-    /// None yet, of what this protocol has until they end.
+    /// Starts without fibers, and takes the protocol's state until the fibers end.
     fn of<P: Fibered<State = S>>(protocol: &mut P) -> Self {
         let channel = protocol.channel();
         channel.begin("side by side");
@@ -276,8 +277,8 @@ impl<S: Linked> Fibers<S> {
         }
     }
 
-    /// None any more, or one has panicked: gives back what the party has, and goes on with the
-    /// panic or with what the first one has failed with.
+    /// Returns the state to the protocol, after all fibers have ended or one has panicked. Resumes
+    /// the panic, or returns the error of the first fiber that failed.
     fn end<P: Fibered<State = S>>(
         self,
         protocol: &mut P,
@@ -306,7 +307,7 @@ impl<S: Linked> Fibers<S> {
         }
     }
 
-    /// A turn of each fiber from that one on; whether one has ended.
+    /// Gives a turn to each fiber from index `from` on. Returns whether a fiber has ended.
     fn turns(&mut self, from: usize) -> bool {
         let (mut at, mut has_ended) = (from, false);
         while let Some(fiber) = self.running.get(at) {
@@ -324,7 +325,7 @@ impl<S: Linked> Fibers<S> {
                     self.note(ended);
                     has_ended = true;
                 }
-                // It has panicked while another one had what the party has.
+                // The fiber panicked during another fiber's turn.
                 None => panic!("a fiber ended out of its turn"),
             }
         }
@@ -343,7 +344,7 @@ impl<S> Running<S> {
         }
     }
 
-    /// Waits for the end of its thread; goes on with its panic.
+    /// Waits for the end of the fiber's thread, and resumes its panic if there was one.
     fn join(self) -> Result<()> {
         self.thread
             .join()
@@ -351,12 +352,12 @@ impl<S> Running<S> {
     }
 }
 
-/// A fiber that waits for its first turn.
+/// Starts a thread for a fiber, which waits for its first turn.
 fn begin<P: Fibered>(work: Work<P>) -> Result<Running<P::State>> {
     let (give, turn) = channel();
     let (leave, left) = channel();
     let work = move || {
-        // No turn where another fiber has panicked.
+        // No turn comes if another fiber has panicked.
         let Ok(state) = turn.recv() else {
             return Ok(());
         };

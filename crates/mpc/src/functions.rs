@@ -1,4 +1,4 @@
-//! What every protocol can do, made of what each of them does.
+//! Functions that are built from the operations of every protocol.
 
 use crate::dense;
 use crate::group::Group;
@@ -6,17 +6,18 @@ use crate::tree::prefix_conjunctions;
 use crate::{Bits, Compared, Name, Parts, PartsMut, Protocol, Result, Shift, Tally};
 use kernels::planes::words_of;
 
-/// An operand's name may stand for another value from here on, where the protocol remembers names.
+/// Forgets an operand's name if the protocol remembers names. The name may stand for another value
+/// from here on.
 pub fn forget(protocol: &mut dyn Protocol, name: Name) {
     if let Some(correlated) = protocol.correlated() {
         correlated.forget(name);
     }
 }
 
-/// x / 2^shift as [`Protocol::truncate`] has it, and x itself where no bits are dropped.
+/// Truncates x by [`Protocol::truncate`], or copies x if `shift` is `None`.
 ///
 /// # Errors
-/// What the links meet.
+/// Network errors.
 pub fn truncate(
     protocol: &mut dyn Protocol,
     x: Parts,
@@ -32,17 +33,18 @@ pub fn truncate(
     Ok(())
 }
 
-/// Bits that are ring elements at once, at most: 128 MiB of each component.
+/// The most bits that are converted to ring elements at once: 128 MiB for each component.
 const MOST_AT_ONCE: usize = 1 << 24;
 
-/// The low `width` bits of each ring element, as a ring element 0 ≤ x < 2^width; width 1 to 64.
+/// Returns the low `width` bits of each ring element as a ring element 0 ≤ x < 2^width, for a width
+/// of 1 to 64.
 ///
-/// On its way to a ring element each bit takes a word, so where there are many numbers they are
-/// taken piece by piece,
-/// one after another: what a piece sends takes longer than its rounds.
+/// Each bit takes a whole word while it is converted to a ring element. Long vectors are therefore
+/// processed piece by piece, one piece after another. A piece takes longer to send than its rounds
+/// take.
 ///
 /// # Errors
-/// What the links meet.
+/// Network errors.
 pub fn low_bits(protocol: &mut dyn Protocol, x: Parts, width: usize, out: PartsMut) -> Result<()> {
     let (n, piece) = (x[0].len(), MOST_AT_ONCE / width);
     for start in (0..n).step_by(piece) {
@@ -55,27 +57,28 @@ pub fn low_bits(protocol: &mut dyn Protocol, x: Parts, width: usize, out: PartsM
     Ok(())
 }
 
-/// How far each x is from filling `width` bits, for 0 ≤ x < 2^width: first the bits of its leading
-/// zeros ([`leading_zeros_width`]), lowest first, then whether x = 0, which has as many leading
-/// zeros as 1. So 2^(width−1) ≤ (x + zero)·2^zeros < 2^width. The rounds of [`Protocol::to_binary`]
-/// and ⌈log2(width)⌉ more.
+/// Determines how far each x is from filling `width` bits, for 0 ≤ x < 2^width.
+///
+/// The result has the bits of the number of leading zeros ([`leading_zeros_width`]), lowest first,
+/// and then a plane that says whether x = 0. Zero counts as many leading zeros as 1 does. So
+/// 2^(width−1) ≤ (x + zero)·2^zeros < 2^width. Takes the rounds of [`Protocol::to_binary`] and
+/// ⌈log2(width)⌉ more.
 ///
 /// # Errors
-/// What the links meet.
+/// Network errors.
 pub fn leading_zeros(protocol: &mut dyn Protocol, x: Parts, width: usize) -> Result<Bits> {
     let bits = protocol.to_binary(x, width)?;
     let n = bits.len();
     let ones = protocol.trivial_bits(&vec![u64::MAX; width * words_of(n)], width, n);
-    // From the highest bit down: whether this one and all above it are zero.
+    // From the highest bit down: whether this bit and all bits above it are zero.
     let mut zeros = reversed(&bits);
     zeros.xor_assign(&ones);
     let zeros = prefix_conjunctions(&zeros, &mut |joins| protocol.and_all(joins))?;
     let zero = zeros.planes(width - 1..width);
     let mut planes = Vec::with_capacity(leading_zeros_width(width) + 1);
     for digit in 0..leading_zeros_width(width) {
-        // A number's bit changes wherever its next multiple of 2^digit is reached. The last place
-        // counts
-        // for nothing: there zero and one are told apart.
+        // Bit `digit` of the count changes at every multiple of 2^digit. The last position is left
+        // out: it only distinguishes zero from one.
         let places = (1..width).filter(|place| place % (1 << digit) == 0);
         let reached = places.map(|place| zeros.planes(place - 1..place));
         planes.push(reached.reduce(|mut sum, plane| {
@@ -88,7 +91,8 @@ pub fn leading_zeros(protocol: &mut dyn Protocol, x: Parts, width: usize) -> Res
     Ok(Bits::stack(&planes.iter().collect::<Vec<_>>()))
 }
 
-/// Bits of a number of leading zeros, at most width − 1; width 2 to 64.
+/// Returns the number of bits that hold a number of leading zeros, which is at most width − 1, for
+/// a width of 2 to 64.
 #[must_use]
 pub fn leading_zeros_width(width: usize) -> usize {
     (width - 1).ilog2() as usize + 1
@@ -102,11 +106,11 @@ fn reversed(bits: &Bits) -> Bits {
     Bits::stack(&planes.iter().collect::<Vec<_>>())
 }
 
-/// The greater of x and y, element by element, by comparing x − y. A tally as of
-/// [`Protocol::rectify`].
+/// Computes the greater of x and y, element by element, by comparing x − y. Returns a tally as
+/// [`Protocol::rectify`] does.
 ///
 /// # Errors
-/// What the links meet.
+/// Network errors.
 pub fn maximum(
     protocol: &mut dyn Protocol,
     x: Parts,
@@ -127,13 +131,13 @@ pub fn maximum(
     Ok(tally)
 }
 
-/// Each value of a binary sharing as a ring element: Σ 2^j b_j.
+/// Converts each value of a binary sharing to a ring element: Σ 2^j b_j.
 ///
 /// # Errors
-/// What the links meet.
+/// Network errors.
 pub fn binary_to_additive(protocol: &mut dyn Protocol, x: &Bits, out: PartsMut) -> Result<()> {
     let (width, n) = (x.width(), x.len());
-    // All planes in one conversion: those of plane j are the elements from j·n on.
+    // All planes are converted together. The elements from j·n on belong to plane j.
     let planes = x.parts().iter();
     let flat = planes.map(|planes| dense::packed(planes, n).into_owned());
     let flat = Bits::new(1, width * n, flat.collect());

@@ -1,69 +1,70 @@
-//! Discrete Gaussians, drawn in integers: z with probability proportional to exp(−z² / 2σ²), for
-//! whole σ².
+//! Sampling of discrete Gaussians in integers: z with probability proportional to exp(−z² / 2σ²),
+//! for whole σ².
 //!
-//! **Method.** Rejection, in the manner of L. Ducas, A. Durmus, T. Lepoint, V. Lyubashevsky:
-//! "Lattice signatures and bimodal Gaussians" (CRYPTO 2013), section 6. A magnitude is k·x + y,
-//! with x ≥ 0 of probability proportional to 2^(−x²), which bits give exactly, and y uniform below
-//! k. It is kept with probability
+//! **Method.** Rejection sampling in the manner of L. Ducas, A. Durmus, T. Lepoint, V.
+//! Lyubashevsky: "Lattice signatures and bimodal Gaussians" (CRYPTO 2013), section 6. A magnitude
+//! is k·x + y, where x ≥ 0 has probability proportional to 2^(−x²), which random bits give exactly,
+//! and y is uniform below k. It is accepted with probability
 //!
 //!   exp(−(k·x + y)² / 2σ²) · 2^(x²) = (2·exp(−k² / 2σ²))^(x²) · exp(−y·(y + 2·k·x) / 2σ²),
 //!
-//! where k is the least with exp(−k² / 2σ²) ≤ ½, so that both factors are at most 1. Then a sign;
-//! of the two zeros one is dropped. (C. Canonne, G. Kamath, T. Steinke: "The discrete Gaussian for
-//! differential privacy", NeurIPS 2020, define the distribution; their own sampler is exact in
-//! rationals, and slower.)
+//! where k is the least with exp(−k² / 2σ²) ≤ ½, so that both factors are at most 1. Then a sign is
+//! drawn, and one of the two zeros is rejected. (C. Canonne, G. Kamath, T. Steinke: "The discrete
+//! Gaussian for differential privacy", NeurIPS 2020, define the distribution; their own sampler is
+//! exact in rationals, and slower.)
 //!
-//! **Exactness.** Integers alone, so the same words give the same numbers on every machine. exp is
-//! a table of 128-bit fractions for each byte of its argument; an entry is off by less than 2^−119,
-//! the product of all by less than 2^−110, and x beyond 11 is left out, which has 2^−144. A number
-//! takes two trials or so, so its distribution is within 2^−108 of the one above: 2^32 of them are
-//! within 2^−76.
+//! **Exactness.** Only integers are used, so the same words give the same numbers on every machine.
+//! exp is a table of 128-bit fractions for each byte of its argument. An entry is off by less than
+//! 2^−119, and the product of all by less than 2^−110. Values of x beyond 11, which have
+//! probability 2^−144, are left out. A number takes about two trials, so its distribution is within
+//! 2^−108 of the one above, and 2^32 numbers are within 2^−76.
 //!
-//! **Time** depends on how many trials numbers take, and not on the numbers that are kept.
+//! **Time** depends on the number of trials, and not on the accepted numbers.
 
 use crate::{Error, Result};
 use kernels::parallel::map_blocks;
 use kernels::stream::{Key, Stream};
 
-/// Largest σ², so that all arguments of exp fit a word.
+/// The largest σ² for which all arguments of exp fit a word.
 pub const MOST_VARIANCE: u64 = 1 << 56;
 
-/// Numbers that are drawn from one key, by one thread.
+/// How many numbers one thread draws from one key.
 const BLOCK: usize = 1 << 12;
 
-/// Words that are expanded at a time.
+/// How many words are expanded at a time.
 const WORDS: usize = 256;
 
-/// Bytes of an argument of exp.
+/// The number of bytes of an argument of exp.
 const BYTES: usize = 8;
 
-/// Greatest x, but for 2^−144.
+/// The greatest x; greater values have probability 2^−144 and are left out.
 const MOST: usize = 11;
 
-/// A fraction of 2^128.
+/// A fraction in units of 2^−128.
 type Fraction = u128;
 
-/// A distribution, ready to be drawn from.
+/// A distribution that is ready to be sampled.
 pub struct Gaussian {
-    /// What x is multiplied by.
+    /// k, the factor of x.
     step: u64,
-    /// (2·exp(−k² / 2σ²))^(x²), by x.
+    /// The values (2·exp(−k² / 2σ²))^(x²), indexed by x.
     excess: [Fraction; MOST + 1],
-    /// exp(−b·256^j / 2σ²), by j and b.
+    /// The values exp(−b·256^j / 2σ²), indexed by j and b.
     powers: Vec<[Fraction; 256]>,
-    /// The highest words of these.
+    /// The highest words of `powers`.
     high: Vec<[u64; 256]>,
 }
 
 impl Gaussian {
-    /// The discrete Gaussian with that σ²; its own variance is a little less where σ² is small.
+    /// Prepares the discrete Gaussian with parameter σ² = `variance`. Its actual variance is a
+    /// little less if σ² is small.
     ///
     /// # Errors
     /// `Misuse` for 0, or more than 2^56.
     pub fn new(variance: u64) -> Result<Self> {
         if variance == 0 || variance > MOST_VARIANCE {
             return Err(Error::misuse(format!(
-                "noise of a variance of {variance} squared units of the numbers' lattice; it is 1 to {MOST_VARIANCE}"
+                "noise with a variance of {variance}: the variance must be 1 to {MOST_VARIANCE}, in squared units of the numbers' lattice"
             )));
         }
         let step = step_of(variance);
@@ -89,8 +90,8 @@ impl Gaussian {
         })
     }
 
-    /// Adds a number of this distribution to each word; whoever has the same stream at the same
-    /// place adds the same.
+    /// Adds a number of this distribution to each word. The same stream at the same place gives the
+    /// same numbers.
     pub fn add(&self, stream: &mut Stream, to: &mut [u64]) {
         let blocks = to.len().div_ceil(BLOCK);
         let mut keys = vec![0; 2 * blocks];
@@ -123,7 +124,8 @@ impl Gaussian {
         }
     }
 
-    /// True with the probability of the head: by its highest 64 bits, where these decide.
+    /// Returns true with the acceptance probability of the method. The highest 64 bits decide if
+    /// they can.
     #[inline]
     fn keeps(&self, x: usize, argument: u64, words: &mut Words) -> bool {
         let bytes = argument.to_le_bytes();
@@ -132,7 +134,7 @@ impl Gaussian {
         for (power, byte) in self.high.iter().zip(bytes) {
             high = ((u128::from(high) * u128::from(power[usize::from(byte)])) >> 64) as u64;
         }
-        // Every factor and every product is rounded down, by a unit at most.
+        // Every factor and every product is rounded down by at most one unit.
         const OFF: u64 = 2 * (BYTES as u64 + 1);
         if drawn < high {
             return true;
@@ -148,7 +150,7 @@ impl Gaussian {
     }
 }
 
-/// Words of a stream, one after another.
+/// A reader of the words of a stream, one after another.
 struct Words {
     stream: Stream,
     buffer: [u64; WORDS],
@@ -175,11 +177,11 @@ impl Words {
     }
 }
 
-/// x with a probability of 2^(−x²) / 2, and a sign; `None` with what is left.
+/// Draws x with probability 2^(−x²) / 2, and a sign; `None` with the remaining probability.
 ///
-/// The first word decides up to 7: that x is 0 where it is below 2^63, 1 in the next 2^62, and so
-/// on. In the place of an eighth, half a unit wide, a second word decides. All bounds are even, so
-/// the lowest bit is free.
+/// The first word decides up to x = 7: x is 0 if the word is below 2^63, 1 in the next 2^62, and so
+/// on. The interval for 8 would be half a unit wide, so a second word decides there. All bounds are
+/// even, so the lowest bit is free for the sign.
 #[inline]
 fn binary(words: &mut Words) -> Option<(usize, bool)> {
     let drawn = words.next();
@@ -207,7 +209,7 @@ fn rare(words: &mut Words) -> Option<(usize, bool)> {
     None
 }
 
-/// Uniform below n (D. Lemire: "Fast random integer generation in an interval", 2019).
+/// Draws uniformly below n (D. Lemire: "Fast random integer generation in an interval", 2019).
 #[inline]
 fn below(n: u64, words: &mut Words) -> u64 {
     loop {
@@ -219,11 +221,12 @@ fn below(n: u64, words: &mut Words) -> u64 {
     }
 }
 
-/// The least k with exp(−k² / 2σ²) ≤ ½, even if exp is a little more than it seems.
+/// Returns the least k with exp(−k² / 2σ²) ≤ ½, even if the exact exp is a little more than the
+/// computed one.
 fn step_of(variance: u64) -> u64 {
     const HALF: Fraction = (1 << 127) - (1 << 16);
     let is_enough = |k: u64| exp(u128::from(k).pow(2), 2 * u128::from(variance)) <= HALF;
-    // Between 0 and 2σ, by halves: exp falls.
+    // Bisection between 0 and 2σ, since exp falls.
     let (mut low, mut high) = (0, 2 * (variance.isqrt() + 1));
     while high - low > 1 {
         let middle = low.midpoint(high);
@@ -236,7 +239,7 @@ fn step_of(variance: u64) -> u64 {
     high
 }
 
-/// The product, rounded down.
+/// Multiplies fractions, rounded down.
 fn times(a: Fraction, b: Fraction) -> Fraction {
     const LOW: u128 = (1 << 64) - 1;
     let ([a1, a0], [b1, b0]) = ([a >> 64, a & LOW], [b >> 64, b & LOW]);
@@ -245,7 +248,8 @@ fn times(a: Fraction, b: Fraction) -> Fraction {
     a1 * b1 + (cross >> 64) + (other >> 64) + (middle >> 64)
 }
 
-/// exp(−n / d), off by less than 2^−119; d is below 2^62. Of 0 it is 1 less the least fraction.
+/// Computes exp(−n / d) for d below 2^62, off by less than 2^−119. exp(0) is 1 less the least
+/// fraction.
 fn exp(n: u128, d: u128) -> Fraction {
     let (whole, rest) = (n / d, n % d);
     if whole >= 90 {
@@ -262,7 +266,7 @@ fn exp(n: u128, d: u128) -> Fraction {
     result
 }
 
-/// exp(−f) of a fraction, by its alternating series.
+/// Computes exp(−f) of a fraction by its alternating series.
 fn series(f: Fraction) -> Fraction {
     let mut sum = Fraction::MAX - f;
     let mut term = f;
@@ -299,7 +303,7 @@ mod tests {
         (-z * z / (2.0 * variance)).exp()
     }
 
-    /// Σ over all integers.
+    /// Sums `of`, weighted by the density, over all integers.
     fn total(variance: u64, of: impl Fn(f64) -> f64) -> f64 {
         let reach = 12 * (variance.isqrt() as i64 + 1);
         (-reach..=reach)
@@ -312,8 +316,8 @@ mod tests {
         for variance in [1_u64, 2, 7, 100, 12_345] {
             let samples = drawn(variance, SAMPLES);
             let (sigma, mass) = ((variance as f64).sqrt(), total(variance, |_| 1.0));
-            // About forty classes, single numbers where σ is small, up to ±4σ; the tails are one
-            // each.
+            // About forty classes up to ±4σ (single numbers if σ is small), and one class for each
+            // tail.
             let width = ((sigma / 5.0) as i64).max(1);
             let reach = (4.0 * sigma / width as f64) as i64;
             let class = |z: i64| (z.div_euclid(width)).clamp(-reach - 1, reach + 1);

@@ -1,9 +1,9 @@
-//! The groups that values are shared in: words that add up mod 2^64, bits that XOR, and residues of
-//! checks.
+//! The groups that values are shared in: words that add up mod 2^64, bits that XOR, and residues
+//! that checks use.
 
 use crate::{blocks, residues};
 
-/// How shares combine.
+/// A rule by which shares combine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Group {
     Additive,
@@ -21,7 +21,7 @@ impl Group {
         }
     }
 
-    /// Adds all words of `other`.
+    /// Adds the words of `other` to those of `into`.
     pub fn add(self, into: &mut [u64], other: &[u64]) {
         match self {
             Self::Additive => change(into, other, u64::wrapping_add),
@@ -30,14 +30,14 @@ impl Group {
         }
     }
 
-    /// Words of which all those of `other` are taken away.
+    /// Returns `words` minus `other`.
     pub fn difference(self, words: &[u64], other: &[u64]) -> Vec<u64> {
         let mut difference = words.to_vec();
         self.subtract(&mut difference, other);
         difference
     }
 
-    /// Takes all words of `other` away.
+    /// Subtracts the words of `other` from those of `from`.
     pub fn subtract(self, from: &mut [u64], other: &[u64]) {
         match self {
             Self::Additive => change(from, other, u64::wrapping_sub),
@@ -46,7 +46,7 @@ impl Group {
         }
     }
 
-    /// Words less those that stand there.
+    /// Replaces each word of `there` by the word of `words` minus it.
     pub fn subtract_from(self, words: &[u64], there: &mut [u64]) {
         match self {
             Self::Additive => change(there, words, |there, word| word.wrapping_sub(there)),

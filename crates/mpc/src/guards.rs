@@ -1,24 +1,25 @@
-//! Flags: whether a guarded comparison kept its range ([`crate::Compared::guarded`]), for as long
-//! as anything depends on it.
+//! Flags: secret bits that say whether a guarded comparison kept its range
+//! ([`crate::Compared::guarded`]).
 //!
-//! **Which results a flag stops.** A flag belongs to a comparison, and travels with whatever is
-//! computed of its result: whoever opens a value passes the flags of all that it was made of. So a
-//! flag that fails stops every value that depends on it, at every opening, and no other value.
+//! **Which results a flag stops.** A flag belongs to a comparison, and goes with every value
+//! computed from its result. A caller that opens a value passes the flags of all comparisons that
+//! the value depends on. So a failed flag stops every value that depends on it, at every opening,
+//! and no other value.
 //!
-//! **Who is told.** Flags are opened to those who receive the value and to nobody else. An opening
-//! to one party multiplies the value by the AND of its flags, in secret: that party receives the
-//! value if all flags hold, and zeros and the labels of those that failed if not. An opening to all
-//! opens the flags to all first, and the value only if all of them hold.
+//! **Who learns a flag.** Flags are opened to the parties that receive the value, and to no others.
+//! An opening to one party multiplies the value by the AND of its flags, in secret. That party
+//! receives the value if all flags hold; otherwise it receives zeros and the labels of the failed
+//! flags. An opening to all parties opens the flags to all first, and the value only if all flags
+//! hold.
 //!
-//! **Cost.** A flag is looked at once ([`Protocol::in_range`], with coins that are tossed for it),
-//! when it first stands before an opening, and stays a
-//! secret bit after that. What was opened to all, all know from then on: later openings need no
-//! message for it.
+//! **Cost.** A flag is inspected once ([`Protocol::in_range`], with coins that are tossed for it),
+//! before the first opening that needs it. After that it stays a secret bit. A flag that was opened
+//! to all is known to all, so later openings send no message for it.
 //!
-//! **Simulation.** Flags are looked at and multiplied by operations of the protocol, each of which
-//! is simulated by its own argument. What a receiver sees beyond these is its flags and, if all
-//! hold, the value: the output that the functionality gives it. The others see no message that
-//! depends on a flag. Whether an opening to all goes on is decided by what all received.
+//! **Simulation.** Flags are inspected and multiplied by operations of the protocol, each of which
+//! is simulated by its own argument. Beyond these, a receiver sees its flags and, if all hold, the
+//! value: the output that the functionality gives it. The other parties see no message that depends
+//! on a flag. Whether an opening to all continues is decided by what all parties received.
 
 use crate::tree::conjunction;
 use crate::{Bits, Error, Parts, Protocol, Recipient, Result, Tally};
@@ -26,70 +27,72 @@ use kernels::planes::words_of;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Most tallies that are looked at together.
+/// The most tallies that are inspected together.
 const TOGETHER: usize = 1024;
 
-/// What this party holds of a flag.
+/// The state of a flag at this party.
 enum State {
-    /// Summands of the sums that tell it.
+    /// Summands of the sums that determine the flag.
     Tally(Box<Tally>),
-    /// A share of the bit, which is one where the flag holds.
+    /// A share of the bit, which is one if the flag holds.
     Bit(Bits),
-    /// It was opened to all.
+    /// The value of a flag that was opened to all.
     Known(bool),
-    /// Nothing yet: it is settled by checks ([`crate::checks`]) before it is looked at.
+    /// Nothing yet: checks ([`crate::checks`]) will settle the flag before it is inspected.
     Promised,
-    /// Nothing, for good: its checks ended before they had an answer, for this reason.
+    /// Nothing, permanently: the checks ended without an answer, for this reason.
     Unanswered(String),
 }
 
-/// Whether a comparison kept its range, or several did. Shared by all values that depend on it.
+/// Whether one or several comparisons kept their ranges. All values that depend on them share it.
 pub struct Flag {
     label: String,
     state: Mutex<State>,
 }
 
-/// A flag that several values hold.
+/// A flag that several values share.
 pub type SharedFlag = Arc<Flag>;
 
-/// What an opening gives this party: the words where it receives them, which are zeros if a flag
-/// failed, and the labels of the flags that failed, where it receives those.
+/// The result of an opening at this party.
+///
+/// The words, if this party receives them; they are zeros if a flag failed. Then the labels of the
+/// failed flags, if this party receives those.
 pub type Opened = (Option<Vec<u64>>, Vec<String>);
 
 impl Flag {
-    /// Of a comparison whose tally this is.
+    /// Creates the flag of a comparison from its tally.
     #[must_use]
     pub fn new(label: &str, tally: Tally) -> SharedFlag {
         Self::of(label, State::Tally(Box::new(tally)))
     }
 
-    /// Of a bit that is shared: one plane of one bit, which is one where the flag holds.
+    /// Creates a flag from a shared bit: one plane of one bit, which is one if the flag holds.
     ///
     /// # Panics
-    /// If it is another number of bits.
+    /// If the sharing is not one bit.
     #[must_use]
     pub fn of_bit(label: &str, bit: Bits) -> SharedFlag {
         assert!(bit.width() == 1 && bit.len() == 1, "a flag is one bit");
         Self::of(label, State::Bit(bit))
     }
 
-    /// Of an operator whose checks are still to come.
+    /// Creates the flag of an operator whose checks are still to come.
     #[must_use]
     pub fn promised(label: &str) -> SharedFlag {
         Self::of(label, State::Promised)
     }
 
-    /// The bit that was promised: one plane of one bit.
+    /// Stores the promised bit: one plane of one bit.
     ///
     /// # Panics
-    /// If it is another number of bits.
+    /// If the sharing is not one bit.
     pub fn keep(&self, bit: Bits) {
         assert!(bit.width() == 1 && bit.len() == 1, "a flag is one bit");
         *self.state() = State::Bit(bit);
     }
 
-    /// The checks that were promised have ended without an answer, so that nothing that depends on
-    /// it is opened any more. What was answered stays.
+    /// Records that the promised checks ended without an answer. Values that depend on the flag
+    /// cannot be opened any more. A flag that has an answer keeps it.
     pub fn abandon(&self, cause: &str) {
         let state = &mut *self.state();
         if matches!(state, State::Promised) {
@@ -104,13 +107,13 @@ impl Flag {
         })
     }
 
-    /// Where the comparison stands in the program.
+    /// Returns the place of the comparison in the program.
     #[must_use]
     pub fn label(&self) -> &str {
         &self.label
     }
 
-    /// What all parties know of it: whether it holds, where it was opened to all.
+    /// Returns whether the flag holds, if it was opened to all.
     #[must_use]
     pub fn known(&self) -> Option<bool> {
         match *self.state() {
@@ -119,7 +122,7 @@ impl Flag {
         }
     }
 
-    /// Why it cannot be looked at, if it cannot.
+    /// Returns why the flag cannot be inspected, if it cannot.
     fn unanswered(&self) -> Option<String> {
         let label = &self.label;
         match &*self.state() {
@@ -136,7 +139,7 @@ impl Flag {
     }
 }
 
-/// Shares of the flags' bits, one plane of one bit for each.
+/// Returns shares of the flags' bits, one plane of one bit for each.
 ///
 /// # Errors
 /// As [`reveal`].
@@ -152,10 +155,10 @@ pub fn bits(protocol: &mut dyn Protocol, flags: &[SharedFlag]) -> Result<Vec<Bit
     Ok(flags.iter().map(bit).collect())
 }
 
-/// Opens a ring sharing that depends on these flags, each of which is given once.
+/// Opens a ring sharing that depends on these flags. Each flag is listed once.
 ///
 /// # Errors
-/// What the links meet; `Misuse` for a flag without an answer.
+/// Network errors. `Misuse` for a flag without an answer.
 pub fn reveal(
     protocol: &mut dyn Protocol,
     x: Parts,
@@ -171,7 +174,7 @@ pub fn reveal(
     })
 }
 
-/// As [`reveal`], of a binary sharing.
+/// Opens a binary sharing, as [`reveal`] opens a ring sharing.
 ///
 /// # Errors
 /// As [`reveal`].
@@ -191,8 +194,8 @@ pub fn reveal_bits(
     })
 }
 
-/// Opens flags to those who receive what depends on them: the labels of those that failed, where
-/// this party does.
+/// Opens flags to the recipients of the value that depends on them. Returns the labels of the
+/// failed flags if this party is a recipient.
 ///
 /// # Errors
 /// As [`reveal`].
@@ -204,7 +207,7 @@ pub fn tell(
     Ok(opened(protocol, to, flags, 0, |_, _| Ok(None))?.1)
 }
 
-/// The same ring sharing, or zeros where a flag failed, in secret.
+/// Returns the ring sharing itself, or zeros if a flag failed, in secret.
 ///
 /// # Errors
 /// As [`reveal`].
@@ -217,9 +220,11 @@ pub fn checked(
     kept(protocol, &fit, x)
 }
 
-/// What `open` opens, if the flags allow it: of the value itself where all know that they hold, or,
-/// given their AND, of the value multiplied by that. Where all know that one failed, there are that
-/// many words of zeros for a receiver.
+/// Judges the flags and calls `open` if they allow an opening.
+///
+/// If all parties know that all flags hold, `open` gets `None` and opens the value itself. If the
+/// flags are secret, `open` gets their AND, and opens the value multiplied by it. If all parties
+/// know that a flag failed, a receiver gets `words` words of zeros.
 fn opened(
     protocol: &mut dyn Protocol,
     to: Recipient,
@@ -235,7 +240,7 @@ fn opened(
     })
 }
 
-/// A ring sharing times one bit.
+/// Multiplies a ring sharing by one bit.
 fn kept(protocol: &mut dyn Protocol, fit: &Bits, x: Parts) -> Result<Vec<Vec<u64>>> {
     let n = x[0].len();
     let mut kept = vec![vec![0; n]; protocol.parts()];
@@ -244,13 +249,13 @@ fn kept(protocol: &mut dyn Protocol, fit: &Bits, x: Parts) -> Result<Vec<Vec<u64
     Ok(kept)
 }
 
-/// What stands before an opening.
+/// The judgement of flags before an opening.
 enum Judged {
     /// All parties know that all flags hold.
     Holds,
-    /// All parties know that these failed.
+    /// All parties know that the flags with these labels failed.
     Failed(Vec<String>),
-    /// Whether all hold, as a secret bit; to a receiver, the labels of those that failed.
+    /// Whether all flags hold, as a secret bit, and the labels of the failed flags for a receiver.
     Secret(Bits, Vec<String>),
 }
 
@@ -264,7 +269,7 @@ fn judge(protocol: &mut dyn Protocol, to: Recipient, flags: &[SharedFlag]) -> Re
         .cloned()
         .collect();
     let everybody = to == Recipient::All;
-    // All know what they open then, so that nothing is left to be multiplied in secret.
+    // After this, all parties know what they open, so nothing has to be multiplied in secret.
     let fit = if everybody {
         None
     } else {
@@ -272,7 +277,7 @@ fn judge(protocol: &mut dyn Protocol, to: Recipient, flags: &[SharedFlag]) -> Re
     };
     let shares = bits(protocol, &secret)?;
     let opened = protocol.reveal_bits(&stacked(&shares), to)?;
-    // Of each a word, whose lowest bit counts.
+    // The lowest bit of each word is a flag.
     let holds =
         |opened: &Vec<u64>| -> Vec<bool> { opened.iter().map(|word| word & 1 == 1).collect() };
     let holds = opened.as_ref().map(holds);
@@ -289,8 +294,8 @@ fn judge(protocol: &mut dyn Protocol, to: Recipient, flags: &[SharedFlag]) -> Re
     Ok(Judged::Secret(fit, labels(failed)))
 }
 
-/// What all parties know of flags: that some failed, or that all hold; `None` where some are secret
-/// and none is known to have failed.
+/// Judges flags by what all parties know: that some failed, or that all hold. `None` if some are
+/// secret and none is known to have failed.
 fn known(flags: &[SharedFlag]) -> Option<Judged> {
     let is = |holds: bool| move |flag: &&SharedFlag| flag.known() == Some(holds);
     let failed = labels(flags.iter().filter(is(false)));
@@ -303,7 +308,7 @@ fn known(flags: &[SharedFlag]) -> Option<Judged> {
         .then_some(Judged::Holds)
 }
 
-/// Whether all flags hold, as a secret bit.
+/// Computes, as a secret bit, whether all flags hold.
 fn conjunction_of(protocol: &mut dyn Protocol, flags: &[SharedFlag]) -> Result<Bits> {
     let mut all = look(protocol, flags)?;
     let older = |flag: &&SharedFlag| !all.flags.iter().any(|new| Arc::ptr_eq(new, flag));
@@ -314,14 +319,14 @@ fn conjunction_of(protocol: &mut dyn Protocol, flags: &[SharedFlag]) -> Result<B
     })
 }
 
-/// Flags that were looked at just now, and the ANDs that came with them.
+/// Flags that were just inspected, and the ANDs computed with them.
 #[derive(Default)]
 struct Looked {
     flags: Vec<SharedFlag>,
     conjunctions: Vec<Bits>,
 }
 
-/// Looks at those flags of which there are tallies alone.
+/// Inspects the flags that are still tallies.
 fn look(protocol: &mut dyn Protocol, flags: &[SharedFlag]) -> Result<Looked> {
     if let Some(why) = flags.iter().find_map(|flag| flag.unanswered()) {
         return Err(Error::misuse(why));
@@ -354,7 +359,7 @@ fn look(protocol: &mut dyn Protocol, flags: &[SharedFlag]) -> Result<Looked> {
     Ok(looked)
 }
 
-/// Each once, in order.
+/// Lists each label once, in order.
 fn labels<'f>(flags: impl Iterator<Item = &'f SharedFlag>) -> Vec<String> {
     let mut labels: Vec<String> = Vec::new();
     for flag in flags {
@@ -369,7 +374,7 @@ fn stacked(all: &[Bits]) -> Bits {
     Bits::stack(&all.iter().collect::<Vec<_>>())
 }
 
-/// A plane of n bits as n planes of one.
+/// Transposes a plane of n bits to n planes of one bit.
 fn transposed(bits: &Bits) -> Bits {
     let n = bits.len();
     let planes = bits.parts().iter().map(|plane| {
@@ -380,7 +385,7 @@ fn transposed(bits: &Bits) -> Bits {
     Bits::new(n, 1, planes.collect())
 }
 
-/// One bit, `width` planes of n times.
+/// Repeats one bit to fill `width` planes of n bits.
 fn repeated(bit: &Bits, width: usize, n: usize) -> Bits {
     let parts = bit.parts().iter();
     let planes = parts.map(|part| vec![(part[0] & 1).wrapping_neg(); width * words_of(n)]);

@@ -1,11 +1,11 @@
-//! Keys that parties agree on when a session opens. Everyone who shares a key contributes to it, so
-//! that it is random as long as one of them draws at random.
+//! Agreement on keys when a session opens. Every party that shares a key contributes to it, so it
+//! is random if at least one of them draws at random.
 
 use crate::Result;
 use kernels::stream::{Key, random_key};
 use net::Channel;
 
-/// A key with each other party, by party; none with oneself.
+/// Agrees on a key with each other party. Returns the keys by party; the own entry is `None`.
 pub(crate) fn pairs(channel: &mut Channel) -> Result<Vec<Option<Key>>> {
     let me = channel.party();
     let mine = (0..channel.parties())
@@ -24,7 +24,7 @@ pub(crate) fn pairs(channel: &mut Channel) -> Result<Vec<Option<Key>>> {
     mine.iter().enumerate().map(agreed).collect()
 }
 
-/// A key that all parties know.
+/// Agrees on a key that all parties know.
 pub(crate) fn common(channel: &mut Channel) -> Result<Key> {
     let (me, parties) = (channel.party(), channel.parties());
     let others = || (0..parties).filter(|peer| *peer != me);
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// All keys that the parties of one mesh agree on.
+    /// Returns all keys that the parties of one mesh agree on.
     fn agree(parties: usize) -> Vec<(Vec<Option<Key>>, Key)> {
         let meshes = net::in_process::mesh(parties, Duration::from_secs(60));
         std::thread::scope(|scope| {
@@ -97,9 +97,8 @@ mod tests {
         assert_eq!(seen.len(), 4);
     }
 
-    /// A party that gave each other one the same half would let them compute the key that it does
-    /// not share with
-    /// them: whoever has two of three pair keys would have the third.
+    /// A party must not give two others the same half. Otherwise they could compute the key that it
+    /// does not share with them: two of three pair keys would give the third.
     #[test]
     fn no_key_follows_from_others() {
         for parties in [3, 4] {
@@ -117,8 +116,8 @@ mod tests {
         }
     }
 
-    /// What a party agrees on with one whose contribution is `sent`, and what it contributed
-    /// itself.
+    /// Agrees with a peer that contributes `sent`. Returns the agreed key and the other
+    /// contribution.
     fn beside(sent: [u64; 2], agree: impl Fn(&mut Channel) -> Key + Sync) -> ([u64; 2], [u64; 2]) {
         let [first, second]: [net::Mesh; 2] = net::in_process::mesh(2, Duration::from_secs(60))
             .try_into()

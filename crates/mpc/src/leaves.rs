@@ -1,12 +1,12 @@
 //! The first levels of a comparison: spans of up to four bit positions at once.
 //!
 //! **Computes**, for two summands s and t, each span's *generate* bit (its positions of s + t carry
-//! out) and *propagate* bit (all s_i ⊕ t_i are one), from a binary sharing of the *monomials* of
-//! the bits of s by those who know t.
+//! out) and *propagate* bit (all s_i ⊕ t_i are one). The inputs are a binary sharing of the
+//! *monomials* of the bits of s, held by the parties that know t.
 //!
-//! **Idea.** Over GF(2) both bits are polynomials in the bits of s and t of the span. Ordered by
-//! the 2^k − 1 monomials of s, their coefficients are functions of t alone: a linear form,
-//! evaluated without interaction. How the monomials come to be shared is the protocol's:
+//! **Idea.** Over GF(2), both bits are polynomials in the span's bits of s and t. Ordered by the
+//! 2^k − 1 monomials of s, their coefficients are functions of t alone. This is a linear form,
+//! evaluated without interaction. Each protocol shares the monomials in its own way:
 //! [`crate::replicated`] sends them masked, [`crate::additive`] takes them from a correlation.
 
 use kernels::parallel::is_alone;
@@ -14,11 +14,11 @@ use kernels::planes::{split_from, words_of};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Most positions of a span: 2^k − 1 monomials for k positions, so more would cost more than it
-/// saves.
+/// The most positions of a span. k positions have 2^k − 1 monomials, so longer spans would cost
+/// more than they save.
 const SPAN: usize = 4;
 
-/// What is wanted of the spans.
+/// The bits to compute for the spans.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Wanted {
     /// Generate bits of all spans, propagate bits of all but the lowest. The position above the
@@ -38,7 +38,7 @@ pub(crate) struct Leaves {
 }
 
 impl Leaves {
-    /// Spans over that many positions; the lowest takes the remainder.
+    /// Lays out spans over `positions` positions. The lowest span takes the remainder.
     pub(crate) fn new(wanted: Wanted, positions: usize) -> Self {
         let mut spans = Vec::with_capacity(positions.div_ceil(SPAN));
         let mut start = 0;
@@ -58,12 +58,12 @@ impl Leaves {
         self.spans.len()
     }
 
-    /// The positions of each span, from the lowest up.
+    /// Returns the positions of each span, from the lowest up.
     pub(crate) fn ranges(&self) -> &[Range<usize>] {
         &self.spans
     }
 
-    /// Positions in spans.
+    /// Returns the number of positions in spans.
     pub(crate) fn positions(&self) -> usize {
         self.spans.last().map_or(0, |span| span.end)
     }
@@ -72,7 +72,7 @@ impl Leaves {
         usize::from(self.wanted == Wanted::Carry)
     }
 
-    /// Planes of monomials for each element.
+    /// Returns the number of planes of monomials.
     pub(crate) fn monomials(&self) -> usize {
         self.spans
             .iter()
@@ -81,7 +81,8 @@ impl Leaves {
             + self.top()
     }
 
-    /// Planes of the result: generate bits, then propagate bits, each from the lowest span up.
+    /// Returns the number of planes of the result: generate bits, then propagate bits, each from
+    /// the lowest span up.
     pub(crate) fn outputs(&self) -> usize {
         match self.wanted {
             Wanted::Carry => 2 * self.spans.len() - 1,
@@ -89,12 +90,12 @@ impl Leaves {
         }
     }
 
-    /// Planes that s and t are split into.
+    /// Returns the number of planes that s and t are split into.
     pub(crate) fn width(&self) -> usize {
         self.positions() + self.top()
     }
 
-    /// Each span with its planes of `message`.
+    /// Splits `message` into the planes of each span and the rest.
     fn regions<'a>(
         &self,
         message: &'a mut [u64],
@@ -110,7 +111,7 @@ impl Leaves {
         (regions, rest)
     }
 
-    /// The monomials of s without its lowest bits.
+    /// Computes the monomials of s without its lowest bits.
     pub(crate) fn expand(&self, s: &[u64], dropped: u32) -> Vec<u64> {
         let stride = words_of(s.len());
         let mut planes = vec![0; self.width() * stride];
@@ -143,8 +144,8 @@ impl Leaves {
         message
     }
 
-    /// The linear forms for t without its lowest bits, on one share of the monomials; `first` is
-    /// set for the one holder who adds what t alone determines.
+    /// Evaluates the linear forms for t, without its lowest bits, on one share of the monomials.
+    /// `first` is set for the one holder that adds the terms that t alone determines.
     pub(crate) fn evaluate(
         &self,
         message: &mut [u64],
@@ -199,7 +200,8 @@ impl Leaves {
     }
 }
 
-/// Spans are worth spreading over threads only when they are long, and there are several.
+/// Returns a limit below which spans are processed on one thread. Threads pay off only for several
+/// long spans.
 fn serial_below(stride: usize) -> usize {
     if stride < 512 || is_alone() {
         usize::MAX
@@ -208,10 +210,11 @@ fn serial_below(stride: usize) -> usize {
     }
 }
 
-/// Generate and propagate bit of one span of K positions, as linear forms in its monomials.
+/// Computes the generate and propagate bits of one span of K positions, as linear forms in its
+/// monomials.
 ///
-/// By g ← s_j t_j ⊕ (s_j ⊕ t_j) g and p ← (s_j ⊕ t_j) p from the lowest position up, where `g[T]`
-/// and `p[T]` stand for the bit so far times M_T, for T above the positions done.
+/// Applies g ← s_j t_j ⊕ (s_j ⊕ t_j) g and p ← (s_j ⊕ t_j) p from the lowest position up. `g[T]`
+/// and `p[T]` stand for the bit so far times M_T, for T above the positions that are done.
 fn forms<const K: usize>(
     monomials: &[u64],
     t: &[u64],

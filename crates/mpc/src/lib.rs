@@ -1,24 +1,25 @@
-//! Sharings and protocols: how parties compute on values that none of them holds.
+//! Sharings and protocols: how parties compute on values that no single party holds.
 //!
-//! One trait, [`Protocol`], is all that the layers above know. Its implementations:
+//! The layers above use one trait only, [`Protocol`]. Its implementations are:
 //!
 //! | module | parties | adversary |
 //! | --- | --- | --- |
 //! | [`plain`] | any | none: the reference that the others are tested against; no secrecy |
 //! | [`replicated`] | 3 | semi-honest, one corrupt party |
-//! | [`additive`] | 2 or more | semi-honest, all but one corrupt; [`correlations`] from a source |
+//! | [`additive`] | 2 or more | semi-honest, all but one corrupt; uses [`correlations`] |
 //!
 //! A *ring sharing* of n values of Z_2^64 is a fixed number of components, each a vector of n
-//! words; the number is the protocol's ([`Protocol::parts`]). Components are borrowed slices, so
-//! that they may lie in anybody's memory. A *binary sharing* ([`Bits`]) is held as packed bit
-//! planes.
+//! words. The protocol sets the number of components ([`Protocol::parts`]). Components are borrowed
+//! slices, so they may lie in memory that the caller owns. A *binary sharing* ([`Bits`]) is stored
+//! as packed bit planes.
 //!
-//! Public operands that must be equal in all parties are compared in private ([`agreement`]).
-//! Vectors may come from clients outside of the session ([`submission`]). Correlations may come
-//! from files made ahead ([`preprocessing`], [`sealed`]). Comparisons of fewer bits than are proved
-//! to be enough are guarded ([`guards`]), and whether products and sums kept their range is checked
-//! beside them ([`checks`]). [`functions`], [`integers`] and [`series`] build what every protocol
-//! can do (ReLU, maximum, exact division, approximations) from the trait alone.
+//! Public operands must be equal in all parties; the parties compare them in private
+//! ([`agreement`]). Clients outside the session may submit vectors ([`submission`]). Correlations
+//! may come from files made ahead of time ([`preprocessing`], [`sealed`]). A comparison may use
+//! fewer bits than are proved to be enough; then a guard checks its range afterwards ([`guards`]).
+//! Further checks verify that products and sums stayed in range ([`checks`]). [`functions`],
+//! [`integers`] and [`series`] build operations that every protocol supports (ReLU, maximum, exact
+//! division, approximations) from the trait alone.
 
 pub mod additive;
 mod affine;

@@ -1,4 +1,4 @@
-//! How a session computes: protocol and source of correlations, by name.
+//! Opening a session by name: its protocol and its source of correlations.
 
 use crate::correlations::file::Place;
 use crate::providers::{
@@ -7,37 +7,38 @@ use crate::providers::{
 use crate::{Error, Protocol, Result, ThreatModel};
 use net::Mesh;
 
-/// What all parties of a session must agree on, by name.
+/// Settings by name that all parties of a session must agree on.
 #[derive(Clone, Default)]
 pub struct Settings {
-    /// One of [`PROTOCOLS`].
+    /// The protocol: one of [`PROTOCOLS`].
     pub protocol: String,
-    /// One of [`SOURCES`], for a protocol that consumes correlations; `None` takes the first.
+    /// The source, one of [`SOURCES`], for a protocol that consumes correlations. `None` means the
+    /// first.
     pub source: Option<String>,
-    /// This party's file, for a source that needs one.
+    /// This party's file of correlations, for a source that needs one.
     pub file: Option<Place>,
-    /// Whether to record what is asked of the source.
+    /// Whether to record the demand, that is, the requests to the source.
     pub record: bool,
-    /// Whether it runs for its demand alone, in one process: zeros take the place of what the
-    /// source makes.
+    /// Whether the session runs in one process only to find its demand. Zeros then replace the
+    /// correlations that the source would make.
     pub rehearsed: bool,
 }
 
-/// The name of the protocol that is meant where one must consume correlations.
+/// Returns the name of the default protocol among those that consume correlations.
 #[must_use]
 pub fn consuming() -> &'static str {
     let consuming = PROTOCOLS.iter().find(|protocol| protocol.consumes);
     consuming.expect("a protocol that consumes").name
 }
 
-/// The sources that need this, or another thing, by name: such as `"a", "b" and "c"`.
+/// Lists the names of the sources whose needs match `which`, such as `"a", "b" and "c"`.
 #[must_use]
 pub fn sources(which: impl Fn(Needs) -> bool) -> String {
     let sources = SOURCES.iter().filter(|source| which(source.needs));
     listed(sources.map(|source| quoted(source.name)))
 }
 
-/// Whether that is the name of a source with a dealer.
+/// Returns whether `source` names a source that needs a dealer.
 #[must_use]
 pub fn is_dealt(source: Option<&str>) -> bool {
     let dealt = |known: &&SourceProvider| known.needs == Needs::Dealer;
@@ -48,7 +49,7 @@ pub fn is_dealt(source: Option<&str>) -> bool {
 }
 
 impl Settings {
-    /// Of a session with a dealer, as the dealer knows them.
+    /// Returns the settings of a session with a dealer, as the dealer itself knows them.
     #[must_use]
     pub fn dealt() -> Self {
         let dealt = SOURCES.iter().find(|known| known.needs == Needs::Dealer);
@@ -69,10 +70,10 @@ impl Settings {
         named.ok_or_else(unknown)
     }
 
-    /// The source of correlations, for a protocol that consumes any.
+    /// Returns the source of correlations, if the protocol consumes any.
     ///
     /// # Errors
-    /// `Misuse` for unknown names, or a source that the protocol has no use for.
+    /// `Misuse` for an unknown name, or for a source given to a protocol that needs none.
     pub fn source(&self) -> Result<Option<&'static SourceProvider>> {
         let protocol = self.protocol()?;
         let name = self.source.as_deref();
@@ -98,7 +99,7 @@ impl Settings {
         named.map(Some).ok_or_else(unknown)
     }
 
-    /// Whether a dealer belongs to the session.
+    /// Returns whether the session includes a dealer.
     ///
     /// # Errors
     /// As [`Settings::source`].
@@ -106,7 +107,7 @@ impl Settings {
         self.needs(Needs::Dealer)
     }
 
-    /// Whether the source needs this besides the parties; zeros need nothing.
+    /// Returns whether the source needs `what`. The zeros of a rehearsed session need nothing.
     ///
     /// # Errors
     /// As [`Settings::source`].
@@ -115,17 +116,18 @@ impl Settings {
         Ok(source.is_some_and(|source| source.needs == what))
     }
 
-    /// What is protected, before any link is made.
+    /// Returns what the session protects. No link is needed for this.
     ///
     /// # Errors
-    /// As [`Settings::source`], and for a number of parties that the protocol does not have.
+    /// As [`Settings::source`]. Also fails for a number of parties that the protocol does not
+    /// support.
     pub fn threat_model(&self, parties: usize) -> Result<ThreatModel> {
         let trust = trust(self.source()?, self.rehearsed);
         (self.protocol()?.threat_model)(parties, trust)
     }
 
-    /// Whether so many parties may use it, in one process or over a network, before any link is
-    /// made.
+    /// Checks that this number of parties may use the settings, in one process or over a network.
+    /// No link is needed for this.
     ///
     /// # Errors
     /// As [`Settings::threat_model`], and `Misuse` for a protocol without secrecy over a network.
@@ -161,7 +163,7 @@ impl Settings {
 /// Opens a protocol between the parties of a mesh.
 ///
 /// # Errors
-/// As [`Settings::check`]; and what agreeing on keys meets on the network.
+/// As [`Settings::check`], and network errors from the agreement on keys.
 pub fn open(settings: &Settings, mesh: &Mesh, in_one_process: bool) -> Result<Box<dyn Protocol>> {
     settings.check(mesh.parties(), in_one_process)?;
     (settings.protocol()?.open)(&settings.environment(mesh)?)
@@ -171,7 +173,7 @@ fn quoted(name: &str) -> String {
     format!("\"{name}\"")
 }
 
-/// Such as `a, b and c`.
+/// Joins names in the form `a, b and c`.
 fn listed(names: impl Iterator<Item = String>) -> String {
     let names: Vec<String> = names.collect();
     match &names[..] {

@@ -1,40 +1,41 @@
-//! What operations are given: components and their names, shapes, shifts, recipients.
+//! Arguments of operations: components and their names, shapes, shifts, and recipients.
 
 use crate::Bits;
 use kernels::convolution::Convolution;
 use kernels::matrix::Lies;
 use kernels::third::{ABOVE, Third};
 
-/// Names an operand that is used again; chosen by the caller, the same in every party.
+/// The name of an operand that is used again. The caller chooses it, the same in every party.
 pub type Name = u64;
 
 /// Components of a ring sharing, one slice each.
 pub type Parts<'a> = &'a [&'a [u64]];
-/// Components to be written.
+/// Components to write, one slice each.
 pub type PartsMut<'a, 'b> = &'a mut [&'b mut [u64]];
 
 /// An operand of a bilinear map.
 #[derive(Clone, Copy)]
 pub struct Operand<'a> {
-    /// Its components.
+    /// The components of the operand.
     pub parts: Parts<'a>,
-    /// Where the same value is used again under the same name, a protocol may prepare it once. Who
-    /// names an operand warrants that in every party the name stands for one value, until it is
-    /// forgotten.
+    /// A name under which the same value is used again, so that a protocol may prepare it once. A
+    /// caller that names an operand guarantees that the name stands for one value in every party,
+    /// until the name is forgotten.
     pub name: Option<Name>,
 }
 
 impl<'a> Operand<'a> {
-    /// An operand that is used once, as far as anybody knows.
+    /// Creates an operand that is used once, as far as the caller knows.
     #[must_use]
     pub fn once(parts: Parts<'a>) -> Self {
         Self { parts, name: None }
     }
 }
 
-/// How many bits a truncation drops: 1 to 61. Of a product that is truncated it may be promised
-/// besides that it is *narrow*, |z| < 2^[`Shift::NARROW`] before it is truncated; a protocol may
-/// make use of that.
+/// The number of bits that a truncation drops: 1 to 61.
+///
+/// A caller may also promise that a truncated product is *narrow*, that is, |z| <
+/// 2^[`Shift::NARROW`] before the truncation. A protocol may use that.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Shift {
     bits: u32,
@@ -42,13 +43,12 @@ pub struct Shift {
 }
 
 impl Shift {
-    /// Magnitudes of narrow products are below this power of two, as those of others are below
-    /// 2^62.
+    /// The exponent of two that bounds the magnitudes of narrow products. For others it is 62.
     pub const NARROW: u32 = Self::MOST - ABOVE + 1;
 
     const MOST: u32 = 61;
 
-    /// `None` unless `bits` is 1 to 61.
+    /// Creates a shift; `None` unless `bits` is 1 to 61.
     #[must_use]
     pub fn new(bits: u32) -> Option<Self> {
         let is_narrow = false;
@@ -57,7 +57,7 @@ impl Shift {
             .then_some(Self { bits, is_narrow })
     }
 
-    /// The same of a narrow product; `None` where nothing would be left of one.
+    /// Returns the shift for a narrow product; `None` if nothing would be left of one.
     #[must_use]
     pub fn of_narrow(self) -> Option<Self> {
         (self.bits < Self::NARROW).then_some(Self {
@@ -66,19 +66,19 @@ impl Shift {
         })
     }
 
-    /// How many.
+    /// Returns the number of dropped bits.
     #[must_use]
     pub fn bits(self) -> u32 {
         self.bits
     }
 
-    /// How far a narrow product is shifted up, so that it has the room in a word that others have:
-    /// nothing is above it then that could be wrong.
+    /// Returns the number of bits by which a narrow product is shifted up. It then fills its word
+    /// as other products do, with no bits above it that could be wrong.
     pub(crate) fn above(self) -> u32 {
         if self.is_narrow { ABOVE } else { 0 }
     }
 
-    /// What is dropped of it then.
+    /// Returns the shift of the product after it was shifted up.
     pub(crate) fn lifted(self) -> Self {
         Self {
             bits: self.bits + self.above(),
@@ -86,14 +86,14 @@ impl Shift {
         }
     }
 
-    /// As a parameter of a step.
+    /// Encodes the shift as a parameter of a step.
     pub(crate) fn parameter(self) -> u64 {
         u64::from(self.bits) | u64::from(self.is_narrow) << 32
     }
 }
 
-/// Products of one binary sharing with each of several others, all of one shape. Protocols make use
-/// of the factor that they share.
+/// Products of one binary sharing with each of several others, all of the same shape. Protocols
+/// exploit the common factor.
 #[derive(Clone)]
 pub struct Join<'a> {
     pub(crate) left: &'a Bits,
@@ -101,7 +101,7 @@ pub struct Join<'a> {
 }
 
 impl<'a> Join<'a> {
-    /// `left` ∧ each of `rights`.
+    /// Creates the products `left` ∧ each of `rights`.
     ///
     /// # Panics
     /// If the shapes differ.
@@ -116,30 +116,30 @@ impl<'a> Join<'a> {
         Self { left, rights }
     }
 
-    /// All that is public of some joins, as it is compared between the parties.
+    /// Returns the public parameters of joins, for the comparison between the parties.
     pub(crate) fn parameters(joins: &[Self]) -> Vec<u64> {
         let of_one = |join: &Self| [join.left.width(), join.left.len(), join.rights.len()];
         let all = joins.iter().flat_map(of_one);
         all.map(|size| size as u64).collect()
     }
 
-    /// Bits of all products.
+    /// Returns the number of bits of all products.
     pub(crate) fn bits(&self) -> usize {
         self.left.width() * self.left.len() * self.rights.len()
     }
 }
 
-/// Who learns an opened value.
+/// The parties that learn an opened value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Recipient {
     /// Every party.
     All,
-    /// That party alone.
+    /// One party alone.
     One(usize),
 }
 
 impl Recipient {
-    /// As a parameter of a step.
+    /// Encodes the recipient as a parameter of a step.
     #[must_use]
     pub fn parameter(self) -> u64 {
         match self {
@@ -148,7 +148,7 @@ impl Recipient {
         }
     }
 
-    /// Whether `party` learns the value.
+    /// Returns whether `party` learns the value.
     #[must_use]
     pub fn includes(self, party: usize) -> bool {
         self == Self::All || self == Self::One(party)
@@ -160,12 +160,12 @@ impl Recipient {
 pub enum Bilinear {
     /// n products, element by element.
     Elementwise {
-        /// Elements.
+        /// The number of elements.
         n: usize,
     },
     /// `batch` products of an m×k by a k×n matrix, all row-major.
     Matrix {
-        /// Independent products.
+        /// The number of independent products.
         batch: usize,
         /// Rows of the left operand.
         m: usize,
@@ -176,21 +176,21 @@ pub enum Bilinear {
     },
     /// `batch` products of an m×k matrix by the transpose of an n×k one, both row-major.
     ByTransposed {
-        /// Independent products.
+        /// The number of independent products.
         batch: usize,
         /// Rows of the left operand.
         m: usize,
-        /// Columns of both.
+        /// Columns of both operands.
         k: usize,
         /// Rows of the right operand.
         n: usize,
     },
-    /// Images by weights.
+    /// A convolution of images with weights.
     Convolution(Convolution),
 }
 
 impl Bilinear {
-    /// Lengths of the left operand, the right operand and the result.
+    /// Returns the lengths of the left operand, the right operand and the result.
     #[must_use]
     pub fn lengths(&self) -> (usize, usize, usize) {
         match *self {
@@ -202,7 +202,7 @@ impl Bilinear {
         }
     }
 
-    /// Σ over the terms of map(x, y), in the ring.
+    /// Computes Σ map(x, y) over the terms, in the ring.
     pub fn evaluate(&self, out: &mut [u64], terms: &[(&[u64], &[u64])]) {
         match *self {
             Self::Elementwise { .. } => crate::blocks::sum_of_products(out, terms),
@@ -216,8 +216,8 @@ impl Bilinear {
         }
     }
 
-    /// Whether a third of it is evaluated by one product ([`kernels::third`]), where the processor
-    /// can.
+    /// Returns whether one product evaluates a party's third of the map ([`kernels::third`]), on
+    /// processors that support it.
     #[must_use]
     pub fn has_thirds(&self) -> bool {
         match self {
@@ -232,10 +232,10 @@ impl Bilinear {
         }
     }
 
-    /// A party's third of it, given its two parts of both operands.
+    /// Computes a party's third of the map from its two parts of both operands.
     ///
     /// # Panics
-    /// Unless it [has thirds](Self::has_thirds) and the processor can.
+    /// Unless the map [has thirds](Self::has_thirds) and the processor supports them.
     pub fn third(&self, third: Third, out: &mut [u64], parts: [(&[u64], &[u64]); 2]) {
         let matrix = |out: &mut [u64], batch, sizes, lies| {
             kernels::matrix::third_of_batch(third, out, batch, sizes, lies, parts);
@@ -250,7 +250,7 @@ impl Bilinear {
         }
     }
 
-    /// All that makes the map and the truncation after it, as numbers: equal for equal ones alone.
+    /// Encodes the map and the truncation after it as numbers, which are equal only for equal ones.
     #[must_use]
     pub fn parameters(&self, truncate: Option<Shift>) -> Vec<u64> {
         let mut parameters = vec![truncate.map_or(0, Shift::parameter)];
@@ -279,7 +279,7 @@ impl Bilinear {
         parameters
     }
 
-    /// The name of the step, for errors and reports.
+    /// Returns the name of the step, for errors and reports.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {

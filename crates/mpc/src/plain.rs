@@ -1,7 +1,7 @@
-//! The reference: every party holds every value in the clear.
+//! The reference protocol: every party holds every value in the clear.
 //!
-//! **Computes** exactly what the other protocols compute, as plainly as possible; tests hold them
-//! against it. **Adversary:** none, there is no secrecy. It refuses to run over a network.
+//! **Computes** exactly what the other protocols compute, as simply as possible; tests compare them
+//! with it. **Adversary:** none, there is no secrecy. It refuses to run over a network.
 
 use crate::bits::bit_at;
 use crate::{
@@ -14,16 +14,16 @@ use kernels::stream::{Key, Stream};
 use net::Channel;
 use std::mem;
 
-/// One party of the reference.
+/// One party of the reference protocol.
 pub struct Plain {
     channel: Channel,
-    /// What the last truncation has left behind, as others do.
+    /// The values that the last truncation kept for its check, as in other protocols.
     kept: Kept,
-    /// For what judges.
+    /// The coins of checks.
     coins: Stream,
 }
 
-/// No secrecy at all.
+/// Returns the threat model: no secrecy at all.
 #[must_use]
 pub fn threat_model(parties: usize) -> ThreatModel {
     ThreatModel {
@@ -35,7 +35,7 @@ pub fn threat_model(parties: usize) -> ThreatModel {
 }
 
 impl Plain {
-    /// Any number of parties in one process.
+    /// Creates one of any number of parties in one process.
     #[must_use]
     pub fn new(channel: Channel) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Plain {
         }
     }
 
-    /// Words, rounded off; what is dropped is left behind.
+    /// Truncates words, and keeps the dropped part.
     fn truncated(&mut self, words: &mut [u64], shift: Shift) {
         let before = words.to_vec();
         round_off(words, shift);
@@ -54,7 +54,7 @@ impl Plain {
         self.kept.rest = rest.collect();
     }
 
-    /// Everybody gets the owner's words.
+    /// Sends the owner's words to all parties.
     fn publish(&mut self, owner: usize, values: Option<&[u64]>, n: usize) -> Result<Vec<u64>> {
         if self.channel.party() != owner {
             return self.channel.receive(owner, n);
@@ -67,15 +67,15 @@ impl Plain {
     }
 }
 
-/// The greatest magnitude of words as signed numbers; 0 of none. Here alone can be seen what leaves
-/// its range.
+/// Returns the greatest magnitude of words as signed numbers; 0 for no words. Only this protocol
+/// can show which values leave their range.
 #[must_use]
 pub fn greatest_magnitude(words: &[u64]) -> u64 {
     let magnitudes = words.iter().map(|word| (*word as i64).unsigned_abs());
     magnitudes.fold(0, u64::max)
 }
 
-/// One plane of the predicate over the low `width` bits, sign-extended.
+/// Evaluates a predicate on the low `width` bits, sign-extended. Returns one plane.
 fn plane(x: &[u64], width: usize, predicate: impl Fn(i64) -> bool) -> Bits {
     let mut out = vec![0; words_of(x.len())];
     for (i, x) in x.iter().enumerate() {
@@ -123,7 +123,9 @@ impl Protocol for Plain {
     }
 
     fn owned_fibers(&mut self, _fibers: Vec<OwnedFiber>) -> Result<()> {
-        Err(Error::misuse("the reference does one thing after another"))
+        Err(Error::misuse(
+            "protocol \"plain\" does not run work side by side",
+        ))
     }
 
     fn share(
@@ -261,8 +263,8 @@ impl Protocol for Plain {
         Ok(())
     }
 
-    /// A number is out of its range where the other protocols' guards must say so: from
-    /// 1.5·2^(width−2) on.
+    /// Reports a number as out of range from 1.5·2^(width−2) on, where the guards of the other
+    /// protocols are certain to report it.
     fn rectify(
         &mut self,
         x: Parts,
@@ -307,7 +309,7 @@ impl Protocol for Plain {
         Some(self)
     }
 
-    /// Nothing is judged by coins here.
+    /// Does nothing, since no value here is judged by coins.
     fn toss(&mut self) -> Result<()> {
         Ok(())
     }
@@ -321,7 +323,7 @@ impl Protocol for Plain {
     }
 }
 
-/// What every party knows is the summand of each, so that all sums are of one.
+/// Every party holds the whole value as its summand, so a sum is that of one party.
 impl Checking for Plain {
     fn keep(&mut self) {}
 
@@ -346,7 +348,7 @@ impl Checking for Plain {
         Ok(pairs.iter().map(product).collect())
     }
 
-    /// As guards have it: from 3·2^(width − 3) on a number is beyond its range.
+    /// Reports a number as out of range from 3·2^(width − 3) on, as guards do.
     fn tallies(&mut self, holds: &[Hold]) -> Result<Option<Vec<Tally>>> {
         let tally = |hold: &Hold| {
             let end = 3_u64 << (hold.width - 3);
@@ -369,7 +371,7 @@ impl Checking for Plain {
     }
 }
 
-/// Arithmetic shift, rounded to the nearest unit.
+/// Shifts arithmetically, rounded to the nearest unit.
 fn round_off(words: &mut [u64], shift: Shift) {
     let bits = shift.bits();
     for word in words {

@@ -1,9 +1,10 @@
-//! Making files of correlations: a source does the jobs of a recorded session as often as wanted,
-//! each time as one run of every party's file ([`crate::correlations::file`]).
+//! Making files of correlations ahead of time. A source repeats the jobs of a recorded session the
+//! requested number of times. Each repetition is one run in every party's file
+//! ([`crate::correlations::file`]).
 //!
-//! Each column of a job is a record of its own. A column is never larger than a message, whatever
-//! its job, so that all that a live session can ask of its source can be made ahead too, and is
-//! held in memory once.
+//! Each column of a job is a separate record. No column of any job is larger than a message. So
+//! everything that a live session can request from its source can also be made ahead, and is held
+//! in memory only once.
 
 use crate::correlations::Demand;
 use crate::correlations::file::{self, Place};
@@ -13,14 +14,15 @@ use crate::{Error, Result, Settings};
 use kernels::stream::random_key;
 use net::{Channel, Mesh, Patience};
 
-/// The channel on which makers agree.
+/// The channel on which the parties agree on what to make.
 const CHANNEL: u16 = 0;
 
-/// Makes this party's file of `runs` times the demand; all parties call it, and a dealer deals if
-/// the settings name one. `progress` hears of every job that is done, with the number of all.
+/// Makes this party's file with `runs` times the demand. All parties call this function; a dealer
+/// deals if the settings name one. `progress` is called after every job with the number of finished
+/// jobs and the number of all jobs.
 ///
 /// # Errors
-/// What the links meet; `Setup` for a file that exists or cannot be written, and for demands that
+/// Network errors. `Setup` for a file that exists or cannot be written, and for demands that
 /// differ.
 pub fn make(
     settings: &Settings,
@@ -32,7 +34,7 @@ pub fn make(
 ) -> Result<()> {
     if runs == 0 || runs > MOST_RUNS || demand.is_empty() {
         return Err(Error::misuse(format!(
-            "{runs} runs of {} jobs: there are 1 to {MOST_RUNS} runs, of at least one job",
+            "{runs} runs of {} jobs: a file has 1 to {MOST_RUNS} runs of at least one job",
             demand.len()
         )));
     }
@@ -54,7 +56,7 @@ pub fn make(
     for run in 0..runs as usize {
         for (at, job) in demand.jobs().iter().enumerate() {
             let columns = source.make(job)?;
-            // Sessions need not forget when the recorded one did.
+            // `Forget` is not stored: a session need not forget names where the recorded one did.
             if !matches!(job, Job::Forget { .. }) {
                 file::append(&mut writer, job, &columns)?;
             }
@@ -65,7 +67,8 @@ pub fn make(
     writer.finish()
 }
 
-/// The identifier of a making, from party 0; the others check that they make the same.
+/// Agrees on the identifier of this making. Party 0 draws it; the others check that they make the
+/// same correlations.
 fn agree(channel: &mut Channel, demand: &Demand, runs: u32) -> Result<[u8; 16]> {
     channel.begin("agree on what to make");
     let mut mine = vec![0, 0, u64::from(runs)];

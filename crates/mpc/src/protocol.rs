@@ -1,4 +1,4 @@
-//! The one interface of all protocols.
+//! The interface that all protocols implement.
 
 use crate::correlations::Demand;
 use crate::correlations::job::Job;
@@ -9,32 +9,33 @@ use crate::{
 use net::{Channel, Reading};
 use std::time::Duration;
 
-/// Secret-shared computing over Z_2^64 and over bits, as one of the parties.
+/// Secret-shared computation over Z_2^64 and over bits, as seen by one of the parties.
 ///
-/// All parties call the same operations with the same public sizes in the same order; a divergence
-/// ends in [`crate::Error::Desync`]; public values that differ, in [`crate::Error::Differ`] before
-/// anything is opened (see [`crate::agreement`]). Lengths are the caller's duty and are asserted.
-/// Every operation is one named step of the channel, and costs what [`Protocol::cost`] declares.
+/// All parties call the same operations with the same public sizes in the same order. If they
+/// diverge, the session ends with [`crate::Error::Desync`]. If public values differ, it ends with
+/// [`crate::Error::Differ`] before anything is opened (see [`crate::agreement`]). The caller must
+/// pass slices of the right lengths; the implementations assert this. Every operation is one named
+/// step of the channel, and costs what [`Protocol::cost`] declares.
 pub trait Protocol: Send {
-    /// The links to the other parties.
+    /// Returns the links to the other parties.
     fn channel(&mut self) -> &mut Channel;
 
-    /// Which party this is.
+    /// Returns the number of this party.
     fn party(&self) -> usize;
 
-    /// How many parties there are.
+    /// Returns the number of parties.
     fn parties(&self) -> usize;
 
-    /// Components of a sharing that this party holds.
+    /// Returns the number of components of a sharing that this party holds.
     fn parts(&self) -> usize;
 
-    /// What the protocol protects.
+    /// Describes what the protocol protects.
     fn threat_model(&self) -> ThreatModel;
 
-    /// Declared rounds and bits.
+    /// Returns the declared rounds and bits of an operation.
     fn cost(&self, operation: Operation) -> Cost;
 
-    /// Shares n words that `owner` has; the others pass `None`.
+    /// Shares n words that `owner` holds. The other parties pass `None`.
     fn share(
         &mut self,
         owner: usize,
@@ -43,13 +44,13 @@ pub trait Protocol: Send {
         out: PartsMut,
     ) -> Result<()>;
 
-    /// Public values as a sharing, without interaction.
+    /// Writes public values as a sharing, without interaction.
     fn trivial(&self, values: &[u64], out: PartsMut);
 
-    /// Opens a ring sharing; the words where this party is among the recipients.
+    /// Opens a ring sharing. Returns the words if this party is a recipient.
     fn reveal(&mut self, x: Parts, to: Recipient) -> Result<Option<Vec<u64>>>;
 
-    /// A bilinear map of two sharings, then [`Protocol::truncate`] where that is wanted.
+    /// Applies a bilinear map to two sharings, then [`Protocol::truncate`] if `truncate` is given.
     fn bilinear(
         &mut self,
         map: &Bilinear,
@@ -59,14 +60,14 @@ pub trait Protocol: Send {
         out: PartsMut,
     ) -> Result<()>;
 
-    /// Several bilinear maps and addends, truncated once.
+    /// Computes the sum of several bilinear maps and addends, and truncates it once.
     fn affine(&mut self, sum: &Affine, out: PartsMut) -> Result<()>;
 
-    /// x / 2^shift for signed |x| < 2^62, rounded up or down, and exact where it is whole; never a
-    /// wild error.
+    /// Truncates: x / 2^shift for signed |x| < 2^62, rounded up or down. The result is exact if x
+    /// is a multiple of 2^shift, and always within one unit.
     fn truncate(&mut self, x: Parts, shift: Shift, out: PartsMut) -> Result<()>;
 
-    /// Shares bits that `owner` has, as `width` planes of n.
+    /// Shares bits that `owner` holds, as `width` planes of n bits.
     fn share_bits(
         &mut self,
         owner: usize,
@@ -75,39 +76,40 @@ pub trait Protocol: Send {
         n: usize,
     ) -> Result<Bits>;
 
-    /// Public planes as a binary sharing, without interaction.
+    /// Returns public planes as a binary sharing, without interaction.
     fn trivial_bits(&self, planes: &[u64], width: usize, n: usize) -> Bits;
 
-    /// Opens a binary sharing; the planes where this party is among the recipients.
+    /// Opens a binary sharing. Returns the planes if this party is a recipient.
     fn reveal_bits(&mut self, x: &Bits, to: Recipient) -> Result<Option<Vec<u64>>>;
 
-    /// All products of the joins, in order, in one round.
+    /// Computes all products of the joins, in order, in one round.
     fn and_all(&mut self, joins: &[Join]) -> Result<Vec<Bits>>;
 
-    /// Bitwise AND.
+    /// Computes the bitwise AND.
     fn and(&mut self, x: &Bits, y: &Bits) -> Result<Bits> {
         let mut products = self.and_all(&[Join::new(x, vec![y])])?;
         Ok(products.swap_remove(0))
     }
 
-    /// One plane: whether x < 0, for signed |x| < 2^(width-1), width 2 to 64.
+    /// Returns one plane: whether x < 0, for signed |x| < 2^(width-1) and a width of 2 to 64.
     fn sign(&mut self, x: Parts, width: usize) -> Result<Bits>;
 
-    /// One plane: whether x ≡ 0 mod 2^width, width 1 to 64.
+    /// Returns one plane: whether x ≡ 0 mod 2^width, for a width of 1 to 64.
     fn equal_zero(&mut self, x: Parts, width: usize) -> Result<Bits>;
 
-    /// The low `width` bits of each ring element as a binary sharing, width 1 to 64.
+    /// Converts the low `width` bits of each ring element to a binary sharing, for a width of 1
+    /// to 64.
     fn to_binary(&mut self, x: Parts, width: usize) -> Result<Bits>;
 
-    /// bit · x, for a binary sharing of one plane.
+    /// Multiplies bit · x, for a binary sharing of one plane.
     fn bit_multiply(&mut self, bit: &Bits, x: Parts, out: PartsMut) -> Result<()>;
 
-    /// Each bit as the ring element 0 or 1, for a binary sharing of one plane.
+    /// Converts each bit to the ring element 0 or 1, for a binary sharing of one plane.
     fn bit_to_ring(&mut self, bit: &Bits, out: PartsMut) -> Result<()>;
 
-    /// max(x, 0), and min(x, 0) where a bit of `below` is set: x times a bit in any case. Where k
-    /// low bits are dropped, 0 or x for x in [0, 2^k). A tally where the comparison is guarded, for
-    /// [`crate::guards`].
+    /// Computes max(x, 0), or min(x, 0) where a bit of `below` is set. The result is x times a bit
+    /// in either case. If the comparison drops k low bits, x in [0, 2^k) gives 0 or x. Returns a
+    /// tally for [`crate::guards`] if the comparison is guarded.
     fn rectify(
         &mut self,
         x: Parts,
@@ -116,8 +118,8 @@ pub trait Protocol: Send {
         out: PartsMut,
     ) -> Result<Option<Tally>>;
 
-    /// [`Protocol::affine`], then [`Protocol::rectify`]. What lies in [0, 1) may become 0, and in
-    /// [0, 2^k) where k low bits are dropped.
+    /// Computes [`Protocol::affine`], then [`Protocol::rectify`]. A result in [0, 1) may become 0;
+    /// if the comparison drops k low bits, so may a result in [0, 2^k).
     fn rectified_affine(
         &mut self,
         sum: &Affine,
@@ -125,102 +127,108 @@ pub trait Protocol: Send {
         out: PartsMut,
     ) -> Result<Option<Tally>>;
 
-    /// Whether comparisons can be guarded. Where not, guarded ones take 64 bits.
+    /// Returns whether comparisons can be guarded. If not, guarded comparisons use 64 bits.
     fn guards(&self) -> bool;
 
-    /// Draws new coins, for guards and for looking at them: all know them from here on, and nobody
-    /// did before. Whoever draws coins after what they judge is fixed has it fixed by nobody who
-    /// knew them. One round, 128 bits from each party to each other. Not for work side by side.
+    /// Draws new public coins for guards and for the inspection of tallies.
+    ///
+    /// From here on all parties know the coins; before, no party knew them. Toss coins only after
+    /// the values that they judge are fixed: then no party could have chosen those values with
+    /// knowledge of the coins. One round, 128 bits from each party to each other party. Not
+    /// available while fibers run side by side.
     fn toss(&mut self) -> Result<()>;
 
-    /// Whether the comparisons of these tallies were in range: a bit for each, and after them the
-    /// AND of all. At most 1024 tallies.
+    /// Determines whether the comparisons behind these tallies were in range. Returns one bit for
+    /// each tally, and after them the AND of all. At most 1024 tallies.
     fn in_range(&mut self, tallies: &[&Tally]) -> Result<Bits>;
 
-    /// Runs fibers until none is left and none begins: side by side where that saves rounds. What
-    /// is under way together takes the rounds of the longest, and sends what each sends.
+    /// Runs fibers until none is left and `next` begins no more, side by side if that saves rounds.
+    /// Fibers that run together take the rounds of the longest one, and send as much as they would
+    /// one by one.
     ///
     /// # Errors
-    /// Of the first fiber that fails.
+    /// The error of the first fiber that fails.
     fn side_by_side(&mut self, next: Next) -> Result<()>;
 
-    /// Runs fibers that begin together, each with a protocol of its own, side by side.
+    /// Runs fibers side by side that begin together, each with its own protocol object.
     ///
     /// # Errors
-    /// Of the first fiber that fails; `Misuse` inside of a fiber, or where fibers do not run side
-    /// by side.
+    /// The error of the first fiber that fails. `Misuse` inside a fiber, or if the protocol does
+    /// not run fibers side by side.
     fn owned_fibers(&mut self, fibers: Vec<OwnedFiber>) -> Result<()>;
 
-    /// What checks of products need, where the protocol has it.
+    /// Returns the interface for checks of products, if the protocol supports them.
     fn checking(&mut self) -> Option<&mut dyn Checking> {
         None
     }
 
-    /// What the servers of a federation need, where the protocol has it.
+    /// Returns the interface for servers of a federation, if the protocol supports them.
     fn federated(&mut self) -> Option<&mut dyn Federated> {
         None
     }
 
-    /// What concerns the correlations that the protocol consumes, where it does.
+    /// Returns the interface to the consumed correlations, if the protocol consumes any.
     fn correlated(&mut self) -> Option<&mut dyn Correlated> {
         None
     }
 }
 
-/// Work on a protocol. It opens something only where all that is public has been compared before,
-/// as by [`Channel::begin_opening`].
+/// Work that runs on a protocol. It opens values only after all public values before it have been
+/// compared, as [`Channel::begin_opening`] does.
 pub type Fiber = Box<dyn FnOnce(&mut dyn Protocol) -> Result<()> + Send>;
 
-/// A fiber with a protocol of its own, which is dropped at its end.
+/// A fiber with its own protocol object, which it drops at its end.
 pub type OwnedFiber = Box<dyn FnOnce(Box<dyn Protocol>) -> Result<()> + Send>;
 
-/// What begins side by side with what is under way; asked for again whenever a fiber has ended.
+/// Supplies fibers to begin next to those under way. Called again whenever a fiber has ended.
 pub type Next<'n> = &'n mut dyn FnMut() -> Vec<Fiber>;
 
-/// What a program takes of the source of correlations, from public sizes alone.
+/// Correlations that a program takes from the source, as found from public sizes alone.
 pub struct Expectation(pub(crate) Vec<Job>);
 
 impl Expectation {
-    /// Whether the program leaves the masks of named operands as it found them, so that it takes
-    /// the same when it comes again.
+    /// Returns whether the program leaves the masks of named operands as it found them. Then a
+    /// second run of it takes the same correlations.
     #[must_use]
     pub fn is_lasting(&self) -> bool {
         self.0.iter().all(|job| job.kept().is_empty())
     }
 }
 
-/// Goes through a program's operations without numbers.
+/// A dry run of a program: its operations with their sizes, without values.
 pub trait Rehearsal: Send {
-    /// What the program is run on. What it gives is of the right shape, with anything in it.
+    /// Returns the protocol to run the program on. Its results have the right shapes and arbitrary
+    /// contents.
     fn protocol(&mut self) -> &mut dyn Protocol;
 
-    /// All that it took.
+    /// Returns all correlations that the program took.
     fn wanted(self: Box<Self>) -> Expectation;
 }
 
-/// A protocol that consumes correlations, seen from whoever accounts for them.
+/// The correlations of a protocol that consumes them, for accounting and for ordering ahead.
 pub trait Correlated {
-    /// What was asked of their source, where the session records it.
+    /// Returns the recorded requests to the source, if the session records them.
     fn demand(&self) -> Option<Demand>;
 
-    /// What making them has sent.
+    /// Returns the traffic that making correlations has caused.
     fn reading(&self) -> Reading;
 
-    /// How long computing has waited for them.
+    /// Returns how long the computation has waited for correlations.
     fn waited(&self) -> Duration;
 
-    /// Finds out, in the place of the protocol as it stands, what a program takes, to be expected;
-    /// `None` where the source makes nothing ahead.
+    /// Starts a dry run from the protocol's present state, to find what a program takes. `None` if
+    /// the source makes nothing ahead of time.
     fn rehearsal(&self) -> Option<Box<dyn Rehearsal>>;
 
-    /// A program begins of which it is known what it takes: it is ordered a layer ahead, and
-    /// nothing else is. False, and nothing is expected, where masks of named operands are not
-    /// there, or are there already, other than it was when that was found out.
+    /// Announces that a program with known consumption begins. Its correlations are ordered one
+    /// layer ahead, and no others are. Returns false, and expects nothing, if the set of named
+    /// operands that have masks differs from the one at the dry run.
     fn expect(&mut self, wanted: &Expectation) -> bool;
 
-    /// That program has ended.
+    /// Announces that the expected program has ended.
     fn expect_no_more(&mut self);
 
-    /// An operand's name may stand for another value from here on: its mask is no longer needed.
+    /// Forgets an operand's name, which may stand for another value from here on. Its mask is no
+    /// longer needed.
     fn forget(&mut self, name: Name);
 }

@@ -1,5 +1,5 @@
-//! Protocols and sources of correlations, each an entry of a table: its name, what it protects or
-//! needs, and how it is opened. Nothing else matches on their names.
+//! Tables of protocols and sources of correlations. Each entry has a name, what it protects or
+//! needs, and a function that opens it. No other code matches on the names.
 
 use crate::additive::{self, Additive};
 use crate::agreement::PrivateComparison;
@@ -13,49 +13,49 @@ use crate::replicated::{self, Replicated};
 use crate::{Error, Protocol, Result, ThreatModel, Trust};
 use net::{Channel, Mesh, Patience};
 
-/// The channel of the protocol.
+/// The channel that the protocol uses.
 const CHANNEL: u16 = 0;
 
-/// A protocol.
+/// A protocol of the table.
 pub struct ProtocolProvider {
     /// Its name.
     pub name: &'static str,
-    /// Who takes part, and who may collude, in a few words.
+    /// The parties and who may collude, in a few words.
     pub summary: &'static str,
-    /// How many parties it has where nobody says how many.
+    /// The default number of parties.
     pub usual_parties: usize,
-    /// Whether it consumes correlations, and so has a source.
+    /// Whether the protocol consumes correlations, and so has a source.
     pub consumes: bool,
-    /// Whether it keeps anything secret; one that does not stays in one process.
+    /// Whether the protocol keeps anything secret. One that does not runs in one process only.
     pub secret: bool,
-    /// Whether it serves federations: what is opened has [`crate::Protocol::federated`], noise that
-    /// no party chooses among it.
+    /// Whether the protocol serves federations. Then it implements [`crate::Protocol::federated`],
+    /// including noise that no party chooses.
     pub serves: bool,
     pub(crate) threat_model: fn(usize, Trust) -> Result<ThreatModel>,
     pub(crate) open: fn(&Environment) -> Result<Box<dyn Protocol>>,
 }
 
-/// A source of correlations.
+/// A source of correlations in the table.
 pub struct SourceProvider {
     /// Its name.
     pub name: &'static str,
-    /// How correlations are made, as a title has it.
+    /// How correlations are made, as a title.
     pub title: &'static str,
-    /// The same in a few words.
+    /// How correlations are made, in a few words.
     pub summary: &'static str,
-    /// What it needs besides the parties.
+    /// What the source needs in addition to the parties.
     pub needs: Needs,
-    /// What the parties send each other for it by oblivious transfer.
+    /// The correlations that the parties make by oblivious transfer.
     pub transfers: Transfers,
     /// How correlations are made, and who must be trusted with what for it.
     pub statement: &'static str,
     open: fn(&Environment, Patience) -> Result<Box<dyn Source>>,
 }
 
-/// What a source needs besides the parties.
+/// What a source needs in addition to the parties.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Needs {
-    /// Nothing.
+    /// Nothing else.
     Nothing,
     /// A dealer among the members of the mesh.
     Dealer,
@@ -64,7 +64,7 @@ pub enum Needs {
 }
 
 impl Needs {
-    /// In one word, empty for nothing.
+    /// Returns the need as one word; empty for nothing.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -75,19 +75,20 @@ impl Needs {
     }
 }
 
-/// What a source makes by oblivious transfer, which takes most bytes where matrices are multiplied.
+/// Correlations that a source makes by oblivious transfer. For products of matrices these take most
+/// of the traffic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transfers {
-    /// Nothing.
+    /// No correlations.
     Nothing,
-    /// All but products of matrices where there is something better for them.
+    /// All except products of matrices that have a better method.
     AllButMatrices,
     /// All correlations.
     All,
 }
 
 impl Transfers {
-    /// In words, empty for nothing.
+    /// Returns the correlations in words; empty for nothing.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -98,20 +99,20 @@ impl Transfers {
     }
 }
 
-/// What a protocol is opened with.
+/// The arguments that a protocol is opened with.
 pub(crate) struct Environment<'a> {
     pub mesh: &'a Mesh,
     /// The source, for a protocol that consumes correlations.
     pub source: Option<&'static SourceProvider>,
     /// This party's file.
     pub file: Option<&'a Place>,
-    /// Whether to record what is asked of the source.
+    /// Whether to record the requests to the source.
     pub record: bool,
-    /// Whether zeros take the place of what the source makes.
+    /// Whether zeros replace the correlations that the source would make.
     pub rehearsed: bool,
 }
 
-/// The first is what is meant when nothing is said.
+/// All protocols. The first is the default.
 pub static PROTOCOLS: [ProtocolProvider; 3] = [
     ProtocolProvider {
         name: "replicated",
@@ -145,7 +146,7 @@ pub static PROTOCOLS: [ProtocolProvider; 3] = [
     },
 ];
 
-/// The first is what is meant when nothing is said.
+/// All sources of correlations. The first is the default.
 pub static SOURCES: [SourceProvider; 4] = [
     SourceProvider {
         name: "ot",
@@ -206,7 +207,7 @@ pub static SOURCES: [SourceProvider; 4] = [
 ];
 
 impl SourceProvider {
-    /// What the threat model says of it.
+    /// Returns the entry of the threat model for this source.
     pub(crate) fn trust(&self) -> Trust {
         Trust {
             source: Some(self.name),
@@ -216,7 +217,7 @@ impl SourceProvider {
 }
 
 impl Environment<'_> {
-    /// The source of correlations, which waits without limit while it is not needed.
+    /// Opens the source of correlations. It waits without limit while it is not needed.
     pub fn source(&self, patience: Patience) -> Result<Box<dyn Source>> {
         let none = || Error::misuse("this protocol consumes no correlations");
         let source = self.source.ok_or_else(none)?;
@@ -240,7 +241,7 @@ impl Environment<'_> {
 
     fn additive(&self) -> Result<Additive> {
         let patience = Patience::default();
-        // The set-up is waited for: who stalls in it is noticed.
+        // The party waits for the setup, so a peer that stalls in it is noticed.
         patience.set_needed(true);
         let source = self.source(patience.clone())?;
         patience.set_needed(false);
@@ -249,11 +250,11 @@ impl Environment<'_> {
     }
 }
 
-/// What the threat model says of a source, or of the zeros in its place.
+/// Returns the entry of the threat model for a source, or for the zeros that replace it.
 pub(crate) fn trust(source: Option<&SourceProvider>, rehearsed: bool) -> Trust {
     source.map_or(Trust::NOBODY, |source| Trust {
         statement: if rehearsed {
-            "zeros in the place of correlations, which hide nothing: for a program's demand, in one process"
+            "zeros instead of correlations, which hide nothing: only to find a program's demand, in one process"
         } else {
             source.statement
         },
@@ -261,7 +262,7 @@ pub(crate) fn trust(source: Option<&SourceProvider>, rehearsed: bool) -> Trust {
     })
 }
 
-/// The protocol's channel, on which public values are compared.
+/// Returns the protocol's channel, on which public values are compared.
 fn online(mesh: &Mesh) -> Result<Channel> {
     let mut channel = mesh.channel(CHANNEL);
     let comparison = PrivateComparison::new(mesh.party(), mesh.parties())?;
@@ -269,11 +270,12 @@ fn online(mesh: &Mesh) -> Result<Channel> {
     Ok(channel)
 }
 
-/// Additive sharing with a dealer who makes nothing but what is asked for, when it is asked for;
-/// `change` may watch the channel to the dealer, and mutate the stream that is shared with it.
+/// Opens additive sharing with a dealer that makes only what is requested, at the time of the
+/// request. `change` may watch the channel to the dealer, and mutate the stream that is shared with
+/// it.
 ///
 /// # Errors
-/// What the links meet.
+/// Network errors.
 ///
 /// # Panics
 /// If the mesh has no dealer.

@@ -1,57 +1,57 @@
-//! Guards: comparisons of fewer bits than are proved to be enough, which are held against their
-//! range afterwards.
+//! Guarded comparisons: comparisons of fewer bits than are proved to be enough, with a range check
+//! afterwards.
 //!
 //! **Idea.** A comparison of w bits is right for |x| < 2^(w−1). Let b = w − 2, and let u + v = x +
-//! 2^(b−1) mod 2^64 be split between somebody who knows u and somebody who knows v. Their upper
-//! bits add up to h = (u ≫ b) + (v ≫ b), which is ⌊(x + 2^(b−1)) / 2^b⌋ or one less, the carry of
-//! the lower bits being left out.
+//! 2^(b−1) mod 2^64, where one side knows u and another side knows v. The upper bits of u and v add
+//! up to h = (u ≫ b) + (v ≫ b). This is ⌊(x + 2^(b−1)) / 2^b⌋ or one less, because the carry of the
+//! lower bits is left out.
 //! - If |x| < 2^(b−1), then h is 0 or −1.
-//! - If h is 0 or −1, then ⌊(x + 2^(b−1)) / 2^b⌋ is −1, 0 or 1, so −1.5·2^b ≤ x < 1.5·2^b and |x| <
-//!   2^(w−1).
+//! - If h is 0 or −1, then ⌊(x + 2^(b−1)) / 2^b⌋ is −1, 0 or 1. So −1.5·2^b ≤ x < 1.5·2^b, and |x|
+//!   < 2^(w−1).
 //!
-//! Modulo 2^g, where g is the *reach*, the same holds as long as |x + 2^(b−1)| < 2^b·(2^g − 2):
-//! nothing else that can be reached falls on −1, 0 or 1 there. As h and h + 1 are not both even,
-//! h(h + 1) = 0 mod 2^g says just that.
+//! The same holds modulo 2^g, where g is the *reach*, as long as |x + 2^(b−1)| < 2^b·(2^g − 2): no
+//! other value in that range is congruent to −1, 0 or 1. The numbers h and h + 1 are not both even,
+//! so the condition on h is equivalent to h(h + 1) = 0 mod 2^g.
 //!
-//! **Low bits.** A comparison that only rectifies may leave k low bits out
-//! ([`Compared::dropping`]): each summand of x is shifted by k locally, and the adder, which is the
-//! same one, gets w − k bits. The carry of what is dropped is
-//! lost: of two summands the sum is ⌊x / 2^k⌋ or one less, so what is negative is found negative,
-//! and of the others only what lies in [0, 2^k) may be found so as well. Of n summands up to n − 1
-//! carries are lost, so these drop k − ⌈log2(n − 1)⌉ bits, and the same holds: (n − 1)·2^(k −
-//! ⌈log2(n − 1)⌉) ≤ 2^k. A guard needs none of these bits, as it looks at those from w − 2 on.
-//! Secrecy is that of the comparison of fewer bits; which numbers below 2^k are lost depends on the
+//! **Low bits.** A comparison that only rectifies may leave out k low bits
+//! ([`Compared::dropping`]). Each summand of x is shifted by k locally, and the same adder gets w −
+//! k bits. The carry out of the dropped bits is lost. With two summands, the sum is ⌊x / 2^k⌋ or
+//! one less. So negative numbers are still found negative, and among the others only those in [0,
+//! 2^k) may be found negative. With n summands, up to n − 1 carries are lost. These comparisons
+//! drop k − ⌈log2(n − 1)⌉ bits instead, and the same statement holds: (n − 1)·2^(k − ⌈log2(n − 1)⌉)
+//! ≤ 2^k. A guard needs none of the dropped bits, because it inspects the bits from w − 2 up.
+//! Secrecy is that of the comparison of fewer bits. Which numbers below 2^k are lost depends on the
 //! summands, as the rounding of a truncation does.
 //!
-//! **Sums.** Of h(h + 1) each party has a summand modulo 2^g. Random sums of them, [`SUMS`] for
-//! each comparison of many numbers, with public coins for their factors 0 and 1, stay with the
-//! parties ([`Tally`]): a number out of range makes each sum nonzero with probability one half at
-//! least, so all are zero by chance with 2^−48 at most. They are taken together and looked at when
-//! something is revealed ([`crate::guards`]): whoever receives it receives one bit for each
-//! comparison, and the result is multiplied by the AND of all these bits before.
+//! **Sums.** Each party has a summand of h(h + 1) modulo 2^g. For each comparison of many numbers,
+//! the parties form [`SUMS`] random sums of these, with public coins as factors 0 and 1, and keep
+//! them ([`Tally`]). A number out of range makes each sum nonzero with probability at least one
+//! half, so all sums are zero by chance with probability at most 2^−48. All tallies are inspected
+//! together when something is revealed ([`crate::guards`]). The party that receives the value also
+//! receives one bit for each comparison. Before that, the value is multiplied by the AND of all
+//! these bits.
 //!
-//! **Coins** judge numbers, so they are drawn when these are fixed, and known to nobody before:
-//! [`crate::Protocol::toss`] after a program's inputs have been shared, and again before tallies
-//! are looked at. Each party draws 128 bits from its operating system when it has all that came
-//! before, and the coins come of the XOR of what all drew: so whoever knew all that one party
-//! knows, its keys among it, when inputs could still be chosen, knew nothing of the coins, as long
-//! as one other party draws its own. What is computed of the inputs is fixed with them and with the
-//! keys that parties have.
+//! **Coins** judge numbers, so they are drawn after the numbers are fixed, and no party knows them
+//! before. [`crate::Protocol::toss`] draws them after a program's inputs have been shared, and
+//! again before tallies are inspected. Each party draws 128 bits from its operating system once it
+//! has received everything that came before; the coins are derived from the XOR of all these bits.
+//! So a party that knew everything that another party knows, including its keys, while inputs could
+//! still be chosen, knew nothing of the coins, as long as one other party draws its own bits. All
+//! values computed from the inputs are fixed by the inputs and the parties' keys.
 //!
-//! **Simulation.** Tallies are local. The bits of those who receive a result are part of what they
-//! are given by the
-//! functionality: which comparisons left their range, and the result if none did. The others
-//! receive nothing.
+//! **Simulation.** Tallies are local. The bits that the receivers of a result see are part of the
+//! output that the functionality gives them: which comparisons left their range, and the result if
+//! none did. The other parties receive nothing.
 
 use crate::blocks::BLOCK;
 use crate::{Error, Result};
 use kernels::stream::Reserved;
 use std::sync::{Mutex, PoisonError};
 
-/// Random sums of each guarded comparison.
+/// The number of random sums of each guarded comparison.
 pub const SUMS: usize = 48;
 
-/// How numbers are compared.
+/// The way in which numbers are compared: the width, the guard and the dropped bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Compared {
     width: usize,
@@ -59,11 +59,13 @@ pub struct Compared {
     dropped: u32,
 }
 
-/// Bits that are left at least where low ones are dropped: those that a guarded comparison has.
+/// The least number of bits that remain when low bits are dropped: the width that a guarded
+/// comparison needs.
 const LEFT: u32 = 4;
 
 impl Compared {
-    /// In that many bits, sign included, which are known to be enough: |x| < 2^(width−1).
+    /// Creates a comparison of `width` bits, sign included, that are known to be enough: |x| <
+    /// 2^(width−1).
     ///
     /// # Panics
     /// Unless `width` is 2 to 64.
@@ -80,12 +82,13 @@ impl Compared {
         }
     }
 
-    /// In that many bits, where a guard sees whether they were enough. Numbers of |x| < 2^(width−3)
-    /// pass. The reach
-    /// is what is known of all others: |x + 2^(width−3)| < 2^(width−2)·(2^reach − 2).
+    /// Creates a comparison of `width` bits with a guard that detects whether they were enough.
+    ///
+    /// Numbers with |x| < 2^(width−3) pass. `reach` states a bound that all other numbers are known
+    /// to satisfy: |x + 2^(width−3)| < 2^(width−2)·(2^reach − 2).
     ///
     /// # Errors
-    /// `Misuse` unless `width` is 4 to 64 and `reach` 2 to 64.
+    /// `Misuse` unless `width` is 4 to 64 and `reach` is 2 to 64.
     pub fn guarded(width: usize, reach: u32) -> Result<Self> {
         if !(4..=64).contains(&width) || !(2..=64).contains(&reach) {
             return Err(Error::misuse(format!(
@@ -99,30 +102,31 @@ impl Compared {
         })
     }
 
-    /// The same without so many low bits: a number from 0 and below 2^dropped may be found
-    /// negative, no other is found wrongly, and what is proved is that |x| ≤ 2^(width−1) −
-    /// 2^dropped.
+    /// Returns the same comparison without the lowest `dropped` bits.
+    ///
+    /// A number from 0 up to below 2^dropped may be found negative; no other result is wrong. A
+    /// proved width then means |x| ≤ 2^(width−1) − 2^dropped.
     ///
     /// # Errors
-    /// `Misuse` unless four bits are left.
+    /// `Misuse` unless at least four bits remain.
     pub fn dropping(self, dropped: u32) -> Result<Self> {
         if dropped > self.width as u32 - LEFT.min(self.width as u32) {
             return Err(Error::misuse(format!(
-                "a comparison of {} bits drops {LEFT} less at most, not {dropped}",
+                "a comparison of {} bits cannot drop {dropped}: {LEFT} bits must remain",
                 self.width
             )));
         }
         Ok(Self { dropped, ..self })
     }
 
-    /// Bits.
+    /// Returns the number of compared bits, including those that are dropped.
     #[must_use]
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// The same where there are guards; where there are none, in 64 bits unless fewer are proved to
-    /// be enough.
+    /// Adapts the comparison to a protocol. Without guards, a guarded comparison becomes one of 64
+    /// bits; a proved one stays as it is.
     pub(crate) fn with_guards(self, there_are: bool) -> Self {
         if there_are || self.reach.is_none() {
             self
@@ -134,10 +138,12 @@ impl Compared {
         }
     }
 
-    /// How the sum of so many shifted summands is compared, and by how many bits these are shifted:
-    /// where it is truncated beside that, by those too. Where too few bits would be left for the
-    /// width, all that are left are compared, without a guard, and none are shifted out unless low
-    /// ones of the result are dropped.
+    /// Returns how to compare the sum of `summands` shifted summands, and the number of bits to
+    /// shift them by.
+    ///
+    /// The shift includes the `truncated` bits of a truncation in the same step. If fewer than
+    /// `width` bits would remain, all remaining bits are compared without a guard; then no bits are
+    /// shifted out unless low bits of the result are dropped.
     pub(crate) fn of_summands(self, summands: usize, truncated: u32) -> (Self, u32) {
         let carries = summands as u64 - 1;
         let dropped = self
@@ -158,7 +164,8 @@ impl Compared {
         }
     }
 
-    /// What all parties must say alike of a comparison of summands that are shifted so.
+    /// Returns the parameters, equal in all parties, of a comparison of summands shifted by
+    /// `shifted`.
     pub(crate) fn parameters(&self, shifted: u32) -> [u64; 3] {
         let reach = self.reach(64 - shifted as usize);
         [
@@ -172,23 +179,24 @@ impl Compared {
         self.reach.is_some()
     }
 
-    /// Bits above width − 2 that a guard looks at in words of `bits` bits, if there is one. As many
-    /// as there are see all numbers of |x| < 2^(bits−2).
+    /// Returns how many bits, from bit width − 2 up, a guard inspects in words of `bits` bits;
+    /// `None` without a guard. Inspecting all of them covers all numbers with |x| < 2^(bits−2).
     pub(crate) fn reach(&self, bits: usize) -> Option<u32> {
         let most = (bits + 2 - self.width) as u32;
         self.reach.map(|reach| reach.min(most))
     }
 }
 
-/// One party's summand of the sums of a guarded comparison. Deliberately without `Debug`: it holds
-/// shares.
+/// One party's summand of the sums of a guarded comparison.
+///
+/// Deliberately without `Debug`: it holds shares.
 pub struct Tally {
     pub(crate) reach: u32,
     pub(crate) sums: [u64; SUMS],
 }
 
 impl Tally {
-    /// Of no number yet; whether one is in range is looked at modulo 2^reach.
+    /// Creates a tally of no numbers yet, which is inspected modulo 2^reach.
     #[must_use]
     pub fn new(reach: u32) -> Self {
         Self {
@@ -197,14 +205,14 @@ impl Tally {
         }
     }
 
-    /// With these sums, as tests choose them.
+    /// Creates a tally with the sums that a test chooses.
     #[cfg(feature = "mutation")]
     #[must_use]
     pub fn of(reach: u32, sums: [u64; SUMS]) -> Self {
         Self { reach, sums }
     }
 
-    /// Adds numbers to the sums that their coins name.
+    /// Adds each number to the sums that its coins select.
     #[inline(always)]
     pub(crate) fn add(sums: &mut [u64; SUMS], coins: &[u64], numbers: &[u64]) {
         for (at, sum) in sums.iter_mut().enumerate() {
@@ -217,20 +225,20 @@ impl Tally {
         }
     }
 
-    /// The words in which only what is looked at is left.
+    /// Returns a mask of the bits that are inspected in a word.
     pub(crate) fn mask(&self) -> u64 {
         u64::MAX >> (64 - self.reach)
     }
 }
 
-/// Words of public coins for a comparison of n numbers.
+/// Returns how many words of public coins a comparison of n numbers needs.
 pub(crate) fn coins_of(n: usize) -> usize {
-    // The few numbers of a last block may take more narrow ones than they are.
+    // In the narrow layout, a short last block may take more words than it has numbers.
     let last = n % BLOCK;
     n.max(n - last + GROUPS * last.div_ceil(IN_WORD))
 }
 
-/// Adds a block of numbers to the sums that their coins name, modulo 2^reach.
+/// Adds a block of numbers to the sums that their coins select, modulo 2^reach.
 #[inline(always)]
 pub(crate) fn count(
     sums: &Mutex<[u64; SUMS]>,
@@ -256,22 +264,22 @@ pub(crate) fn count(
     }
 }
 
-/// Coins of 16 sums that a word of coins holds.
+/// How many numbers one word of coins serves, for a group of 16 sums.
 const IN_WORD: usize = 4;
 
-/// Sums that 16 bits of coins name.
+/// How many sums 16 bits of coins select.
 const OF_GROUP: usize = u16::BITS as usize;
 
-/// Sixteens of sums.
+/// The number of groups of 16 sums.
 const GROUPS: usize = SUMS / OF_GROUP;
 
-/// Sums that are added up at once: as many as there are registers for.
+/// How many sums are accumulated at once, limited by the number of registers.
 const AT_ONCE: usize = 8;
 
-/// [`Tally::add`] modulo 2^16, four times as many numbers an instruction. The coins of a number for
-/// 16 sums are 16
-/// bits: of n numbers the first ⌈n / 4⌉ have the lowest ones of as many words, the next the ones
-/// above.
+/// Computes [`Tally::add`] modulo 2^16, with four times as many numbers per instruction.
+///
+/// The coins of a number for 16 sums are 16 bits. Of n numbers, the first ⌈n / 4⌉ use the lowest 16
+/// bits of as many words, the next ⌈n / 4⌉ the 16 bits above, and so on.
 #[inline(always)]
 fn add_narrow(sums: &mut [u64; SUMS], coins: &[u64], numbers: &[u64]) {
     let (n, quarter) = (numbers.len(), numbers.len().div_ceil(IN_WORD));
@@ -292,8 +300,7 @@ fn add_narrow(sums: &mut [u64; SUMS], coins: &[u64], numbers: &[u64]) {
             for (coins, number) in drawn[..n].iter().zip(&narrow) {
                 let coins = coins << (OF_GROUP - (half + 1) * AT_ONCE);
                 for (at, total) in totals.iter_mut().enumerate() {
-                    // The coin fills the word, as the highest bit that is shifted down with its
-                    // sign.
+                    // An arithmetic shift of the coin from the highest bit fills the word with it.
                     let factor = ((coins << (AT_ONCE - 1 - at)) as i16 >> 15) as u16;
                     *total = total.wrapping_add(number & factor);
                 }
@@ -353,8 +360,8 @@ mod tests {
         }
     }
 
-    /// The coins of every number for all sums, as [`count`] takes them: read off one number at a
-    /// time.
+    /// Returns the coins of every number for all sums, as [`count`] uses them, found by counting
+    /// one number at a time.
     fn coins_of_numbers(n: usize, reach: u32) -> Vec<u64> {
         let coins = Stream::new(&Key::from_bytes([5; 16]), "test").reserve(coins_of(n));
         let (mut numbers, mut drawn) = (vec![0; n], [0; BLOCK]);
@@ -372,9 +379,9 @@ mod tests {
         (0..n).map(read).collect()
     }
 
-    /// Whatever numbers out of range add up to, each sum misses them with one half: coins are as
-    /// many 0 as 1, and neither those of two numbers nor those of two sums are alike. Fixed coins,
-    /// so that the test says the same each time.
+    /// Checks that each sum misses numbers out of range with probability one half: coins are 0 and
+    /// 1 equally often, and neither the coins of two numbers nor those of two sums are alike. The
+    /// coins are fixed, so the result is the same each time.
     #[test]
     fn coins_of_numbers_and_sums_are_unlike() {
         let n = 2 * BLOCK + 40;
@@ -382,10 +389,11 @@ mod tests {
             let coins = coins_of_numbers(n, reach);
             let pairs = (0..n).flat_map(|i| (0..i).map(move |j| (i, j)));
             for differing in pairs.map(|(i, j)| (coins[i] ^ coins[j]).count_ones()) {
-                // Of half a million pairs one is beyond: once in 10^5.
+                // Half a million random pairs contain one outside these bounds with probability
+                // 10^−5.
                 assert!((3..=45).contains(&differing), "numbers, reach {reach}");
             }
-            // The last of these is none: its coins are all 0.
+            // Index `SUMS` is not a sum: its coins are all 0.
             for (one, other) in (0..SUMS).flat_map(|one| (one + 1..=SUMS).map(move |at| (one, at)))
             {
                 let differ = coins.iter().map(|word| (word >> one ^ word >> other) & 1);

@@ -1,88 +1,88 @@
 //! Integers modulo the prime 2^31 − 1, for [`crate::checks`].
 //!
-//! 2^64 is 4 modulo it, so that a number and what is left of it in a word differ modulo the prime,
-//! unless their difference is a multiple of 2^64 times the prime.
+//! 2^64 is 4 modulo the prime. So a number and its representative in a word differ modulo the
+//! prime, unless they are equal or differ by a multiple of 2^64 times the prime.
 
-/// The prime.
+/// The prime 2^31 − 1.
 pub(crate) const PRIME: u64 = (1 << BITS) - 1;
 
-/// Bits of a residue.
+/// The number of bits of a residue.
 pub(crate) const BITS: u32 = 31;
 
-/// 2^64.
+/// The residue of 2^64.
 pub(crate) const ROUND: u64 = 4;
 
-/// Any number of a word that is congruent and has at most 34 bits; of less than 62 bits at most 32.
+/// Returns a congruent number of at most 34 bits, or of at most 32 bits if x has less than 62.
 #[inline(always)]
 pub(crate) fn folded(x: u64) -> u64 {
     (x & PRIME) + (x >> BITS)
 }
 
-/// The residue of an unsigned word.
+/// Returns the residue of an unsigned word.
 #[inline(always)]
 pub(crate) fn of_word(x: u64) -> u64 {
     reduced(folded(folded(x)))
 }
 
-/// The residue of a number below twice the prime. Without a branch, so that loops take several at
-/// once.
+/// Returns the residue of a number below twice the prime. Has no branch, so loops can be
+/// vectorized.
 #[inline(always)]
 fn reduced(x: u64) -> u64 {
     x.min(x.wrapping_sub(PRIME))
 }
 
-/// The residue of a signed word.
+/// Returns the residue of a signed word.
 #[inline(always)]
 pub(crate) fn of_signed(x: u64) -> u64 {
-    // As an unsigned word it is 2^64 more where it is negative.
+    // A negative number is 2^64 less than its unsigned word.
     subtract(of_word(x), ROUND * (x >> 63))
 }
 
-/// The sum of two residues.
+/// Adds two residues.
 #[inline(always)]
 pub(crate) fn add(a: u64, b: u64) -> u64 {
     reduced(a + b)
 }
 
-/// The difference of two residues.
+/// Subtracts two residues.
 #[inline(always)]
 pub(crate) fn subtract(a: u64, b: u64) -> u64 {
     let difference = a.wrapping_sub(b);
     difference.min(difference.wrapping_add(PRIME))
 }
 
-/// A residue, negated if the bit is 1.
+/// Negates a residue if the bit is 1.
 #[inline(always)]
 pub(crate) fn negated_if(bit: u64, x: u64) -> u64 {
     let negated = subtract(0, x);
     x ^ ((x ^ negated) & bit.wrapping_neg())
 }
 
-/// The product of two residues.
+/// Multiplies two residues.
 #[inline(always)]
 pub(crate) fn multiply(a: u64, b: u64) -> u64 {
     of_word(product(a, b))
 }
 
-/// The same as an integer: of numbers that a compiler sees to have 32 bits.
+/// Multiplies two residues as integers. The masks show the compiler that they have 32 bits.
 #[inline(always)]
 pub(crate) fn product(a: u64, b: u64) -> u64 {
     (a & u64::from(u32::MAX)) * (b & u64::from(u32::MAX))
 }
 
-/// 2^exponent.
+/// Returns 2^exponent as a residue.
 pub(crate) fn power_of_two(exponent: u32) -> u64 {
     1 << (exponent % BITS)
 }
 
-/// Σ a·b of residues, of at most 2^30 pairs.
+/// Computes Σ a·b for residues, with at most 2^30 pairs.
 #[inline(always)]
 pub(crate) fn inner(a: &[u64], b: &[u64]) -> u64 {
     debug_assert!(a.len() == b.len() && a.len() <= 1 << 30);
     of_word(a.iter().zip(b).map(|(a, b)| folded(product(*a, *b))).sum())
 }
 
-/// Adds by·x to sums, which are residues again after at most 2^30 additions and [`of_word`].
+/// Adds by·x to sums. After at most 2^30 additions, [`of_word`] turns the sums into residues again.
 #[inline(always)]
 pub(crate) fn add_multiple(sums: &mut [u64], by: u64, x: &[u64]) {
     for (sum, x) in sums.iter_mut().zip(x) {

@@ -1,8 +1,8 @@
-//! Chebyshev series of secret numbers.
+//! Evaluation of Chebyshev series at secret numbers.
 //!
 //! p(x) = r0(x) + T_k(x)·(r1(x) + T_k(x)·(...)), where each r is a combination of T_0..T_k
 //! (Paterson and Stockmeyer 1973, in Chebyshev's basis, in which coefficients stay small).
-//! Combinations are local; T_2..T_k and each T_k·(...) take a product.
+//! Combinations are local. T_2..T_k and each T_k·(...) take a product.
 
 use crate::blocks::for_each;
 use crate::{Bilinear, Error, Operand, Parts, PartsMut, Protocol, Result, Shift};
@@ -10,13 +10,14 @@ use std::borrow::Cow;
 use std::iter;
 use std::ops::RangeInclusive;
 
-/// Fraction bits that an argument may have: what a product of two polynomials drops is a [`Shift`].
+/// Fraction bits that an argument may have. A product of two polynomials is truncated by a
+/// [`Shift`].
 const ARGUMENT: RangeInclusive<u32> = 2..=30;
 
-/// Coefficients of a remainder, or remainders, at most.
+/// The most coefficients of a remainder, and the most remainders.
 const MOST: usize = 64;
 
-/// A polynomial in Chebyshev's basis, divided by T_k again and again.
+/// A polynomial in Chebyshev's basis, repeatedly divided by T_k.
 #[derive(Clone, Debug)]
 pub struct Series {
     argument: u32,
@@ -27,12 +28,14 @@ pub struct Series {
 type Polynomial<'a> = Vec<Cow<'a, [u64]>>;
 
 impl Series {
-    /// A series whose argument has so many fraction bits. Each remainder is its coefficients of T_0
-    /// to T_k as words, that of T_0 with as many fraction bits more as the argument has. The last
-    /// remainder may have fewer.
+    /// Creates a series whose argument has `argument` fraction bits.
+    ///
+    /// Each remainder lists its coefficients of T_0 to T_k as words. The coefficient of T_0 has
+    /// more fraction bits than the others; the difference is the argument's fraction bits. The last
+    /// remainder may be shorter.
     ///
     /// # Errors
-    /// `Misuse` where the remainders are not of that form.
+    /// `Misuse` if the remainders do not have this form.
     pub fn new(argument: u32, remainders: Vec<Vec<i64>>) -> Result<Self> {
         let lengths: Vec<usize> = remainders.iter().map(Vec::len).collect();
         let is_divided = match lengths[..] {
@@ -49,20 +52,22 @@ impl Series {
             });
         }
         Err(Error::misuse(format!(
-            "there is no series of remainders with {lengths:?} coefficients, of an argument with {argument} \
-             fraction bits"
+            "remainders with {lengths:?} coefficients, for an argument with {argument} fraction bits, form no series"
         )))
     }
 
-    /// The series at x in [−1, 1], with the argument's fraction bits more than the coefficient of
-    /// T_0 has: to be truncated by the caller, with whatever he adds. All that comes up on the way
-    /// must be below 2^62 there.
+    /// Evaluates the series at x in [−1, 1], before a last truncation.
     ///
-    /// The error is a few units of the argument's scale. Rounds: a product with truncation for each
-    /// doubling up to T_k and for each remainder but the first and the last, and a product without.
+    /// The result has the fraction bits of the coefficient of T_0 plus those of the argument. The
+    /// caller truncates it, together with anything that it adds. All intermediate values must be
+    /// below 2^62.
+    ///
+    /// The error is a few units of the argument's scale. Rounds: one product with truncation for
+    /// each doubling up to T_k, one for each remainder except the first and the last, and one
+    /// product without truncation.
     ///
     /// # Errors
-    /// What the links meet.
+    /// Network errors.
     pub fn evaluate(&self, protocol: &mut dyn Protocol, x: Parts, out: PartsMut) -> Result<()> {
         if x[0].is_empty() {
             return Ok(());
@@ -94,7 +99,7 @@ impl Series {
         Ok(())
     }
 
-    /// All coefficients, to be compared between the parties.
+    /// Returns all coefficients as bytes, for the comparison between the parties.
     fn to_bytes(&self) -> Vec<u8> {
         let lengths = self
             .remainders
@@ -108,7 +113,7 @@ impl Series {
             .collect()
     }
 
-    /// T_1 to T_k at x: T_2n = 2·T_n² − 1 and T_2n+1 = 2·T_n·T_n+1 − x.
+    /// Computes T_1 to T_k at x: T_2n = 2·T_n² − 1 and T_2n+1 = 2·T_n·T_n+1 − x.
     fn polynomials<'a>(
         &self,
         protocol: &mut dyn Protocol,
@@ -123,7 +128,7 @@ impl Series {
             let left = side_by_side(wanted.clone().map(|n| &basis[n / 2 - 1]));
             let right = side_by_side(wanted.clone().map(|n| &basis[n.div_ceil(2) - 1]));
             let mut products = zeros(protocol, left[0].len());
-            // One bit less is dropped: the double.
+            // Dropping one bit less doubles the product.
             let shift = Shift::new(self.argument - 1);
             multiply(protocol, &left, &right, shift, &mut mutable(&mut products))?;
             for (n, mut product) in wanted.zip(apart(products, x[0].len())) {
@@ -140,7 +145,7 @@ impl Series {
     }
 }
 
-/// Adds 2^raise·Σ c_n·T_n; local, and memory touched once.
+/// Adds 2^raise·Σ c_n·T_n to `out`, locally and in one pass over memory.
 fn add(out: PartsMut, raise: u32, basis: &[Polynomial], one: &[u64], coefficients: &[i64]) {
     let (constant, others) = coefficients.split_first().expect("that of T_0");
     for (component, out) in out.iter_mut().enumerate() {
@@ -170,7 +175,7 @@ fn add(out: PartsMut, raise: u32, basis: &[Polynomial], one: &[u64], coefficient
     }
 }
 
-/// The components of a public 1.
+/// Returns the components of a public 1.
 fn one(protocol: &dyn Protocol) -> Vec<u64> {
     let mut one = zeros(protocol, 1);
     protocol.trivial(&[1], &mut mutable(&mut one));
@@ -185,7 +190,7 @@ fn mutable(parts: &mut [Vec<u64>]) -> Vec<&mut [u64]> {
     parts.iter_mut().map(Vec::as_mut_slice).collect()
 }
 
-/// Products element by element.
+/// Multiplies element by element.
 fn multiply<T: AsRef<[u64]>>(
     protocol: &mut dyn Protocol,
     x: &[Cow<[u64]>],
@@ -199,7 +204,7 @@ fn multiply<T: AsRef<[u64]>>(
     protocol.bilinear(&map, Operand::once(&x), Operand::once(&y), shift, out)
 }
 
-/// Sharings as one, one after another.
+/// Concatenates sharings into one.
 fn side_by_side<'a, 'b: 'a>(
     sharings: impl Iterator<Item = &'a Polynomial<'b>> + Clone,
 ) -> Polynomial<'a> {
@@ -217,7 +222,7 @@ fn side_by_side<'a, 'b: 'a>(
     components.map(|at| Cow::Owned(joined(at))).collect()
 }
 
-/// A sharing as sharings of n elements each.
+/// Splits a sharing into sharings of n elements each.
 fn apart(mut parts: Vec<Vec<u64>>, n: usize) -> Vec<Vec<Vec<u64>>> {
     let mut pieces = Vec::new();
     while parts[0].len() > n {

@@ -1,9 +1,9 @@
-//! Operations as one step after another, for protocols that have nothing better.
+//! Compositions of operations one after another, for protocols without a faster combined form.
 
 use crate::group::Group;
 use crate::{Affine, Bits, Compared, Parts, PartsMut, Protocol, Result, Tally};
 
-/// [`Protocol::affine`].
+/// Computes [`Protocol::affine`] from products and one truncation.
 pub(crate) fn affine(protocol: &mut dyn Protocol, sum: &Affine, out: PartsMut) -> Result<()> {
     let n = sum.elements();
     if let [only] = sum.terms {
@@ -21,7 +21,7 @@ pub(crate) fn affine(protocol: &mut dyn Protocol, sum: &Affine, out: PartsMut) -
         let total: Vec<&[u64]> = total.iter().map(Vec::as_slice).collect();
         protocol.truncate(&total, sum.shift, out)?;
     }
-    // Whole units: they pass a truncation as they are.
+    // Addends are whole units of the result, so they are added after the truncation.
     for (component, out) in out.iter_mut().enumerate() {
         for addend in sum.addends {
             addend.add_to(out, 0, component, 0);
@@ -30,7 +30,7 @@ pub(crate) fn affine(protocol: &mut dyn Protocol, sum: &Affine, out: PartsMut) -
     Ok(())
 }
 
-/// [`Protocol::rectified_affine`], and the components of what was truncated.
+/// Computes [`Protocol::rectified_affine`]; also returns the components of the truncated value.
 pub(crate) fn rectified_affine(
     protocol: &mut dyn Protocol,
     sum: &Affine,
@@ -45,7 +45,8 @@ pub(crate) fn rectified_affine(
     Ok((tally, truncated))
 }
 
-/// [`Protocol::rectify`] of what is proved to fit: x minus its negative part, or the other one.
+/// Computes [`Protocol::rectify`] for a width that is proved to be enough: x minus the part that is
+/// left out, which is its negative part, or its positive part where `below` is set.
 pub(crate) fn rectify(
     protocol: &mut dyn Protocol,
     x: Parts,

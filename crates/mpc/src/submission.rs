@@ -1,4 +1,4 @@
-//! What clients outside of a session hand to its parties: vectors, shared by seeds.
+//! Submissions of clients outside the session: vectors that they share by seeds with the parties.
 
 use crate::width::Width;
 use crate::{Parts, PartsMut, Result};
@@ -8,49 +8,51 @@ use net::intake::MOST_CLIENTS;
 use net::intake::statement::{Hash, Piece};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Words by which a submission is told of: the client, and what stands for its statement.
+/// Words that announce a submission: the client, and the hash of its statement.
 const LISTED: usize = 5;
 
-/// What one party has of one component of one client's vector.
+/// One party's part of one component of one client's vector.
 pub enum Component {
-    /// It is expanded from this.
+    /// A seed that the component is expanded from.
     Seed(Key),
-    /// It is here as it is, and is passed on to the party that was promised it.
+    /// The component itself. This party passes it on to the party that was promised it.
     Words(Piece),
-    /// Another party has it and passes it on; this is the client's commitment to it.
+    /// The client's commitment to the component. Another party has the component and passes it on.
     Promised(Hash),
 }
 
-/// One client's vector, as one party has it.
+/// One party's part of one client's vector.
 pub struct Vector {
     /// The client's number.
     pub client: usize,
-    /// As many as a sharing has at a party.
+    /// The components, as many as a party has of a sharing.
     pub components: Vec<Component>,
 }
 
-/// What one party has of one component of the sum of all clients' vectors.
+/// One party's part of one component of the sum of all clients' vectors.
 pub enum Summed {
-    /// The components are expanded from these, one of each client.
+    /// The seeds that the components are expanded from, one of each client.
     Seeds(Vec<Key>),
-    /// They were added up here, and the sum is passed on to the party that was promised it.
+    /// The sum of the components. This party passes it on to the party that was promised it.
     Words(Vec<u64>),
-    /// Another party has the sum and passes it on.
+    /// Nothing: another party has the sum and passes it on.
     Promised,
 }
 
-/// What exactly two parties know.
+/// A secret that exactly two parties know.
 pub type Secret = [u8; 32];
 
-/// What a protocol does for the servers of a federation. Clients are the same in every party, in
-/// one order.
+/// The operations that a protocol provides for the servers of a federation. The clients are the
+/// same in every party, in the same order.
 pub trait Federated {
-    /// Sharings of all vectors, n words each and n not 0, one after another, and apart from them of
-    /// the word that follows each, so that vectors lie as products take them. What one party passes
-    /// on to another must be what the client signed.
+    /// Computes sharings of all vectors.
+    ///
+    /// Each vector has n > 0 words and one more word after them. `out` gets the n words of all
+    /// vectors, one after another, as products need them; `last` gets the words that follow. The
+    /// words that one party passes on to another must match what the client signed.
     ///
     /// # Errors
-    /// `Peer` for a party that passes on something else; what the links meet.
+    /// `Peer` for a party that passes on anything else. Network errors.
     fn vectors(
         &mut self,
         vectors: Vec<Vector>,
@@ -59,12 +61,14 @@ pub trait Federated {
         last: PartsMut,
     ) -> Result<()>;
 
-    /// The sharing of the sum of the vectors of these clients, as many numbers as a component of
-    /// `out` has words; those modulo 2^32 come as multiples of 2^32. What is passed on is a sum
-    /// too, and cannot be compared with what each client signed.
+    /// Computes the sharing of the sum of these clients' vectors.
+    ///
+    /// The vectors have as many numbers as a component of `out` has words. Numbers modulo 2^32 come
+    /// as multiples of 2^32. The words passed on between parties are sums too, so they cannot be
+    /// compared with what each client signed.
     ///
     /// # Errors
-    /// What the links meet.
+    /// Network errors.
     fn sum(
         &mut self,
         clients: &[usize],
@@ -73,31 +77,32 @@ pub trait Federated {
         out: PartsMut,
     ) -> Result<()>;
 
-    /// What this party and the next one know, and what it and the one before: new ones each time.
-    /// No interaction.
+    /// Derives the secret shared with the next party, and the one shared with the previous party.
+    /// Every call gives new ones. No interaction.
     fn secrets(&mut self) -> [Secret; 2];
 
-    /// Writes what this party tells somebody outside of the session who is to learn x; whether it
-    /// tells anything. What all tell adds up to x, and says nothing else. No interaction.
+    /// Writes this party's message to a receiver outside the session who is to learn x. Returns
+    /// whether this party sends one. The messages of all parties add up to x and reveal nothing
+    /// else. No interaction.
     ///
     /// # Errors
-    /// What the links meet.
+    /// Network errors.
     fn seal(&mut self, x: Parts, out: &mut [u64]) -> Result<bool>;
 
-    /// Adds noise that no party knows and none chooses: to each word discrete Gaussians, of which
-    /// every party lacks one of that variance, in squared units of the words. No interaction.
+    /// Adds noise that no party knows and no party chooses. Each word gets discrete Gaussians;
+    /// every party lacks at least one of this variance, in squared units of the words. No
+    /// interaction.
     ///
     /// # Errors
     /// As [`crate::gaussian::Gaussian::new`].
     fn noise(&mut self, variance: u64, x: PartsMut) -> Result<()>;
 }
 
-/// Every party has gone through the same steps, with the same public values, as every other, and
-/// knows it. A round, and up to two more where public values were noted since they were last
-/// compared.
+/// Confirms that every party has gone through the same steps with the same public values, and knows
+/// it. Takes one round, and up to two more if public values were noted since the last comparison.
 ///
 /// # Errors
-/// `Desync` and `Differ` for a party that has not; what the links meet.
+/// `Desync` and `Differ` for a party that diverged. Network errors.
 pub fn confirm(channel: &mut Channel) -> Result<()> {
     channel.begin_opening("stand behind the result", &[])?;
     let me = channel.party();
@@ -109,22 +114,25 @@ pub fn confirm(channel: &mut Channel) -> Result<()> {
     for peer in others {
         channel.receive(peer, 0)?;
     }
-    // What anybody was told, all have gone by the same.
+    // All parties have acted alike, whatever each was told.
     channel.set_relayed(false);
     Ok(())
 }
 
-/// The clients whose submission every party has, where all have the same: what each has is told to
-/// all, by client and by what stands for the client's statement. In ascending order. Two rounds.
+/// Finds the clients whose submissions every party has, and has identically. Returns them in
+/// ascending order. Takes two rounds.
 ///
-/// `are_vouched_for` says of all of mine that the others said before that they have them.
+/// Each party reports its submissions to all, by client and by hash of the client's statement.
+/// `are_vouched_for` states that the other parties have claimed earlier to have all submissions in
+/// `mine`.
 ///
-/// A party that tells two others different lists makes their steps differ from here on, which is
-/// noticed at the first message between them, and in [`confirm`] at the latest: nobody is blamed
-/// for it by name until then.
+/// If a party reports different lists to two others, their steps differ from here on. This shows at
+/// the first message between them, and in [`confirm`] at the latest. Until then, no party is blamed
+/// by name.
 ///
 /// # Errors
-/// `Peer` for a party that says what cannot be, or lacks what it vouched for; what the links meet.
+/// `Peer` for a party whose report is impossible, or that lacks what it vouched for. Network
+/// errors.
 pub fn in_common(
     channel: &mut Channel,
     mine: &BTreeMap<usize, Hash>,
@@ -169,7 +177,9 @@ pub fn in_common(
                 let client = missing[0];
                 return Err(channel.accuse(
                     peer,
-                    format!("it gave client {client} a ticket for what it does not have"),
+                    format!(
+                        "it gave client {client} a ticket for a submission that it does not have"
+                    ),
                 ));
             }
             common.remove(&(missing[0] as usize));

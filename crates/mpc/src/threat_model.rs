@@ -1,34 +1,35 @@
-//! What a session protects, and against whom: a value that every report shows.
+//! The threat model of a session: what it protects, and against whom. Every report shows it.
 
 use std::fmt;
 
-/// Whom the parties need besides themselves.
+/// Third parties that the session needs, and the trust that they require.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Trust {
-    /// The source of correlations, by name, where there is one.
+    /// The name of the source of correlations, if there is one.
     pub source: Option<&'static str>,
-    /// How they are made, and who must be trusted with what for it.
+    /// How the correlations are made, and who must be trusted with what for that.
     pub statement: &'static str,
 }
 
 impl Trust {
-    /// The parties need nobody else, and no correlations.
+    /// No third party and no correlations.
     pub const NOBODY: Self = Self {
         source: None,
         statement: "",
     };
 }
 
-/// Who may do what without learning anything, for one session.
+/// The coalitions of parties that learn nothing in a session, and the assumptions behind that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ThreatModel {
-    /// Number of parties.
+    /// The number of parties.
     pub parties: usize,
-    /// How many of them may pool what they see and still learn nothing; `None`: no secrecy at all.
+    /// How many parties may pool their views and still learn nothing. `None` means no secrecy at
+    /// all.
     pub colluding: Option<usize>,
     /// Whether the parties are assumed to follow the protocol.
     pub semi_honest: bool,
-    /// Who else is needed.
+    /// The third parties that are needed.
     pub trust: Trust,
 }
 

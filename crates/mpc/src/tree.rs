@@ -1,24 +1,24 @@
 //! Trees of ANDs: carries of an addition, and the AND of all bits, for any protocol that can
 //! multiply.
 //!
-//! A span of positions has a *generate* and a *propagate* bit; two neighbours join to
-//! g = g_hi ⊕ p_hi g_lo and p = p_hi p_lo. Both products share a factor, which protocols make use
-//! of.
+//! A span of positions has a *generate* and a *propagate* bit. Two neighbours join to g = g_hi ⊕
+//! p_hi g_lo and p = p_hi p_lo. The two products share a factor, which protocols exploit.
 
 use crate::{Bits, Join, Result};
 use std::ops::Range;
 
-/// Multiplies all joins in one round; the products in order.
+/// A function that multiplies all joins in one round. Returns the products in order.
 pub(crate) type Multiply<'m> = &'m mut dyn FnMut(&[Join]) -> Result<Vec<Bits>>;
 
-/// The generate bit of neighbouring spans, and their propagate bit where a lower span exists.
+/// The generate bit of joined spans, and their propagate bit if a lower span exists.
 struct Span {
     generate: Bits,
     propagate: Option<Bits>,
 }
 
-/// The carry out of all spans, from `count` generate planes and the propagate planes of all spans
-/// but the lowest. Only the top carry is wanted, so this is a tree and not a parallel-prefix adder.
+/// Computes the carry out of all spans, from `count` generate planes and the propagate planes of
+/// all spans except the lowest. Only the top carry is needed, so this is a tree and not a
+/// parallel-prefix adder.
 pub(crate) fn top_carry(leaves: &Bits, count: usize, multiply: Multiply) -> Result<Bits> {
     let mut spans: Vec<Span> = (0..count)
         .map(|at| Span {
@@ -32,7 +32,7 @@ pub(crate) fn top_carry(leaves: &Bits, count: usize, multiply: Multiply) -> Resu
     Ok(spans.swap_remove(0).generate)
 }
 
-/// One level of the carry tree, from the lowest pair up.
+/// Computes one level of the carry tree, from the lowest pair up.
 fn join_neighbours(spans: Vec<Span>, multiply: Multiply) -> Result<Vec<Span>> {
     let pairs = spans.chunks_exact(2);
     let joins: Vec<Join> = pairs
@@ -61,7 +61,7 @@ fn join_neighbours(spans: Vec<Span>, multiply: Multiply) -> Result<Vec<Span>> {
     Ok(joined)
 }
 
-/// Joins of each level of [`top_carry`]: those with one product and those with two.
+/// Returns, for each level of [`top_carry`], how many joins have one product and how many have two.
 pub(crate) fn top_carry_levels(count: usize) -> Vec<(u64, u64)> {
     let (mut spans, mut levels) = (count as u64, Vec::new());
     while spans > 1 {
@@ -71,7 +71,7 @@ pub(crate) fn top_carry_levels(count: usize) -> Vec<(u64, u64)> {
     levels
 }
 
-/// The AND of all planes.
+/// Computes the AND of all planes.
 pub(crate) fn conjunction(mut bits: Bits, multiply: Multiply) -> Result<Bits> {
     while bits.width() > 1 {
         let (pairs, odd) = (bits.width() / 2, bits.width() % 2);
@@ -86,9 +86,9 @@ pub(crate) fn conjunction(mut bits: Bits, multiply: Multiply) -> Result<Bits> {
     Ok(bits)
 }
 
-/// All carries out of bits 0.. of an addition, from its generate and propagate bits (Sklansky
-/// 1960): at distance d every second block of d bits is joined to the last bit of the block below
-/// it.
+/// Computes the carries out of all bits 0.. of an addition, from its generate and propagate bits
+/// (Sklansky 1960): at distance d, every second block of d bits is joined to the last bit of the
+/// block below it.
 pub(crate) fn prefix_carries(
     generate: &Bits,
     propagate: &Bits,
@@ -130,8 +130,8 @@ pub(crate) fn prefix_carries(
     Ok(Bits::stack(&all))
 }
 
-/// Of each plane, the AND of it and of all planes before it (Sklansky 1960), in ⌈log2(width)⌉
-/// rounds.
+/// Computes, for each plane, the AND of it and all planes before it (Sklansky 1960), in
+/// ⌈log2(width)⌉ rounds.
 pub(crate) fn prefix_conjunctions(bits: &Bits, multiply: Multiply) -> Result<Bits> {
     let width = bits.width();
     let mut all: Vec<Bits> = (0..width).map(|j| bits.planes(j..j + 1)).collect();
@@ -148,8 +148,8 @@ pub(crate) fn prefix_conjunctions(bits: &Bits, multiply: Multiply) -> Result<Bit
     Ok(Bits::stack(&all.iter().collect::<Vec<_>>()))
 }
 
-/// Of each level of [`prefix_conjunctions`]: the upper half of every block of 2·distance planes,
-/// which is joined to the last plane of the lower half.
+/// Returns, for each level of [`prefix_conjunctions`], the upper half of every block of 2·distance
+/// planes. It is joined to the last plane of the lower half.
 fn upper_halves(width: usize) -> impl Iterator<Item = impl Iterator<Item = Range<usize>> + Clone> {
     let distances = std::iter::successors(Some(1), |distance| Some(2 * distance));
     let distances = distances.take_while(move |distance| *distance < width);
@@ -159,14 +159,15 @@ fn upper_halves(width: usize) -> impl Iterator<Item = impl Iterator<Item = Range
     })
 }
 
-/// Products of each join of each level of [`prefix_conjunctions`].
+/// Returns the number of products of each join, for each level of [`prefix_conjunctions`].
 pub(crate) fn prefix_conjunction_levels(
     width: usize,
 ) -> impl Iterator<Item = impl Iterator<Item = u64>> {
     upper_halves(width).map(|uppers| uppers.map(|upper| upper.len() as u64))
 }
 
-/// Joins of each level of [`prefix_carries`]: those with one product and those with two.
+/// Returns, for each level of [`prefix_carries`], how many joins have one product and how many have
+/// two.
 pub(crate) fn prefix_levels(width: u64) -> Vec<(u64, u64)> {
     let (mut distance, mut levels) = (1, Vec::new());
     while distance < width {

@@ -1,22 +1,22 @@
-//! How numbers lie in the words of a vector that clients send: one in each, or two where their sum
-//! allows.
+//! The layout of numbers in the words of a client's vector: one in each word, or two if their sum
+//! fits.
 
 use crate::blocks;
 
-/// Which part of a word a number has.
+/// The part of a word that a number occupies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Width {
-    /// All of it: numbers modulo 2^64.
+    /// The whole word: numbers modulo 2^64.
     Whole,
-    /// A half, the lower one first: numbers modulo 2^32.
+    /// One half, the lower half first: numbers modulo 2^32.
     Half,
 }
 
-/// The upper one of two numbers.
+/// A mask of the upper of two numbers.
 const UPPER: u64 = !0 << 32;
 
 impl Width {
-    /// Words that so many numbers take.
+    /// Returns how many words `numbers` numbers take.
     #[must_use]
     pub fn words(self, numbers: usize) -> usize {
         numbers.div_ceil(self.of_word())
@@ -29,7 +29,7 @@ impl Width {
         }
     }
 
-    /// Adds the numbers in words to those in other words.
+    /// Adds the numbers in `words` to those in `into`.
     pub fn add(self, into: &mut [u64], words: &[u64]) {
         blocks::for_each(
             [into],
@@ -59,8 +59,8 @@ impl Width {
         }
     }
 
-    /// Writes the words of a block, which begins at word `offset`, from what `numbers` writes of a
-    /// vector of `n`, given the first one's place.
+    /// Writes the words of a block that begins at word `offset`. `numbers` writes the numbers of a
+    /// vector of `n` from a given place on.
     #[inline(always)]
     pub(crate) fn pack(
         self,
@@ -80,7 +80,7 @@ impl Width {
         }
     }
 
-    /// Brings numbers to the upper end of words of their own: those modulo 2^32 are multiples of
+    /// Moves each number to the upper end of its own word: numbers modulo 2^32 become multiples of
     /// 2^32 modulo 2^64.
     pub(crate) fn widen(self, words: &[u64], out: &mut [u64]) {
         if self == Self::Whole {

@@ -1,4 +1,4 @@
-//! What additive sharing does that the generic suite does not ask for.
+//! Tests of additive sharing beyond the generic suite.
 
 use kernels::convolution::Convolution;
 use kernels::planes::words_of;
@@ -18,14 +18,14 @@ fn among<T: Send>(
     run(&format!("additive_{parties}_dealer"), parties, program)
 }
 
-/// Asserts that all parties found the same and returns it.
+/// Asserts that all parties found the same result, and returns it.
 fn agreed<T: PartialEq>(mut results: Vec<T>) -> T {
     let last = results.pop().expect("a result");
     assert!(results.iter().all(|other| *other == last), "all the same");
     last
 }
 
-/// A sharing, and the name under which it is used again.
+/// A sharing, and the name under which it is reused, if any.
 struct Value {
     words: Vec<u64>,
     name: Option<Name>,
@@ -62,7 +62,7 @@ fn in_the_clear(step: &Step) -> Vec<u64> {
     out
 }
 
-/// What a program has sent and waited for: its cost, where the parties' parts are put together.
+/// Measures what a program sends and waits for, as a cost that combines all parties.
 fn measured<T>(
     p: &mut dyn Protocol,
     program: impl FnOnce(&mut dyn Protocol) -> Result<T>,
@@ -84,14 +84,15 @@ fn together(costs: &[Cost]) -> Cost {
     }
 }
 
-/// Runs all products in one session with a dealer: results right, and opened no more than allowed.
+/// Runs all products in one session with a dealer. Checks the results, and that no more is opened
+/// than allowed.
 fn check(steps: &[Step]) {
     for parties in PARTIES {
         check_with(&format!("additive_{parties}_dealer"), steps);
     }
 }
 
-/// The same in any setting.
+/// Runs [`check`] in any setting.
 fn check_with(name: &str, steps: &[Step]) {
     let found = run(name, setting(name).1, |p| {
         let mut found = Vec::new();
@@ -149,7 +150,7 @@ fn convolution(batch: usize) -> Bilinear {
     })
 }
 
-/// Batches of these sizes by the same named operand, which stands on the left or on the right.
+/// Checks batches of these sizes with one named operand, on the left or on the right.
 fn batches(map: impl Fn(usize) -> Bilinear, kept_is_left: bool) {
     let sizes = [3, 1, 7, 7, 7, 2, 3];
     let length = |size| {
@@ -244,8 +245,9 @@ fn a_named_kernel_is_opened_once() {
     batches(convolution, false);
 }
 
-/// Fibers that multiply by operands which another one is just opening wait for it and open nothing
-/// again; also where they have nothing else to open, and where it began in a fiber behind them.
+/// If another fiber is just opening a named operand, fibers that multiply by it wait and do not
+/// open it again. This also holds if they have nothing else to open, and if it began in a fiber
+/// behind them.
 #[test]
 fn fibers_open_a_named_operand_once() {
     let n = 30;
@@ -257,7 +259,7 @@ fn fibers_open_a_named_operand_once() {
     for (fibers, elements) in [
         // Each fresh operand, and each named one.
         (early.map(|first| vec![first]).to_vec(), 2 + 2),
-        // The first fiber takes what the others begin with a turn later.
+        // The first fiber takes the operands that the others begin with one turn later.
         (
             vec![
                 vec![late[0], [&a, &b]],
@@ -352,7 +354,7 @@ fn both_operands_may_be_named() {
     };
     check(&[
         step(matrix, &a, &b, (30, 30)),
-        // All is open already: nothing is sent.
+        // Everything is open already, so nothing is sent.
         step(matrix, &a, &b, (0, 0)),
         step(matrix, &b, &a, (0, 0)),
         step(wide, &a, &b, (0, 0)),
@@ -361,7 +363,7 @@ fn both_operands_may_be_named() {
         step(words, &a, &fresh, (0, 30)),
         step(wide, &a, &fresh, (0, 30)),
     ]);
-    // One is named first, the other later.
+    // One operand is named first, the other later.
     check(&[
         step(words, &a, &fresh, (30, 30)),
         step(words, &a, &b, (0, 30)),
@@ -394,9 +396,8 @@ fn one_name_may_stand_on_both_sides() {
     }
 }
 
-/// What is kept of an operand for one map serves another only where it is laid out in the same way:
-/// as the right one of a matrix product it is turned, as the left one, as a transposed one or as
-/// weights it is not.
+/// The data kept of an operand for one map serves another only if the layout is the same. The right
+/// operand of a matrix product is transposed; a left one, a transposed one, or weights are not.
 #[test]
 fn a_named_operand_serves_maps_of_every_kind() {
     let matrix = |[m, k, n]: [usize; 3]| Bilinear::Matrix { batch: 1, m, k, n };
@@ -462,8 +463,8 @@ fn a_named_operand_serves_maps_of_every_kind() {
     }
 }
 
-/// A name that was forgotten may stand for another value, of another length; forgetting what is not
-/// known changes nothing.
+/// A forgotten name may stand for another value, of another length. Forgetting an unknown name
+/// changes nothing.
 #[test]
 fn a_forgotten_name_is_free_again() {
     for parties in PARTIES {
@@ -501,7 +502,7 @@ fn a_forgotten_name_is_free_again() {
     }
 }
 
-/// As when what a name stood for is freed, which does not happen in all parties at the same time.
+/// Parties may forget a name at different times, as when the value that it stood for is freed.
 #[test]
 fn parties_forget_when_they_like() {
     for (source, parties) in [("ot", 2), ("ot", 3), ("he", 2), ("dealer", 3)] {
@@ -579,7 +580,7 @@ fn a_named_product_is_truncated_too() {
     }
 }
 
-/// A value by itself, unnamed: one opening, not two.
+/// The product of an unnamed value with itself takes one opening, not two.
 #[test]
 fn squares_open_their_operand_once() {
     for parties in PARTIES {
@@ -610,7 +611,7 @@ fn squares_open_their_operand_once() {
     }
 }
 
-/// Checks one operation of n random elements against plain arithmetic.
+/// Checks one operation on n random elements against plain arithmetic.
 fn operate(p: &mut dyn Protocol, which: u64, n: usize, random: &mut Random) -> Result<()> {
     let x: Vec<u64> = (0..n).map(|_| random.signed(61) as u64).collect();
     let (y, plane) = (random.words(n), random.words(words_of(n)));
@@ -690,7 +691,7 @@ fn operate(p: &mut dyn Protocol, which: u64, n: usize, random: &mut Random) -> R
     Ok(())
 }
 
-/// Batches are split and put together again, whatever is asked for in whatever order.
+/// Batches are split and joined, for requests of any size in any order.
 #[test]
 fn many_small_requests_and_few_huge_ones() {
     for parties in PARTIES {
@@ -710,7 +711,7 @@ fn many_small_requests_and_few_huge_ones() {
     }
 }
 
-/// One kind only, so that batches of all sizes lie in one pool.
+/// Requests of one kind only, so that batches of all sizes lie in one pool.
 #[test]
 fn requests_of_one_kind_at_all_sizes() {
     for parties in PARTIES {

@@ -1,5 +1,5 @@
-//! Parties whose programs differ in a parameter or in a public value: the session ends, with the
-//! step's name and the remedy, and nobody is given a wrong value. Equal programs never fail.
+//! Parties whose programs differ in a parameter or in a public value. The session ends with the
+//! step's name and the remedy, and no party gets a wrong value. Equal programs never fail.
 
 use mpc::{Bilinear, Error, Fiber, Join, Protocol, Recipient, Result, Shift, open};
 use std::sync::mpsc::channel;
@@ -14,10 +14,10 @@ const ALL: [&str; 4] = [
     "additive_3_dealer",
 ];
 
-/// Elements for which replicated sharing turns its roles.
+/// The number of elements from which replicated sharing rotates its roles.
 const MANY: usize = 1536;
 
-/// Runs `program` in every party; how each ended.
+/// Runs `program` in every party, and returns how each ended.
 fn ends<T: Send>(
     name: &str,
     program: impl Fn(&mut dyn Protocol) -> Result<T> + Sync,
@@ -40,7 +40,7 @@ fn ends_within<T: Send>(
     let (program, settings) = (&program, &settings);
     std::thread::scope(|scope| {
         for mesh in meshes.drain(parties..) {
-            // How it ends is the parties' matter.
+            // How the dealer ends depends on the parties.
             scope.spawn(move || drop(testkit::deal(&mesh).and_then(|()| mesh.close())));
         }
         let threads: Vec<_> = meshes
@@ -85,7 +85,7 @@ const OPERATIONS: [(&str, Varied); 13] = [
         x.bilinear(p, &map, x, shift).map(drop)
     }),
     ("matrix product", |p, x, v| {
-        // Operands and results of equal lengths.
+        // Operands and results have equal lengths.
         let map = Bilinear::Matrix {
             batch: [1, 3][v],
             m: [6, 2][v],
@@ -107,7 +107,7 @@ const OPERATIONS: [(&str, Varied); 13] = [
         p.and(&bits, &bits).map(drop)
     }),
     ("AND", |p, _, v| {
-        // As many products, with factors that they share or not.
+        // Equally many products, with or without a common factor.
         let bits = p.trivial_bits(&[5], 1, 64);
         let joins = match v {
             0 => vec![Join::new(&bits, vec![&bits, &bits])],
@@ -166,7 +166,7 @@ fn a_parameter_that_differs_ends_the_session() {
     }
 }
 
-/// The last operation differs, and nothing follows in which that would show.
+/// The last operation differs, and nothing follows that would show it.
 #[test]
 fn the_last_operation_is_compared_too() {
     for name in LINKED {
@@ -239,7 +239,7 @@ fn one_operation_more_in_one_party_ends_the_session() {
     }
 }
 
-/// Local work after the last step, and what is noted there, is each party's own.
+/// Local work after the last step, and values noted there, concern only the party itself.
 #[test]
 fn what_a_party_does_alone_at_its_end_is_no_difference() {
     for name in ALL {
@@ -277,7 +277,7 @@ fn a_parameter_is_named_as_what_differs() {
     assert_eq!(named.count(), 3, "{told:?}");
 }
 
-/// Where the parties wait for messages that none of them sends, the timeout tells.
+/// If the parties wait for messages that none of them sends, the timeout reports it.
 #[test]
 fn parties_that_expect_other_messages_end_too() {
     let results = ends_within("replicated", Duration::from_secs(2), |p| {
@@ -289,8 +289,8 @@ fn parties_that_expect_other_messages_end_too() {
     assert!(results.iter().all(Result::is_err));
 }
 
-/// A public value noted by each party, then `between`, then an opening: what each party says, and
-/// whether it sent anything for the opening.
+/// Each party notes a public value, runs `between`, and opens something. Returns each party's
+/// error, and whether it sent anything for the opening.
 fn noted(
     name: &str,
     value: impl Fn(usize) -> Vec<u8> + Sync,
@@ -313,7 +313,7 @@ fn noted(
     })
 }
 
-/// Operations whose messages go both ways between every two parties, where there are [`MANY`]
+/// Runs operations whose messages go both ways between every two parties, if there are [`MANY`]
 /// elements.
 fn operations(p: &mut dyn Protocol, x: &Shared, count: usize) -> Result<()> {
     let map = Bilinear::Elementwise { n: x.0[0].len() };
@@ -326,7 +326,8 @@ fn operations(p: &mut dyn Protocol, x: &Shared, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Operations side by side, and an opening among them where that is said; what was opened.
+/// Runs operations side by side, with an opening among them if `opens` is set. Returns what was
+/// opened.
 fn beside(p: &mut dyn Protocol, x: &Shared, opens: bool) -> Result<Vec<u64>> {
     let (give, opened) = channel();
     let copy = || Shared(x.0.clone());
@@ -374,13 +375,13 @@ fn a_public_value_that_differs_ends_the_session_before_anything_is_opened() {
             assert_differ(&noted(name, value, |p, x| operations(p, x, 1)));
             assert_differ(&noted(name, value, |p, x| operations(p, x, 20)));
         }
-        // What each party draws by itself.
+        // Values that each party draws on its own.
         assert_differ(&noted(name, |party| vec![party as u8; 8], |_, _| Ok(())));
     }
 }
 
-/// Whose values those are that no other party has, all are told: before an opening, and on the way
-/// to it.
+/// All parties learn which party's values no other party has, before an opening and on the way to
+/// it.
 #[test]
 fn of_three_the_one_whose_public_values_are_others_is_named() {
     for name in ["replicated", "additive_3_dealer", "plain"] {
@@ -423,7 +424,7 @@ fn a_value_that_is_public_in_one_party_alone_ends_the_session() {
     }
 }
 
-/// Rounds of two openings after `before`.
+/// Returns the rounds of two openings after `before`.
 fn rounds_of_openings(
     name: &str,
     before: impl Fn(&mut dyn Protocol, &Shared) -> Result<()> + Sync,
@@ -458,8 +459,8 @@ fn comparing_takes_rounds_of_its_own_only_where_nothing_went_before() {
     }
 }
 
-/// It begins with what all tell, however short ago another one began, and goes on with what is done
-/// side by side.
+/// The comparison begins in a step in which all parties send, however recently another one began,
+/// and continues during work side by side.
 #[test]
 fn comparing_takes_no_round_where_all_told_something_and_worked_side_by_side() {
     for name in LINKED {
@@ -481,7 +482,7 @@ fn comparing_takes_no_round_where_all_told_something_and_worked_side_by_side() {
     }
 }
 
-/// Side by side with other work something is opened only after all was compared.
+/// Side by side with other work, a value is opened only after all public values were compared.
 #[test]
 fn what_is_opened_side_by_side_was_compared_before() {
     let program = |p: &mut dyn Protocol, compares: bool| {
@@ -541,7 +542,8 @@ fn riders_are_no_payload() {
     }
 }
 
-/// Random programs of all that sends, one way or both, with public values in between.
+/// Random programs of all operations that send, one way or both ways, with public values in
+/// between.
 #[test]
 fn equal_programs_never_fail() {
     for name in ALL {

@@ -1,4 +1,4 @@
-//! What clients have learned, as whole numbers: differences, limits and rounding.
+//! Tests of clients' updates as integers: differences, limits and rounding.
 
 use mpc::client_update::{Floats, Learned, Measured, Outgoing};
 
@@ -113,7 +113,7 @@ fn what_is_no_finite_number_is_measured_as_none() {
             numbers[place] = number;
             let learned = Learned::new([Floats::Single(&numbers)], None).unwrap();
             assert!(learned.measured().greatest.is_nan(), "{number} at {place}");
-            // What they were trained from may be none either.
+            // The numbers that training started from may be invalid as well.
             let learned = Learned::new([Floats::Single(&[0.5; 40_001])], Some(&numbers)).unwrap();
             assert!(learned.measured().greatest.is_nan(), "{number} at {place}");
         }
@@ -139,11 +139,11 @@ fn norms_are_right_where_squares_leave_the_range_of_doubles() {
         let Measured { norm, greatest } = learned.measured();
         let right = 5.0 * magnitude;
         let off = (norm - right).abs();
-        // The least doubles have few bits themselves.
+        // The least doubles have only few bits.
         assert!(off <= 1e-14 * right + 1e-322, "{norm} for {right}");
         assert_eq!(greatest, 4.0 * magnitude);
     }
-    // One that no double holds is told as infinite.
+    // A norm that no double can hold is reported as infinite.
     let learned = Learned::new([Floats::Double(&[1.7e308, 1.7e308])], None).unwrap();
     assert_eq!(learned.measured().norm, f64::INFINITY);
 }

@@ -1,5 +1,5 @@
-//! Correlations from files: made ahead by another source, used once, and refused where they do not
-//! fit.
+//! Tests of correlations from files: made ahead by another source, used once, and refused if they
+//! do not fit.
 
 use kernels::convolution::Convolution;
 use mpc::correlations::Demand;
@@ -14,7 +14,7 @@ use testkit::{Dealing, Random, Shared, deal, run_opened};
 
 const PARTIES: usize = 2;
 
-/// A folder of its own, removed when dropped.
+/// A separate folder, which is removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -36,7 +36,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed is left to the system.
+        // A folder that cannot be removed is left to the system.
         drop(fs::remove_dir_all(&self.0));
     }
 }
@@ -49,8 +49,8 @@ fn settings(source: &str) -> Settings {
     }
 }
 
-/// Comparisons, a product with a named matrix twice and a convolution with it, a truncation. n is a
-/// multiple of 4.
+/// Runs comparisons, a product with a named matrix twice and a convolution with it, and a
+/// truncation. n must be a multiple of 4.
 fn program(p: &mut dyn Protocol, n: usize) -> Result<()> {
     let mut random = Random::new(n as u64);
     let values: Vec<u64> = (0..n).map(|_| random.signed(40) as u64).collect();
@@ -96,7 +96,7 @@ fn program(p: &mut dyn Protocol, n: usize) -> Result<()> {
         })?;
         assert!(product.open(p)? == expected, "{map:?}");
     }
-    // What is freed is forgotten, and not at the same time in all sessions and parties.
+    // Freed values are forgotten, but not at the same time in all sessions and parties.
     let recorded = p.correlated().and_then(|of| of.demand()).is_some();
     let early = !recorded && p.party() == 0;
     if early {
@@ -142,7 +142,7 @@ fn made(folder: &Folder, demand: &Demand, source: &str, runs: u32) {
     );
 }
 
-/// A session with the files; the first error of any party.
+/// Runs a session with the files, and returns the first error of any party.
 fn used(folder: &Folder, n: usize) -> std::result::Result<(), String> {
     let outcomes: Vec<Result<()>> = std::thread::scope(|scope| {
         let parties: Vec<_> = net::in_process::mesh(PARTIES, Duration::from_secs(20))
@@ -172,7 +172,7 @@ fn used(folder: &Folder, n: usize) -> std::result::Result<(), String> {
     });
     let failed = |outcome: &Result<()>| outcome.as_ref().err().map(ToString::to_string);
     let errors: Vec<String> = outcomes.iter().filter_map(failed).collect();
-    // The one who found it says it; the other repeats it.
+    // The party that found the error reports it; the other repeats it.
     let own = errors
         .iter()
         .find(|error| !error.contains("failed in step"));
@@ -220,7 +220,7 @@ fn a_file_that_was_put_back_skips_what_another_counts() {
     used(&folder, 64).unwrap();
     let message = used(&folder, 64).unwrap_err();
     assert!(message.contains("exhausted"), "{message}");
-    // Put back when the other's is used up.
+    // The file is put back after the other party's file is used up.
     fs::copy(&old, folder.place(0).path).unwrap();
     let message = used(&folder, 64).unwrap_err();
     assert!(message.contains("exhausted"), "{message}");
@@ -242,7 +242,7 @@ fn tampering_with_any_record_is_noticed_before_it_is_used() {
     made(&folder, &demand, "dealer", 20);
     let path = folder.place(1).path;
     let mut bytes = fs::read(&path).unwrap();
-    // A byte of the last run, and then one of every run.
+    // One byte of the last run, and then one byte of every run.
     let step = bytes.len() / 40;
     for at in (4 * 4096..bytes.len()).step_by(step) {
         bytes[at] ^= 1;

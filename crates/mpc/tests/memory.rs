@@ -1,4 +1,4 @@
-//! What making correlations, and taking numbers apart, holds at once, whatever the sizes.
+//! Bounds on the memory for making correlations and for bit conversions, whatever the sizes.
 
 use kernels::convolution::Convolution;
 use kernels::memory::{Watched, most};
@@ -9,15 +9,15 @@ use testkit::{Shared, run};
 #[global_allocator]
 static MEMORY: Watched = Watched;
 
-/// What is held is all that the process holds, so one test measures at a time.
+/// Runs one measurement at a time, since memory is counted for the whole process.
 fn alone<T>(work: impl FnOnce() -> T) -> (usize, T) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     most(work)
 }
 
-/// Images that take a thousand times as much unfolded, or nearly: of two at once 0.27 GB for 64 ×
-/// 64 weights.
+/// Returns images that need nearly a thousand times as much memory unfolded: two of them need 0.27
+/// GB for 64 × 64 weights.
 fn map(side: usize) -> Bilinear {
     Bilinear::Convolution(Convolution {
         batch: 2,
@@ -32,7 +32,7 @@ fn map(side: usize) -> Bilinear {
     })
 }
 
-/// Bytes that all parties hold at once at most.
+/// Returns the most bytes that all parties hold at once.
 fn held(protocol: &str, side: usize) -> usize {
     let map = map(side);
     let multiply = |p: &mut dyn Protocol| -> Result<()> {
@@ -45,8 +45,8 @@ fn held(protocol: &str, side: usize) -> usize {
     held
 }
 
-/// Both parties together hold less than their images take unfolded: 0.55 GB, and by transfer, where
-/// products take so long that images are smaller, 0.14 GB.
+/// Both parties together hold less than their unfolded images would take: 0.55 GB. By transfer,
+/// products take so long that smaller images are used: 0.14 GB.
 #[test]
 fn images_of_a_batch_are_never_unfolded_at_once() {
     let encrypted = held("additive_2_he", 64);
@@ -55,7 +55,7 @@ fn images_of_a_batch_are_never_unfolded_at_once() {
     assert!(transferred < 130_000_000, "{transferred} bytes");
 }
 
-/// Bytes that one party holds at once at most, beside operand and result.
+/// Returns the most bytes that one party holds at once, beyond operand and result.
 fn held_by_low_bits(n: usize) -> usize {
     let number = |i: u64| i << 31 | i;
     let (held, found) = alone(|| {
@@ -71,7 +71,7 @@ fn held_by_low_bits(n: usize) -> usize {
     held - 16 * n
 }
 
-/// A word for each bit would be 0.8 GB.
+/// A word for each bit would take 0.8 GB.
 #[test]
 fn bits_of_many_numbers_are_not_all_words_at_once() {
     let n = 3_200_001;

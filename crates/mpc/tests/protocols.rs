@@ -1,4 +1,4 @@
-//! One generic suite, passed by every protocol, against plain arithmetic.
+//! A generic suite against plain arithmetic, which every protocol passes.
 
 mod suite;
 
@@ -15,7 +15,8 @@ macro_rules! suite {
     };
 }
 
-/// Among three parties every correlation takes transfers of three pairs.
+/// Tests that take long among three parties, where every correlation takes transfers of three
+/// pairs.
 macro_rules! long_suite {
     ($protocol:ident: $($module:ident::{$($test:ident),* $(,)?}),* $(,)?) => {
         mod $protocol {
@@ -62,7 +63,7 @@ for_every_protocol! {
     fibers::{results, rounds_are_shared, failures, owned, panics},
 }
 
-/// Where comparisons can be guarded.
+/// Tests for protocols that can guard comparisons.
 mod guards {
     macro_rules! guards {
         ($($protocol:ident),*) => {
@@ -120,7 +121,7 @@ mod guards {
     guards!(plain, replicated, additive_2_dealer, additive_3_dealer);
 }
 
-/// Where products can be checked.
+/// Tests for protocols that can check products.
 mod checks {
     macro_rules! checks {
         ($($protocol:ident),*) => {
@@ -170,7 +171,7 @@ mod checks {
     );
 }
 
-/// Guards of what would cancel without coins.
+/// Guards of numbers that would cancel without coins.
 mod guard_coins {
     macro_rules! guard_coins {
         ($($protocol:ident: $($test:ident),*;)*) => {
@@ -190,7 +191,7 @@ mod guard_coins {
     );
 }
 
-// What docs/internals/protocols.md says of a ReLU.
+// The statements of docs/internals/protocols.md about a ReLU.
 mod relus {
     use crate::suite::cost::a_relu_is_as_written;
 
@@ -225,8 +226,8 @@ mod rounding_at_random {
     use crate::suite::truncation::{By, Split, drift};
     use mpc::replicated::Replicated;
 
-    /// The coins are what makes it so where shares are structured: this is what the tests above
-    /// would see.
+    /// The coins remove the bias if shares are structured. This is what the tests above would
+    /// detect without them.
     #[test]
     fn without_coins_structured_shares_drift() {
         let splits = [Split::Trivial, Split::Shifted(15)];
@@ -265,13 +266,13 @@ mod rounding_at_random {
     }
 }
 
-/// Coins that judge are not those that parties have from the beginning, once they were tossed.
+/// After a toss, the coins that judge are not those that parties have from the beginning.
 mod tossed_coins {
     use mpc::replicated::Replicated;
     use mpc::{Compared, Protocol, Recipient, Result, Tally};
     use testkit::{Shared, run_opened};
 
-    /// Whether numbers out of range are seen.
+    /// Returns whether numbers out of range are detected.
     fn are_seen(p: &mut dyn Protocol, tosses: bool) -> Result<bool> {
         let x = Shared::input(p, 0, &[1 << 20; 5])?;
         if tosses {
@@ -290,8 +291,8 @@ mod tossed_coins {
         Ok(fit[0] & 1 == 0)
     }
 
-    /// Whoever knew the session's coins could choose numbers that these do not see: here they are
-    /// all zero, and see nothing.
+    /// A party that knew the session's coins could choose numbers that they do not detect. Here the
+    /// coins are all zero, and detect nothing.
     #[test]
     fn see_what_coins_that_were_known_before_do_not() {
         let with = |tosses: bool| {
@@ -320,7 +321,7 @@ mod tossed_coins {
     }
 }
 
-/// Products are evaluated by thirds if all parties can, and as usual if one cannot.
+/// Products are evaluated by thirds if all parties can, and in the usual way if one cannot.
 mod thirds {
     use kernels::convolution::Convolution;
     use kernels::third::Thirds;
@@ -350,7 +351,7 @@ mod thirds {
     fn check(says: [Thirds; 3], map: &Bilinear, shift: Option<Shift>) {
         let (left, right, _) = map.lengths();
         let mut random = Random::new(5);
-        // What fits the range of a truncation, and whole words.
+        // Numbers that fit the range of a truncation, or whole words.
         let mut words = |n: usize| -> Vec<u64> {
             let numbers = (0..n).map(|_| random.signed(24) as u64).collect();
             if shift.is_some() {
@@ -395,9 +396,9 @@ mod thirds {
             [all, none, all],
             [all, all, none],
             [none; 3],
-            // Of some whole ones alone, of some narrow ones: nothing that all can.
+            // One party can only do whole thirds, one only narrow ones: nothing that all can do.
             [Thirds::of_word(1), narrow, all],
-            // As where there are tiles of bytes.
+            // As on machines with tiles of bytes.
             [
                 has,
                 Thirds {

@@ -1,5 +1,5 @@
-//! Vectors of clients at three servers: what is opened, what is noticed, what each server sees; and
-//! noise.
+//! Tests of clients' vectors at three servers: what is opened, what is detected, what each server
+//! sees; and of noise.
 
 use kernels::stream::{Key, random_key};
 use mpc::replicated::Replicated;
@@ -17,7 +17,7 @@ use testkit::{Leak, REPETITIONS, Random, Recorder, Shared, run, run_opened};
 
 const SECRETS: [u64; 3] = [0, u64::MAX, 0x0123_4567_89ab_cdef];
 
-/// What a server has of a client's pieces.
+/// Returns a server's part of a client's pieces.
 fn vector(server: usize, client: usize, pieces: &[Piece; 3]) -> Vector {
     let component = |piece: usize| {
         let Piece { salt, words } = &pieces[piece];
@@ -42,7 +42,7 @@ fn pieces_of(numbers: &[u64], width: Width, drawn: &Drawn) -> [Piece; 3] {
     let write = |begin: usize, out: &mut [u64]| {
         out.copy_from_slice(&numbers[begin..begin + out.len()]);
     };
-    // Anything may lie where it is written.
+    // The memory that is written may have arbitrary contents.
     let memory = vec![u64::MAX; width.words(numbers.len())];
     split(numbers.len(), width, write, drawn, memory)
 }
@@ -52,7 +52,7 @@ fn handed_in(vectors: &[Vec<u64>], width: Width) -> Vec<[Piece; 3]> {
     vectors.iter().map(of).collect()
 }
 
-/// What a server has of the sum of all clients' vectors.
+/// Returns a server's part of the sum of all clients' vectors.
 fn summed(server: usize, pieces: &[[Piece; 3]], width: Width) -> Vec<Summed> {
     let component = |piece: usize| {
         let mut words = pieces.iter().map(|pieces| &pieces[piece].words);
@@ -80,7 +80,7 @@ fn federated(p: &mut dyn Protocol) -> &mut dyn Federated {
         .expect("replicated sharing serves federations")
 }
 
-/// Vectors of n words, and the word behind each.
+/// Reads vectors of n words, and the word behind each.
 fn taken(p: &mut dyn Protocol, pieces: &[[Piece; 3]], n: usize) -> Result<[Shared; 2]> {
     let party = p.party();
     let vectors = pieces.iter().enumerate();
@@ -111,7 +111,7 @@ fn taken_as_sum(
     })
 }
 
-/// Opened to each party by itself, so that every pair of components is used.
+/// Opens a value to each party separately, so that every pair of components is used.
 fn opened(p: &mut dyn Protocol, x: &Shared) -> Result<Vec<u64>> {
     let mut found = None;
     for to in 0..3 {
@@ -197,7 +197,7 @@ fn exactly_two_parties_share_a_secret_and_it_is_new_each_time() {
     }
 }
 
-/// The common key, which all have from the start, has no part in them: they are what they are where
+/// The common key, which all parties have from the start, plays no part: results stay the same if
 /// it gives zeros.
 #[test]
 fn what_two_parties_share_is_not_of_the_common_key() {
@@ -233,7 +233,7 @@ fn what_two_parties_share_is_not_of_the_common_key() {
                 work(p)?;
                 let after = taken(p);
                 assert_eq!(after[2], before[2], "{what} takes public coins");
-                // Of sealing the one key alone that parties 0 and 1 share.
+                // Sealing uses only the key that parties 0 and 1 share.
                 if what != "seal" {
                     assert!(after[0] > before[0] && after[1] > before[1], "{what}");
                 }
@@ -243,7 +243,7 @@ fn what_two_parties_share_is_not_of_the_common_key() {
     }
 }
 
-/// What each of three parties ends with, where some fail.
+/// Returns how each of three parties ends, if some fail.
 fn ended<T: Send>(program: impl Fn(&Mesh) -> Result<T> + Sync) -> Vec<Result<T>> {
     let program = &program;
     let meshes = net::in_process::mesh(3, Duration::from_secs(20));
@@ -284,7 +284,7 @@ fn who_gave_a_ticket_for_what_it_lacks_is_named() {
     );
 }
 
-/// Tells the others, in the place of [`in_common`], of these clients each.
+/// Reports these lists of clients to the others, instead of [`in_common`].
 fn tell_lists(p: &mut dyn Protocol, lists: [&[usize]; 3]) -> Result<()> {
     let (me, channel) = (p.party(), p.channel());
     channel.begin("count submissions");
@@ -307,8 +307,8 @@ fn tell_lists(p: &mut dyn Protocol, lists: [&[usize]; 3]) -> Result<()> {
 fn a_server_that_tells_two_lists_of_clients_is_found_out_before_any_client_is_told() {
     const N: usize = 20;
     let pieces = handed_in(&[vec![1; N + 1], vec![2; N + 1]], Width::Whole);
-    // Each server has clients 0 and 10. The liar tells one of both, and the other of one alone,
-    // with which it goes on as if that were all, or as if both were.
+    // Each server has clients 0 and 10. The liar reports both to one server and only one client to
+    // the other. It then continues as if that were all, or as if both were.
     for (liar, told, goes_on_with, is_sum) in [
         (2, [2, 1, 0], 2, true),
         (2, [1, 2, 0], 2, true),
@@ -336,7 +336,7 @@ fn a_server_that_tells_two_lists_of_clients_is_found_out_before_any_client_is_to
                 })?
             } else {
                 let [vectors, _] = taken(&mut p, pieces, N)?;
-                // What all make of it has one size.
+                // All results have one size, whatever each party takes for the list.
                 Shared(vectors.0.iter().map(|part| part[..N].to_vec()).collect())
             };
             p.reveal(&shared.slices(), Recipient::All)?;
@@ -351,8 +351,8 @@ fn a_server_that_tells_two_lists_of_clients_is_found_out_before_any_client_is_to
         );
         let is_desync = |error: &net::Error| matches!(error, net::Error::Desync { .. });
         assert!(errors.iter().any(is_desync), "{case}");
-        // Two honest parties differ by what the third one told them, so whoever is named may be
-        // another.
+        // Two honest parties differ in what the third one reported to them, so the named party may
+        // be another one.
         for error in errors {
             let text = error.to_string();
             assert!(
@@ -395,7 +395,7 @@ fn what_is_passed_on_and_was_not_signed_is_noticed() {
 
 #[test]
 fn servers_go_on_with_whom_all_have() {
-    // By server: what each has, by client and statement.
+    // For each server, its clients and their statements.
     let lists = [
         [(0, 5), (1, 6), (2, 7), (9, 1)],
         [(0, 5), (1, 6), (3, 7), (9, 1)],
@@ -421,9 +421,9 @@ fn servers_go_on_with_whom_all_have() {
     assert_eq!(found, [[0, 9], [0, 9], [0, 9]]);
 }
 
-/// What a server sees of a client's vector, with all that it knows of the client's seeds set to
-/// zero: the rest, where it gets that, and the commitments to what it lacks. `muted` is what the
-/// client draws as zero besides.
+/// Returns a server's view of a client's vector, with everything that it knows of the client's
+/// seeds set to zero: the rest, if the server gets it, and the commitments to what it lacks.
+/// `muted` selects a further draw of the client that is zero.
 fn seen(server: usize, secret: u64, width: Width, muted: Option<usize>) -> Option<Leak> {
     const N: usize = 64;
     let recorder = Recorder::default();
@@ -467,8 +467,7 @@ fn what_a_server_sees_of_a_submission_is_uniform() {
 
 #[test]
 fn without_a_seed_or_a_salt_the_test_fails() {
-    // Server 0 lacks the second seed, server 1 the first; server 2 could try out guesses of the
-    // rest.
+    // Server 0 lacks the second seed, server 1 the first. Server 2 could test guesses of the rest.
     for (server, muted) in [(0, 1), (1, 0), (2, 2)] {
         let noticed = SECRETS
             .iter()
@@ -523,8 +522,8 @@ fn every_party_lacks_one_part_of_the_noise() {
     }
 }
 
-/// What a party lacks of the noise, a value each of `N` zeros, where every stream that it knows is
-/// zeros: those of its own two keys, and of the key that all three have.
+/// Returns the noise on `N` zeros that a party does not know. All streams that it knows are zeros:
+/// those of its two keys, and of the key that all three have.
 fn lacked(party: usize) -> Vec<i64> {
     const N: usize = 4096;
     let found = run_opened(
@@ -592,8 +591,8 @@ fn what_is_sealed_is_told_by_two_and_uniform_but_for_its_sum() {
                 None,
                 |mesh| Replicated::new(mesh.channel(0)),
                 |p| {
-                    // The sharing's own mask, of k20, is zero, so that only those of sealing, of
-                    // k01, hide x.
+                    // The sharing's own mask, from k20, is zero, so that only the masks of sealing,
+                    // from k01, hide x.
                     let party = p.party();
                     let [next, previous, _] = p.streams();
                     next.mute(move |_| mute || party == 2);

@@ -1,6 +1,6 @@
-//! Prints how many transfers, correlations and products a second each end makes:
-//! `RAYON_NUM_THREADS=1 cargo run --release -p tacit-ot --example throughput`, with the depths of
-//! the trees as arguments if other than the usual one.
+//! Prints how many transfers, correlations and products each end makes per second:
+//! `RAYON_NUM_THREADS=1 cargo run --release -p tacit-ot --example throughput`. Arguments give
+//! depths of the trees other than the usual one.
 
 use ot::products::{self, ScalarKeys, Scalars};
 use ot::{Pair, Setup};
@@ -9,7 +9,7 @@ use std::time::Instant;
 const WORDS: usize = 1 << 14;
 const REPETITIONS: usize = 9;
 
-/// The median time of calls of `run`, in seconds, and what the last gave.
+/// Returns the median time of calls of `run`, in seconds, and the last result.
 fn median<T>(mut run: impl FnMut() -> T) -> (f64, T) {
     let mut times = Vec::new();
     loop {
@@ -23,7 +23,8 @@ fn median<T>(mut run: impl FnMut() -> T) -> (f64, T) {
     }
 }
 
-/// The medians at both ends of a step that the chooser, the sender and the chooser take in turn.
+/// Returns the medians at both ends of a step in which the chooser, the sender and the chooser take
+/// turns.
 fn both<A, B>(
     mut choose: impl FnMut() -> A,
     mut offer: impl FnMut(&A) -> B,

@@ -7,15 +7,15 @@
 //! Two messages: 4 words, and 4 words for each transfer.
 //!
 //! Known weaknesses, and whether they matter here:
-//! - the receiver's choices cannot be extracted early enough for universal composability (Genç,
-//!   Iovino, Rial 2020): matters against malicious receivers only;
-//! - messages can be mauled or replayed into related keys if the hash covers less than the
-//!   transcript: here it covers session, direction, index and both points;
-//! - points of small order: ristretto255 has prime order, and decoding refuses all other bytes and,
+//! - The receiver's choices cannot be extracted early enough for universal composability (Genç,
+//!   Iovino, Rial 2020). This matters against malicious receivers only.
+//! - Messages can be mauled or replayed to give related keys if the hash covers less than the
+//!   transcript. Here it covers session, direction, index and both points.
+//! - Points of small order: ristretto255 has prime order. Decoding refuses all other bytes and,
 //!   here, the identity.
 //!
-//! Symbols: y, S = yB the sender's; x_i, b_i, R_i = x_i B + b_i S the receiver's; keys are hashes
-//! of y R_i and y (R_i − S), one of which is x_i S.
+//! Symbols: y and S = yB belong to the sender; x_i, b_i and R_i = x_i B + b_i S to the receiver.
+//! Keys are hashes of y R_i and y (R_i − S), one of which is x_i S.
 
 use crate::Error;
 use crate::binding::{Binding, Secrets, finish};
@@ -26,13 +26,13 @@ use kernels::message::unless_length;
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-/// Transfers of one exchange, and bits of the extension's secret.
+/// The number of transfers of one exchange, and of bits of the extension's secret.
 pub(crate) const COUNT: usize = 128;
 
-/// Words of an encoded point.
+/// The number of words of an encoded point.
 pub(crate) const POINT_WORDS: usize = 4;
 
-/// The sender between its message and the reply.
+/// The sender's state between its message and the reply.
 pub(crate) struct Sender {
     secret: Zeroizing<Scalar>,
     point: RistrettoPoint,
@@ -50,12 +50,12 @@ impl Sender {
         }
     }
 
-    /// S.
+    /// Returns S, the sender's message.
     pub(crate) fn message(&self) -> Vec<u64> {
         words(&self.encoded).to_vec()
     }
 
-    /// Both keys of every transfer.
+    /// Computes both keys of every transfer.
     pub(crate) fn keys(
         &self,
         binding: &Binding,
@@ -78,7 +78,7 @@ impl Sender {
     }
 }
 
-/// The receiver's part: its keys for `choices`, and its message, the points R_i.
+/// Runs the receiver's part. Returns its keys for `choices`, and its message, the points R_i.
 pub(crate) fn choose(
     binding: &Binding,
     secrets: &mut Secrets,

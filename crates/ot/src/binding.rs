@@ -1,12 +1,12 @@
-//! What every hash of a session is bound to, and where its secrets come from.
+//! The binding of all hashes to a session, and the source of a session's secrets.
 
 use crate::Error;
 use curve25519_dalek::scalar::Scalar;
 use kernels::stream::random_key;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Which end sends in the transfers that a hash is for: the extension's sender, who is the receiver
-/// of the base transfers.
+/// The end that sends in the transfers that a hash is for. This is the extension's sender, who is
+/// the receiver of the base transfers.
 #[derive(Clone, Copy)]
 pub(crate) enum Direction {
     FromFirst = 0,
@@ -38,7 +38,8 @@ impl Binding {
         }
     }
 
-    /// BLAKE3 for `purpose`, with the session and direction absorbed; what follows has fixed length.
+    /// Returns BLAKE3 for `purpose`, with session and direction absorbed. All later inputs have
+    /// fixed lengths.
     pub(crate) fn hasher(&self, purpose: &str) -> blake3::Hasher {
         let mut hasher = blake3::Hasher::new_derive_key(purpose);
         hasher.update(&(self.context.len() as u64).to_le_bytes());
@@ -48,7 +49,7 @@ impl Binding {
     }
 }
 
-/// The first 128 bits of a hash; the hasher is wiped.
+/// Returns the first 128 bits of a hash, and wipes the hasher.
 pub(crate) fn finish(hasher: &mut blake3::Hasher) -> u128 {
     let mut bytes = Zeroizing::new([0; 16]);
     hasher.finalize_xof().fill(&mut *bytes);
@@ -56,11 +57,11 @@ pub(crate) fn finish(hasher: &mut blake3::Hasher) -> u128 {
     u128::from_le_bytes(*bytes)
 }
 
-/// Secret values drawn one after another; wiped when dropped.
+/// A generator of secret values, wiped when dropped.
 pub(crate) struct Secrets(blake3::OutputReader);
 
 impl Secrets {
-    /// Fresh ones, from 256 bits of the operating system.
+    /// Creates a generator from 256 bits of the operating system.
     pub(crate) fn random() -> Result<Self, Error> {
         let (low, high) = (random_key()?, random_key()?);
         let mut seed = Zeroizing::new([0; 32]);

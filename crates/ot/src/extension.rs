@@ -1,29 +1,29 @@
-//! Oblivious transfer extension: from 128 base transfers to as many as wanted.
+//! Oblivious transfer extension: from 128 base transfers to any number of transfers.
 //!
-//! Roy: SoftSpokenOT (CRYPTO 2022), sections 3.1 and 3.2 with semi-honest parties: the base
+//! Roy: SoftSpokenOT (CRYPTO 2022), sections 3.1 and 3.2 with semi-honest parties. The base
 //! transfers become trees ([`tree`](crate::tree)) of depth k. With k = 1 it is the protocol of
 //! Ishai, Kilian, Nissim, Petrank (CRYPTO 2003) as improved by Asharov, Lindell, Schneider, Zohner
 //! (CCS 2013).
 //!
-//! Semi-honest adversary, either end; rests on AES-128 as a pseudo-random function and, in the hash
-//! ([`hash`](crate::hash)), as an ideal cipher. One message, from the receiver: 128 / k bits for
-//! each transfer, in tiles of 1024 transfers, tree by tree.
+//! Semi-honest adversary at either end. Security rests on AES-128 as a pseudo-random function and,
+//! in the hash ([`hash`](crate::hash)), as an ideal cipher. There is one message, from the
+//! receiver: 128 / k bits for each transfer, in tiles of 1024 transfers, tree by tree.
 //!
-//! Symbols: δ the sender's secret of 128 bits; for tree j, u_j, v_j the receiver's sums of streams,
-//! w_j the sender's, with w_{j,l} = v_{j,l} ⊕ δ_{j,l} u_j; b the choices. The receiver sends c_j =
-//! u_j ⊕ b; the sender's row is q = w ⊕ δ c = v ⊕ δ b, the receiver's t = v. So pad 0 is H(q) and
-//! pad 1 is H(q ⊕ δ), and the receiver's H(t) is the one that b chooses.
+//! Symbols: δ is the sender's secret of 128 bits. For tree j, u_j and v_j are the receiver's sums
+//! of streams, and w_j the sender's, with w_{j,l} = v_{j,l} ⊕ δ_{j,l} u_j. b are the choices. The
+//! receiver sends c_j = u_j ⊕ b. The sender's row is q = w ⊕ δ c = v ⊕ δ b, the receiver's is t =
+//! v. So pad 0 is H(q), pad 1 is H(q ⊕ δ), and the receiver's H(t) is the pad that b chooses.
 //!
-//! Simulation: the sender sees c_j, and u_j contains the stream of the one leaf it lacks: uniform.
-//! The receiver sees nothing, and the other pads are H(t ⊕ δ) with δ unknown: pseudo-random by the
-//! correlation robustness of H.
+//! Simulation: the sender sees c_j, and u_j contains the stream of the one leaf that the sender
+//! lacks, so c_j looks uniform. The receiver sees nothing, and the other pads are H(t ⊕ δ) with δ
+//! unknown: pseudo-random by the correlation robustness of H.
 //!
-//! Why not silent transfers (Boyle and others, CCS 2019, and Ferret, CCS 2020): they send a
-//! fraction of a bit in place of 128 / k, but rest on the hardness of learning parity with noise
-//! for codes and parameters that are still being revised, take several times the computation and
-//! work in batches of millions. What the forms send comes on top in both cases: 64 bits for a
-//! correlated word, 33 for a bit of a product, so that beside trees of depth 4 there is a factor of
-//! two to gain at most; more only for correlated bits.
+//! Silent transfers (Boyle and others, CCS 2019, and Ferret, CCS 2020) are not used. They send a
+//! fraction of a bit instead of 128 / k. But they rest on the hardness of learning parity with
+//! noise for codes and parameters that are still being revised, take several times the computation,
+//! and work in batches of millions. In both cases the forms send further bits: 64 for a correlated
+//! word, 33 for a bit of a product. So compared with trees of depth 4, they would save at most a
+//! factor of two, and more only for correlated bits.
 
 use crate::Error;
 use crate::base::COUNT;
@@ -37,19 +37,16 @@ use rayon::prelude::*;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// Levels of the trees unless [`Setup::with_depth`](crate::Setup::with_depth) says otherwise.
+/// Levels of the trees unless [`Setup::with_depth`](crate::Setup::with_depth) sets another number.
 ///
 /// Measured on one core of an AMD EPYC with AES-NI but without vector AES, the best of 40 runs of
-/// 2^18
-/// transfers: millions of random transfers a second at the receiver and at the sender, and bits
-/// sent for
-/// each, by depth: 1: 56, 50, 128; 2: 61, 50, 64; 3: 54, 44, 43; 4: 43, 36, 32; 5: 33, 28, 26; 6:
-/// 23, 20,
-/// 22. Up to 4 a further level saves more of the message than it costs in time, and at 4 one core
-/// fills a link of 1 Gbit/s.
+/// 2^18 transfers. By depth: millions of random transfers a second at the receiver and at the
+/// sender, and bits sent for each transfer: 1: 56, 50, 128; 2: 61, 50, 64; 3: 54, 44, 43; 4: 43,
+/// 36, 32; 5: 33, 28, 26; 6: 23, 20, 22. Up to depth 4, a further level saves more of the message
+/// than it costs in time. At depth 4, one core fills a link of 1 Gbit/s.
 pub const DEPTH: usize = 4;
 
-/// Transfers of a tile.
+/// The number of transfers of a tile.
 const TILE: usize = 64 * WORDS;
 
 const _: () = assert!(
@@ -57,19 +54,19 @@ const _: () = assert!(
     "calls begin where segments of the hash do"
 );
 
-/// Words of the message of an extension by w words of choices, at the usual [`DEPTH`].
+/// Returns the words of an extension's message for w words of choices, at the usual [`DEPTH`].
 #[must_use]
 pub const fn extension_words(w: usize) -> usize {
     w * COUNT.div_ceil(DEPTH)
 }
 
-/// The end that chooses one of each two pads.
+/// The end that chooses one pad of each pair.
 pub struct Receiver {
     pub(crate) leaves: Leaves,
     family: Arc<Family>,
     next: u64,
     spare: Spare,
-    /// Leaves the mask of the choices out, so that a test shows that it would notice.
+    /// Omits the mask of the choices, so that a test can show that it would notice.
     #[cfg(test)]
     pub(crate) unmasked: bool,
 }
@@ -83,7 +80,7 @@ pub struct Sender {
     spare: Spare,
 }
 
-/// Takes the numbers of the next 64·`words` transfers; calls begin at a multiple of a tile.
+/// Takes the numbers of the next 64·`words` transfers. Calls begin at a multiple of a tile.
 fn take(next: &mut u64, words: usize) -> u64 {
     let first = *next;
     *next = (words.div_ceil(WORDS) as u64)
@@ -105,21 +102,22 @@ impl Receiver {
         }
     }
 
-    /// Words of the message of an extension by w words of choices.
+    /// Returns the words of an extension's message for w words of choices.
     #[must_use]
     pub fn extension_words(&self, w: usize) -> usize {
         w * self.leaves.trees()
     }
 
-    /// One transfer for each bit of `choices`: the message to the sender, and the chosen pads.
+    /// Makes one transfer for each bit of `choices`. Returns the message to the sender, and the
+    /// chosen pads.
     #[must_use]
     pub fn extend(&mut self, choices: &[u64]) -> (Vec<u64>, Chosen) {
         let first = take(&mut self.next, choices.len());
         self.transfers(first, choices)
     }
 
-    /// [`Receiver::extend`] for several vectors of choices, one after another, all over the threads
-    /// at once: short ones would leave threads idle between them.
+    /// Calls [`Receiver::extend`] for several vectors of choices, one after another, on all threads
+    /// at once. Short vectors alone would leave threads idle.
     #[must_use]
     pub fn extend_each(&mut self, choices: &[&[u64]]) -> Vec<(Vec<u64>, Chosen)> {
         let numbered: Vec<_> = choices
@@ -181,34 +179,35 @@ impl Sender {
         }
     }
 
-    /// δ.
+    /// Returns δ.
     #[cfg(test)]
     pub(crate) fn secret(&self) -> u128 {
         *self.delta
     }
 
-    /// Words of the message of an extension by w words of choices.
+    /// Returns the words of an extension's message for w words of choices.
     #[must_use]
     pub fn extension_words(&self, w: usize) -> usize {
         w * self.leaves.trees()
     }
 
-    /// The other end's pads, both of each transfer, from its message.
+    /// Computes both pads of each transfer from the receiver's message.
     ///
     /// # Errors
-    /// If the message is not that of an extension by `words` words of choices; then nothing is used
-    /// up.
+    /// If the message is not that of an extension by `words` words of choices. Then no transfers
+    /// are used up.
     pub fn extend(&mut self, words: usize, message: &[u64]) -> Result<Offered, Error> {
         unless_length("an extension", self.extension_words(words), message)?;
         let first = take(&mut self.next, words);
         Ok(self.transfers(first, words, message))
     }
 
-    /// [`Sender::extend`] for several messages, one after another, and what `make` makes of each:
-    /// all over the threads at once, and each where its transfers still lie in the cache.
+    /// Calls [`Sender::extend`] for several messages, one after another, and `make` for each
+    /// result. All threads work at once, and `make` runs while its transfers are still in the
+    /// cache.
     ///
     /// # Errors
-    /// As [`Sender::extend`]; then nothing is used up.
+    /// As [`Sender::extend`]. Then no transfers are used up.
     pub fn extend_each<T: Send>(
         &mut self,
         words: usize,
@@ -260,7 +259,7 @@ impl Sender {
     }
 }
 
-/// The streams' first block for a tile.
+/// Returns the first block of the streams for a tile.
 fn block(first: u64, tile: usize) -> u64 {
     (first + (tile * TILE) as u64) / 128
 }

@@ -1,28 +1,27 @@
 //! The hash that turns correlated rows into independent pads.
 //!
-//! H(x, i) = π(π(x) ⊕ i) ⊕ π(x), tweakable circular correlation robust in the ideal-cipher model:
-//! Guo,
-//! Katz, Wang, Yu: Efficient and Secure Multiparty Computation from Fixed-Key Block Ciphers (S&P
-//! 2020), section 7.4. The tweak is the transfer's number in the session and the number of the pad,
-//! where a form needs more than one 128-bit pad of a transfer; those share π(x).
+//! H(x, i) = π(π(x) ⊕ i) ⊕ π(x) is tweakable circular correlation robust in the ideal-cipher model
+//! (Guo, Katz, Wang, Yu: Efficient and Secure Multiparty Computation from Fixed-Key Block Ciphers,
+//! S&P 2020, section 7.4). The tweak is the transfer's number in the session and the number of the
+//! pad, if a form needs more than one 128-bit pad of a transfer. Pads of one transfer share π(x).
 //!
-//! π is AES-128 under a key that is public and changes every [`SEGMENT`] transfers, so that an
-//! adversary's precomputation meets few inputs (Guo, Katz, Wang, Weng, Yu, CRYPTO 2020, on what a
-//! single key costs): the key of a segment is AES of its number under a key that BLAKE3 derives
-//! from the session and the direction.
+//! π is AES-128 under a public key that changes every [`SEGMENT`] transfers, so that an adversary's
+//! precomputation meets few inputs (Guo, Katz, Wang, Weng, Yu, CRYPTO 2020, on the cost of a single
+//! key). The key of a segment is AES of its number under a key that BLAKE3 derives from the session
+//! and the direction.
 
 use crate::binding::{Binding, finish};
 use kernels::aes::Aes128;
 
-/// Transfers hashed under one key.
+/// The number of transfers hashed under one key.
 pub(crate) const SEGMENT: usize = 512;
 
-/// What a public permutation is for.
+/// The purpose of a public permutation.
 #[derive(Clone, Copy)]
 pub(crate) enum Purpose {
     /// The hash of a segment.
     Hash = 0,
-    /// The key of a family of its own.
+    /// The key of a subfamily.
     Family = 1,
     /// A block of the streams of scalars' keys.
     Stream = 2,
@@ -30,7 +29,7 @@ pub(crate) enum Purpose {
     Tree = 3,
 }
 
-/// What a test leaves out of the hash, to show that it would notice.
+/// A part that a test leaves out of the hash, to show that it would notice.
 #[cfg(test)]
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Mutation {
@@ -61,7 +60,7 @@ impl Family {
         }
     }
 
-    /// The permutation for this purpose, by two numbers, of which the second is less than 2^32.
+    /// Returns the permutation for a purpose and two numbers. The second number is less than 2^32.
     pub(crate) fn permutation(&self, purpose: Purpose, number: u64, part: usize) -> Permutation {
         let part = u32::try_from(part).expect("a message has fewer than 2^32 blocks");
         let number = (purpose as u128) << 96 | u128::from(part) << 64 | u128::from(number);
@@ -70,12 +69,12 @@ impl Family {
         cipher(block[0])
     }
 
-    /// A family of its own for what is made of transfers `first..`.
+    /// Returns a separate family for the forms made of transfers `first..`.
     pub(crate) fn subfamily(&self, first: u64) -> Self {
         Self::of(self.permutation(Purpose::Family, first, 0))
     }
 
-    /// The hash for transfers `first..`, up to the next multiple of [`SEGMENT`].
+    /// Returns the hash for transfers `first..`, up to the next multiple of [`SEGMENT`].
     pub(crate) fn hash(&self, first: u64) -> Hash {
         Hash {
             permutation: self.permutation(Purpose::Hash, first / SEGMENT as u64, 0),
@@ -102,7 +101,7 @@ pub(crate) struct Hash {
 }
 
 impl Hash {
-    /// π(x), of which [`Hash::pads`] makes pads, for x = row ⊕ `offset`.
+    /// Computes π(x), from which [`Hash::pads`] makes pads, for x = row ⊕ `offset`.
     pub(crate) fn open(&self, rows: &[u128], offset: u128, opened: &mut [u128]) {
         #[cfg(test)]
         if self.mutation == Mutation::NoHash {
@@ -112,7 +111,7 @@ impl Hash {
         self.permutation.permute(rows, offset, opened);
     }
 
-    /// Pad `number` of each transfer.
+    /// Computes pad `number` of each transfer.
     pub(crate) fn pads(&self, number: u64, opened: &[u128], pads: &mut [u128]) {
         let pads = &mut pads[..opened.len()];
         #[cfg(test)]
@@ -165,7 +164,7 @@ mod tests {
         assert_eq!(pads.len(), 8);
     }
 
-    /// By AES-128 of OpenSSL, from the definition.
+    /// Values from OpenSSL's AES-128, by definition.
     #[test]
     fn known_answers() {
         let family = Family::of(cipher(u128::from_le_bytes(std::array::from_fn(|i| {

@@ -1,17 +1,16 @@
 //! The streams of a tree's leaves, folded into the sums of a small-field VOLE.
 //!
-//! Roy: SoftSpokenOT (CRYPTO 2022), section 3.1. With streams r_x, x in 0..2^k, the holder of all
-//! leaves forms u = ⊕ r_x and, for bit l of x counted from the top, v_l = ⊕ r_x over the x that
-//! have it. The holder of all but r_δ has r at places y = x ⊕ δ, with nothing at place 0, and forms
-//! the same sums
-//! over y: w_l = v_l ⊕ δ_l u.
+//! Roy: SoftSpokenOT (CRYPTO 2022), section 3.1. Let the streams be r_x for x in 0..2^k. The holder
+//! of all leaves computes u = ⊕ r_x and, for bit l of x counted from the top, v_l = ⊕ r_x over the
+//! x in which this bit is set. The holder of all but r_δ has r at places y = x ⊕ δ, with nothing at
+//! place 0. It computes the same sums over y: w_l = v_l ⊕ δ_l u.
 
 use crate::base::COUNT;
 use crate::hash::cipher;
 use kernels::aes::Aes128;
 use std::ops::Range;
 
-/// Words of every row of a tile.
+/// The number of words of every row of a tile.
 pub(crate) const WORDS: usize = 16;
 
 /// A row of a tile.
@@ -22,7 +21,7 @@ pub(crate) struct Leaves(Vec<Tree>);
 
 struct Tree {
     rows: Range<usize>,
-    /// Place 0 has none if the tree was punctured.
+    /// The first place that has a leaf. A punctured tree has none at place 0.
     first: usize,
     leaves: Vec<Aes128>,
 }
@@ -32,7 +31,7 @@ impl Leaves {
         Self(Vec::new())
     }
 
-    /// Adds the tree of these rows, from its seeds: all, or all but the first.
+    /// Adds the tree of these rows, from all its seeds or all except the first.
     pub(crate) fn push(&mut self, rows: Range<usize>, seeds: &[u128]) {
         self.0.push(Tree {
             first: (1 << rows.len()) - seeds.len(),
@@ -45,7 +44,7 @@ impl Leaves {
         self.0.len()
     }
 
-    /// Calls `each(tree, rows, u, sums)` with block numbers `first..` of all streams; `sums` are
+    /// Calls `each(tree, rows, u, sums)` with block numbers `first..` of all streams. `sums` are
     /// the v or w of these rows.
     pub(crate) fn tile(&self, first: u64, mut each: impl FnMut(usize, Range<usize>, &Row, &[Row])) {
         let mut rows =

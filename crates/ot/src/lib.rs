@@ -1,14 +1,14 @@
-//! Oblivious transfer between two parties: set-up, extension and forms, without input or output.
+//! Oblivious transfer between two parties: setup, extension and forms, without input or output.
 //!
-//! In a transfer the sender has two pads and the receiver one of them: the one that its bit chose.
-//! The sender does not learn the bit, nor the receiver the other pad. Everything here is
-//! semi-honest: both follow the protocol. Functions take and return messages as words, which the
-//! caller moves; what a peer sends is checked for length and validity before it is used, and
-//! nothing in it can cause a panic.
+//! In a transfer, the sender has two pads, and the receiver has the one that its bit chose. The
+//! sender does not learn the bit, and the receiver does not learn the other pad. Everything here is
+//! semi-honest: both parties follow the protocol. Functions take and return messages as words,
+//! which the caller sends. Messages from a peer are checked for length and validity before they are
+//! used, and nothing in them can cause a panic.
 //!
 //! - [`Setup`]: base transfers in both directions, once for each pair of parties;
 //! - [`Sender`] and [`Receiver`]: any number of transfers from them;
-//! - [`Offered`] and [`Chosen`]: what those transfers are made into, each once;
+//! - [`Offered`] and [`Chosen`]: transfers to be turned into a form, each once;
 //! - [`products`]: products of scalars that one end knows with values that the other knows.
 //!
 //! ```

@@ -1,27 +1,26 @@
-//! The rows of transfers, in memory that is used again.
+//! The rows of transfers, in reused memory.
 //!
-//! A part of a batch has a million rows of 16 bytes. Memory of that size goes back to the operating
-//! system when it is freed, and getting it anew, page by page, takes as long as filling it with
-//! rows.
+//! A part of a batch has a million rows of 16 bytes. Memory of that size returns to the operating
+//! system when it is freed. Getting it again, page by page, takes as long as filling it with rows.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Rows that are kept at most.
+/// The most rows that are kept.
 const MOST: usize = 1 << 21;
 
-/// Memory of rows that were used up, oldest first.
+/// Memory of rows that are no longer used, oldest first.
 #[derive(Clone, Default)]
 pub(crate) struct Spare(Arc<Mutex<Vec<Vec<u128>>>>);
 
-/// Rows that return to where they came from.
+/// Rows whose memory returns to its [`Spare`] when they are dropped.
 pub(crate) struct Rows {
     rows: Vec<u128>,
     spare: Spare,
 }
 
 impl Spare {
-    /// So many rows, of any content.
+    /// Returns n rows of arbitrary content.
     pub(crate) fn rows(&self, n: usize) -> Rows {
         let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |rows: &Vec<u128>| (n..=2 * n).contains(&rows.len());

@@ -1,5 +1,5 @@
-//! Tests of what each end sees, each with a mutation that it must catch; and known answers of a
-//! whole session.
+//! Tests of each end's view, each with a mutation that it must catch; and known answers for a whole
+//! session.
 
 use crate::binding::Secrets;
 use crate::hash::Mutation;
@@ -9,7 +9,7 @@ use crate::{Chosen, Offered, Pair, Setup};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// Both ends of a session whose secrets are known.
+/// Returns both ends of a session with known secrets.
 fn pairs(depth: usize) -> (Pair, Pair, Vec<u64>) {
     let secrets = |byte| Secrets::from_seed(&[byte; 32]);
     let (one, first) = Setup::with_secrets(b"session", true, depth, secrets(1));
@@ -27,8 +27,8 @@ fn pairs(depth: usize) -> (Pair, Pair, Vec<u64>) {
     )
 }
 
-/// Whether words look uniform: each of the 64 bits by itself, and each byte by a chi-square test; a
-/// uniform sample fails with a probability below 10^-6.
+/// Tests whether words look uniform: each of the 64 bits separately, and each byte by a chi-square
+/// test. A uniform sample fails with probability below 10^-6.
 fn uniform(words: &[u64]) -> bool {
     let n = words.len() as f64;
     let lanes = (0..64).all(|bit| {
@@ -58,8 +58,8 @@ fn words(values: &[u128]) -> Vec<u64> {
         .collect()
 }
 
-/// What the sender sees of choices that are all the same: the message, and what is left of it when
-/// all that the sender can subtract is gone, the sums of the leaves that it has.
+/// Returns the sender's view of choices that are all equal: the message, and what remains of it
+/// after subtracting everything that the sender knows, the sums of its leaves.
 fn senders_view(depth: usize, choice: u64, unmasked: bool) -> [Vec<u64>; 2] {
     let (mut one, two, _) = pairs(depth);
     one.receiver.unmasked = unmasked;
@@ -96,13 +96,13 @@ fn the_sender_does_not_see_the_choices() {
     }
 }
 
-/// Transfers with these choices, of a session whose hash is mutated and, if it shall, whose secret
-/// is zero.
+/// Returns transfers with these choices, from a session with a mutated hash and, if `no_secret` is
+/// set, a secret of zero.
 fn transfers(choices: &[u64], mutation: Mutation, no_secret: bool) -> (Offered, Chosen) {
     let (mut one, mut two, _) = pairs(2);
     let (message, mut chosen) = one.receiver.extend(choices);
     let mut offered = two.sender.extend(choices.len(), &message).unwrap();
-    // The transfers now hold their families alone.
+    // Now only the transfers hold their families.
     drop((one, two));
     for family in [&mut offered.family, &mut chosen.family] {
         Arc::get_mut(family).unwrap().mutation = mutation;
@@ -113,8 +113,8 @@ fn transfers(choices: &[u64], mutation: Mutation, no_secret: bool) -> (Offered, 
     (offered, chosen)
 }
 
-/// The pads that the receiver lacks, those combined with the ones that it has, and with the next
-/// that it lacks.
+/// Returns the pads that the receiver lacks, these pads combined with those that it has, and with
+/// the next pads that it lacks.
 fn receivers_view(mutation: Mutation, no_secret: bool) -> [Vec<u64>; 3] {
     let choices: Vec<u64> = (0..256)
         .map(|i: u64| (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
@@ -144,7 +144,7 @@ fn the_receiver_does_not_see_the_other_pads() {
             .iter()
             .all(|view| uniform(view))
     );
-    // Rows without a hash differ by the secret, which one other pad gives away.
+    // Without a hash, rows differ by the secret, which one other pad reveals.
     assert!(!uniform(&receivers_view(Mutation::NoHash, false)[1]));
     assert!(!uniform(&receivers_view(Mutation::None, true)[1]));
 }
@@ -161,7 +161,8 @@ fn equal_rows_give_unrelated_pads() {
     assert!(!view(Mutation::NoIndex));
 }
 
-/// What the receiver sees of columns that are all the same: the message, less what it can subtract.
+/// Returns the receiver's view of columns that are all equal: the message, minus what it can
+/// subtract.
 fn correlation_view(value: u64, choice: u64) -> Vec<u64> {
     let (offered, chosen) = transfers(&[choice; 256], Mutation::None, false);
     let column = vec![value; offered.len()];
@@ -205,13 +206,14 @@ fn the_receiver_does_not_see_the_columns() {
         let ones: u32 = message.iter().map(|word| word.count_ones()).sum();
         assert!(ones.abs_diff(64 * 128) < 6 * 64, "{ones} of {}", 64 * 256);
     }
-    // Without a secret the other pad is the own one, and the message is the column.
+    // Without a secret, the other pad equals the own one, and the message is the column.
     let (offered, _) = transfers(&[0; 256], Mutation::None, true);
     let column = vec![7; offered.len()];
     assert!(!uniform(&offered.correlate(&[&column], 64).1));
 }
 
-/// The messages of two products of equal values by one set of scalars, and their difference.
+/// Returns the messages of two products of equal values by one set of scalars, and their
+/// difference.
 fn products_view(bits: usize, value: u64) -> [Vec<u64>; 2] {
     let (mut one, mut two, _) = pairs(2);
     let scalars: Vec<u64> = vec![0x0123_4567_89ab_cdef; 64];

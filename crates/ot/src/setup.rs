@@ -1,5 +1,5 @@
-//! The set-up of both directions with one peer: three messages each way, all steps alike at both
-//! ends.
+//! The setup of both directions with one peer: three messages each way. Both ends run the same
+//! steps.
 
 use crate::Error;
 use crate::base::{self, COUNT, POINT_WORDS};
@@ -11,26 +11,26 @@ use crate::tree::{self, MAX_DEPTH};
 use kernels::message::unless_length;
 use zeroize::Zeroizing;
 
-/// Words of the first message of a set-up.
+/// The number of words of the first message of a setup.
 pub const FIRST_WORDS: usize = POINT_WORDS;
 
-/// Words of the second message of a set-up.
+/// The number of words of the second message of a setup.
 pub const REPLY_WORDS: usize = COUNT * POINT_WORDS;
 
-/// Words of the third message of a set-up, at the usual [`DEPTH`].
+/// The number of words of the third message of a setup, at the usual [`DEPTH`].
 pub const CORRECTION_WORDS: usize = correction_words(DEPTH);
 
-/// Words of the third message of a set-up with trees of this depth.
+/// Returns the words of the third message of a setup with trees of this depth.
 #[must_use]
 pub const fn correction_words(depth: usize) -> usize {
     4 * (COUNT - COUNT.div_ceil(depth))
 }
 
-/// Both directions of a set-up with one peer, after the first message.
+/// The state of a setup of both directions with one peer, after the first message.
 pub struct Setup {
-    /// Where this end's extension receives: the base transfers send.
+    /// The direction in which this end's extension receives, and its base transfers send.
     receiving: Binding,
-    /// Where this end's extension sends.
+    /// The direction in which this end's extension sends.
     sending: Binding,
     depth: usize,
     secrets: Secrets,
@@ -38,20 +38,21 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Begins, and gives the first message. `context` names the session and both parties, in the
-    /// same bytes at both ends; `first` is true at exactly one end.
+    /// Begins a setup. Returns the first message. `context` names the session and both parties, in
+    /// the same bytes at both ends; `first` is true at exactly one end.
     ///
     /// # Errors
-    /// If the operating system has no randomness.
+    /// If the operating system provides no randomness.
     pub fn begin(context: &[u8], first: bool) -> Result<(Self, Vec<u64>), Error> {
         Self::with_depth(context, first, DEPTH)
     }
 
-    /// [`Setup::begin`] with trees of another depth, the same at both ends: an extension sends
-    /// 128 / `depth` bits for each transfer, and expands 2^`depth` / `depth` times 128.
+    /// Begins a setup like [`Setup::begin`], with trees of another depth, the same at both ends. An
+    /// extension sends 128 / `depth` bits for each transfer, and expands 2^`depth` / `depth` times
+    /// 128 bits.
     ///
     /// # Errors
-    /// If the operating system has no randomness.
+    /// If the operating system provides no randomness.
     ///
     /// # Panics
     /// If `depth` is not 1 to 8.
@@ -90,13 +91,13 @@ impl Setup {
         (setup, message)
     }
 
-    /// Takes the peer's first message, and gives the second.
+    /// Takes the peer's first message. Returns the second message.
     ///
     /// # Errors
     /// If the message is not a point of the group.
     pub fn reply(mut self, peer_first_message: &[u64]) -> Result<(Replied, Vec<u64>), Error> {
-        // The sender of an extension chooses in the base transfers, and learns in each tree all
-        // leaves but that of its secret: the keys of its complement.
+        // The sender of an extension chooses in the base transfers. In each tree it learns all
+        // leaves except that of its secret, from the keys of the secret's complement.
         let delta = self.secrets.bits();
         let (keys, message) = base::choose(
             &self.sending,
@@ -116,7 +117,7 @@ impl Setup {
     }
 }
 
-/// A set-up after the second message.
+/// The state of a setup after the second message.
 pub struct Replied {
     receiving: Binding,
     sending: Binding,
@@ -127,7 +128,7 @@ pub struct Replied {
 }
 
 impl Replied {
-    /// Takes the peer's second message, and gives the third.
+    /// Takes the peer's second message. Returns the third message.
     ///
     /// # Errors
     /// If the message is not 128 points of the group.
@@ -155,7 +156,7 @@ impl Replied {
     }
 }
 
-/// A set-up after the third message.
+/// The state of a setup after the third message.
 pub struct Corrected {
     receiver: Receiver,
     sending: Binding,
@@ -165,10 +166,10 @@ pub struct Corrected {
 }
 
 impl Corrected {
-    /// Takes the peer's third message.
+    /// Takes the peer's third message. Returns the extensions.
     ///
     /// # Errors
-    /// If the message has another length than [`correction_words`].
+    /// If the message does not have [`correction_words`] words.
     pub fn finish(self, peer_corrections: &[u64]) -> Result<Pair, Error> {
         let expected = correction_words(self.depth);
         unless_length("the corrections of a set-up", expected, peer_corrections)?;
@@ -200,8 +201,8 @@ fn family(binding: &Binding) -> Family {
 
 /// Extensions with one peer in both directions.
 pub struct Pair {
-    /// Where this end has both pads.
+    /// The direction in which this end has both pads.
     pub sender: Sender,
-    /// Where this end chooses.
+    /// The direction in which this end chooses.
     pub receiver: Receiver,
 }

@@ -1,35 +1,34 @@
-//! Trees of seeds, all leaves of which but one pass to a holder of keys from transfers.
+//! Trees of seeds. A holder of keys from transfers gets all leaves of a tree except one.
 //!
-//! A tree of depth k has leaves r_x for x in 0..2^k at the grower, who has both keys of k
-//! transfers; the puncturer, who chose bit ¬δ_l in transfer l, gets all but r_δ, where δ_0 is the
-//! top bit of δ. Goldreich, Goldwasser, Micali (1986); punctured as by Boyle, Gilboa, Ishai, Kohl,
-//! Scholl (CRYPTO 2019), and in SoftSpokenOT (Roy, CRYPTO 2022), with semi-honest parties.
+//! A tree of depth k has leaves r_x for x in 0..2^k. The grower has both keys of k transfers, and
+//! all leaves. The puncturer chose bit ¬δ_l in transfer l, and gets all leaves but r_δ, where δ_0
+//! is the top bit of δ. Goldreich, Goldwasser, Micali (1986); punctured as by Boyle, Gilboa, Ishai,
+//! Kohl, Scholl (CRYPTO 2019), and in SoftSpokenOT (Roy, CRYPTO 2022), with semi-honest parties.
 //!
-//! The two keys of transfer 0 are the nodes of level 1. From level 2 on the grower sends, for each
-//! level, the sums of its left and of its right children, masked by the two keys: 4 words. The
-//! puncturer opens one of them and finds the sibling of the punctured node.
+//! The two keys of transfer 0 are the nodes of level 1. From level 2 on, the grower sends, for each
+//! level, the sum of its left children and the sum of its right children, masked by the two keys: 4
+//! words. The puncturer can unmask one of them, and finds the sibling of the punctured node.
 //!
-//! The puncturer keeps node x at place y = x ⊕ δ, so that the missing one is always at place 0: no
+//! The puncturer keeps node x at place y = x ⊕ δ, so that the missing node is always at place 0: no
 //! index depends on δ, only masks do.
 //!
-//! Many trees of one depth are handled side by side: what is said of a node is an array of that
-//! node in every tree; the memory of a level is got once, since a vector that grows leaves seeds
-//! behind. The children of node s are π(s) ⊕ s and π(s ⊕ 1) ⊕ s, the counter mode of
-//! [`Permutation`].
+//! Many trees of one depth are handled side by side: each node is stored as an array over all
+//! trees. The memory of a level is allocated once, since a vector that grows leaves seeds behind.
+//! The children of node s are π(s) ⊕ s and π(s ⊕ 1) ⊕ s, the counter mode of [`Permutation`].
 
 use crate::hash::Permutation;
 use std::ops::Range;
 use zeroize::Zeroizing;
 
-/// The largest depth.
+/// The greatest depth of a tree.
 pub(crate) const MAX_DEPTH: usize = 8;
 
-/// Words of the corrections of so many trees.
+/// Returns the number of words of the corrections of some trees.
 pub(crate) const fn correction_words(depth: usize, trees: usize) -> usize {
     4 * (depth - 1) * trees
 }
 
-/// `bits` bits cut into trees of at most this depth.
+/// Cuts `bits` bits into trees of at most this depth.
 pub(crate) fn cut(
     bits: usize,
     depth: usize,
@@ -37,8 +36,8 @@ pub(crate) fn cut(
     (0..bits.div_ceil(depth)).map(move |tree| tree * depth..bits.min((tree + 1) * depth))
 }
 
-/// The leaves in the order of x, and the corrections for the puncturer, from both keys of each
-/// level.
+/// Computes the leaves in the order of x, and the corrections for the puncturer, from both keys of
+/// each level.
 pub(crate) fn grow(
     permutation: &Permutation,
     keys: &[[&[u128]; 2]],
@@ -54,7 +53,7 @@ pub(crate) fn grow(
         children(permutation, &nodes, trees, &mut next);
         nodes = next;
         for (side, key) in keys.iter().enumerate() {
-            // Become what is sent.
+            // The sums of this copy of the keys are sent.
             let mut sums = key.to_vec();
             for node in nodes.chunks(trees).skip(side).step_by(2) {
                 add(&mut sums, node);
@@ -68,9 +67,9 @@ pub(crate) fn grow(
     (nodes, corrections)
 }
 
-/// The leaves in the order of y, without the first, which is missing; `keys` are the chosen ones of
-/// each level, `path(level, tree)` is all ones if δ_level is 1 in that tree, and `corrections` has
-/// [`correction_words`].
+/// Computes the leaves in the order of y, without the first, which is missing. `keys` are the
+/// chosen keys of each level. `path(level, tree)` is all ones if δ_level is 1 in that tree.
+/// `corrections` has [`correction_words`].
 pub(crate) fn puncture(
     permutation: &Permutation,
     keys: &[&[u128]],
@@ -86,7 +85,7 @@ pub(crate) fn puncture(
         let (left, right) = sums.split_at(2 * trees);
         let sum =
             |side: &[u64], tree| u128::from(side[2 * tree + 1]) << 64 | u128::from(side[2 * tree]);
-        // The punctured node's sibling, and all children of the others.
+        // The punctured node's sibling, and all children of the other nodes.
         let mut next = Zeroizing::new(vec![0; trees + 2 * nodes.len()]);
         let (siblings, pairs) = next.split_at_mut(trees);
         for (tree, sibling) in siblings.iter_mut().enumerate() {
@@ -115,7 +114,7 @@ fn add(sums: &mut [u128], terms: &[u128]) {
     }
 }
 
-/// The left and the right children of each node.
+/// Computes the left and the right children of each node.
 fn children(permutation: &Permutation, nodes: &[u128], trees: usize, children: &mut [u128]) {
     for (node, children) in nodes.chunks(trees).zip(children.chunks_mut(2 * trees)) {
         for (side, children) in (0..).zip(children.chunks_mut(trees)) {
@@ -135,7 +134,7 @@ mod tests {
         family.permutation(Purpose::Tree, 3, 4)
     }
 
-    /// Different for all arguments.
+    /// Returns a different key for all arguments.
     fn key(level: usize, side: usize, tree: usize) -> u128 {
         (1 + (level << 40 | side << 20 | tree) as u128)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)
@@ -144,7 +143,7 @@ mod tests {
     #[test]
     fn all_leaves_but_one_pass() {
         for depth in 1..=6 {
-            // A tree for every path.
+            // One tree for every path.
             let trees = 1 << depth;
             let column = |level, side: &dyn Fn(usize) -> usize| -> Vec<u128> {
                 (0..trees)

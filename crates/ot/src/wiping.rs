@@ -1,4 +1,4 @@
-//! No copy of a seed or key is left in memory that is given back.
+//! Tests that no copy of a seed or key remains in memory that is freed.
 
 use crate::base::{self, COUNT, POINT_WORDS};
 use crate::binding::{Binding, Direction, Secrets};
@@ -13,7 +13,7 @@ fn words(secret: u128) -> [u64; 2] {
     [secret as u64, (secret >> 64) as u64]
 }
 
-/// Serves no other test.
+/// Returns secrets that no other test uses.
 fn secrets(byte: u8) -> Secrets {
     Secrets::from_seed(&[0xa0 | byte; 32])
 }
@@ -22,7 +22,7 @@ fn binding() -> Binding {
     Binding::new(b"wiping", Direction::FromFirst)
 }
 
-/// Checks that what `work` makes leaves no copies of these, and that a copy would be noticed.
+/// Checks that `work` leaves no copies of these secrets, and that a copy would be noticed.
 #[track_caller]
 fn leaves_none(secrets: &[u128], work: impl FnOnce()) {
     let needles: Vec<[u64; 2]> = secrets.iter().map(|secret| words(*secret)).collect();
@@ -84,7 +84,7 @@ fn base_transfers_leave_no_keys() {
     leaves_none(&[both[0][0], both[0][1], last[0], last[1]], || {
         drop(sender().keys(&binding(), &choose().1));
     });
-    // Refused when most keys were made.
+    // The message is refused after most keys were made.
     let mut wrong = reply.clone();
     wrong[COUNT * POINT_WORDS - 1] = u64::MAX;
     leaves_none(&[both[0][0], both[0][1], both[1][0]], || {

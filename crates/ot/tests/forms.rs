@@ -1,4 +1,4 @@
-//! Every form against plain arithmetic, over lengths, widths and values at the edges.
+//! Tests of every form against plain arithmetic, over lengths, widths and extreme values.
 
 mod parties;
 
@@ -18,7 +18,8 @@ fn bit(choices: &[u64], i: usize) -> bool {
     choices[i / 64] >> (i % 64) & 1 == 1
 }
 
-/// Zeros, ones and random choices of each length, with the set-up of this depth in both directions.
+/// Calls `check` for zeros, ones and random choices of each length, in both directions of a setup
+/// with this depth.
 fn each(depth: usize, lengths: &[usize], mut check: impl FnMut(&[u64], Offered, Chosen)) {
     let (mut one, mut two) = pairs(depth);
     for &w in lengths {

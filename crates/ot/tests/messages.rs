@@ -1,4 +1,4 @@
-//! Messages that no honest peer sends: each is refused by its own error, or does no harm.
+//! Tests of messages that no honest peer sends: each is refused with its error, or does no harm.
 
 mod parties;
 
@@ -6,8 +6,8 @@ use ot::{CORRECTION_WORDS, Error, FIRST_WORDS, REPLY_WORDS, Replied, Setup, prod
 use parties::{pairs, words};
 use proptest::prelude::*;
 
-/// Encodings that RFC 9496, appendix A.3, says must be refused: not canonical, negative, or of no
-/// square; and the identity, which we refuse.
+/// Encodings that RFC 9496, appendix A.3, requires to be refused: not canonical, negative, or of no
+/// square; and the identity, which this crate refuses.
 const INVALID: [[u64; 4]; 8] = [
     [0xffff_ffff_ffff_ff00, u64::MAX, u64::MAX, u64::MAX],
     [u64::MAX, u64::MAX, u64::MAX, 0x7fff_ffff_ffff_ffff],
@@ -50,7 +50,7 @@ fn replied() -> (Replied, Vec<u64>) {
     (one.reply(&second).unwrap().0, reply)
 }
 
-/// The message cut, emptied and lengthened.
+/// Returns the message cut, emptied and lengthened.
 fn lengths(message: &[u64]) -> Vec<Vec<u64>> {
     let longer = [message, &[0]].concat();
     let mut lengths = vec![longer, [message, message, &[1]].concat()];
@@ -157,7 +157,7 @@ fn lengths_of_extensions_and_forms_are_checked() {
         let result = two.sender.extend(3, &wrong);
         refuses_length(result, "an extension", message.len(), wrong.len());
     }
-    // What was refused has used nothing up.
+    // A refused message has used nothing up.
     let _ = two.sender.extend(3, &message).unwrap();
 
     let mut chosen = || one.receiver.extend(&choices).1;
@@ -209,7 +209,7 @@ fn lengths_of_products_are_checked() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever comes, there is a result or an error.
+    /// Any words give a result or an error.
     #[test]
     fn nothing_panics(message in prop::collection::vec(any::<u64>(), 0..700)) {
         let _ = begin(true).0.reply(&message);
@@ -220,7 +220,8 @@ proptest! {
         let _ = one.finish(if message.is_empty() { &message } else { &exact });
     }
 
-    /// Words in place of points: about every sixteenth is one, and the others are refused by index.
+    /// Random words instead of points: about every sixteenth is one, and the others are refused by
+    /// index.
     #[test]
     fn random_points_are_points_or_refused(reply in prop::collection::vec(any::<u64>(), REPLY_WORDS)) {
         let result = replied().0.correct(&reply);
@@ -228,7 +229,7 @@ proptest! {
         prop_assert!(refused);
     }
 
-    /// A hostile message of the right length gives wrong values, not a panic.
+    /// Hostile words of the right length give wrong values, not a panic.
     #[test]
     fn garbage_of_the_right_length_is_computed_with(seed in any::<u64>(), bits in 1..=64u32) {
         let (mut one, mut two) = pairs(1);

@@ -1,4 +1,4 @@
-//! Products of scalars and values against plain arithmetic.
+//! Tests of products of scalars and values against plain arithmetic.
 
 mod parties;
 
@@ -32,7 +32,7 @@ fn pairs_multiply() {
     }
 }
 
-/// The product of some rows, added to what is there.
+/// Computes the product of some rows, added to the previous contents.
 fn plain(
     scalars: &[u64],
     k: usize,
@@ -130,7 +130,7 @@ fn digits_multiply_as_bits_do() {
     }
 }
 
-/// A key of 16 bytes for each value of each digit; the chooser lacks one of them, and has its
+/// A key of 16 bytes for each value of each digit. The chooser lacks one of them, and has its
 /// choices.
 #[test]
 fn sets_say_what_memory_they_take() {

@@ -1,16 +1,16 @@
-//! Inputs of tests: values at the edges and reproducible random ones.
+//! Inputs of tests: extreme values and reproducible random values.
 
 /// A small reproducible generator (SplitMix64; Steele, Lea, Flood 2014). Never for secrets.
 pub struct Random(u64);
 
 impl Random {
-    /// The same seed gives the same numbers.
+    /// Creates a generator. The same seed gives the same numbers.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next word.
+    /// Returns the next word.
     pub fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -19,12 +19,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// n words.
+    /// Returns n words.
     pub fn words(&mut self, n: usize) -> Vec<u64> {
         (0..n).map(|_| self.word()).collect()
     }
 
-    /// A signed value |x| < 2^bits whose magnitude is spread over all sizes.
+    /// Returns a signed value |x| < 2^bits whose magnitude is spread over all sizes.
     pub fn signed(&mut self, bits: u32) -> i64 {
         let size = self.word() % u64::from(bits) + 1;
         let magnitude = (self.word() >> (64 - size)) as i64;
@@ -36,7 +36,8 @@ impl Random {
     }
 }
 
-/// Zero, ones, powers of two and their neighbours, extremes, as signed values |x| < 2^bits.
+/// Returns zero, ones, powers of two and their neighbours, and extremes, as signed values |x| <
+/// 2^bits.
 #[must_use]
 pub fn edge_words(bits: u32) -> Vec<u64> {
     let mut values = vec![0_i128];

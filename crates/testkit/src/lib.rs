@@ -1,4 +1,5 @@
-//! Parties in threads, what they receive, and links that tamper: for tests only.
+//! Support for tests only: parties in threads, recording of what they receive, and links that
+//! tamper.
 
 mod inputs;
 mod ports;
@@ -16,15 +17,14 @@ pub use session::deal;
 use session::{Session, Transport};
 use std::time::Duration;
 
-/// Long enough for the slowest test on the slowest machine; nothing waits this long unless it
-/// fails.
+/// A timeout for the slowest test on the slowest machine. Only a failing test waits this long.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A protocol with the number of parties and the source that a test runs it with. Names are such as
-/// "plain", "replicated", "additive_3_dealer".
+/// Returns the protocol with its source, and the number of parties, for a name such as "plain",
+/// "replicated" or "additive_3_dealer".
 ///
 /// # Panics
-/// For other names.
+/// For an unknown name.
 #[must_use]
 pub fn setting(name: &str) -> (Settings, usize) {
     let mut words = name.split('_');
@@ -42,14 +42,14 @@ pub fn setting(name: &str) -> (Settings, usize) {
     (settings, parties)
 }
 
-/// The number of parties of a [`setting`].
+/// Returns the number of parties of a [`setting`].
 #[must_use]
 pub fn usual_parties(name: &str) -> usize {
     setting(name).1
 }
 
-/// Runs `program` in every party of a [`setting`], a thread each over in-memory links, and returns
-/// what each returned.
+/// Runs `program` in every party of a [`setting`], one thread each over in-memory links. Returns
+/// the results of all parties.
 ///
 /// # Panics
 /// If a party panics or fails.
@@ -70,10 +70,10 @@ pub fn run<T: Send>(
     )
 }
 
-/// A dealer in a thread of its own.
+/// The work of a dealer, which runs in a separate thread.
 pub type Dealing<'a> = &'a (dyn Fn(&Mesh) -> mpc::Result<()> + Sync);
 
-/// [`run`], with a protocol that the test opens itself, and a dealer where there is one.
+/// Runs a program like [`run`], with a protocol that the test opens itself, and a dealer if given.
 ///
 /// # Panics
 /// If a party or the dealer panics or fails.

@@ -1,19 +1,19 @@
-//! Ports for tests whose programs are told beforehand where to listen.
+//! Ports for tests whose programs are configured with an address before they listen.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Below those that the system gives to connections by itself, on every system that is tested on:
-/// such a connection would be in the way when the program comes to listen.
+/// The lowest port. The ports lie below those that any tested system assigns to outgoing
+/// connections: such a connection could occupy a port before the program listens on it.
 const LOWEST: usize = 10_000;
 
-/// Ports that one process of tests goes through, one after another.
+/// The number of ports that one test process goes through, one after another.
 const STRETCH: usize = 200;
 
-/// Stretches that there are.
+/// The number of stretches.
 const STRETCHES: usize = 110;
 
-/// An address of this machine where nobody listens; another call gives another one.
+/// Returns an address of this machine where nothing listens. Each call returns another address.
 ///
 /// # Panics
 /// If all are in use.

@@ -6,16 +6,17 @@ use mpc::{Bilinear, Bits, Operand, Protocol, Recipient, Result, Shift};
 pub struct Shared(pub Vec<Vec<u64>>);
 
 impl Shared {
-    /// Zeros of the right number of components.
+    /// Creates zeros with the right number of components.
     #[must_use]
     pub fn zeros(protocol: &dyn Protocol, n: usize) -> Self {
         Self(vec![vec![0; n]; protocol.parts()])
     }
 
-    /// Party `owner` shares; all pass the same values, the others' are ignored.
+    /// Shares values of party `owner`. All parties pass the same values; those of the others are
+    /// ignored.
     ///
     /// # Errors
-    /// What the protocol meets.
+    /// Those of the protocol.
     pub fn input(protocol: &mut dyn Protocol, owner: usize, values: &[u64]) -> Result<Self> {
         let mine = (protocol.party() == owner).then_some(values);
         Self::made(protocol, values.len(), |protocol, out| {
@@ -23,10 +24,10 @@ impl Shared {
         })
     }
 
-    /// The result of an operation with n outputs.
+    /// Computes the result of an operation with n outputs.
     ///
     /// # Errors
-    /// What the operation meets.
+    /// Those of the operation.
     pub fn made(
         protocol: &mut dyn Protocol,
         n: usize,
@@ -38,16 +39,16 @@ impl Shared {
         Ok(result)
     }
 
-    /// The components as slices.
+    /// Returns the components as slices.
     #[must_use]
     pub fn slices(&self) -> Vec<&[u64]> {
         self.0.iter().map(Vec::as_slice).collect()
     }
 
-    /// A bilinear map of this and another.
+    /// Applies a bilinear map to this sharing and another.
     ///
     /// # Errors
-    /// What the protocol meets.
+    /// Those of the protocol.
     pub fn bilinear(
         &self,
         protocol: &mut dyn Protocol,
@@ -61,10 +62,10 @@ impl Shared {
         })
     }
 
-    /// This, truncated by that many bits.
+    /// Truncates this sharing by `bits` bits.
     ///
     /// # Errors
-    /// What the protocol meets.
+    /// Those of the protocol.
     ///
     /// # Panics
     /// Unless `bits` is 1 to 61.
@@ -75,20 +76,20 @@ impl Shared {
         })
     }
 
-    /// bit · this.
+    /// Multiplies this sharing by a shared bit.
     ///
     /// # Errors
-    /// What the protocol meets.
+    /// Those of the protocol.
     pub fn times_bit(&self, protocol: &mut dyn Protocol, bit: &Bits) -> Result<Self> {
         Self::made(protocol, self.0[0].len(), |protocol, out| {
             protocol.bit_multiply(bit, &self.slices(), out)
         })
     }
 
-    /// Opens to all.
+    /// Opens this sharing to all parties.
     ///
     /// # Errors
-    /// What the protocol meets.
+    /// Those of the protocol.
     pub fn open(&self, protocol: &mut dyn Protocol) -> Result<Vec<u64>> {
         Ok(protocol
             .reveal(&self.slices(), Recipient::All)?

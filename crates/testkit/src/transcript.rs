@@ -1,26 +1,26 @@
-//! What a party receives, and whether it says anything.
+//! Transcripts of what a party receives, and tests of whether they reveal anything.
 //!
-//! A transcript is taken of [`REPETITIONS`] runs of one operation on the *same* secret, with all
-//! the randomness that the party itself knows set to zero, so that no mask of its own can hide a
-//! leak. What remains must be uniform to it. Bit j of word i over the repetitions is a *lane*; in a
-//! transcript of uniform words no lane is constant or nearly so, no two lanes are equal or
-//! complementary (as they are where one mask hides two messages), no word is biased, and no bit
+//! A transcript covers [`REPETITIONS`] runs of one operation on the *same* secret. All randomness
+//! that the party itself knows is set to zero, so that no mask of its own can hide a leak. What
+//! remains must look uniform to the party. Bit j of word i over the repetitions is a *lane*. In a
+//! transcript of uniform words, no lane is constant or nearly so. No two lanes are equal or
+//! complementary, as they are if one mask hides two messages. No word is biased, and no bit
 //! position of 64 consecutive words. The odds of a false alarm are below 10^−9 for a million words.
 
 use kernels::planes::split;
 use net::Channel;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Runs of one operation in a transcript, one bit of a lane each.
+/// The number of runs in a transcript. Each contributes one bit to a lane.
 pub const REPETITIONS: usize = 64;
 
-/// Most often that the rarer bit of a lane may be missing.
+/// A lane is constant if the rarer bit occurs at most this often.
 const RARE: u32 = 3;
 
-/// Words whose bits of one position are looked at together.
+/// The number of words whose bits at one position are examined together.
 const RUN: usize = 64;
 
-/// Largest distance of a number of ones from its expectation, in standard deviations.
+/// The largest distance of a number of ones from its expectation, in standard deviations.
 const DEVIATIONS: f64 = 8.0;
 
 /// The words that one party receives in each repetition.
@@ -29,7 +29,7 @@ pub struct Transcript {
     repetitions: Vec<Vec<u64>>,
 }
 
-/// Why a transcript is not uniform.
+/// The reason why a transcript is not uniform.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Leak {
     /// A bit of this word hardly ever changes.
@@ -42,21 +42,21 @@ pub enum Leak {
         /// Index among the words received.
         word: usize,
     },
-    /// These bits of 64 consecutive words, or of the last ones, have too many or too few ones.
+    /// This bit of 64 consecutive words, or of the last ones, has too many or too few ones.
     BiasedPosition {
-        /// Index of the first among the words received.
+        /// Index of the first word among the words received.
         word: usize,
-        /// Position in each of them.
+        /// The bit position in each word.
         bit: usize,
     },
-    /// Two bits always agree, or never: a mask was used twice.
+    /// Two bits always agree, or always differ: a mask was used twice.
     RepeatedMask {
         /// Indices among the words received.
         words: [usize; 2],
     },
 }
 
-/// Records what a party receives, or what it opens.
+/// A recorder of the words that a party receives, or that it opens.
 #[derive(Clone, Default)]
 pub struct Recorder(Arc<Mutex<Transcript>>);
 
@@ -88,7 +88,7 @@ impl Recorder {
             .push(Vec::new());
     }
 
-    /// What was recorded.
+    /// Takes the recorded transcript.
     #[must_use]
     pub fn transcript(&self) -> Transcript {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
@@ -96,10 +96,10 @@ impl Recorder {
 }
 
 impl Transcript {
-    /// Words received in each repetition.
+    /// Returns the number of words received in each repetition.
     ///
     /// # Panics
-    /// Unless it holds [`REPETITIONS`] of one length.
+    /// Unless the transcript holds [`REPETITIONS`] repetitions of one length.
     #[must_use]
     pub fn words(&self) -> usize {
         assert_eq!(
@@ -115,10 +115,10 @@ impl Transcript {
         words
     }
 
-    /// The first sign that these words are not uniform.
+    /// Returns the first sign that these words are not uniform.
     ///
     /// # Panics
-    /// Unless it holds [`REPETITIONS`] of one length.
+    /// Unless the transcript holds [`REPETITIONS`] repetitions of one length.
     #[must_use]
     pub fn leak(&self) -> Option<Leak> {
         let words = self.words();

@@ -69,7 +69,7 @@ class Bound:
         self._stages = stages(program.graph)
         #: What a run takes of inputs that were given, from its rehearsal, by the session's width
         #: and by how many examples are side by side.
-        self._rehearsed: dict[tuple[int, int], _core.Expectation | None] = {}
+        self._rehearsed: dict[tuple[int, bool, int], _core.Expectation | None] = {}
         self._is_told = False
 
     def one_by_one(self) -> None:

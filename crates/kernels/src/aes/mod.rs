@@ -1,10 +1,10 @@
-//! AES-128 (FIPS 197), encryption alone, over many blocks at once.
+//! AES-128 encryption (FIPS 197) of many blocks at once.
 //!
-//! Blocks are 128-bit integers by their little-endian bytes. What the callers do to blocks before
-//! and after the cipher is done here, so that memory is passed over once.
+//! Blocks are 128-bit integers in little-endian byte order. Operations of the callers before and
+//! after the cipher are done here, so that memory is passed over once.
 //!
-//! With the AVX-512 kernels, and where the processor has vector AES, four blocks are encrypted by
-//! an instruction; else the `aes` crate does it, with the processor's AES instructions if it has
+//! With the AVX-512 kernels, and if the processor has vector AES, one instruction encrypts four
+//! blocks. Otherwise the `aes` crate does the work, with the processor's AES instructions if it has
 //! them. Neither indexes memory by keys or blocks.
 
 mod portable;
@@ -20,17 +20,17 @@ pub use sums::Place;
 #[cfg(avx512)]
 use vaes512::Vaes512;
 
-/// Keys whose short streams are made together.
+/// The number of keys whose short streams are made together.
 const TOGETHER: usize = 4;
 
-/// An expanded AES-128 key; wiped when dropped, and without `Debug` and `PartialEq`.
+/// An expanded AES-128 key, wiped when dropped. Deliberately without `Debug` and `PartialEq`.
 #[derive(Clone)]
 pub struct Aes128(Engine);
 
-/// The key's schedule as a kernel has it.
+/// The key schedule in the form that a kernel uses.
 #[derive(Clone)]
 enum Engine {
-    /// On the heap, since it is several times as large as the other.
+    /// On the heap, since it is several times as large as the other form.
     Portable(Box<Portable>),
     #[cfg(avx512)]
     Vaes512(Vaes512),
@@ -65,12 +65,12 @@ impl Aes128 {
         }
     }
 
-    /// Each block x becomes AES(x).
+    /// Replaces each block x by AES(x).
     pub fn encrypt(&self, blocks: &mut [u128]) {
         call!(self, encrypt(blocks));
     }
 
-    /// AES(x ⊕ `offset`) for each x of `input`.
+    /// Computes AES(x ⊕ `offset`) for each x of `input`.
     ///
     /// # Panics
     /// If `out` has another length than `input`.
@@ -79,7 +79,7 @@ impl Aes128 {
         call!(self, permute(input, offset, out));
     }
 
-    /// AES(x ⊕ `tweak`) ⊕ x for each x of `input`.
+    /// Computes AES(x ⊕ `tweak`) ⊕ x for each x of `input`.
     ///
     /// # Panics
     /// If `out` has another length than `input`.
@@ -88,8 +88,8 @@ impl Aes128 {
         call!(self, feed_forward(input, tweak, 0, out));
     }
 
-    /// AES(x ⊕ t) ⊕ x for each x of `input`, where t has `high` in its high half, and in its low
-    /// half `low`, `low` + 1 and so on, mod 2^64.
+    /// Computes AES(x ⊕ t) ⊕ x for each x of `input`. The high half of t is `high`; its low half is
+    /// `low`, `low` + 1 and so on, mod 2^64.
     ///
     /// # Panics
     /// If `out` has another length than `input`.
@@ -99,15 +99,17 @@ impl Aes128 {
         call!(self, feed_forward(input, tweak, 1, out));
     }
 
-    /// AES(`first`), AES(`first` + 1) and so on, with counters mod 2^64, two words a block.
+    /// Computes AES(`first`), AES(`first` + 1) and so on, with counters mod 2^64, two words per
+    /// block.
     pub fn key_stream(&self, first: u64, out: &mut [u64]) {
         call!(self, key_stream(first, out));
     }
 
-    /// The same counters under several keys: `out` is cut into as many streams as there are keys.
+    /// Computes key streams of several keys from the same counter. `out` is divided into as many
+    /// streams as there are keys.
     ///
     /// # Panics
-    /// If the streams have not all one length.
+    /// If the streams do not all have the same length.
     pub fn key_streams(keys: &[Self], first: u64, out: &mut [u64]) {
         if keys.is_empty() {
             return assert!(out.is_empty(), "streams of no keys are empty");

@@ -1,13 +1,14 @@
-//! The `aes` crate: the processor's AES instructions if it has them, else bit-sliced.
+//! AES by the `aes` crate: with the processor's AES instructions if it has them, otherwise
+//! bit-sliced.
 
 use super::sums::{Place, Streams};
 use aes::Aes128Enc;
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 
-/// Blocks encrypted together, so that the cipher fills its pipelines.
+/// The number of blocks encrypted together, so that the cipher fills its pipelines.
 const BATCH: usize = 32;
 
-/// A key's schedule, which the crate wipes.
+/// A key schedule, which the `aes` crate wipes.
 #[derive(Clone)]
 pub(super) struct Portable(Aes128Enc);
 
@@ -16,7 +17,7 @@ impl Portable {
         Self(Aes128Enc::new(&Array(*key)))
     }
 
-    /// `output(i, AES(input(i)))` for i in 0..n.
+    /// Calls `output(i, AES(input(i)))` for i in 0..n.
     #[inline(always)]
     fn map(&self, n: usize, input: impl Fn(usize) -> u128, mut output: impl FnMut(usize, u128)) {
         for start in (0..n).step_by(BATCH) {
@@ -49,7 +50,7 @@ impl Portable {
         );
     }
 
-    /// The low half of the tweak grows by `step` from block to block.
+    /// Increments the low half of the tweak by `step` from block to block.
     pub(super) fn feed_forward(&self, input: &[u128], tweak: u128, step: u64, out: &mut [u128]) {
         let (high, low) = (tweak >> 64 << 64, tweak as u64);
         self.map(
@@ -87,7 +88,7 @@ impl Portable {
         }
     }
 
-    /// Stream by stream, each of which is stored.
+    /// Computes the sums stream by stream, storing each stream.
     fn lanes<const LANE: u32>(
         &self,
         streams: &Streams<'_>,
@@ -134,7 +135,7 @@ impl Portable {
     }
 }
 
-/// 1 in each lane.
+/// Returns 1 in each lane.
 const fn ones(lane: u32) -> u64 {
     u64::MAX / (u64::MAX >> (64 - lane))
 }
@@ -145,8 +146,7 @@ fn add_all<const LANE: u32>(sums: &mut [u64], terms: &[u64]) {
     }
 }
 
-/// The sums of the lanes; those of their top bits, unless a lane is a word, take no part in
-/// carries.
+/// Adds lane by lane. The top bits of lanes are added without carries, unless a lane is a word.
 #[inline(always)]
 fn add<const LANE: u32>(a: u64, b: u64) -> u64 {
     let tops = match LANE {

@@ -1,11 +1,11 @@
 //! Sums of the streams of many keys under one public permutation, lane by lane.
 //!
 //! The stream of key s is AES(s ⊕ c) ⊕ s for counters c: the cipher of Even and Mansour with one
-//! key, in counter mode. No stream is stored, only sums are.
+//! key, in counter mode. Only sums are stored, not streams.
 
 use super::{Aes128, Engine};
 
-/// Blocks whose sums stay in the first-level cache.
+/// The number of blocks whose sums stay in the first-level cache.
 const PART: usize = 256;
 
 /// Bits of the largest weight.
@@ -14,9 +14,9 @@ const BITS: usize = 8;
 /// A block of a stream: the number of its key, and its counter.
 #[derive(Clone, Copy)]
 pub struct Place {
-    /// Which of the keys.
+    /// The index of the key.
     pub key: u32,
-    /// Which block of its stream.
+    /// The number of the block in the key's stream.
     pub counter: u32,
 }
 
@@ -29,16 +29,18 @@ pub(super) struct Streams<'a> {
 }
 
 impl Aes128 {
-    /// For each place, two sums of blocks r_y over y, where r_y is of the stream of its key among
-    /// `keys[y]`, lanes of 8, 16, 32 or 64 bits for themselves: Σ r_y, and Σ w(y) r_y. There w(y)
-    /// is the sum of ±2^l over the bits l of y, with plus if bit l of the key's `signs` is set. If
-    /// `keys` has one entry less than a power of two, then it lacks that of y = 0.
+    /// Computes two sums of blocks for each place, in separate lanes of 8, 16, 32 or 64 bits.
     ///
-    /// Two words of each sum for each place.
+    /// Let r_y be the block of the stream of the place's key among `keys[y]`. The sums over y are Σ
+    /// r_y and Σ w(y) r_y, where w(y) is the sum of ±2^l over the bits l of y, with plus if bit l
+    /// of the key's `signs` is set. If `keys` has one entry less than a power of two, the entry for
+    /// y = 0 is missing.
+    ///
+    /// Each sum has two words for each place.
     ///
     /// # Panics
-    /// If `keys` has not 2, 4, ... or 256 entries, or one less; a place's key is missing; or the
-    /// sums have not two words for each place.
+    /// If `keys` does not have 2, 4, ... or 256 entries, or one less; if a place's key is missing;
+    /// or if the sums do not have two words for each place.
     pub fn sum_streams(
         &self,
         keys: &[&[u128]],

@@ -1,7 +1,7 @@
 use super::*;
 use crate::dispatch::backends;
 
-/// Different bytes at every place.
+/// Returns a different byte at every place.
 fn bytes(n: usize) -> Vec<u8> {
     (0..n as u64)
         .map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8)
@@ -13,7 +13,7 @@ fn blocks(n: usize) -> Vec<u128> {
     bytes(16 * n).chunks_exact(16).map(block).collect()
 }
 
-/// The same key for every kernel, the portable one first.
+/// Returns the same key for every kernel, the portable one first.
 fn engines(key: &[u8; 16]) -> Vec<Aes128> {
     backends()
         .map(|backend| Aes128::with(backend, key))
@@ -90,7 +90,7 @@ fn known_answers_of_sp_800_38a() {
         for (text, expected) in cases {
             assert_eq!(encrypted(&aes, text), expected);
         }
-        // All at once, in one register and a part of one.
+        // All at once: one full register and a partial one.
         let mut texts = cases.map(|(text, _)| text.swap_bytes());
         aes.encrypt(&mut texts[..7]);
         aes.encrypt(&mut texts[7..]);
@@ -132,7 +132,7 @@ fn all_kernels_agree() {
     }
 }
 
-/// From the definitions, block by block.
+/// Compares with the definitions, block by block.
 #[test]
 fn what_surrounds_the_cipher_is_as_defined() {
     let key = bytes(16).try_into().unwrap();
@@ -183,7 +183,7 @@ fn several_streams_are_those_of_their_keys() {
     }
 }
 
-/// Otherwise the comparisons above would compare less than they say.
+/// Without this check, the comparisons above might compare less than they claim.
 #[test]
 #[cfg(all(avx512, target_os = "linux"))]
 fn vector_instructions_are_used_where_the_processor_has_them() {
@@ -212,7 +212,7 @@ fn streams_of_two_lengths_are_refused() {
     Aes128::key_streams(&[key(), key()], 0, &mut [0; 3]);
 }
 
-/// From the definition, key by key, in 64 lanes' bits each for itself.
+/// Compares with the definition, key by key, each lane of the 64 bits separately.
 #[test]
 fn sums_of_streams_are_as_defined() {
     let key = bytes(16).try_into().unwrap();
@@ -226,7 +226,7 @@ fn sums_of_streams_are_as_defined() {
     {
         let (keys, first) = (&keys[..count], count.next_power_of_two().max(2) - count);
         for (lane, n) in [(8, 40), (16, 16), (32, 1), (64, 19), (64, 0)] {
-            // Long pieces of one key and short ones of several.
+            // Long pieces of one key, and short pieces of several keys.
             let piece = 1 + (case * 11 + n) % 37;
             let places: Vec<Place> = (0..n)
                 .map(|i| Place {

@@ -1,5 +1,5 @@
-//! Four blocks to a register, eight registers at a time: more than the latency of a round, 4
-//! cycles, at two rounds a cycle.
+//! AES with vector instructions: four blocks in a register, eight registers at a time. Eight
+//! registers cover the latency of a round, 4 cycles, at two rounds a cycle.
 
 #![allow(
     clippy::incompatible_msrv,
@@ -15,24 +15,24 @@ use std::arch::x86_64::{
 };
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// Rounds of AES-128, and keys but for the first.
+/// Rounds of AES-128, which is also the number of round keys except for the first.
 const ROUNDS: usize = 10;
 
 /// Words of a register.
 const WORDS: usize = 8;
 
-/// Registers encrypted together.
+/// Registers that are encrypted together.
 const BATCH: usize = 8;
 
-/// Registers of each of several streams.
+/// Registers of each stream when several streams are computed together.
 const EACH: usize = BATCH / TOGETHER;
 
-/// The round keys. Exists only where the processor has AVX-512 F and BW, AES and vector AES.
+/// The round keys. A value exists only if the processor has AVX-512 F and BW, AES and vector AES.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub(super) struct Vaes512([u128; ROUNDS + 1]);
 
 impl Vaes512 {
-    /// The key's schedule, if the processor has the instructions.
+    /// Expands the key, if the processor has the instructions.
     pub(super) fn new(key: &[u8; 16]) -> Option<Self> {
         let available = is_x86_feature_detected!("vaes")
             && is_x86_feature_detected!("avx512f")
@@ -49,8 +49,8 @@ impl Vaes512 {
             output: pointer,
             tweak: Tweak::new(0, 0),
         };
-        // SAFETY: a value of this type exists; both pointers are to as many words, and a register's
-        // words are read before they are written.
+        // SAFETY: a value of this type exists; both pointers are to that many words, and a
+        // register's words are read before they are written.
         unsafe { run(self, words, &mut work) }
     }
 
@@ -58,7 +58,7 @@ impl Vaes512 {
         self.blocks::<false>(input, Tweak::new(offset, 0), out);
     }
 
-    /// The low half of the tweak grows by `step` from block to block.
+    /// Increments the low half of the tweak by `step` from block to block.
     pub(super) fn feed_forward(&self, input: &[u128], tweak: u128, step: u64, out: &mut [u128]) {
         self.blocks::<true>(input, Tweak::new(tweak, step), out);
     }
@@ -70,7 +70,7 @@ impl Vaes512 {
             output: out.as_mut_ptr().cast(),
             tweak,
         };
-        // SAFETY: a value of this type exists; both pointers are to as many words.
+        // SAFETY: a value of this type exists; both pointers are to that many words.
         unsafe { run(self, 2 * input.len(), &mut work) }
     }
 
@@ -79,17 +79,17 @@ impl Vaes512 {
             output: out.as_mut_ptr(),
             counter: Tweak::new(first.into(), 1),
         };
-        // SAFETY: a value of this type exists; the pointer is to as many words.
+        // SAFETY: a value of this type exists; the pointer is to that many words.
         unsafe { run(self, out.len(), &mut work) }
     }
 
-    /// Streams of several keys, one after another. Each alone may be too short to fill the
-    /// pipelines.
+    /// Computes streams of several keys, one after another. Each stream alone may be too short to
+    /// fill the pipelines.
     pub(super) fn key_streams(keys: [&Self; TOGETHER], first: u64, out: &mut [u64]) {
         let len = out.len() / TOGETHER;
         let whole = len / (EACH * WORDS) * (EACH * WORDS);
         assert!(out.len() == TOGETHER * len, "streams of one length");
-        // SAFETY: values of this type exist, and every stream has so many words.
+        // SAFETY: values of this type exist, and every stream has that many words.
         unsafe { run_together(keys, first, out.as_mut_ptr(), len, whole) };
         for (key, out) in keys.into_iter().zip(out.chunks_exact_mut(len)) {
             key.key_stream(first.wrapping_add(whole as u64 / 2), &mut out[whole..]);
@@ -97,8 +97,8 @@ impl Vaes512 {
     }
 }
 
-/// The round keys by AES-NI: each word is the exclusive or of all words up to its place in the last
-/// round key, and of the last word, rotated, substituted, and with the round's constant.
+/// Expands the round keys by AES-NI. Each word is the XOR of all words up to its place in the last
+/// round key, and of the last word after rotation, substitution, and XOR with the round constant.
 ///
 /// # Safety
 /// The processor has AES instructions.
@@ -108,7 +108,7 @@ unsafe fn expand(key: &[u8; 16]) -> Vaes512 {
     // SAFETY: the array has 16 bytes.
     let mut key = unsafe { _mm_loadu_si128(key.as_ptr().cast()) };
     for (round, place) in keys.iter_mut().enumerate() {
-        // SAFETY: the place has 16 bytes, and the caller answers for the instructions.
+        // SAFETY: the place has 16 bytes, and the caller guarantees the instructions.
         unsafe {
             _mm_storeu_si128(std::ptr::from_mut(place).cast(), key);
             key = match round {
@@ -139,7 +139,7 @@ unsafe fn next_key<const CONSTANT: i32>(key: __m128i) -> __m128i {
     _mm_xor_si128(prefixes, last)
 }
 
-/// A value for each block whose low half grows by one step from block to block.
+/// A value for each block. Its low half grows by one step from block to block.
 struct Tweak {
     next: __m512i,
     step: __m512i,
@@ -174,8 +174,8 @@ impl Tweak {
     }
 }
 
-/// What is done to each register before and after the cipher, in order; words count from 0, and
-/// those that the mask leaves out do not exist.
+/// Operations on each register before and after the cipher, in order. Words count from 0; words
+/// that the mask excludes do not exist.
 trait Work {
     /// # Safety
     /// The processor has AVX-512 F, and the words exist.
@@ -186,7 +186,8 @@ trait Work {
     unsafe fn after(&mut self, word: usize, mask: __mmask8, register: __m512i);
 }
 
-/// From blocks in memory to others, or to the same; with `FORWARD`, the input is added again.
+/// Encrypts blocks from one memory area to another, or in place. With `FORWARD`, the input is XORed
+/// to the result.
 struct Blocks<const FORWARD: bool> {
     input: *const u64,
     output: *mut u64,
@@ -197,7 +198,7 @@ impl<const FORWARD: bool> Work for Blocks<FORWARD> {
     #[inline]
     #[target_feature(enable = "avx512f")]
     unsafe fn before(&mut self, word: usize, mask: __mmask8) -> __m512i {
-        // SAFETY: the caller answers for the words and the instructions.
+        // SAFETY: the caller guarantees the words and the instructions.
         unsafe {
             let input = _mm512_maskz_loadu_epi64(mask, self.input.add(word).cast());
             _mm512_xor_si512(input, self.tweak.take())
@@ -218,7 +219,7 @@ impl<const FORWARD: bool> Work for Blocks<FORWARD> {
     }
 }
 
-/// From counters to memory.
+/// Encrypts counters to memory.
 struct KeyStream {
     output: *mut u64,
     counter: Tweak,
@@ -228,25 +229,25 @@ impl Work for KeyStream {
     #[inline]
     #[target_feature(enable = "avx512f")]
     unsafe fn before(&mut self, _: usize, _: __mmask8) -> __m512i {
-        // SAFETY: the caller answers for the instructions.
+        // SAFETY: the caller guarantees the instructions.
         unsafe { self.counter.take() }
     }
 
     #[inline]
     #[target_feature(enable = "avx512f")]
     unsafe fn after(&mut self, word: usize, mask: __mmask8, register: __m512i) {
-        // SAFETY: the caller answers for the words and the instructions.
+        // SAFETY: the caller guarantees the words and the instructions.
         unsafe { _mm512_mask_storeu_epi64(self.output.add(word).cast(), mask, register) };
     }
 }
 
-/// Encrypts so many words as `work` says; half a block at the end is cut off.
+/// Encrypts `words` words as `work` specifies. Half a block at the end is cut off.
 ///
 /// # Safety
 /// The processor has AVX-512 F and vector AES, and the words exist.
 #[target_feature(enable = "avx512f,vaes")]
 unsafe fn run(keys: &Vaes512, words: usize, work: &mut impl Work) {
-    // SAFETY: the caller answers for the words and the instructions.
+    // SAFETY: the caller guarantees the words and the instructions.
     unsafe {
         let keys = broadcast(keys);
         let mut word = 0;
@@ -264,7 +265,7 @@ unsafe fn run(keys: &Vaes512, words: usize, work: &mut impl Work) {
     }
 }
 
-/// The first `whole` words of streams of `len` words, in steps of `EACH` registers.
+/// Computes the first `whole` words of streams of `len` words, in steps of `EACH` registers.
 ///
 /// # Safety
 /// The processor has AVX-512 F and vector AES, and the words exist.
@@ -278,7 +279,7 @@ unsafe fn run_together(
 ) {
     let mut counter = Tweak::new(first.into(), 1);
     for word in (0..whole).step_by(EACH * WORDS) {
-        // SAFETY: the caller answers for the words and the instructions.
+        // SAFETY: the caller guarantees the words and the instructions.
         unsafe {
             let mut start = [_mm512_setzero_si512(); EACH];
             for start in &mut start {
@@ -310,7 +311,7 @@ unsafe fn run_together(
     }
 }
 
-/// Every round key four times.
+/// Repeats every round key four times.
 ///
 /// # Safety
 /// The processor has AVX-512 F.
@@ -319,13 +320,13 @@ unsafe fn run_together(
 pub(super) unsafe fn broadcast(keys: &Vaes512) -> [__m512i; ROUNDS + 1] {
     let mut wide = [_mm512_setzero_si512(); ROUNDS + 1];
     for (round, wide) in wide.iter_mut().enumerate() {
-        // SAFETY: the caller answers for the instructions.
+        // SAFETY: the caller guarantees the instructions.
         *wide = unsafe { round_key(keys, round) };
     }
     wide
 }
 
-/// A round key four times.
+/// Repeats a round key four times.
 ///
 /// # Safety
 /// The processor has AVX-512 F.
@@ -351,7 +352,7 @@ unsafe fn some<const N: usize>(
 ) {
     let mut registers = [_mm512_setzero_si512(); N];
     for (at, register) in registers.iter_mut().enumerate() {
-        // SAFETY: the caller answers for the words and the instructions.
+        // SAFETY: the caller guarantees the words and the instructions.
         *register = unsafe { work.before(word + at * WORDS, mask) };
     }
     // SAFETY: as above.
@@ -362,7 +363,7 @@ unsafe fn some<const N: usize>(
     }
 }
 
-/// The cipher, round by round.
+/// Encrypts registers, round by round.
 ///
 /// # Safety
 /// The processor has AVX-512 F and vector AES.

@@ -1,4 +1,4 @@
-//! Sums of streams, 16 blocks to four registers: the streams exist in registers alone.
+//! Sums of streams, 16 blocks in four registers at a time. The streams exist only in registers.
 
 #![allow(
     clippy::incompatible_msrv,
@@ -15,12 +15,13 @@ use std::arch::x86_64::{
     _mm512_testn_epi64_mask, _mm512_xor_si512,
 };
 
-/// Blocks whose sums are formed together; their registers, and blocks of a register.
+/// Blocks whose sums are computed together, the number of their registers, and blocks of a
+/// register.
 const PLACES: usize = 16;
 const REGISTERS: usize = 4;
 const BLOCKS: usize = PLACES / REGISTERS;
 
-/// Words of the sums at so many places.
+/// Words of the sums at these places.
 type Words = [u64; 2 * PLACES];
 
 type Registers = [__m512i; REGISTERS];
@@ -50,13 +51,13 @@ impl Vaes512 {
         }
     }
 
-    /// By the bits of the weights, so that few sums stay in registers.
+    /// Selects a version by the bits of the weights, so that few sums stay in registers.
     fn lanes<const LANE: u32>(
         &self,
         streams: &Streams<'_>,
         places: &[Place; PLACES],
     ) -> [Words; 2] {
-        // SAFETY: a value of this type exists only where the processor has the instructions.
+        // SAFETY: a value of this type exists only if the processor has the instructions.
         unsafe {
             match streams.keys.len() {
                 0..=4 => sums::<LANE, 2>(self, streams, places),
@@ -67,7 +68,7 @@ impl Vaes512 {
     }
 }
 
-/// Both sums, for weights of up to `BITS` bits.
+/// Computes both sums, for weights of up to `BITS` bits.
 ///
 /// # Safety
 /// The processor has AVX-512 F and BW and vector AES.
@@ -80,7 +81,7 @@ unsafe fn sums<const LANE: u32, const BITS: usize>(
     let alike = places.iter().all(|place| place.key == places[0].key);
     let zero = [_mm512_setzero_si512(); REGISTERS];
     let (mut total, mut of_bit) = (zero, [zero; BITS]);
-    // SAFETY: the caller answers for the instructions.
+    // SAFETY: the caller guarantees the instructions.
     unsafe {
         let (rounds, mut counters) = (broadcast(aes), zero);
         for (counters, places) in counters.iter_mut().zip(places.chunks_exact(BLOCKS)) {
@@ -128,8 +129,8 @@ unsafe fn sums<const LANE: u32, const BITS: usize>(
     }
 }
 
-/// A word for each of four places, in the low half of its block, and where `high` has ones in the
-/// high half too.
+/// Returns a word for each of four places, in the low half of its block; also in the high half if
+/// `high` is all ones.
 ///
 /// # Safety
 /// The processor has AVX-512 F.
@@ -140,14 +141,14 @@ unsafe fn each(places: &[Place], word: impl Fn(&Place) -> i64, high: i64) -> __m
     _mm512_set_epi64(d & high, d, c & high, c, b & high, b, a & high, a)
 }
 
-/// The keys of four places.
+/// Loads the keys of four places.
 ///
 /// # Safety
 /// The processor has AVX-512 F.
 #[inline]
 #[target_feature(enable = "avx512f")]
 unsafe fn gather(keys: &[u128], places: &[Place]) -> __m512i {
-    // SAFETY: the caller answers for the instructions.
+    // SAFETY: the caller guarantees the instructions.
     let [a, b, c, d] = [0, 1, 2, 3].map(|at| unsafe { load(&keys[places[at].key as usize]) });
     let start = _mm512_castsi128_si512(a);
     let start = _mm512_inserti32x4::<1>(start, b);
@@ -182,7 +183,7 @@ unsafe fn words(registers: &Registers) -> Words {
 #[target_feature(enable = "avx512f,avx512bw")]
 unsafe fn add_all<const LANE: u32>(sums: &mut Registers, terms: &Registers) {
     for (sum, term) in sums.iter_mut().zip(terms) {
-        // SAFETY: the caller answers for the instructions.
+        // SAFETY: the caller guarantees the instructions.
         *sum = unsafe { add::<LANE>(*sum, *term) };
     }
 }

@@ -1,44 +1,45 @@
-//! Convolutions with few filters a group, depthwise ones above all, which do not repay packing: the
-//! taps of a channel are summed up in registers, and the result is written once a channel.
+//! Convolutions with few filters per group, depthwise ones above all, where packing does not pay.
+//! The taps of a channel are accumulated in registers, and the result is written once per channel.
 //!
-//! A channel is first copied with its padding, so that no tap needs a border, and with stride s
-//! split into the s×s planes ("phases") of rows and columns that are equal mod s. A tap then meets
-//! one phase at a fixed distance, for all pixels of a row and, since rows of the result are spaced
-//! like the phase's, for all rows: the whole plane is one long row, however small it is. The
-//! columns between the result's rows are computed too and dropped.
+//! A channel is first copied with its padding, so that no tap needs a border case. With stride s,
+//! the copy is split into the s×s planes ("phases") of rows and columns that are equal mod s. A tap
+//! then meets one phase at a fixed distance, for all pixels of a row. Rows of the result are spaced
+//! like those of the phase, so the distance is the same for all rows: the whole plane is one long
+//! row, however small it is. The columns between the result's rows are computed too, and dropped.
 
 use super::Convolution;
 use crate::dispatch::Backend;
 
-/// Words of the phases for each word of image and result above which copies cost too much.
+/// The most words of the phases per word of image and result. Larger copies cost too much.
 const LARGEST_COPY: usize = 4;
 
 /// A tap of the filter in a channel.
 struct Tap {
     weight: u64,
-    /// Where the first pixel's word is among the phases.
+    /// The place, among the phases, of the word that the tap meets at the first pixel.
     place: usize,
 }
 
-/// What one thread works with: a channel's phases, the result's long row and the taps.
+/// One thread's buffers: a channel's phases, the result's long row, and the taps.
 pub(super) struct Scratch {
     copy: Vec<u64>,
     sums: Vec<u64>,
     taps: Vec<Tap>,
 }
 
-/// How the phases of a channel lie: used ones one after another.
+/// The layout of a channel's phases. The used phases lie one after another.
 pub(super) struct Phases {
     /// Rows and columns of one phase.
     size: [usize; 2],
-    /// Which phases some tap meets, on each axis.
+    /// The phases that some tap meets, on each axis.
     used: [Vec<usize>; 2],
-    /// Words of the result with its rows spaced like the phase's.
+    /// Words of the result when its rows are spaced like those of a phase.
     run: usize,
 }
 
 impl Phases {
-    /// None if the copy would be much larger than image and result, as with vast dilations.
+    /// Lays out the phases; `None` if the copy would be much larger than image and result, as with
+    /// vast dilations.
     pub(super) fn of(shape: &Convolution) -> Option<Self> {
         let output = shape.output();
         let size = [0, 1].map(|axis| {
@@ -70,12 +71,12 @@ impl Phases {
         self.used[0].len() * self.used[1].len() * self.size[0] * self.size[1]
     }
 
-    /// Whether a copy would be the same as the channel.
+    /// Returns whether a copy would equal the channel.
     fn is_image(&self, shape: &Convolution) -> bool {
         shape.stride == [1, 1] && shape.padding == [0, 0] && self.size == shape.input
     }
 
-    /// Where the word is that the filter's word (y, x) meets at the first pixel.
+    /// Returns the place of the word that the filter's word (y, x) meets at the first pixel.
     fn place(&self, shape: &Convolution, position: [usize; 2]) -> usize {
         let at = [0, 1].map(|axis| position[axis] * shape.dilation[axis]);
         let [y, x] = [0, 1].map(|axis| {
@@ -89,7 +90,7 @@ impl Phases {
             + at[1] / shape.stride[1]
     }
 
-    /// Copies a channel; what lies outside stays zero.
+    /// Copies a channel. Words outside the image stay zero.
     fn copy(&self, shape: &Convolution, channel: &[u64], out: &mut [u64]) {
         let [rows, columns] = self.size;
         let mut planes = out.chunks_exact_mut(rows * columns);
@@ -102,7 +103,7 @@ impl Phases {
                         continue;
                     }
                     let source = &channel[from * shape.input[1]..][..shape.input[1]];
-                    // Word j of the line is the image's word j·stride + x − padding.
+                    // Word j of the line is word j·stride + x − padding of the image.
                     let (stride, padding) = (shape.stride[1], shape.padding[1]);
                     let first = padding.saturating_sub(*x).div_ceil(stride);
                     let Some(source) = source.get(first * stride + x - padding..) else {
@@ -122,7 +123,7 @@ impl Phases {
         }
     }
 
-    /// Room for one thread's work.
+    /// Allocates the buffers of one thread.
     pub(super) fn scratch(&self, shape: &Convolution) -> Scratch {
         let [rows, columns] = shape.kernel;
         let tap = |tap| Tap {
@@ -136,7 +137,7 @@ impl Phases {
         }
     }
 
-    /// The result of one filter on one image.
+    /// Computes the result of one filter on one image.
     pub(super) fn filter(
         &self,
         backend: Backend,
@@ -151,7 +152,8 @@ impl Phases {
         let first = filter / (shape.out_channels / shape.groups) * channels;
         let area = shape.input[0] * shape.input[1];
         let of_filter = filter * channels * taps.len()..(filter + 1) * channels * taps.len();
-        // Where the result's rows follow each other as the image's do, as with kernels of one word.
+        // The rows of the result follow each other as those of the image do, as with kernels of one
+        // word.
         let dense = self.run == out.len();
         let totals = if dense { &mut *out } else { &mut **sums };
         totals.fill(0);
@@ -226,7 +228,7 @@ fn add_taps(backend: Backend, sums: &mut [u64], taps: &[Tap], words: &[u64]) {
             let used = sums.len();
             let masks: [u8; VECTORS] =
                 std::array::from_fn(|at| ((1_u16 << used.saturating_sub(8 * at).min(8)) - 1) as u8);
-            // SAFETY: a mask holds the words of the slice alone, and others are not touched.
+            // SAFETY: a mask covers only words of the slice, and no others are touched.
             let mut lanes: [_; VECTORS] = std::array::from_fn(|at| unsafe {
                 _mm512_maskz_loadu_epi64(masks[at], sums.as_ptr().wrapping_add(8 * at).cast())
             });

@@ -1,12 +1,12 @@
 //! 2-D convolutions mod 2^64.
 //!
-//! For each group, filters (out × taps) times the unfolded images (taps × pixels), where tap
-//! (channel, y, x) of a pixel is the image word that the filter's word (channel, y, x) meets. The
-//! blocked product ([`crate::product`]) asks for rows of the unfolded images as it packs them
-//! ([`SideBySide`]); they are never stored. Large images are multiplied one by one; of small ones
-//! several, whose pixels fill a block of columns. Few filters a group, as in depthwise
-//! convolutions, do not repay
-//! packing: their taps are summed up directly ([`few`]).
+//! For each group, the filters (out × taps) are multiplied by the unfolded images (taps × pixels).
+//! Tap (channel, y, x) of a pixel is the image word that the filter's word (channel, y, x) meets.
+//! The blocked product ([`crate::product`]) requests rows of the unfolded images as it packs them
+//! ([`SideBySide`]); they are never stored. Large images are multiplied one by one. Small images
+//! are multiplied several at a time, so that their pixels fill a block of columns. With few filters
+//! per group, as in depthwise convolutions, packing does not pay: their taps are summed up directly
+//! ([`few`]).
 
 mod few;
 mod shape;
@@ -23,52 +23,52 @@ use unfolded::SideBySide;
 
 pub use shape::{Convolution, ShapeError};
 
-/// Filters of a group up to which taps are summed up directly.
+/// The most filters per group for which taps are summed up directly.
 const FEW_FILTERS: usize = 3;
 
-/// Columns that images which are multiplied side by side have together, if they have not more by
-/// themselves.
+/// Columns that images multiplied side by side have together, unless a single image has more.
 const COLUMNS: usize = 256;
 
-/// out = Σ convolution(images, filters) over the terms (images, filters): images are
-/// (batch, in_channels, height, width), filters (out_channels, in_channels / groups, kernel height,
-/// kernel width), out (batch, out_channels, output height, output width).
+/// Computes out = Σ convolution(images, filters) over the terms (images, filters).
+///
+/// Images are (batch, in_channels, height, width), filters (out_channels, in_channels / groups,
+/// kernel height, kernel width), and out is (batch, out_channels, output height, output width).
 ///
 /// # Panics
-/// If the shape is not valid or a slice has another length.
+/// If the shape is not valid or a slice has the wrong length.
 pub fn convolve(shape: &Convolution, out: &mut [u64], terms: &[(&[u64], &[u64])]) {
     convolve_with(backend(), shape, out, terms, None);
 }
 
-/// A party's third ([`crate::third`]) of a convolution of shared images by shared filters, given
-/// its two parts of both.
+/// Computes a party's third ([`crate::third`]) of a convolution of shared images with shared
+/// filters, from its two parts of both.
 ///
 /// # Panics
-/// If the shape is not valid, a slice has another length, the convolution is not blocked
-/// ([`is_blocked`]), or this machine has no thirds.
+/// If the shape is not valid, if a slice has the wrong length, if the convolution is not blocked
+/// ([`is_blocked`]), or if this machine does not support thirds.
 pub fn third(third: Third, shape: &Convolution, out: &mut [u64], parts: [(&[u64], &[u64]); 2]) {
     assert!(is_blocked(shape), "thirds are of blocked products");
     convolve_with(backend(), shape, out, &parts, Some(third));
 }
 
-/// Whether filters are multiplied by unfolded images block by block.
+/// Returns whether filters are multiplied by unfolded images block by block.
 #[must_use]
 pub fn is_blocked(shape: &Convolution) -> bool {
     few(shape).is_none()
 }
 
-/// How taps are summed up directly, where that is done.
+/// Returns the layout for summing up taps directly, if that is done.
 fn few(shape: &Convolution) -> Option<Phases> {
     let few = shape.out_channels / shape.groups <= FEW_FILTERS;
     few.then(|| Phases::of(shape)).flatten()
 }
 
-/// A block of the matrix that the filters of a group are multiplied by: some of its rows, one for
-/// each tap (channel, y, x), and some of its columns, one for each pixel of one image after
-/// another.
+/// Writes a block of the matrix that the filters of a group are multiplied by. Its rows are some of
+/// the taps (channel, y, x), and its columns some of the pixels, one image after another.
 ///
 /// # Panics
-/// If the shape is not valid, a slice has another length, or the block is not in the matrix.
+/// If the shape is not valid, if a slice has the wrong length, or if the block is not in the
+/// matrix.
 pub fn unfold(
     shape: &Convolution,
     images: &[u64],
@@ -154,7 +154,7 @@ fn convolve_with(
         });
 }
 
-/// Filters of a group by some images: (filters × pixels of all these images).
+/// Multiplies the filters of a group by some images: (filters × pixels of all these images).
 fn multiply_group(
     backend: Backend,
     shape: &Convolution,

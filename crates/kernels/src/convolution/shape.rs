@@ -1,42 +1,42 @@
-//! The shape of a convolution and its checks.
+//! The shape of a convolution, and its checks.
 
 /// A 2-D convolution as torch.nn.Conv2d defines it (cross-correlation), without bias.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Convolution {
-    /// Images.
+    /// The number of images.
     pub batch: usize,
-    /// Groups of channels that do not meet.
+    /// The number of groups of channels. Channels of different groups do not meet.
     pub groups: usize,
-    /// Channels of an image.
+    /// The number of channels of an image.
     pub in_channels: usize,
-    /// Filters.
+    /// The number of filters.
     pub out_channels: usize,
     /// Height and width of an image.
     pub input: [usize; 2],
     /// Height and width of a filter.
     pub kernel: [usize; 2],
-    /// Steps of the filter.
+    /// The vertical and horizontal step of the filter.
     pub stride: [usize; 2],
-    /// Zeros on each side of the image.
+    /// The number of zeros added on each side of the image, vertically and horizontally.
     pub padding: [usize; 2],
-    /// Distance between taps of the filter.
+    /// The vertical and horizontal distance between taps of the filter.
     pub dilation: [usize; 2],
 }
 
-/// Why a shape is no convolution.
+/// The reason why a shape is not a valid convolution.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ShapeError {
     /// A size that must be positive is 0.
     #[error("a convolution's {0} must be at least 1")]
     Zero(&'static str),
-    /// Channels that groups do not divide.
+    /// The number of groups does not divide the number of channels.
     #[error("{channels} {what} channels are not a multiple of {groups} groups")]
     Groups {
         /// "input" or "output".
         what: &'static str,
-        /// How many channels.
+        /// The number of channels.
         channels: usize,
-        /// How many groups.
+        /// The number of groups.
         groups: usize,
     },
     /// The filter is larger than the padded image.
@@ -44,12 +44,12 @@ pub enum ShapeError {
     KernelTooLarge {
         /// "height" or "width".
         what: &'static str,
-        /// Extent of the dilated filter.
+        /// The extent of the dilated filter.
         span: usize,
-        /// Extent of the padded image.
+        /// The extent of the padded image.
         padded: usize,
     },
-    /// A length beyond what this machine can address.
+    /// A length exceeds what this machine can address.
     #[error("the convolution's {0} exceeds the address space")]
     TooLarge(&'static str),
 }
@@ -58,7 +58,7 @@ impl Convolution {
     /// Checks that the sizes fit together and that no length overflows.
     ///
     /// # Errors
-    /// The first thing that does not fit.
+    /// The first check that fails.
     pub fn validate(&self) -> Result<(), ShapeError> {
         self.check_positive()?;
         for (what, channels) in [("input", self.in_channels), ("output", self.out_channels)] {
@@ -89,7 +89,7 @@ impl Convolution {
         )
     }
 
-    /// Height and width of the result.
+    /// Returns the height and width of the result.
     ///
     /// # Panics
     /// If the shape is not valid.
@@ -102,19 +102,21 @@ impl Convolution {
         [extent(0, "height"), extent(1, "width")]
     }
 
-    /// Words of the images, (batch, in_channels, height, width).
+    /// Returns the number of words of the images, (batch, in_channels, height, width).
     #[must_use]
     pub fn input_len(&self) -> usize {
         self.batch * self.in_channels * self.input[0] * self.input[1]
     }
 
-    /// Words of the filters, (out_channels, in_channels / groups, kernel height, kernel width).
+    /// Returns the number of words of the filters, (out_channels, in_channels / groups, kernel
+    /// height, kernel width).
     #[must_use]
     pub fn weight_len(&self) -> usize {
         self.out_channels * (self.in_channels / self.groups) * self.kernel[0] * self.kernel[1]
     }
 
-    /// Words of the result, (batch, out_channels, output height, output width).
+    /// Returns the number of words of the result, (batch, out_channels, output height, output
+    /// width).
     #[must_use]
     pub fn output_len(&self) -> usize {
         let [height, width] = self.output();
@@ -139,7 +141,7 @@ impl Convolution {
         }
     }
 
-    /// Output positions along an axis.
+    /// Returns the number of output positions along an axis.
     fn extent(&self, axis: usize, what: &'static str) -> Result<usize, ShapeError> {
         self.check_positive()?;
         let padded = self.padding[axis]

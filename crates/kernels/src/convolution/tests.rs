@@ -2,7 +2,7 @@ use super::*;
 use crate::dispatch::backends;
 use crate::product::tests::{add, thirds_add_up, values};
 
-/// The definition: seven loops.
+/// Computes the convolution by definition: seven loops.
 fn slowly(shape: &Convolution, images: &[u64], filters: &[u64]) -> Vec<u64> {
     let [height, width] = shape.output();
     let channels = shape.in_channels / shape.groups;
@@ -105,7 +105,7 @@ fn shapes() -> Vec<Convolution> {
             padding: [4, 7],
             ..BASE
         },
-        // As many places as it is kept of where their pixels lie, and more.
+        // As many places as the kept positions allow, and more.
         Convolution {
             kernel: [8, 16],
             padding: [4, 8],
@@ -232,7 +232,7 @@ fn shapes() -> Vec<Convolution> {
             out_channels: 9,
             ..BASE
         },
-        // Small images side by side: more than one block of columns, the last one shorter.
+        // Small images side by side: more than one block of columns, with a shorter last one.
         Convolution {
             batch: 300,
             input: [3, 3],

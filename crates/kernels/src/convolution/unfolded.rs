@@ -1,25 +1,26 @@
-//! Images as the matrix (taps × pixels) that filters are multiplied by, written out row by row.
+//! Images as the matrix (taps × pixels) that filters are multiplied by, written row by row.
 //!
-//! Taps of all channels that are at the same place of the kernel meet the same pixels of a channel.
-//! Where these lie is computed once for a block of columns.
+//! Taps of all channels at the same place of the kernel meet the same pixels of a channel. The
+//! positions of these pixels are computed once for a block of columns.
 
 use super::Convolution;
 use crate::product::Right;
 use std::ops::Range;
 
-/// Places of the kernel of which it is kept where their pixels lie. Of larger kernels it is
-/// computed for each tap.
+/// The most places of the kernel for which the positions of pixels are kept. For larger kernels
+/// they are computed for each tap.
 const MOST_KEPT: usize = 128;
 
 /// Pixels of a block that follow each other in a line of an image, or that are in the padding.
 struct Run {
     len: usize,
-    /// The first one, from the beginning of a channel of the first image on.
+    /// The offset of the first pixel, from the start of a channel of the first image; `None` for
+    /// padding.
     from: Option<usize>,
 }
 
 impl Run {
-    /// Writes its words of a channel.
+    /// Writes the words of the run from a channel.
     fn write(&self, channel: &[u64], stride: usize, out: &mut [u64]) {
         match self.from {
             None => out.fill(0),
@@ -34,14 +35,14 @@ impl Run {
     }
 }
 
-/// One group of several images, the pixels of one image after those of another.
+/// One group of several images. The pixels of an image follow those of the one before.
 pub(super) struct SideBySide<'a> {
     shape: &'a Convolution,
-    /// From the group's first channel of the first image on.
+    /// The words from the group's first channel of the first image on.
     words: &'a [u64],
-    /// Pixels of an image of the result.
+    /// The number of pixels of an image of the result.
     pixels: usize,
-    /// Words of an image.
+    /// The number of words of an image.
     of_image: usize,
 }
 
@@ -63,7 +64,7 @@ impl<'a> SideBySide<'a> {
         }
     }
 
-    /// Where the words lie that a place of the kernel meets at some pixels.
+    /// Computes where the words lie that a place of the kernel meets at some pixels.
     fn runs(&self, place: usize, columns: Range<usize>, out: &mut Vec<Run>) {
         let Convolution {
             input: [height, width],

@@ -1,7 +1,7 @@
 //! Matrix products mod 2^64.
 //!
-//! Large ones are blocked ([`crate::product`]). A few rows or a few columns do not repay the
-//! packing of the other operand, which is then read once, row by row ([`thin`], [`rows`]).
+//! Large products are blocked ([`crate::product`]). With few rows or few columns, packing the other
+//! operand does not pay, so it is read once, row by row ([`thin`], [`rows`]).
 
 mod rows;
 mod thin;
@@ -12,16 +12,16 @@ use crate::third::{Third, Thirds};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Rows up to which a product is thin: as many as most tiles would be half empty with.
+/// The most rows of a thin product. With this many rows, most tiles would be half empty.
 const FEW_ROWS: usize = 6;
 
-/// Columns up to which a product is thin.
+/// The most columns of a thin product.
 const FEW_COLUMNS: usize = 3;
 
-/// Products of one item above which its own threads, and not the batch's, do the work.
+/// The number of word products of one item above which its threads do the work, not the batch's.
 const LARGE: usize = 1 << 20;
 
-/// How the right operand of a product lies.
+/// The layout of the right operand of a product.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lies {
     /// k×n, row-major.
@@ -33,16 +33,16 @@ pub enum Lies {
 /// out = Σ A·B over the terms (A, B): A is m×k, B is k×n, out is m×n, all row-major.
 ///
 /// # Panics
-/// If a slice has another length.
+/// If a slice has the wrong length.
 pub fn multiply(out: &mut [u64], m: usize, k: usize, n: usize, terms: &[(&[u64], &[u64])]) {
     multiply_batch(out, 1, [m, k, n], Lies::Straight, terms);
 }
 
-/// `batch` independent products of an m×k by a k×n matrix side by side: operands and results lie
-/// one after another.
+/// Computes `batch` independent products of an m×k by a k×n matrix. Operands and results lie one
+/// after another.
 ///
 /// # Panics
-/// If a slice has another length.
+/// If a slice has the wrong length.
 pub fn multiply_batch(
     out: &mut [u64],
     batch: usize,
@@ -53,12 +53,12 @@ pub fn multiply_batch(
     multiply_with(backend(), out, batch, sizes, right, terms, None);
 }
 
-/// A party's third ([`crate::third`]) of `batch` products of shared matrices, given its two parts
-/// of both operands.
+/// Computes a party's third ([`crate::third`]) of `batch` products of shared matrices, from its two
+/// parts of both operands.
 ///
 /// # Panics
-/// If a slice has another length, the product is not blocked ([`is_blocked`]), or this machine has
-/// no thirds.
+/// If a slice has the wrong length, if the product is not blocked ([`is_blocked`]), or if this
+/// machine does not support thirds.
 pub fn third_of_batch(
     third: Third,
     out: &mut [u64],
@@ -71,15 +71,15 @@ pub fn third_of_batch(
     multiply_with(backend(), out, batch, sizes, right, &parts, Some(third));
 }
 
-/// Which thirds this machine can evaluate, and faster than two products: narrow ones where it has
-/// multiply-adds of 52 bits; those of all bits, which need products mod 2^65, where it has no tiles
-/// of bytes besides, by which two products mod 2^64 take less time.
+/// Returns which thirds this machine can evaluate faster than two products. It evaluates narrow
+/// thirds if it has multiply-adds of 52 bits. Thirds of all bits need products mod 2^65; they pay
+/// only without tiles of bytes, which compute two products mod 2^64 in less time.
 #[must_use]
 pub fn thirds() -> Thirds {
     crate::product::thirds(backend())
 }
 
-/// Whether a product of an m×k by a k×n matrix is multiplied block by block.
+/// Returns whether a product of an m×k by a k×n matrix is multiplied block by block.
 #[must_use]
 pub fn is_blocked([m, _, n]: [usize; 3], right: Lies) -> bool {
     let few = match right {
@@ -136,7 +136,7 @@ fn one(
         return blocked(backend, out, sizes, terms, third, row_major);
     }
     if n == 1 {
-        // A column lies as a row.
+        // A column has the same layout as a row.
         return rows::by_rows(backend, out, sizes, terms);
     }
     if m <= FEW_ROWS {
@@ -147,7 +147,7 @@ fn one(
     rows::by_rows(backend, out, sizes, &terms.collect::<Vec<_>>());
 }
 
-/// The same of transposed right operands.
+/// Computes one product with a transposed right operand.
 fn one_transposed(
     backend: Backend,
     out: &mut [u64],
@@ -179,10 +179,10 @@ fn blocked<'a, R: Right>(
     Left::new(backend, m, k, &left, third).multiply(out, n, &right);
 }
 
-/// The transpose of a row-major matrix.
+/// Returns the transpose of a row-major matrix.
 ///
 /// # Panics
-/// If it has another length.
+/// If the matrix has the wrong length.
 #[must_use]
 pub fn transposed(matrix: &[u64], rows: usize, columns: usize) -> Vec<u64> {
     check(matrix.len(), [1, rows, columns], "matrix");
@@ -218,7 +218,7 @@ struct ColumnMajor<'a> {
 impl Right for ColumnMajor<'_> {
     const AT_ONCE: [usize; 2] = [32, 48];
 
-    /// Column by column, so that each is read as it lies.
+    /// Copies column by column, so that each column is read in order.
     fn columns(&self, columns: Range<usize>) -> impl FnMut(Range<usize>, &mut [u64]) {
         move |rows, out| {
             for (at, column) in columns.clone().enumerate() {

@@ -1,5 +1,5 @@
-//! Inner products of rows: the operands lie one behind the other along the depth, so that both are
-//! read once, in pieces that the caches hold, and nothing is packed or turned.
+//! Inner products of rows. Both operands are contiguous along the depth, so both are read once, in
+//! pieces that the caches hold, and nothing is packed or transposed.
 
 use super::thin::{WORK, in_slices, inner_product};
 use crate::dispatch::Backend;
@@ -7,14 +7,13 @@ use crate::parallel;
 use crate::shared_slice::SharedSlice;
 use std::ops::Range;
 
-/// Depth of a piece: the first-level cache holds those of the few rows that are used again and
-/// again.
+/// Depth of a piece. The first-level cache holds the pieces of the few rows that are reused.
 const PIECE: usize = 512;
 
-/// out = Σ A·Bᵀ over the terms (A, B): A is m×k, B is n×k.
+/// Computes out = Σ A·Bᵀ over the terms (A, B), where A is m×k and B is n×k.
 ///
-/// Where results do not feed the threads, the depth is divided as well, into slices whose results
-/// are added up.
+/// If the results do not occupy all threads, the depth is divided as well, into slices whose
+/// results are added up.
 pub(super) fn by_rows(
     backend: Backend,
     out: &mut [u64],
@@ -22,7 +21,7 @@ pub(super) fn by_rows(
     terms: &[(&[u64], &[u64])],
 ) {
     let backend = backend.checked();
-    // Results of a task: all for some rows of the operand that has more.
+    // A task computes all results for some rows of the operand with more rows.
     let block = (WORK / (k * m.min(n) * terms.len()).max(1)).clamp(1, m.max(n));
     let blocks = m.max(n).div_ceil(block);
     let slices = parallel::most_pieces()
@@ -43,8 +42,8 @@ pub(super) fn by_rows(
         });
     });
 }
-/// Adds to some rows and columns of the result what a range of the depth gives. Pieces of all terms
-/// are taken together, so that an operand of several is read from memory once.
+/// Adds the products of a range of the depth to some rows and columns of the result. Pieces of all
+/// terms are processed together, so that an operand of several terms is read from memory once.
 fn add_tile(
     backend: Backend,
     out: &SharedSlice<'_, u64>,
@@ -56,8 +55,8 @@ fn add_tile(
     for start in depth.clone().step_by(PIECE) {
         let piece = start..depth.end.min(start + PIECE);
         for row in rows.clone() {
-            // SAFETY: the tiles of a slice of the depth are disjoint, and each slice has sums of
-            // its own.
+            // SAFETY: the tiles of a slice of the depth are disjoint, and each slice has separate
+            // sums.
             let out = unsafe { out.part(row * n + columns.start..row * n + columns.end) };
             for (a, b) in terms {
                 let a = &a[row * k..][piece.clone()];

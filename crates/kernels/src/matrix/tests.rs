@@ -18,8 +18,8 @@ fn large_products_agree_bit_for_bit() {
 
 #[test]
 fn transposed_operands_give_the_same() {
-    // Inner products; slices of the depth; blocks, several in every direction, and terms that meet
-    // within one.
+    // Inner products; slices of the depth; several blocks in every direction; and terms that meet
+    // within one block.
     for [m, k, n] in [
         [1, 1, 1],
         [2, 3, 5],
@@ -184,7 +184,7 @@ fn a_wrong_length_is_refused() {
     multiply(&mut [0; 8], 2, 3, 4, &[(&[0; 6], &[0; 11])]);
 }
 
-/// Of batches, transposed operands and several threads, which differ between the parties.
+/// Tests batches, transposed operands, and different numbers of threads in different parties.
 #[test]
 fn thirds_add_up_to_the_product() {
     let Some(backend) = crate::product::tests::backend_of_thirds() else {

@@ -1,5 +1,5 @@
-//! Products with few rows: the large operand is read once, so that memory is the limit. And the
-//! loops of these and of inner products.
+//! Products with few rows, which read the large operand once, so that memory is the limit; and the
+//! loops that these products and inner products share.
 
 use crate::dispatch::Backend;
 use crate::parallel;
@@ -7,15 +7,16 @@ use crate::shared_slice::SharedSlice;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Columns that one thread takes: the results stay in the first-level cache.
+/// Columns that one thread takes. Their results stay in the first-level cache.
 const COLUMNS: usize = 1024;
 
-/// Products that are worth a thread.
+/// The number of word products that are worth a thread.
 pub(super) const WORK: usize = 1 << 15;
 
-/// out = Σ A·B for few rows of A: each row of B, times a word of A, is added to the result.
+/// Computes out = Σ A·B for few rows of A: each row of B, times a word of A, is added to the
+/// result.
 ///
-/// Where the columns do not feed the threads, the rows of B are divided as well, into slices whose
+/// If the columns do not occupy all threads, the rows of B are divided as well, into slices whose
 /// results are added up.
 pub(super) fn few_rows(
     backend: Backend,
@@ -32,8 +33,8 @@ pub(super) fn few_rows(
     });
 }
 
-/// Divides the depth into slices, whose results are added up. `work` is given zeros, but for the
-/// first slice, which is given `out`.
+/// Divides the depth into slices and adds up their results. `work` gets `out` for the first slice,
+/// and zeros for the others.
 pub(super) fn in_slices(
     backend: Backend,
     out: &mut [u64],
@@ -59,7 +60,7 @@ pub(super) fn in_slices(
     }
 }
 
-/// The part of [`few_rows`] that some rows of B give.
+/// Computes the part of [`few_rows`] that comes from some rows of B.
 fn few_rows_slice(
     backend: Backend,
     out: &mut [u64],
@@ -89,7 +90,7 @@ fn few_rows_slice(
     });
 }
 
-/// out += factor · words.
+/// Computes out += factor · words.
 pub(super) fn add_multiple(backend: Backend, out: &mut [u64], factor: u64, words: &[u64]) {
     #[inline(always)]
     fn body(out: &mut [u64], factor: u64, words: &[u64]) {
@@ -122,11 +123,11 @@ pub(super) fn add_multiple(backend: Backend, out: &mut [u64], factor: u64, words
     }
 }
 
-/// Σ a·b.
+/// Computes Σ a·b.
 pub(super) fn inner_product(backend: Backend, a: &[u64], b: &[u64]) -> u64 {
     #[inline(always)]
     fn body(a: &[u64], b: &[u64]) -> u64 {
-        // Several sums, so that additions do not wait for each other.
+        // Several sums, so that no addition waits for the one before.
         const LANES: usize = 32;
         let (mut sums, whole) = ([0_u64; LANES], a.len() / LANES * LANES);
         for (a, b) in a.chunks_exact(LANES).zip(b.chunks_exact(LANES)) {

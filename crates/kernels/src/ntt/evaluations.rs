@@ -1,28 +1,31 @@
-//! Many polynomials as evaluations, and products of matrices of them.
+//! Matrices of polynomials as evaluations, and products of such matrices.
 //!
 //! A matrix product reads every polynomial many times, and no cache holds them all. So the
-//! evaluations of all polynomials at 64 neighbouring positions lie together: products go position
-//! by position, and what is multiplied for one chunk of positions fits the second-level cache
-//! whatever the number of positions.
+//! evaluations of all polynomials at 64 neighbouring positions are stored together. Products are
+//! computed position by position, and the operands for one chunk of positions fit the second-level
+//! cache, whatever the number of positions.
 
 use super::{CHUNK, DEGREE, Modulus, ROW};
 use crate::shared_slice::SharedSlice;
 use rayon::prelude::*;
 
-/// A matrix of polynomials modulo several primes; by prime, chunk of positions, row and column.
-/// Filled again and again it keeps its memory, which is large and costs more to get than to fill.
+/// A matrix of polynomials modulo several primes, ordered by prime, chunk of positions, row and
+/// column.
+///
+/// The value keeps its memory when it is filled again, because the memory is large and costs more
+/// to allocate than to fill.
 #[derive(Default)]
 pub struct Evaluations {
     rows: usize,
     columns: usize,
-    /// With room to start at a border of 64 bytes.
+    /// The words, with room to start at a multiple of 64 bytes.
     words: Vec<u64>,
     start: usize,
     len: usize,
 }
 
 impl Evaluations {
-    /// Makes room for as many polynomials, which hold anything.
+    /// Makes room for the given number of polynomials, with arbitrary contents.
     fn resize(&mut self, primes: usize, rows: usize, columns: usize) {
         (self.rows, self.columns) = (rows, columns);
         self.len = primes * DEGREE * rows * columns;
@@ -34,11 +37,12 @@ impl Evaluations {
         &self.words[self.start..][..self.len]
     }
 
-    /// Calls `make(row, column, out)` for every polynomial, on several threads; `out` is for its
-    /// evaluations modulo each prime, one after another, and holds anything before.
+    /// Calls `make(row, column, out)` for every polynomial, on several threads. `make` writes the
+    /// polynomial's evaluations modulo each prime, one after another, to `out`, whose prior
+    /// contents are arbitrary.
     ///
     /// # Errors
-    /// One that `make` returned; then the polynomials are any.
+    /// An error that `make` returned. Then the polynomials are arbitrary.
     pub fn fill<E: Send>(
         &mut self,
         primes: usize,
@@ -64,7 +68,7 @@ impl Evaluations {
         )
     }
 
-    /// Becomes the matrix of Σ_j a_ij·b_lj, of each row i of `a` with each row l of `b`.
+    /// Sets this matrix to Σ_j a_ij·b_lj, for each row i of `a` and each row l of `b`.
     ///
     /// # Panics
     /// If the matrices have different numbers of columns, or other primes.
@@ -102,10 +106,10 @@ impl Evaluations {
             });
     }
 
-    /// Copies a polynomial's evaluations modulo each prime.
+    /// Copies a polynomial's evaluations modulo each prime to `out`.
     ///
     /// # Panics
-    /// If it is not there, or `out` has another length.
+    /// If the polynomial does not exist, or if `out` has the wrong length.
     pub fn read(&self, row: usize, column: usize, out: &mut [u64]) {
         let (at, count) = (row * self.columns + column, self.rows * self.columns);
         assert!(

@@ -1,24 +1,25 @@
 //! Polynomials of degree below N = 8192 modulo X^N + 1 and a prime p < 2^50, where p ≡ 1 mod 2N.
 //!
-//! A polynomial is multiplied through its evaluations at the N primitive 2N-th roots of unity, by
-//! the number-theoretic transform whose stages have the powers of the 2N-th root merged in (Longa
-//! and Naehrig, "Speeding up the Number Theoretic Transform for Faster Ideal Lattice-Based
-//! Cryptography", CANS 2016), with values reduced lazily (Harvey, "Faster arithmetic for
-//! number-theoretic transforms", Journal of Symbolic Computation 2014): below 4p < 2^52.
+//! A polynomial is multiplied through its evaluations at the N primitive 2N-th roots of unity. They
+//! are computed by the number-theoretic transform whose stages have the powers of the 2N-th root
+//! merged in (Longa and Naehrig, "Speeding up the Number Theoretic Transform for Faster Ideal
+//! Lattice-Based Cryptography", CANS 2016). Values are reduced lazily (Harvey, "Faster arithmetic
+//! for number-theoretic transforms", Journal of Symbolic Computation 2014) and stay below 4p <
+//! 2^52.
 //!
 //! **Order.** Evaluation j of the bit-reversed order is at ψ^(2r + 1), where r is j with its 13
-//! bits reversed, and ψ the power by (p − 1) / 2N of the first base that makes a primitive root.
-//! Each 64 evaluations stand transposed as a matrix of 8×8. Every backend has this order, so that
-//! evaluations drawn from a public seed mean the same polynomial everywhere.
+//! bits reversed. ψ is the power by (p − 1) / 2N of the first base for which this power is a
+//! primitive root. Each 64 evaluations are stored transposed as a matrix of 8×8. Every backend uses
+//! this order, so that evaluations drawn from a public seed mean the same polynomial everywhere.
 //!
-//! **Limit.** 13 stages of 512 butterflies of eight. With AVX-512 IFMA one takes nine instructions,
-//! three of them multiplications, and four are executed in a cycle: 15,000 cycles, and 2,600 for
-//! transposes and last reductions, 4.4 µs at 4 GHz. On one core of an AMD EPYC (Zen 5) at up to
-//! that clock either transform takes 4.9 to 6.7 µs, and portably 71 to 98: medians of 15 times 300,
-//! run after run. Sums of products wait for memory: 1.5 µs and more for each pair of operands of
-//! 64 KiB in the third-level cache, portably 5.
+//! **Limit.** 13 stages of 512 butterflies of eight. With AVX-512 IFMA, one butterfly takes nine
+//! instructions, three of them multiplications, and four instructions are executed per cycle:
+//! 15,000 cycles. Transposes and final reductions take another 2,600, in total 4.4 µs at 4 GHz. On
+//! one core of an AMD EPYC (Zen 5) at up to that clock, either transform takes 4.9 to 6.7 µs, and
+//! portably 71 to 98 (medians of 15 times 300, run after run). Sums of products wait for memory: at
+//! least 1.5 µs for each pair of operands of 64 KiB in the third-level cache, portably 5.
 //!
-//! Time depends on lengths and on the modulus alone, but for [`Modulus::constant`] and
+//! Time depends only on lengths and on the modulus, except for [`Modulus::constant`] and
 //! [`Modulus::inverse`], which are for public numbers.
 
 mod evaluations;
@@ -34,14 +35,14 @@ use ifma512::Ifma512;
 pub use tables::Constant;
 use tables::{DIGIT, DIGIT_MASK, Tables, below, power};
 
-/// Coefficients of a polynomial.
+/// The number of coefficients of a polynomial.
 pub const DEGREE: usize = 8192;
 
-/// Evaluations that stand transposed, and the rows and columns in which they do.
+/// The number of evaluations that are stored transposed, and the rows and columns of their matrix.
 const CHUNK: usize = ROW * ROW;
 const ROW: usize = 8;
 
-/// Products below p² summed up before reduction: their low digits stay below 2^63.
+/// Products below p² that are summed up before a reduction. Their low digits stay below 2^63.
 const LAZY: usize = 1 << 11;
 
 /// A prime with its tables.
@@ -50,7 +51,7 @@ pub struct Modulus {
     engine: Engine,
 }
 
-/// Which kernels, with what they have besides the tables.
+/// The kernel, with the data that it needs in addition to the tables.
 enum Engine {
     Portable,
     #[cfg(avx512)]
@@ -69,7 +70,7 @@ macro_rules! call {
 }
 
 impl Modulus {
-    /// The tables of a prime.
+    /// Computes the tables of a prime.
     ///
     /// # Panics
     /// Unless `p` is a prime below 2^50 that is 1 modulo 2·[`DEGREE`].
@@ -88,32 +89,32 @@ impl Modulus {
         Self { tables, engine }
     }
 
-    /// p.
+    /// Returns p.
     #[must_use]
     pub fn value(&self) -> u64 {
         self.tables.p
     }
 
-    /// Coefficients in 0..p become evaluations in 0..p, in the module's order.
+    /// Converts coefficients in 0..p to evaluations in 0..p, in the module's order.
     ///
     /// # Panics
-    /// If there are not [`DEGREE`] of them.
+    /// If there are not exactly [`DEGREE`] coefficients.
     pub fn to_evaluations(&self, polynomial: &mut [u64]) {
         check_degree(polynomial);
         call!(self, to_evaluations(polynomial));
     }
 
-    /// Evaluations in 0..p, in the module's order, become coefficients in 0..p.
+    /// Converts evaluations in 0..p, in the module's order, to coefficients in 0..p.
     ///
     /// # Panics
-    /// If there are not [`DEGREE`] of them.
+    /// If there are not exactly [`DEGREE`] evaluations.
     pub fn to_coefficients(&self, polynomial: &mut [u64]) {
         check_degree(polynomial);
         call!(self, to_coefficients(polynomial));
     }
 
-    /// out = Σ a·b, position by position: of evaluations, the products of polynomials. Any number
-    /// of pairs, values in 0..p.
+    /// Computes out = Σ a·b, position by position. For evaluations, these are products of
+    /// polynomials. Takes any number of pairs, with values in 0..p.
     ///
     /// # Panics
     /// If lengths differ.
@@ -129,7 +130,7 @@ impl Modulus {
         }
     }
 
-    /// Each word as a signed number, modulo p.
+    /// Reduces each word, as a signed number, modulo p.
     ///
     /// # Panics
     /// If lengths differ.
@@ -138,7 +139,7 @@ impl Modulus {
         call!(self, reduce_signed(words, out));
     }
 
-    /// a becomes a + b, of values in 0..p.
+    /// Adds b to a, for values in 0..p.
     ///
     /// # Panics
     /// If lengths differ.
@@ -147,7 +148,7 @@ impl Modulus {
         call!(self, add(a, b));
     }
 
-    /// a becomes a − b, of values in 0..p.
+    /// Subtracts b from a, for values in 0..p.
     ///
     /// # Panics
     /// If lengths differ.
@@ -156,12 +157,12 @@ impl Modulus {
         call!(self, subtract(a, b));
     }
 
-    /// Each word becomes its product with the constant, in 0..p, for words in 0..2^52.
+    /// Multiplies each word by the constant, for words in 0..2^52. The results are in 0..p.
     pub fn scale(&self, words: &mut [u64], constant: Constant) {
         call!(self, scale(words, constant));
     }
 
-    /// A public number made ready for [`Modulus::multiply`] and [`Modulus::scale`].
+    /// Prepares a public number for [`Modulus::multiply`] and [`Modulus::scale`].
     ///
     /// # Panics
     /// Unless `w` is in 0..p.
@@ -170,14 +171,15 @@ impl Modulus {
         Constant::new(w, self.tables.p)
     }
 
-    /// x times the constant, in 0..p, for x in 0..2^52. The constant is one of this modulus.
+    /// Returns x times the constant, in 0..p, for x in 0..2^52. The constant must be of this
+    /// modulus.
     #[inline]
     #[must_use]
     pub fn multiply(&self, x: u64, constant: Constant) -> u64 {
         below(constant.multiply_lazily(x, self.tables.p), self.tables.p)
     }
 
-    /// The inverse of a public number.
+    /// Returns the inverse of a public number.
     ///
     /// # Panics
     /// Unless `w` is in 1..p.

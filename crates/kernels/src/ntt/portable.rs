@@ -1,12 +1,12 @@
-//! Plain Rust: products of 64-bit words, of which the compiler has 128 bits.
+//! The transforms in portable Rust, with 128-bit products of 64-bit words.
 
 use super::tables::{Constant, Tables, below};
 use super::{CHUNK, DEGREE, ROW};
 
-/// Positions whose sums are kept together.
+/// The number of positions whose sums are kept together.
 const TOGETHER: usize = 64;
 
-/// Algorithm 1 of Longa and Naehrig with Harvey's bounds: values below 4p between the stages.
+/// Runs algorithm 1 of Longa and Naehrig with Harvey's bounds: values below 4p between the stages.
 pub(super) fn to_evaluations(tables: &Tables, polynomial: &mut [u64]) {
     let p = tables.p;
     let mut stride = DEGREE;
@@ -27,7 +27,7 @@ pub(super) fn to_evaluations(tables: &Tables, polynomial: &mut [u64]) {
     transpose(polynomial);
 }
 
-/// Algorithm 2, with values below 2p between the stages; the last divides by N besides.
+/// Runs algorithm 2, with values below 2p between the stages. The last stage also divides by N.
 pub(super) fn to_coefficients(tables: &Tables, polynomial: &mut [u64]) {
     let p = tables.p;
     transpose(polynomial);
@@ -55,7 +55,7 @@ pub(super) fn to_coefficients(tables: &Tables, polynomial: &mut [u64]) {
     }
 }
 
-/// Between bit-reversed order and the module's.
+/// Converts between bit-reversed order and the module's order.
 fn transpose(polynomial: &mut [u64]) {
     for block in polynomial.chunks_exact_mut(CHUNK) {
         for row in 0..ROW {
@@ -66,7 +66,7 @@ fn transpose(polynomial: &mut [u64]) {
     }
 }
 
-/// Σ a·b of at most [`super::LAZY`] pairs, onto `out` or in its place.
+/// Computes Σ a·b of at most [`super::LAZY`] pairs, added to `out` or replacing it.
 pub(super) fn sum_products(
     tables: &Tables,
     out: &mut [u64],
@@ -94,7 +94,7 @@ pub(super) fn sum_products(
     }
 }
 
-/// The words plus 2^63 are not negative; −2^63 is added after their reduction.
+/// Reduces words plus 2^63, which are not negative, and adds −2^63 after the reduction.
 pub(super) fn reduce_signed(tables: &Tables, words: &[u64], out: &mut [u64]) {
     for (word, out) in words.iter().zip(out) {
         let reduced = tables.reduce(word ^ 1 << 63, 0);

@@ -1,16 +1,16 @@
-//! A prime, its constants made ready for fast products, and the powers of its root of unity.
+//! A prime, constants prepared for fast products, and the powers of its root of unity.
 //!
-//! Everything here is public, so that divisions, whose time depends on their operands, are allowed.
+//! All of this is public, so divisions are allowed, although their time depends on their operands.
 
 use super::DEGREE;
 
-/// Bits of a digit: what AVX-512 IFMA multiplies.
+/// Bits of a digit: the width that AVX-512 IFMA multiplies.
 pub(super) const DIGIT: u32 = 52;
 
 /// The largest digit.
 pub(super) const DIGIT_MASK: u64 = (1 << DIGIT) - 1;
 
-/// A public constant w < p made ready for fast products: w and ⌊w·2^52/p⌋ (Shoup's trick).
+/// A public constant w < p, prepared for fast products: w and ⌊w·2^52/p⌋ (Shoup's trick).
 #[derive(Clone, Copy)]
 pub struct Constant {
     pub(super) value: u64,
@@ -24,7 +24,8 @@ impl Constant {
         Self { value, quotient }
     }
 
-    /// w·x mod p or p more, for x < 2^52: the estimated quotient is too small by less than 1 + x/2^52.
+    /// Returns w·x mod p, or p more, for x < 2^52: the estimated quotient is less than 1 + x/2^52
+    /// too small.
     #[inline(always)]
     pub(super) fn multiply_lazily(self, x: u64, p: u64) -> u64 {
         let wide = u128::from(x << (64 - DIGIT)) * u128::from(self.quotient);
@@ -34,25 +35,26 @@ impl Constant {
     }
 }
 
-/// x or x − bound, the one of them that is in 0..bound, for x < 2·bound.
+/// Returns x or x − bound, whichever is in 0..bound, for x < 2·bound.
 #[inline(always)]
 pub(super) fn below(x: u64, bound: u64) -> u64 {
     x.min(x.wrapping_sub(bound))
 }
 
-/// What a prime takes to compute with.
+/// The constants for computing modulo a prime.
 pub(super) struct Tables {
     pub(super) p: u64,
     pub(super) one: Constant,
     /// 2^52, the weight of a number's second digit.
     pub(super) second: Constant,
-    /// 2^104, the weight of the third.
+    /// 2^104, the weight of a number's third digit.
     pub(super) third: Constant,
     /// −2^63.
     pub(super) lowest: u64,
-    /// At place i the power of ψ by i with its 13 bits reversed, where ψ^N = −1.
+    /// The powers of ψ, where ψ^N = −1. Entry i is the power by i with its 13 bits reversed.
     pub(super) roots: Vec<Constant>,
-    /// Their inverses, but N^−1 at place 0, and its product with the inverse at place 1.
+    /// The inverses of `roots`, except for entry 0, N^−1, and entry 1, its product with the
+    /// inverse.
     pub(super) inverse_roots: Vec<Constant>,
 }
 
@@ -63,7 +65,8 @@ impl Tables {
             p < 1 << 50 && p % order == 1 && is_prime(p),
             "a modulus is a prime below 2^50 that is 1 modulo {order}, not {p}"
         );
-        // The first base whose power is a primitive root: the same at every machine.
+        // The first base whose power is a primitive root, so that every machine finds the same
+        // root.
         let root = (2..p)
             .map(|base| power(base, (p - 1) / order, p))
             .find(|root| power(*root, DEGREE as u64, p) == p - 1)
@@ -84,7 +87,7 @@ impl Tables {
         }
     }
 
-    /// `low` + 2^52·`high` mod p.
+    /// Returns `low` + 2^52·`high` mod p.
     #[inline(always)]
     pub(super) fn reduce(&self, low: u64, high: u64) -> u64 {
         let (first, high) = (low & DIGIT_MASK, high + (low >> DIGIT));
@@ -94,14 +97,14 @@ impl Tables {
         self.canonical(first + second + third)
     }
 
-    /// x mod p for x < 8p.
+    /// Returns x mod p for x < 8p.
     #[inline(always)]
     pub(super) fn canonical(&self, x: u64) -> u64 {
         below(below(below(x, 4 * self.p), 2 * self.p), self.p)
     }
 }
 
-/// The powers of `root` in bit-reversed order.
+/// Returns the powers of `root` in bit-reversed order.
 fn powers(root: u64, p: u64) -> Vec<Constant> {
     let mut powers = vec![Constant::new(1, p); DEGREE];
     let mut now = 1;
@@ -112,7 +115,7 @@ fn powers(root: u64, p: u64) -> Vec<Constant> {
     powers
 }
 
-/// The 13 bits of a place in reversed order.
+/// Reverses the 13 bits of a place.
 pub(super) fn reversed(place: usize) -> usize {
     place.reverse_bits() >> (usize::BITS - DEGREE.trailing_zeros())
 }
@@ -131,8 +134,9 @@ pub(super) fn power(base: u64, exponent: u64, p: u64) -> u64 {
     })
 }
 
-/// Miller's test with the first twelve primes, which is exact below 2^64 (Sorenson & Webster,
-/// "Strong pseudoprimes to twelve prime bases", Mathematics of Computation 2017), for odd p > 37.
+/// Tests whether an odd p > 37 is prime, by Miller's test with the first twelve primes, which is
+/// exact below 2^64 (Sorenson & Webster, "Strong pseudoprimes to twelve prime bases", Mathematics
+/// of Computation 2017).
 fn is_prime(p: u64) -> bool {
     let twos = (p - 1).trailing_zeros();
     let bases = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37];

@@ -2,7 +2,7 @@ use super::tables::{product, reversed};
 use super::*;
 use crate::dispatch::backends;
 
-/// The largest there is, two of those that encryption uses, and the smallest.
+/// The largest possible prime, two that encryption uses, and the smallest.
 const PRIMES: [u64; 4] = [
     0x3_ffff_ffff_c001,
     0x7ff_fffd_8001,
@@ -10,14 +10,14 @@ const PRIMES: [u64; 4] = [
     0x1_0001,
 ];
 
-/// Every prime with every kernel.
+/// Lists every prime with every kernel.
 fn moduli() -> impl Iterator<Item = Modulus> {
     PRIMES
         .into_iter()
         .flat_map(|p| backends().map(move |backend| Modulus::with(backend, p)))
 }
 
-/// Different words for every seed (the finaliser of SplitMix64).
+/// Returns different words for every seed (the finalizer of SplitMix64).
 fn words(n: usize, seed: u64) -> Vec<u64> {
     let mix = |x: u64, shift: u32, factor: u64| (x ^ x >> shift).wrapping_mul(factor);
     (0..n as u64)
@@ -29,7 +29,7 @@ fn words(n: usize, seed: u64) -> Vec<u64> {
         .collect()
 }
 
-/// Values in 0..p, of which some are 0, 1, p − 1 and p − 2.
+/// Returns values in 0..p, some of which are 0, 1, p − 1 and p − 2.
 fn values(n: usize, seed: u64, p: u64) -> Vec<u64> {
     let value = |word: u64| match word >> 60 {
         0 => 0,
@@ -41,7 +41,7 @@ fn values(n: usize, seed: u64, p: u64) -> Vec<u64> {
     words(n, seed).into_iter().map(value).collect()
 }
 
-/// Polynomials at the edges, and two others.
+/// Returns polynomials with extreme coefficients, and two others.
 fn polynomials(p: u64) -> Vec<Vec<u64>> {
     let places = |mut test: Box<dyn FnMut(usize) -> bool>| {
         (0..DEGREE)
@@ -61,7 +61,7 @@ fn polynomials(p: u64) -> Vec<Vec<u64>> {
     ]
 }
 
-/// The definition: X^N is −1.
+/// Multiplies by definition, with X^N = −1.
 fn multiply_slowly(a: &[u64], b: &[u64], p: u64) -> Vec<u64> {
     let mut sums = vec![0i128; 2 * DEGREE];
     for (i, a) in a.iter().enumerate().filter(|(_, a)| **a > 0) {
@@ -88,7 +88,7 @@ fn check_product(modulus: &Modulus, a: &[u64], b: &[u64]) {
     assert!(multiply(modulus, a, b) == expected);
 }
 
-/// Otherwise the comparisons would compare nothing; see the same of the backends.
+/// Without this check, the comparisons could compare nothing; as for the backends.
 #[test]
 #[cfg(all(avx512, target_os = "linux"))]
 fn tests_run_the_kernels_that_the_processor_has() {
@@ -101,7 +101,7 @@ fn tests_run_the_kernels_that_the_processor_has() {
     }
 }
 
-/// Bit for bit, with values at the edges and others.
+/// Compares bit for bit, with extreme values and others.
 #[test]
 fn every_kernel_does_as_the_portable_one() {
     for p in PRIMES {
@@ -156,7 +156,7 @@ fn products_are_those_of_the_definition() {
             }
             check_product(&modulus, &sparse, &dense);
         }
-        // Of low degree, so that nothing wraps.
+        // Of low degree, so that nothing wraps around.
         let small = |seed: u64| {
             let mut small = values(DEGREE, seed, p);
             small[40..].fill(0);
@@ -183,7 +183,7 @@ fn evaluations_become_their_coefficients_again() {
     }
 }
 
-/// X itself evaluates to the points; a sparse polynomial to its values there.
+/// X itself evaluates to the points, and a sparse polynomial to its values there.
 #[test]
 fn evaluations_are_at_the_points_that_the_head_states() {
     for modulus in moduli() {
@@ -273,7 +273,7 @@ fn sums_of_products_are_those_of_the_definition() {
     }
 }
 
-/// More than are summed up before a reduction, and the largest values.
+/// Tests more products than are summed up before a reduction, and the largest values.
 #[test]
 fn sums_of_many_products_do_not_overflow() {
     for modulus in moduli() {

@@ -1,4 +1,4 @@
-//! Eight values, or eight packed words, at a time.
+//! Packing of eight values, and unpacking of eight packed words, at a time with AVX-512.
 
 #![allow(
     clippy::incompatible_msrv,
@@ -13,13 +13,14 @@ use std::arch::x86_64::{
     _mm512_sllv_epi64, _mm512_srli_epi64, _mm512_srlv_epi64, _mm512_storeu_si512, _mm512_sub_epi64,
 };
 
-/// Values packed together.
+/// The number of values packed together.
 const CHUNK: usize = 1024;
 
-/// Values of the narrower widths in pairs, with room for a load beyond.
+/// A buffer for values of the narrower widths, joined in pairs, with room for a load beyond the
+/// end.
 type Pairs = [u64; CHUNK / 2 + 16];
 
-/// As many of the first of so many words as a register holds.
+/// Returns a mask of the first `words` words, at most a whole register.
 #[inline(always)]
 fn first(words: usize) -> __mmask8 {
     match words {
@@ -28,7 +29,7 @@ fn first(words: usize) -> __mmask8 {
     }
 }
 
-/// The packed low `bits` of `values`, whose number is a multiple of 64.
+/// Packs the low `bits` bits of `values`, whose number is a multiple of 64.
 ///
 /// # Safety
 /// The processor has AVX-512 F.
@@ -37,7 +38,7 @@ pub(super) unsafe fn pack(values: &[u64], bits: u32, out: &mut [u64]) {
     let mut pairs: Pairs = [0; CHUNK / 2 + 16];
     let chunks = out.chunks_mut(CHUNK / 64 * bits as usize);
     for (values, out) in values.chunks(CHUNK).zip(chunks) {
-        // Values in pairs, until they have more than 32 bits.
+        // Join values in pairs until they have more than 32 bits.
         let (mut width, mut len) = (bits, values.len());
         while width <= 32 {
             let low = _mm512_set1_epi64(mask(width) as i64);
@@ -62,16 +63,16 @@ pub(super) unsafe fn pack(values: &[u64], bits: u32, out: &mut [u64]) {
             (width, len) = (2 * width, len / 2);
         }
         let source = if width == bits { values } else { &pairs[..len] };
-        // SAFETY: the caller answers for the instructions.
+        // SAFETY: the caller guarantees the instructions.
         unsafe { pack_wide(source, width, out) };
     }
 }
 
 /// Packs values of 33 to 64 bits that fill whole words.
 ///
-/// Word o takes bits of three values at most: of f, in which its first bit is, shifted right; and
-/// of f + 1 and f + 2, shifted left. For eight words, each of the three is one of 16 values in a
-/// row.
+/// Word o takes bits of at most three values: value f, which contains its first bit, is shifted
+/// right; values f + 1 and f + 2 are shifted left. For eight words, each of the three is one of 16
+/// consecutive values.
 ///
 /// # Safety
 /// The processor has AVX-512 F.
@@ -79,17 +80,17 @@ pub(super) unsafe fn pack(values: &[u64], bits: u32, out: &mut [u64]) {
 unsafe fn pack_wide(values: &[u64], bits: u32, out: &mut [u64]) {
     let low = _mm512_set1_epi64(mask(bits) as i64);
     let width = _mm512_set1_epi64(bits.into());
-    // 2^16 / bits, rounded up: quotients of less than 2^10 by it are exact, since their error, of
-    // at most 2^10 / 2^16, is not more than 1 / bits.
+    // 2^16 / bits, rounded up. Multiplying by it gives exact quotients of numbers below 2^10: the
+    // error, at most 2^10 / 2^16, is not more than 1 / bits.
     let inverse = _mm512_set1_epi64(((1 << 16) / i64::from(bits)) + 1);
     let steps = _mm512_setr_epi64(0, 64, 128, 192, 256, 320, 384, 448);
-    // The value of the first word's first bit, and the place of that bit in it.
+    // The value that contains the first word's first bit, and the place of that bit in it.
     let (mut start, mut place) = (0, 0);
     let (whole, rest) = (512 / bits as usize, 512 % bits as usize);
     for out in out.chunks_mut(8) {
         // SAFETY: the masks keep loads and stores to words of the slices.
         unsafe {
-            // The same for each word, counted from that value.
+            // For each word, the bit and the value, counted from that value.
             let first_bits = _mm512_add_epi64(steps, _mm512_set1_epi64(place as i64));
             let of = _mm512_srli_epi64::<16>(_mm512_mul_epu32(first_bits, inverse));
             let right = _mm512_sub_epi64(first_bits, _mm512_mul_epu32(of, width));
@@ -127,8 +128,8 @@ unsafe fn pack_wide(values: &[u64], bits: u32, out: &mut [u64]) {
 
 /// Unpacks as many values as `out` holds.
 ///
-/// Eight values are in nine words at most; value i takes bits of the word with its first bit, and
-/// of the next.
+/// Eight values lie in at most nine words. A value takes bits of the word with its first bit, and
+/// of the next word.
 ///
 /// # Safety
 /// The processor has AVX-512 F.

@@ -1,8 +1,8 @@
-//! The low bits of each word, densely packed, little endian: value i occupies bits
-//! i·bits .. (i+1)·bits of the packed words, and unused top bits of the last word are zero.
+//! Dense packing of the low bits of each word, little endian: value i occupies bits i·bits ..
+//! (i+1)·bits of the packed words, and unused top bits of the last word are zero.
 //!
 //! 64 values of any width fill whole words, so blocks of 64 values are independent and run in
-//! parallel. Packing to widths 8, 16 and 32 is a narrowing copy that the compiler vectorises.
+//! parallel. Packing to widths 8, 16 and 32 is a narrowing copy that the compiler vectorizes.
 
 #[cfg(avx512)]
 mod avx512;
@@ -10,10 +10,10 @@ mod avx512;
 use crate::dispatch::{Backend, backend};
 use rayon::prelude::*;
 
-/// Values of a parallel block; a multiple of 64.
+/// Values of a block for one thread; a multiple of 64.
 const BLOCK: usize = 1 << 14;
 
-/// Words that n values of `bits` bits take.
+/// Returns how many words n values of `bits` bits take.
 ///
 /// # Panics
 /// If `bits` is not 1 to 64, or the size overflows.
@@ -27,10 +27,10 @@ pub fn packed_words(n: usize, bits: u32) -> usize {
         + (n % 64 * bits).div_ceil(64)
 }
 
-/// Packs the low `bits` of each value.
+/// Packs the low `bits` bits of each value.
 ///
 /// # Panics
-/// If `bits` is not 1 to 64 or `out` has not [`packed_words`] words.
+/// If `bits` is not 1 to 64, or if `out` does not have [`packed_words`] words.
 pub fn pack_low(values: &[u64], bits: u32, out: &mut [u64]) {
     pack_low_with(backend(), values, bits, out);
 }
@@ -54,10 +54,10 @@ fn pack_low_with(backend: Backend, values: &[u64], bits: u32, out: &mut [u64]) {
         .for_each(|(values, out)| pack_block(backend, values, bits, out));
 }
 
-/// Unpacks as many values as `out` holds, each with zeros above its `bits` bits.
+/// Unpacks as many values as `out` holds, with zeros above their `bits` bits.
 ///
 /// # Panics
-/// If `bits` is not 1 to 64 or `words` has not [`packed_words`] words.
+/// If `bits` is not 1 to 64, or if `words` does not have [`packed_words`] words.
 pub fn unpack_low(words: &[u64], bits: u32, out: &mut [u64]) {
     unpack_low_with(backend(), words, bits, out);
 }
@@ -87,12 +87,12 @@ fn check_width(bits: u32) {
     );
 }
 
-/// The low `bits` bits set.
+/// Returns a mask of the low `bits` bits.
 fn mask(bits: u32) -> u64 {
     u64::MAX >> (64 - bits)
 }
 
-/// The caller checked that the processor has the backend.
+/// Packs a block. The caller checked that the processor has the backend.
 fn pack_block(backend: Backend, values: &[u64], bits: u32, out: &mut [u64]) {
     #[cfg(avx512)]
     if backend == Backend::Avx512 && !matches!(bits, 8 | 16 | 32 | 64) {
@@ -108,7 +108,7 @@ fn pack_block(backend: Backend, values: &[u64], bits: u32, out: &mut [u64]) {
     );
 }
 
-/// As above.
+/// Unpacks a block. The caller checked that the processor has the backend.
 fn unpack_block(backend: Backend, words: &[u64], bits: u32, out: &mut [u64]) {
     #[cfg(avx512)]
     if backend == Backend::Avx512 && bits < 64 {
@@ -140,7 +140,7 @@ fn unpack_portably(words: &[u64], bits: u32, out: &mut [u64]) {
     }
 }
 
-/// `LANES` values of 64 / `LANES` bits to a word.
+/// Packs `LANES` values of 64 / `LANES` bits into each word.
 #[inline(always)]
 fn pack_lanes<const LANES: usize>(values: &[u64], bits: u32, out: &mut [u64]) {
     let mask = mask(bits);
@@ -169,7 +169,7 @@ fn unpack_lanes<const LANES: usize>(words: &[u64], bits: u32, out: &mut [u64]) {
     }
 }
 
-/// Any width: the word being filled holds `filled` bits.
+/// Packs values of any width. The current word holds `filled` bits.
 fn pack_any(values: &[u64], bits: u32, out: &mut [u64]) {
     let mask = mask(bits);
     let (mut word, mut filled, mut next) = (0, 0, 0);
@@ -181,7 +181,8 @@ fn pack_any(values: &[u64], bits: u32, out: &mut [u64]) {
             out[next] = word;
             next += 1;
             filled -= 64;
-            // The part that did not fit; two shifts, since the first may be by up to 64 - filled = 64.
+            // The part that did not fit; two shifts, since the first may be by up to 64 - filled
+            // = 64.
             word = if filled == 0 {
                 0
             } else {
@@ -194,7 +195,7 @@ fn pack_any(values: &[u64], bits: u32, out: &mut [u64]) {
     }
 }
 
-/// Any width: value i straddles at most two words.
+/// Unpacks values of any width. A value spans at most two words.
 fn unpack_any(words: &[u64], bits: u32, out: &mut [u64]) {
     let mask = mask(bits);
     let mut position = 0;

@@ -11,7 +11,7 @@ fn values(n: usize) -> Vec<u64> {
         .collect()
 }
 
-/// The definition, a bit at a time.
+/// Packs by definition, one bit at a time.
 fn pack_slowly(values: &[u64], bits: u32) -> Vec<u64> {
     let mut words = vec![0; packed_words(values.len(), bits)];
     for (i, value) in values.iter().enumerate() {

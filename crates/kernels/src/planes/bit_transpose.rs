@@ -1,15 +1,15 @@
-//! Eight 64×64 bit matrices transposed side by side, by exchanging ever smaller off-diagonal
-//! blocks: first the two of 32×32 bits, last the single bits (Warren, "Hacker's Delight", section
+//! Transposition of eight 64×64 bit matrices side by side, by exchanging ever smaller off-diagonal
+//! blocks: first the two of 32×32 bits, finally single bits (Warren, "Hacker's Delight", section
 //! 7-3).
 //!
-//! Word b of each row belongs to matrix b, so that a row is two AVX2 registers, and every step is
-//! the same operation on whole rows. One body, compiled plainly and for AVX2: six steps of 32
-//! exchanges of six operations, 2,304 for eight matrices with AVX2.
+//! Word b of each row belongs to matrix b. So a row is two AVX2 registers, and every step is the
+//! same operation on whole rows. One function body is compiled without and with AVX2: six steps of
+//! 32 exchanges of six operations, 2,304 for eight matrices with AVX2.
 
 use super::{MATRICES, Matrices};
 use crate::dispatch::Backend;
 
-/// Bit j of row i goes to bit i of row j, in each matrix.
+/// Moves bit j of row i to bit i of row j, in each matrix.
 pub(super) fn transpose(backend: Backend, matrices: &mut Matrices) {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
@@ -36,7 +36,7 @@ fn body(matrices: &mut Matrices) {
 }
 
 /// Exchanges the off-diagonal `SIZE`×`SIZE` blocks of all `2·SIZE`×`2·SIZE` blocks on the diagonal
-/// lattice; `low` marks the columns of the left ones.
+/// lattice. `low` marks the columns of the left blocks.
 #[inline(always)]
 fn exchange<const SIZE: usize>(matrices: &mut Matrices, low: u64) {
     for rows in matrices.chunks_exact_mut(2 * SIZE * MATRICES) {

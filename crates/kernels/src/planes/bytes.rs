@@ -1,22 +1,22 @@
-//! Bytes of 0 and 1 as packed bits, and back.
+//! Conversion between bytes of 0 and 1 and packed bits.
 
 use super::words_of;
 use crate::dispatch::{Backend, backend};
 use crate::parallel;
 use crate::shared_slice::SharedSlice;
 
-/// Packs bytes that are 0 or 1; of other bytes the lowest bit counts.
+/// Packs bytes that are 0 or 1. For other bytes, the lowest bit counts.
 ///
 /// # Panics
-/// If `out` has not [`words_of`] words.
+/// If `out` does not have [`words_of`] words.
 pub fn pack_bytes(bytes: &[u8], out: &mut [u64]) {
     pack_bytes_with(backend(), bytes, out);
 }
 
-/// Bits as bytes of 0 and 1.
+/// Unpacks bits to bytes of 0 and 1.
 ///
 /// # Panics
-/// If `words` has not [`words_of`] words for as many bits as `out` has bytes.
+/// If `words` does not have [`words_of`] words for the number of bytes of `out`.
 pub fn unpack_bytes(words: &[u64], out: &mut [u8]) {
     unpack_bytes_with(backend(), words, out);
 }
@@ -47,7 +47,7 @@ pub(super) fn unpack_bytes_with(backend: Backend, words: &[u64], out: &mut [u8])
     let (backend, n) = (backend.checked(), out.len());
     let shared = SharedSlice::new(out);
     parallel::for_blocks(words.len(), parallel::GRAIN, |range| {
-        // SAFETY: bytes of these words alone.
+        // SAFETY: the part has only the bytes of these words.
         let out = unsafe { shared.part(64 * range.start..n.min(64 * range.end)) };
         let words = &words[range];
         unpack_words(backend, words, out);
@@ -64,7 +64,7 @@ fn check(expected: usize, words: usize, n: usize) {
     assert_eq!(words, expected, "{n} bits take so many words");
 }
 
-/// The words of all whole 64 bytes.
+/// Packs all whole groups of 64 bytes.
 fn pack_words(backend: Backend, bytes: &[u8], out: &mut [u64]) {
     let pairs = bytes.chunks_exact(64).zip(out);
     match backend {
@@ -77,7 +77,7 @@ fn pack_words(backend: Backend, bytes: &[u8], out: &mut [u64]) {
         _ => pairs.for_each(|(bytes, word)| {
             *word = bytes.chunks_exact(8).rev().fold(0, |word, bytes| {
                 let bytes = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-                // Bit 8i goes to bit 56 + i; no two products meet, so that nothing is carried.
+                // Bit 8i moves to bit 56 + i. No two products overlap, so nothing is carried.
                 let bits = (bytes & LOWEST).wrapping_mul(0x0102_0408_1020_4080) >> 56;
                 word << 8 | bits
             });
@@ -85,7 +85,7 @@ fn pack_words(backend: Backend, bytes: &[u8], out: &mut [u64]) {
     }
 }
 
-/// All whole 64 bytes of the words.
+/// Unpacks words to all whole groups of 64 bytes.
 fn unpack_words(backend: Backend, words: &[u64], out: &mut [u8]) {
     let pairs = out.chunks_exact_mut(64).zip(words);
     match backend {
@@ -97,7 +97,7 @@ fn unpack_words(backend: Backend, words: &[u64], out: &mut [u8]) {
         Backend::Avx2 => unsafe { avx2::unpack(pairs) },
         _ => pairs.for_each(|(bytes, word)| {
             for (bytes, bits) in bytes.chunks_exact_mut(8).zip(word.to_le_bytes()) {
-                // Bit i stays in byte i alone, and carries into that byte's top bit if it is set.
+                // Byte i keeps only bit i, and carries into its top bit if that is set.
                 let single = u64::from(bits).wrapping_mul(LOWEST) & 0x8040_2010_0804_0201;
                 let spread = (single + 0x7f7f_7f7f_7f7f_7f7f) >> 7 & LOWEST;
                 bytes.copy_from_slice(&spread.to_le_bytes());
@@ -122,7 +122,7 @@ mod avx2 {
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn pack<'a>(pairs: impl Iterator<Item = (&'a [u8], &'a mut u64)>) {
         for (bytes, word) in pairs {
-            // SAFETY: the caller's promise; the loads are of bytes 0 to 31 and 32 to 63.
+            // SAFETY: the caller's guarantee; the loads cover bytes 0 to 31 and 32 to 63.
             let [low, high] = [0, 32].map(|at| unsafe {
                 let bytes = _mm256_loadu_si256(bytes.as_ptr().add(at).cast());
                 _mm256_movemask_epi8(_mm256_slli_epi16::<7>(bytes)) as u32
@@ -135,9 +135,10 @@ mod avx2 {
     /// The processor has AVX2, and the slices 64 bytes each.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn unpack<'a>(pairs: impl Iterator<Item = (&'a mut [u8], &'a u64)>) {
-        // SAFETY: the caller's promise; the stores are of bytes 0 to 31 and 32 to 63.
+        // SAFETY: the caller's guarantee; the stores cover bytes 0 to 31 and 32 to 63.
         unsafe {
-            // Byte i of each half takes byte i / 8 of its 32 bits, and of that bit i % 8.
+            // Byte i of each half takes byte i / 8 of the half's 32 bits, and of that byte bit i
+            // % 8.
             let eightfold = |byte: i64| byte * super::LOWEST as i64;
             let source = _mm256_setr_epi64x(0, eightfold(1), eightfold(2), eightfold(3));
             let single = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
@@ -171,7 +172,7 @@ mod avx512 {
     pub(super) unsafe fn pack<'a>(pairs: impl Iterator<Item = (&'a [u8], &'a mut u64)>) {
         let lowest = _mm512_set1_epi8(1);
         for (bytes, word) in pairs {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller's guarantee.
             let bytes = unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) };
             *word = _mm512_test_epi8_mask(bytes, lowest);
         }
@@ -183,7 +184,7 @@ mod avx512 {
     pub(super) unsafe fn unpack<'a>(pairs: impl Iterator<Item = (&'a mut [u8], &'a u64)>) {
         for (bytes, word) in pairs {
             let spread = _mm512_maskz_set1_epi8(*word, 1);
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller's guarantee.
             unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), spread) };
         }
     }

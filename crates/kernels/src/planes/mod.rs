@@ -3,9 +3,9 @@
 //! Element i of a plane is bit i % 64 of word i / 64; w planes of n elements lie one after another,
 //! [`words_of`]`(n)` words each, and unused top bits of a plane's last word are zero.
 //!
-//! [`split`] and [`join`] transpose 64×64 bit matrices, eight neighbours at a time, so that each
-//! plane is written and read by whole cache lines, and one vector instruction serves all eight.
-//! [`join_wide`] does it for values of 128 bits, half by half.
+//! [`split`] and [`join`] transpose 64×64 bit matrices, eight neighbours at a time. So each plane
+//! is written and read in whole cache lines, and one vector instruction serves all eight.
+//! [`join_wide`] does the same for values of 128 bits, half by half.
 
 mod bit_transpose;
 mod bytes;
@@ -18,38 +18,39 @@ use crate::shared_slice::SharedSlice;
 pub use bytes::{pack_bytes, unpack_bytes};
 pub use wide::join_wide;
 
-/// Matrices transposed together: a cache line of each plane.
+/// The number of matrices transposed together: a cache line of each plane.
 const MATRICES: usize = 8;
 
-/// Elements of a parallel block.
+/// Elements of a block for one thread.
 const BLOCK: usize = 1 << 14;
 
-/// Words of a plane of n elements.
+/// Returns the number of words of a plane of n elements.
 #[must_use]
 pub const fn words_of(n: usize) -> usize {
     n.div_ceil(64)
 }
 
-/// The low `width` bits of the values as planes.
+/// Splits the low `width` bits of the values into planes.
 ///
 /// # Panics
-/// If `width` exceeds 64 or `out` has not `width` planes.
+/// If `width` exceeds 64, or if `out` does not have `width` planes.
 pub fn split(values: &[u64], width: usize, out: &mut [u64]) {
     split_from(values, 0, width, out);
 }
 
-/// The same of the bits from `first` on.
+/// Splits `width` bits of the values, from bit `first` on, into planes.
 ///
 /// # Panics
-/// If a word has no such bits or `out` has not `width` planes.
+/// If words have no such bits, or if `out` does not have `width` planes.
 pub fn split_from(values: &[u64], first: usize, width: usize, out: &mut [u64]) {
     split_with(backend(), values, first, width, out);
 }
 
-/// Values from their planes, with zeros above.
+/// Joins planes to values, with zeros above.
 ///
 /// # Panics
-/// If `width` exceeds 64, `planes` has not `width` planes of n elements or `out` not n.
+/// If `width` exceeds 64, if `planes` does not have `width` planes of n elements, or if `out` does
+/// not have n elements.
 pub fn join(planes: &[u64], width: usize, n: usize, out: &mut [u64]) {
     join_with(backend(), planes, width, n, out);
 }
@@ -63,7 +64,7 @@ fn check(width: usize, n: usize, words: usize) {
     );
 }
 
-/// Columns of 64×64 matrices: word b of matrix row j is at `j * MATRICES + b`.
+/// Columns of 64×64 matrices. Word b of matrix row j is at `j * MATRICES + b`.
 type Matrices = [u64; 64 * MATRICES];
 
 fn split_with(backend: Backend, values: &[u64], lowest: usize, width: usize, out: &mut [u64]) {
@@ -78,8 +79,8 @@ fn split_with(backend: Backend, values: &[u64], lowest: usize, width: usize, out
             split_matrices(backend, values, &mut matrices);
             for plane in 0..width {
                 let at = plane * stride + first;
-                // SAFETY: words of this range of elements alone, and ranges are disjoint and begin
-                // at multiples of 64 elements.
+                // SAFETY: the part has only words of this range of elements, and ranges are
+                // disjoint and begin at multiples of 64 elements.
                 let part = unsafe { planes.part(at..at + words) };
                 part.copy_from_slice(&matrices[(lowest + plane) * MATRICES..][..words]);
             }
@@ -103,7 +104,7 @@ fn join_with(backend: Backend, planes: &[u64], width: usize, n: usize, out: &mut
     });
 }
 
-/// Transposes up to 512 values; missing ones count as 0.
+/// Transposes up to 512 values. Missing values count as 0.
 fn split_matrices(backend: Backend, values: &[u64], matrices: &mut Matrices) {
     for (column, values) in values.chunks(64).enumerate() {
         for (row, value) in values.iter().enumerate() {
@@ -113,7 +114,7 @@ fn split_matrices(backend: Backend, values: &[u64], matrices: &mut Matrices) {
     bit_transpose::transpose(backend, matrices);
 }
 
-/// The inverse of [`split_matrices`].
+/// Computes the inverse of [`split_matrices`].
 fn join_matrices(backend: Backend, matrices: &mut Matrices, values: &mut [u64]) {
     bit_transpose::transpose(backend, matrices);
     for (column, values) in values.chunks_mut(64).enumerate() {

@@ -117,7 +117,7 @@ fn joining_is_the_inverse_and_ignores_unused_bits() {
 fn bytes_pack_and_unpack() {
     for backend in backends() {
         for n in LENGTHS.into_iter().chain([64 * parallel::GRAIN + 3]) {
-            // All eight bits vary, and the lowest alone counts.
+            // All eight bits vary, and only the lowest counts.
             let bytes: Vec<u8> = values(n).iter().map(|value| (value >> 40) as u8).collect();
             let mut words = vec![u64::MAX; words_of(n)];
             bytes::pack_bytes_with(backend, &bytes, &mut words);

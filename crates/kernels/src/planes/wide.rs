@@ -1,15 +1,15 @@
-//! Values of 128 bits from their planes: two 64×64 transposes for every 64 values.
+//! Joining of planes to values of 128 bits: two 64×64 transposes for every 64 values.
 
 use super::{MATRICES, Matrices, bit_transpose, words_of};
 use crate::dispatch::{Backend, backend};
 
-/// Planes, and bits of a value.
+/// The number of planes, and of bits of a value.
 const WIDTH: usize = 128;
 
-/// Values from their 128 planes, on the calling thread.
+/// Joins 128 planes to values, on the calling thread.
 ///
 /// # Panics
-/// If `planes` has not 128 planes of as many elements as `out`.
+/// If `planes` does not have 128 planes of as many elements as `out`.
 pub fn join_wide(planes: &[u64], out: &mut [u128]) {
     join_wide_with(backend(), planes, out);
 }

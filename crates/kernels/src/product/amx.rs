@@ -1,12 +1,12 @@
 //! Products of 32×32 words by the processor's tiles of bytes (Intel AMX, int8).
 //!
-//! A word is eight bytes, and Σ a·b mod 2^64 = Σ_d 2^(8d)·Σ_(i+j=d) a_i·b_j for d < 8: 36 products
-//! of byte planes, which one instruction each sums up for 16×64 by 64×16 bytes, exactly, in 32
-//! bits. What a pair of planes adds to a sum is below 64·255², and eight pairs of a block's depth
+//! A word is eight bytes, and Σ a·b mod 2^64 = Σ_d 2^(8d)·Σ_(i+j=d) a_i·b_j for d < 8. These are 36
+//! products of byte planes. One instruction for each sums up 16×64 by 64×16 bytes, exactly, in 32
+//! bits. A pair of planes adds less than 64·255² to a sum, and eight pairs over a block's depth
 //! stay below 2^32.
 //!
-//! **Limit.** 16,384 products of bytes in 16 cycles: 28 of words in a cycle, five times as many as
-//! `vpmullq`.
+//! **Limit.** 16,384 products of bytes in 16 cycles: 28 products of words per cycle, five times as
+//! many as with `vpmullq`.
 
 #![allow(
     clippy::incompatible_msrv,
@@ -25,40 +25,40 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// Bytes of a word, each a plane.
+/// Bytes of a word, each of which belongs to a plane.
 const PLANES: usize = 8;
 
-/// Rows of a left tile, columns of a right one.
+/// Rows of a left tile, and columns of a right tile.
 const TILE: usize = 16;
 
-/// Rows and columns of a result: two tiles each.
+/// Rows and columns of a result: two tiles in each direction.
 pub(super) const SIDE: usize = 2 * TILE;
 
 /// Depth of a tile.
 const CHUNK: usize = 64;
 
-/// Bytes of a tile, and of two side by side.
+/// Bytes of a tile, and of two tiles side by side.
 const BYTES: usize = TILE * CHUNK;
 const PAIR: usize = 2 * BYTES;
 
-/// Depth of a block: sums of its products fit 32 bits with room to spare.
+/// Depth of a block. Sums of its products fit 32 bits with room to spare.
 const DEPTH: usize = 512;
 const _: () = assert!(PLANES * DEPTH * 255 * 255 < 1 << 32);
 
-/// Columns of a block; its planes stay in the second-level cache.
+/// Columns of a block. Its planes stay in the second-level cache.
 pub(super) const BLOCK: usize = 256;
 
-/// Tiles are less than this many times larger than what they hold, or left alone.
+/// Tiles are used only if they are less than this many times larger than their contents.
 const MOST_PADDING: usize = 2;
 
-/// Whether tiles are so well filled by an m×k by k×n product that they are faster.
+/// Returns whether an m×k by k×n product fills the tiles so well that they are faster.
 pub(super) fn fits(m: usize, k: usize, n: usize) -> bool {
     let padded = m.next_multiple_of(TILE) * k.next_multiple_of(CHUNK) * n.next_multiple_of(SIDE);
     padded < MOST_PADDING * m * k * n
 }
 
-/// Whether processor and operating system have tiles of bytes; asks the latter for leave to use
-/// them, once.
+/// Returns whether the processor and the operating system support tiles of bytes. Requests the
+/// operating system's permission to use them, once.
 pub(super) fn is_available() -> bool {
     static AVAILABLE: OnceLock<bool> = OnceLock::new();
     *AVAILABLE.get_or_init(|| {
@@ -69,20 +69,20 @@ pub(super) fn is_available() -> bool {
     })
 }
 
-/// AMX-TILE and AMX-INT8, and an operating system that saves their state.
+/// Returns whether the processor has AMX-TILE and AMX-INT8, and the operating system saves their
+/// state.
 #[allow(unused_unsafe, reason = "`cpuid` is safe from rustc 1.94 on")]
 fn processor_has_tiles() -> bool {
     const OSXSAVE: u32 = 1 << 27;
     const TILE_AND_INT8: u32 = 1 << 24 | 1 << 25;
     const TILE_STATE: u32 = 1 << 17 | 1 << 18;
-    // SAFETY: every x86-64 processor has the instruction, and these leaves are asked for where
-    // there are so many.
+    // SAFETY: every x86-64 processor has the instruction. Leaf 7 is read only if it exists.
     let (leaves, features) = unsafe { (__cpuid(0).eax, __cpuid(1).ecx) };
     if leaves < 7 || features & OSXSAVE == 0 {
         return false;
     }
     let saved: u32;
-    // SAFETY: OSXSAVE says that this instruction may be used; it reads a register of the processor.
+    // SAFETY: OSXSAVE permits this instruction; it reads a register of the processor.
     unsafe {
         asm!("xgetbv", in("ecx") 0, out("eax") saved, out("edx") _, options(nomem, nostack));
     }
@@ -91,17 +91,17 @@ fn processor_has_tiles() -> bool {
     extended & TILE_AND_INT8 == TILE_AND_INT8 && saved & TILE_STATE == TILE_STATE
 }
 
-/// Linux gives the state of tiles to processes that ask for it. From then on it wants stacks of
-/// signal handlers (`sigaltstack`) to hold that state, 11 KiB; and refuses while a thread has a
-/// smaller one.
+/// Requests permission to use tiles; Linux grants it to processes that ask. From then on, Linux
+/// requires stacks of signal handlers (`sigaltstack`) to hold the state of tiles, 11 KiB. It
+/// refuses while a thread has a smaller one.
 #[cfg(target_os = "linux")]
 fn may_use_tiles() -> bool {
     const ARCH_PRCTL: i64 = 158;
     const REQUEST_PERMISSION: u64 = 0x1023;
     const TILE_DATA: u64 = 18;
     let refused: i64;
-    // SAFETY: the call reads and writes no memory of this process; `syscall` changes these
-    // registers alone.
+    // SAFETY: the call reads and writes no memory of this process, and `syscall` changes only these
+    // registers.
     unsafe {
         asm!(
             "syscall",
@@ -121,8 +121,8 @@ fn may_use_tiles() -> bool {
     false
 }
 
-/// Tiles of this thread, of 16 rows of 64 bytes, until it is dropped; then nothing of what they
-/// held is left.
+/// The tiles of this thread, of 16 rows of 64 bytes, until the value is dropped. Then their
+/// contents are erased.
 struct Tiles(PhantomData<*mut ()>);
 
 #[repr(C, align(64))]
@@ -152,13 +152,13 @@ impl Tiles {
         Self(PhantomData)
     }
 
-    /// The sums of one diagonal, of four tiles of the result one after another: over the chunks,
-    /// left planes 0..=diagonal by right planes diagonal..=0. Without `both`, of the upper two
-    /// tiles alone.
+    /// Computes the sums of one diagonal, for four tiles of the result one after another: over the
+    /// chunks, left planes 0..=diagonal times right planes diagonal..=0. Without `both`, computes
+    /// only the upper two tiles.
     ///
     /// # Safety
-    /// `left` and `right` are valid for reads of so many chunks, of eight planes of two tiles each;
-    /// no other `Tiles` of this thread were dropped since these were made.
+    /// `left` and `right` are valid for reads of `chunks` chunks, of eight planes of two tiles
+    /// each. No other `Tiles` of this thread were dropped since this value was made.
     unsafe fn diagonal(
         &self,
         diagonal: usize,
@@ -171,8 +171,8 @@ impl Tiles {
         assert!(chunks > 0 && diagonal < PLANES, "chunks of planes");
         macro_rules! run {
             ($($upper:literal)*; $($load:literal)*; $($lower:literal)*; $($store:literal)*) => {
-                // SAFETY: the caller's word for what is read; four tiles are written to `sums`,
-                // which holds them.
+                // SAFETY: the caller guarantees the reads; four tiles are written to `sums`, which
+                // holds them.
                 unsafe { asm!(
                     $($upper,)*
                     "2:",
@@ -228,12 +228,12 @@ impl Tiles {
 
 impl Drop for Tiles {
     fn drop(&mut self) {
-        // SAFETY: there are tiles, since they were configured.
+        // SAFETY: tiles exist, since they were configured.
         unsafe { asm!("tilerelease", options(nostack, nomem)) };
     }
 }
 
-/// Some columns of the result, for some bands of `SIDE` rows.
+/// Computes some columns of the result, for some bands of `SIDE` rows.
 pub(super) fn block(
     left: &Left,
     out: &SharedSlice<'_, u64>,
@@ -252,7 +252,7 @@ pub(super) fn block(
     let right = right.iter().map(|right| right.columns(columns.clone()));
     let mut right: Vec<_> = right.collect();
     let mut sums = [[0; 4 * TILE * TILE]; PLANES];
-    // SAFETY: there are tiles, as was asserted.
+    // SAFETY: the machine has tiles, as was asserted.
     let tiles = unsafe { Tiles::new() };
     for start in (0..all).step_by(DEPTH) {
         let depth = DEPTH.min(all - start);
@@ -282,7 +282,7 @@ pub(super) fn block(
                 let first = columns.start + panel * SIDE;
                 for (diagonal, sums) in sums.iter_mut().enumerate() {
                     let (a, b) = (a.as_ptr(), b.as_ptr());
-                    // SAFETY: both have as many chunks.
+                    // SAFETY: both have that many chunks.
                     unsafe { tiles.diagonal(diagonal, a, b, chunks, height > TILE, sums) };
                 }
                 for row in 0..height {
@@ -297,8 +297,8 @@ pub(super) fn block(
     }
 }
 
-/// Planes of some rows of the left operand at depths from `start` on: chunk after chunk, each plane
-/// as two tiles of 16 rows of 64 bytes. Missing rows and depths are zeros.
+/// Packs planes of some rows of the left operand at depths from `start` on: chunk after chunk, each
+/// plane as two tiles of 16 rows of 64 bytes. Missing rows and depths are zeros.
 fn pack_left(left: &Left, rows: Range<usize>, start: usize, depth: usize, out: &mut [u8]) {
     if rows.len() < SIDE {
         out.fill(0);
@@ -321,7 +321,7 @@ fn pack_left(left: &Left, rows: Range<usize>, start: usize, depth: usize, out: &
     }
 }
 
-/// Byte p of word w to byte w of group p: within eight words.
+/// The permutation within eight words that moves byte p of word w to byte w of group p.
 const BY_PLANE: [u8; 64] = {
     let mut places = [0; 64];
     let mut at = 0;
@@ -332,7 +332,8 @@ const BY_PLANE: [u8; 64] = {
     places
 };
 
-/// Byte n of row k, of four rows of 16, to byte k of group n: as the right tile wants them.
+/// The permutation that moves byte n of row k, of four rows of 16, to byte k of group n, as the
+/// right tile requires.
 const BY_COLUMN: [u8; 64] = {
     let mut places = [0; 64];
     let mut at = 0;
@@ -344,8 +345,8 @@ const BY_COLUMN: [u8; 64] = {
 };
 
 /// Packs four rows of the right operand, at a depth that is a multiple of four from the block's
-/// start on: for each panel of `SIDE` columns chunk after chunk, each plane as two tiles of 16 rows
-/// of four depths by 16 columns.
+/// start. For each panel of `SIDE` columns, chunk after chunk, each plane becomes two tiles of 16
+/// rows of four depths by 16 columns.
 ///
 /// # Safety
 /// The processor has AVX-512 F, BW and VBMI.
@@ -382,7 +383,7 @@ unsafe fn load(bytes: &[u8; 64]) -> __m512i {
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }
 
-/// The eight planes of 64 words: byte p of each, in order.
+/// Splits 64 words into their eight planes: byte p of each word, in order.
 ///
 /// # Safety
 /// The processor has AVX-512 F, BW and VBMI.
@@ -395,7 +396,7 @@ unsafe fn planes(words: &[u64; CHUNK]) -> [[u8; 64]; PLANES] {
             let words = _mm512_loadu_si512(words.as_ptr().add(8 * at).cast());
             _mm512_permutexvar_epi8(by_plane, words)
         });
-        // 8×8 groups of eight bytes, transposed: pairs of rows, then halves, then quarters.
+        // Transposes 8×8 groups of eight bytes: first pairs of rows, then halves, then quarters.
         let [a0, a2, a4, a6] =
             std::array::from_fn(|at| _mm512_unpacklo_epi64(z[2 * at], z[2 * at + 1]));
         let [a1, a3, a5, a7] =
@@ -440,7 +441,7 @@ unsafe fn write_row(
 ) {
     let mut words = [0_u64; SIDE];
     for (group, words) in words.chunks_exact_mut(8).enumerate() {
-        // Tiles follow each other: two of the upper rows, two of the lower.
+        // The tiles follow each other: two of the upper rows, then two of the lower rows.
         let place = (row / TILE * 2 + group / 2) * TILE * TILE + row % TILE * TILE + group % 2 * 8;
         let mut total = _mm512_setzero_si512();
         for sums in sums.iter().rev() {
@@ -463,7 +464,7 @@ mod tests {
     use super::*;
     use crate::dispatch::Backend;
 
-    /// What the processor has is asked of the operating system; which may still refuse tiles.
+    /// Checks the detection against the operating system, which may still refuse tiles.
     #[test]
     #[cfg(target_os = "linux")]
     fn tiles_are_found_where_the_processor_has_them() {
@@ -477,8 +478,8 @@ mod tests {
         assert!(has_all || !is_available());
     }
 
-    /// The largest words at every depth up to beyond a block, half-empty tiles, and terms that end
-    /// within a chunk.
+    /// Tests the largest words at every depth up to beyond a block, half-empty tiles, and terms
+    /// that end within a chunk.
     #[test]
     fn agree_with_words_bit_for_bit() {
         if !is_available() {

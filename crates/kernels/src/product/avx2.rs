@@ -1,10 +1,10 @@
-//! The tile of 6×4 words. AVX2 multiplies 32 bits by 32, so that with a = a₁2³² + a₀
+//! The tile of 6×4 words with AVX2. It multiplies 32 bits by 32, so with a = a₁2³² + a₀
 //!
 //! ab = a₀b₀ + 2³²(a₀b₁ + a₁b₀) mod 2⁶⁴:
 //!
-//! the two parts are summed up on their own and shifted together once, at the end. Of a₀b₁ and a₁b₀
-//! the low halves suffice, and one 32-bit `vpmulld` of a with b's halves exchanged gives both: two
-//! multiplications, two additions and no shift for four multiply-adds.
+//! The two parts are summed up separately, and shifted and added once, at the end. Only the low
+//! halves of a₀b₁ and a₁b₀ are needed. One 32-bit `vpmulld` of a with b's halves exchanged gives
+//! both. So four multiply-adds take two multiplications, two additions and no shift.
 
 use super::packed::rows_of;
 use std::arch::x86_64::{
@@ -19,7 +19,7 @@ const COLUMNS: usize = 4;
 /// Exchanges the 32-bit halves of every word.
 const EXCHANGE: i32 = 0b10_11_00_01;
 
-/// out = Σ over the depth of a's column times b's row.
+/// Computes out = Σ over the depth of a's column times b's row.
 ///
 /// # Safety
 /// The processor has AVX2.
@@ -30,7 +30,7 @@ pub(super) unsafe fn multiply(a: &[u64], b: &[u64], out: &mut [u64]) {
         "panels of one depth"
     );
     let a = rows_of::<_, ROWS>(a, b.len() / COLUMNS);
-    // SAFETY: the caller answers for AVX2; every load and store is of a chunk's 4 words, unaligned.
+    // SAFETY: the caller guarantees AVX2; every load and store covers a chunk's 4 words, unaligned.
     unsafe {
         let zero = _mm256_setzero_si256();
         let (mut low, mut crossed) = ([zero; ROWS], [zero; ROWS]);

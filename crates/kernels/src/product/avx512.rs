@@ -1,4 +1,5 @@
-//! The tile of 8×24 words in 24 registers: one `vpmullq` and one `vpaddq` for 8 multiply-adds.
+//! The tile of 8×24 words in 24 registers. Each 8 multiply-adds take one `vpmullq` and one
+//! `vpaddq`.
 
 #![allow(
     clippy::incompatible_msrv,
@@ -15,7 +16,7 @@ const ROWS: usize = 8;
 const VECTORS: usize = 3;
 const COLUMNS: usize = 8 * VECTORS;
 
-/// out = Σ over the depth of a's column times b's row.
+/// Computes out = Σ over the depth of a's column times b's row.
 ///
 /// # Safety
 /// The processor has AVX-512 F and DQ.

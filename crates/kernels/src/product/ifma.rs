@@ -2,12 +2,12 @@
 //!
 //! ab = a₀b₀ + 2⁵²(a₀b₁ + a₁b₀) mod 2⁶⁵:
 //!
-//! `vpmadd52luq` and `vpmadd52huq` give the lower and the upper 52 bits of a₀b₀, and take a₀ and b₀
-//! out of words themselves. Of the rest the lowest thirteen bits count, for which those of a₀ and
-//! b₀ suffice: pairs of thirteen bits, whose two products one `vpdpwssd` (AVX-512 VNNI) adds up for
-//! 16 words. The sums of the rest may wrap around; those of a block's limbs stay below 2⁶⁰. All are
-//! shifted together once, at the end: mod 2⁶⁴, or mod 2⁶⁵ where a third needs half of it
-//! ([`crate::third`]).
+//! `vpmadd52luq` and `vpmadd52huq` give the lower and the upper 52 bits of a₀b₀, and read only a₀
+//! and b₀ from the words. Of the other products only the lowest thirteen bits matter, and for these
+//! the lowest thirteen bits of a₀ and b₀ are enough. One `vpdpwssd` (AVX-512 VNNI) multiplies pairs
+//! of thirteen bits and adds up their two products, for 16 words. The sums of these may wrap
+//! around. The sums of a block's limbs stay below 2⁶⁰. All are shifted and added once, at the end:
+//! mod 2⁶⁴, or mod 2⁶⁵ if a third needs half of the sum ([`crate::third`]).
 //!
 //! **Limit.** 5 instructions for 16 multiply-adds, where `vpmullq`, of three micro-operations,
 //! takes 8.
@@ -32,21 +32,23 @@ use std::arch::x86_64::{
 pub(super) const ROWS: usize = 5;
 pub(super) const COLUMNS: usize = 16;
 
-/// Bits of a multiply-add, and what is left of 65.
+/// Bits of a multiply-add, and a mask of the rest of 65 bits.
 const LIMB: u32 = 52;
 const REST: u64 = (1 << (65 - LIMB)) - 1;
 
-/// Words of a vector.
+/// The number of words of a vector.
 const WORDS: usize = 8;
 
-/// Whether the processor has these multiply-adds.
+/// Returns whether the processor has these multiply-adds.
 pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx512ifma") && is_x86_feature_detected!("avx512vnni")
 }
 
-/// Writes words, or what a third multiplies given both parts of them ([`crate::third`]), and their
-/// ends beside them: the lowest bits, and those from the limb's end on; of the left operand the
-/// latter above the former, of the right one the other way round.
+/// Writes words and their ends. For a third ([`crate::third`]), first combines both parts of the
+/// words.
+///
+/// The ends are the lowest bits and the bits above the limb. For the left operand, the latter are
+/// stored above the former; for the right operand, below them.
 ///
 /// # Safety
 /// The processor has AVX-512 F and VL.
@@ -70,8 +72,8 @@ pub(super) unsafe fn prepare(
         let ends = &mut ends[place..][..words.len()];
         for at in (0..words.len()).step_by(WORDS) {
             let used = u8::MAX >> (WORDS - (words.len() - at).min(WORDS));
-            // SAFETY: as many words are used as there are from this place on, and the processor has
-            // what this needs.
+            // SAFETY: the mask covers only the words that exist from this place on, and the
+            // processor has the required features.
             unsafe {
                 let word = _mm512_maskz_loadu_epi64(used, words.as_ptr().add(at).cast());
                 let other = _mm512_maskz_loadu_epi64(used, others.as_ptr().add(at).cast());
@@ -88,8 +90,8 @@ pub(super) unsafe fn prepare(
     }
 }
 
-/// What is multiplied: words, and their bits from the limb's end on. Of a third these are words of
-/// 65 bits.
+/// Returns the words to multiply, and their bits above the limb. For a third, the words have 65
+/// bits.
 ///
 /// # Safety
 /// The processor has AVX-512 F.
@@ -105,13 +107,13 @@ unsafe fn mixed(third: Option<Summand>, word: __m512i, other: __m512i) -> (__m51
         Some(Summand::First) => (word, other),
         Some(Summand::Second) => (other, word),
     };
-    // Half of 2·first + second has its upper bits.
+    // The upper bits come from half of 2·first + second.
     let half = _mm512_add_epi64(first, _mm512_srli_epi64::<1>(second));
     let whole = _mm512_add_epi64(_mm512_add_epi64(first, first), second);
     (whole, _mm512_srli_epi64::<{ LIMB - 1 }>(half))
 }
 
-/// Two ends, the second one above the first.
+/// Joins two ends, the second one above the first.
 ///
 /// # Safety
 /// The processor has AVX-512 F.
@@ -123,8 +125,8 @@ unsafe fn joined(below: __m512i, above: __m512i) -> __m512i {
     _mm512_or_si512(below, _mm512_slli_epi64::<16>(above))
 }
 
-/// out = Σ over the depth of a's column times b's row, or what a third makes of it; of so many
-/// columns, of which those of a whole vector may be left as they are.
+/// Computes out = Σ over the depth of a's column times b's row, or the third of it. A whole vector
+/// beyond `columns` columns may be left unwritten.
 ///
 /// # Safety
 /// The processor has AVX-512 F, IFMA and VNNI.
@@ -144,7 +146,7 @@ pub(super) unsafe fn multiply(
             && a.words.len() / ROWS <= DEPTH,
         "panels of one depth, at most a block's"
     );
-    // SAFETY: the processor has what this needs.
+    // SAFETY: the processor has the required features.
     unsafe {
         match columns {
             ..=WORDS => some::<1>(a, b, third, out),
@@ -153,10 +155,10 @@ pub(super) unsafe fn multiply(
     }
 }
 
-/// The first vectors of columns.
+/// Computes the first vectors of columns.
 ///
 /// # Safety
-/// As of [`multiply`].
+/// As for [`multiply`].
 #[target_feature(enable = "avx512f,avx512ifma,avx512vnni")]
 unsafe fn some<const VECTORS: usize>(
     a: Panel<'_>,

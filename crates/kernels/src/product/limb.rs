@@ -1,6 +1,6 @@
 //! The tile of 8×24 words of narrow thirds ([`crate::third`]) in 24 registers, by multiply-adds of
-//! 52 bits (AVX-512 IFMA): `vpmadd52luq` multiplies the lowest 52 bits of words, and adds the
-//! lowest 52 of the product. No others count.
+//! 52 bits (AVX-512 IFMA). `vpmadd52luq` multiplies the lowest 52 bits of words, and adds the
+//! lowest 52 bits of the product. Narrow thirds need no other bits.
 //!
 //! **Limit.** One instruction for 8 multiply-adds.
 
@@ -20,10 +20,10 @@ use std::arch::x86_64::{
 const ROWS: usize = 8;
 const COLUMNS: usize = 3 * WORDS;
 
-/// Words of a vector.
+/// The number of words of a vector.
 const WORDS: usize = 8;
 
-/// Writes what a third multiplies, given both parts of an operand.
+/// Combines both parts of an operand to the words that a third multiplies.
 ///
 /// # Safety
 /// The processor has AVX-512 F.
@@ -40,7 +40,7 @@ pub(super) unsafe fn prepare(
         let out = &mut out[places.start + at * places.stride..][..words.len()];
         for at in (0..words.len()).step_by(WORDS) {
             let used = u8::MAX >> (WORDS - (words.len() - at).min(WORDS));
-            // SAFETY: as many words are used as there are from this place on.
+            // SAFETY: the mask covers only the words that exist from this place on.
             unsafe {
                 let word = _mm512_maskz_loadu_epi64(used, words.as_ptr().add(at).cast());
                 let other = _mm512_maskz_loadu_epi64(used, others.as_ptr().add(at).cast());
@@ -63,8 +63,8 @@ unsafe fn sum([a, b, c]: [__m512i; 3]) -> __m512i {
     _mm512_add_epi64(_mm512_add_epi64(a, b), c)
 }
 
-/// out = what a third makes of Σ over the depth of a's column times b's row, shifted up; of so many
-/// columns, of which those of whole vectors may be left as they are.
+/// Computes the third of Σ over the depth of a's column times b's row, shifted up. Whole vectors
+/// beyond `columns` columns may be left unwritten.
 ///
 /// # Safety
 /// The processor has AVX-512 F and IFMA.
@@ -80,7 +80,7 @@ pub(super) unsafe fn multiply(
         a.len() / ROWS * COLUMNS == b.len() && out.len() == ROWS * COLUMNS,
         "panels of one depth"
     );
-    // SAFETY: the processor has what this needs.
+    // SAFETY: the processor has the required features.
     unsafe {
         match columns.div_ceil(WORDS) {
             ..=1 => some::<1>(a, b, summand, out),
@@ -90,10 +90,10 @@ pub(super) unsafe fn multiply(
     }
 }
 
-/// The first vectors of columns.
+/// Computes the first vectors of columns.
 ///
 /// # Safety
-/// As of [`multiply`].
+/// As for [`multiply`].
 #[target_feature(enable = "avx512f,avx512ifma")]
 unsafe fn some<const VECTORS: usize>(a: &[u64], b: &[u64], summand: Summand, out: &mut [u64]) {
     let mut tile = [[_mm512_setzero_si512(); VECTORS]; ROWS];

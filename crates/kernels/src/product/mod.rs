@@ -2,18 +2,18 @@
 //! terms.
 //!
 //! The scheme is that of Goto and van de Geijn ("Anatomy of high-performance matrix
-//! multiplication", ACM TOMS 2008): A is packed block by block into panels of `rows` × depth, B
-//! into panels of depth × `columns`, and a kernel multiplies two panels with the whole tile of
-//! results in registers. The right operand says itself how a row of it is written out ([`Right`]),
-//! so that a convolution unfolds its image while packing and never stores the unfolded copy. The
-//! terms follow each other along the depth, as if they were one product.
+//! multiplication", ACM TOMS 2008). A is packed block by block into panels of `rows` × depth, and B
+//! into panels of depth × `columns`. A kernel multiplies two panels with the whole tile of results
+//! in registers. The right operand itself writes its rows ([`Right`]), so that a convolution
+//! unfolds its image while packing, and never stores the unfolded copy. The terms follow each other
+//! along the depth, as if they were one product.
 //!
-//! Where the processor multiplies tiles of bytes and they are well filled, words are taken apart
-//! into bytes and packed for that instead (`amx`).
+//! If the processor multiplies tiles of bytes and the tiles are well filled, words are split into
+//! bytes and packed for that instead (`amx`).
 //!
-//! **Limit.** One multiply-add of a vector takes two and a half instructions (`ifma`; of a narrow
-//! third one, `limb`), one multiplication of three micro-operations and one addition (AVX-512
-//! without it), or two of each (AVX2, which has 32-bit multiplications only).
+//! **Limit.** One multiply-add of a vector takes two and a half instructions (`ifma`), or one for a
+//! narrow third (`limb`). AVX-512 without IFMA takes one multiplication of three micro-operations
+//! and one addition. AVX2, which has 32-bit multiplications only, takes two of each.
 
 #[cfg(avx512)]
 mod amx;
@@ -37,35 +37,36 @@ use rayon::prelude::*;
 use std::cell::RefCell;
 use std::ops::Range;
 
-/// Depth of a block: a panel of B stays in the first-level cache while A's panels pass. Thirds are
-/// rounded block by block, so it is the same for all parties.
+/// Depth of a block. A panel of B stays in the first-level cache while A's panels pass. Thirds are
+/// rounded block by block, so the depth is the same for all parties.
 const DEPTH: usize = 256;
 
-/// Columns of a block, a multiple of every tile's: the block stays in the second-level cache.
+/// Columns of a block, a multiple of every tile's columns. The block stays in the second-level
+/// cache.
 const BLOCK: usize = 240;
 
-/// Rows that a task has at least, where there are as many: each packs its columns of the right
-/// operand.
+/// The fewest rows of a task, if there are that many, because each task packs its columns of the
+/// right operand.
 const BAND: usize = 32;
 
-/// Words of a line of the cache.
+/// Words of a cache line.
 const LINE: usize = 8;
 
 /// Words of the largest tile.
 const LARGEST_TILE: usize = 8 * 24;
 
-/// Products below which one thread does it all.
+/// The number of word products below which one thread does all the work.
 const PARALLEL_FROM: usize = 1 << 17;
 
 thread_local! {
-    /// It is used again for the next block.
+    /// Buffers that are reused for the next block.
     static ROOM: RefCell<Room> = RefCell::default();
 }
 
-/// Room for the operands of a block.
+/// Buffers for the operands of a block.
 #[derive(Default)]
 struct Room {
-    /// A few rows of one part of an operand, and of the other.
+    /// A few rows of an operand, for each of its parts.
     rows: [Vec<u64>; 2],
     left: Packed,
     right: Packed,
@@ -73,29 +74,29 @@ struct Room {
 
 /// The right operand of a term.
 pub(crate) trait Right: Sync {
-    /// Rows and columns that are written at once: the first-level cache holds those of both parts.
-    /// The columns are a multiple of every tile's.
+    /// Rows and columns that are written at once, so that the first-level cache holds those of both
+    /// parts. The columns are a multiple of every tile's columns.
     const AT_ONCE: [usize; 2] = [8, BLOCK];
 
-    /// What writes these columns of rows, row after row.
+    /// Returns a function that writes these columns of some rows, row after row.
     fn columns(&self, columns: Range<usize>) -> impl FnMut(Range<usize>, &mut [u64]);
 }
 
-/// Pieces of a range, of so many each.
+/// Splits a range into pieces of `len` elements.
 fn pieces(all: Range<usize>, len: usize) -> impl Iterator<Item = Range<usize>> {
     let end = all.end;
     all.step_by(len)
         .map(move |first| first..end.min(first + len))
 }
 
-/// Rows and columns of a kernel's tile.
+/// The size of a kernel's tile.
 #[derive(Clone, Copy)]
 struct Tile {
     rows: usize,
     columns: usize,
 }
 
-/// What multiplies two panels.
+/// A kernel that multiplies two panels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(not(avx512), allow(dead_code, reason = "of another build"))]
 enum Kernel {
@@ -103,12 +104,12 @@ enum Kernel {
     Avx2,
     Avx512,
     Ifma,
-    /// Of narrow thirds alone.
+    /// The kernel for narrow thirds only.
     Limb,
 }
 
 impl Kernel {
-    /// The fastest of a backend, which the machine has.
+    /// Returns the fastest kernel of a backend that the machine supports.
     fn of(backend: Backend) -> Self {
         match backend.checked() {
             Backend::Portable => Self::Portable,
@@ -129,12 +130,12 @@ impl Kernel {
         Tile { rows, columns }
     }
 
-    /// Whether it takes the ends of words besides.
+    /// Returns whether the kernel also takes the ends of words.
     fn has_ends(self) -> bool {
         self == Self::Ifma
     }
 
-    /// Whether it evaluates that, or the whole product.
+    /// Returns whether the kernel can evaluate this third, or the whole product for `None`.
     fn can(self, third: Option<Third>) -> bool {
         match self {
             Self::Ifma => third.is_none_or(|third| !third.is_narrow),
@@ -143,8 +144,9 @@ impl Kernel {
         }
     }
 
-    /// Makes of words what it multiplies: themselves, and their ends where it takes them; of both
-    /// parts of words what a third multiplies, where it [can](Self::can).
+    /// Converts words to the form that the kernel multiplies: the words themselves, and their ends
+    /// if it takes them. For a third that it [can](Self::can) evaluate, combines both parts of the
+    /// words.
     fn prepare(
         self,
         side: Side,
@@ -154,10 +156,10 @@ impl Kernel {
         ends: &mut [u32],
     ) {
         match (self, words) {
-            // SAFETY: as of `multiply`.
+            // SAFETY: as in `multiply`.
             #[cfg(avx512)]
             (Self::Ifma, _) => unsafe { ifma::prepare(side, words, places, out, ends) },
-            // SAFETY: as of `multiply`.
+            // SAFETY: as in `multiply`.
             #[cfg(avx512)]
             (Self::Limb, Words::Parts(third, parts)) => unsafe {
                 limb::prepare(third.summand, parts, places, out);
@@ -173,8 +175,9 @@ impl Kernel {
         let _ = (side, ends);
     }
 
-    /// The tile of two panels: `a` is rows × depth, `b` depth × columns, of which the first are
-    /// needed; a third of it, where it [can](Self::can).
+    /// Multiplies two panels to a tile, or to a third of it that the kernel [can](Self::can)
+    /// evaluate. `a` is rows × depth, `b` is depth × columns; only the first `columns` of the tile
+    /// are needed.
     #[cfg_attr(
         not(avx512),
         expect(unused_variables, reason = "every kernel computes all columns")
@@ -190,8 +193,8 @@ impl Kernel {
         assert!(self.can(third), "no {third:?} by {self:?}");
         match self {
             Self::Portable => portable::multiply(a.words, b.words, out),
-            // SAFETY: whoever chose the kernel asked for a backend that the processor has, and for
-            // what it needs besides.
+            // SAFETY: the code that chose the kernel checked that the processor has the backend,
+            // and the further features that the kernel needs.
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => unsafe { avx2::multiply(a.words, b.words, out) },
             // SAFETY: as above.
@@ -214,28 +217,26 @@ impl Kernel {
     }
 }
 
-/// The left operands of all terms, each m×k, row-major; the terms follow each other along the
+/// The left operands of all terms, each m×k, row-major. The terms follow each other along the
 /// depth.
 ///
-/// They are packed piece by piece, just before use: a panel's block is then read from the
-/// first-level cache by all panels of B, where a packed copy of everything would go to memory and
-/// come back.
+/// They are packed piece by piece, just before use. All panels of B then read a panel's block from
+/// the first-level cache. A packed copy of the whole operand would go to memory and come back.
 pub(crate) struct Left<'a> {
     kernel: Kernel,
     rows: usize,
-    /// Columns of one term.
+    /// The columns of one term.
     columns: usize,
     terms: &'a [&'a [u64]],
-    /// The third of a product of shared operands, whose two parts the terms are.
+    /// The third to evaluate, for shared operands. The terms are then the two parts.
     third: Option<Third>,
-    /// Whether tiles of bytes are used where they are well filled.
+    /// Whether tiles of bytes are used if they are well filled.
     #[cfg(avx512)]
     by_bytes: bool,
 }
 
 impl<'a> Left<'a> {
-    /// The m×k matrices of the terms, or of the two parts of an operand of which a third is
-    /// evaluated.
+    /// Takes the m×k matrices of the terms, or of the two parts of an operand for a third.
     pub(crate) fn new(
         backend: Backend,
         m: usize,
@@ -260,7 +261,7 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// The depth of all terms.
+    /// Returns the depth of all terms together.
     fn depth(&self) -> usize {
         match self.third {
             None => self.columns * self.terms.len(),
@@ -268,8 +269,8 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// Depths as rows of the right operands, or columns of the left ones: how far from the first
-    /// depth, which term, and which of its rows.
+    /// Splits depths into runs within one term, as rows of the right operands or columns of the
+    /// left ones: the distance from the first depth, the term, and its rows.
     fn runs(
         &self,
         depths: Range<usize>,
@@ -283,12 +284,12 @@ impl<'a> Left<'a> {
         })
     }
 
-    /// Parts of an operand that are multiplied as one.
+    /// Returns the number of parts of an operand that are multiplied together.
     fn parts(&self) -> usize {
         self.third.map_or(1, |_| 2)
     }
 
-    /// Some words of an operand, given those of each part.
+    /// Collects words of an operand from the words of each part.
     fn words<'w>(&self, of: impl Fn(usize) -> &'w [u64]) -> Words<'w> {
         match self.third {
             None => Words::Whole(of(0)),
@@ -296,8 +297,8 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// Packs a panel's rows at some depths; missing ones are zeros. They are copied first, which
-    /// has memory bring more of them at once than making something of them word by word.
+    /// Packs a panel's rows at some depths, with zeros for missing rows. The words are copied
+    /// first, because a copy keeps more loads from memory in flight than converting word by word.
     fn pack_left(
         &self,
         panel: usize,
@@ -331,8 +332,7 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// Packs the right operands at some depths, given what writes pieces of columns, each of all
-    /// terms.
+    /// Packs the right operands at some depths. `writers` write pieces of columns, for each term.
     fn pack_right<W: FnMut(Range<usize>, &mut [u64])>(
         &self,
         writers: &mut [(Range<usize>, Vec<W>)],
@@ -366,7 +366,7 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// What a panel's rows hold at depths from `start` on, line after line of the cache.
+    /// Lists the cache lines of a panel's rows at depths from `start` on.
     fn lines(&self, panel: usize, start: usize) -> impl Iterator<Item = &'a [u64]> {
         let (wide, height) = (self.columns, self.kernel.tile().rows);
         let rows = (panel * height).min(self.rows)..((panel + 1) * height).min(self.rows);
@@ -385,7 +385,7 @@ impl<'a> Left<'a> {
         })
     }
 
-    /// out = Σ A·B: `right` has the right operand of each term; out is m×n, row-major.
+    /// Computes out = Σ A·B. `right` has the right operand of each term; out is m×n, row-major.
     pub(crate) fn multiply(&self, out: &mut [u64], n: usize, right: &[&impl Right]) {
         assert!(out.len() == self.rows * n, "an m×n result");
         let depth = self.depth();
@@ -404,8 +404,8 @@ impl<'a> Left<'a> {
         });
     }
 
-    /// Calls `work` for blocks of so many columns and ranges of panels of so many rows, on all
-    /// threads where that pays.
+    /// Calls `work` for blocks of `block` columns and ranges of panels of `height` rows, on all
+    /// threads if that pays.
     fn divide(
         &self,
         n: usize,
@@ -413,7 +413,7 @@ impl<'a> Left<'a> {
         height: usize,
         work: impl Fn(Range<usize>, Range<usize>) + Sync,
     ) {
-        // Few wide blocks leave threads idle, so that then the rows are divided as well.
+        // A few wide blocks would leave threads idle, so then the rows are divided as well.
         let blocks = n.div_ceil(block);
         let panels = self.rows.div_ceil(height);
         let bands = parallel::most_pieces()
@@ -431,7 +431,7 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// Some columns of the result, for some panels of rows.
+    /// Computes some columns of the result, for some panels of rows.
     fn block<R: Right>(
         &self,
         out: &SharedSlice<'_, u64>,
@@ -466,7 +466,7 @@ impl<'a> Left<'a> {
             self.pack_right(&mut writers, R::AT_ONCE[0], depths.clone(), rows, b);
             for panel in panels.clone() {
                 self.pack_left(panel, depths.clone(), rows, a);
-                // Pieces of rows lie far from each other; the next ones come from memory while
+                // Pieces of rows lie far from each other, so the next ones are prefetched while
                 // these are multiplied.
                 let mut ahead = self.lines(panel + 1, start);
                 let share = (self.terms.len() * depth * height).div_ceil(LINE * wide);
@@ -499,7 +499,7 @@ impl<'a> Left<'a> {
     }
 }
 
-/// Which thirds can be evaluated, and faster than two products.
+/// Returns which thirds the machine evaluates, and evaluates faster than two products.
 pub(crate) fn thirds(backend: Backend) -> Thirds {
     let narrow = Kernel::of(backend) == Kernel::Ifma;
     #[cfg(avx512)]

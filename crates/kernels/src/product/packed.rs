@@ -1,11 +1,11 @@
-//! Where words of an operand are packed for a kernel, and what it needs of them besides.
+//! Buffers for operands that are packed for a kernel, including the ends of words.
 
 use super::Kernel;
 use crate::third::Third;
 use std::ops::Range;
 
-/// Words as a kernel takes them, of the left operand row by row, of the right one depth by depth,
-/// and what [`Kernel::Ifma`] needs of them besides: the two ends of each.
+/// Packed words: of the left operand row by row, of the right operand depth by depth. `ends` has
+/// the two ends of each word, which only [`Kernel::Ifma`] needs.
 #[derive(Clone, Copy)]
 #[cfg_attr(not(avx512), allow(dead_code, reason = "of another build"))]
 pub(super) struct Panel<'a> {
@@ -13,15 +13,15 @@ pub(super) struct Panel<'a> {
     pub(super) ends: &'a [u32],
 }
 
-/// Room for panels of an operand. It is filled again and again, and what is left of earlier words
-/// is never part of a result.
+/// A buffer for panels of an operand. It is filled repeatedly, and words left over from earlier
+/// panels are never part of a result.
 #[derive(Default)]
 pub(super) struct Packed {
     words: Vec<u64>,
     ends: Vec<u32>,
 }
 
-/// Where a run of words goes: pieces of `width`, each beginning `stride` after the one before.
+/// The destination of a run of words: pieces of `width` words, `stride` words apart.
 #[derive(Clone, Copy)]
 pub(super) struct Places {
     pub(super) start: usize,
@@ -30,7 +30,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// One after another.
+    /// Creates the places of one contiguous piece.
     pub(super) fn in_one(start: usize, len: usize) -> Self {
         Self {
             start,
@@ -41,7 +41,7 @@ impl Places {
 }
 
 impl Packed {
-    /// Has room for so many words.
+    /// Grows the buffer to `len` words.
     pub(super) fn reserve(&mut self, kernel: Kernel, len: usize) {
         if self.words.len() < len {
             self.words.resize(len, 0);
@@ -51,13 +51,13 @@ impl Packed {
         }
     }
 
-    /// Makes of words what the kernel takes; of those of both parts of a shared operand, what a
-    /// third multiplies.
+    /// Writes words in the form that the kernel takes. For a third, combines the words of both
+    /// parts of a shared operand.
     pub(super) fn write(&mut self, kernel: Kernel, side: Side, words: Words<'_>, places: Places) {
         kernel.prepare(side, words, places, &mut self.words, &mut self.ends);
     }
 
-    /// Zeros, one after another.
+    /// Writes zeros to contiguous places.
     pub(super) fn clear(&mut self, places: Range<usize>) {
         self.words[places.clone()].fill(0);
         if let Some(ends) = self.ends.get_mut(places) {
@@ -65,7 +65,7 @@ impl Packed {
         }
     }
 
-    /// Some of the words.
+    /// Returns a range of the words.
     pub(super) fn panel(&self, words: Range<usize>) -> Panel<'_> {
         Panel {
             words: &self.words[words.clone()],
@@ -74,7 +74,7 @@ impl Packed {
     }
 }
 
-/// Words of an operand, or of both parts of a shared one of which a third is evaluated.
+/// Words of an operand, or of both parts of a shared operand for a third.
 #[derive(Clone, Copy)]
 #[cfg_attr(not(avx512), allow(dead_code, reason = "of another build"))]
 pub(super) enum Words<'a> {
@@ -82,24 +82,24 @@ pub(super) enum Words<'a> {
     Parts(Third, [&'a [u64]; 2]),
 }
 
-/// Which operand panels are of.
+/// The operand that panels belong to.
 #[derive(Clone, Copy)]
 pub(super) enum Side {
     Left,
     Right,
 }
 
-/// The rows of a left panel, each of its whole depth.
+/// Returns the rows of a left panel, each over its whole depth.
 #[inline(always)]
 pub(super) fn rows_of<T, const ROWS: usize>(panel: &[T], depth: usize) -> [&[T]; ROWS] {
     std::array::from_fn(|row| &panel[row * depth..][..depth])
 }
 
-/// Has a line of the cache read from memory, while other work goes on.
+/// Prefetches a cache line from memory while other work continues.
 #[inline(always)]
 pub(super) fn read_ahead(line: &u64) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: what is asked for may be anywhere, and nothing is read by the program.
+    // SAFETY: a prefetch accepts any address, and the program reads nothing.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(line).cast());

@@ -5,7 +5,7 @@ use super::packed::rows_of;
 const ROWS: usize = 4;
 const COLUMNS: usize = 4;
 
-/// out = Σ over the depth of a's columns times b's rows.
+/// Computes out = Σ over the depth of a's columns times b's rows.
 pub(super) fn multiply(a: &[u64], b: &[u64], out: &mut [u64]) {
     let mut tile = [[0_u64; COLUMNS]; ROWS];
     let a = rows_of::<_, ROWS>(a, b.len() / COLUMNS);

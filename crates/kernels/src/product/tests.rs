@@ -1,7 +1,7 @@
 use super::*;
 use crate::third::{ABOVE, Summand};
 
-/// Row-major, of so many columns.
+/// A row-major matrix and its number of columns.
 pub(crate) struct Matrix<'a>(pub &'a [u64], pub usize);
 
 impl Right for Matrix<'_> {
@@ -14,7 +14,7 @@ impl Right for Matrix<'_> {
     }
 }
 
-/// Words of all sizes.
+/// Returns words of all magnitudes.
 pub(crate) fn values(n: usize, seed: u64) -> Vec<u64> {
     (0..n as u64)
         .map(|i| {
@@ -25,7 +25,7 @@ pub(crate) fn values(n: usize, seed: u64) -> Vec<u64> {
         .collect()
 }
 
-/// The product of an m×k by a k×n matrix by its definition.
+/// Computes the product of an m×k by a k×n matrix by definition.
 pub(crate) fn slowly(m: usize, k: usize, n: usize, a: &[u64], b: &[u64]) -> Vec<u64> {
     let entry = |row: usize, column: usize| {
         (0..k).fold(0_u64, |sum, at| {
@@ -35,7 +35,7 @@ pub(crate) fn slowly(m: usize, k: usize, n: usize, a: &[u64], b: &[u64]) -> Vec<
     (0..m * n).map(|at| entry(at / n, at % n)).collect()
 }
 
-/// Those that this machine has.
+/// Lists the kernels that this machine supports.
 fn kernels() -> Vec<Kernel> {
     let mut all: Vec<Kernel> = Backend::ALL
         .into_iter()
@@ -48,8 +48,7 @@ fn kernels() -> Vec<Kernel> {
     all
 }
 
-/// Words of a kind: with all bits set, random ones, and those at each limit of what a kernel takes
-/// them apart into.
+/// Returns words of one kind: all bits set, random, or at each limit where a kernel splits words.
 fn words(kind: usize, n: usize, seed: u64) -> Vec<u64> {
     let edges = [0, 1, 11, 12, 13, 31, 32, 33, 51, 52, 53, 63].map(|bit| 1_u64 << bit);
     let edge = |at: usize| edges[(at + seed as usize) % edges.len()];
@@ -62,7 +61,7 @@ fn words(kind: usize, n: usize, seed: u64) -> Vec<u64> {
 }
 const KINDS: usize = 4;
 
-/// Tiles that are not full, and depths around that of a block.
+/// Sizes with partly filled tiles, and depths around that of a block.
 const SIZES: [[usize; 3]; 7] = [
     [1, 1, 1],
     [4, 3, 15],
@@ -91,13 +90,13 @@ fn kernels_agree_bit_for_bit() {
     }
 }
 
-/// What thirds are evaluated with, if this machine can.
+/// Returns the backend that evaluates thirds, if this machine supports them.
 pub(crate) fn backend_of_thirds() -> Option<Backend> {
     let can = kernels().contains(&Kernel::Ifma);
     can.then_some(Backend::Avx512)
 }
 
-/// A third of a product by its definition, in numbers of 128 bits.
+/// Computes a third of a product by definition, in numbers of 128 bits.
 fn third_slowly(third: Third, [m, k, n]: [usize; 3], a: [&[u64]; 2], b: [&[u64]; 2]) -> Vec<u64> {
     let mixed = |[one, other]: [&[u64]; 2], at: usize| -> u128 {
         let [one, other] = [one[at], other[at]].map(u128::from);
@@ -130,7 +129,7 @@ fn third_slowly(third: Third, [m, k, n]: [usize; 3], a: [&[u64]; 2], b: [&[u64];
     (0..m * n).map(|at| entry(at / n, at % n)).collect()
 }
 
-/// Each bit for bit, and what they add up to.
+/// Compares each third bit for bit, and their sum with the product.
 #[test]
 fn thirds_are_of_the_product() {
     thirds_are_exact(|third| third, 0);
@@ -173,15 +172,15 @@ fn thirds_are_exact(of: impl Fn(Third) -> Third, above: u32) {
     }
 }
 
-/// What three parts add up to.
+/// Adds up three parts.
 pub(crate) fn total(parts: &[Vec<u64>; 3]) -> Vec<u64> {
     let mut sum = parts[0].clone();
     parts[1..].iter().for_each(|part| add(&mut sum, part));
     sum
 }
 
-/// Holds what the thirds of three parties add up to, whole ones and narrow ones, against products;
-/// a third is evaluated of a party's two parts of both operands.
+/// Checks the sums of three parties' thirds, whole ones and narrow ones, against products. A third
+/// is evaluated from a party's two parts of both operands.
 pub(crate) fn thirds_add_up(
     x: &[Vec<u64>; 3],
     y: &[Vec<u64>; 3],
@@ -206,7 +205,7 @@ pub(crate) fn thirds_add_up(
         })
 }
 
-/// The parts that a party holds.
+/// Returns the two parts that a party holds.
 pub(crate) fn both(parts: &[Vec<u64>; 3], party: usize) -> [&[u64]; 2] {
     [&parts[party], &parts[(party + 1) % 3]]
 }

@@ -1,10 +1,10 @@
-//! Pseudo-random words: AES-128 in counter mode (NIST SP 800-38A, section 6.5).
+//! Streams of pseudo-random words: AES-128 in counter mode (NIST SP 800-38A, section 6.5).
 //!
 //! A [`Stream`] is a key and a counter. The AES key is derived from the caller's key and a domain
-//! label by BLAKE3, so that one key serves several purposes without overlap. Ranges of the counter
-//! are handed out by [`Stream::reserve`], each once; a [`Reserved`] range may be expanded in any
-//! order, by any thread, and two holders of the key who reserve the same lengths in the same order
-//! get the same words.
+//! label by BLAKE3, so that one key serves several purposes without overlap. [`Stream::reserve`]
+//! hands out ranges of the counter, each once. A [`Reserved`] range may be expanded in any order,
+//! by any thread. Two holders of the key that reserve the same lengths in the same order get the
+//! same words.
 //!
 //! Block i of the key stream is AES(i), with i as a 128-bit little-endian integer, and gives words
 //! 2i and 2i + 1, little endian. The high half of the counter stays zero: 2^64 blocks are out of
@@ -18,21 +18,21 @@ use crate::parallel;
 use std::sync::Arc;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// Words of a block of the key stream.
+/// The number of words of a block of the key stream.
 const BLOCK_WORDS: usize = 2;
 
-/// A 128-bit key; wiped when dropped, and without `Debug` and `PartialEq`.
+/// A 128-bit key, wiped when dropped. Deliberately without `Debug` and `PartialEq`.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct Key([u8; 16]);
 
 impl Key {
-    /// A key from its bytes.
+    /// Creates a key from its bytes.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// A key from two words, as [`Key::to_words`] gives them.
+    /// Creates a key from two words, as [`Key::to_words`] returns them.
     #[must_use]
     pub fn from_words(words: [u64; 2]) -> Self {
         let mut bytes = [0; 16];
@@ -41,13 +41,13 @@ impl Key {
         Self(bytes)
     }
 
-    /// The key's bytes.
+    /// Returns the key's bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
 
-    /// The key as two little-endian words.
+    /// Returns the key as two little-endian words.
     #[must_use]
     pub fn to_words(&self) -> [u64; 2] {
         let whole = u128::from_le_bytes(self.0);
@@ -55,22 +55,22 @@ impl Key {
     }
 }
 
-/// The operating system gave no random bytes.
+/// The error when the operating system provides no random bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("the operating system gave no random bytes ({0}); no key can be made without them")]
 pub struct EntropyError(getrandom::Error);
 
-/// A fresh key from the operating system.
+/// Draws a fresh key from the operating system.
 ///
 /// # Errors
-/// If the operating system has no random bytes to give.
+/// If the operating system provides no random bytes.
 pub fn random_key() -> Result<Key, EntropyError> {
     let mut key = Key([0; 16]);
     getrandom::fill(&mut key.0).map_err(EntropyError)?;
     Ok(key)
 }
 
-/// A stream of pseudo-random words, no range of which is handed out twice.
+/// A stream of pseudo-random words. No range of it is handed out twice.
 pub struct Stream {
     cipher: Arc<Aes128>,
     next_block: u64,
@@ -79,7 +79,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream of `key` for the purpose `domain`, at its start.
+    /// Creates the stream of `key` for the purpose `domain`, at its start.
     #[must_use]
     pub fn new(key: &Key, domain: &str) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("tacit ring stream AES-128 key, version 1");
@@ -117,7 +117,7 @@ impl Stream {
     }
 }
 
-/// A range of a stream, taken but not yet expanded.
+/// A range of a stream that is taken but not yet expanded.
 pub struct Reserved {
     cipher: Arc<Aes128>,
     first_block: u64,
@@ -127,22 +127,22 @@ pub struct Reserved {
 }
 
 impl Reserved {
-    /// Words in the range.
+    /// Returns the number of words in the range.
     #[must_use]
     pub fn len(&self) -> usize {
         self.words
     }
 
-    /// Whether the range is empty.
+    /// Returns whether the range is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words == 0
     }
 
-    /// Writes words `offset..` of the range to `out`; large outputs on several threads.
+    /// Writes words `offset..` of the range to `out`; expands large outputs on several threads.
     ///
     /// # Panics
-    /// If `offset` is odd or `out` reaches beyond the range.
+    /// If `offset` is odd, or if `out` extends beyond the range.
     pub fn fill(&self, offset: usize, out: &mut [u64]) {
         assert!(
             offset % BLOCK_WORDS == 0,

@@ -1,9 +1,9 @@
-//! Ranges of zeros in place of random words: how a test shows that it would notice a missing mask.
-//! Only under the feature `mutation`, which tests alone switch on.
+//! Replacement of random words by zeros, with which a test shows that it would notice a missing
+//! mask. It exists only under the feature `mutation`, which only tests enable.
 
 use super::Stream;
 
-/// Which ranges of a stream are zeros.
+/// The record of ranges taken from a stream, and which of them are zeros.
 pub(super) struct Mutation {
     reserved: Vec<usize>,
     muted: Box<dyn Fn(usize) -> bool + Send + Sync>,
@@ -19,7 +19,7 @@ impl Default for Mutation {
 }
 
 impl Mutation {
-    /// Notes the next range; whether it is zeros.
+    /// Records the next range. Returns whether it is zeros.
     pub(super) fn take(&mut self, words: usize) -> bool {
         self.reserved.push(words);
         (self.muted)(self.reserved.len() - 1)
@@ -27,12 +27,13 @@ impl Mutation {
 }
 
 impl Stream {
-    /// From here on, the ranges of these numbers, counted from the stream's start, are zeros.
+    /// Makes ranges zeros from here on. `which` gets the number of a range, counted from the
+    /// stream's start.
     pub fn mute(&mut self, which: impl Fn(usize) -> bool + Send + Sync + 'static) {
         self.mutation.muted = Box::new(which);
     }
 
-    /// The lengths of all ranges taken so far.
+    /// Returns the lengths of all ranges taken so far.
     #[must_use]
     pub fn reserved(&self) -> &[usize] {
         &self.mutation.reserved

@@ -27,7 +27,7 @@ fn random_keys_differ() {
     );
 }
 
-/// Of so many draws none leaves a bit as it is by chance but once in 2^56.
+/// With this many draws, a bit stays the same by chance only once in 2^56.
 #[test]
 fn every_bit_of_a_random_key_is_random() {
     let (mut ones, mut zeros) = ([0; 2], [0; 2]);
@@ -87,7 +87,7 @@ fn pieces_equal_the_whole() {
         let whole = words(&reserved);
         for piece in [2, 6, 62, 64, 130, 4096] {
             let mut out = vec![0; n];
-            // From the end to the start: any order will do.
+            // From the end to the start, since any order must work.
             for (i, out) in out.chunks_mut(piece).enumerate().rev() {
                 reserved.fill(i * piece, out);
             }
@@ -117,7 +117,7 @@ fn an_overflowing_offset_is_refused() {
 #[test]
 fn blocks_are_those_of_aes_128() {
     // NIST's AESAVS, appendices D (first and 64th text under the zero key) and E (first key, zero
-    // text), and the key of FIPS 197, appendix C.1, with texts enciphered by OpenSSL.
+    // text), and the key of FIPS 197, appendix C.1, with texts encrypted by OpenSSL.
     let counting = std::array::from_fn(|i| i as u8);
     let mut first = [0; 16];
     first[0] = 0x80;

@@ -1,37 +1,39 @@
-//! Whether all parties took the same values for public: compared with each of them, in private.
+//! Private comparison of public values: whether all parties used the same ones.
 //!
 //! **Computes** a running digest of all public operands of a program (BLAKE3), and compares it with
-//! every other party by an [`exchange`], a balanced password-authenticated one: a plain tensor may
-//! be somebody's secret by mistake, and a hash of it would let the others try values until one
-//! fits. A peer can put one guess into an exchange, and one that is wrong ends the session.
+//! every other party by an [`exchange`], a balanced password-authenticated one. The comparison is
+//! private because a plain tensor may be a party's secret by mistake. With a hash of it, the others
+//! could try values until one fits. In an exchange, a peer can test one guess, and a wrong guess
+//! ends the session.
 //!
-//! **Adversary:** as that of the protocol beside it, semi-honest; the digest stays hidden even from
-//! a party that deviates in the exchange. Values that differ by mistake are always found; a party
+//! **Adversary:** as in the protocol that uses it, semi-honest. The digest stays hidden even from a
+//! party that deviates in the exchange. Values that differ by mistake are always found. A party
 //! that deviates can of course claim any digest that it knows.
 //!
-//! **Messages** ride on frames that go anyway: an element of 32 bytes, then a tag of 16, each way.
-//! An exchange with a peer begins with the step after a public value was noted, unless one is under
-//! way or began less than [`STEPS_BETWEEN`] steps ago. Before anything is opened, what was noted up
-//! to there must have been compared: where an exchange is incomplete, or older than the last value,
-//! it is done then, in up to two rounds of its own ([`net::Channel::begin_opening`]). A step in
-//! which every party sends to every other begins an exchange too, so that its elements need no
-//! round ([`net::Channel::begin_comparing`]). Where nothing was noted since the last agreement
-//! there is nothing to do. While steps take turns none begins, and one that is under way goes on.
+//! **Messages** ride on frames that are sent anyway: an element of 32 bytes, then a tag of 16, each
+//! way. An exchange with a peer begins with the step after a public value was noted, unless one is
+//! under way or began less than [`STEPS_BETWEEN`] steps ago. Before anything is opened, all values
+//! noted so far must have been compared. If an exchange is incomplete, or older than the last
+//! value, the comparison is done then, in up to two extra rounds ([`net::Channel::begin_opening`]).
+//! A step in which every party sends to every other party also begins an exchange, so its elements
+//! need no round ([`net::Channel::begin_comparing`]). If nothing was noted since the last
+//! agreement, there is nothing to do. While steps take turns, no exchange begins, and one that is
+//! under way continues.
 //!
-//! **Both ends know the state.** What is noted between two steps counts from the next step on, and
-//! number and names of what was noted are parameters of the channel, compared in each frame's
-//! header. All messages of a step are received within it. So at the begin of a step both ends of a
-//! link know the same of what was sent and received, and decide alike.
+//! **Both ends know the state.** A value noted between two steps counts from the next step on. The
+//! number and names of noted values are parameters of the channel, compared in each frame's header.
+//! All messages of a step are received within it. So at the start of a step, both ends of a link
+//! know the same about what was sent and received, and make the same decision.
 //!
-//! **Who finds a difference** still sends the tag that it owes, as it would have without what it
-//! found, and begins no exchange with that peer any more; the channel ends the session once all
-//! others have been compared with, so that whose values no other party has is known, and before
-//! anything is opened.
+//! **A party that finds a difference** still sends the tag that it owes, as it would have without
+//! the finding, and begins no further exchange with that peer. The channel ends the session once
+//! all other parties have been compared with, and before anything is opened. So it is known if the
+//! values of one party match those of no other.
 //!
-//! **What is opened before a difference is found:** nothing that depends on a public value which
-//! was not compared with all parties, as each party compares with every other before it sends a
-//! share of a result. What a protocol opens within an operation is masked, whatever the public
-//! operands are.
+//! **What is opened before a difference is found:** nothing that depends on a public value that was
+//! not compared with all parties, because each party compares with every other before it sends a
+//! share of a result. Values that a protocol opens within an operation are masked, whatever the
+//! public operands are.
 
 mod exchange;
 #[cfg(test)]
@@ -45,44 +47,44 @@ use net::{Agreement, Disagreement};
 use std::sync::Arc;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Steps from the begin of one exchange with a peer to that of the next, unless something is
+/// Steps from the start of one exchange with a peer to the start of the next, unless something is
 /// opened.
 const STEPS_BETWEEN: u64 = 16;
 
-/// Values of so many bytes are hashed by several threads.
+/// The length in bytes from which several threads hash a value.
 const LONG: usize = 1 << 18;
 
-/// One party's digest, and how far it was compared with each other party.
+/// One party's digest, and how far it has been compared with each other party.
 pub struct PrivateComparison {
     party: usize,
     digest: blake3::Hasher,
-    /// Values in the digest.
+    /// The number of values in the digest.
     noted: u64,
     secrets: Secrets,
     pairs: Vec<Pair>,
 }
 
-/// What this party and another have compared.
+/// The state of the comparison between this party and another one.
 #[derive(Default)]
 struct Pair {
-    /// Values of the digest that they agreed on.
+    /// The number of values of the digest that both agreed on.
     agreed: u64,
-    /// The exchange that began last, by the step in which it did, and the number of exchanges so
-    /// far.
+    /// The step in which the last exchange began, and the number of exchanges so far.
     begun: u64,
     number: u64,
     under_way: Option<Comparing>,
-    /// What the exchange covered in which they did not agree, and the first step of that.
+    /// The number of values covered by the exchange that showed a difference, and the first step
+    /// among them.
     differs: Option<(u64, Arc<str>)>,
-    /// The steps of the first value that is not agreed on, and of the first that the exchange under
-    /// way does not cover.
+    /// The step of the first value that is not agreed on, and the step of the first value that the
+    /// exchange under way does not cover.
     first: Option<Arc<str>>,
     first_later: Option<Arc<str>>,
 }
 
 /// An exchange under way.
 struct Comparing {
-    /// Values of the digest that is compared.
+    /// The number of values in the compared digest.
     covers: u64,
     digest: Digest,
     side: Option<Side>,
@@ -93,6 +95,8 @@ struct Comparing {
 }
 
 impl PrivateComparison {
+    /// Starts with no noted values.
+    ///
     /// # Errors
     /// `Setup` if the operating system has no random bytes.
     pub fn new(party: usize, parties: usize) -> Result<Self> {
@@ -205,7 +209,7 @@ impl Agreement for PrivateComparison {
 }
 
 impl PrivateComparison {
-    /// What came, where it belongs to the exchange under way.
+    /// Processes what arrived; `None` if it does not belong to the exchange under way.
     fn take(&mut self, from: usize, piggyback: &[u8]) -> Option<()> {
         let (element, tag) = split(piggyback)?;
         let pair = self.pairs.get_mut(from)?;
@@ -246,8 +250,8 @@ impl Pair {
         }
     }
 
-    /// Whether an exchange begins with this step, in the place of one that covers less. With whom
-    /// this party disagrees there is nothing more to compare.
+    /// Returns whether an exchange begins with this step; it replaces one that covers fewer values.
+    /// After a disagreement with the peer there is nothing more to compare.
     fn is_due(&self, noted: u64, step: u64, comparing: bool) -> bool {
         match &self.under_way {
             Some(under_way) => comparing && under_way.covers < noted,
@@ -273,7 +277,7 @@ impl Pair {
         });
     }
 
-    /// Ends an exchange in which both know whether they agree.
+    /// Ends an exchange after which both parties know whether they agree.
     fn settle(&mut self) {
         if let Some(comparing) = &self.under_way {
             if comparing.tag_sent && comparing.tag_came {
@@ -296,7 +300,7 @@ impl Comparing {
 
 type Piggybacked = (Option<[u8; ELEMENT]>, Option<[u8; TAG]>);
 
-/// Element and tag of a piggyback.
+/// Splits a piggyback into element and tag.
 fn split(piggyback: &[u8]) -> Option<Piggybacked> {
     const BOTH: usize = ELEMENT + TAG;
     let element = |bytes: &[u8]| bytes.try_into().ok();
@@ -311,7 +315,7 @@ fn split(piggyback: &[u8]) -> Option<Piggybacked> {
     }
 }
 
-/// Scalars drawn one after another; wiped when dropped.
+/// A generator of secret scalars, wiped when dropped.
 struct Secrets(blake3::OutputReader);
 
 impl Secrets {

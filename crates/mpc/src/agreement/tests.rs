@@ -1,5 +1,5 @@
-//! Two sides of a comparison, step by step, without links; attackers that know all traffic; hostile
-//! piggybacks.
+//! Tests of both sides of a comparison, step by step and without links; of attackers that know all
+//! traffic; and of hostile piggybacks.
 
 use super::exchange::{Binding, Side, TAG};
 use super::*;
@@ -11,7 +11,7 @@ fn pair() -> [PrivateComparison; 2] {
     [0, 1].map(|party| PrivateComparison::new(party, 2).unwrap())
 }
 
-/// Sends what rides from one to the other.
+/// Passes a piggyback from one side to the other.
 fn carry(from: &mut PrivateComparison, to: &mut PrivateComparison) -> Outcome {
     let piggyback = from.piggyback(to.party);
     if piggyback.is_empty() {
@@ -20,12 +20,12 @@ fn carry(from: &mut PrivateComparison, to: &mut PrivateComparison) -> Outcome {
     arrive(to, from.party, &piggyback)
 }
 
-/// Why a side does not go on.
+/// The reason why a side does not continue.
 #[derive(PartialEq, Eq, Debug)]
 enum Refusal {
-    /// Of values that differ, at the earliest in this step.
+    /// The values differ, at the earliest in this step.
     Values(String),
-    /// Of what belongs to no comparison.
+    /// The piggyback belongs to no comparison.
     Piggyback,
 }
 
@@ -41,7 +41,7 @@ fn arrive(at: &mut PrivateComparison, from: usize, piggyback: &[u8]) -> Outcome 
     }
 }
 
-/// A step in which one message goes each way.
+/// Runs a step in which one message goes each way.
 fn step([a, b]: &mut [PrivateComparison; 2], number: u64) -> Outcome {
     a.begin(number, false);
     b.begin(number, false);
@@ -49,7 +49,7 @@ fn step([a, b]: &mut [PrivateComparison; 2], number: u64) -> Outcome {
     carry(b, a)
 }
 
-/// What comes before an opening, as the channel does it; the turns in which something went.
+/// Runs the comparison before an opening. Returns the number of turns in which a message was sent.
 fn open(pair: &mut [PrivateComparison; 2], number: u64) -> std::result::Result<usize, Refusal> {
     pair.iter_mut().for_each(|side| side.begin(number, true));
     let mut turns = 0;
@@ -98,14 +98,14 @@ fn an_opening_completes_what_did_not_ride() {
     let mut pair = pair();
     note(&mut pair, "mul", b"2.5");
     assert_eq!(open(&mut pair, 1), Ok(2));
-    // One element on its way already: still two turns, with a message less.
+    // One element was sent already: still two turns, with one message less.
     note(&mut pair, "mul", b"2.5");
     pair.iter_mut().for_each(|side| side.begin(20, false));
     let [a, b] = &mut pair;
     carry(a, b).unwrap();
     assert!(!a.owes(1, 0) && b.owes(0, 0));
     assert_eq!(open(&mut pair, 21), Ok(2));
-    // An exchange under way that does not cover the last value gives way to one that does.
+    // An exchange under way that does not cover the last value is replaced by one that does.
     note(&mut pair, "add", b"1");
     step(&mut pair, 40).unwrap();
     note(&mut pair, "add", b"2");
@@ -142,7 +142,7 @@ fn values_borders_and_order_count() {
             let mut pair = pair();
             left.iter().for_each(|value| pair[0].note("mul", value));
             right.iter().for_each(|value| pair[1].note("mul", value));
-            // The channel compares their number; here it is brought to the same.
+            // The channel compares the number of values; this makes both numbers equal.
             pair.iter_mut().for_each(|side| side.noted = 1);
             assert_eq!(open(&mut pair, 1).is_ok(), at == other, "{at} and {other}");
         }
@@ -160,7 +160,8 @@ fn a_difference_is_named_by_the_first_step_that_was_not_agreed_on() {
     note(&mut pair, "fourth", b"1");
     let named = |step: &str| Err(Refusal::Values(step.to_owned()));
     assert_eq!(open(&mut pair, 2), named("second"));
-    // Where an exchange covered some of them, by the first after it.
+    // If an exchange covered some of the values, the difference is named by the first value after
+    // it.
     let mut pair = self::pair();
     note(&mut pair, "first", b"1");
     step(&mut pair, 1).unwrap();
@@ -171,7 +172,7 @@ fn a_difference_is_named_by_the_first_step_that_was_not_agreed_on() {
     assert_eq!(open(&mut pair, 3), named("second"));
 }
 
-/// What three sides know that noted these values, once all piggybacks of an opening have come.
+/// Returns what three sides know that noted these values, after all piggybacks of an opening.
 fn known(values: [&[u8]; 3]) -> [Option<Disagreement>; 3] {
     let mut sides = [0, 1, 2].map(|party| PrivateComparison::new(party, 3).unwrap());
     for (side, value) in sides.iter_mut().zip(values) {
@@ -179,7 +180,7 @@ fn known(values: [&[u8]; 3]) -> [Option<Disagreement>; 3] {
         side.begin(1, true);
     }
     for turn in 0..2 {
-        // All are sent before any is received, as the channel does it.
+        // All are sent before any is received, as in the channel.
         let links = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)];
         let piggybacks = links.map(|(from, to)| {
             assert!(sides[from].owes(to, turn) && sides[to].awaits(from, turn));
@@ -204,13 +205,13 @@ fn of_three_the_one_whose_values_no_other_has_is_known_to_all() {
             assert!((found.party == odd) == (party != odd), "{found:?}");
         }
     }
-    // Where all differ, no other party has those of this one.
+    // If all differ, no other party has the values of this one.
     for (party, found) in known([b"1", b"2", b"3"]).into_iter().enumerate() {
         assert_eq!(found.expect("all differ").odd, Some(party));
     }
 }
 
-/// One that has found a difference, and the other has not yet, goes on as if it had not.
+/// A side that has found a difference behaves, until the other side has found it, as if it had not.
 #[test]
 fn a_difference_that_one_end_knows_changes_nothing_of_what_rides() {
     let mut pair = pair();
@@ -248,7 +249,7 @@ const MIRRORED: Binding = Binding {
     number: 3,
 };
 
-/// All that somebody can make, without solving Diffie–Hellman, of what it knows.
+/// All points that an attacker can compute from what it knows, without solving Diffie–Hellman.
 fn candidates(points: &[RistrettoPoint], scalars: &[Scalar]) -> Vec<RistrettoPoint> {
     let mut found = points.to_vec();
     for point in points {
@@ -264,7 +265,7 @@ fn candidates(points: &[RistrettoPoint], scalars: &[Scalar]) -> Vec<RistrettoPoi
     found
 }
 
-/// Whether one of these, in the place of K, gives a tag that was sent.
+/// Returns whether one of these keys, used as K, gives a tag that was sent.
 fn tests(keys: &[RistrettoPoint], elements: [[u8; ELEMENT]; 2], sent: &[[u8; TAG]]) -> bool {
     keys.iter().any(|key| {
         let mut hasher = BINDING.hasher("tacit agreement tags, version 1");
@@ -282,8 +283,8 @@ fn tests(keys: &[RistrettoPoint], elements: [[u8; ELEMENT]; 2], sent: &[[u8; TAG
     })
 }
 
-/// An attacker that took part with `guess` while the other's digest is `digest`; afterwards it
-/// tries the right one on all that it saw. Whether it finds something that fits.
+/// Returns whether an attacker finds a key that fits. It took part with `guess` while the other
+/// party's digest is `digest`; afterwards it tries the right digest on everything that it saw.
 fn attack(digest: u8, guess: u8, secrets: &mut Secrets) -> bool {
     let [digest, guess] = [digest, guess].map(|byte| Zeroizing::new([byte; 32]));
     let y = secrets.scalar();
@@ -303,7 +304,8 @@ fn one_guess_is_answered_in_an_exchange_and_none_after_it() {
     let mut secrets = Secrets::new().unwrap();
     for round in 0..20 {
         assert!(!attack(round, round + 1, &mut secrets));
-        // The same attacker does notice where its guess was right, so the search would find more.
+        // The same attacker finds the key if its guess was right, so the search is able to find
+        // one.
         assert!(attack(round, round, &mut secrets));
     }
 }
@@ -376,7 +378,7 @@ fn what_belongs_to_no_comparison_is_refused() {
     let refused = |pair: &mut [PrivateComparison; 2], piggyback: &[u8]| {
         assert!(!pair[0].arrived(1, piggyback));
     };
-    // None is under way.
+    // No exchange is under way.
     refused(&mut pair(), &element);
     let begun = || {
         let mut pair = pair();
@@ -390,7 +392,7 @@ fn what_belongs_to_no_comparison_is_refused() {
     for length in [1, TAG - 1, TAG + 1, ELEMENT + 1, ELEMENT + TAG - 1, 64] {
         refused(&mut begun(), &vec![1; length]);
     }
-    // A second element; a tag before this party's element went.
+    // A second element, and a tag that comes before this party's element was sent.
     let mut twice = begun();
     assert!(twice[0].arrived(1, &element));
     refused(&mut twice, &element);

@@ -1,52 +1,53 @@
-//! What compositions cost: their operations' declared costs, one after another and side by side as
-//! they are carried out. The sizes are those of [`super::division`] and [`super::known`], from
-//! which the stages are taken.
+//! Costs of compositions: the declared costs of their operations, one after another and side by
+//! side as they run. The sizes come from [`super::division`] and [`super::known`], which define the
+//! stages.
 
 use super::division::{REST, Stage, WIDE};
 use super::known::{Stages, of_public};
 use crate::tree::{prefix_conjunction_levels, top_carry_levels};
 use crate::{Cost, Opening, Operation, Protocol, Shift};
 
-/// A composition of this module with the public sizes that determine its cost.
+/// A composition of this module, with the public sizes that determine its cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Composition {
     /// [`super::less`] of n pairs.
     Less {
-        /// Elements.
+        /// The number of elements.
         n: u64,
-        /// Planes.
+        /// The number of planes.
         width: u64,
     },
     /// [`super::is_zero`] of n values.
     IsZero {
-        /// Elements.
+        /// The number of elements.
         n: u64,
-        /// Planes.
+        /// The number of planes.
         width: u64,
     },
     /// [`super::divide`] of n pairs.
     Divide {
-        /// Elements.
+        /// The number of elements.
         n: u64,
-        /// Bits of both.
+        /// The width of both numbers in bits.
         width: u64,
-        /// Whether the highest of them is a sign.
+        /// Whether the highest bit of each is a sign.
         signed: bool,
     },
     /// [`super::divide_by`] of n words.
     DivideBy {
-        /// Elements.
+        /// The number of elements.
         n: u64,
-        /// Bits.
+        /// The width in bits.
         width: u64,
-        /// By what.
+        /// The divisor.
         divisor: u64,
-        /// Whether the highest of them is a sign.
+        /// Whether the highest bit is a sign.
         signed: bool,
     },
 }
 
-/// Its declared cost under a protocol: rounds of its chain, and bits over all links.
+/// Returns the declared cost of a composition under a protocol: rounds of its chain, and bits over
+/// all links.
 ///
 /// # Panics
 /// If a width is 0 or more than 64.
@@ -65,8 +66,8 @@ pub fn cost(protocol: &dyn Protocol, composition: Composition) -> Cost {
     }
 }
 
-/// Of n elements under a protocol. Each function is named after what it is the cost of; `count` is
-/// how many of each element are done together.
+/// Costs for n elements under a protocol. Each function is named after the function whose cost it
+/// returns; `count` is the number of words or bits per element that are processed together.
 struct Costs<'p> {
     protocol: &'p dyn Protocol,
     n: u64,
@@ -120,8 +121,8 @@ impl Costs<'_> {
         self.of(Operation::ToBinary { n, width })
     }
 
-    /// Levels of a tree one after another, of which each has joins with so many products side by
-    /// side.
+    /// Returns the cost of the levels of a tree, one after another. Each level has joins with the
+    /// given numbers of products, side by side.
     fn levels(&self, levels: impl IntoIterator<Item = Vec<(u64, u64)>>) -> Cost {
         let level = |joins: Vec<(u64, u64)>| {
             let joins = joins.into_iter().filter(|(count, _)| *count > 0);
@@ -177,7 +178,7 @@ impl Costs<'_> {
         powers + reciprocal + stages + self.negative(2, (bits + 2).min(64)) + self.chosen(4)
     }
 
-    /// Two steps of long division after the quotient of what is 62 bits wide.
+    /// Two steps of long division, after the quotient of the upper 62 bits.
     fn wide(&self, width: usize) -> Cost {
         let less = match width {
             64 => self.negative(2, 64) + self.and(1, 1),

@@ -1,77 +1,80 @@
-//! Quotients of secret integers by secret integers, exact.
+//! Exact quotients of secret integers by secret integers.
 //!
-//! **Computes** ⌊x / y⌋ of unsigned x and y < 2^b; all ones where y = 0, which is computed as y = 1
-//! and replaced at the end. Signed numbers are divided by their magnitudes.
+//! **Computes** ⌊x / y⌋ for unsigned x and y < 2^b. For y = 0 the result is all ones: y is replaced
+//! by 1, and the quotient is replaced at the end. Signed numbers are divided by their magnitudes.
 //!
-//! **Idea.** An approximate reciprocal gives some 23 bits of the quotient, always a little too few.
-//! What is left, r = x − q·y, is exact modulo 2^64 and never negative, and is divided in the same
-//! way until q is at most 2 too small, which comparisons settle. Truncations are off by less than a
-//! unit ([`crate::Protocol::truncate`]); so all that follows holds whichever way they round.
+//! **Idea.** An approximate reciprocal gives some 23 bits of the quotient q, always a little too
+//! few. The remainder r = x − q·y is exact modulo 2^64 and never negative. It is divided in the
+//! same way until q is at most 2 too small; comparisons settle the rest. Truncations are off by
+//! less than a unit ([`crate::Protocol::truncate`]), so everything below holds whichever way they
+//! round.
 //!
 //! **Reciprocal**, for b ≤ 62. Let y have k bits, 2^(k−1) ≤ y < 2^k; a one-hot vector h_1..h_b of k
 //! follows from a prefix of ANDs. t = y·2^(30−k) within a unit, from y·Σ h_k 2^(b−k) < 2^62
-//! truncated by b − 30 bits. With τ = t / 2^30 in [1/2, 1], 2.9142 − 2τ is 1/τ but for a relative
-//! error ε < 0.0858, and three steps of Goldschmidt leave ε^8. With 29 fraction bits of 1/τ and 30
-//! of ε, roundings add less than 10·2^−30, t's error 2^−29 and ε^8 < 3·2^−9·10^0 is below 3·10^−9:
-//! together below 2^−26. Less 17 units, w is never above R = 2^(29+k) / y and at least (1 −
-//! 2^−24)·R.
+//! truncated by b − 30 bits. With τ = t / 2^30 in [1/2, 1], 2.9142 − 2τ is 1/τ except for a
+//! relative error ε < 0.0858, and three steps of Goldschmidt leave ε^8. With 29 fraction bits of
+//! 1/τ and 30 of ε, roundings add less than 10·2^−30, the error of t adds 2^−29, and ε^8 <
+//! 3·2^−9·10^0 is below 3·10^−9: together below 2^−26. After 17 units are subtracted, w is never
+//! above R = 2^(29+k) / y and at least (1 − 2^−24)·R.
 //!
 //! **A stage** begins with 0 ≤ r < 2^s + c·y, where c = 2 + 2^−20 (0 at first, with s = b), and
-//! ends with s − 23 in place of s. Where y ≥ 2^(s+1) it must change nothing: all powers below are
-//! sums over h_k with k ≤ s + 1 alone, and so e = 0, whatever truncations make of an r that is too
-//! large for them. Else r < 5.001·2^s, and with u = max(0, s − 29), v = min(30, s − u + 1) and j =
+//! ends with s − 23 instead of s. If y ≥ 2^(s+1), it must change nothing: all powers below are sums
+//! over h_k with k ≤ s + 1 only, and so e = 0, whatever truncations make of an r that is too large
+//! for them. Otherwise r < 5.001·2^s, and with u = max(0, s − 29), v = min(30, s − u + 1) and j =
 //! max(0, k + 29 − u − v) ≤ 29:
 //!
-//! - A = r / 2^u, truncated, and one less where u > 0: A ≤ r / 2^u, by less than 2. A < 2^31.4.
+//! - A = r / 2^u, truncated, and one less if u > 0: A ≤ r / 2^u, by less than 2. A < 2^31.4.
 //! - B = A·w / 2^v, truncated, and one less; A·w < 2^61.4.
 //! - F = B·2^(29−j) / 2^29, truncated, and one less; B·2^(29−j) < 2^60.4.
-//! - e = F·L with L = 2^max(0, u + v − 29 − k). So e ≤ B·2^(u+v−29−k) ≤ A·w·2^(u−29−k) ≤ r / y
-//!   where A ≥ 0, and e ≤ 0 where A < 0: what is left is not negative. What is lost of r / y: by w
-//!   2^−24·r / y, by A 2·2^u / y, by B 2·2^(u+v−29−k) < 4·2^u / y where u > 0, else 2^(s−27) / y,
-//!   and by F 2·L ≤ 2 + 4·2^u / y where u > 0, else 2. So r − e·y < 2^−24·r + 10·2^u + 2y where u >
-//!   0, which is below 2^(s−23) + c·y; where u = 0 as well.
+//! - e = F·L with L = 2^max(0, u + v − 29 − k). So e ≤ B·2^(u+v−29−k) ≤ A·w·2^(u−29−k) ≤ r / y if A
+//!   ≥ 0, and e ≤ 0 if A < 0: the remainder is not negative. The losses of r / y are: 2^−24·r / y
+//!   by w; 2·2^u / y by A; 2·2^(u+v−29−k) by B, which is < 4·2^u / y if u > 0 and otherwise
+//!   2^(s−27) / y; and 2·L by F, which is ≤ 2 + 4·2^u / y if u > 0 and otherwise 2. So r − e·y <
+//!   2^−24·r + 10·2^u + 2y if u > 0, which is below 2^(s−23) + c·y. The same bound holds if u = 0.
 //!
-//! Stages end with s < 0, or y ≥ 2^(s+1), so r < 3y: two comparisons of r with y and 2y.
+//! Stages end with s < 0, or y ≥ 2^(s+1), so r < 3y: two comparisons of r with y and 2y remain.
 //!
-//! **More than 62 bits.** ⌊x / 4⌋ is divided first. Where y ≥ 2^62 its quotient is 0: y is replaced
-//! by 2^62, with which no stage and neither comparison changes anything, and what is left is ⌊x /
-//! 4⌋. Two steps of long division follow, each a comparison of all 64 bits; what is divided there
-//! is a prefix of x, so below 2^64.
+//! **More than 62 bits.** ⌊x / 4⌋ is divided first. If y ≥ 2^62, its quotient is 0. Then y is
+//! replaced by 2^62, with which no stage and neither comparison changes anything, and the remainder
+//! is ⌊x / 4⌋. Two steps of long division follow, each a comparison of all 64 bits. The number
+//! divided there is a prefix of x, so it is below 2^64.
 //!
 //! **Rounds.** Those of a prefix of ANDs, eight for the reciprocal, and six for each stage in
-//! additive sharing; nothing depends on values.
+//! additive sharing. The number of rounds does not depend on values.
 
 use super::words::{Words, Work, inverted};
 use crate::tree::prefix_conjunctions;
 use crate::{Bits, Parts, PartsMut, Protocol, Result};
 
-/// A secret number in the forms that a division needs.
+/// A secret number in the two forms that a division needs.
 #[derive(Clone, Copy)]
 pub struct Number<'a> {
-    /// The number.
+    /// The number as a ring sharing.
     pub words: Parts<'a>,
-    /// Its low bits; where it is signed, the highest of them is its sign.
+    /// The low bits of the number. If it is signed, the highest of them is its sign.
     pub bits: &'a Bits,
 }
 
-/// The widest that is divided without long division: what truncations take.
+/// The widest numbers that are divided without long division: the most that truncations take.
 pub(super) const WIDE: usize = 62;
 
-/// Bits of a quotient that a stage finds.
+/// Bits of the quotient that a stage finds.
 const GAIN: usize = 23;
 
 /// Fraction bits of reciprocals.
 pub(super) const REST: usize = 29;
 
-/// x / y toward zero, for numbers of `bits` bits: unsigned below 2^bits, or signed from −2^(bits−1)
-/// on. By zero all 64 bits are ones; −2^63 / −1 is −2^63. Of the dividend's bits nothing is read
-/// where it is unsigned and has at most 62.
+/// Divides x / y toward zero.
+///
+/// The numbers have `bits` bits: unsigned below 2^bits, or signed from −2^(bits−1) on. Division by
+/// zero gives 64 ones, and −2^63 / −1 is −2^63. The dividend's bits are not read if it is unsigned
+/// and has at most 62.
 ///
 /// # Errors
-/// What the links meet.
+/// Network errors.
 ///
 /// # Panics
-/// If widths or lengths differ, or the width is 0 or more than 64.
+/// If widths or lengths differ, or if the width is 0 or more than 64.
 pub fn divide(
     protocol: &mut dyn Protocol,
     x: Number,
@@ -108,15 +111,15 @@ pub fn divide(
     Ok(())
 }
 
-/// Divisors y, where they are 0 replaced by 1.
+/// Divisors y, with 0 replaced by 1.
 struct Division<'w, 'p> {
     work: &'w mut Work<'p>,
-    /// Where it was 0.
+    /// Whether y was 0.
     zero: Bits,
-    /// Its highest bit, where it may be 1.
+    /// The highest bit of y, if it may be 1.
     high: Option<Bits>,
     y: Words,
-    /// How many bits it has: one of them is 1, the others are 0.
+    /// The bit length of y as a one-hot vector: one entry is 1, the others are 0.
     lengths: Vec<Words>,
     width: usize,
 }
@@ -128,9 +131,10 @@ impl<'w, 'p> Division<'w, 'p> {
         let descending = Bits::stack(&planes.iter().rev().collect::<Vec<_>>());
         let protocol = work.protocol();
         let zeros = inverted(protocol, &descending);
-        // From the highest bit down: whether this one and all above it are zero.
+        // From the highest bit down: whether this bit and all bits above it are zero.
         let zeros = prefix_conjunctions(&zeros, &mut |joins| protocol.and_all(joins))?;
-        // Where that ends is the highest one. Where it does not, the number is 0 and counts as 1.
+        // The prefix of zeros ends at the highest one. If it does not end, the number is 0 and
+        // counts as 1.
         let mut ends =
             Bits::stack(&[&inverted(protocol, &zeros.planes(0..1)), &zeros]).planes(0..width);
         if width > 1 {
@@ -153,7 +157,7 @@ impl<'w, 'p> Division<'w, 'p> {
         })
     }
 
-    /// The quotient, negated where that is said.
+    /// Computes the quotient, negated where `negated` is set.
     fn of(mut self, x: Words, bits: &Bits, negated: Option<&Bits>) -> Result<Words> {
         let quotient = if self.width <= WIDE {
             let y = self.y.clone();
@@ -161,7 +165,7 @@ impl<'w, 'p> Division<'w, 'p> {
         } else {
             self.wide(bits)?
         };
-        // By zero all ones, whatever the signs.
+        // Division by zero gives all ones, whatever the signs.
         let beyond = self.work.plus(quotient.clone(), 1);
         let Some(negated) = negated else {
             let [replaced] = self.work.chosen([(&self.zero, &beyond)])?;
@@ -175,17 +179,17 @@ impl<'w, 'p> Division<'w, 'p> {
         Ok(quotient.minus(&replaced).minus(&twice))
     }
 
-    /// Σ h_k·2^exponent(k) over k from 1 to a greatest one.
+    /// Computes Σ h_k·2^exponent(k) over k from 1 to `greatest`.
     fn power(&self, greatest: usize, exponent: impl Fn(usize) -> usize) -> Words {
         let lengths = self.lengths.iter().take(greatest).enumerate();
         Words::sum(lengths.map(|(at, length)| (length, 1 << exponent(at + 1))))
             .expect("a length at least")
     }
 
-    /// About 2^(29+k) / y, never more, from y·2^(most−k) for k bits of y.
+    /// Computes about 2^(29+k) / y, never more, from y·2^(most−k), where y has k bits.
     fn reciprocal(&mut self, filled: Words, most: usize) -> Result<Words> {
         let t = self.work.truncated(filled, most as u32 - 30)?;
-        // 2.9142 with 29 fraction bits, and 2τ.
+        // The constant 2.9142 with 29 fraction bits; t stands for 2τ.
         let guess = self.work.public((2.9142 * f64::from(1 << REST)) as u64);
         let mut w = guess.minus(&t);
         let [product] = self.work.products([(&t, &w)], REST as u32)?;
@@ -198,7 +202,8 @@ impl<'w, 'p> Division<'w, 'p> {
         Ok(self.work.plus(w.plus(&part), 17_u64.wrapping_neg()))
     }
 
-    /// ⌊x / y⌋ and what is left, for x below 2^bits and y below that or 2^62, with bits at most 62.
+    /// Computes ⌊x / y⌋ and the remainder, for x below 2^bits and y below 2^bits or 2^62, with bits
+    /// at most 62.
     fn narrow(&mut self, x: Words, y: &Words, bits: usize) -> Result<(Words, Words)> {
         let stages = Stage::all(bits);
         let most = bits.max(30);
@@ -224,12 +229,12 @@ impl<'w, 'p> Division<'w, 'p> {
             (&less[1], &ones),
             (&less[1], y),
         ])?;
-        // All that is not less.
+        // Each of the two comparisons adds one unless the number is less.
         let quotient = self.work.plus(quotient, 2).minus(&one).minus(&two);
         Ok((quotient, far_beyond.plus(&once).plus(&twice)))
     }
 
-    /// The quotient of 64 bits.
+    /// Computes the quotient of numbers of up to 64 bits.
     fn wide(&mut self, bits: &Bits) -> Result<Words> {
         let digits = self.work.as_words(bits)?;
         let upper = digits[2..].iter().enumerate();
@@ -251,7 +256,8 @@ impl<'w, 'p> Division<'w, 'p> {
         Ok(quotient)
     }
 
-    /// Whether a word is below y. Where their highest bits are alike, the difference does not wrap.
+    /// Computes whether a word is below y. If their highest bits are equal, the difference does not
+    /// wrap.
     fn is_less_than_y(&mut self, x: &Words) -> Result<Bits> {
         let difference = x.clone().minus(&self.y);
         let Some(high) = &self.high else {
@@ -267,7 +273,7 @@ impl<'w, 'p> Division<'w, 'p> {
     }
 }
 
-/// The sizes of a stage, named as above.
+/// The sizes of a stage, named as at the head of this file.
 pub(super) struct Stage {
     most: usize,
     pub(super) u: usize,
@@ -288,12 +294,12 @@ impl Stage {
         .collect()
     }
 
-    /// L.
+    /// Computes L.
     fn up(&self, of: &Division) -> Words {
         of.power(self.most, |k| (self.u + self.v).saturating_sub(REST + k))
     }
 
-    /// Some of r / y, never more, and that times y.
+    /// Computes a part of r / y, never more than r / y, and that part times y.
     fn divide(
         &self,
         of: &mut Division,

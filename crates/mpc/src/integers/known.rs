@@ -1,46 +1,50 @@
-//! Quotients of secret integers by a public one, exact.
+//! Exact quotients of secret integers by a public integer.
 //!
 //! **Computes** x / d toward zero. As in [`super::division`], an estimate takes some bits of the
-//! quotient, never too many; what is left is exact modulo 2^64, and comparisons settle the last
-//! units. All but truncations and comparisons is local, since d is public.
+//! quotient, never too many. The remainder is exact modulo 2^64, and comparisons settle the last
+//! units. Everything except truncations and comparisons is local, since d is public.
 //!
-//! **Highest bits.** Truncations want less than 2^62. The bits of x from the 62nd on, and the sign
-//! of what is signed, are found as signs of x·2^j; what they are worth, W_p (of a sign −2^(w−1) + d
-//! − 1: the d − 1 rounds toward zero), is a_p·d + ρ_p with 0 ≤ ρ_p < d. So x / d = Σ a_p·x_p + ⌊r /
-//! d⌋ with r = Σ ρ_p·x_p + the rest of x. With at most three such bits 0 ≤ r < 2^s + 3d, where s ≤
-//! 61 bits are left. d is below 2^59, so r < 2^62; greater ones are divided by as secrets are.
+//! **Highest bits.** Truncations need numbers below 2^62. The bits of x from the 62nd on, and the
+//! sign of a signed number, are found as signs of x·2^j. Let W_p be the value of bit p (for a sign
+//! −2^(w−1) + d − 1; the d − 1 rounds toward zero). W_p is a_p·d + ρ_p with 0 ≤ ρ_p < d. So x / d =
+//! Σ a_p·x_p + ⌊r / d⌋ with r = Σ ρ_p·x_p + the rest of x. There are at most three such bits, so 0
+//! ≤ r < 2^s + 3d, where s ≤ 61 bits are left. d is below 2^59, so r < 2^62. Greater divisors are
+//! treated as secret ones.
 //!
-//! **A stage**, while 2^(s+1) > d, with d of k bits: u = max(0, s − 29), V = max(0, 29 + k − u),
-//! W = ⌊2^(u+V) / d⌋.
+//! **A stage**, while 2^(s+1) > d, with d of k bits: u = max(0, s − 29), V = max(0, 29 + k − u), W
+//! = ⌊2^(u+V) / d⌋.
 //!
-//! - r < 2^s + 3d < 7·2^s, so A = r / 2^u, truncated and one less where u > 0, is below 7·2^29 and,
-//!   as r < 2^62, A·W < 2^62 where V > 0: W ≤ 2^30, and A < 2^32.
-//! - e = A·W / 2^V, truncated, and one less where V > 0: e ≤ r / d. Lost are 2·2^u / d by A, by W A
-//!   / 2^V, which is below 7·2^u / d where V = 0 (then 2^k ≤ 2^(u−29)) and 7·2^(s−29) / d else, and
-//!   2 by e. So 0 ≤ r − e·d < 2^(s−25) + 2d.
+//! - r < 2^s + 3d < 7·2^s, so A = r / 2^u, truncated and one less if u > 0, is below 7·2^29 and, as
+//!   r < 2^62, A·W < 2^62 if V > 0: W ≤ 2^30, and A < 2^32.
+//! - e = A·W / 2^V, truncated, and one less if V > 0: e ≤ r / d. The losses are: 2·2^u / d by A; A
+//!   / 2^V by W, which is below 7·2^u / d if V = 0 (then 2^k ≤ 2^(u−29)) and 7·2^(s−29) / d
+//!   otherwise; and 2 by e. So 0 ≤ r − e·d < 2^(s−25) + 2d.
 //!
-//! Stages end with s < 0 or 2^(s+1) ≤ d, and then r < 4d: three comparisons.
+//! Stages end with s < 0 or 2^(s+1) ≤ d, and then r < 4d: three comparisons remain.
 //!
-//! **Rounds** of a stage: two truncations, one where s ≤ 29. Nothing depends on values.
+//! **Rounds** of a stage: two truncations, or one if s ≤ 29. The number of rounds does not depend
+//! on values.
 
 use super::words::{Words, Work};
 use super::{Number, divide};
 use crate::{Bits, Parts, PartsMut, Protocol, Result};
 
-/// What is left for stages, at most, so many bits.
+/// The most bits of the dividend that remain for stages.
 const MOST: usize = 61;
 
-/// Bits of a quotient that a stage finds.
+/// Bits of the quotient that a stage finds.
 const GAIN: usize = 25;
 
-/// Bits that a factor of a product has.
+/// Bits of a factor of a product.
 const FACTOR: usize = 29;
 
-/// x / divisor toward zero, for numbers of `width` bits: unsigned below 2^width, or signed from
-/// −2^(width−1) on, as the divisor then is. By zero all 64 bits are ones; −2^63 / −1 is −2^63.
+/// Divides x / divisor toward zero.
+///
+/// The numbers have `width` bits: unsigned below 2^width, or signed from −2^(width−1) on. The
+/// divisor is signed if they are. Division by zero gives 64 ones, and −2^63 / −1 is −2^63.
 ///
 /// # Errors
-/// What the links meet.
+/// Network errors.
 ///
 /// # Panics
 /// If the width is 0 or more than 64.
@@ -75,7 +79,8 @@ pub fn divide_by(
     Ok(())
 }
 
-/// The divisor without its sign; `None` where it is so large that it is divided by as secrets are.
+/// Returns the magnitude of the divisor; `None` if it is so large that it is treated as a secret
+/// one.
 pub(super) fn of_public(divisor: u64, signed: bool) -> Option<u64> {
     let negated = signed && divisor >> 63 == 1;
     let size = if negated {
@@ -86,7 +91,7 @@ pub(super) fn of_public(divisor: u64, signed: bool) -> Option<u64> {
     (size >> 59 == 0).then_some(size)
 }
 
-/// The divisor as a sharing.
+/// Divides by a sharing of the divisor.
 fn divide_as_secret(
     protocol: &mut dyn Protocol,
     x: Parts,
@@ -115,7 +120,7 @@ fn divide_as_secret(
     divide(protocol, x, y, signed, out)
 }
 
-/// By a divisor from 2 on, below 2^59.
+/// Divides by a divisor from 2 up to below 2^59.
 fn divided(work: &mut Work, x: Words, width: usize, divisor: u64, signed: bool) -> Result<Words> {
     let stages = Stages::of(width, divisor, signed);
     let (mut quotient, mut left) = (work.public(0), x);
@@ -149,7 +154,7 @@ fn divided(work: &mut Work, x: Words, width: usize, divisor: u64, signed: bool) 
         .fold(quotient, |quotient, one| quotient.minus(one)))
 }
 
-/// The bits from `rest` on, each with its place.
+/// Returns the bits from `rest` on, each with its place.
 fn highest(work: &mut Work, x: &Words, width: usize, rest: usize) -> Result<Vec<(usize, Words)>> {
     let planes = match width - rest {
         0 => return Ok(Vec::new()),
@@ -166,16 +171,16 @@ fn highest(work: &mut Work, x: &Words, width: usize, rest: usize) -> Result<Vec<
     Ok((rest..width).zip(words).collect())
 }
 
-/// What is divided by stages.
+/// The sizes of the division by stages.
 pub(super) struct Stages {
-    /// So many bits of the dividend.
+    /// The number of bits of the dividend that the stages divide.
     pub(super) rest: usize,
-    /// k, the bits of the divisor.
+    /// k, the bit length of the divisor.
     pub(super) length: usize,
 }
 
 impl Stages {
-    /// By a divisor from 2 on, below 2^59.
+    /// Returns the sizes for a divisor from 2 up to below 2^59.
     pub(super) fn of(width: usize, divisor: u64, signed: bool) -> Self {
         Self {
             rest: MOST.min(width - usize::from(signed)),
@@ -183,7 +188,7 @@ impl Stages {
         }
     }
 
-    /// While 2^(s+1) > d.
+    /// Returns the stages, while 2^(s+1) > d.
     pub(super) fn each(&self) -> impl Iterator<Item = Stage> {
         let all = std::iter::successors(Some(self.rest), |s| s.checked_sub(GAIN));
         let all = all.take_while(|s| s + 1 >= self.length);
@@ -197,14 +202,14 @@ impl Stages {
     }
 }
 
-/// The sizes of a stage: u and V as above.
+/// The sizes of a stage: u and V as at the head of this file.
 pub(super) struct Stage {
     pub(super) u: usize,
     pub(super) dropped: usize,
 }
 
 impl Stage {
-    /// Some of r / d, never more.
+    /// Computes a part of r / d, never more than r / d.
     fn divide(&self, work: &mut Work, left: Words, divisor: u64) -> Result<Words> {
         let factor = ((1_u128 << (self.u + self.dropped)) / u128::from(divisor)) as u64;
         let less = 1_u64.wrapping_neg();

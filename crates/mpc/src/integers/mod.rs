@@ -1,16 +1,17 @@
-//! Exact operations on integers of up to 64 bits, made of what every protocol does.
+//! Exact operations on integers of up to 64 bits, composed of operations of every protocol.
 //!
-//! | function | of what | how |
+//! | function | operands | method |
 //! | --- | --- | --- |
 //! | [`less`] | two binary sharings | one AND and a tree of carries |
 //! | [`is_zero`] | a binary sharing | a tree of ANDs |
 //! | [`divide`] | two ring sharings, with their bits | see there |
 //! | [`divide_by`] | a ring sharing, and a public divisor | see there |
 //!
-//! [`cost`] declares what each costs, of what its operations do.
+//! [`cost`] derives the cost of each from the declared costs of its operations.
 //!
-//! Each is a composition of the protocol's operations, whose order and sizes are public; so what a
-//! party sees is simulated by the simulators of these, one after another. Nothing is opened.
+//! Each function is a composition of the protocol's operations, whose order and sizes are public.
+//! So the simulators of these operations, run one after another, simulate a party's view. Nothing
+//! is opened.
 
 mod cost;
 mod division;
@@ -24,11 +25,12 @@ pub use known::divide_by;
 use crate::tree::{conjunction, top_carry};
 use crate::{Bits, Protocol, Result};
 
-/// One plane: whether x < y, both unsigned and of the same width. It is the carry of y + NOT x, so
-/// one round and ⌈log2(width)⌉ more.
+/// Computes one plane: whether x < y, both unsigned and of the same width.
+///
+/// It is the carry of y + NOT x. Takes one round and ⌈log2(width)⌉ more.
 ///
 /// # Errors
-/// What the links meet.
+/// Network errors.
 pub fn less(protocol: &mut dyn Protocol, x: &Bits, y: &Bits) -> Result<Bits> {
     let not_x = words::inverted(protocol, x);
     let generate = protocol.and(&not_x, y)?;
@@ -42,10 +44,10 @@ pub fn less(protocol: &mut dyn Protocol, x: &Bits, y: &Bits) -> Result<Bits> {
     top_carry(&leaves, width, &mut |joins| protocol.and_all(joins))
 }
 
-/// One plane: whether all bits are 0, in ⌈log2(width)⌉ rounds.
+/// Computes one plane: whether all bits are 0, in ⌈log2(width)⌉ rounds.
 ///
 /// # Errors
-/// What the links meet.
+/// Network errors.
 pub fn is_zero(protocol: &mut dyn Protocol, x: &Bits) -> Result<Bits> {
     let zeros = words::inverted(protocol, x);
     conjunction(zeros, &mut |joins| protocol.and_all(joins))

@@ -1,9 +1,9 @@
-//! Ring sharings that own their components, what is local on them, and operations on several at
+//! Ring sharings that own their components, with local operations and operations on several at
 //! once.
 
 use crate::{Bilinear, Bits, Operand, Parts, PartsMut, Protocol, Result, Shift, dense};
 
-/// One party's components of some words. Deliberately without `Debug`: it holds shares.
+/// One party's components of several words. Deliberately without `Debug`: it holds shares.
 #[derive(Clone)]
 pub(super) struct Words(Vec<Vec<u64>>);
 
@@ -34,24 +34,24 @@ impl Words {
         self
     }
 
-    /// x + y.
+    /// Computes x + y.
     pub(super) fn plus(self, other: &Self) -> Self {
         self.with(other, u64::wrapping_add)
     }
 
-    /// x − y.
+    /// Computes x − y.
     pub(super) fn minus(self, other: &Self) -> Self {
         self.with(other, u64::wrapping_sub)
     }
 
-    /// x·factor.
+    /// Computes x·factor.
     pub(super) fn times(mut self, factor: u64) -> Self {
         let words = self.0.iter_mut().flatten();
         words.for_each(|word| *word = word.wrapping_mul(factor));
         self
     }
 
-    /// Σ factor·x.
+    /// Computes Σ factor·x; `None` for no terms.
     pub(super) fn sum<'a>(terms: impl IntoIterator<Item = (&'a Self, u64)>) -> Option<Self> {
         let scaled = terms
             .into_iter()
@@ -59,7 +59,7 @@ impl Words {
         scaled.reduce(|sum, term| sum.plus(&term))
     }
 
-    /// One after another.
+    /// Concatenates sharings.
     fn joined(all: &[&Self]) -> Self {
         let component = |part: usize| {
             all.iter()
@@ -69,7 +69,7 @@ impl Words {
         Self((0..all[0].0.len()).map(component).collect())
     }
 
-    /// Pieces of n words.
+    /// Splits the sharing into pieces of n words.
     fn pieces(&self, n: usize) -> Vec<Self> {
         let piece = |start: usize| {
             let of = |part: &Vec<u64>| part[start..start + n].to_vec();
@@ -79,7 +79,7 @@ impl Words {
     }
 }
 
-/// A protocol, and n numbers on which it works.
+/// A protocol and the number n of elements on which it works.
 pub(super) struct Work<'p> {
     protocol: &'p mut dyn Protocol,
     /// The components of a public 1.
@@ -95,13 +95,13 @@ impl<'p> Work<'p> {
         Self { protocol, one, n }
     }
 
-    /// A word that is public, n times.
+    /// Returns a public word, repeated n times.
     pub(super) fn public(&self, value: u64) -> Words {
         let part = |one: &Vec<u64>| vec![one[0].wrapping_mul(value); self.n];
         Words(self.one.0.iter().map(part).collect())
     }
 
-    /// x + value.
+    /// Computes x + value.
     pub(super) fn plus(&self, x: Words, value: u64) -> Words {
         x.plus(&self.public(value))
     }
@@ -117,7 +117,7 @@ impl<'p> Work<'p> {
         Ok(words)
     }
 
-    /// Products of each pair, truncated by so many bits, together.
+    /// Multiplies all pairs together, truncated by `dropped` bits.
     pub(super) fn products<const N: usize>(
         &mut self,
         pairs: [(&Words, &Words); N],
@@ -126,7 +126,7 @@ impl<'p> Work<'p> {
         Ok(known(self.all_products(&pairs, dropped)?))
     }
 
-    /// The same, however many there are.
+    /// Multiplies any number of pairs together, truncated by `dropped` bits.
     pub(super) fn all_products(
         &mut self,
         pairs: &[(&Words, &Words)],
@@ -149,7 +149,7 @@ impl<'p> Work<'p> {
         Ok(products.pieces(self.n))
     }
 
-    /// x / 2^dropped as [`Protocol::truncate`] has it.
+    /// Truncates x by [`Protocol::truncate`], or returns x if no bits are dropped.
     pub(super) fn truncated(&mut self, x: Words, dropped: u32) -> Result<Words> {
         let Some(shift) = Shift::new(dropped) else {
             return Ok(x);
@@ -159,14 +159,14 @@ impl<'p> Work<'p> {
         })
     }
 
-    /// Which are negative as words of that width, together.
+    /// Computes which words are negative as words of `width` bits, all together.
     pub(super) fn negative(&mut self, words: &[&Words], width: usize) -> Result<Vec<Bits>> {
         let all = Words::joined(words);
         let signs = self.protocol.sign(&all.slices(), width)?;
         Ok(self.cut(&signs))
     }
 
-    /// A plane as planes of n bits.
+    /// Cuts a plane into planes of n bits.
     fn cut(&self, plane: &Bits) -> Vec<Bits> {
         let piece = |start: usize| {
             let of = |part: &Vec<u64>| dense::planes(part, start, 1, self.n);
@@ -175,14 +175,14 @@ impl<'p> Work<'p> {
         (0..plane.len()).step_by(self.n).map(piece).collect()
     }
 
-    /// Each plane as words 0 and 1.
+    /// Converts each plane to words 0 and 1.
     pub(super) fn as_words(&mut self, bits: &Bits) -> Result<Vec<Words>> {
         let flat = flattened(bits);
         let words = self.made(flat.len(), |protocol, out| protocol.bit_to_ring(&flat, out))?;
         Ok(words.pieces(self.n))
     }
 
-    /// bit·x of each pair, together.
+    /// Computes bit·x for all pairs together.
     pub(super) fn chosen<const N: usize>(
         &mut self,
         pairs: [(&Bits, &Words); N],
@@ -195,7 +195,7 @@ impl<'p> Work<'p> {
         Ok(known(chosen.pieces(self.n)))
     }
 
-    /// The low bits.
+    /// Converts the low `width` bits of all words together.
     pub(super) fn as_bits<const N: usize>(
         &mut self,
         words: [&Words; N],
@@ -211,13 +211,13 @@ impl<'p> Work<'p> {
         }))
     }
 
-    /// What multiplies bits.
+    /// Returns the protocol, to multiply bits.
     pub(super) fn protocol(&mut self) -> &mut dyn Protocol {
         self.protocol
     }
 }
 
-/// NOT of all bits.
+/// Computes NOT of all bits.
 pub(super) fn inverted(protocol: &dyn Protocol, bits: &Bits) -> Bits {
     let ones = vec![u64::MAX; bits.width() * bits.stride()];
     let mut inverted = protocol.trivial_bits(&ones, bits.width(), bits.len());
@@ -225,7 +225,7 @@ pub(super) fn inverted(protocol: &dyn Protocol, bits: &Bits) -> Bits {
     inverted
 }
 
-/// All planes as one.
+/// Joins all planes into one.
 fn flattened(bits: &Bits) -> Bits {
     let n = bits.len();
     let flat = bits.parts().iter().map(|part| dense::packed(part, n));

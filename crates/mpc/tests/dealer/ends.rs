@@ -1,4 +1,4 @@
-//! Orderly ends with work under way that nobody needs.
+//! Tests of orderly ends while unneeded work is under way.
 
 use crate::session::{LONG, Member, dealer, in_memory, party, run};
 use kernels::planes::words_of;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use testkit::{Random, Shared};
 
-/// A few operations of all sorts, which leave work ahead behind.
+/// Runs a few operations of all kinds, which leave work that was made ahead.
 fn some_work(p: &mut dyn Protocol, seed: u64) -> Result<()> {
     let mut random = Random::new(seed);
     for _ in 0..random.word() % 6 {
@@ -43,7 +43,7 @@ fn some_work(p: &mut dyn Protocol, seed: u64) -> Result<()> {
     Ok(())
 }
 
-/// All members end well, and soon.
+/// Asserts that all members end without an error, and soon.
 fn assert_end_in_order(ends: Vec<Result<()>>, started: Instant) {
     for (who, end) in ends.into_iter().enumerate() {
         end.unwrap_or_else(|error| panic!("member {who}: {error}"));
@@ -68,7 +68,7 @@ fn two_hundred_short_sessions_end_in_order() {
     }
 }
 
-/// That work is expected, from its shapes; what it takes.
+/// Announces work by its shapes. Returns what it takes.
 fn expect(p: &mut dyn Protocol, seed: u64) -> Result<Expectation> {
     let correlated = p.correlated().expect("a protocol that takes correlations");
     let mut rehearsal = correlated
@@ -81,8 +81,8 @@ fn expect(p: &mut dyn Protocol, seed: u64) -> Result<Expectation> {
     Ok(wanted)
 }
 
-/// What is expected is taken, or half of it, or something else; what follows is right, and nobody
-/// waits for anybody.
+/// The program takes what was announced, half of it, or something else. What follows is right, and
+/// no party waits for another.
 #[test]
 fn sessions_with_expectations_end_in_order_whether_they_come_true_or_not() {
     for seed in 0..60 {
@@ -115,7 +115,7 @@ fn sessions_with_expectations_end_in_order_whether_they_come_true_or_not() {
     }
 }
 
-/// Meshes over TCP, the dealer's last.
+/// Creates meshes over TCP; the last is the dealer's.
 fn meshes(parties: usize) -> Vec<Mesh> {
     let members = parties + 1;
     let made: Vec<_> = (0..members)
@@ -163,8 +163,8 @@ fn short_sessions_over_tcp_end_in_order() {
     }
 }
 
-/// What was asked for ahead of need comes when party 0 has finished and is gone: no fault, and the
-/// others, who are not done yet, go on.
+/// Work that was ordered ahead arrives after party 0 has finished and left. This is no fault, and
+/// the others, who are not done yet, continue.
 #[test]
 fn what_nobody_awaits_disturbs_nobody() {
     let first: Member = Arc::new(|mesh| mesh.close());
@@ -178,7 +178,7 @@ fn what_nobody_awaits_disturbs_nobody() {
     let dealer: Member = Arc::new(|mesh| {
         let mut channel = mesh.channel(1);
         channel.begin("news");
-        // The network takes the first ones.
+        // The network accepts the first messages.
         let mut sent = 0;
         while channel.send_unless_finished(0, vec![0; 100_000])? {
             std::thread::sleep(Duration::from_millis(5));

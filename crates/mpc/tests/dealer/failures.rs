@@ -1,4 +1,4 @@
-//! Members that die, stall, or send what cannot be.
+//! Tests of members that die, stall, or send invalid messages.
 
 use crate::session::{
     LONG, Member, SHORT, answer, asked, assert_names, dealer, in_memory, odd_dealer, party,
@@ -13,7 +13,7 @@ use testkit::Shared;
 
 const PARTIES: [usize; 2] = [2, 3];
 
-/// All parties run this program.
+/// Runs this program in all parties.
 fn with_dealer(
     parties: usize,
     dealer: Member,
@@ -24,7 +24,7 @@ fn with_dealer(
     members
 }
 
-/// All parties blame the dealer; the first says this, the others that it says so.
+/// Asserts that all parties blame the dealer: the first for this reason, the others on its word.
 fn assert_all_blame_the_dealer(ends: &[Result<()>], parties: usize, why: &str) {
     for (who, end) in ends[..parties].iter().enumerate() {
         assert_names(end, DEALER, who);
@@ -63,7 +63,7 @@ fn a_dealer_that_dies_is_named() {
     }
 }
 
-/// It dies after work that was done, and the parties want more later.
+/// The dealer dies after finished work, and the parties need more later.
 #[test]
 fn a_dealer_that_dies_in_a_pause_is_named() {
     for parties in PARTIES {
@@ -81,7 +81,7 @@ fn a_dealer_that_dies_in_a_pause_is_named() {
     }
 }
 
-/// Nobody waits for what nobody needs.
+/// No party waits for correlations that it does not need.
 #[test]
 fn a_dealer_that_is_needed_no_more_may_die() {
     for parties in PARTIES {
@@ -129,8 +129,8 @@ fn an_answer_of_another_length_is_the_dealers_fault() {
     }
 }
 
-/// The dealer follows party 0: who is told of other steps than its own says that it and party 0
-/// differ.
+/// The dealer follows party 0. A party that gets other steps than its own from the dealer reports
+/// that it and party 0 differ.
 #[test]
 fn programs_that_differ_are_not_the_dealers_fault() {
     for parties in PARTIES {
@@ -215,7 +215,7 @@ fn a_dealer_that_stalls_is_named() {
     }
 }
 
-/// Work ahead of need may take longer than the timeout, as long as nobody waits for it.
+/// Work made ahead may take longer than the timeout, as long as no party waits for it.
 #[test]
 fn a_slow_dealer_is_no_fault_while_nobody_waits() {
     let timeout = Duration::from_millis(800);
@@ -232,7 +232,7 @@ fn a_slow_dealer_is_no_fault_while_nobody_waits() {
             Ok(())
         });
         let members = with_dealer(parties, slow, move |p| {
-            // All of the first batch, so that the next is made ahead.
+            // The whole first batch, so that the next one is made ahead.
             products(p, 1, 1024)?;
             std::thread::sleep(2 * timeout + timeout / 4);
             products(p, 1, 64)
@@ -243,7 +243,7 @@ fn a_slow_dealer_is_no_fault_while_nobody_waits() {
     }
 }
 
-/// Party 0's side of the channel to the dealer, by hand.
+/// Plays party 0's side of the channel to the dealer.
 fn asking(jobs: impl Fn(u64) -> Option<Vec<u64>> + Send + Sync + 'static) -> Member {
     Arc::new(move |mesh| {
         let mut channel = mesh.channel(1);
@@ -254,12 +254,12 @@ fn asking(jobs: impl Fn(u64) -> Option<Vec<u64>> + Send + Sync + 'static) -> Mem
             channel.begin("correlations: by hand");
             channel.send(dealer, job)?;
         }
-        // Nothing comes on this channel but the news.
+        // Only the news of a failure comes on this channel.
         mesh.channel(7).receive(1, 1).map(drop)
     })
 }
 
-/// A party that gives the dealer its key and waits for party 0.
+/// Plays a party that gives the dealer its key and waits for party 0.
 fn waiting() -> Member {
     Arc::new(|mesh| {
         let mut channel = mesh.channel(1);
@@ -269,7 +269,7 @@ fn waiting() -> Member {
     })
 }
 
-/// The dealer, and all others, say that party 0 is at fault.
+/// Asserts that the dealer, and all others, blame party 0.
 fn refused(
     parties: usize,
     jobs: impl Fn(u64) -> Option<Vec<u64>> + Send + Sync + 'static,
@@ -285,7 +285,7 @@ fn refused(
     ends[parties].as_ref().expect_err("refuses").to_string()
 }
 
-/// A job in 24 words.
+/// Pads a job to 24 words.
 fn job(words: &[u64]) -> Vec<u64> {
     let mut job = words.to_vec();
     job.resize(24, 0);
@@ -296,16 +296,16 @@ fn job(words: &[u64]) -> Vec<u64> {
 fn a_party_that_asks_for_what_cannot_be_is_named() {
     let most = 1 << 27;
     let jobs: [&[u64]; 24] = [
-        // No such job, no such kind.
+        // No such job; no such kind.
         &[3],
         &[u64::MAX],
         &[0, 64, 9],
-        // No elements, half a word of bits, too many.
+        // No elements; half a word of bits; too many elements.
         &[0, 0, 0],
         &[0, 63, 0],
         &[0, most + 64, 0],
         &[0, u64::MAX - 63, 0],
-        // Two columns of these fit one by one and not together; planes that do not fit.
+        // Two columns of these fit separately but not together; planes that do not fit.
         &[0, most, 8],
         &[0, most, 5, 1, 63],
         // Parameters out of range.
@@ -318,12 +318,12 @@ fn a_party_that_asks_for_what_cannot_be_is_named() {
         &[0, 64, 7, u64::MAX],
         // Cross products are for two parties.
         &[0, 64, 7, 16],
-        // Masks: no such sort, one that is fresh and has a name, ones that are not kept.
+        // Masks: no such sort; a fresh one with a name; ones that are not kept.
         &[1, 3, 0, 0, 0, 0, 10],
         &[1, 0, 5, 0, 0, 0, 10],
         &[1, 2, 5, 0, 0, 0, 10],
         &[1, 0, 0, 2, u64::MAX, 0, 10],
-        // Maps: no such map, too long, overflowing, and a convolution that is none.
+        // Maps: no such map; too long; overflowing; and an invalid convolution.
         &[1, 0, 0, 0, 0, 3, 10],
         &[1, 0, 0, 0, 0, 1, 1 << 20, 1 << 20, 1 << 20, 1 << 20],
         &[1, 0, 0, 0, 0, 2, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1],
@@ -347,7 +347,7 @@ fn a_message_that_is_no_job_is_refused() {
     }
 }
 
-/// A mask of another length than the product's is not that mask.
+/// A mask of another length than the product's is another mask.
 #[test]
 fn a_kept_mask_fits_or_is_refused() {
     let jobs = [
@@ -366,7 +366,7 @@ fn a_kept_mask_fits_or_is_refused() {
     assert!(text.contains("a mask that is not kept"), "{text}");
 }
 
-/// Small masks take memory too: their number is bounded, and there are no empty ones.
+/// Small masks take memory too. Their number is bounded, and empty ones are not allowed.
 #[test]
 fn a_flood_of_names_is_refused() {
     for (n, why) in [
@@ -380,7 +380,7 @@ fn a_flood_of_names_is_refused() {
     }
 }
 
-/// Kept under one name again and again, or forgotten in between: only the last counts.
+/// Masks kept under one name repeatedly, with or without forgetting, count only once.
 #[test]
 fn names_that_are_used_again_take_no_room() {
     let mut members = vec![asking(|at| {
@@ -400,7 +400,7 @@ fn names_that_are_used_again_take_no_room() {
     );
 }
 
-/// Whoever dies: the others and the dealer end, and name it.
+/// If a party dies, the others and the dealer end, and name it.
 #[test]
 fn a_party_that_dies_is_named_by_all() {
     for parties in PARTIES {

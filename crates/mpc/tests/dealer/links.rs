@@ -1,4 +1,4 @@
-//! What travels over each link, of the dealer too.
+//! Measurement of the traffic on each link, including the dealer's.
 
 use mpc::additive::Additive;
 use mpc::correlations::dealer::Dealer;
@@ -6,24 +6,24 @@ use mpc::{Protocol, Result};
 use std::sync::Mutex;
 use testkit::run_opened;
 
-/// Words of payload of one run, that are made and sent for it alone.
+/// Words of payload that are made and sent for one run only.
 pub struct Links {
-    /// From each party to the others.
+    /// Words sent from each party to the others.
     pub sent: Vec<u64>,
-    /// From the dealer to each party.
+    /// Words sent from the dealer to each party.
     pub dealt: Vec<u64>,
-    /// What party 0 asked the dealer for: the same for any number of elements.
+    /// Words of party 0's requests to the dealer, the same for any number of elements.
     pub asked: u64,
 }
 
 impl Links {
-    /// Bits between the parties and from the dealer.
+    /// The number of bits between the parties and from the dealer.
     pub fn bits(&self) -> u64 {
         64 * (self.sent.iter().sum::<u64>() + self.dealt.iter().sum::<u64>())
     }
 }
 
-/// Runs a program of additive sharing with a dealer.
+/// Measures a program of additive sharing with a dealer.
 pub fn measured(parties: usize, program: impl Fn(&mut dyn Protocol) -> Result<()> + Sync) -> Links {
     let dealt = Mutex::new(vec![0; parties]);
     let dealt = std::sync::Arc::new(dealt);
@@ -63,7 +63,7 @@ mod tests {
     use mpc::{Bilinear, Compared, Protocol, Result, Shift};
     use testkit::Shared;
 
-    /// Operations of all sorts, so often, on n elements.
+    /// Runs operations of all kinds, `times` times, on n elements.
     fn work(p: &mut dyn Protocol, times: usize, n: usize) -> Result<()> {
         let (x, y) = (Shared::input(p, 0, &vec![3; n])?, Shared::zeros(p, n));
         for _ in 0..times {
@@ -86,7 +86,7 @@ mod tests {
         Ok(())
     }
 
-    /// The dealer's busiest link carries an n-th, where all went to one party before; and a job's
+    /// Of what once went to one party, the dealer's busiest link carries one n-th, plus a job's
     /// rounding: 64 elements of a batch, one of a product.
     #[test]
     fn the_dealers_links_carry_as_much_each() {
@@ -95,7 +95,7 @@ mod tests {
                 let links = measured(parties, |p| work(p, times, n));
                 let all: u64 = links.dealt.iter().sum();
                 let busiest = *links.dealt.iter().max().expect("a party");
-                // All columns of a batch of 64 for each operation, and of the product an element.
+                // All columns of a batch of 64 for each operation, and one element of the product.
                 let one = measured(parties, |p| work(p, times, 64));
                 let rounding: u64 = one.dealt.iter().sum();
                 assert!(all > 0);

@@ -1,5 +1,5 @@
-//! Dealers and parties that fail: everybody ends in time, and is told whose fault it is. What a
-//! dealer sends, and to whom.
+//! Tests of dealers and parties that fail: all members end in time, and learn whose fault it is.
+//! Tests of a dealer's traffic to each party.
 
 mod ends;
 mod failures;

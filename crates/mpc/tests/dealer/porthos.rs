@@ -1,18 +1,17 @@
-//! Table III of CrypTFlow, held against the meter.
+//! A comparison of Table III of CrypTFlow with the meter.
 //!
 //! Kumar, Rathee, Chandran, Gupta, Rastogi, Sharma: "CrypTFlow: Secure TensorFlow inference" (S&P
-//! 2020), section IV,
-//! Table III: bits over all links of Porthos, two parties and a helper, for words of l = 64 bits
-//! and log p = 8. Here the same by two parties of additive sharing and a dealer: all that the
-//! parties send to each other, and all that the dealer sends. As in the table, what says which job
-//! comes next is not among it: both know the program there; here party 0 names each job to the
-//! dealer, in 24 words whatever its size.
+//! 2020), section IV, Table III: bits over all links of Porthos, two parties and a helper, for
+//! words of l = 64 bits and log p = 8. Here two parties of additive sharing and a dealer do the
+//! same. Counted is everything that the parties send to each other, and everything that the dealer
+//! sends. As in the table, the choice of the next job is not counted. There, both parties know the
+//! program; here, party 0 names each job to the dealer, in 24 words whatever its size.
 //!
-//! ShareConvert has no counterpart, as shares stay what they are: what it and ComputeMSB are there
-//! for is a sign, so each is compared with one. Porthos' ComputeMSB leaves a ring element, so ours
-//! is held against it with the step from bit to ring element as well. Porthos truncates by shifting
-//! shares, which costs nothing and fails with a probability that grows with the value; ours does
-//! not fail, and is measured apart.
+//! ShareConvert has no counterpart, as shares need no conversion. Its purpose, and that of
+//! ComputeMSB, is a sign, so each is compared with a sign. Porthos' ComputeMSB leaves a ring
+//! element, so it is also compared with a sign plus the step from bit to ring element. Porthos
+//! truncates by shifting shares, which costs nothing and fails with a probability that grows with
+//! the value. The truncation here does not fail, and is measured separately.
 
 use crate::links::{Links, measured};
 use kernels::convolution::Convolution;
@@ -22,18 +21,18 @@ use testkit::Shared;
 const L: u64 = 64;
 const LOG_P: u64 = 8;
 
-/// Elements of a row: a whole number of words of bits for either party.
+/// The number of elements of a row: a whole number of words of bits for either party.
 const N: u64 = 1 << 10;
 
 fn n() -> usize {
     N as usize
 }
 
-/// Porthos' column of the table.
+/// The costs of Porthos in the table.
 mod table {
     use super::{L, LOG_P};
 
-    /// An image of m by m with i channels, o filters of f by f.
+    /// An image of m by m with i channels, and o filters of f by f.
     pub fn convolution([m, i, f, o]: [u64; 4]) -> u64 {
         let q = m - f + 1;
         (2 * m * m * i + 2 * f * f * o * i + q * q * o) * L
@@ -51,13 +50,13 @@ mod table {
         6 * L * LOG_P + 19 * L
     }
 
-    /// Of n values.
+    /// The maximum of n values.
     pub fn max_pool(n: u64) -> u64 {
         (6 * L * LOG_P + 24 * L) * (n - 1)
     }
 }
 
-/// Bits of a program, which asks the dealer for so many jobs.
+/// Returns the bits of a program, which requests `jobs` jobs from the dealer.
 fn bits(jobs: u64, program: impl Fn(&mut dyn Protocol) -> Result<()> + Sync) -> u64 {
     let links: Links = measured(2, program);
     assert_eq!(links.asked, 24 * jobs, "jobs have one length");
@@ -66,7 +65,7 @@ fn bits(jobs: u64, program: impl Fn(&mut dyn Protocol) -> Result<()> + Sync) -> 
     links.bits()
 }
 
-/// As many of the dealer as it takes, at 64 bits.
+/// Rectifies at 64 bits.
 fn rectified(p: &mut dyn Protocol, x: &Shared) -> Result<Shared> {
     Shared::made(p, x.0[0].len(), |p, out| {
         p.rectify(&x.slices(), None, Compared::proved(64), out)
@@ -78,7 +77,7 @@ fn difference(x: &[u64], y: &[u64]) -> Vec<u64> {
     x.iter().zip(y).map(|(x, y)| x.wrapping_sub(*y)).collect()
 }
 
-/// The greatest of each row, in turns of halves: max(a, b) = b + max(a − b, 0).
+/// Computes the greatest of each row, by halving: max(a, b) = b + max(a − b, 0).
 fn greatest(p: &mut dyn Protocol, rows: Vec<Vec<u64>>) -> Result<Vec<u64>> {
     let mut rows = rows;
     while rows.len() > 1 {
@@ -125,7 +124,7 @@ fn convolution_with_new_weights_is_as_in_the_table() {
     }
 }
 
-/// What Porthos does for nothing and wrongly now and then: 2 bits opened, f dealt.
+/// Porthos truncates at no cost but is sometimes wrong; here 2 bits are opened and f are dealt.
 #[test]
 fn truncation_is_apart() {
     for f in [13, 16] {

@@ -8,18 +8,18 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use testkit::Shared;
 
-/// For those who wait for somebody who never comes.
+/// A timeout for tests in which a member waits for one that never comes.
 pub const SHORT: Duration = Duration::from_secs(2);
-/// Nothing waits so long unless it fails.
+/// A timeout that only a failing test reaches.
 pub const LONG: Duration = Duration::from_secs(60);
 
-/// What a member does with its end of the mesh, which dies with it unless it is closed.
+/// The work of a member on its end of the mesh, which dies with the work unless it is closed.
 pub type Member = Arc<dyn Fn(Mesh) -> Result<()> + Send + Sync>;
 
 /// Runs members on their meshes, the dealer last, and returns how each ended.
 ///
 /// # Panics
-/// If one has not ended within the timeout and as much again.
+/// If a member has not ended within twice the timeout and a few seconds.
 pub fn run(meshes: Vec<Mesh>, members: Vec<Member>) -> Vec<Result<()>> {
     let until = Instant::now() + 2 * meshes[0].timeout() + Duration::from_secs(5);
     let ends: Vec<_> = meshes
@@ -28,7 +28,7 @@ pub fn run(meshes: Vec<Mesh>, members: Vec<Member>) -> Vec<Result<()>> {
         .map(|(mesh, member)| {
             let (sender, end) = channel();
             std::thread::spawn(move || {
-                // Nobody listens any more once the test has failed.
+                // Nothing receives any more if the test has failed.
                 drop(sender.send(member(mesh)));
             });
             end
@@ -45,13 +45,13 @@ pub fn run(meshes: Vec<Mesh>, members: Vec<Member>) -> Vec<Result<()>> {
         .collect()
 }
 
-/// Members over links in memory.
+/// Runs members over links in memory.
 pub fn in_memory(timeout: Duration, members: Vec<Member>) -> Vec<Result<()>> {
     let parties = members.len() - 1;
     run(net::in_process::mesh_with_dealer(parties, timeout), members)
 }
 
-/// A party that computes and closes in order.
+/// Returns a party that computes and closes in order.
 pub fn party(program: impl Fn(&mut dyn Protocol) -> Result<()> + Send + Sync + 'static) -> Member {
     Arc::new(move |mesh| {
         let (settings, _) = testkit::setting("additive_2_dealer");
@@ -63,7 +63,7 @@ pub fn party(program: impl Fn(&mut dyn Protocol) -> Result<()> + Send + Sync + '
     })
 }
 
-/// The dealer as it should be.
+/// Returns a dealer that works correctly.
 pub fn dealer() -> Member {
     Arc::new(|mesh| {
         Dealer::new(&mesh)?.serve()?;
@@ -71,7 +71,7 @@ pub fn dealer() -> Member {
     })
 }
 
-/// A dealer that answers by this function of its channel.
+/// Returns a dealer that answers by this function of its channel.
 pub fn odd_dealer(serve: impl Fn(&mut Channel) -> Result<()> + Send + Sync + 'static) -> Member {
     Arc::new(move |mesh| {
         let mut channel = mesh.channel(1);
@@ -83,7 +83,8 @@ pub fn odd_dealer(serve: impl Fn(&mut Channel) -> Result<()> + Send + Sync + 'st
     })
 }
 
-/// The next thing that party 0 asks of an odd dealer, in a program of products alone: their number.
+/// Returns the next number of products that party 0 requests from an odd dealer, in a program of
+/// products only.
 pub fn asked(channel: &mut Channel) -> Result<Option<usize>> {
     let job = channel.follow(0, 24)?;
     Ok(job.map(|words| {
@@ -92,7 +93,7 @@ pub fn asked(channel: &mut Channel) -> Result<Option<usize>> {
     }))
 }
 
-/// What each party is sent for n triples: as many words as elements of which it is corrected.
+/// Sends each party its message for n triples: as many words as elements for which it is corrected.
 pub fn answer(channel: &mut Channel, n: usize) -> Result<()> {
     let parties = channel.parties();
     let from = |party: usize| n / 64 * party / parties * 64;
@@ -102,7 +103,7 @@ pub fn answer(channel: &mut Channel, n: usize) -> Result<()> {
     Ok(())
 }
 
-/// So many times n products, and their opening.
+/// Computes n products `times` times, and opens them.
 pub fn products(p: &mut dyn Protocol, times: usize, n: usize) -> Result<()> {
     let x = Shared::input(p, 0, &vec![3; n])?;
     let y = Shared::input(p, 1, &vec![5; n])?;
@@ -113,7 +114,7 @@ pub fn products(p: &mut dyn Protocol, times: usize, n: usize) -> Result<()> {
     Ok(())
 }
 
-/// Asserts that this one is at fault, and that the text says so.
+/// Asserts that this member is at fault, and that the text names it.
 pub fn assert_names(result: &Result<()>, fault: usize, who: usize) {
     let error = result.as_ref().err();
     let error = error.unwrap_or_else(|| panic!("member {who} noticed nothing"));

@@ -1,12 +1,11 @@
-//! All runs of a protocol beside all runs of what it ought to be.
+//! Comparison of all runs of a protocol with all runs of its ideal functionality.
 //!
 //! An *ideal functionality* takes all parties' shares, draws its own randomness, and gives values
-//! to
-//! parties: shares of a result, an opened result, and whatever else the head of the protocol says
-//! that a party comes to know. A protocol is secure against a coalition if some simulator, from the
-//! coalition's shares and what the functionality gives to it, makes up a view (random values of the
-//! coalition and messages to it) such that view and all outputs together are distributed as in the
-//! protocol.
+//! to parties: shares of a result, an opened result, and whatever else a party learns according to
+//! the head of the protocol. A protocol is secure against a coalition if a simulator exists with
+//! this property: from the coalition's shares and what the functionality gives to it, the simulator
+//! makes up a view (random values of the coalition and messages to it) such that the view and all
+//! outputs together are distributed as in the protocol.
 //!
 //! For every assignment of inputs, all random values are enumerated, so both distributions are
 //! counted, not estimated. Such a simulator exists exactly when
@@ -14,17 +13,18 @@
 //! 2. given inputs and outputs, the distribution of the view is a function of what the simulator
 //!    knows.
 //!
-//! The second is compared between all inputs on which the coalition's shares agree.
+//! The second condition is compared between all inputs on which the coalition's shares agree.
 //!
-//! Where that is too much, the coalition's own random values are chosen ([`Experiment::choosing`]),
-//! and only those of the others are enumerated. The coalition's shares of a result are the
-//! simulator's to say then, as they follow from what was chosen; all else is as the functionality
-//! gives it. That is so exactly when
-//! 3. the number of runs with a view and outputs, divided by the functionality's with these
-//!    outputs, is a function of the view and what the simulator knows, and zero where the
+//! If that is too much, the coalition's own random values are chosen ([`Experiment::choosing`]),
+//! and only those of the others are enumerated. The simulator then determines the coalition's
+//! shares of a result, as they follow from the chosen values; everything else is as the
+//! functionality gives it. Such a simulator exists exactly when
+//! 3. the number of runs with a view and outputs, divided by the functionality's number of runs
+//!    with these outputs, is a function of the view and what the simulator knows, and zero if the
 //!    functionality has none.
 //!
-//! Under the first condition the third is the second, so it is what is compared in either case.
+//! Under the first condition, the third is equivalent to the second, so it is compared in either
+//! case.
 
 use crate::enumeration::{Chosen, Enumeration, Mutation};
 use crate::inputs::Inputs;
@@ -33,26 +33,26 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use testkit::Random;
 
-/// All shares of all operands, component by component.
+/// A program on all shares of all operands, component by component.
 pub type Program = fn(&mut World, &[Value]);
 
-/// What is run on which inputs.
+/// A protocol, its functionality, and the inputs to run them on.
 pub struct Experiment {
-    /// Bits of a word.
+    /// The number of bits of a word.
     pub word: u32,
-    /// Most positions of a span in comparisons.
+    /// The most positions of a span in comparisons.
     pub span: u32,
     pub inputs: Inputs,
-    /// Whether the coalition's random values are chosen, with its shares.
+    /// Whether the coalition's random values are chosen along with its shares.
     pub chooses_coins: bool,
-    /// Whom a dealer corrects.
+    /// The party that a dealer corrects.
     pub corrected: usize,
     pub protocol: Program,
     pub ideal: Program,
 }
 
 impl Experiment {
-    /// All sharings of operands of so many bits.
+    /// Takes all sharings of operands of the given widths.
     pub fn new(
         [word, span]: [u32; 2],
         components: &[Holders],
@@ -87,14 +87,14 @@ impl Experiment {
         self
     }
 
-    /// So many random choices of the coalition's shares and of its random values.
+    /// Takes this number of random choices of the coalition's shares and of its random values.
     pub fn choosing(mut self, choices: usize) -> Self {
         self.chooses_coins = true;
         self.choices(choices)
     }
 }
 
-/// What does not hold.
+/// The condition that does not hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Failure {
     /// The outputs are not those of the functionality.
@@ -103,7 +103,7 @@ pub enum Failure {
     View(Holders),
 }
 
-/// Values one after another behind a number, as one number. The widths are the same in every run.
+/// Packs values one after another behind a number. The widths are the same in every run.
 fn pack(behind: u128, values: impl Iterator<Item = Value>) -> (u128, u32) {
     let (mut packed, mut bits) = (behind, 0);
     for value in values {
@@ -117,10 +117,10 @@ fn pack(behind: u128, values: impl Iterator<Item = Value>) -> (u128, u32) {
     (packed, bits)
 }
 
-/// How often each number occurs.
+/// Numbers, each with its count of occurrences.
 type Counts = Vec<(u128, u64)>;
 
-/// Of sorted numbers.
+/// Counts sorted numbers.
 fn count(numbers: impl Iterator<Item = u128>) -> Counts {
     let mut counts = Counts::new();
     for number in numbers {
@@ -132,7 +132,7 @@ fn count(numbers: impl Iterator<Item = u128>) -> Counts {
     counts
 }
 
-/// The counts in lowest terms, so that distributions are equal where these are.
+/// Reduces counts to lowest terms, so that equal distributions have equal counts.
 fn reduced(counts: Counts) -> Counts {
     let divisor = counts
         .iter()
@@ -151,7 +151,7 @@ fn seen_by(coalition: Holders) -> impl Fn(&Value) -> bool {
     move |value| value.known() & coalition != 0
 }
 
-/// Zeros, and which random values were asked for.
+/// A tape of zeros that records which random values were requested.
 #[derive(Default)]
 struct Recorded {
     coins: Vec<(Key, u32)>,
@@ -166,19 +166,19 @@ impl Tape for Recorded {
 
 /// The random values and the messages of a run.
 pub struct Shape {
-    /// Streams, and bits.
+    /// The stream and the bits of each random value.
     pub coins: Vec<(Key, u32)>,
-    /// Receivers.
+    /// The receivers of each message.
     pub messages: Vec<Holders>,
 }
 
-/// What all runs of a program showed, for one assignment of inputs.
+/// The results of all runs of a program for one assignment of inputs.
 struct Runs {
-    /// Outputs and behind them the coalition's view, sorted.
+    /// Outputs, followed by the coalition's view, sorted.
     seen: Vec<u128>,
-    /// Bits of a view.
+    /// The number of bits of a view.
     view: u32,
-    /// Bits of each output, and who was given it.
+    /// The bits of each output, and the parties that were given it.
     shape: Vec<(u32, Holders)>,
 }
 
@@ -187,7 +187,7 @@ impl Runs {
         reduced(count(self.seen.iter().map(|seen| seen >> self.view)))
     }
 
-    /// The bits of the outputs that somebody of the coalition was given.
+    /// Returns a mask of the output bits that some party of the coalition was given.
     fn given(&self, coalition: Holders) -> u128 {
         self.shape.iter().fold(0, |mask, (width, known)| {
             let mine = if known & coalition == 0 {
@@ -214,7 +214,7 @@ impl Experiment {
         }
     }
 
-    /// How many runs a check looks at.
+    /// Returns how many runs a check examines.
     pub fn size(&self, coalition: Holders) -> usize {
         let inputs = self.inputs.all(coalition);
         let inputs: usize = inputs.iter().map(|(_, inputs)| inputs.len()).sum();
@@ -224,7 +224,7 @@ impl Experiment {
         inputs << free.map(|(_, width)| width).sum::<u32>()
     }
 
-    /// The lowest bit of a message without a random value, where a mutation shows it.
+    /// Returns the lowest bit of a message without a random value, if a mutation shows it.
     fn bare(
         &self,
         inputs: &[Value],
@@ -239,7 +239,7 @@ impl Experiment {
         Some((message, self.lowest(inputs, message, run, without, chosen)))
     }
 
-    /// The lowest bit of a message.
+    /// Returns the lowest bit of a message.
     fn lowest(
         &self,
         inputs: &[Value],
@@ -261,7 +261,7 @@ impl Experiment {
             & 1
     }
 
-    /// Whether the lowest bit of a message changed with a random value in any of some runs.
+    /// Returns whether the lowest bit of a message changed with a random value in any of some runs.
     pub fn is_in(&self, coin: usize, message: usize) -> bool {
         let (zeros, mut random) = (self.inputs.zeros(), Random::new(1));
         (0..256).any(|_| {
@@ -310,7 +310,7 @@ impl Experiment {
         Runs { seen, view, shape }
     }
 
-    /// Compares protocol and functionality; how many runs were looked at.
+    /// Compares protocol and functionality. Returns how many runs were examined.
     pub fn check(&self, coalition: Holders, mutation: Mutation) -> Result<usize, Failure> {
         let mut looked_at = 0;
         for (words, inputs) in self.inputs.all(coalition) {
@@ -336,8 +336,8 @@ impl Experiment {
         Ok(looked_at)
     }
 
-    /// Whether the views are what the simulator makes up for inputs with the same shares of the
-    /// coalition.
+    /// Returns whether the views are those that the simulator makes up for inputs with the same
+    /// shares of the coalition.
     fn simulated(
         &self,
         simulator: &mut Simulator,
@@ -371,6 +371,6 @@ impl Experiment {
     }
 }
 
-/// How often each view occurs, and outputs in the functionality, in lowest terms: by the
-/// coalition's shares and what it is given.
+/// How often each view occurs per outputs of the functionality, in lowest terms: by the coalition's
+/// shares and what it is given.
 type Simulator = HashMap<(u128, u128), Counts>;

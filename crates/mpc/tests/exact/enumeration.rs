@@ -1,8 +1,8 @@
-//! Runs through all random values, and how they are spoilt.
+//! Enumeration of all random values of a run, and mutations of them.
 
 use crate::model::{Holders, Key, Range, Slot, Tape, Wrong};
 
-/// How the randomness or a message is spoilt.
+/// A mutation of the randomness or of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mutation {
     None,
@@ -10,7 +10,7 @@ pub enum Mutation {
     Dropped(usize),
     /// The lowest bit of this random value is one for a quarter of the time.
     Biased(usize),
-    /// This random value is that one again.
+    /// This random value equals that one.
     Reused {
         coin: usize,
         of: usize,
@@ -20,12 +20,12 @@ pub enum Mutation {
         message: usize,
         coin: usize,
     },
-    /// This random value is zero, and all others are as they would be.
+    /// This random value is zero, and all others are as they would be otherwise.
     Without(usize),
     Wrong(Wrong),
 }
 
-/// Random values that are chosen: of all streams that a coalition knows.
+/// Chosen random values of all streams that a coalition knows.
 #[derive(Clone, Copy)]
 pub struct Chosen<'c> {
     pub coalition: Holders,
@@ -33,10 +33,10 @@ pub struct Chosen<'c> {
     pub words: &'c [u64],
 }
 
-/// Runs through all values of all random draws, but for those that are chosen.
+/// An enumeration of all values of all random draws, except for chosen ones.
 pub struct Enumeration<'c> {
     run: u64,
-    /// Random bits used so far.
+    /// The number of random bits used so far.
     pub used: u32,
     mutation: Mutation,
     chosen: Option<Chosen<'c>>,

@@ -1,15 +1,16 @@
-//! The functionalities: what each operation gives to whom, stated apart from how it is done.
+//! The functionalities: what each operation gives to whom, stated independently of its
+//! implementation.
 
 use crate::inputs::sum;
 use crate::model::{Extent, Holders, Key, Slot, Value, World};
 
-/// A random value of the functionality's own.
+/// Draws a random value that only the functionality knows.
 pub fn coin(w: &mut World, width: u32) -> Value {
     let range = w.range(Key::Common, Extent::Whole);
     w.coin(range, Slot::word(0), width)
 }
 
-/// Gives a fresh sharing: uniform among all that add up to the value.
+/// Gives a fresh sharing, uniform among all that add up to the value.
 pub fn fresh(w: &mut World, value: Value, components: &[Holders]) {
     let (last, others) = components.split_last().expect("at least one component");
     let mut rest = value;
@@ -21,17 +22,17 @@ pub fn fresh(w: &mut World, value: Value, components: &[Holders]) {
     w.give([rest.given(*last)]);
 }
 
-/// What who knows t holds of the truncated s + t: t shifted, and above it f uniform bits. A
-/// truncated value is not shared afresh, but nobody gains by it: who knows s has the same of s, and
-/// both add up to the result.
+/// Returns the share of the truncated s + t at the holder of t: t shifted, with f uniform bits
+/// above it. A truncated value is not shared afresh, but no party gains by it: the holder of s has
+/// the corresponding share of s, and the two add up to the result.
 pub fn shifted(w: &mut World, t: Value, f: u32) -> Value {
     let k = t.width();
     (t >> f) + (coin(w, f).widen(k) << (k - f))
 }
 
-/// Truncation of s + t by f bits, with the rounding that the two determine: ⌊x / 2^f⌋, and one more
-/// where the bits that are dropped of x − 1, less than 2^f, come of a sum of those of s − 1 +
-/// 2^(k−2) and t that does not carry.
+/// Truncates s + t by f bits, with the rounding that s and t determine: ⌊x / 2^f⌋, and one more
+/// under this condition. The dropped bits of x − 1, less than 2^f, must come from a sum of the
+/// dropped bits of s − 1 + 2^(k−2) and of t that does not carry.
 pub fn truncated(s: Value, t: Value, f: u32) -> Value {
     let k = s.width();
     let x = s + t;
@@ -42,26 +43,27 @@ pub fn truncated(s: Value, t: Value, f: u32) -> Value {
     Value::public((less + 1 - i64::from(carries)) as u64, k)
 }
 
-/// Truncation of x by f bits, with the rounding that the public value c determines, which x is
-/// masked by: ⌊x / 2^f⌋, and one more where the bits dropped of c are fewer than those of x.
+/// Truncates x by f bits, with the rounding that the public value c determines, which is x masked:
+/// ⌊x / 2^f⌋, and one more if the dropped bits of c are less than those of x.
 pub fn truncated_by(x: Value, c: Value, f: u32) -> Value {
     let dropped = |value: Value| value.bits() & ((1 << f) - 1);
     let up = dropped(c) < dropped(x);
     Value::public(((x.signed() >> f) + i64::from(up)) as u64, x.width())
 }
 
-/// 1 where the number is below zero.
+/// Returns 1 if the number is below zero.
 pub fn sign(shares: &[Value], width: u32) -> Value {
     sum(shares).low(width).high()
 }
 
-/// 1 where the number is below zero, or found so as the low bits of its summands carry.
+/// Returns 1 if the number is below zero, or found so because of the carry of its summands' low
+/// bits.
 pub fn sign_without(summands: &[Value], width: u32, dropped: u32) -> Value {
     let upper: Vec<Value> = summands.iter().map(|summand| *summand >> dropped).collect();
     sign(&upper, width - dropped)
 }
 
-/// 1 where the number is zero.
+/// Returns 1 if the number is zero.
 pub fn is_zero(shares: &[Value], width: u32) -> Value {
     Value::public(u64::from(sum(shares).low(width).bits() == 0), 1)
 }

@@ -3,26 +3,27 @@
 use crate::model::{Holders, Value};
 use testkit::Random;
 
-/// Random values of a run at most.
+/// The most random values of a run.
 const MOST_COINS: usize = 64;
 
-/// Which inputs: all sharings of all operands that are admitted, ...
+/// The inputs of an experiment: all admitted sharings of all operands, ...
 #[derive(Clone)]
 pub struct Inputs {
-    /// Who holds each component of a sharing.
+    /// The holders of each component of a sharing.
     pub components: Vec<Holders>,
-    /// Bits of each operand.
+    /// The bits of each operand.
     pub operands: Vec<u32>,
-    /// Which operands.
+    /// Selects the operands.
     pub admits: fn(&[Value]) -> bool,
-    /// ... or so many random choices of the coalition's shares, each with all of the others'.
+    /// ... or this number of random choices of the coalition's shares, each with all shares of the
+    /// others.
     pub choices: Option<usize>,
 }
 
 impl Inputs {
-    /// For each choice: a word for each random value that is chosen, and all assignments of shares,
-    /// component by component of each operand. Those on which the coalition's shares agree follow
-    /// one another.
+    /// Returns for each choice a word for each chosen random value, and all assignments of shares,
+    /// component by component of each operand. Assignments on which the coalition's shares agree
+    /// follow one another.
     pub fn all(&self, coalition: Holders) -> Vec<(Vec<u64>, Vec<Vec<Value>>)> {
         let shape = self.shape();
         let is_known = |at: usize| shape[at].1 & coalition != 0;
@@ -35,8 +36,8 @@ impl Inputs {
         let mut coins = random.words(MOST_COINS);
         let mut all = Vec::new();
         for choice in 0..self.choices.unwrap_or(1) {
-            // Every other one is the one before with all bits turned, so that each bit is seen both
-            // ways.
+            // Every other choice is the previous one with all bits flipped, so that each bit takes
+            // both values.
             if choice % 2 == 1 {
                 let words = chosen.iter_mut().chain(&mut coins);
                 words.for_each(|word| *word = !*word);
@@ -63,7 +64,7 @@ impl Inputs {
         all
     }
 
-    /// The assignment of zeros.
+    /// Returns the assignment of zeros.
     pub fn zeros(&self) -> Vec<Value> {
         let shape = self.shape().into_iter();
         shape
@@ -71,7 +72,7 @@ impl Inputs {
             .collect()
     }
 
-    /// Bits and holders of each component of each operand.
+    /// Returns the bits and holders of each component of each operand.
     fn shape(&self) -> Vec<(u32, Holders)> {
         let of = |width: &u32| {
             let components = self.components.iter();
@@ -80,14 +81,14 @@ impl Inputs {
         self.operands.iter().flat_map(of).collect()
     }
 
-    /// What the shares of each operand add up to.
+    /// Returns the sums of the shares of each operand.
     fn secrets(&self, shares: &[Value]) -> Vec<Value> {
         let operands = shares.chunks(self.components.len());
         operands.map(sum).collect()
     }
 }
 
-/// What shares add up to.
+/// Adds up shares.
 pub fn sum(shares: &[Value]) -> Value {
     shares
         .iter()

@@ -1,11 +1,11 @@
-//! What holds of every experiment, and that it does not when anything is spoilt.
+//! Tests that every experiment holds, and that it fails when anything is mutated.
 
 use crate::check::{Experiment, Failure};
 use crate::enumeration::Mutation;
 use crate::model::{Holders, Key, Wrong};
 use crate::{additive, replicated};
 
-/// Each holds against each coalition.
+/// Asserts that each experiment holds against each coalition.
 pub fn all_hold(experiments: &[(&str, Experiment)], coalitions: &[Holders]) {
     for (name, experiment) in experiments {
         for coalition in coalitions {
@@ -18,11 +18,12 @@ pub fn all_hold(experiments: &[(&str, Experiment)], coalitions: &[Holders]) {
     }
 }
 
-/// Runs of an experiment, times the ways to spoil it, that are looked at: the larger ones are made
-/// of the same steps.
+/// The most runs of an experiment, times its mutations, that are examined. The larger experiments
+/// consist of the same steps.
 const MOST_RUNS: usize = 9_700_000;
 
-/// Runs that a coalition is looked at with. What all others hold is too much where most are honest.
+/// The most runs per coalition. With mostly honest parties, enumerating all their values is too
+/// much.
 const MOST_AT_ONCE: usize = 1 << 23;
 
 /// Experiments of one family, with the coalitions that they hold against.
@@ -59,14 +60,14 @@ impl Family {
         Self::new(all, additive::coalitions::<2>())
     }
 
-    /// Some masks that two know are needed against one alone.
+    /// Some masks that two parties know are needed against one of them.
     fn three() -> Self {
         let all = [additive::experiments::<3>(), additive::chains::<3>()];
         Self::new(all, [additive::coalitions::<3>(), vec![1, 2, 4]].concat())
     }
 }
 
-/// Every random value dropped, biased, and taken again for each later one of its stream.
+/// Lists every random value dropped, biased, and reused for each later one of its stream.
 fn of_coins(experiment: &Experiment) -> Vec<Mutation> {
     let coins = experiment.shape().coins;
     let mut all = Vec::new();
@@ -78,13 +79,13 @@ fn of_coins(experiment: &Experiment) -> Vec<Mutation> {
     all
 }
 
-/// Whether it fails against one of these coalitions.
+/// Returns whether the experiment fails against one of these coalitions.
 fn is_noticed(experiment: &Experiment, coalitions: &[Holders], mutation: Mutation) -> bool {
     let fails = |coalition: &Holders| experiment.check(*coalition, mutation).is_err();
     coalitions.iter().any(fails)
 }
 
-/// What goes unnoticed of the random values.
+/// Lists the mutations of random values that go unnoticed.
 fn survivors(family: &Family) -> Vec<String> {
     let mut survivors = Vec::new();
     for (name, experiment) in &family.experiments {
@@ -95,7 +96,7 @@ fn survivors(family: &Family) -> Vec<String> {
             else {
                 unreachable!("of a random value")
             };
-            // Those first who do not know it.
+            // Coalitions that do not know the value come first.
             let mut coalitions = family.coalitions.clone();
             coalitions.retain(|coalition| experiment.size(*coalition) <= MOST_AT_ONCE);
             coalitions.sort_by_key(|coalition| coins[coin].0.holders() & coalition != 0);
@@ -107,8 +108,8 @@ fn survivors(family: &Family) -> Vec<String> {
     survivors
 }
 
-/// Messages of which no bit could be sent without a mask. What is revealed has none towards its
-/// recipient.
+/// Lists messages of which no bit could be sent without a mask. A revealed value has no mask
+/// towards its recipient.
 fn maskless(family: &Family) -> Vec<String> {
     let mut maskless = Vec::new();
     for (name, experiment) in &family.experiments {
@@ -117,7 +118,7 @@ fn maskless(family: &Family) -> Vec<String> {
         for (message, to) in shape.messages.iter().enumerate().filter(|_| !revealed) {
             let shows = |(coin, (key, _)): (usize, &(Key, u32))| {
                 let mutation = Mutation::Bare { message, coin };
-                // Who sees it and does not know its mask.
+                // Coalitions that see the message and do not know its mask.
                 let sees = |coalition: &Holders| {
                     let is_fewer = || experiment.size(*coalition) <= MOST_AT_ONCE;
                     coalition & to != 0 && coalition & key.holders() == 0 && is_fewer()
@@ -138,10 +139,10 @@ fn maskless(family: &Family) -> Vec<String> {
 
 const NONE: [&str; 0] = [];
 
-/// Where a span has one position, E2 is ρ itself: under q' = ρ role 1 would receive zero. In the
-/// AND of s with t, of which role 0 holds nothing, its summand is zero and needs no mask. A guard
-/// that looks at two bits sends one of s, which is sent among the monomials too: under one mask it
-/// is the same message twice.
+/// Mutations without effect. If a span has one position, E2 is ρ itself: under q' = ρ role 1 would
+/// receive zero. In the AND of s with t, of which role 0 holds nothing, its summand is zero and
+/// needs no mask. A guard that inspects two bits sends one bit of s, which is also sent among the
+/// monomials: under one mask it is the same message twice.
 const HARMLESS_IN_REPLICATED_SHARING: [&str; 13] = [
     "equal to zero: Reused { coin: 2, of: 0 }",
     "equal to zero: Reused { coin: 3, of: 1 }",
@@ -158,8 +159,8 @@ const HARMLESS_IN_REPLICATED_SHARING: [&str; 13] = [
     "guarded sign: Reused { coin: 6, of: 1 }",
 ];
 
-/// The summands of role 0 that are zero; and what is revealed to role 0 of a truncated value, of
-/// which it knows all masks.
+/// The summands of role 0 that are zero; and a truncated value that is revealed to role 0, which
+/// knows all its masks.
 const MASKLESS_IN_REPLICATED_SHARING: [&str; 5] = [
     "to binary: message 2",
     "to binary, 3 bits: message 3",
@@ -168,15 +169,15 @@ const MASKLESS_IN_REPLICATED_SHARING: [&str; 5] = [
     "truncation, revealed: message 4",
 ];
 
-/// Where a span has one position, party 1's share of its bit is that of the monomial: under itself
-/// as a mask it is opened as zero.
+/// Mutations without effect. If a span has one position, party 1's share of its bit is that of the
+/// monomial: with itself as a mask it is opened as zero.
 const HARMLESS_AMONG_TWO: [&str; 3] = [
     "equal to zero: Reused { coin: 5, of: 2 }",
     "equal to zero: Reused { coin: 7, of: 3 }",
     "sign of 3 bits of 4: Reused { coin: 6, of: 3 }",
 ];
 
-/// Party 1, who alone learns the result, knows these masks.
+/// Party 1, which alone learns the result, knows these masks.
 const HARMLESS_AMONG_THREE: [&str; 4] = [
     "reveal to one: Dropped(0)",
     "reveal to one: Biased(0)",
@@ -184,7 +185,7 @@ const HARMLESS_AMONG_THREE: [&str; 4] = [
     "reveal to one: Biased(2)",
 ];
 
-/// The experiment of that name.
+/// Returns the experiment with this name.
 fn named(all: Vec<(&'static str, Experiment)>, name: &str) -> Experiment {
     let mut all = all.into_iter();
     let found = all.find(|(other, _)| *other == name);
@@ -245,7 +246,7 @@ fn a_wrong_step_of_truncation_is_noticed() {
     }
 }
 
-/// What lies above the bits that are compared is opened without a mask.
+/// Bits above the compared ones would be opened without a mask.
 #[test]
 fn bits_above_the_width_must_not_be_opened() {
     fn is_noticed_among<const N: usize>() {

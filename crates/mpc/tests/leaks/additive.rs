@@ -1,20 +1,21 @@
-//! Additive sharing with a dealer, all parties but one corrupt.
+//! Leak tests of additive sharing with a dealer, with all parties except one corrupt.
 //!
 //! **What the corrupt parties know:** their keys with the dealer, and every key of two parties, as
-//! one of the two is corrupt; all these streams are zero. Only the honest party's stream with the
-//! dealer hides its secret, which it holds whole, since nothing random was taken off it.
+//! one of the two is corrupt. All these streams are zero. Only the honest party's stream with the
+//! dealer hides its secret. The honest party holds the secret whole, since nothing random was
+//! subtracted from it.
 //!
-//! **What they see:** the honest party's share of all that is opened, the same at each of them; and
-//! what the dealer sends to them, of which one of them is looked at. Their own shares of what is
-//! opened follow from what they saw before, so seeing the honest share is seeing the opened value,
-//! and the latter is looked at: without a mask it is the secret itself, while the honest share
-//! might still hide behind other randomness of its own. The residues of what is opened are looked
-//! at beside it, modulo the prime of checks: a residue that hides nothing agrees with them in its
-//! upper bits, and with no bits of the words.
+//! **What they see:** the honest party's share of every opened value, the same at each of them; and
+//! the dealer's messages to them, of which one party's are examined. Their own shares of an opened
+//! value follow from what they saw before. So seeing the honest share is seeing the opened value,
+//! and the latter is examined. Without a mask, the opened value is the secret itself, while the
+//! honest share might still hide behind other randomness. The residues of opened values, modulo the
+//! prime of checks, are examined too. A residue that hides nothing agrees with them in its upper
+//! bits, and with no bits of the words.
 //!
-//! **Which ranges matter: all.** A uniform column's share masks what the honest party opens. Its
-//! share of a derived column masks the corrections that the dealer sends to the others. What it
-//! takes of its stream where it is corrected itself goes into nothing.
+//! **Which ranges matter: all.** The honest party's share of a uniform column masks what it opens.
+//! Its share of a derived column masks the corrections that the dealer sends to the others. If it
+//! is itself corrected, the stream's part is not used.
 
 use crate::operations::{Inputs, OPERATIONS, Operation, PRIME, PRIME_BITS, SECRETS, side_by_side};
 use kernels::pack::{pack_low, packed_words};
@@ -27,7 +28,8 @@ use testkit::{Leak, REPETITIONS, Recorder, Shared, Transcript, run_opened};
 
 const PARTIES: [usize; 2] = [2, 3];
 
-/// Ranges that the honest party takes for an operation: for uniform columns, and for derived ones.
+/// Returns how many ranges the honest party takes for an operation: for uniform and for derived
+/// columns.
 fn ranges(operation: &str, parties: usize) -> (usize, usize) {
     // A bit of each, or r; then the product, or r >> f and r's highest bit.
     let truncation = if parties == 2 { (1, 1) } else { (1, 2) };
@@ -35,10 +37,10 @@ fn ranges(operation: &str, parties: usize) -> (usize, usize) {
     let sum = |parts: &[(usize, usize)]| parts.iter().fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
     let product = (2, 1);
     let mask = (1, 1);
-    // 6 spans; then beside the columns of a selection those of the guard.
+    // 6 spans; then the columns of a selection and those of the guard.
     let sign_of_24 = sum(&[mask, one, two, one, one]);
     let guarded_selection = (2, 2 + 2);
-    // Of 15 bits, and among three of 16: 4 spans.
+    // 4 spans of 15 bits, and among three parties of 16 bits.
     let sign_without_9 = sum(&[mask, one, two, one]);
     match operation {
         "share" | "share bits" => (0, 0),
@@ -47,11 +49,11 @@ fn ranges(operation: &str, parties: usize) -> (usize, usize) {
         | "multiply and truncate by 40"
         | "multiply and truncate a narrow product" => sum(&[product, truncation]),
         "square" | "bit to ring" | "sign of 2 bits" | "sign of 5 bits" => mask,
-        // The kept mask once, and thrice another one.
+        // The kept mask once, and another one three times.
         "three products with a named operand" | "three fibers with a named operand" => (1 + 3, 3),
         "truncate" => truncation,
-        // 16 and 8 spans: each level of the tree has one join with one product, all but the last
-        // some with two.
+        // 16 and 8 spans. Each level of the tree has one join with one product, and all levels
+        // except the last have some joins with two.
         "sign" => sum(&[mask, one, two, one, two, one, two, one]),
         "sign of 32 bits" => sum(&[mask, one, two, one, two, one]),
         // 16 spans, joined in halves.
@@ -75,34 +77,34 @@ fn ranges(operation: &str, parties: usize) -> (usize, usize) {
         "look at guards" => sum(&[mask, one, one, one, one, one, one, one, one, one, one]),
         "lift to integers" => truncation,
         "multiply residues" => sum(&[product, truncation]),
-        // A number of each, and their product; or r, and c and c(c + 1) of its upper bits.
+        // One number each, and their product; or r, and c and c(c + 1) of its upper bits.
         "hold to a range" => truncation,
         other => panic!("no count for {other}"),
     }
 }
 
-/// Who is honest among how many.
+/// The honest party, and the number of parties.
 #[derive(Clone, Copy, Debug)]
 struct Honest {
     party: usize,
     parties: usize,
 }
 
-/// What the corrupt parties find.
+/// The view of the corrupt parties.
 struct Finding {
     /// The honest party's messages.
     heard: Transcript,
-    /// The dealer's messages to the corrupt party that looks.
+    /// The dealer's messages to the corrupt party that is examined.
     dealt: Transcript,
-    /// All that is opened, its residues, and what is dealt.
+    /// Everything that is opened, its residues, and what is dealt.
     seen: Transcript,
-    /// Words of residues among them.
+    /// The number of words of residues among them.
     residues: usize,
-    /// Ranges that one run takes of the honest party's stream with the dealer.
+    /// The number of ranges that one run takes of the honest party's stream with the dealer.
     ranges: usize,
 }
 
-/// The range `muted.0` of every `muted.1` is zeros.
+/// Range `muted.0` of every `muted.1` is zeros.
 type Muted = Option<(usize, usize)>;
 
 fn is_muted(muted: Muted, range: usize) -> bool {
@@ -117,7 +119,7 @@ fn deal(mesh: &net::Mesh, honest: Honest, muted: Muted) -> Result<()> {
     dealer.serve()
 }
 
-/// The residues of words, packed, without the last word if they do not fill it.
+/// Packs the residues of words, without a last word that they do not fill.
 fn packed_residues(words: &[u64]) -> Vec<u64> {
     let residues: Vec<u64> = words.iter().map(|word| word % PRIME).collect();
     let mut packed = vec![0; packed_words(residues.len(), PRIME_BITS)];
@@ -126,13 +128,12 @@ fn packed_residues(words: &[u64]) -> Vec<u64> {
     packed
 }
 
-/// Runs the operation again and again; `muted` is the range of the honest party's stream that is
-/// zeroed.
+/// Runs the operation repeatedly. `muted` is the range of the honest party's stream that is zeroed.
 fn observe(operation: Operation, n: usize, honest: Honest, secret: u64, muted: Muted) -> Finding {
     let [heard, dealt, seen] = [(); 3].map(|()| Recorder::default());
     let echoes = [(); 3].map(|()| Recorder::default());
     let [taken, residues] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
-    // The corrupt party that looks.
+    // The corrupt party that is examined.
     let looking = usize::from(honest.party == 0);
     run_opened(
         honest.parties,
@@ -203,7 +204,7 @@ fn observe(operation: Operation, n: usize, honest: Honest, secret: u64, muted: M
     }
 }
 
-/// Every operation with every honest party.
+/// Lists every operation with every honest party.
 fn views() -> Vec<(&'static str, Operation, Honest)> {
     let honest = |parties| (0..parties).map(move |party| Honest { party, parties });
     let all = PARTIES.into_iter().flat_map(honest);
@@ -211,15 +212,14 @@ fn views() -> Vec<(&'static str, Operation, Honest)> {
     OPERATIONS.into_iter().flat_map(of).collect()
 }
 
-/// Elements of which every party has a word corrected in each column.
+/// Returns a number of elements of which every party has a word corrected in each column.
 fn enough(parties: usize) -> usize {
     64 * parties
 }
 
-/// Elements by which dropping a range is seen. A look at guards is long, and its columns have more
-/// bits than it has
-/// rows, all but the last: as many words of rows as give the column of this range a word for each
-/// party.
+/// Returns a number of elements with which dropping a range is detected. An inspection of guards is
+/// long, and its columns have more bits than rows, except for the last. So this returns as many
+/// words of rows as give the column of this range a word for each party.
 fn elements(name: &str, range: usize, parties: usize) -> usize {
     if name != "look at guards" {
         return enough(parties);
@@ -271,7 +271,7 @@ fn without_any_one_range_the_test_fails() {
         .collect();
     side_by_side(&mutants, |((name, operation, honest), muted)| {
         let n = elements(name, muted.0, honest.parties);
-        // Which secret gives it away depends on the operation: one must.
+        // Which secret reveals the missing mask depends on the operation: at least one must.
         let seen = SECRETS.iter().any(|secret| {
             let found = observe(*operation, n, *honest, *secret, Some(*muted));
             found.seen.leak().is_some()
@@ -286,7 +286,7 @@ fn without_any_one_range_the_test_fails() {
     assert!(mutants > 100, "only {mutants} masks were dropped");
 }
 
-/// A named operand is opened once: what is opened later is the other one alone.
+/// A named operand is opened once; later openings contain only the other operand.
 #[test]
 fn a_named_operand_is_opened_once() {
     let named = |(name, _): &(&str, _)| name.ends_with("with a named operand");
@@ -304,9 +304,9 @@ fn a_named_operand_is_opened_once() {
     }
 }
 
-/// What one corrupt party of three receives when a result is revealed: from each of the others
-/// uniform words, with the keys it knows and all correlations zero. `muted`: so is the others'
-/// common key.
+/// Returns the leaks in what one corrupt party of three receives when a result is revealed: uniform
+/// words from each of the others, with the keys that it knows and all correlations zero. If `muted`
+/// is set, the others' common key is zero too.
 fn revealed(corrupt: usize, to: Recipient, secret: u64, muted: bool) -> [Option<Leak>; 2] {
     let from: [Recorder; 3] = [(); 3].map(|()| Recorder::default());
     run_opened(
@@ -391,7 +391,7 @@ fn what_lies_beyond_the_last_element_is_not_opened() {
             assert_eq!(revealed, Some(vec![0]));
             let opened = opened.lock().expect("no panic");
             assert_eq!(opened.len(), 3);
-            // Of an AND both factors are opened.
+            // Both factors of an AND are opened.
             for (word, bits) in opened.iter().zip([n, n, 2 * n]) {
                 assert_eq!(word >> bits, 0, "bits beyond the last");
             }
@@ -400,7 +400,7 @@ fn what_lies_beyond_the_last_element_is_not_opened() {
     );
 }
 
-/// The corrupt recipient of a result to one who is honest hears nothing.
+/// A corrupt party receives nothing when a result is revealed to an honest party only.
 #[test]
 fn who_is_no_receiver_hears_nothing() {
     let heard = Recorder::default();

@@ -1,4 +1,4 @@
-//! What is looked at, for every protocol.
+//! The operations that are tested, for every protocol.
 
 use kernels::convolution::Convolution;
 use mpc::{
@@ -8,16 +8,16 @@ use mpc::{
 use std::sync::atomic::{AtomicUsize, Ordering};
 use testkit::Shared;
 
-/// Bits of residues.
+/// The number of bits of residues.
 pub const PRIME_BITS: u32 = 31;
 
-/// What they are taken modulo.
+/// The modulus of residues.
 pub const PRIME: u64 = (1 << PRIME_BITS) - 1;
 
 pub const SECRETS: [u64; 3] = [0, u64::MAX, 0x0123_4567_89ab_cdef >> 2];
 
-/// What is checked of each, in as many threads as there are processors and as many again, since
-/// parties wait for each other most of the time.
+/// Checks all items, on twice as many threads as there are processors, since parties wait for each
+/// other most of the time.
 pub fn side_by_side<T: Sync>(all: &[T], check: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -42,7 +42,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// n times the secret of `owner`, and a bit for each.
+    /// Shares the secret of `owner` n times, and a bit for each.
     pub fn share(p: &mut dyn Protocol, owner: usize, secret: u64, n: usize) -> Result<Self> {
         let secret = vec![secret; n];
         let x = Shared::input(p, owner, &secret)?;
@@ -60,7 +60,8 @@ impl Inputs {
         self.secret.len()
     }
 
-    /// The first n elements, elsewhere in memory: to a protocol another value than x.
+    /// Copies the first n elements to other memory, so that a protocol takes them for another value
+    /// than x.
     fn first(&self, n: usize) -> Shared {
         Shared(self.x.0.iter().map(|part| part[..n].to_vec()).collect())
     }
@@ -240,7 +241,7 @@ fn narrowed<'a>(sum: &Affine<'a>) -> Affine<'a> {
     }
 }
 
-/// x·x' for each term, elsewhere in memory each, and x.
+/// Computes x·x' for each term, with each x' in separate memory, and adds x.
 fn affine(
     p: &mut dyn Protocol,
     inputs: &Inputs,
@@ -265,8 +266,8 @@ fn affine(
     })
 }
 
-/// Tallies of numbers out of range, or in range: with the one for all as many as there are
-/// elements, where correlations are made for these.
+/// Inspects tallies of numbers out of range, or in range. Including the result for all, there are
+/// as many results as elements if correlations are made for these.
 fn look(p: &mut dyn Protocol, inputs: &Inputs) -> Result<()> {
     if !p.guards() {
         return Ok(());
@@ -281,7 +282,7 @@ fn look(p: &mut dyn Protocol, inputs: &Inputs) -> Result<()> {
     p.in_range(&tallies.iter().collect::<Vec<_>>()).map(drop)
 }
 
-/// A map of operands cut to its size.
+/// Applies a map to operands cut to its size.
 fn map_of(p: &mut dyn Protocol, inputs: &Inputs, map: &Bilinear) -> Result<()> {
     let (left, right, _) = map.lengths();
     inputs
@@ -290,7 +291,7 @@ fn map_of(p: &mut dyn Protocol, inputs: &Inputs, map: &Bilinear) -> Result<()> {
         .map(drop)
 }
 
-/// The second and the third take what the first is just opening.
+/// The second and the third fiber use an operand that the first is just opening.
 fn in_fibers(p: &mut dyn Protocol, inputs: &Inputs) -> Result<()> {
     const NAME: mpc::Name = 1;
     let n = inputs.n();

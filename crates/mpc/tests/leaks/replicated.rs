@@ -1,9 +1,9 @@
-//! Replicated sharing, one corrupt party.
+//! Leak tests of replicated sharing with one corrupt party.
 //!
-//! The receiver P knows the keys it shares with either neighbour and the public coins: all are set
-//! to zero, so that only the key of the other two parties can hide a secret from it. Each message
-//! to P must be uniform all the same. Then that key's ranges are zeroed one at a time, and every
-//! time the test must see it.
+//! The receiver P knows the keys that it shares with either neighbour, and the public coins. All of
+//! these are set to zero, so that only the key of the other two parties can hide a secret from P.
+//! Each message to P must still be uniform. Then that key's ranges are zeroed one at a time, and
+//! every time the test must detect it.
 
 use crate::operations::{Inputs, OPERATIONS, Operation, SECRETS, side_by_side};
 use mpc::Protocol;
@@ -11,18 +11,18 @@ use mpc::replicated::Replicated;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use testkit::{Leak, REPETITIONS, Recorder, run_opened};
 
-/// Elements of a run whose roles are not turned, and of one whose roles are.
+/// The number of elements of a run whose roles are not rotated, and of one whose roles are.
 const SIZES: [usize; 2] = [64, 1536];
 
-/// What a receiver finds.
+/// The result for a receiver.
 struct Finding {
     words: usize,
     leak: Option<Leak>,
-    /// Lengths of the ranges that the operation takes of the key of the other two.
+    /// Lengths of the ranges that the operation takes of the key of the other two parties.
     ranges: Vec<usize>,
 }
 
-/// Runs the operation again and again; `muted` is the one range of the unknown key that is zeroed.
+/// Runs the operation repeatedly. `muted` is the one range of the unknown key that is zeroed.
 fn observe(
     operation: Operation,
     n: usize,
@@ -47,7 +47,7 @@ fn observe(
             }
             let owner = (receiver + 1) % 3;
             let inputs = Inputs::share(p, owner, secret, n)?;
-            // Once unrecorded, to see which ranges it takes.
+            // Once unrecorded, to find which ranges it takes.
             let before = unknown(p, place).reserved().len();
             operation(p, &inputs)?;
             let after = unknown(p, place).reserved().len();
@@ -74,14 +74,14 @@ fn observe(
     }
 }
 
-/// The stream of the key that the receiver lacks, at the party in that place after it. (The
-/// receiver has none; what stands there for it is never muted anew.)
+/// Returns the stream of the key that the receiver lacks, at the party `place` steps after it. (The
+/// receiver does not have it; its own stream returned here is never muted again.)
 fn unknown(p: &mut Replicated, place: usize) -> &mut kernels::stream::Stream {
     let [next, previous, _] = p.streams();
     if place == 2 { previous } else { next }
 }
 
-/// Every operation of each size with every receiver.
+/// Lists every operation of each size with every receiver.
 fn views() -> Vec<(&'static str, Operation, usize, usize)> {
     let seen = SIZES
         .into_iter()
@@ -121,7 +121,7 @@ fn without_any_one_mask_the_test_fails() {
             .enumerate()
             .filter(|(_, words)| **words > 0 && whole.words > 0);
         for (at, _) in needed {
-            // Which secret gives it away depends on the operation: one must.
+            // Which secret reveals the missing mask depends on the operation: at least one must.
             let seen = SECRETS.iter().any(|secret| {
                 observe(*operation, *n, *receiver, *secret, Some(at))
                     .leak

@@ -1,4 +1,4 @@
-//! Affine maps, and max(x, 0) beside their truncation.
+//! Tests of affine maps, and of max(x, 0) combined with their truncation.
 
 use super::truncation::assert_within_a_unit;
 use super::{agreed, values};
@@ -14,14 +14,13 @@ fn shift() -> Shift {
     Shift::new(F).expect("1 to 61 bits")
 }
 
-/// Of any sum, and of a narrow one.
+/// Returns the shift of any sum, and that of a narrow one.
 fn shifts() -> [Shift; 2] {
     [shift(), shift().of_narrow().expect("few bits")]
 }
 
-/// x·w over pixels and their neighbours, u·v elementwise, a product of matrices, an addend, and a
-/// bias, both of channels
-/// of two images and of columns: what a layer may be.
+/// The terms that a layer may have: x·w over pixels and their neighbours, u·v elementwise, a
+/// product of matrices, an addend, and a bias over channels of two images or over columns.
 struct Layer {
     operands: Vec<Vec<u64>>,
     maps: Vec<Bilinear>,
@@ -29,7 +28,7 @@ struct Layer {
     bias: Vec<u64>,
 }
 
-/// Of elements that take one number of a bias in turn.
+/// How many consecutive elements take one number of a bias.
 const RUNS: [usize; 2] = [8, 1];
 
 impl Layer {
@@ -65,7 +64,7 @@ impl Layer {
         });
         let operands = lengths.map(|n| numbers(n, 20)).collect();
         let mut addend = numbers(n, 30);
-        // Results near zero, too.
+        // Results near zero are included.
         addend
             .iter_mut()
             .step_by(3)
@@ -79,7 +78,7 @@ impl Layer {
         }
     }
 
-    /// Before the truncation.
+    /// Computes the sum before the truncation.
     fn exactly(&self, terms: usize, with_addend: bool) -> Vec<i64> {
         let n = self.addend.len();
         let mut total = vec![0_u64; n];
@@ -144,8 +143,9 @@ impl Layer {
     }
 }
 
-/// A named operand in several terms, once on the left and twice on the right, and in the same sum
-/// again: each time the sum is right, and takes the rounds of a single product and its truncation.
+/// A named operand occurs in several terms, once on the left and twice on the right, and again in
+/// the same sum. Each time the sum is right, and takes the rounds of a single product and its
+/// truncation.
 pub fn named_operands_of_several_terms(protocol: &str) {
     const NAME: mpc::Name = 7;
     let n = 1536;
@@ -161,7 +161,7 @@ pub fn named_operands_of_several_terms(protocol: &str) {
             n: n as u64,
             shift: shift(),
         });
-        // While the parties stand equal.
+        // At this point, the parties have all taken the same rounds.
         let zeros = [Shared::zeros(p, n), Shared::zeros(p, n)];
         let zeros = zeros.each_ref().map(Shared::slices);
         let [zero, other] = zeros.each_ref().map(|x| Operand::once(x));
@@ -210,7 +210,7 @@ pub fn named_operands_of_several_terms(protocol: &str) {
     }
 }
 
-/// Elements: roles are turned from 1536 on.
+/// Numbers of elements. Roles are rotated from 1536 on.
 const SIZES: [usize; 3] = [64, 1536, 8 * 500];
 
 pub fn sums(protocol: &str) {
@@ -234,7 +234,8 @@ pub fn sums(protocol: &str) {
     }
 }
 
-/// Within a unit, and what is negative is zero; in 64 bits, in fewer that are proved, and guarded.
+/// Results are within a unit, and negative ones are zero: in 64 bits, in fewer proved bits, and
+/// guarded.
 pub fn rectified_sums(protocol: &str) {
     let guarded = Compared::guarded(41, 20).expect("a guard");
     for n in SIZES {
@@ -258,7 +259,7 @@ pub fn rectified_sums(protocol: &str) {
     }
 }
 
-/// Every number of units around zero and around the ends of what is compared, with every kind of
+/// Every number of units around zero and around the ends of the compared range, with every kind of
 /// dropped bits.
 pub fn rectified_edges(protocol: &str) {
     let end = 1_i64 << (15 - 1);
@@ -306,7 +307,7 @@ pub fn rectified_edges(protocol: &str) {
     }
 }
 
-/// The same at the largest magnitudes that are truncated.
+/// Rectified sums at the largest magnitudes that can be truncated.
 pub fn rectified_whole_range(protocol: &str) {
     let [any, narrow] = shifts();
     rectified_below(protocol, 62, any);
@@ -347,9 +348,8 @@ fn rectified_below(protocol: &str, bits: u32, shift: Shift) {
     }
 }
 
-/// Narrow products by blocks, of which three parties evaluate a third each, with every sum at an
-/// end of its range or
-/// beside it: within a unit, so exact where it is whole.
+/// Narrow blocked products, of which three parties evaluate a third each, with every sum at or next
+/// to an end of its range. Results are within a unit, so exact if the sum is a whole number.
 pub fn narrow_ends(protocol: &str) {
     const K: usize = 300;
     let convolution = Bilinear::Convolution(Convolution {
@@ -382,7 +382,7 @@ pub fn narrow_ends(protocol: &str) {
     let signs: Vec<i64> = (0..n).map(|column| [1, -1][column % 2]).collect();
     for map in maps {
         let (of_left, of_right, of_result) = map.lengths();
-        // Of a convolution the images stand on the left, and the rows are its filters.
+        // In a convolution the images are on the left, and the rows are its filters.
         let columns: Vec<u64> = (0..K * n)
             .map(|at| match map {
                 Bilinear::ByTransposed { .. } => signs[at / K] as u64,

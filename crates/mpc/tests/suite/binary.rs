@@ -18,7 +18,7 @@ pub fn ands(protocol: &str) {
     }
 }
 
-/// Products of several shapes in one round, each factor with none to three others.
+/// Products of several shapes in one round, where each factor has none to three others.
 pub fn joins(protocol: &str) {
     let shapes = [
         (1, 1, 1),

@@ -1,4 +1,4 @@
-//! Checks of products and of ranges: what passes is right, and what is right passes.
+//! Tests of checks of products and ranges: passed results are right, and right results pass.
 
 use super::agreed;
 use kernels::convolution::Convolution;
@@ -8,10 +8,10 @@ use mpc::{
 };
 use testkit::{Random, Shared, run, usual_parties};
 
-/// Fraction bits that are dropped.
+/// The number of fraction bits that are dropped.
 const F: u32 = 16;
 
-/// How a product is made.
+/// The operation that makes a product.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum By {
     Whole,
@@ -105,10 +105,10 @@ fn maps() -> Vec<Bilinear> {
     ]
 }
 
-/// The map over the integers: bit by bit of what the ring gives for each half, so that it has no
-/// sum of its own.
+/// Computes the map over the integers from the ring's results for separate digits, so that it needs
+/// no other summation.
 fn exactly(map: &Bilinear, x: &[i64], y: &[i64]) -> Vec<i128> {
-    // x = high·2^32 + low with small digits, and y alike: every product of digits fits the ring.
+    // x = high·2^32 + low with small digits, and y likewise: every product of digits fits the ring.
     let digits = |x: &[i64]| -> Vec<Vec<u64>> {
         (0..3)
             .map(|at| {
@@ -134,7 +134,7 @@ fn exactly(map: &Bilinear, x: &[i64], y: &[i64]) -> Vec<i128> {
     total
 }
 
-/// A case: operands, and what is added.
+/// A test case: operands, and an addend.
 struct Case {
     map: Bilinear,
     by: By,
@@ -144,7 +144,7 @@ struct Case {
 }
 
 impl Case {
-    /// Magnitudes whose products are on both sides of the range.
+    /// Draws magnitudes whose products are on both sides of the range.
     fn random(map: Bilinear, by: By, generator: &mut Random) -> Self {
         let (left, right, n) = map.lengths();
         let limit = if by == By::Narrow { Shift::NARROW } else { 62 };
@@ -179,7 +179,7 @@ impl Case {
         exact
     }
 
-    /// Whether it must pass.
+    /// Returns whether the case must pass.
     fn is_in_range(&self) -> bool {
         let limit = match self.by {
             By::Narrow => 1 << Shift::NARROW,
@@ -190,7 +190,7 @@ impl Case {
         self.exact().iter().all(|exact| exact.abs() < limit)
     }
 
-    /// Whether a result is what it should be.
+    /// Returns whether a result is right.
     fn is(&self, words: &[u64]) -> bool {
         let right = |(exact, word): (&i128, &u64)| {
             let word = i128::from(*word as i64);
@@ -208,7 +208,7 @@ impl Case {
     }
 }
 
-/// What a case gave: operands, the addend, and results; what was left behind.
+/// The tensors of a case (operands, addend and results), and the values kept for its check.
 struct Done {
     tensors: Vec<Shared>,
     kept: Kept,
@@ -253,7 +253,7 @@ fn done(p: &mut dyn Protocol, case: &Case) -> Result<Done> {
     })
 }
 
-/// What all cases gave, and whether the checks of each hold.
+/// Returns the results of all cases, and whether the checks of each hold.
 fn checked(p: &mut dyn Protocol, cases: &[Case]) -> Result<(Vec<Vec<u64>>, Vec<bool>)> {
     let all: Vec<Done> = cases
         .iter()
@@ -280,8 +280,8 @@ fn checked(p: &mut dyn Protocol, cases: &[Case]) -> Result<(Vec<Vec<u64>>, Vec<b
                 holds.push((place(3), 63));
             }
             if is_rectified {
-                // A truncation may be right by luck of a sum that has no word, whose sign is
-                // another one's then.
+                // A sum that overflows its word may have a right truncation by luck. Its sign is
+                // then wrong.
                 holds.push((place(4), 64 - F as usize));
             }
             Group {
@@ -319,8 +319,7 @@ fn opened(p: &mut dyn Protocol, bits: &Bits) -> Result<Vec<bool>> {
         .collect())
 }
 
-/// Products on both sides of their range: nothing that is wrong passes, and all that is in range
-/// does.
+/// Products on both sides of their range: no wrong result passes, and every result in range passes.
 pub fn products(protocol: &str, rounds: u64, seed: u64) {
     let mut cases = Vec::new();
     let mut generator = Random::new(seed);
@@ -360,8 +359,8 @@ pub fn products(protocol: &str, rounds: u64, seed: u64) {
     );
 }
 
-/// One element of a result that is off by one round of a word, wherever it stands: no other case
-/// differs.
+/// One element of an operand puts results off by one multiple of 2^64, at every place in turn.
+/// Nothing else differs between the cases.
 pub fn single_overflows(protocol: &str) {
     let mut cases = Vec::new();
     let n = 64;
@@ -407,8 +406,8 @@ pub fn single_overflows(protocol: &str) {
     assert!(passed.iter().all(|passed| !passed), "{passed:?}");
 }
 
-/// Elements that are off by as much, upwards and downwards: equal coefficients of any two would
-/// miss them.
+/// Elements that are off by the same amount, upwards and downwards. Equal coefficients of any two
+/// would miss them.
 pub fn overflows_do_not_cancel(protocol: &str) {
     let mut cases = Vec::new();
     let maps = [
@@ -457,7 +456,7 @@ pub fn overflows_do_not_cancel(protocol: &str) {
                 y,
                 added: Vec::new(),
             };
-            // Of one row they cancel before anything overflows.
+            // The products of one row cancel before anything overflows.
             if !case.is_in_range() {
                 cases.push(case);
             }
@@ -471,8 +470,7 @@ pub fn overflows_do_not_cancel(protocol: &str) {
     }
 }
 
-/// Numbers at both sides of what they are held to just so; of more groups than are looked at
-/// together.
+/// Numbers on both sides of exact bounds, with more groups than are inspected together.
 pub fn exact_ranges(protocol: &str) {
     let mut cases = vec![(40, 3, true); 1100];
     for width in [4, 20, 40, 63, 64] {
@@ -503,7 +501,7 @@ pub fn exact_ranges(protocol: &str) {
     }
 }
 
-/// Numbers at both sides of what they are held to.
+/// Numbers on both sides of bounds.
 pub fn ranges(protocol: &str) {
     let widths = [4, 20, 40, 62, 63];
     let numbers = |width: usize| -> Vec<(i64, Option<bool>)> {

@@ -33,7 +33,7 @@ pub fn signs_at_every_width(protocol: &str) {
     }
 }
 
-/// Every value of 8 and of 16 bits.
+/// Tests every value of 8 and of 16 bits.
 pub fn signs_of_every_short_value(protocol: &str) {
     for width in [8, 16] {
         let half = 1_i64 << (width - 1);

@@ -1,4 +1,4 @@
-//! Declared rounds and bits of compositions against the meter.
+//! Tests of declared rounds and bits of compositions against the meter.
 
 use kernels::planes::words_of;
 use mpc::integers::{self, Composition, Number};
@@ -49,7 +49,7 @@ fn perform(p: &mut dyn Protocol, composition: Composition) -> Result<()> {
     }
 }
 
-/// All kinds, with stages of every number.
+/// Lists all kinds, with every number of stages.
 fn compositions(n: u64) -> Vec<Composition> {
     let mut all = Vec::new();
     for width in [1, 2, 3, 8, 33, 64] {
@@ -95,21 +95,21 @@ fn compositions(n: u64) -> Vec<Composition> {
     all
 }
 
-/// Exactly where messages are whole words, and within a word a message for every number of
-/// elements.
+/// Declared bits are exact if messages are whole words, and otherwise within a word per message,
+/// for every number of elements.
 pub fn declared_is_measured(protocol: &str) {
     for n in [1, 65] {
         check(protocol, &compositions(n), false, false);
     }
-    // Rounds are counted from where a session's parties stand equal: at its start. Where roles are
-    // not turned, some chains are shorter; in additive sharing there are none.
+    // Rounds are counted from the start of a session, where all parties have taken the same rounds.
+    // Without rotated roles, some chains are shorter; additive sharing has no roles.
     let n = if protocol == "replicated" { 1536 } else { 192 };
     for composition in compositions(n) {
         check(protocol, &[composition], true, true);
     }
 }
 
-/// All in one session.
+/// Checks all compositions in one session.
 fn check(protocol: &str, compositions: &[Composition], exactly: bool, rounds_too: bool) {
     let results = run(protocol, usual_parties(protocol), |p| {
         let mut costs = Vec::new();

@@ -1,4 +1,4 @@
-//! Declared rounds and bits against the meter.
+//! Tests of declared rounds and bits against the meter.
 
 use kernels::planes::words_of;
 use mpc::{
@@ -203,8 +203,8 @@ fn operations(n: u64) -> Vec<Operation> {
     all
 }
 
-/// Exactly where messages are whole words, and within a word a message for every number of
-/// elements.
+/// Declared bits are exact if messages are whole words, and otherwise within a word per message,
+/// for every number of elements.
 pub fn declared_is_measured(protocol: &str) {
     for n in [1, 2, 3, 31, 63, 64, 65, 191, 1000, 192 * 64] {
         check(protocol, &operations(n), n % 192 == 0, false);
@@ -214,15 +214,15 @@ pub fn declared_is_measured(protocol: &str) {
         check(protocol, &[Operation::InRange { n: 191 }], true, true);
         check(protocol, &[Operation::InRange { n: 50 }], false, true);
     }
-    // Rounds are counted from where a session's parties stand equal: at its start. Where roles are
-    // not turned, some chains are shorter by one.
+    // Rounds are counted from the start of a session, where all parties have taken the same rounds.
+    // Without rotated roles, some chains are shorter by one.
     for operation in operations(1536) {
         check(protocol, &[operation], true, true);
     }
 }
 
-/// What the documents say of a ReLU, over all links: of 64 bits, and of 24 with a guard of ten
-/// above them.
+/// Checks the documented cost of a ReLU over all links: with 64 bits, and with 24 and a guard of
+/// ten bits above them.
 pub fn a_relu_is_as_written(protocol: &str, whole: [u64; 2], guarded: [u64; 2]) {
     const N: u64 = 192 * 64;
     let few = Compared::guarded(24, 10).expect("a guard");
@@ -235,7 +235,7 @@ pub fn a_relu_is_as_written(protocol: &str, whole: [u64; 2], guarded: [u64; 2]) 
     }
 }
 
-/// All operations in one session.
+/// Checks all operations in one session.
 fn check(protocol: &str, operations: &[Operation], exactly: bool, rounds_too: bool) {
     let results = run(protocol, usual_parties(protocol), |p| {
         let mut costs = Vec::new();

@@ -1,4 +1,4 @@
-//! Comparisons that leave low bits out.
+//! Tests of comparisons that leave out low bits.
 
 use super::agreed;
 use mpc::{
@@ -9,7 +9,7 @@ use testkit::{Random, Shared, run, usual_parties};
 /// Fraction bits of a product.
 const F: u32 = 9;
 
-/// Widths, and low bits of what has them: with four bits left, a few, and all.
+/// Widths, and dropped bits: with four bits left, with a few, and with all.
 const WIDTHS: [(usize, u32); 8] = [
     (5, 1),
     (9, 5),
@@ -26,8 +26,8 @@ fn dropping(width: usize, dropped: u32) -> Compared {
     compared.expect("four bits are left")
 }
 
-/// Around zero, around multiples of 2^dropped, at both ends of what has the width, below 2^61, and
-/// random ones.
+/// Returns numbers around zero, around multiples of 2^dropped, at both ends of the width, below
+/// 2^61, and random ones.
 fn numbers(width: usize, dropped: u32, seed: u64) -> Vec<i64> {
     let unit = 1_i64 << dropped;
     let end = (1_i64 << (width - 1).min(61)) - unit;
@@ -43,7 +43,7 @@ fn numbers(width: usize, dropped: u32, seed: u64) -> Vec<i64> {
     all
 }
 
-/// max(x, 0) of each number, beside a truncation where it has fraction bits.
+/// Computes max(x, 0) of each number, combined with a truncation if it has fraction bits.
 fn rectified(protocol: &str, x: &[i64], fraction: u32, compared: Compared) -> Vec<i64> {
     let n = x.len();
     let words: Vec<u64> = x.iter().map(|x| *x as u64).collect();
@@ -85,8 +85,8 @@ fn rectify(
     p.rectified_affine(&sum, compared, out).map(drop)
 }
 
-/// What is negative is zero, what is 2^dropped or more is itself, and what is between is one of
-/// both.
+/// Negative numbers give zero, numbers from 2^dropped on give themselves, and those between give
+/// either.
 pub fn bounds(protocol: &str) {
     for (width, dropped) in WIDTHS {
         let x = numbers(width, dropped, 5);
@@ -101,7 +101,7 @@ pub fn bounds(protocol: &str) {
     }
 }
 
-/// The same within a unit of a truncation, of numbers that a word has.
+/// The same bounds hold within a unit after a truncation, for numbers that fit a word.
 pub fn bounds_of_sums(protocol: &str) {
     for (width, dropped) in WIDTHS {
         let units = numbers(width.min(62 - F as usize), dropped.min(40), 6);
@@ -125,15 +125,15 @@ pub fn bounds_of_sums(protocol: &str) {
     }
 }
 
-/// The greatest number that n summands can lose, by n − 1 carries of what they drop, is lost; the
-/// next is not.
+/// The greatest number that n summands can lose, by n − 1 carries of their dropped bits, is lost.
+/// The next greater one is not.
 pub fn the_bound_is_reached(protocol: &str) {
     const DROPPED: u32 = 3;
     let x: Vec<i64> = (0..1 << DROPPED).cycle().take(6000).collect();
     let found = rectified(protocol, &x, 0, dropping(20, DROPPED));
     let lost = x.iter().zip(&found).filter(|(x, found)| found != x);
     let greatest = lost.map(|(x, _)| *x).max();
-    // Each summand loses so many bits, all of which are ones where most is lost.
+    // Each summand loses `bits` bits, all of which are ones if most is lost.
     let wanted = |summands: i64, bits: u32| Some(summands * ((1 << bits) - 1) - (1 << bits));
     let wanted = match (protocol, usual_parties(protocol)) {
         ("plain", _) => None,
@@ -145,7 +145,7 @@ pub fn the_bound_is_reached(protocol: &str) {
     assert_eq!(greatest, wanted);
 }
 
-/// Whatever is dropped, nothing becomes dearer; and of a plain ReLU something becomes cheaper.
+/// Dropping bits never makes anything more expensive, and makes some plain ReLU cheaper.
 pub fn never_dearer(protocol: &str) {
     let costs = run(protocol, usual_parties(protocol), |p| {
         let guarded = Compared::guarded(24, 10)?;
@@ -165,7 +165,7 @@ pub fn never_dearer(protocol: &str) {
             assert!(pair[1].bits <= pair[0].bits, "{pair:?}");
         }
         let is_cheaper = steps[steps.len() - 1].bits < steps[0].bits;
-        // Of 3 bits that are left of a word four cannot be kept.
+        // If a truncation leaves 3 bits of a word, four cannot be kept.
         assert!(is_cheaper || protocol == "plain" || fraction == 61);
     }
 }

@@ -1,4 +1,5 @@
-//! Fibers side by side: their results, and rounds and bits against what is declared.
+//! Tests of fibers side by side: their results, and their rounds and bits against the declared
+//! ones.
 
 use super::cost::perform;
 use super::{agreed, bit, values};
@@ -12,20 +13,20 @@ use std::sync::mpsc::channel;
 use std::thread;
 use testkit::{Shared, run, usual_parties};
 
-/// What a fiber leaves.
+/// The result of a fiber.
 enum Made {
     Words(Shared),
     Bits(Bits),
 }
 
-/// Begins all at once, and nothing after them.
+/// Begins all fibers at once, and none after them.
 fn all(protocol: &mut dyn Protocol, fibers: Vec<Fiber>) -> Result<()> {
     let mut fibers = Some(fibers);
     protocol.side_by_side(&mut || fibers.take().unwrap_or_default())
 }
 
-/// Every kind of operation beside every other, of few elements, where roles differ, and of many;
-/// what begins when others have ended; and work before and after.
+/// Runs every kind of operation next to every other one, on few elements, where roles differ, and
+/// on many. Includes fibers that begin when others have ended, and work before and after.
 pub fn results(protocol: &str) {
     for n in [1, 2, 3, 65, 400] {
         let x = values(40, 400, 5)[..n].to_vec();
@@ -97,7 +98,7 @@ fn made(p: &mut dyn Protocol, x: &[u64], y: &[u64]) -> Result<HashMap<String, Ve
             "product",
             Box::new(move |p, x, y| x.bilinear(p, &elementwise, &y, None).map(Made::Words)),
         ),
-        // As many operations as are needed, one after the other.
+        // As many operations as are needed, one after another.
         fiber(
             "square and less",
             Box::new(move |p, x, _| {
@@ -164,7 +165,7 @@ fn made(p: &mut dyn Protocol, x: &[u64], y: &[u64]) -> Result<HashMap<String, Ve
         if let Some(first) = first.take() {
             return first;
         }
-        // What the first product is needed for begins while longer fibers go on.
+        // Work that needs the first product begins while longer fibers continue.
         let mut after = Vec::new();
         for (name, made) in take.try_iter() {
             if let (Made::Words(product), "product") = (&made, &name[..]) {
@@ -199,9 +200,9 @@ fn made(p: &mut dyn Protocol, x: &[u64], y: &[u64]) -> Result<HashMap<String, Ve
     Ok(opened)
 }
 
-/// As many rounds as the longest takes, and the bits of all.
+/// Fibers take the rounds of the longest one, and the bits of all.
 pub fn rounds_are_shared(protocol: &str) {
-    // As many that roles are turned: where they are not, some chains are shorter by one.
+    // With this many, roles are rotated. Without rotation, some chains are shorter by one.
     let (n, many) = (192, 1536);
     let shift = Shift::new(16).expect("1 to 61 bits");
     let compared = Compared::guarded(24, 10).expect("a guard");
@@ -277,7 +278,7 @@ fn check(protocol: &str, operations: &[Operation]) {
     assert_eq!(measured, spent[0].0, "{operations:?} of {protocol}");
 }
 
-/// A fiber that fails is told of, the others come to their ends, and what the parties have is there
+/// A failed fiber is reported, the others run to their ends, and the parties have their state
 /// again.
 pub fn failures(protocol: &str) {
     let told = run(protocol, usual_parties(protocol), |p| {
@@ -293,7 +294,7 @@ pub fn failures(protocol: &str) {
             }),
         ];
         let told = all(p, fibers).expect_err("a fiber fails").to_string();
-        // What the party has is there again, and all parties are at the same step.
+        // The party has its state again, and all parties are at the same step.
         let x = Shared::zeros(p, 3);
         assert_eq!(x.truncated(p, 3)?.open(p)?, [0; 3]);
         Ok(told)
@@ -304,9 +305,9 @@ pub fn failures(protocol: &str) {
     );
 }
 
-/// Fibers with a protocol of their own are as right, take the rounds of one, and leave all behind
-/// as it was; the first is carried out where they were begun. Inside of one there are no others,
-/// and under the reference there are none. One that fails has the others come to their ends.
+/// Fibers with their own protocol objects give right results, take the rounds of one, and leave
+/// everything as it was. The first runs on the thread that begins them. No fibers can begin inside
+/// a fiber, or under the reference protocol. If one fails, the others run to their ends.
 pub fn owned(protocol: &str) {
     if protocol == "plain" {
         let told = run(protocol, 2, |p| Ok(p.owned_fibers(Vec::new()).is_err()));
@@ -345,12 +346,12 @@ pub fn owned(protocol: &str) {
         }
         Ok(rounds)
     });
-    // Of one fiber; parties do not stand equal after sharing.
+    // The rounds of one fiber. After sharing, parties have taken different numbers of rounds.
     let rounds = told.into_iter().max().expect("a party");
     assert!((2..=3).contains(&rounds), "{rounds} of {protocol}");
 }
 
-/// A fiber that panics does so in whoever began it, whether it has a protocol of its own or not.
+/// A panic of a fiber continues in the code that began it, for both kinds of fibers.
 pub fn panics(protocol: &str) {
     fn step(p: &mut dyn Protocol, panics: bool) -> Result<()> {
         let x = Shared::zeros(p, 3);
@@ -375,7 +376,7 @@ pub fn panics(protocol: &str) {
                 }
             }));
             let panicked = panicked.expect_err("it goes on with the panic");
-            // What the party has is there again.
+            // The party has its state again.
             let parties = p.channel().parties();
             Ok((
                 parties,

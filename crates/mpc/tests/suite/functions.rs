@@ -20,13 +20,14 @@ pub fn relu(protocol: &str) {
     }
 }
 
-/// By secret bits, of which each number meets both: n of them fill no whole number of words.
+/// One-sided maxima by secret bits. Each number meets both bits, and n bits fill no whole number of
+/// words.
 pub fn one_sided(protocol: &str) {
     for width in [8, 32, 64] {
         let x = values(width - 1, 20_000, 3);
         let x = [&x[..], &x[..]].concat();
         let half = x.len() / 2;
-        // In the second half each number meets the other bit.
+        // In the second half, each number meets the other bit.
         let below: Vec<bool> = (0..x.len())
             .map(|at| ((at % half) % 3 == 0) == (at < half))
             .collect();

@@ -1,36 +1,37 @@
-//! What the coins of guards are for: numbers out of range whose summands cancel, each other or
-//! those of another comparison, are seen nevertheless.
+//! Tests of the purpose of guards' coins: numbers out of range are detected even if their summands
+//! cancel each other, or those of another comparison.
 
 use super::{agreed, bit};
 use mpc::{Compared, Protocol, Recipient, Result, Tally};
 use testkit::{Shared, run, usual_parties};
 
-/// A guard looks at the bits from `BELOW` on.
+/// A guard inspects the bits from `BELOW` on.
 const WIDTH: usize = 12;
 const BELOW: u32 = WIDTH as u32 - 2;
 
-/// Numbers that are processed, and whose coins are drawn, together.
+/// How many numbers are processed together, with their coins.
 const BLOCK: usize = 512;
 
-/// Several blocks in each of three parts, so that a coin that comes again wherever another one
-/// begins is met.
+/// Several blocks in each of three parts. So a coin that repeats at the start of a block or part is
+/// found.
 const N: usize = 3 * (2 * BLOCK + 64);
 
-/// Sums of each comparison.
+/// The number of sums of each comparison.
 const SUMS: usize = 48;
 
-/// The one number of which every split has this h: no carry comes from bits that add up to ones.
+/// Returns the number that has this h for every split: no carry comes from bits that add up to
+/// ones.
 fn number(h: u64) -> u64 {
     (h << BELOW).wrapping_add((1 << (BELOW - 1)) - 1)
 }
 
-/// h(h + 1) mod 2^reach.
+/// Computes h(h + 1) mod 2^reach.
 fn summand(h: u64, reach: u32) -> u64 {
     h.wrapping_mul(h.wrapping_add(1)) & (u64::MAX >> (64 - reach))
 }
 
-/// An even h whose summand and that of `other` add up to zero: as h ↦ h(h + 1) is one to one on
-/// even numbers modulo every power of two, its bits follow one after another.
+/// Returns an even h whose summand and that of `other` add up to zero. The map h ↦ h(h + 1) is one
+/// to one on even numbers modulo every power of two, so the bits of h follow one after another.
 fn opposite(other: u64, reach: u32) -> u64 {
     let wanted = summand(other, reach).wrapping_neg();
     let mut h = 0;
@@ -43,11 +44,11 @@ fn opposite(other: u64, reach: u32) -> u64 {
         summand(h, reach).wrapping_add(summand(other, reach)) << (64 - reach),
         0
     );
-    // The same modulo 2^reach, with its sign.
+    // The same number modulo 2^reach, with its sign.
     ((h << (64 - reach)) as i64 >> (64 - reach)) as u64
 }
 
-/// Of each layer whether it is in range, and whether all are.
+/// Returns for each layer whether it is in range, and whether all are.
 fn fit(protocol: &str, layers: &[Vec<u64>], reach: u32) -> Vec<u64> {
     agreed(run(protocol, usual_parties(protocol), |p| {
         let compared = Compared::guarded(WIDTH, reach)?;
@@ -71,7 +72,7 @@ fn looked_at(p: &mut dyn Protocol, tallies: &[Tally]) -> Result<Vec<u64>> {
     Ok((0..=tallies.len()).map(|at| bit(&plane, at)).collect())
 }
 
-/// Two numbers, at every distance at which coins might be the same, and many that are all alike.
+/// Tests two numbers, at every distance at which coins might be the same, and many equal numbers.
 pub fn numbers_do_not_cancel(protocol: &str) {
     for reach in [6, 15, 16, 17, 40, 54] {
         let far = 2 + 5 * (reach as u64 % 3);
@@ -98,7 +99,7 @@ pub fn numbers_do_not_cancel(protocol: &str) {
                 layer
             })
             .collect();
-        // As many as the sum of all is zero of.
+        // So many that the sum of all is zero.
         layers.push((0..N).map(|at| if at % 2 == 0 { x } else { y }).collect());
         layers.push(vec![number(2); N]);
         let wrong = layers.len();
@@ -111,7 +112,7 @@ pub fn numbers_do_not_cancel(protocol: &str) {
     }
 }
 
-/// Looked at together: what is not zero, in whichever sum and bit, and whatever the others are.
+/// Inspected together: a nonzero sum is detected in any sum and bit, whatever the others are.
 pub fn looks_do_not_cancel(protocol: &str) {
     let reach = 10;
     let only = |at: usize, word: u64| {
@@ -132,7 +133,7 @@ pub fn looks_do_not_cancel(protocol: &str) {
     }
     for pair in pairs {
         let found = agreed(run(protocol, usual_parties(protocol), |p| {
-            // Party 0 has all of each.
+            // Party 0 has the whole of each sum.
             let mine = |sums: [u64; SUMS]| if p.party() == 0 { sums } else { [0; SUMS] };
             let [one, other] = pair.map(mine);
             let tallies = [one, [0; SUMS], other].map(|sums| Tally::of(reach, sums));

@@ -1,4 +1,4 @@
-//! Comparisons that are held against their range.
+//! Tests of guarded comparisons, whose range is checked.
 
 use super::agreed;
 use mpc::{
@@ -9,20 +9,20 @@ use testkit::{Random, Shared, run, usual_parties};
 
 const WIDTH: usize = 12;
 
-/// What passes lies below it, and what passes is below `END`.
+/// Numbers below `CERTAIN` pass, and all numbers that pass are below `END`.
 const CERTAIN: i64 = 1 << (WIDTH - 3);
 const END: i64 = 3 << (WIDTH - 3);
 
-/// How numbers come to be compared.
+/// The operation that compares numbers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum By {
     Relu,
-    /// On the one side of zero or the other, by turns.
+    /// On alternating sides of zero.
     OneSided,
     Affine,
     /// Of a narrow sum.
     NarrowAffine,
-    /// The same without low bits.
+    /// Without low bits.
     Dropping,
     AffineDropping,
     NarrowAffineDropping,
@@ -47,7 +47,7 @@ impl By {
         matches!(self, Self::NarrowAffine | Self::NarrowAffineDropping)
     }
 
-    /// Low bits that are not compared.
+    /// Returns the number of low bits that are not compared.
     fn dropped(self) -> u32 {
         match self {
             Self::Relu | Self::OneSided | Self::Affine | Self::NarrowAffine => 0,
@@ -55,7 +55,7 @@ impl By {
         }
     }
 
-    /// Magnitudes are less.
+    /// Returns the bound on magnitudes.
     fn most(self) -> i64 {
         if self.is_narrow() {
             1 << (Shift::NARROW - F)
@@ -64,7 +64,7 @@ impl By {
         }
     }
 
-    /// What is left of a number at that place.
+    /// Returns the rectified number at a place.
     fn of(self, at: usize, x: i64) -> i64 {
         if self == Self::OneSided && at % 2 == 1 {
             x.min(0)
@@ -90,7 +90,7 @@ fn compared(
     Shared::made(p, n, |p, out| {
         let tally = if !by.is_affine() {
             let x = Shared::input(p, 0, &scaled(0))?;
-            // Of every word of bits the odd ones.
+            // The odd bits of every word.
             let planes = vec![0xaaaa_aaaa_aaaa_aaaa; n.div_ceil(64)];
             let sides = p.share_bits(0, (p.party() == 0).then_some(&planes[..]), 1, n)?;
             let sides = (by == By::OneSided).then_some(&sides);
@@ -124,7 +124,7 @@ fn compared(
     })
 }
 
-/// The labels that are told to all, and what is revealed.
+/// Returns the labels that are revealed to all, and the revealed words.
 fn revealed(protocol: &str, by: By, layers: &[Vec<i64>], reach: u32) -> (Vec<String>, Vec<u64>) {
     agreed(run(protocol, usual_parties(protocol), |p| {
         let mut flags = Vec::new();
@@ -145,11 +145,11 @@ fn revealed(protocol: &str, by: By, layers: &[Vec<i64>], reach: u32) -> (Vec<Str
     }))
 }
 
-/// All numbers that must pass, in a layer; then each layer with one number more that must not,
-/// wherever it stands.
+/// Tests all numbers that must pass, in one layer; then layers with one further number that must
+/// not, at any place.
 pub fn boundaries(protocol: &str) {
     for by in By::ALL {
-        // Truncation takes a unit.
+        // A truncation may be off by a unit.
         let spare = i64::from(by.is_affine());
         let inside: Vec<i64> = (spare - CERTAIN..CERTAIN - spare).collect();
         for reach in [2, 5, 10, 64] {
@@ -199,8 +199,8 @@ pub fn boundaries(protocol: &str) {
     }
 }
 
-/// What lies between what must pass and what must not passes with the right result, or fails: about
-/// 2^(w − 2), and at both ends.
+/// Numbers between those that must pass and those that must not either pass with the right result,
+/// or fail: around 2^(w − 2), and at both ends.
 pub fn in_between(protocol: &str) {
     let middle = 1_i64 << (WIDTH - 2);
     let near = [middle - 1, middle, middle + 1, CERTAIN, END - 1];
@@ -217,7 +217,7 @@ pub fn in_between(protocol: &str) {
     }
 }
 
-/// As far as a reach goes, nothing outside passes.
+/// Up to the limit of a reach, no number outside passes.
 pub fn reaches(protocol: &str) {
     let unit = 1_i64 << (WIDTH - 2);
     for reach in [3, 4, 9] {
@@ -230,7 +230,7 @@ pub fn reaches(protocol: &str) {
     }
 }
 
-/// Numbers of any size that is turned by thirds or not, of which the last alone is out of range.
+/// Vectors of sizes with and without rotated roles, in which only the last number is out of range.
 pub fn sizes(protocol: &str) {
     for n in [1, 63, 511, 513, 1535, 1536, 1537, 1665, 1666, 1793, 3330] {
         for reach in [10, 40] {
@@ -244,8 +244,8 @@ pub fn sizes(protocol: &str) {
     }
 }
 
-/// A flag that failed stops what depends on it, at every opening and for whoever receives it, and
-/// nothing else; who receives something else is told nothing.
+/// A failed flag stops every value that depends on it, at every opening and for every receiver, and
+/// nothing else. A receiver of another value learns nothing.
 pub fn flags_stop_what_depends_on_them(protocol: &str) {
     let parties = usual_parties(protocol);
     let told = run(protocol, parties, |p| {
@@ -271,7 +271,7 @@ pub fn flags_stop_what_depends_on_them(protocol: &str) {
             told.push(guards::reveal_bits(p, &negative, all, &bad)?);
             told.push((None, guards::tell(p, all, &both)?));
         }
-        // After all know it, for one receiver too.
+        // After all know the flag, also for one receiver.
         told.push(guards::reveal(p, &x, one(0), &bad)?);
         told.push(guards::reveal(p, &y, one(0), &good)?);
         Ok(told)
@@ -302,7 +302,7 @@ pub fn flags_stop_what_depends_on_them(protocol: &str) {
     }
 }
 
-/// What is taken out of flags as bits, and made of these again, stops the same.
+/// Flags converted to bits, and rebuilt from these, stop the same values.
 pub fn flags_are_bits(protocol: &str) {
     let told = agreed(run(protocol, usual_parties(protocol), |p| {
         let mut flags = Vec::new();
@@ -333,8 +333,8 @@ pub fn flags_are_bits(protocol: &str) {
     );
 }
 
-/// Whatever looks at a flag whose checks ended without an answer is told so, before anything is
-/// sent; what was answered before that stays.
+/// If a flag's checks ended without an answer, every use reports that before anything is sent.
+/// Earlier answers stay.
 pub fn flags_without_an_answer_say_why(protocol: &str) {
     agreed(run(protocol, usual_parties(protocol), |p| {
         let mut flags = Vec::new();
@@ -362,7 +362,7 @@ pub fn flags_without_an_answer_say_why(protocol: &str) {
     }));
 }
 
-/// None of them is missed: each stands alone among numbers that fit, in a layer of its own.
+/// No overflow is missed: each is alone among numbers that fit, in a separate layer.
 pub fn overflows(protocol: &str, layers: usize) {
     for by in [By::Relu, By::NarrowAffine] {
         overflows_by(protocol, layers, by);
@@ -371,7 +371,7 @@ pub fn overflows(protocol: &str, layers: usize) {
 
 fn overflows_by(protocol: &str, layers: usize, by: By) {
     let mut random = Random::new(3);
-    // Truncation takes a unit.
+    // A truncation may be off by a unit.
     let spare = i64::from(by.is_affine());
     let mut left = layers;
     while left > 0 {
@@ -381,7 +381,7 @@ fn overflows_by(protocol: &str, layers: usize, by: By) {
                 let mut x: Vec<i64> = (0..5)
                     .map(|_| random.signed(WIDTH as u32 - 3) >> spare)
                     .collect();
-                // Every magnitude from the end on, by its number of bits.
+                // Every magnitude from `END` on, by its number of bits.
                 let bits = random.word() % u64::from(by.most().ilog2());
                 let far = END + (random.word() & ((1 << bits) - 1)) as i64;
                 let far = far.min(by.most() - 2);

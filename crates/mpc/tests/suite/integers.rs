@@ -3,7 +3,7 @@ use mpc::integers::{self, Number};
 use mpc::{Bits, Protocol, Recipient, Result};
 use testkit::{Random, Shared, run, usual_parties};
 
-/// Numbers at the edges of a width and random ones of all lengths, in all pairs or in order.
+/// Returns extreme values of a width and random ones of all lengths, in all pairs or in order.
 fn pairs(width: usize, random: usize) -> Vec<(u64, u64)> {
     let mut generator = Random::new(width as u64);
     let low = u64::MAX >> (64 - width);
@@ -28,7 +28,7 @@ fn pairs(width: usize, random: usize) -> Vec<(u64, u64)> {
         .flat_map(|x| edges.iter().map(|y| (*x, *y)))
         .collect();
     pairs.extend((0..random).map(|_| (any(), any())));
-    // Multiples and what is one less: quotients at the border.
+    // Multiples and their predecessors, whose quotients are at a border.
     for _ in 0..random {
         let y = any().max(1);
         let x = any() / y * y;
@@ -41,7 +41,7 @@ fn extended(x: u64, width: usize) -> u64 {
     ((x << (64 - width)) as i64 >> (64 - width)) as u64
 }
 
-/// As RISC-V divides.
+/// Divides as RISC-V does.
 fn quotient(x: u64, y: u64, signed: bool) -> u64 {
     match (y, signed) {
         (0, _) => u64::MAX,
@@ -135,7 +135,7 @@ pub fn quotients_by_what_is_known(protocol: &str) {
             1 << 63,
         ];
         for divisor in divisors {
-            // Multiples, and what is one less.
+            // Multiples, and their predecessors.
             let mut x = x.clone();
             for at in 0..20 {
                 let multiple = divisor.wrapping_mul(at * at * at) & low;

@@ -1,4 +1,4 @@
-//! The tests of the generic suite, each for a protocol by name.
+//! The tests of the generic suite, each for a protocol given by name.
 
 pub mod affine;
 pub mod binary;
@@ -20,10 +20,10 @@ pub mod truncation;
 use kernels::planes::words_of;
 use testkit::Random;
 
-/// Sizes at the borders of words, packed words and turned roles.
+/// Sizes at the borders of words, packed words and rotated roles.
 pub const SIZES: [usize; 12] = [1, 2, 3, 63, 64, 65, 191, 192, 1535, 1536, 1537, 5000];
 
-/// Values at the edges, then random ones over all magnitudes, |x| < 2^bits.
+/// Returns extreme values, then random ones over all magnitudes, with |x| < 2^bits.
 pub fn values(bits: u32, random: usize, seed: u64) -> Vec<u64> {
     let mut generator = Random::new(seed);
     let mut values = testkit::edge_words(bits);
@@ -31,7 +31,7 @@ pub fn values(bits: u32, random: usize, seed: u64) -> Vec<u64> {
     values
 }
 
-/// Asserts that all parties found the same and returns it.
+/// Asserts that all parties found the same result, and returns it.
 pub fn agreed<T: PartialEq>(mut results: Vec<T>) -> T {
     let last = results.pop().expect("a result");
     assert!(
@@ -41,12 +41,12 @@ pub fn agreed<T: PartialEq>(mut results: Vec<T>) -> T {
     last
 }
 
-/// Bit i of a plane.
+/// Returns bit i of a plane.
 pub fn bit(plane: &[u64], i: usize) -> u64 {
     plane[i / 64] >> (i % 64) & 1
 }
 
-/// Planes of n bits with zeros where nothing is specified.
+/// Returns planes of n bits, with zeros in place of unspecified bits.
 pub fn specified(mut planes: Vec<u64>, n: usize) -> Vec<u64> {
     let last = planes.iter_mut().skip(words_of(n) - 1).step_by(words_of(n));
     last.for_each(|word| *word &= u64::MAX >> (words_of(n) * 64 - n));

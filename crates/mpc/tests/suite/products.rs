@@ -59,7 +59,7 @@ pub fn matrices(protocol: &str) {
     }
 }
 
-/// Both operands are one, and lie in the same memory.
+/// Both operands are the same, and lie in the same memory.
 pub fn rows_by_themselves(protocol: &str) {
     let transposed = [(1, 1, 1), (3, 1, 40), (2, 5, 300), (1, 16, 2000)]
         .map(|(batch, m, k)| Bilinear::ByTransposed { batch, m, k, n: m });
@@ -99,7 +99,7 @@ pub fn convolutions(protocol: &str) {
         padding: [1, 2],
         dilation: [1, 2],
     };
-    // More multiplications of each weight.
+    // A convolution with more multiplications per weight.
     let wide = Convolution {
         in_channels: 8,
         out_channels: 16,
@@ -121,7 +121,7 @@ pub fn convolutions(protocol: &str) {
     }
 }
 
-/// x·y / 2^f, at most one unit off, whenever |x·y| < 2^62.
+/// Checks that x·y / 2^f is at most one unit off if |x·y| < 2^62.
 pub fn fixed_point(protocol: &str) {
     for f in [1, 16, 24, 32, 33, 40] {
         let x = values(40, 200_000, u64::from(f));

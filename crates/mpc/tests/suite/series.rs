@@ -2,11 +2,11 @@ use super::agreed;
 use mpc::series::Series;
 use testkit::{Shared, run, usual_parties};
 
-/// Fraction bits of the argument, and those that the coefficients of T_1 to T_k have themselves.
+/// Fraction bits of the argument, and those of the coefficients of T_1 to T_k.
 const ARGUMENT: u32 = 20;
 const COEFFICIENT: u32 = 17;
 
-/// Σ over the remainders of T_k^i·(Σ c_n·T_n), in floating point.
+/// Computes Σ over the remainders of T_k^i·(Σ c_n·T_n), in floating point.
 fn plain(remainders: &[Vec<f64>], x: f64) -> f64 {
     let angle = x.acos();
     let chebyshev = |n: usize| (n as f64 * angle).cos();
@@ -20,7 +20,7 @@ fn plain(remainders: &[Vec<f64>], x: f64) -> f64 {
         .fold(0.0, |total, value| total * chebyshev(block) + value)
 }
 
-/// Coefficients whose magnitudes add up to at most 1, the largest at the ends.
+/// Returns coefficients whose magnitudes add up to at most 1, with the largest at the ends.
 fn remainders(lengths: &[usize]) -> Vec<Vec<f64>> {
     let coefficient = |of: usize, n: usize| match (of + n) % 3 {
         0 => 0.5,
@@ -41,7 +41,7 @@ fn word(x: f64, bits: u32) -> i64 {
 }
 
 pub fn values(protocol: &str) {
-    // As many as take several pieces, of which each begins elsewhere; few; and none.
+    // So many points that they take several pieces with different starts; few; and none.
     for lengths in [&[3, 2][..], &[5, 5, 5]] {
         check(protocol, 20_000, lengths);
         check(protocol, 0, lengths);
@@ -52,7 +52,7 @@ pub fn values(protocol: &str) {
 }
 
 fn check(protocol: &str, n: u32, lengths: &[usize]) {
-    // From end to end.
+    // Points over the whole interval.
     let points: Vec<f64> = (0..n)
         .map(|i| f64::from(i) / f64::from(n - 1) * 2.0 - 1.0)
         .collect();
@@ -74,7 +74,8 @@ fn check(protocol: &str, n: u32, lengths: &[usize]) {
     for (x, found) in points.iter().zip(found) {
         let found = found as i64 as f64 / 2.0_f64.powi((COEFFICIENT + 2 * ARGUMENT) as i32);
         let off = (found - plain(&expected, *x)).abs();
-        // Rounding of the coefficients, and some units of the argument for each level and polynomial.
+        // Errors come from rounding of the coefficients, and some units of the argument for each
+        // level and polynomial.
         assert!(off < 2.0_f64.powi(-14), "{lengths:?} at {x}: off by {off}");
     }
 }

@@ -2,7 +2,7 @@ use super::{SIZES, agreed, values};
 use mpc::{Bilinear, Protocol, Recipient, Result, Shift};
 use testkit::{Random, Shared, run, usual_parties};
 
-/// The exact quotient rounded up or down, so itself where it is whole.
+/// Asserts that the result is the exact quotient rounded up or down, so exact for whole quotients.
 pub fn assert_within_a_unit(exact: i64, bits: u32, found: i64) {
     let distance = (i128::from(found) << bits) - i128::from(exact);
     assert!(
@@ -43,7 +43,7 @@ pub fn edges(protocol: &str) {
     }
 }
 
-/// All 2^17 values around zero, and as many around each end of the range.
+/// Tests all 2^17 values around zero, and as many around each end of the range.
 pub fn every_small_value(protocol: &str) {
     let end = 1_i64 << 62;
     for start in [-(1 << 16), end - (1 << 17), 1 - end] {
@@ -52,7 +52,8 @@ pub fn every_small_value(protocol: &str) {
     }
 }
 
-/// 10^7 values, uniform over |x| < 2^62: where share-wise shifting errs wildly about once in four.
+/// Tests 10^7 values, uniform over |x| < 2^62, where share-wise shifting errs wildly about once in
+/// four.
 pub fn whole_range(protocol: &str) {
     let mut random = Random::new(2024);
     for _ in 0..10 {
@@ -63,21 +64,21 @@ pub fn whole_range(protocol: &str) {
     }
 }
 
-/// How a value comes to be shared.
+/// The way in which a value is shared.
 #[derive(Clone, Copy, Debug)]
 pub enum Split {
     /// By an owner, at random.
     Fresh,
-    /// As a public value is: whole in one component.
+    /// As a public value: whole in one component.
     Trivial,
-    /// By an owner, then multiplied by 2^k: every component ends in k zeros.
+    /// By an owner, then multiplied by 2^k, so that every component ends in k zeros.
     Shifted(u32),
 }
 
 const SPLITS: [Split; 3] = [Split::Fresh, Split::Trivial, Split::Shifted(0)];
 
 impl Split {
-    /// The values as a sharing; they are multiples of 2^k where that is shifted.
+    /// Returns the values as a sharing. They are multiples of 2^k if it is shifted.
     fn share(self, p: &mut dyn Protocol, values: &[u64]) -> Result<Shared> {
         match self {
             Self::Fresh => Shared::input(p, 1, values),
@@ -95,15 +96,15 @@ impl Split {
     }
 }
 
-/// What truncates it: an operation of its own, or a product with one.
+/// The operation that truncates: a truncation alone, or a product with one.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum By {
     Truncation,
     Product,
 }
 
-/// The share of n equal values of those dropped bits that are rounded up, less what it should be,
-/// in standard deviations at most.
+/// Returns how far the fraction of n equal values that are rounded up is from its expectation, in
+/// the largest possible standard deviations.
 pub fn drift(
     p: &mut dyn Protocol,
     by: By,
@@ -127,11 +128,11 @@ pub fn drift(
     Ok(mean.abs() / (0.5 / (n as f64).sqrt()))
 }
 
-/// For protocols whose rounding is probabilistic: the error has mean zero, whatever the dropped
-/// bits and however the value is split. Many of one value, within six standard deviations.
+/// For protocols with probabilistic rounding: the error has mean zero, whatever the dropped bits
+/// and however the value is split. Many copies of one value are within six standard deviations.
 pub fn unbiased(protocol: &str) {
     run(protocol, usual_parties(protocol), |p| {
-        // Roles are turned from 1536 elements on.
+        // Roles are rotated from 1536 elements on.
         for n in [1000, 1 << 16] {
             for f in [1, 2, 16] {
                 let half = 1_i64 << (f - 1);
@@ -160,7 +161,7 @@ pub fn unbiased(protocol: &str) {
     });
 }
 
-/// Multiples of 2^f over the whole range, however they are split.
+/// Tests multiples of 2^f over the whole range, with every split.
 pub fn exact_multiples(protocol: &str) {
     for f in [1, 2, 16, 61] {
         let mut x = values(62 - f, 2000, 9);

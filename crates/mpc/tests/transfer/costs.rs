@@ -1,5 +1,5 @@
-//! What making correlations sends, by the meter: products are encrypted where that sends less, and
-//! nowhere else.
+//! Traffic for making correlations, by the meter. Products are encrypted if that sends less, and
+//! only then.
 
 use kernels::convolution::Convolution;
 use lattice::{PUBLIC_KEY_WORDS, Tiling, answer_words, ciphertext_words};
@@ -24,13 +24,13 @@ fn convolution(groups: usize, channels: usize, side: usize) -> Bilinear {
     })
 }
 
-/// Bytes that this party's source has sent so far.
+/// Returns the bytes that this party's source has sent so far.
 fn sent(p: &mut dyn Protocol) -> u64 {
     let correlated = p.correlated().expect("additive sharing");
     correlated.reading().payload_bytes
 }
 
-/// A product, its left operand under a name or not.
+/// Computes a product, whose left operand may have a name.
 fn multiply(p: &mut dyn Protocol, map: &Bilinear, name: Option<Name>) -> Result<()> {
     let (left, right, n) = map.lengths();
     let (x, y) = (Shared::zeros(p, left), Shared::zeros(p, right));
@@ -47,7 +47,7 @@ fn multiply(p: &mut dyn Protocol, map: &Bilinear, name: Option<Name>) -> Result<
     product.open(p).map(drop)
 }
 
-/// What each party sends for one product after another, by source.
+/// Returns what each party sends for one product after another, for a source.
 fn each(source: &str, parties: usize, steps: &[(Bilinear, Option<Name>)]) -> Vec<Vec<u64>> {
     run(&format!("additive_{parties}_{source}"), parties, |p| {
         let mut before = sent(p);
@@ -62,14 +62,14 @@ fn each(source: &str, parties: usize, steps: &[(Bilinear, Option<Name>)]) -> Vec
     })
 }
 
-/// The same of one product, which all parties send as much for.
+/// Returns what each party sends for one product, which is the same for all.
 fn of_one(source: &str, parties: usize, map: Bilinear) -> u64 {
     let costs = each(source, parties, &[(map, None)]);
     assert!(costs.iter().all(|cost| *cost == costs[0]), "{costs:?}");
     costs[0][0]
 }
 
-/// Bytes of a message each way, of scalars and of results.
+/// Returns the bytes of a message each way, with scalars and with results.
 fn encrypted(m: usize, k: usize, n: usize) -> [u64; 2] {
     let tiling = Tiling::new(m, k, n);
     let results = answer_words(tiling, m, n, 0..tiling.column_blocks(n));

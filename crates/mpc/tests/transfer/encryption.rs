@@ -1,4 +1,4 @@
-//! Parties that fail while they encrypt, or multiply what is encrypted.
+//! Tests of parties that fail while they encrypt, or while they multiply ciphertexts.
 
 use crate::session::{LONG, SHORT, Session, Then, assert_blamed, right, send, set_up};
 use lattice::{PUBLIC_KEY_WORDS, Tiling, answer_words, ciphertext_words};
@@ -7,7 +7,7 @@ use net::{Channel, Mesh};
 use std::time::{Duration, Instant};
 use testkit::Shared;
 
-/// Rows, depth and columns of a product that is encrypted, in one message each way.
+/// Rows, depth and columns of a product that is encrypted, with one message each way.
 const SIZES: [usize; 3] = [16, 64, 64];
 
 fn map() -> Bilinear {
@@ -33,7 +33,7 @@ fn session(timeout: Duration) -> Session {
     }
 }
 
-/// The messages by which an encrypted product is made.
+/// The messages that make an encrypted product.
 #[derive(Clone, Copy, PartialEq)]
 enum Message {
     PublicKey,
@@ -72,13 +72,13 @@ impl Message {
         }
     }
 
-    /// One that is taken: zeros are residues.
+    /// Returns a message that is accepted, since zeros are residues.
     fn taken(self) -> Vec<u64> {
         vec![0; self.words()]
     }
 }
 
-/// Sends all that is right before this message, and then that which stands for it.
+/// Sends the valid messages before this one, and then bad messages instead of it.
 fn instead(mesh: &Mesh, message: Message, bad: &[Vec<u64>]) {
     let mut channel = mesh.channel(1);
     set_up(&mut channel, &right());
@@ -96,7 +96,7 @@ fn instead(mesh: &Mesh, message: Message, bad: &[Vec<u64>]) {
     send(&mut channel, &message.step(), &messages);
 }
 
-/// Halves of the keys of the protocol itself: of the pair, and of the one for all.
+/// Sends halves of the protocol's own keys: of the pair, and of the key for all.
 fn keys(channel: &mut Channel) {
     send(channel, "agree on keys", &[vec![1, 2], vec![3, 4]]);
 }
@@ -150,7 +150,7 @@ fn who_stalls_is_named_by_all_and_in_time() {
     assert!(started.elapsed() < LONG);
 }
 
-/// Not by hand: it does all as it should, and once.
+/// The odd party runs the real protocol, once.
 #[test]
 fn who_multiplies_less_than_the_others_is_named() {
     let session = |timeout| Session {

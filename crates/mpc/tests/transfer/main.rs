@@ -1,5 +1,5 @@
-//! Correlations that the parties make with each other: who fails is named by the others, and what
-//! is sent is as much as is meant.
+//! Tests of correlations that the parties make with each other: the others name a party that fails,
+//! and the traffic is as intended.
 
 mod costs;
 mod encryption;

@@ -1,19 +1,19 @@
-//! Parties who compute, beside an odd one.
+//! Sessions of two computing parties and an odd one.
 
 use mpc::{Error, Protocol, Result, Settings};
 use net::{Channel, Mesh};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Nothing waits so long unless it fails.
+/// A timeout that only a failing test reaches.
 pub const LONG: Duration = Duration::from_secs(60);
-/// For those who wait for somebody who never comes.
+/// A timeout for tests in which a party waits for one that never comes.
 pub const SHORT: Duration = Duration::from_secs(2);
 
 /// The party that fails.
 pub const ODD: usize = 2;
 
-/// The words of a point that is valid.
+/// The words of a valid point.
 pub const POINT: [u64; 4] = [
     0x714e_bc6a_0aae_f2e2,
     0x5f51_00c5_61a9_84a8,
@@ -21,15 +21,15 @@ pub const POINT: [u64; 4] = [
     0x762d_8de0_4559_a6b6,
 ];
 
-/// What becomes of the odd party after its last message.
+/// The behaviour of the odd party after its last message.
 #[derive(Clone, Copy)]
 pub enum Then {
-    /// It stays until the others have ended.
+    /// Stays until the others have ended.
     Stays,
     Dies,
 }
 
-/// What parties 0 and 1 do.
+/// The work of parties 0 and 1.
 #[derive(Clone, Copy)]
 pub struct Session {
     pub source: &'static str,
@@ -47,7 +47,7 @@ impl Session {
         mpc::open(&settings, mesh, true)
     }
 
-    /// The errors of parties 0 and 1.
+    /// Runs the session with the odd party, and returns the errors of parties 0 and 1.
     pub fn beside(&self, then: Then, odd: impl FnOnce(&Mesh) + Send) -> Vec<Error> {
         let mut meshes = net::in_process::mesh(3, self.timeout);
         let other = meshes.remove(ODD);
@@ -66,7 +66,7 @@ impl Session {
             scope.spawn(move || {
                 odd(&other);
                 if let Then::Stays = then {
-                    // Until the others have ended.
+                    // Waits until the others have ended.
                     let _ = ended.recv();
                 }
             });
@@ -80,7 +80,7 @@ impl Session {
     }
 }
 
-/// Both name the odd party, and say why.
+/// Asserts that both errors name the odd party, and the reason.
 pub fn assert_blamed(errors: &[Error], why: &str) {
     assert_eq!(errors.len(), 2);
     for (who, error) in errors.iter().enumerate() {
@@ -92,18 +92,18 @@ pub fn assert_blamed(errors: &[Error], why: &str) {
     }
 }
 
-/// What the odd party sends to both others in one step.
+/// Sends the odd party's messages to both others in one step.
 pub fn send(channel: &mut Channel, step: &str, messages: &[Vec<u64>]) {
     channel.begin(step);
     for message in messages {
         for peer in 0..ODD {
-            // Who has noticed takes no more.
+            // A party that has noticed the failure receives no more.
             drop(channel.send(peer, message.clone()));
         }
     }
 }
 
-/// The messages of a set-up of transfers.
+/// Returns the valid messages of a setup of transfers.
 pub fn right() -> [Vec<u64>; 4] {
     [vec![1, 2], POINT.to_vec(), POINT.repeat(128), vec![7; 384]]
 }

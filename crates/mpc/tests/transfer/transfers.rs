@@ -1,4 +1,4 @@
-//! Parties that fail while they transfer obliviously: the others say who it was.
+//! Tests of parties that fail during oblivious transfers: the others name the party that failed.
 
 use crate::session::{LONG, POINT, SHORT, Session, Then, assert_blamed, right, set_up};
 use mpc::{Protocol, Result};

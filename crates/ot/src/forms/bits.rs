@@ -1,7 +1,7 @@
-//! Correlations of bits: those over the ring, in Z_2 and 64 transfers to a word.
+//! Correlations of bits: as those over the ring, but in Z_2, with 64 transfers in a word.
 //!
-//! The sender keeps p_0 and sends m = x ⊕ p_0 ⊕ p_1, the receiver takes p_b ⊕ b m. One bit for each
-//! transfer and column; segment by segment, and column by column in a segment.
+//! The sender keeps p_0 and sends m = x ⊕ p_0 ⊕ p_1; the receiver takes p_b ⊕ b m. The message has
+//! one bit for each transfer and column, ordered by segment, and by column in a segment.
 
 use super::pads::segments;
 use super::{CHOICE_WORDS, Chosen, Offered};
@@ -10,16 +10,16 @@ use crate::hash::SEGMENT;
 use kernels::message::unless_length;
 use rayon::prelude::*;
 
-/// Bit columns that share a pad.
+/// The number of bit columns that share a pad.
 const BIT_COLUMNS: usize = 128;
 
 impl Offered {
-    /// Correlations of bits: columns are packed bits, and for every column c this end's share and the
-    /// other's add (by exclusive or) to `choices & columns[c]`. Gives the shares, and the message, as
-    /// many words as there are in the columns.
+    /// Makes correlations of bits. Columns are packed bits. For every column c, this end's share
+    /// and the other's XOR to `choices & columns[c]`. Returns the shares, and the message, which
+    /// has as many words as the columns.
     ///
     /// # Panics
-    /// If a column has not one bit for each transfer.
+    /// If a column does not have one bit for each transfer.
     #[must_use]
     pub fn correlate_bits(self, columns: &[&[u64]]) -> (Vec<Vec<u64>>, Vec<u64>) {
         let words = self.len() / 64;
@@ -63,11 +63,11 @@ impl Offered {
 }
 
 impl Chosen {
-    /// This end's shares of the correlations of [`Offered::correlate_bits`], with the same number of
-    /// columns.
+    /// Computes this end's shares of the correlations of [`Offered::correlate_bits`], with the same
+    /// number of columns.
     ///
     /// # Errors
-    /// If the message has not as many words as the columns.
+    /// If the message does not have as many words as the columns.
     pub fn correlate_bits(self, columns: usize, message: &[u64]) -> Result<Vec<Vec<u64>>, Error> {
         let words = self.choices.len();
         unless_length("a correlation of bits", columns * words, message)?;

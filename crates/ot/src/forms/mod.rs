@@ -1,7 +1,8 @@
-//! What transfers are made into. Every form consumes them, so that no pad serves twice.
+//! The forms that transfers can take. Every form consumes its transfers, so that no pad is used
+//! twice.
 //!
-//! Symbols, here and below: for transfer i with choice b, pads p_0 and p_1 at the sender, and p_b
-//! at the receiver. What each form sends is masked by pads that the receiver lacks.
+//! Symbols, here and below: transfer i with choice b has pads p_0 and p_1 at the sender, and p_b at
+//! the receiver. The message of each form is masked by pads that the receiver lacks.
 
 mod bits;
 mod pads;
@@ -19,7 +20,7 @@ use zeroize::Zeroizing;
 
 pub use words::correlate_words;
 
-/// Transfers made, at the end that has both pads of each.
+/// Transfers at the end that has both pads of each.
 pub struct Offered {
     pub(crate) family: Arc<Family>,
     pub(crate) delta: Zeroizing<u128>,
@@ -27,7 +28,7 @@ pub struct Offered {
     pub(crate) rows: Rows,
 }
 
-/// Transfers made, at the end that chose.
+/// Transfers at the end that chose.
 pub struct Chosen {
     pub(crate) family: Arc<Family>,
     pub(crate) first: u64,
@@ -35,10 +36,10 @@ pub struct Chosen {
     pub(crate) choices: Vec<u64>,
 }
 
-/// Words of a segment's choices.
+/// The number of words of a segment's choices.
 const CHOICE_WORDS: usize = SEGMENT / 64;
 
-/// All ones if transfer i of these choices chose 1.
+/// Returns all ones if transfer i of these choices chose 1.
 pub(crate) fn mask(choices: &[u64], i: usize) -> u64 {
     (choices[i / 64] >> (i % 64) & 1).wrapping_neg()
 }
@@ -53,13 +54,13 @@ fn low_words(hash: &Hash, rows: &[u128], offset: u128, out: &mut [u64]) {
 }
 
 impl Offered {
-    /// The number of transfers.
+    /// Returns the number of transfers.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no transfers.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -69,12 +70,12 @@ impl Offered {
         self.family.hash(self.first + (segment * SEGMENT) as u64)
     }
 
-    /// A family of permutations that belongs to these transfers.
+    /// Returns a family of permutations that belongs to these transfers.
     pub(crate) fn subfamily(&self) -> Family {
         self.family.subfamily(self.first)
     }
 
-    /// Both pads' low words, of transfers of one segment.
+    /// Computes the low words of both pads, for transfers of one segment.
     pub(crate) fn low_words(&self, transfers: Range<usize>, zeros: &mut [u64], ones: &mut [u64]) {
         let hash = self.family.hash(self.first + transfers.start as u64);
         let rows = &self.rows[transfers];
@@ -86,7 +87,7 @@ impl Offered {
         Pads::new(self.hash(segment), rows, [0, *self.delta])
     }
 
-    /// Both pads of each transfer.
+    /// Returns both pads of each transfer.
     #[must_use]
     pub fn random(self) -> (Vec<u128>, Vec<u128>) {
         let (mut zeros, mut ones) = (vec![0; self.len()], vec![0; self.len()]);
@@ -106,8 +107,8 @@ impl Offered {
         (zeros, ones)
     }
 
-    /// Chosen messages of one word: the receiver gets `zeros[i]` or `ones[i]`. The message to it
-    /// has two words for each transfer.
+    /// Transfers chosen messages of one word: the receiver gets `zeros[i]` or `ones[i]`. Returns
+    /// the message to the receiver, two words for each transfer.
     ///
     /// # Panics
     /// If there are not as many messages as transfers.
@@ -138,13 +139,13 @@ impl Offered {
 }
 
 impl Chosen {
-    /// The number of transfers.
+    /// Returns the number of transfers.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no transfers.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -154,12 +155,12 @@ impl Chosen {
         self.family.hash(self.first + (segment * SEGMENT) as u64)
     }
 
-    /// A family of permutations that belongs to these transfers.
+    /// Returns a family of permutations that belongs to these transfers.
     pub(crate) fn subfamily(&self) -> Family {
         self.family.subfamily(self.first)
     }
 
-    /// The pads' low words, of transfers of one segment.
+    /// Computes the low words of the pads, for transfers of one segment.
     pub(crate) fn low_words(&self, transfers: Range<usize>, pads: &mut [u64]) {
         let hash = self.family.hash(self.first + transfers.start as u64);
         low_words(&hash, &self.rows[transfers], 0, pads);
@@ -169,7 +170,7 @@ impl Chosen {
         Pads::new(self.hash(segment), rows, [0])
     }
 
-    /// The chosen pad of each transfer.
+    /// Returns the chosen pad of each transfer.
     #[must_use]
     pub fn random(self) -> Vec<u128> {
         let mut pads = vec![0; self.len()];
@@ -186,10 +187,10 @@ impl Chosen {
         pads
     }
 
-    /// The chosen messages, from the message of [`Offered::transfer`].
+    /// Returns the chosen messages, from the message of [`Offered::transfer`].
     ///
     /// # Errors
-    /// If it has not two words for each transfer.
+    /// If the message does not have two words for each transfer.
     pub fn receive(self, message: &[u64]) -> Result<Vec<u64>, Error> {
         unless_length("a transfer of messages", 2 * self.len(), message)?;
         let mut received = vec![0; self.len()];

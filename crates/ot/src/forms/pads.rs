@@ -3,15 +3,15 @@
 use crate::hash::{Hash, SEGMENT};
 use kernels::planes;
 
-/// Columns that share a pad: one word each.
+/// The number of columns that share a pad: one word each.
 pub(super) const COLUMNS: usize = 2;
 
-/// The word of each pad that belongs to a column.
+/// Returns the word of a pad that belongs to a column.
 pub(super) fn word(pad: u128, column: usize) -> u64 {
     (pad >> (64 * (column % COLUMNS))) as u64
 }
 
-/// The pieces of every column, segment by segment.
+/// Returns the pieces of every column, ordered by segment.
 pub(super) fn segments(
     columns: &mut [Vec<u64>],
     size: usize,
@@ -28,7 +28,7 @@ pub(super) fn segments(
     segments
 }
 
-/// The pads of one segment: of both choices at the sender (`SIDES` = 2), of the chosen one at the
+/// The pads of one segment: for both choices at the sender (`SIDES` = 2), for the chosen one at the
 /// receiver.
 pub(super) struct Pads<const SIDES: usize> {
     hash: Hash,
@@ -51,7 +51,7 @@ impl<const SIDES: usize> Pads<SIDES> {
         }
     }
 
-    /// Pad `number` of every transfer.
+    /// Computes pad `number` of every transfer.
     pub(super) fn number(&mut self, number: usize) -> [&[u128]; SIDES] {
         for (opened, pads) in self.opened.iter().zip(&mut self.pads) {
             self.hash.pads(number as u64, &opened[..self.len], pads);
@@ -59,13 +59,13 @@ impl<const SIDES: usize> Pads<SIDES> {
         self.last()
     }
 
-    /// The pads of the last [`Pads::number`].
+    /// Returns the pads of the last call of [`Pads::number`].
     pub(super) fn last(&self) -> [&[u128]; SIDES] {
         self.pads.each_ref().map(|pads| &pads[..self.len])
     }
 
-    /// 64 transfers to a word: bit c of every pad is bit plane c, for `columns` planes from pad
-    /// `number`; the planes of each side one after another.
+    /// Computes planes with 64 transfers in a word: bit c of every pad is bit plane c, for
+    /// `columns` planes from pad `number`. The planes of each side follow one after another.
     pub(super) fn planes(&mut self, number: usize, columns: usize) -> [Vec<u64>; SIDES] {
         self.number(number).map(|pads| {
             let mut values = [0; SEGMENT];

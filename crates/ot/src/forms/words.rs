@@ -1,9 +1,9 @@
 //! Correlations over Z_2^bits.
 //!
-//! For transfer i with choice b and value x: the sender keeps −p_0 and sends m = x + p_0 − p_1; the
+//! For transfer i with choice b and value x, the sender keeps −p_0 and sends m = x + p_0 − p_1. The
 //! receiver takes p_b + b m, which is p_0 + b x (Asharov, Lindell, Schneider, Zohner, CCS 2013).
-//! The message is uniform to a receiver that lacks p_{1−b}: `bits` bits for each transfer and
-//! column, segment by segment, and column by column in a segment.
+//! The message looks uniform to a receiver that lacks p_{1−b}. It has `bits` bits for each transfer
+//! and column, ordered by segment, and by column in a segment.
 
 use super::pads::{COLUMNS, segments, word};
 use super::{CHOICE_WORDS, Chosen, Offered, mask};
@@ -13,7 +13,7 @@ use kernels::message::unless_length;
 use kernels::pack::{pack_low, packed_words, unpack_low};
 use rayon::prelude::*;
 
-/// Words of the message of [`Offered::correlate`] for n transfers, a multiple of 64.
+/// Returns the words of the message of [`Offered::correlate`] for n transfers, a multiple of 64.
 #[must_use]
 pub fn correlate_words(n: usize, columns: usize, bits: u32) -> usize {
     columns * packed_words(n, bits)
@@ -24,12 +24,13 @@ fn low_bits(bits: u32) -> u64 {
 }
 
 impl Offered {
-    /// Correlations over the ring: for every column c and transfer i, this end's share and the
-    /// other's sum to `choice_i * columns[c][i]` mod 2^bits. Gives the shares, with zeros above
-    /// their `bits` bits, and the message, of [`correlate_words`].
+    /// Makes correlations over the ring. For every column c and transfer i, this end's share and
+    /// the other's sum to `choice_i * columns[c][i]` mod 2^bits. Returns the shares, with zeros
+    /// above their `bits` bits, and the message, of [`correlate_words`].
     ///
     /// # Panics
-    /// If a column has not as many values as there are transfers, or `bits` is not 1 to 64.
+    /// If a column does not have as many values as there are transfers, or if `bits` is not 1
+    /// to 64.
     #[must_use]
     pub fn correlate(self, columns: &[&[u64]], bits: u32) -> (Vec<Vec<u64>>, Vec<u64>) {
         let n = self.len();
@@ -74,11 +75,11 @@ impl Offered {
 }
 
 impl Chosen {
-    /// This end's shares of the correlations of [`Offered::correlate`], with the same number of
-    /// columns and bits.
+    /// Computes this end's shares of the correlations of [`Offered::correlate`], with the same
+    /// number of columns and bits.
     ///
     /// # Errors
-    /// If the message has another length than [`correlate_words`].
+    /// If the message does not have [`correlate_words`] words.
     ///
     /// # Panics
     /// If `bits` is not 1 to 64.

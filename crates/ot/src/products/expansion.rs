@@ -1,42 +1,42 @@
-//! The streams of the keys of a block of products.
+//! Expansion of keys to streams, for a block of products.
 //!
 //! The stream of key s is π(s ⊕ c) ⊕ s for counters c = 0, 1, ...: the cipher of Even and Mansour
 //! with one key (Dunkelman, Keller, Shamir, EUROCRYPT 2012) in counter mode, where π is AES-128
 //! under a public key of this set of scalars, call and block. So no key is expanded, one
 //! permutation serves the many keys of short streams, and the bound of the ideal-cipher model
-//! counts the inputs of one block of products only.
+//! counts only the inputs of one block of products.
 //!
-//! A digit of a low width takes lanes of 32, 16 or 8 bits of a stream in place of 64; sums of
-//! streams are formed lane by lane and spread to words last.
+//! A digit of a low width takes lanes of 32, 16 or 8 bits of a stream instead of 64. Sums of
+//! streams are computed lane by lane, and spread to words at the end.
 
 use crate::hash::Permutation;
 use kernels::aes::Place;
 use kernels::pack::unpack_low;
 use std::ops::Range;
 
-/// Successive products of a matrix of scalars, n columns each.
+/// Consecutive products of a matrix of scalars, with n columns each.
 pub(super) struct Expansion {
     permutation: Permutation,
     /// The scalar of the first product.
     scalar: usize,
     /// The products of each scalar.
     pieces: Vec<Range<usize>>,
-    /// Bits of the lanes of the sums.
+    /// The number of bits of the lanes of the sums.
     lane: u32,
-    /// The streams' blocks in lanes of these bits; keys count from the first scalar.
+    /// The streams' blocks, in lanes of these bits. Keys count from the first scalar.
     places: Vec<Place>,
-    /// The sums of all streams, and those by their weights.
+    /// The sums of all streams, and the weighted sums.
     total: Vec<u64>,
     weighted: Vec<u64>,
 }
 
-/// Bits of a lane for a value of this width.
+/// Returns the bits of a lane for a value of this width.
 fn lane(width: u32) -> u32 {
     width.next_power_of_two().max(8)
 }
 
 impl Expansion {
-    /// `len` products from this scalar and column on.
+    /// Prepares `len` products from this scalar and column on.
     pub(super) fn new(
         permutation: Permutation,
         scalar: usize,
@@ -60,13 +60,14 @@ impl Expansion {
         }
     }
 
-    /// Each scalar with its products.
+    /// Lists each scalar with its products.
     pub(super) fn pieces(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
         (self.scalar..).zip(self.pieces.iter().cloned())
     }
 
-    /// Forms the sums of the streams of the scalars' keys, for values of `width` bits: `keys` are
-    /// by weight, of all scalars, and `signs` by scalar, as [`Aes128::sum_streams`] says.
+    /// Computes the sums of the streams of the scalars' keys, for values of `width` bits. `keys`
+    /// are ordered by weight, each of all scalars, and `signs` by scalar, as in
+    /// [`Aes128::sum_streams`].
     ///
     /// [`Aes128::sum_streams`]: kernels::aes::Aes128::sum_streams
     pub(super) fn sum<'a>(
@@ -93,20 +94,22 @@ impl Expansion {
             .sum_streams(&keys, &signs, self.lane, &self.places, sums);
     }
 
-    /// The sum of all streams for each product; the bits above its width are zeros or unspecified.
+    /// Writes the sum of all streams for each product. The bits above its width are zeros or
+    /// unspecified.
     pub(super) fn total(&self, out: &mut [u64]) {
         self.spread(&self.total, out);
     }
 
-    /// The sum of the streams by their weights for each product; as above.
+    /// Writes the weighted sum of the streams for each product. The bits above its width are zeros
+    /// or unspecified.
     pub(super) fn weighted(&self, out: &mut [u64]) {
         self.spread(&self.weighted, out);
     }
 
-    /// One lane for each product.
+    /// Spreads one lane to each product.
     fn spread(&self, mut sums: &[u64], out: &mut [u64]) {
         if self.pieces.len() == out.len() {
-            // A block for each product, as with one column.
+            // One block for each product, as with one column.
             let sums = sums.iter().step_by(2);
             return out.iter_mut().zip(sums).for_each(|(out, sum)| *out = *sum);
         }

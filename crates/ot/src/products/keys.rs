@@ -9,14 +9,14 @@ use rayon::prelude::*;
 use std::ops::Range;
 use zeroize::Zeroizing;
 
-/// Columns whose sums one thread forms.
+/// The number of columns whose sums one thread computes.
 const COLUMNS: usize = 1024;
 
 /// The keys of every digit and scalar, and the number of the next call.
 pub(super) struct Keys {
     pub(super) scalars: usize,
     pub(super) digits: Digits,
-    /// For each digit, those of leaf x (or place y), of all scalars, one after another.
+    /// For each digit, the keys of leaf x (or place y) of all scalars, one leaf after another.
     pub(super) leaves: Vec<Zeroizing<Vec<u128>>>,
     pub(super) family: Family,
     calls: u64,
@@ -41,8 +41,8 @@ impl Keys {
         }
     }
 
-    /// Keys of digits of `bits` bits in place of those of bits, and what else `make` gives for each
-    /// digit.
+    /// Replaces the keys of bits by keys of digits of `bits` bits. Returns the second result of
+    /// `make` for each digit.
     pub(super) fn regroup<T: Send>(
         &mut self,
         bits: usize,
@@ -64,12 +64,12 @@ impl Keys {
         others
     }
 
-    /// Memory that the keys take, in bytes.
+    /// Returns the memory of the keys, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.leaves.iter().map(|keys| size_of_val(&keys[..])).sum()
     }
 
-    /// The keys of each leaf of a digit.
+    /// Lists the keys of each leaf of a digit.
     pub(super) fn leaves(&self, digit: usize) -> std::slice::ChunksExact<'_, u128> {
         self.leaves[digit].chunks_exact(padded(self.scalars))
     }
@@ -79,7 +79,7 @@ impl Keys {
         start..BITS.min(start + self.digits.0)
     }
 
-    /// The low bits of a product with a digit that count.
+    /// Returns the number of low bits of a product with a digit that matter.
     pub(super) fn width(&self, digit: usize) -> u32 {
         (BITS - digit * self.digits.0) as u32
     }
@@ -109,7 +109,7 @@ impl Keys {
         }
     }
 
-    /// The streams of a block of products.
+    /// Returns the expansion of the streams for a block of products.
     pub(super) fn expansion(&self, call: &Call, block: usize, products: Range<usize>) -> Expansion {
         Expansion::new(
             self.family.permutation(Purpose::Stream, call.number, block),
@@ -121,7 +121,7 @@ impl Keys {
     }
 }
 
-/// A product of rows of scalars: the products of row r and column c are those of all k scalars of
+/// A product of rows of scalars. The products of row r and column c are those of all k scalars of
 /// the row, scalar by scalar.
 pub(super) struct Call {
     number: u64,

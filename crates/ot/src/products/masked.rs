@@ -1,11 +1,11 @@
-//! Sums over digits of masked values: what all products are made of.
+//! Sums over digits of masked values, from which all products are computed.
 //!
-//! For digit d of weight 2^s of a scalar, and value x: the sender has a difference u and a share v,
-//! the chooser a share w, with v + w = d·u. The sender sends m = x − u mod 2^(64−s), the chooser
-//! takes w + d·m, and v + w + d·m = d·x. Both sum over the digits, times 2^s.
+//! Consider digit d of weight 2^s of a scalar, and value x. The sender has a difference u and a
+//! share v, the chooser has a share w, with v + w = d·u. The sender sends m = x − u mod 2^(64−s).
+//! The chooser takes w + d·m, and v + w + d·m = d·x. Both sum over the digits, times 2^s.
 //!
-//! Products lie one after another and are handled in blocks. The message of a block is, for each
-//! digit, the low 64 − s bits of every m, packed.
+//! Products follow one after another and are handled in blocks. The message of a block has, for
+//! each digit, the low 64 − s bits of every m, packed.
 
 use super::digits::Digits;
 use crate::Error;
@@ -14,10 +14,10 @@ use kernels::pack::{pack_low, packed_words, unpack_low};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Products of a block.
+/// The number of products of a block.
 pub(super) const BLOCK: usize = 1024;
 
-/// Words of the message for so many products.
+/// Returns the words of the message for a number of products.
 pub(super) fn words(products: usize, digits: Digits) -> usize {
     products / BLOCK * block_words(BLOCK, digits) + block_words(products % BLOCK, digits)
 }
@@ -29,14 +29,14 @@ fn block_words(len: usize, digits: Digits) -> usize {
         .sum()
 }
 
-/// The range of products of a block.
+/// Returns the range of products of a block.
 fn range(block: usize, len: usize) -> Range<usize> {
     block * BLOCK..block * BLOCK + len
 }
 
-/// The sender's shares of all products, and the message. Product f is of value f mod
-/// `values.len()`; `open(block, products)` gives the source of the differences and shares of a
-/// block's digits.
+/// Computes the sender's shares of all products, and the message. Product f is of value f mod
+/// `values.len()`. `open(block, products)` returns a function that writes the differences and
+/// shares of a block's digits.
 pub(super) fn offer<S>(
     products: usize,
     digits: Digits,
@@ -74,8 +74,8 @@ where
     (shares, message)
 }
 
-/// The chooser's shares of all products; `open(block, products)` gives what makes w + d·m for each
-/// digit of a block from its m.
+/// Computes the chooser's shares of all products. `open(block, products)` returns a function that
+/// computes w + d·m for each digit of a block from its m.
 pub(super) fn receive<S>(
     products: usize,
     digits: Digits,
@@ -113,7 +113,7 @@ where
     Ok(shares)
 }
 
-/// `values`, over and over, from place `start`.
+/// Repeats `values`, starting at place `start`.
 fn repeat(values: &[u64], start: usize, mut out: &mut [u64]) {
     let mut at = start % values.len();
     while !out.is_empty() {

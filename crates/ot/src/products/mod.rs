@@ -1,14 +1,14 @@
-//! Products of scalars that the chooser knows with values that the sender knows, mod 2^64, shared.
+//! Shared products, mod 2^64, of scalars that the chooser knows with values that the sender knows.
 //!
-//! Gilboa: Two Party RSA Key Generation (CRYPTO 1999), by transfers: a scalar is the sum of its
-//! bits b_i times 2^i, and each b_i x is a correlated transfer. Of b_i x only the low 64 − i bits
-//! count, so that a message takes 64 + 63 + ... + 1 bits, packed, for each product.
+//! Gilboa: Two Party RSA Key Generation (CRYPTO 1999), by transfers. A scalar is the sum of its
+//! bits b_i times 2^i, and each b_i x is a correlated transfer. Only the low 64 − i bits of b_i x
+//! matter, so the message of a product takes 64 + 63 + ... + 1 bits, packed.
 //!
-//! Semi-honest; one message, from the sender, after an extension by the bits as choices. The
-//! message is masked by the pads that the chooser lacks, or by what they expand to.
+//! Semi-honest. One message, from the sender, after an extension with the bits as choices. The
+//! message is masked by the pads that the chooser lacks, or by their expansion.
 //!
-//! - [`offer`] and [`receive`]: products of pairs, each transfer used once;
-//! - [`ScalarKeys`] and [`Scalars`]: products of one set of scalars with as many values as wanted.
+//! - [`offer`] and [`receive`]: products of pairs, with each transfer used once;
+//! - [`ScalarKeys`] and [`Scalars`]: products of one set of scalars with any number of values.
 
 mod digits;
 mod expansion;
@@ -25,11 +25,11 @@ use std::ops::Range;
 
 pub use scalars::{ScalarKeys, Scalars, digit_words, rows_words};
 
-/// Bits of a scalar.
+/// The number of bits of a scalar.
 const BITS: usize = 64;
 
-/// The choices that stand for these scalars: their bit planes, bit i of scalar j at i·p + j, with p
-/// the number of scalars rounded up to a multiple of 64.
+/// Returns the choices for these scalars: their bit planes, with bit i of scalar j at i·p + j,
+/// where p is the number of scalars rounded up to a multiple of 64.
 #[must_use]
 pub fn choices(scalars: &[u64]) -> Vec<u64> {
     let mut choices = vec![0; choice_words(scalars.len())];
@@ -37,18 +37,18 @@ pub fn choices(scalars: &[u64]) -> Vec<u64> {
     choices
 }
 
-/// Words of the choices for n scalars.
+/// Returns the number of words of the choices for n scalars.
 #[must_use]
 pub fn choice_words(n: usize) -> usize {
     BITS * planes::words_of(n)
 }
 
-/// Transfers for each bit of n scalars.
+/// Returns the number of transfers for each bit of n scalars.
 fn padded(n: usize) -> usize {
     64 * planes::words_of(n)
 }
 
-/// Words of the message of [`offer`] for n products.
+/// Returns the number of words of the message of [`offer`] for n products.
 #[must_use]
 pub fn message_words(n: usize) -> usize {
     masked::words(n, Digits(1))
@@ -62,10 +62,10 @@ fn check(transfers: usize, n: usize) {
     );
 }
 
-/// The sender's shares of `scalars[i] * values[i]`, and the message for the chooser.
+/// Computes the sender's shares of `scalars[i] * values[i]`, and the message for the chooser.
 ///
 /// # Panics
-/// If the transfers are not those of [`choices`] for as many scalars.
+/// If the transfers are not those of [`choices`] for this number of scalars.
 #[must_use]
 pub fn offer(offered: Offered, values: &[u64]) -> (Vec<u64>, Vec<u64>) {
     let n = values.len();
@@ -85,10 +85,10 @@ pub fn offer(offered: Offered, values: &[u64]) -> (Vec<u64>, Vec<u64>) {
     })
 }
 
-/// The chooser's shares of `scalars[i] * values[i]`.
+/// Computes the chooser's shares of `scalars[i] * values[i]`.
 ///
 /// # Errors
-/// If the message has another length than [`message_words`].
+/// If the message does not have [`message_words`] words.
 ///
 /// # Panics
 /// If the transfers are not those of [`choices`] for n scalars.
@@ -108,8 +108,8 @@ pub fn receive(chosen: Chosen, n: usize, message: &[u64]) -> Result<Vec<u64>, Er
     })
 }
 
-/// Calls `each(transfers, places)` for the transfers `start + range`, at most a segment at a time;
-/// places count from the start of the range.
+/// Calls `each(transfers, places)` for the transfers `start + range`, at most a segment at a time.
+/// Places count from the start of the range.
 fn each_segment(
     start: usize,
     range: &Range<usize>,

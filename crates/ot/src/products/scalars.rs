@@ -1,17 +1,18 @@
-//! Products of one set of scalars with as many values as wanted: the transfers' pads are keys.
+//! Products of one set of scalars with any number of values, where the transfers' pads serve as
+//! keys.
 //!
-//! A digit of t bits has keys r_x for x in 0..2^t, of which the chooser lacks that of its digit d;
-//! each use expands them to fresh streams ([`expansion`](super::expansion)). The sender forms u = Σ
-//! r_x and v = Σ x r_x, the chooser w = Σ (d − x) r_x, for which r_d is not needed, and v + w = d
-//! u: the small-field VOLE of SoftSpokenOT (Roy, CRYPTO 2022, section 3.1) over Z_2^64. The chooser
-//! has keys at places y = x ⊕ d, so that d − x is Σ ±2^l over the bits l of y, with signs by the
-//! bits of d.
+//! A digit of t bits has keys r_x for x in 0..2^t, of which the chooser lacks the one of its digit
+//! d. Each use expands them to fresh streams ([`expansion`](super::expansion)). The sender computes
+//! u = Σ r_x and v = Σ x r_x. The chooser computes w = Σ (d − x) r_x, for which r_d is not needed,
+//! and v + w = d u: the small-field VOLE of SoftSpokenOT (Roy, CRYPTO 2022, section 3.1) over
+//! Z_2^64. The chooser has keys at places y = x ⊕ d, so that d − x is Σ ±2^l over the bits l of y,
+//! with signs by the bits of d.
 //!
-//! With t = 1 the keys are the pads as they are. With more, [`ScalarKeys::in_digits`] makes trees
-//! ([`tree`](crate::tree)) of them, for a message of 4(t − 1) words for each digit of each scalar,
-//! and a product then takes about 32/t words and 64·2^t/t words of streams. Leaf x of a tree is the
-//! key of value 2^t − 1 − x, since of a pair of pads the chooser lacks the one that its bit did not
-//! choose.
+//! With t = 1, the keys are the pads themselves. With more bits, [`ScalarKeys::in_digits`] makes
+//! trees ([`tree`](crate::tree)) of them, for a message of 4(t − 1) words for each digit of each
+//! scalar. A product then takes about 32/t words, and 64·2^t/t words of streams. Leaf x of a tree
+//! is the key of value 2^t − 1 − x, since of a pair of pads the chooser lacks the one that its bit
+//! did not choose.
 
 use super::digits::Digits;
 use super::keys::{Keys, checked};
@@ -35,14 +36,14 @@ pub struct ScalarKeys {
     keys: Keys,
 }
 
-/// Words of the message of a product of `rows` rows of k scalars with k×n values, with scalars in
-/// digits of one bit.
+/// Returns the words of the message of a product of `rows` rows of k scalars with k×n values, with
+/// scalars in digits of one bit.
 #[must_use]
 pub fn rows_words(k: usize, rows: usize, n: usize) -> usize {
     masked::words(rows * k * n, Digits(1))
 }
 
-/// Words of the message of [`ScalarKeys::in_digits`].
+/// Returns the words of the message of [`ScalarKeys::in_digits`].
 ///
 /// # Panics
 /// If `bits` is not 1 to 8.
@@ -55,16 +56,16 @@ pub fn digit_words(scalars: usize, bits: usize) -> usize {
 }
 
 impl ScalarKeys {
-    /// Memory that it takes, in bytes.
+    /// Returns the memory that the set takes, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.keys.bytes()
     }
 
-    /// The keys for so many scalars.
+    /// Creates the keys for a number of scalars.
     ///
     /// # Panics
-    /// If the transfers are not those of [`choices`](super::choices) for as many scalars.
+    /// If the transfers are not those of [`choices`](super::choices) for this number of scalars.
     #[must_use]
     pub fn new(offered: Offered, scalars: usize) -> Self {
         check(offered.len(), scalars);
@@ -80,11 +81,11 @@ impl ScalarKeys {
         }
     }
 
-    /// The same set in digits of `bits` bits, and the message for [`Scalars::in_digits`]. Before
-    /// the first product.
+    /// Regroups the set into digits of `bits` bits, before the first product. Returns it with the
+    /// message for [`Scalars::in_digits`].
     ///
     /// # Panics
-    /// If `bits` is not 1 to 8, or the set was used or has digits already.
+    /// If `bits` is not 1 to 8, or if the set was used or has digits already.
     #[must_use]
     pub fn in_digits(mut self, bits: usize) -> (Self, Vec<u64>) {
         let message = self.keys.regroup(bits, |keys, digit, bits| {
@@ -99,14 +100,14 @@ impl ScalarKeys {
         (self, message.concat())
     }
 
-    /// Words of the message of a product of `rows` rows of k scalars with k×n values.
+    /// Returns the words of the message of a product of `rows` rows of k scalars with k×n values.
     #[must_use]
     pub fn rows_words(&self, k: usize, rows: usize, n: usize) -> usize {
         masked::words(rows * k * n, self.keys.digits)
     }
 
-    /// This side's share of the product of rows of the m×k matrix of scalars with `values`, k×n, is
-    /// added to `out`. Gives the message for the chooser, of [`ScalarKeys::rows_words`].
+    /// Multiplies rows of the m×k matrix of scalars by `values`, k×n, and adds this side's share to
+    /// `out`. Returns the message for the chooser, of [`ScalarKeys::rows_words`].
     ///
     /// # Panics
     /// If the rows, `values` or `out` do not fit each other.
@@ -130,7 +131,7 @@ impl ScalarKeys {
         let (shares, message) = masked::offer(products, keys.digits, values, |block, range| {
             let mut expansion = keys.expansion(&call, block, range);
             move |digit, differences: &mut [u64], shares: &mut [u64]| {
-                // Values fall from leaf to leaf.
+                // The values of the keys decrease from leaf to leaf.
                 expansion.sum(keys.leaves(digit).rev(), |_| u8::MAX, keys.width(digit));
                 expansion.total(differences);
                 expansion.weighted(shares);
@@ -142,13 +143,13 @@ impl ScalarKeys {
 }
 
 impl Scalars {
-    /// Memory that it takes, in bytes.
+    /// Returns the memory that the set takes, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.keys.bytes() + size_of_val(&self.choices[..])
     }
 
-    /// The set of these scalars.
+    /// Creates the set of these scalars.
     ///
     /// # Panics
     /// If the transfers are not those of [`choices`](super::choices) for these scalars.
@@ -166,14 +167,14 @@ impl Scalars {
         }
     }
 
-    /// The same set in digits of `bits` bits, with the message of [`ScalarKeys::in_digits`]. Before
-    /// the first product.
+    /// Regroups the set into digits of `bits` bits, with the message of [`ScalarKeys::in_digits`],
+    /// before the first product.
     ///
     /// # Errors
-    /// If the message has another length than [`digit_words`].
+    /// If the message does not have [`digit_words`] words.
     ///
     /// # Panics
-    /// If `bits` is not 1 to 8, or the set was used or has digits already.
+    /// If `bits` is not 1 to 8, or if the set was used or has digits already.
     pub fn in_digits(mut self, bits: usize, message: &[u64]) -> Result<Self, Error> {
         let expected = digit_words(self.keys.scalars, bits);
         unless_length("the corrections of digits", expected, message)?;
@@ -181,7 +182,7 @@ impl Scalars {
         let choices = &self.choices;
         self.keys.regroup(bits, |keys, digit, range| {
             let permutation = keys.family.permutation(Purpose::Tree, 0, digit);
-            // All digits before this one have as many bits.
+            // All digits before this one have `bits` bits.
             let start = digit * tree::correction_words(bits, stride);
             let corrections = &message[start..][..tree::correction_words(range.len(), stride)];
             let levels: Vec<_> = range
@@ -198,17 +199,17 @@ impl Scalars {
         Ok(self)
     }
 
-    /// Words of the message of a product of `rows` rows of k scalars with k×n values.
+    /// Returns the words of the message of a product of `rows` rows of k scalars with k×n values.
     #[must_use]
     pub fn rows_words(&self, k: usize, rows: usize, n: usize) -> usize {
         masked::words(rows * k * n, self.keys.digits)
     }
 
-    /// This side's share of the product of rows of the m×k matrix of scalars with the sender's k×n
-    /// values is added to `out`.
+    /// Multiplies rows of the m×k matrix of scalars by the sender's k×n values, and adds this
+    /// side's share to `out`.
     ///
     /// # Errors
-    /// If the message has another length than [`Scalars::rows_words`].
+    /// If the message does not have [`Scalars::rows_words`] words.
     ///
     /// # Panics
     /// If the rows or `out` do not fit each other.

@@ -1,10 +1,10 @@
-//! Two ends of a set-up, and values that are not random but look so.
+//! Two ends of a setup, and pseudorandom values for tests.
 
 #![allow(dead_code, reason = "no test uses everything")]
 
 use ot::{Pair, Setup};
 
-/// Both ends, after a set-up with trees of this depth: the first and the second.
+/// Returns both ends after a setup with trees of this depth, the first end first.
 pub fn pairs(depth: usize) -> (Pair, Pair) {
     let context = b"session 1, parties 0 and 1";
     let (one, first) = Setup::with_depth(context, true, depth).unwrap();
@@ -18,7 +18,7 @@ pub fn pairs(depth: usize) -> (Pair, Pair) {
     (one.finish(&other).unwrap(), two.finish(&after).unwrap())
 }
 
-/// Words that look random.
+/// Returns pseudorandom words.
 pub fn words(n: usize, seed: u64) -> Vec<u64> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (0..n)
@@ -31,7 +31,7 @@ pub fn words(n: usize, seed: u64) -> Vec<u64> {
         .collect()
 }
 
-/// Edge cases in turn with words that look random.
+/// Returns edge cases alternating with pseudorandom words.
 pub fn edges(n: usize, seed: u64) -> Vec<u64> {
     let mut values = words(n, seed);
     for (i, value) in values.iter_mut().enumerate() {

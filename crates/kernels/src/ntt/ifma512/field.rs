@@ -1,4 +1,4 @@
-//! Eight numbers modulo p in a register.
+//! Arithmetic on eight numbers modulo p in a register.
 
 #![allow(
     clippy::incompatible_msrv,
@@ -14,7 +14,7 @@ use std::arch::x86_64::{
     _mm512_srli_epi64, _mm512_storeu_si512, _mm512_sub_epi64,
 };
 
-/// A constant in every lane, or one for each.
+/// A constant in every lane, or one constant for each lane.
 #[derive(Clone, Copy)]
 pub(super) struct Factor {
     pub(super) value: __m512i,
@@ -37,12 +37,12 @@ impl Factor {
 pub(super) struct Field {
     pub(super) p: __m512i,
     pub(super) twice_p: __m512i,
-    /// 2^52 − p: what is subtracted is added, since multiplications only add.
+    /// 2^52 − p. Subtraction is done by adding, since multiplications can only add.
     minus_p: __m512i,
     mask: __m512i,
 }
 
-/// The same number in every lane.
+/// Returns the same number in every lane.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn all(x: u64) -> __m512i {
@@ -61,21 +61,22 @@ impl Field {
         }
     }
 
-    /// x or x − 2p, the one of them that is in 0..2p, for x < 4p.
+    /// Returns x or x − 2p, whichever is in 0..2p, for x < 4p.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn below_twice_p(self, x: __m512i) -> __m512i {
         _mm512_min_epu64(x, _mm512_sub_epi64(x, self.twice_p))
     }
 
-    /// x or x − p, the one of them that is in 0..p, for x < 2p.
+    /// Returns x or x − p, whichever is in 0..p, for x < 2p.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn below_p(self, x: __m512i) -> __m512i {
         _mm512_min_epu64(x, _mm512_sub_epi64(x, self.p))
     }
 
-    /// x + w·y mod p, lazily: a number below x + 2p, which must fit a digit, as y must.
+    /// Computes x + w·y mod p lazily: the result is below x + 2p, which must fit a digit. So must
+    /// y.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn add_product(self, x: __m512i, y: __m512i, w: Factor) -> __m512i {
@@ -84,7 +85,7 @@ impl Field {
         self.subtract_multiple(product, quotient)
     }
 
-    /// x − quotient·p, of which only the digit is known.
+    /// Computes x − quotient·p. Only the low digit of the result is known.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn subtract_multiple(self, x: __m512i, quotient: __m512i) -> __m512i {
@@ -92,18 +93,19 @@ impl Field {
         _mm512_and_si512(difference, self.mask)
     }
 
-    /// x + w·y and x − w·y for x and y below 4p, to numbers below 4p (Harvey, section 3).
+    /// Computes x + w·y and x − w·y for x and y below 4p. The results are below 4p (Harvey, section
+    /// 3).
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn forward(self, x: __m512i, y: __m512i, w: Factor) -> (__m512i, __m512i) {
         let x = self.below_twice_p(x);
-        // The difference is x − (sum − x), and not below zero with 2p.
+        // The difference is x − (sum − x). Adding 2p keeps it from going below zero.
         let twice = _mm512_add_epi64(_mm512_add_epi64(x, x), self.twice_p);
         let sum = self.add_product(x, y, w);
         (sum, _mm512_sub_epi64(twice, sum))
     }
 
-    /// x + y and w·(x − y) for x and y below 2p, to numbers below 2p.
+    /// Computes x + y and w·(x − y) for x and y below 2p. The results are below 2p.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn inverse(self, x: __m512i, y: __m512i, w: Factor) -> (__m512i, __m512i) {
@@ -112,7 +114,7 @@ impl Field {
         (self.below_twice_p(sum), product)
     }
 
-    /// u·(x + y) and w·(x − y) for x and y below 2p, to numbers below p.
+    /// Computes u·(x + y) and w·(x − y) for x and y below 2p. The results are below p.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn last(self, x: __m512i, y: __m512i, u: Factor, w: Factor) -> (__m512i, __m512i) {
@@ -124,7 +126,7 @@ impl Field {
         )
     }
 
-    /// Both below 4p.
+    /// Computes x + y and x − y, both below 4p.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn sum_and_difference(self, x: __m512i, y: __m512i) -> (__m512i, __m512i) {
@@ -132,7 +134,7 @@ impl Field {
         (_mm512_add_epi64(x, y), _mm512_sub_epi64(greater, y))
     }
 
-    /// The low digit of each word, and what is above it.
+    /// Splits each word into its low digit and the rest above it.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn digits(self, x: __m512i) -> (__m512i, __m512i) {
@@ -141,7 +143,7 @@ impl Field {
     }
 }
 
-/// Loads up to eight words, with zeros after them.
+/// Loads up to eight words, followed by zeros.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn load(words: &[u64]) -> __m512i {
@@ -154,7 +156,7 @@ pub(super) fn load(words: &[u64]) -> __m512i {
     }
 }
 
-/// Stores as many words as the slice has, eight at most.
+/// Stores as many words as the slice has, at most eight.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn store(words: &mut [u64], x: __m512i) {
@@ -167,7 +169,7 @@ pub(super) fn store(words: &mut [u64], x: __m512i) {
     }
 }
 
-/// The lanes that fewer than eight words fill.
+/// Returns a mask of the lanes that fewer than eight words fill.
 #[inline]
 fn first(words: &[u64]) -> __mmask8 {
     (1 << words.len()) - 1

@@ -1,4 +1,4 @@
-//! Eight numbers to a register, with multiplications of 52-bit digits (AVX-512 IFMA).
+//! Transforms with eight numbers in a register and multiplications of 52-bit digits (AVX-512 IFMA).
 
 mod field;
 mod registers;
@@ -9,15 +9,15 @@ mod transform;
 use super::tables::{Constant, Tables};
 use roots::Lanes;
 
-/// Roots of the last three stages by chunks. Exists only where the processor has AVX-512 F and
-/// IFMA.
+/// The roots of the last three stages, by chunks. A value exists only if the processor has AVX-512
+/// F and IFMA.
 pub(super) struct Ifma512 {
     roots: Vec<Lanes>,
     inverse_roots: Vec<Lanes>,
 }
 
 impl Ifma512 {
-    /// The roots by lanes, if the processor has the instructions.
+    /// Arranges the roots by lanes, if the processor has the instructions.
     pub(super) fn new(tables: &Tables) -> Option<Self> {
         let available =
             is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512ifma");
@@ -33,7 +33,7 @@ impl Ifma512 {
     }
 
     pub(super) fn to_coefficients(&self, tables: &Tables, polynomial: &mut [u64]) {
-        // SAFETY: see the first.
+        // SAFETY: as in `to_evaluations`.
         unsafe { transform::to_coefficients(self, tables, polynomial) }
     }
 
@@ -44,27 +44,27 @@ impl Ifma512 {
         pairs: &[(&[u64], &[u64])],
         onto: bool,
     ) {
-        // SAFETY: see the first.
+        // SAFETY: as in `to_evaluations`.
         unsafe { sums::sum_products(tables, out, pairs, onto) }
     }
 
     pub(super) fn reduce_signed(&self, tables: &Tables, words: &[u64], out: &mut [u64]) {
-        // SAFETY: see the first.
+        // SAFETY: as in `to_evaluations`.
         unsafe { sums::reduce_signed(tables, words, out) }
     }
 
     pub(super) fn scale(&self, tables: &Tables, words: &mut [u64], constant: Constant) {
-        // SAFETY: see the first.
+        // SAFETY: as in `to_evaluations`.
         unsafe { sums::scale(tables, words, constant) }
     }
 
     pub(super) fn add(&self, tables: &Tables, a: &mut [u64], b: &[u64]) {
-        // SAFETY: see the first.
+        // SAFETY: as in `to_evaluations`.
         unsafe { sums::add(tables, a, b) }
     }
 
     pub(super) fn subtract(&self, tables: &Tables, a: &mut [u64], b: &[u64]) {
-        // SAFETY: see the first.
+        // SAFETY: as in `to_evaluations`.
         unsafe { sums::subtract(tables, a, b) }
     }
 }

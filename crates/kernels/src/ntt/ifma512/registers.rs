@@ -1,4 +1,4 @@
-//! Registers from memory and back, and transposed.
+//! Loading, storing and transposing of registers.
 
 #![allow(
     clippy::incompatible_msrv,
@@ -11,10 +11,10 @@ use std::arch::x86_64::{
     _mm512_unpackhi_epi64, _mm512_unpacklo_epi64,
 };
 
-/// Sets of rows of eight words, which are transformed independently.
+/// Sets of rows of eight words. The sets are transformed independently.
 pub(super) type Registers<const ROWS: usize, const SETS: usize> = [[__m512i; ROWS]; SETS];
 
-/// Loads rows that begin `stride` apart, of sets that begin `step` apart.
+/// Loads sets of rows. Rows begin `stride` words apart, and sets begin `step` words apart.
 ///
 /// # Safety
 /// The caller is compiled for AVX-512 F.
@@ -39,7 +39,7 @@ pub(super) unsafe fn load<const ROWS: usize, const SETS: usize>(
     }
 }
 
-/// Stores them.
+/// Stores sets of rows, laid out as in [`load`].
 ///
 /// # Safety
 /// The caller is compiled for AVX-512 F.
@@ -63,7 +63,7 @@ pub(super) unsafe fn store<const ROWS: usize, const SETS: usize>(
     }
 }
 
-/// Lane j of register i goes to lane i of register j: pairs of lanes first, then a matrix of 4×4
+/// Moves lane j of register i to lane i of register j: first pairs of lanes, then a matrix of 4×4
 /// such pairs.
 #[inline]
 #[target_feature(enable = "avx512f")]

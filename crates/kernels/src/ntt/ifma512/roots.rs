@@ -1,4 +1,4 @@
-//! Roots of unity as the stages need them.
+//! Roots of unity in the layouts that the stages need.
 
 #![allow(
     clippy::incompatible_msrv,
@@ -10,23 +10,23 @@ use crate::ntt::tables::Constant;
 use crate::ntt::{CHUNK, DEGREE, ROW};
 use std::arch::x86_64::_mm512_load_si512;
 
-/// Roots of several stages.
+/// The roots of several stages.
 pub(super) trait Roots: Copy {
-    /// The root of a set of registers, a level of stages, and a block there.
+    /// Returns the root of a set of registers, a level of stages, and a block there.
     ///
     /// # Safety
     /// The caller is compiled for AVX-512 F and IFMA.
     unsafe fn root(self, set: usize, level: usize, block: usize) -> Factor;
 }
 
-/// Those that all lanes have in common, by sets and levels.
+/// Roots that all lanes have in common, by sets and levels.
 #[derive(Clone, Copy)]
 pub(super) struct Shared<'a, const LEVELS: usize, const SETS: usize>(
     [[&'a [Constant]; LEVELS]; SETS],
 );
 
 impl<'a, const LEVELS: usize, const SETS: usize> Shared<'a, LEVELS, SETS> {
-    /// From the stage on that has the blocks, one for each set.
+    /// Takes the roots from the stage on that has the blocks, one block for each set.
     #[inline(always)]
     pub(super) fn new(roots: &'a [Constant], blocks: [usize; SETS]) -> Self {
         let mut sets = [[roots; LEVELS]; SETS];
@@ -42,7 +42,7 @@ impl<'a, const LEVELS: usize, const SETS: usize> Shared<'a, LEVELS, SETS> {
 impl<const LEVELS: usize, const SETS: usize> Roots for Shared<'_, LEVELS, SETS> {
     #[inline(always)]
     unsafe fn root(self, set: usize, level: usize, block: usize) -> Factor {
-        // SAFETY: the same is asked of the caller.
+        // SAFETY: the caller guarantees the same.
         unsafe { Factor::new(self.0[set][level][block]) }
     }
 }
@@ -54,10 +54,10 @@ struct Lane {
     quotients: [u64; ROW],
 }
 
-/// Roots of the last three stages of a chunk: one, two and four.
+/// The roots of the last three stages of a chunk: one, two and four.
 pub(super) struct Lanes([Lane; 7]);
 
-/// Those of chunks.
+/// The roots of several chunks.
 #[derive(Clone, Copy)]
 pub(super) struct ByLane<'a>(pub(super) &'a [Lanes]);
 
@@ -65,7 +65,7 @@ impl Roots for ByLane<'_> {
     #[inline(always)]
     unsafe fn root(self, set: usize, level: usize, block: usize) -> Factor {
         let lane = &self.0[set].0[(1 << level) - 1 + block];
-        // SAFETY: both have eight words, and stand at multiples of 64 bytes.
+        // SAFETY: both have eight words, at multiples of 64 bytes.
         unsafe {
             Factor {
                 value: _mm512_load_si512(lane.values.as_ptr().cast()),
@@ -75,7 +75,7 @@ impl Roots for ByLane<'_> {
     }
 }
 
-/// The roots of all chunks.
+/// Arranges the roots of all chunks by lanes.
 pub(super) fn by_lanes(roots: &[Constant]) -> Vec<Lanes> {
     let lane = |chunk: usize, node: usize| {
         let level = (node + 1).ilog2();

@@ -1,4 +1,4 @@
-//! Sums of products and reductions, position by position: bound by memory.
+//! Sums of products and reductions, position by position. Memory is the limit.
 
 #![allow(
     clippy::incompatible_msrv,
@@ -13,10 +13,10 @@ use std::arch::x86_64::{
     _mm512_sub_epi64, _mm512_xor_si512,
 };
 
-/// Registers whose sums are kept together: 512 bytes in a row of each operand.
+/// Registers whose sums are kept together: 512 consecutive bytes of each operand.
 const TOGETHER: usize = 8;
 
-/// Three digits become a number modulo p.
+/// The constants that reduce three digits to a number modulo p.
 #[derive(Clone, Copy)]
 struct Reduction {
     field: Field,
@@ -37,7 +37,7 @@ impl Reduction {
         }
     }
 
-    /// Two digits, to a number below 2p; their quotients are subtracted together.
+    /// Reduces two digits to a number below 2p. Their quotients are subtracted together.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn of_two(self, low: __m512i, high: __m512i) -> __m512i {
@@ -49,7 +49,7 @@ impl Reduction {
             .below_twice_p(self.field.subtract_multiple(sum, quotient))
     }
 
-    /// `low` + 2^52·`high`, to a number below p.
+    /// Reduces `low` + 2^52·`high` to a number below p.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn of_sums(self, low: __m512i, high: __m512i) -> __m512i {
@@ -62,7 +62,7 @@ impl Reduction {
     }
 }
 
-/// Σ a·b of at most [`LAZY`] pairs, onto `out` or in its place.
+/// Computes Σ a·b of at most [`LAZY`] pairs, added to `out` or replacing it.
 ///
 /// # Safety
 /// The processor has AVX-512 F and IFMA.
@@ -114,7 +114,7 @@ pub(super) unsafe fn sum_products(
     }
 }
 
-/// The words plus 2^63 are not negative; −2^63 is added after their reduction.
+/// Reduces words plus 2^63, which are not negative, and adds −2^63 after the reduction.
 ///
 /// # Safety
 /// The processor has AVX-512 F and IFMA.

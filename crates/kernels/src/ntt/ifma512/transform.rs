@@ -1,10 +1,10 @@
-//! The transforms: three stages pass over the polynomial, four over an eighth of it, and six over
-//! chunks of 64 words there. The last three, of strides 4, 2 and 1, work on a chunk transposed as a
-//! matrix of 8×8, whose columns have their roots lane by lane.
+//! The transforms. Three stages pass over the polynomial, four over an eighth of it, and six over
+//! chunks of 64 words there. The last three, of strides 4, 2 and 1, work on a chunk that is
+//! transposed as a matrix of 8×8; their roots differ from lane to lane.
 //!
-//! Sixteen registers are worked on together, so that a stage's eight butterflies hide their
-//! latency. Whatever is inlined by force is compiled for the instructions of the two functions that
-//! call it.
+//! Sixteen registers are processed together, so that a stage's eight butterflies hide their
+//! latency. Functions with `inline(always)` are compiled for the instructions of the two functions
+//! that call them.
 
 #![allow(
     clippy::incompatible_msrv,
@@ -18,11 +18,12 @@ use super::roots::{ByLane, Roots, Shared};
 use crate::ntt::tables::Tables;
 use crate::ntt::{CHUNK, DEGREE, ROW};
 
-/// Parts that a block is divided into by the first stages, and by the next.
+/// The number of parts into which the first stages divide a block, and into which the next stages
+/// do.
 const FIRST: usize = 8;
 const SECOND: usize = 16;
 
-/// A chunk and the next, as blocks of the stage after those.
+/// Returns the indices of a chunk and the next one, as blocks of the stage after those.
 fn chunks(chunk: usize) -> [usize; 2] {
     [0, 1].map(|set| FIRST * SECOND + chunk + set)
 }
@@ -33,7 +34,7 @@ fn chunks(chunk: usize) -> [usize; 2] {
 pub(super) unsafe fn to_evaluations(ifma: &Ifma512, tables: &Tables, polynomial: &mut [u64]) {
     assert!(polynomial.len() == DEGREE, "a polynomial");
     let (field, roots) = (Field::new(tables), &tables.roots[..]);
-    // SAFETY: what is called is compiled for this function's instructions.
+    // SAFETY: the called functions are compiled for this function's instructions.
     unsafe {
         split::<FIRST, 2>(field, polynomial, Shared::<3, 2>::new(roots, [1, 1]));
         for (block, words) in polynomial.chunks_exact_mut(DEGREE / FIRST).enumerate() {
@@ -77,13 +78,13 @@ pub(super) unsafe fn to_coefficients(ifma: &Ifma512, tables: &Tables, polynomial
             let of_block = Shared::<4, 1>::new(roots, [FIRST + block]);
             join::<SECOND, 1>(field, words, of_block, None);
         }
-        // The root before the first is 1 / N.
+        // The root at place 0 is 1 / N.
         let scale = Some(Factor::new(roots[0]));
         join::<FIRST, 2>(field, polynomial, Shared::<3, 2>::new(roots, [1, 1]), scale);
     }
 }
 
-/// The stages that divide `words` into `ROWS` parts.
+/// Runs the stages that divide `words` into `ROWS` parts.
 ///
 /// # Safety
 /// The caller is compiled for AVX-512 F and IFMA.
@@ -96,7 +97,7 @@ unsafe fn split<const ROWS: usize, const SETS: usize>(
     let stride = words.len() / ROWS;
     for at in (0..stride).step_by(SETS * ROW) {
         let words = &mut words[at..][..(ROWS - 1) * stride + SETS * ROW];
-        // SAFETY: the same is asked of the caller.
+        // SAFETY: the caller guarantees the same.
         unsafe {
             let mut x = load::<ROWS, SETS>(words, stride, ROW);
             forward(field, &mut x, roots);
@@ -105,7 +106,7 @@ unsafe fn split<const ROWS: usize, const SETS: usize>(
     }
 }
 
-/// The stages that join them; see [`inverse`].
+/// Runs the stages that join `ROWS` parts; see [`inverse`].
 ///
 /// # Safety
 /// The caller is compiled for AVX-512 F and IFMA.
@@ -119,7 +120,7 @@ unsafe fn join<const ROWS: usize, const SETS: usize>(
     let stride = words.len() / ROWS;
     for at in (0..stride).step_by(SETS * ROW) {
         let words = &mut words[at..][..(ROWS - 1) * stride + SETS * ROW];
-        // SAFETY: the same is asked of the caller.
+        // SAFETY: the caller guarantees the same.
         unsafe {
             let mut x = load::<ROWS, SETS>(words, stride, ROW);
             inverse(field, &mut x, roots, scale);
@@ -128,7 +129,7 @@ unsafe fn join<const ROWS: usize, const SETS: usize>(
     }
 }
 
-/// The stages that divide `ROWS` registers.
+/// Runs the stages that divide `ROWS` registers.
 ///
 /// # Safety
 /// The caller is compiled for AVX-512 F and IFMA.
@@ -138,7 +139,7 @@ unsafe fn forward<const ROWS: usize, const SETS: usize>(
     x: &mut Registers<ROWS, SETS>,
     roots: impl Roots,
 ) {
-    // SAFETY: the same is asked of the caller.
+    // SAFETY: the caller guarantees the same.
     unsafe {
         forward_stage::<ROWS, SETS, 0>(field, x, roots);
         forward_stage::<ROWS, SETS, 1>(field, x, roots);
@@ -149,7 +150,7 @@ unsafe fn forward<const ROWS: usize, const SETS: usize>(
     }
 }
 
-/// The stage of a level.
+/// Runs the forward stage of a level.
 ///
 /// # Safety
 /// The caller is compiled for AVX-512 F and IFMA.
@@ -164,7 +165,7 @@ unsafe fn forward_stage<const ROWS: usize, const SETS: usize, const LEVEL: usize
         let block = at / stride;
         let (i, j) = (at + block * stride, at + (block + 1) * stride);
         for (set, x) in x.iter_mut().enumerate() {
-            // SAFETY: the same is asked of the caller.
+            // SAFETY: the caller guarantees the same.
             unsafe {
                 (x[i], x[j]) = field.forward(x[i], x[j], roots.root(set, LEVEL, block));
             }
@@ -172,7 +173,7 @@ unsafe fn forward_stage<const ROWS: usize, const SETS: usize, const LEVEL: usize
     }
 }
 
-/// The stages that join them; the last of all has a factor for sums too.
+/// Runs the stages that join `ROWS` registers. The last stage of all also scales the sums.
 ///
 /// # Safety
 /// The caller is compiled for AVX-512 F and IFMA.
@@ -183,7 +184,7 @@ unsafe fn inverse<const ROWS: usize, const SETS: usize>(
     roots: impl Roots,
     scale: Option<Factor>,
 ) {
-    // SAFETY: the same is asked of the caller.
+    // SAFETY: the caller guarantees the same.
     unsafe {
         if ROWS == SECOND {
             inverse_stage::<ROWS, SETS, 3>(field, x, roots, None);
@@ -194,7 +195,7 @@ unsafe fn inverse<const ROWS: usize, const SETS: usize>(
     }
 }
 
-/// The stage of a level.
+/// Runs the inverse stage of a level.
 ///
 /// # Safety
 /// The caller is compiled for AVX-512 F and IFMA.
@@ -210,7 +211,7 @@ unsafe fn inverse_stage<const ROWS: usize, const SETS: usize, const LEVEL: usize
         let block = at / stride;
         let (i, j) = (at + block * stride, at + (block + 1) * stride);
         for (set, x) in x.iter_mut().enumerate() {
-            // SAFETY: the same is asked of the caller.
+            // SAFETY: the caller guarantees the same.
             unsafe {
                 let root = roots.root(set, LEVEL, block);
                 (x[i], x[j]) = match scale {

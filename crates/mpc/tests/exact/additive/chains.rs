@@ -1,4 +1,4 @@
-//! Operations one after another.
+//! Chains of operations.
 
 use super::{everybody, experiment, fresh_sharing, in_range, operand, secret};
 use crate::check::{Experiment, Program};
@@ -7,7 +7,7 @@ use crate::model::additive as protocol;
 use crate::model::tree::Join;
 use crate::model::{Slot, Value, World, holders, subtract};
 
-/// So many choices of the coalition's shares; among three, of its random values too.
+/// Takes some choices of the coalition's shares; among three parties, of its random values too.
 fn choosing<const N: usize>(experiment: Experiment, choices: usize) -> Experiment {
     if N == 2 {
         experiment.choices(choices)
@@ -16,7 +16,7 @@ fn choosing<const N: usize>(experiment: Experiment, choices: usize) -> Experimen
     }
 }
 
-/// The experiments, by name.
+/// Lists the experiments, by name.
 pub fn chains<const N: usize>() -> Vec<(&'static str, Experiment)> {
     let of_product: Program = |w, x| {
         let opened = secret::<N>(x, 0) * secret::<N>(x, 1);

@@ -1,7 +1,9 @@
-//! The selection after a guarded comparison, by itself and behind this: of words of 3 bits, all of
-//! which a comparison would take, so that the guard looks at the upper 2. The number is 0, 3 or 6.
-//! And what is looked at of the guards. One random choice, or two, stands for the coalition's
-//! shares and its random values.
+//! Experiments on the selection after a guarded comparison, alone and after the comparison, and on
+//! inspections of guards.
+//!
+//! Words have 3 bits, all of which a comparison would take, so the guard inspects the upper 2. The
+//! number is 0, 3 or 6. One or two random choices stand for the coalition's shares and its random
+//! values.
 
 use super::{coalitions, everybody, experiment, fresh_sharing, operand, secret};
 use crate::check::{Experiment, Failure};
@@ -14,7 +16,8 @@ use crate::model::{Key, Shared, Value, World, subtract};
 const BELOW: u32 = 1;
 const REACH: u32 = 2;
 
-/// It tells e = x − a, and leaves shares of h(h + 1), of which e and x determine the value.
+/// The selection reveals e = x − a, and leaves shares of h(h + 1). The value is determined by e and
+/// x.
 fn selection<const N: usize>() -> (&'static str, Experiment) {
     let all = experiment::<N>([3, 4], &[1, 3], selected::<N>, of_selection::<N>);
     let some = all.admits(|x| x[1].bits() % 3 == 0);
@@ -43,7 +46,7 @@ fn of_guard<const N: usize>(w: &mut World, x: Value) {
     w.give([e.given(everybody::<N>())]);
 }
 
-/// The comparison before it too, without the lowest bit.
+/// The comparison and the selection after it, without the lowest bit.
 fn rectified<const N: usize>() -> (&'static str, Experiment) {
     let all = experiment::<N>([3, 4], &[3], compared::<N>, of_compared::<N>);
     let some = all.admits(|x| x[0].bits() % 3 == 0);
@@ -66,8 +69,8 @@ fn of_compared<const N: usize>(w: &mut World, shares: &[Value]) {
     of_guard::<N>(w, x);
 }
 
-/// One tally of two sums; two of one, of which the upper bit is looked at; and one of one, with a
-/// tree.
+/// One tally of two sums; two tallies of one sum, of which the upper bit is inspected; and one
+/// tally of one sum, with a tree.
 fn looks<const N: usize>() -> Vec<(&'static str, Experiment)> {
     let of = |scale, operands: &[u32], protocol, ideal| {
         experiment::<N>(scale, operands, protocol, ideal).choosing(2)
@@ -88,7 +91,7 @@ fn looks<const N: usize>() -> Vec<(&'static str, Experiment)> {
     ]
 }
 
-/// Of so many sums a tally.
+/// Inspects tallies of `SUMS` sums each.
 fn look<const N: usize, const SUMS: usize>(w: &mut World, x: &[Value]) {
     let sums: Vec<Shared<N>> = (0..x.len() / N).map(|at| operand(x, at)).collect();
     let tallies: Vec<&[Shared<N>]> = sums.chunks(SUMS).collect();
@@ -119,12 +122,12 @@ fn a_look_at_guards_is_simulated() {
     crate::mutations::all_hold(&looks::<3>(), &coalitions::<3>());
 }
 
-/// Without party 1's share of what hides a word, or with the same one for another word.
+/// Mutates party 1's share of the mask of a word: zero, or the same one as for another word.
 #[test]
 fn each_word_that_is_looked_at_has_a_mask_of_its_own() {
     for (name, experiment) in looks::<2>() {
         let coins = experiment.shape().coins;
-        // The mask of a word comes before its monomials, and these before the next one's.
+        // The mask of a word comes before its monomials, and these before the next mask.
         let masks: Vec<usize> = (1..coins.len())
             .filter(|at| [Key::Dealer(0), Key::Dealer(1)] == [coins[at - 1].0, coins[*at].0])
             .filter(|at| coins[at - 1].1 == experiment.word && coins[*at].1 == experiment.word)
@@ -160,8 +163,8 @@ fn a_guarded_comparison_and_its_selection_are_simulated() {
     crate::mutations::all_hold(&[rectified::<3>()], &coalitions::<3>());
 }
 
-/// Without party 1's share of c or of c(c + 1) as a mask, party 0, whom the source corrects, learns
-/// the number's upper bits. The lowest bit of c(c + 1) is always zero and needs none.
+/// Without party 1's share of c or of c(c + 1) as a mask, party 0, which the source corrects,
+/// learns the number's upper bits. The lowest bit of c(c + 1) is always zero and needs no mask.
 #[test]
 fn each_mask_of_a_guard_is_needed() {
     for (name, experiment) in [selection::<2>(), rectified::<2>()] {

@@ -1,5 +1,5 @@
-//! Additive sharing among two and three parties with an ideal source, all but one corrupt; and
-//! where it makes a difference, fewer.
+//! Experiments on additive sharing among two and three parties with an ideal source, with all but
+//! one corrupt, and with fewer if that makes a difference.
 
 use crate::check::{Experiment, Program};
 use crate::ideal::{self, fresh};
@@ -14,7 +14,7 @@ mod sums;
 
 pub use chains::chains;
 
-/// All coalitions of all parties but one.
+/// Lists the coalitions of all parties but one.
 pub fn coalitions<const N: usize>() -> Vec<Holders> {
     (0..N)
         .map(|honest| holders((0..N).filter(|party| *party != honest)))
@@ -29,7 +29,7 @@ fn everybody<const N: usize>() -> Holders {
     holders(0..N)
 }
 
-/// Operand `at`.
+/// Returns operand `at`.
 fn operand<const N: usize>(inputs: &[Value], at: usize) -> Shared<N> {
     std::array::from_fn(|i| inputs[N * at + i])
 }
@@ -55,7 +55,7 @@ fn experiment<const N: usize>(
     Experiment::new(scale, &components::<N>(), operands, protocol, ideal)
 }
 
-/// The experiments for N parties, by name.
+/// Lists the experiments for N parties, by name.
 pub fn experiments<const N: usize>() -> Vec<(&'static str, Experiment)> {
     let mut all = inputs::<N>();
     all.extend(products::<N>());
@@ -67,7 +67,7 @@ pub fn experiments<const N: usize>() -> Vec<(&'static str, Experiment)> {
     all
 }
 
-/// Those whose masks matter against fewer than all but one.
+/// Lists the experiments whose masks matter against fewer than all but one.
 pub fn experiments_against_one() -> Vec<(&'static str, Experiment)> {
     inputs::<3>()
 }
@@ -90,7 +90,7 @@ fn inputs<const N: usize>() -> Vec<(&'static str, Experiment)> {
             w.give(shared);
         },
         |w, x| {
-            // Who owns the value knows all its shares.
+            // The owner of the value knows all its shares.
             let known: [Holders; N] = std::array::from_fn(|party| holders([party, 1]));
             fresh(w, x[0], &known);
         },
@@ -192,7 +192,7 @@ fn products<const N: usize>() -> Vec<(&'static str, Experiment)> {
     ]
 }
 
-/// Between two, s is party 0's and t party 1's.
+/// Truncates between two parties, where s belongs to party 0 and t to party 1.
 fn truncated_split<const F: u32>(w: &mut World, s: Value, t: Value) {
     let result = ideal::truncated(s, t, F);
     let mine = ideal::shifted(w, t, F);
@@ -288,7 +288,7 @@ fn of_sign<const N: usize, const WIDTH: u32>(w: &mut World, x: &[Value]) {
     fresh_sharing::<N>(w, sign);
 }
 
-/// Without the lowest bit.
+/// Computes a sign without the lowest bit.
 fn sign_without<const N: usize, const WIDTH: u32>(w: &mut World, x: &[Value]) {
     let sign = protocol::sign_without(w, operand::<N>(x, 0), WIDTH, 1);
     w.give(sign);
@@ -367,7 +367,7 @@ fn bits<const N: usize>() -> Vec<(&'static str, Experiment)> {
     all
 }
 
-/// Of fewer bits than the word has.
+/// Lists experiments with fewer bits than the word has.
 fn narrow<const N: usize>() -> Vec<(&'static str, Experiment)> {
     let of_3_bits = |span, protocol, ideal| {
         let all = experiment::<N>([3, span], &[3], protocol, ideal);
@@ -402,7 +402,7 @@ fn narrow<const N: usize>() -> Vec<(&'static str, Experiment)> {
     ]
 }
 
-/// Of more bits.
+/// Lists experiments with more bits.
 fn larger<const N: usize>() -> Vec<(&'static str, Experiment)> {
     let sign_of_4 = experiment::<N>([4, 4], &[4], sign::<N, 4>, of_sign::<N, 4>);
     let with_tree = experiment::<N>([3, 1], &[3], sign::<N, 3>, of_sign::<N, 3>);
@@ -432,7 +432,7 @@ fn every_view_is_simulated() {
     crate::mutations::all_hold(&chains::<3>(), &coalitions::<3>());
 }
 
-/// Whomever the dealer corrects.
+/// Repeats the experiments with every party that the dealer may correct.
 #[test]
 fn every_view_is_simulated_where_another_is_corrected() {
     fn correcting<const PARTY: usize>(

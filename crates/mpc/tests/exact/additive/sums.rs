@@ -1,5 +1,5 @@
-//! Affine maps: two products and an addend up to their truncation; and what is rectified beside
-//! this between two parties, from the sum on, whose split is fresh. Random choices stand for the
+//! Experiments on affine maps: two products and an addend up to their truncation; and rectification
+//! with it between two parties, from the sum on, whose split is fresh. Random choices stand for the
 //! coalition's shares and random values.
 
 use super::{coalitions, experiment, fresh_sharing, in_range, operand, secret, truncated_split};
@@ -9,8 +9,8 @@ use crate::ideal;
 use crate::model::additive as protocol;
 use crate::model::{Key, Value, World, Wrong, subtract};
 
-/// Numbers of 4 bits of which 3 are compared, shifted; and of 3 bits, all of which are compared.
-/// They tell nothing.
+/// Numbers of 4 bits, shifted, of which 3 are compared; and numbers of 3 bits, all of which are
+/// compared. They reveal nothing.
 pub fn rectified() -> Vec<(&'static str, Experiment)> {
     let shifted = experiment::<2>([4, 4], &[4], begun::<3, 1>, of_begun::<3, 1>);
     let all_bits = experiment::<2>([3, 4], &[3], begun::<3, 0>, of_begun::<3, 0>);
@@ -35,7 +35,7 @@ fn of_begun<const WIDTH: u32, const SHIFTED: u32>(w: &mut World, x: &[Value]) {
     fresh_sharing::<2>(w, shifted.low(WIDTH).high());
 }
 
-/// x·y + y·u + 2u, of few numbers: y is 1 or 2.
+/// x·y + y·u + 2u for few numbers, where y is 1 or 2.
 fn sum<const N: usize>() -> (&'static str, Experiment) {
     let all = experiment::<N>([2, 4], &[2; 3], summed::<N>, of_sum::<N>);
     let some = all.admits(|x| x[1].bits() % 3 > 0 && x[0].bits() == x[2].bits());
@@ -59,7 +59,7 @@ fn a_sum_of_products_is_shared_afresh() {
     crate::mutations::all_hold(&[sum::<3>()], &coalitions::<3>());
 }
 
-/// Under the masks of the first product the second one opens how the operands differ.
+/// With the masks of the first product, the second one reveals the difference of the operands.
 #[test]
 fn each_product_of_a_sum_has_masks_of_its_own() {
     let (_, experiment) = sum::<2>();
@@ -76,7 +76,7 @@ fn each_product_of_a_sum_has_masks_of_its_own() {
     }
 }
 
-/// Numbers of 3 bits, rectified: of the shifted shares 2 bits are compared.
+/// Numbers of 3 bits, rectified, where 2 bits of the shifted shares are compared.
 fn selected() -> (&'static str, Experiment) {
     let all = experiment::<2>(
         [3, 4],
@@ -101,8 +101,8 @@ fn a_rectified_sum_is_simulated() {
     crate::mutations::all_hold(&[selected()], &coalitions::<2>());
 }
 
-/// Without party 1's share of the number's mask, of the bit's mask as a word, or of both's product,
-/// party 0, whom the source corrects, learns of it.
+/// Without party 1's share of the number's mask, of the bit's mask as a word, or of the product of
+/// both, party 0, which the source corrects, learns something.
 #[test]
 fn each_mask_of_the_selection_is_needed() {
     let (_, experiment) = selected();
@@ -116,7 +116,7 @@ fn each_mask_of_the_selection_is_needed() {
     }
 }
 
-/// What a share has above the bits that are compared, of which its mask has none.
+/// Bits of a share above the compared ones, where its mask has none.
 #[test]
 fn a_shifted_share_is_masked_in_all_its_bits() {
     let (_, shifted) = rectified().swap_remove(0);

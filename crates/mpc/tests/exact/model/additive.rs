@@ -1,11 +1,12 @@
-//! Additive sharing: party i holds x_i. Names are those of the heads in `src/additive`.
+//! The model of additive sharing: party i holds x_i. Names are those of the heads in
+//! `src/additive`.
 
 use super::correlations::{self, BitTriples};
 use super::leaves::{Leaves, Wanted, add_all};
 use super::tree::{Join, conjunction, prefix_carries, top_carry};
 use super::{Extent, Key, Shared, Slot, Value, World, Wrong, holders, low, subtract};
 
-/// A value that everybody knows, as a share: party 0 holds it.
+/// Shares a public value: party 0 holds it.
 fn trivial<const N: usize>(value: Value) -> Shared<N> {
     let zero = Value::public(0, value.width());
     std::array::from_fn(|party| if party == 0 { value } else { zero })
@@ -19,7 +20,7 @@ fn times<const N: usize>(x: Shared<N>, public: Value) -> Shared<N> {
     x.map(|x| x * public)
 }
 
-/// Opening: every party sends its shares to every other, all in one frame.
+/// Opens values: every party sends its shares to every other, all in one frame.
 fn open<const N: usize>(w: &mut World, shares: &mut [Shared<N>]) -> Vec<Value> {
     for party in 0..N {
         let mut frame: Vec<Value> = shares.iter().map(|share| share[party]).collect();
@@ -38,7 +39,7 @@ fn open<const N: usize>(w: &mut World, shares: &mut [Shared<N>]) -> Vec<Value> {
         .collect()
 }
 
-/// `inputs.rs`, Sharing: party j's share comes from the key of both; the owner keeps the rest.
+/// `inputs.rs`, Sharing: party j's share comes from the key of both, and the owner keeps the rest.
 pub fn share<const N: usize>(w: &mut World, owner: usize, x: Value, slot: Slot) -> Shared<N> {
     let mut rest = x;
     let mut shares = [x; N];
@@ -51,7 +52,8 @@ pub fn share<const N: usize>(w: &mut World, owner: usize, x: Value, slot: Slot) 
     shares
 }
 
-/// `inputs.rs`, Revealing: a sharing of zero from every pair's key is added, among more than two.
+/// `inputs.rs`, Revealing: among more than two parties, a sharing of zero from every pair's key is
+/// added.
 pub fn reveal<const N: usize>(w: &mut World, x: Shared<N>, to: &[usize], slot: Slot) -> Value {
     let mut masked = x;
     for (lower, higher) in (0..N).flat_map(|a| (a + 1..N).map(move |b| (a, b))) {
@@ -73,7 +75,7 @@ pub fn reveal<const N: usize>(w: &mut World, x: Shared<N>, to: &[usize], slot: S
         .expect("at least one party")
 }
 
-/// `products.rs`: an operand with its mask, opened. A named operand keeps it.
+/// `products.rs`: an operand with its mask, opened. A named operand keeps its mask.
 #[derive(Clone, Copy)]
 pub struct Masked<const N: usize> {
     pub mask: Shared<N>,
@@ -114,7 +116,7 @@ fn products<const N: usize>(w: &mut World, terms: &[[Shared<N>; 2]]) -> Shared<N
     products.reduce(super::add).expect("at least one product")
 }
 
-/// `products.rs`: what is truncated of an affine map.
+/// `products.rs`: the value of an affine map before its truncation.
 pub fn summed<const N: usize>(
     w: &mut World,
     terms: &[[Shared<N>; 2]],
@@ -124,8 +126,9 @@ pub fn summed<const N: usize>(
     super::add(products(w, terms), addend.map(|addend| addend << f))
 }
 
-/// `rectify.rs`, Beside the truncation by f bits of what two parties have split uniformly:
-/// truncated; and whether it is negative, of so many bits of the shifted shares.
+/// `rectify.rs`, Beside the truncation, by f bits, of a value that two parties have split
+/// uniformly. Returns the truncated value, and whether it is negative, from some bits of the
+/// shifted shares.
 pub fn begun_sum<const N: usize>(
     w: &mut World,
     z: Shared<N>,
@@ -136,7 +139,7 @@ pub fn begun_sum<const N: usize>(
     [truncated, sign_without(w, z, width + shifted, shifted)]
 }
 
-/// `products.rs`, Operands that are used again: x is masked where no mask is kept of it.
+/// `products.rs`, Operands that are used again: x is masked unless its mask was kept.
 pub fn named_product<const N: usize>(
     w: &mut World,
     x: Shared<N>,
@@ -171,7 +174,7 @@ pub fn square<const N: usize>(w: &mut World, x: Shared<N>) -> Shared<N> {
     super::add(times(super::add(x, a), e), c)
 }
 
-/// `binary.rs`, AND: joins with one right factor first, then those with two; all in one frame.
+/// `binary.rs`, AND: joins with one right factor first, then those with two, all in one frame.
 pub fn join<const N: usize>(w: &mut World, joins: &[Join<N>]) -> Vec<Shared<N>> {
     let mut masked = Vec::new();
     let mut classes = Vec::new();
@@ -215,7 +218,8 @@ pub fn join<const N: usize>(w: &mut World, joins: &[Join<N>]) -> Vec<Shared<N>> 
     joins.iter().flat_map(next).collect()
 }
 
-/// `truncation.rs`: of a value that may be split in any way. What it tells: κ, or the masked value.
+/// `truncation.rs`, for any split of the value. Also returns what it reveals: κ, or the masked
+/// value.
 pub fn truncate<const N: usize>(w: &mut World, x: Shared<N>, f: u32) -> (Shared<N>, Value) {
     if N > 2 {
         return truncate_with_pair(w, x, f);
@@ -266,7 +270,7 @@ pub fn truncate_between_two<const N: usize>(w: &mut World, x: Shared<N>, f: u32)
     out
 }
 
-/// `truncation.rs`, More parties. The masked value is what it tells.
+/// `truncation.rs`, More parties. Also returns the masked value, which it reveals.
 pub fn truncate_with_pair<const N: usize>(
     w: &mut World,
     x: Shared<N>,
@@ -324,7 +328,7 @@ pub fn sign<const N: usize>(w: &mut World, x: Shared<N>, width: u32) -> Shared<N
     sign_without(w, x, width, 0)
 }
 
-/// The same without low bits of each share.
+/// `comparison.rs`, Sign, without low bits of each share.
 pub fn sign_without<const N: usize>(
     w: &mut World,
     x: Shared<N>,
@@ -345,7 +349,7 @@ pub fn equal_zero<const N: usize>(w: &mut World, x: Shared<N>, width: u32) -> Sh
     conjunction(bits, &mut |joins| join(w, joins))
 }
 
-/// `binary.rs`, Additive to binary; bits from the lowest up.
+/// `binary.rs`, Additive to binary. Returns the bits from the lowest up.
 pub fn to_binary<const N: usize>(w: &mut World, x: Shared<N>, width: u32) -> Vec<Shared<N>> {
     let (r, bits) = correlations::ring_with_bits(w, width);
     let c = open_low(w, x, r);
@@ -366,7 +370,7 @@ pub fn bit_multiply<const N: usize>(w: &mut World, bit: Shared<N>, x: Shared<N>)
     select(w, selection, bit, x).0
 }
 
-/// The product, and e.
+/// Returns the product, and e.
 fn select<const N: usize>(
     w: &mut World,
     [mask, a, beta, chosen]: [Shared<N>; 4],
@@ -380,7 +384,7 @@ fn select<const N: usize>(
     (product, e)
 }
 
-/// `guard.rs`: the product; shares of h(h + 1) modulo 2^reach; and e, which is what it tells.
+/// `guard.rs`: the product, shares of h(h + 1) modulo 2^reach, and e, which is revealed.
 pub fn guarded_bit_multiply<const N: usize>(
     w: &mut World,
     bit: Shared<N>,
@@ -395,8 +399,8 @@ pub fn guarded_bit_multiply<const N: usize>(
     (product, outside, e)
 }
 
-/// `guard.rs`, Looking, at sums modulo a power of two: which of them each public coin adds up; and
-/// a bit for each tally, and one for the random sums of all.
+/// `guard.rs`, Looking, at sums modulo a power of two. Returns which sums each public coin adds up;
+/// and a bit for each tally, and one for the random sums of all.
 pub fn tallies_in_range<const N: usize>(
     w: &mut World,
     tallies: &[&[Shared<N>]],
@@ -441,7 +445,7 @@ pub fn bit_to_ring<const N: usize>(w: &mut World, bit: Shared<N>) -> Shared<N> {
     plus(times(beta, w.public(1) - v - v), v)
 }
 
-/// Who holds share i.
+/// Returns the holder of share i.
 pub fn of_share(i: usize) -> u8 {
     holders([i])
 }

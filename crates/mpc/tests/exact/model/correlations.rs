@@ -1,7 +1,8 @@
-//! Correlations as an ideal source gives them (`correlations/kind.rs`): free columns uniform at
-//! every party, derived ones uniform but for what they add up to. As a dealer lays them out: each
-//! party expands its share of a derived column too, and of each element one party, that is
-//! corrected, gets what is missing in its place.
+//! Correlations as an ideal source gives them (`correlations/kind.rs`): free columns are uniform at
+//! every party, derived ones uniform except for their sum.
+//!
+//! They are laid out as by a dealer: each party also expands its share of a derived column. For
+//! each element, one party is corrected, and gets the missing value instead.
 
 use super::leaves::Leaves;
 use super::{Extent, Key, Shared, Slot, Value, World, holders};
@@ -9,7 +10,7 @@ use super::{Extent, Key, Shared, Slot, Value, World, holders};
 /// One element's share of each plane of a column.
 pub type Planes<const N: usize> = Vec<Shared<N>>;
 
-/// A free column of a word, or of its low bits.
+/// Draws a free column of a word, or of its low bits.
 fn free<const N: usize>(w: &mut World, width: u32) -> Shared<N> {
     planes(w, &[Slot::word(0)], width)[0]
 }
@@ -36,14 +37,14 @@ fn extent(slots: &[Slot]) -> Extent {
     }
 }
 
-/// A derived column: these values of an element shared.
+/// Draws a derived column that shares these values of an element.
 fn derived<const N: usize>(w: &mut World, values: &[Value], slot: fn(usize) -> Slot) -> Planes<N> {
     let corrected = w.corrected(N, 0, 1);
     shared(w, values, slot, |_, _| corrected)
 }
 
-/// A derived column of one bit: these values of several elements shared, those of one value side by
-/// side.
+/// Draws a derived column of one bit that shares these values of several elements. Those of one
+/// value lie side by side.
 fn derived_bits<const N: usize>(w: &mut World, values: &[Value]) -> Planes<N> {
     let count = values.len();
     shared(w, values, Slot::plane, |w, at| w.corrected(N, at, count))
@@ -83,29 +84,29 @@ fn sum<const N: usize>(shares: Shared<N>) -> Value {
         .expect("at least one party")
 }
 
-/// a, b; ab.
+/// Draws a and b, and derives ab.
 pub fn triple<const N: usize>(w: &mut World) -> [Shared<N>; 3] {
     let (a, b) = (free(w, w.word), free(w, w.word));
     [a, b, word(w, sum(a) * sum(b))]
 }
 
-/// A mask of an operand.
+/// Draws a mask of an operand.
 pub fn mask<const N: usize>(w: &mut World) -> Shared<N> {
     free(w, w.word)
 }
 
-/// The product of two masks.
+/// Derives the product of two masks.
 pub fn product_of_masks<const N: usize>(w: &mut World, a: Shared<N>, b: Shared<N>) -> Shared<N> {
     word(w, sum(a) * sum(b))
 }
 
-/// a; a².
+/// Draws a, and derives a².
 pub fn square<const N: usize>(w: &mut World) -> [Shared<N>; 2] {
     let a = free(w, w.word);
     [a, word(w, sum(a) * sum(a))]
 }
 
-/// Bits a, b_1, ..; the product of a with each: of `count` joins with so many right factors.
+/// Bits a, b_1, .. and the product of a with each, for `count` joins with several right factors.
 pub struct BitTriples<const N: usize> {
     pub left: Planes<N>,
     pub rights: Vec<Planes<N>>,
@@ -129,20 +130,20 @@ pub fn bit_triples<const N: usize>(w: &mut World, rights: usize, count: usize) -
     }
 }
 
-/// A bit; the same as a ring element.
+/// Draws a bit, and derives it as a ring element.
 pub fn ring_bit<const N: usize>(w: &mut World) -> [Shared<N>; 2] {
     let bit = free_bit(w, 0);
     [bit, word(w, sum(bit).widen(w.word))]
 }
 
-/// r; its bits.
+/// Draws r, and derives its bits.
 pub fn ring_with_bits<const N: usize>(w: &mut World, width: u32) -> (Shared<N>, Planes<N>) {
     let r = free(w, width);
     let bits: Vec<Value> = (0..width).map(|at| sum(r).bit(at)).collect();
     (r, derived(w, &bits, Slot::plane))
 }
 
-/// r; the monomials of its bits.
+/// Draws r, and derives the monomials of its bits.
 pub fn ring_with_monomials<const N: usize>(
     w: &mut World,
     leaves: &Leaves,
@@ -151,21 +152,21 @@ pub fn ring_with_monomials<const N: usize>(
     (r, derived(w, &leaves.monomials(sum(r)), Slot::plane))
 }
 
-/// r; r >> f, and its highest bit mod 2^f.
+/// Draws r, and derives r >> f and its highest bit mod 2^f.
 pub fn truncation<const N: usize>(w: &mut World, f: u32) -> [Shared<N>; 3] {
     let r = free(w, w.word);
     let shifted = word(w, sum(r) >> f);
     [r, shifted, word(w, sum(r).high().widen(f))]
 }
 
-/// A bit of party 0, a bit of party 1; their product mod 2^f.
+/// Draws a bit of party 0 and a bit of party 1, and derives their product mod 2^f.
 pub fn cross_bits(w: &mut World, f: u32) -> ([Value; 2], [Value; 2]) {
     let bits: Shared<2> = free_bit(w, 0);
     let product = bits[0].widen(f) * bits[1].widen(f);
     (bits, word(w, product))
 }
 
-/// A bit β and a ring element a; β as a ring element, βa.
+/// Draws a bit β and a ring element a, and derives β as a ring element and βa.
 pub fn selection<const N: usize>(w: &mut World) -> [Shared<N>; 4] {
     let bit = free_bit(w, 0);
     let a = free(w, w.word);
@@ -174,7 +175,7 @@ pub fn selection<const N: usize>(w: &mut World) -> [Shared<N>; 4] {
     [bit, a, shared, word(w, beta * sum(a))]
 }
 
-/// The same; of `reach` bits, c = a >> below and c(c + 1).
+/// Draws a selection, and derives c = a >> below, of `reach` bits, and c(c + 1).
 pub fn guarded_selection<const N: usize>(
     w: &mut World,
     [below, reach]: [u32; 2],

@@ -1,5 +1,5 @@
-//! Spans of positions of a comparison, from their definition (`leaves.rs` of the crate): the carry
-//! out of a span of s + t, and whether all s_i ⊕ t_i are one, as polynomials in the bits of s.
+//! Spans of positions of a comparison, by definition (`leaves.rs` of the crate): the carry out of a
+//! span of s + t, and whether all s_i ⊕ t_i are one, as polynomials in the bits of s.
 //!
 //! The coefficient of a monomial S is the XOR of the polynomial's values over all subsets of S
 //! (Möbius). The crate finds the linear forms by a recurrence instead.
@@ -7,24 +7,24 @@
 use super::{Shared, Value, add};
 use std::ops::Range;
 
-/// What is wanted of the spans.
+/// The bits to compute for the spans.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// Generate bits of all, propagate bits of all but the lowest; the position above the spans is
-    /// XORed into the highest generate bit.
+    /// Generate bits of all spans, and propagate bits of all but the lowest. The position above the
+    /// spans is XORed into the highest generate bit.
     Carry,
-    /// Propagate bits of all.
+    /// Propagate bits of all spans.
     Propagate,
 }
 
-/// Which positions stand together.
+/// The grouping of positions into spans.
 pub struct Leaves {
     pub wanted: Wanted,
     pub spans: Vec<Range<u32>>,
 }
 
 impl Leaves {
-    /// Spans of at most `most` positions; the lowest takes the remainder.
+    /// Lays out spans of at most `most` positions. The lowest span takes the remainder.
     pub fn new(wanted: Wanted, positions: u32, most: u32) -> Self {
         let remainder = (positions % most > 0).then_some(0..positions % most);
         let whole = (positions % most..positions).step_by(most as usize);
@@ -42,12 +42,12 @@ impl Leaves {
         (self.wanted == Wanted::Carry).then_some(end)
     }
 
-    /// Bits of s and t that matter.
+    /// Returns the number of bits of s and t that matter.
     pub fn width(&self) -> u32 {
         self.spans.last().map_or(0, |span| span.end) + u32::from(self.top().is_some())
     }
 
-    /// The monomials of the bits of s: of each span, then the position above.
+    /// Returns the monomials of the bits of s: those of each span, then the position above.
     pub fn monomials(&self, s: Value) -> Vec<Value> {
         let mut all = Vec::new();
         for span in &self.spans {
@@ -63,8 +63,8 @@ impl Leaves {
         all
     }
 
-    /// Generate bits, then propagate bits, as linear forms in one share of the monomials; `first`
-    /// where this share takes what t alone determines.
+    /// Computes generate bits, then propagate bits, as linear forms in one share of the monomials.
+    /// `first` is set if this share takes the terms that t alone determines.
     pub fn evaluate(&self, monomials: &[Value], t: Value, first: bool) -> Vec<Value> {
         let (mut generates, mut propagates) = (Vec::new(), Vec::new());
         let mut rest = monomials;
@@ -100,14 +100,14 @@ impl Leaves {
         generates
     }
 
-    /// The generate bits and the propagate bits, for [`super::tree::top_carry`].
+    /// Splits the bits into generate and propagate bits, for [`super::tree::top_carry`].
     pub fn halves<const N: usize>(&self, bits: &[Shared<N>]) -> (Vec<Shared<N>>, Vec<Shared<N>>) {
         let (generates, propagates) = bits.split_at(self.spans.len());
         (generates.to_vec(), propagates.to_vec())
     }
 }
 
-/// XOR of each bit with another.
+/// XORs each bit with another.
 pub fn add_all<const N: usize>(bits: &mut [Shared<N>], others: &[Shared<N>]) {
     for (bit, other) in bits.iter_mut().zip(others) {
         *bit = add(*bit, *other);

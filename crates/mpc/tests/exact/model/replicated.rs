@@ -1,5 +1,5 @@
-//! Replicated sharing, by roles: role i holds x_i and x_{i+1}. Names are those of the heads in
-//! `src/replicated`; "step 1" and "step 2" are theirs too.
+//! The model of replicated sharing, by roles: role i holds x_i and x_{i+1}. Names are those of the
+//! heads in `src/replicated`, including "step 1" and "step 2".
 
 use super::leaves::{Leaves, Wanted};
 use super::tree::{Join, conjunction, prefix_carries, top_carry};
@@ -7,12 +7,12 @@ use super::{Extent, Key, Range, Shared, Slot, Value, World, Wrong, add, holders,
 
 type Bit = Shared<3>;
 
-/// Who holds component i.
+/// Returns the holders of component i.
 pub fn of_component(i: usize) -> u8 {
     holders([i, (i + 2) % 3])
 }
 
-/// A range of k01, of k12 and of k20.
+/// Takes a range of k01, of k12 and of k20.
 fn ranges(w: &mut World, extent: Extent) -> [Range; 3] {
     [(0, 1), (1, 2), (2, 0)].map(|(i, j)| w.range(Key::pair(i, j), extent))
 }
@@ -26,7 +26,7 @@ pub fn share(w: &mut World, x: Value, slot: impl Fn(usize) -> Slot) -> Shared<3>
     [x0, x1[0], Value::public(0, x.width())]
 }
 
-/// `inputs.rs`, Opening: each party sends its first component to the next one, which lacks it.
+/// `inputs.rs`, Opening: each party sends its first component to the next party, which lacks it.
 pub fn reveal(w: &mut World, x: Shared<3>, to: &[usize]) -> Value {
     let mut sent = x;
     for receiver in to {
@@ -42,7 +42,7 @@ fn summand(x: Shared<3>, y: Shared<3>, i: usize) -> Value {
     x[i] * (y[i] + y[j]) + x[j] * y[i]
 }
 
-/// `products.rs`, Without truncation; `binary.rs`, AND. All products in one frame.
+/// `products.rs`, Without truncation; `binary.rs`, AND. All products are in one frame.
 pub fn products(
     w: &mut World,
     pairs: &[(Shared<3>, Shared<3>)],
@@ -54,7 +54,7 @@ pub fn products(
     shared(w, parts.collect(), slot)
 }
 
-/// Sharings of what the parties' summands add up to, masked by a sharing of zero.
+/// Shares the sums of the parties' summands, masked by a sharing of zero.
 fn shared(
     w: &mut World,
     mut parts: Vec<Shared<3>>,
@@ -89,8 +89,8 @@ pub fn join(w: &mut World, joins: &[Join<3>]) -> Vec<Bit> {
     products(w, &pairs, Slot::plane)
 }
 
-/// `products.rs`, With truncation, fused.
-/// What it tells: s to role 0, t to the others.
+/// `products.rs`, With truncation, fused. Also returns what it reveals: s to role 0, t to the
+/// others.
 pub fn truncated_product(
     w: &mut World,
     x: Shared<3>,
@@ -101,8 +101,8 @@ pub fn truncated_product(
     (truncate_split(w, s, t, f), [s, t])
 }
 
-/// The same of several products and an addend: its components 0 and 1 are added to s, 2 to t. A
-/// narrow sum is shifted up by that many places.
+/// `products.rs`, for several products and an addend. The addend's components 0 and 1 are added to
+/// s, 2 to t. A narrow sum is shifted up by `above` bits.
 pub fn truncated_affine(
     w: &mut World,
     terms: &[[Shared<3>; 2]],
@@ -115,8 +115,8 @@ pub fn truncated_affine(
     (truncate_split(w, s, t, f), [s, t])
 }
 
-/// The sum of products as s at role 0 and t at roles 1 and 2: z1 masked by k01, z2 by k20, both
-/// taken off s. Of a narrow sum all is shifted up.
+/// Splits the sum of products into s at role 0 and t at roles 1 and 2. z1 is masked by k01, z2 by
+/// k20, and both are subtracted from s. A narrow sum is shifted up as a whole.
 fn fused_split(w: &mut World, terms: &[[Shared<3>; 2]], above: u32) -> (Value, Value) {
     let (word, sent) = (w.word, w.word - above);
     let [k01, _, k20] = ranges(w, Extent::Runs);
@@ -135,7 +135,7 @@ fn fused_split(w: &mut World, terms: &[[Shared<3>; 2]], above: u32) -> (Value, V
     (up(s), up(z1[0] + z2[0]))
 }
 
-/// `truncation.rs`: the split anew, by the public coin κ, which is what it tells.
+/// `truncation.rs`: a new split by the public coin κ, which is what it reveals.
 pub fn truncate(w: &mut World, x: Shared<3>, f: u32) -> (Shared<3>, Value) {
     let common = w.range(Key::Common, Extent::Whole);
     let coin = w.coin(common, Slot::word(0), w.word);
@@ -148,7 +148,7 @@ pub fn truncate(w: &mut World, x: Shared<3>, f: u32) -> (Shared<3>, Value) {
     (y, coin)
 }
 
-/// `truncation.rs`, Symbols. s is without its offset.
+/// `truncation.rs`, Symbols. s comes without its offset.
 fn truncate_split(w: &mut World, s: Value, t: Value, f: u32) -> Shared<3> {
     let k = w.word;
     let less = u64::from(!w.is(Wrong::Offset));
@@ -156,7 +156,7 @@ fn truncate_split(w: &mut World, s: Value, t: Value, f: u32) -> Shared<3> {
     let s = s + w.public((1 << (k - 2)) - less);
     let [k01, _, k20] = ranges(w, Extent::Runs);
     let r0 = w.coin(k20, Slot::word(0), k);
-    // Both come from one word where they fit.
+    // Both values come from one word if they fit.
     let second = if f <= 32 {
         Slot::Word {
             field: 1,
@@ -196,7 +196,7 @@ fn leaves(w: &mut World, leaves: &Leaves, s: Value, t: Value) -> Vec<Bit> {
     leaves_by(w, keys, leaves, s, t)
 }
 
-/// The same by keys that were taken before.
+/// `leaves.rs`, with keys that were taken before.
 fn leaves_by(w: &mut World, keys: [Range; 3], leaves: &Leaves, s: Value, t: Value) -> Vec<Bit> {
     let [k01, _, k20] = keys;
     let monomials = leaves.monomials(s);
@@ -230,7 +230,7 @@ pub fn sign(w: &mut World, x: Shared<3>, width: u32) -> Bit {
     sign_without(w, x, width, 0)
 }
 
-/// The same without low bits.
+/// `sign.rs`, Sign, without low bits.
 pub fn sign_without(w: &mut World, x: Shared<3>, width: u32, dropped: u32) -> Bit {
     let width = width - dropped;
     let shape = Leaves::new(Wanted::Carry, width - 1, w.span);
@@ -240,8 +240,8 @@ pub fn sign_without(w: &mut World, x: Shared<3>, width: u32, dropped: u32) -> Bi
     top_carry(generates, propagates, &mut |joins| join(w, joins))
 }
 
-/// `guard.rs`: ρ and a − ρ, and each role's summand of h(h + 1) modulo 2^reach, where s + t is
-/// compared.
+/// `guard.rs`, where s + t is compared. Returns ρ, a − ρ, and each role's summand of h(h + 1)
+/// modulo 2^reach.
 fn guard(
     w: &mut World,
     keys: [Range; 3],
@@ -262,7 +262,7 @@ fn guard(
     [rho, masked[0], a * (a + one), of_1, twice(rho) * c]
 }
 
-/// `sign.rs` and `guard.rs`: the sign, guarded, and what the guard tells.
+/// `sign.rs` and `guard.rs`: the guarded sign, and what the guard reveals.
 pub fn guarded_sign(
     w: &mut World,
     x: Shared<3>,
@@ -273,7 +273,7 @@ pub fn guarded_sign(
     compared(w, keys, split, [width - dropped, reach])
 }
 
-/// Those of the leaves, and of the guard.
+/// Takes the keys of the leaves and of the guard.
 fn keys_of_guarded(w: &mut World) -> [[Range; 3]; 2] {
     let keys = [(); 2].map(|()| ranges(w, Extent::Runs));
     w.range(Key::Common, Extent::Whole);
@@ -290,7 +290,7 @@ fn compared(
     (sign_of_leaves(w, width, &bits), guard)
 }
 
-/// The leaves, and the guard.
+/// Computes the leaves and the guard.
 fn begun_comparison(
     w: &mut World,
     [of_leaves, of_guard]: [[Range; 3]; 2],
@@ -314,8 +314,8 @@ pub fn rectified(w: &mut World, negative: Bit, x: Shared<3>) -> Shared<3> {
     bit_multiply(w, [negative[0] + one, negative[1], negative[2]], x)
 }
 
-/// `guard.rs`, Looking, at summands of sums modulo 2^reach: sharings of the sums; the public coins
-/// of all parities; and a bit for each tally, and one for them all together.
+/// `guard.rs`, Looking, at summands of sums modulo 2^reach. Returns sharings of the sums, the
+/// public coins of all parities, and a bit for each tally, and one for all together.
 pub fn tallies_in_range(
     w: &mut World,
     tallies: &[&[Shared<3>]],
@@ -331,7 +331,7 @@ pub fn tallies_in_range(
         w.coin(common, Slot::word(0), reaches[at / parities / each])
     });
     let zero = Value::public(0, 1);
-    // Parities of s and of −t: of each tally, and of all.
+    // Parities of s and of −t, for each tally, and for all.
     let mut rows: Vec<Vec<[Value; 2]>> = Vec::new();
     let mut all = vec![[zero; 2]; parities];
     for ((tally, coins), reach) in sums
@@ -381,9 +381,9 @@ pub fn tallies_in_range(
 pub struct Begun {
     pub truncated: Shared<3>,
     pub negative: Bit,
-    /// What it tells: s to role 0, t to the others.
+    /// What it reveals: s to role 0, t to the others.
     pub split: [Value; 2],
-    /// Of its guard ρ, known to roles 0 and 2, a − ρ, known to roles 0 and 1, and the summands.
+    /// The guard's ρ, known to roles 0 and 2, a − ρ, known to roles 0 and 1, and the summands.
     pub guard: [Value; 5],
 }
 
@@ -429,7 +429,7 @@ pub fn equal_zero(w: &mut World, x: Shared<3>, width: u32) -> Bit {
     conjunction(bits, &mut |joins| join(w, joins))
 }
 
-/// `binary.rs`, Additive to binary; bits from the lowest up.
+/// `binary.rs`, Additive to binary. Returns the bits from the lowest up.
 pub fn to_binary(w: &mut World, x: Shared<3>, width: u32) -> Vec<Bit> {
     let (zero, x) = (Value::public(0, 1), low(x, width));
     let [_, _, k20] = ranges(w, Extent::Runs);

@@ -2,17 +2,17 @@
 
 use super::{Shared, add};
 
-/// Products of one bit with each of several.
+/// Products of one bit with each of several others.
 pub struct Join<const N: usize> {
     pub left: Shared<N>,
     pub rights: Vec<Shared<N>>,
 }
 
-/// Multiplies all joins in one round; the products in order.
+/// A function that multiplies all joins in one round. Returns the products in order.
 pub type Multiply<'m, const N: usize> = &'m mut dyn FnMut(&[Join<N>]) -> Vec<Shared<N>>;
 
-/// The carry out of all spans, from the lowest up: g = g_hi ⊕ p_hi g_lo and p = p_hi p_lo for two
-/// neighbours, level by level. The lowest span has no propagate bit.
+/// Computes the carry out of all spans, from the lowest up: g = g_hi ⊕ p_hi g_lo and p = p_hi p_lo
+/// for two neighbours, level by level. The lowest span has no propagate bit.
 pub fn top_carry<const N: usize>(
     mut generates: Vec<Shared<N>>,
     mut propagates: Vec<Shared<N>>,
@@ -20,7 +20,7 @@ pub fn top_carry<const N: usize>(
 ) -> Shared<N> {
     while generates.len() > 1 {
         let pairs = generates.len() / 2;
-        // Span i has its propagate bit at i − 1.
+        // The propagate bit of span i is at i − 1.
         let joins: Vec<Join<N>> = (0..pairs)
             .map(|pair| {
                 let mut rights = vec![generates[2 * pair]];
@@ -45,7 +45,7 @@ pub fn top_carry<const N: usize>(
     generates[0]
 }
 
-/// The AND of all bits: the first half with the second, an odd one left over.
+/// Computes the AND of all bits: the first half with the second, with an odd one left over.
 pub fn conjunction<const N: usize>(mut bits: Vec<Shared<N>>, multiply: Multiply<N>) -> Shared<N> {
     while bits.len() > 1 {
         let pairs = bits.len() / 2;
@@ -62,7 +62,7 @@ pub fn conjunction<const N: usize>(mut bits: Vec<Shared<N>>, multiply: Multiply<
     bits[0]
 }
 
-/// All carries of an addition from its generate and propagate bits (Sklansky 1960).
+/// Computes all carries of an addition from its generate and propagate bits (Sklansky 1960).
 pub fn prefix_carries<const N: usize>(
     mut generates: Vec<Shared<N>>,
     mut propagates: Vec<Shared<N>>,

@@ -1,20 +1,21 @@
-//! A number modulo a power of two, and who can know it.
+//! Numbers modulo a power of two, with the parties that can know them.
 
 use std::ops::{Add, Mul, Shl, Shr, Sub};
 
-/// A set of parties, a bit each.
+/// A set of parties, one bit each.
 pub type Holders = u8;
 
-/// Everybody.
+/// The set of all parties.
 const ALL: Holders = Holders::MAX;
 
-/// The set of these parties.
+/// Returns the set of these parties.
 pub fn holders(parties: impl IntoIterator<Item = usize>) -> Holders {
     parties.into_iter().fold(0, |set, party| set | 1 << party)
 }
 
-/// A number modulo 2^width, and the parties that can compute it from what they hold: of a sum or a
-/// product those that can compute both operands. A bit is a number modulo 2: + is XOR, · is AND.
+/// A number modulo 2^width, and the parties that can compute it from what they hold. A sum or a
+/// product is known to those that can compute both operands. A bit is a number modulo 2: + is XOR,
+/// · is AND.
 #[derive(Clone, Copy)]
 pub struct Value {
     bits: u64,
@@ -28,7 +29,7 @@ impl Value {
         Self { bits, width, known }
     }
 
-    /// A number that everybody knows.
+    /// Creates a public number.
     pub fn public(bits: u64, width: u32) -> Self {
         Self::new(bits, width, ALL)
     }
@@ -49,7 +50,7 @@ impl Value {
         self.known >> party & 1 == 1
     }
 
-    /// The same, known to these parties besides.
+    /// Returns the number, known to these parties as well.
     pub fn told(self, to: Holders) -> Self {
         Self {
             known: self.known | to,
@@ -57,35 +58,35 @@ impl Value {
         }
     }
 
-    /// The same as an ideal functionality gives it: to these parties alone.
+    /// Returns the number as an ideal functionality gives it: to these parties only.
     pub fn given(self, to: Holders) -> Self {
         Self { known: to, ..self }
     }
 
-    /// Modulo a smaller power of two.
+    /// Reduces modulo a smaller power of two.
     pub fn low(self, width: u32) -> Self {
         assert!(width <= self.width, "the low bits of a number");
         Self::new(self.bits, width, self.known)
     }
 
-    /// The same number modulo a larger power of two.
+    /// Returns the same number modulo a larger power of two.
     pub fn widen(self, width: u32) -> Self {
         assert!(width >= self.width, "more bits than before");
         Self { width, ..self }
     }
 
-    /// Bit `at`, as a bit.
+    /// Returns bit `at`, as a bit.
     pub fn bit(self, at: u32) -> Self {
         assert!(at < self.width, "bit {at} of {}", self.width);
         Self::new(self.bits >> at & 1, 1, self.known)
     }
 
-    /// The highest bit, as a bit.
+    /// Returns the highest bit, as a bit.
     pub fn high(self) -> Self {
         self.bit(self.width - 1)
     }
 
-    /// Between −2^(width−1) and 2^(width−1).
+    /// Returns the signed number, between −2^(width−1) and 2^(width−1).
     pub fn signed(self) -> i64 {
         (self.bits << (64 - self.width)) as i64 >> (64 - self.width)
     }
@@ -123,7 +124,7 @@ impl Mul for Value {
 impl Shr<u32> for Value {
     type Output = Self;
 
-    /// Without sign.
+    /// Shifts as an unsigned number.
     fn shr(self, by: u32) -> Self {
         Self::new(self.bits >> by, self.width, self.known)
     }

@@ -1,8 +1,8 @@
-//! Where a model's parties meet: what they draw, send and put out.
+//! The run of a model: random draws, messages and outputs.
 
 use super::{Holders, Value, holders};
 
-/// Who can expand a stream.
+/// The parties that can expand a stream.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Key {
     /// These two parties, the lower one first.
@@ -27,14 +27,15 @@ impl Key {
     }
 }
 
-/// How the elements of an operation share ranges of a stream.
+/// The way in which the elements of an operation share ranges of a stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// One range for all elements.
     Whole,
-    /// One for the elements of each run of turned roles (`roles.rs`), in the order of the runs.
+    /// One range for the elements of each run of rotated roles (`roles.rs`), in the order of the
+    /// runs.
     Runs,
-    /// A column of a correlation: of words, or of so many planes.
+    /// A column of a correlation: of words, or of the given number of planes.
     Column { planes: usize },
 }
 
@@ -42,17 +43,17 @@ pub enum Extent {
 #[derive(Clone, Copy)]
 pub struct Range {
     pub key: Key,
-    /// Which of its stream.
+    /// The number of the range in its stream.
     pub index: usize,
     pub extent: Extent,
 }
 
-/// Where an element's random value lies in the range that all elements of an operation share.
+/// The place of an element's random value in the range that all elements of an operation share.
 #[derive(Clone, Copy)]
 pub enum Slot {
-    /// In a field of words, a word for each element, from that bit of the word up.
+    /// In a field of words, with a word for each element, from bit `shift` of the word up.
     Word { field: usize, shift: u32 },
-    /// In a plane of bits, the planes one after another; behind another field of so many planes.
+    /// In a plane of bits, with planes one after another, behind another field of `after` planes.
     Plane { after: usize, plane: usize },
 }
 
@@ -66,64 +67,64 @@ impl Slot {
     }
 }
 
-/// Where random values come from.
+/// A source of random values.
 pub trait Tape {
-    /// Takes the next range of a stream; its number.
+    /// Takes the next range of a stream, and returns its number.
     fn range(&mut self, _: Key, _: Extent) -> usize {
         0
     }
 
     fn draw(&mut self, range: Range, slot: Slot, width: u32) -> u64;
 
-    /// Begins a step on so many elements, which share the ranges that it takes; or ends it.
+    /// Begins a step on `elements` elements, which share the ranges that it takes; `None` ends it.
     fn step(&mut self, _elements: Option<usize>) {}
 
-    /// Goes on to this element of the step.
+    /// Continues with this element of the step.
     fn element(&mut self, _at: usize) {}
 
-    /// Which of so many parties a dealer corrects, of this one among so many elements of a column
-    /// that belong to one of an operation.
+    /// Returns the party that a dealer corrects, for element `at` of the `of` elements of a column
+    /// that belong to one element of an operation.
     fn corrected(&self, _parties: usize, _at: usize, _of: usize) -> usize {
         0
     }
 }
 
-/// A step done wrongly, to see that it is noticed.
+/// A step done wrongly, to test that it is noticed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wrong {
-    /// Truncation adds 2^(k−2) and no more one at the end: it rounds down more often.
+    /// Truncation adds 2^(k−2) but not one at the end, so it rounds down more often.
     Offset,
-    /// Truncation leaves out the one at the end.
+    /// Truncation omits the one at the end.
     RoundedDown,
-    /// Truncation takes A + B in place of A + B − AB.
+    /// Truncation takes A + B instead of A + B − AB.
     Wrap,
-    /// A value is truncated as it was split before.
+    /// A value is truncated with its old split.
     OldSplit,
-    /// A comparison of fewer bits than the word has opens the word, masked in these bits alone.
+    /// A comparison of fewer bits than the word has opens the word, masked only in these bits.
     Unreduced,
 }
 
-/// Something that one party or several come to know.
+/// A value that one or several parties learn.
 #[derive(Clone, Copy)]
 pub struct Event {
     pub value: Value,
-    /// Of a message: sender, receiver, and which frame it is in.
+    /// For a message: sender, receiver, and the number of its frame.
     pub sent: Option<[usize; 3]>,
-    /// Of which element of a step ([`World::each`]).
+    /// The element of a step ([`World::each`]).
     pub element: usize,
 }
 
 /// One run of a protocol.
 pub struct World<'t> {
     tape: &'t mut dyn Tape,
-    /// Bits of a word.
+    /// The number of bits of a word.
     pub word: u32,
-    /// Most positions of a span in comparisons.
+    /// The most positions of a span in comparisons.
     pub span: u32,
     pub wrong: Option<Wrong>,
-    /// The party that a dealer corrects, where the tape does not say it.
+    /// The party that a dealer corrects, if the tape does not determine it.
     pub corrected: Option<usize>,
-    /// The message of this number shows this bit in place of its lowest.
+    /// The message with this number shows this bit instead of its lowest.
     pub bare: Option<(usize, u64)>,
     pub events: Vec<Event>,
     pub outputs: Vec<Value>,
@@ -153,12 +154,12 @@ impl<'t> World<'t> {
         self.wrong == Some(wrong)
     }
 
-    /// A public word.
+    /// Returns a public word.
     pub fn public(&self, bits: u64) -> Value {
         Value::public(bits, self.word)
     }
 
-    /// [`Tape::corrected`].
+    /// Calls [`Tape::corrected`].
     pub fn corrected(&self, parties: usize, at: usize, of: usize) -> usize {
         let by_tape = || self.tape.corrected(parties, at, of);
         self.corrected.unwrap_or_else(by_tape)
@@ -170,7 +171,7 @@ impl<'t> World<'t> {
         Range { key, index, extent }
     }
 
-    /// A random value of a range.
+    /// Draws a random value of a range.
     pub fn coin(&mut self, range: Range, slot: Slot, width: u32) -> Value {
         let bits = self.tape.draw(range, slot, width);
         let value = Value::new(bits, width, range.key.holders());
@@ -178,8 +179,8 @@ impl<'t> World<'t> {
         value
     }
 
-    /// What an operation on so many elements does for each of them: they share its ranges and its
-    /// frames. Such steps stand one after another, and not in each other.
+    /// Runs an operation's work for each of its elements. The elements share the operation's ranges
+    /// and frames. Such steps follow one another, and are not nested.
     pub fn each<T>(
         &mut self,
         elements: usize,
@@ -207,10 +208,10 @@ impl<'t> World<'t> {
         });
     }
 
-    /// Sends values in one frame; the receiver knows them from here on.
+    /// Sends values in one frame. The receiver knows them from here on.
     ///
     /// # Panics
-    /// If the sender does not know them itself.
+    /// If the sender does not know the values.
     pub fn send(&mut self, from: usize, to: usize, values: &mut [Value]) {
         for value in values {
             assert!(value.is_known_to(from), "party {from} sends what it knows");
@@ -226,14 +227,15 @@ impl<'t> World<'t> {
         self.frames += 1;
     }
 
-    /// A value that the source of correlations gives to these parties alone, however it came about.
+    /// Returns a value that the source of correlations gives to these parties only, however it was
+    /// computed.
     pub fn receive(&mut self, value: Value, to: Holders) -> Value {
         let value = value.given(to);
         self.note(value, None);
         value
     }
 
-    /// Puts values out: as results, or as what the ideal functionality tells.
+    /// Outputs values: as results, or as what the ideal functionality reveals.
     pub fn give(&mut self, values: impl IntoIterator<Item = Value>) {
         self.outputs.extend(values);
     }

@@ -1,5 +1,5 @@
-//! Guarded comparisons, by themselves and of a product, what follows them, and what is looked at of
-//! their guards.
+//! Experiments on guarded comparisons, alone and of a product, on the steps after them, and on the
+//! inspection of their guards.
 
 use super::{
     ALL, COALITIONS, experiment, fresh_sharing, in_range, is_narrow, of_component, operand, secret,
@@ -12,13 +12,13 @@ use crate::inputs::sum;
 use crate::model::replicated as protocol;
 use crate::model::{Key, Shared, Value, World, holders};
 
-/// Bits that are compared.
+/// The number of compared bits.
 const WIDTH: u32 = 3;
 const REACH: u32 = 2;
 
-/// Of 4 bits; and of x·y / 2 of 4 bits, before the bit product that follows: truncated; whether it
-/// is negative, or found so as the dropped bits of its split carry. That tells s and t, as a
-/// truncated product does.
+/// A comparison of 4 bits; and one of x·y / 2 of 4 bits, before the bit product that follows. The
+/// latter gives the truncated value, and whether it is negative, or found so because of the carry
+/// of its split's dropped bits. It reveals s and t, as a truncated product does.
 pub fn comparisons() -> Vec<(&'static str, Experiment)> {
     let sign = experiment(
         [4, 4],
@@ -85,7 +85,7 @@ pub fn comparisons() -> Vec<(&'static str, Experiment)> {
     ]
 }
 
-/// A guard tells ρ to roles 0 and 2 and a − ρ to roles 0 and 1, and leaves each role a summand of
+/// A guard reveals ρ to roles 0 and 2 and a − ρ to roles 0 and 1, and leaves each role a summand of
 /// h(h + 1).
 fn of_guard(w: &mut World, [s, t]: [Value; 2]) {
     let (one, b) = (Value::public(1, REACH), WIDTH - 2);
@@ -100,8 +100,8 @@ fn of_guard(w: &mut World, [s, t]: [Value; 2]) {
     w.give(ALL.map(|role| all[role].given(holders([role]))));
 }
 
-/// What is compared, then multiplied by the sign: 3 bits, guarded; and (x·y + y·u + 2u) / 2 of 3
-/// bits.
+/// Comparisons whose number is then multiplied by the sign: of 3 bits, guarded; and of (x·y + y·u +
+/// 2u) / 2 of 3 bits.
 fn chains() -> [(&'static str, Experiment); 2] {
     let guarded = experiment(
         [3, 4],
@@ -155,8 +155,8 @@ fn what_is_rectified_is_simulated() {
     crate::mutations::all_hold(&chains(), &COALITIONS);
 }
 
-/// Without a mask of the bit product, or with one of the step before: of the truncation where there
-/// is one.
+/// Mutates the mask of the bit product: zero, or equal to one of the previous step, which is the
+/// truncation if there is one.
 #[test]
 fn each_step_of_a_chain_has_masks_of_its_own() {
     for (name, experiment) in chains() {
@@ -178,8 +178,8 @@ fn each_step_of_a_chain_has_masks_of_its_own() {
     }
 }
 
-/// Two tallies of one sum, a bit, by one parity; one of one sum by two; and one of which the lower
-/// bit is looked at.
+/// Two tallies of one sum, of one bit, with one parity; one tally of one sum with two parities; and
+/// one of which the lower bit is inspected.
 fn looks() -> Vec<(&'static str, Experiment)> {
     let by_two = |span| experiment([2, span], &[2], look::<2, 2>, of_look::<2, 2>).choosing(2);
     let mut all = vec![
@@ -194,14 +194,14 @@ fn looks() -> Vec<(&'static str, Experiment)> {
             experiment([2, 4], &[2], look::<1, 1>, of_look::<1, 1>).choosing(2),
         ),
     ];
-    // Each role has a summand of its own.
+    // Each role has a separate summand.
     for (_, experiment) in &mut all {
         experiment.inputs.components = ALL.map(|role| holders([role])).to_vec();
     }
     all
 }
 
-/// Every operand is a tally's one sum.
+/// Inspects operands, each of which is a tally's one sum.
 fn look<const PARITIES: usize, const REACH: u32>(w: &mut World, x: &[Value]) {
     let tallies: Vec<Shared<3>> = (0..x.len() / 3).map(|at| operand(x, at)).collect();
     let tallies: Vec<&[Shared<3>]> = tallies.chunks(1).collect();
@@ -212,8 +212,8 @@ fn look<const PARITIES: usize, const REACH: u32>(w: &mut World, x: &[Value]) {
     w.give(bits.concat());
 }
 
-/// It shares the sums afresh, and says whether s and −t have the same parities: always where a sum
-/// is zero.
+/// The functionality shares the sums afresh, and gives whether s and −t have the same parities.
+/// They always do if a sum is zero.
 fn of_look<const PARITIES: usize, const REACH: u32>(w: &mut World, x: &[Value]) {
     let mut known = Vec::new();
     for summands in x.chunks(3) {
@@ -243,8 +243,8 @@ fn a_look_at_guards_is_simulated() {
     crate::mutations::all_hold(&looks(), &COALITIONS);
 }
 
-/// Of what hides a role's summand of the sums, by the key of the two who do not receive it; and a
-/// parity of s.
+/// Removes the masks of a role's summand of the sums, by the key of the two roles that do not
+/// receive it; and the mask of a parity of s.
 #[test]
 fn each_mask_of_a_look_is_needed() {
     for (name, experiment) in looks() {

@@ -1,4 +1,4 @@
-//! Replicated sharing, each party corrupt in turn.
+//! Experiments on replicated sharing, with each party corrupt in turn.
 
 use crate::check::{Experiment, Program};
 use crate::ideal::{self, fresh};
@@ -11,7 +11,7 @@ mod guarded;
 
 const ALL: [usize; 3] = [0, 1, 2];
 
-/// Each of them alone.
+/// Each party alone.
 pub const COALITIONS: [Holders; 3] = [1, 2, 4];
 
 fn components() -> [Holders; 3] {
@@ -22,7 +22,7 @@ fn everybody() -> Holders {
     holders(ALL)
 }
 
-/// Operand `at`.
+/// Returns operand `at`.
 fn operand(inputs: &[Value], at: usize) -> Shared<3> {
     std::array::from_fn(|i| inputs[3 * at + i])
 }
@@ -35,12 +35,12 @@ fn fresh_sharing(w: &mut World, value: Value) {
     fresh(w, value, &components());
 }
 
-/// A number that truncation of words takes: of magnitude below 2^(k−2).
+/// Returns whether the truncation of words takes a number: its magnitude is below 2^(k−2).
 fn in_range(value: Value) -> bool {
     value.signed().abs() < 1 << (value.width() - 2)
 }
 
-/// By one bit.
+/// Returns whether a number is narrow by one bit.
 fn is_narrow(value: Value) -> bool {
     value.signed().abs() < 1 << (value.width() - 3)
 }
@@ -49,7 +49,7 @@ fn experiment(scale: [u32; 2], operands: &[u32], protocol: Program, ideal: Progr
     Experiment::new(scale, &components(), operands, protocol, ideal)
 }
 
-/// The experiments, by name.
+/// Lists the experiments, by name.
 pub fn experiments() -> Vec<(&'static str, Experiment)> {
     let mut all = inputs();
     all.extend(products());
@@ -81,7 +81,7 @@ fn inputs() -> Vec<(&'static str, Experiment)> {
             w.give([0, 1, 2].map(|i| shared[i].given(of_component(i))));
         },
     );
-    // The one input is its owner's.
+    // The one input belongs to its owner.
     share.inputs.components = vec![holders([0])];
     vec![
         ("share", share),
@@ -155,7 +155,7 @@ fn truncate<const F: u32>(w: &mut World, x: &[Value]) {
     w.give([coin]);
 }
 
-/// Truncation of s, which role 0 knows, and t, which the others know.
+/// Truncates s, which role 0 knows, plus t, which the others know.
 fn truncated_split<const F: u32>(w: &mut World, s: Value, t: Value) {
     let (result, first) = (ideal::truncated(s, t, F), ideal::coin(w, w.word));
     let last = ideal::shifted(w, t, F);
@@ -163,12 +163,12 @@ fn truncated_split<const F: u32>(w: &mut World, s: Value, t: Value) {
     w.give(ALL.map(|i| shares[i].given(of_component(i))));
 }
 
-/// Truncation of a sum of products by one bit. It tells s and t.
+/// Truncates a sum of products by one bit. Reveals s and t.
 fn truncated_sum(w: &mut World, sum: Value) -> [Value; 2] {
     truncated_narrow_sum::<1, 0>(w, sum)
 }
 
-/// The same of a narrow sum, shifted up, by those bits in all.
+/// Truncates a narrow sum, shifted up by `ABOVE` bits, by `F` bits in all.
 fn truncated_narrow_sum<const F: u32, const ABOVE: u32>(w: &mut World, sum: Value) -> [Value; 2] {
     let t = ideal::coin(w, w.word - ABOVE).widen(w.word) << ABOVE;
     let s = (sum << ABOVE) - t;
@@ -177,7 +177,7 @@ fn truncated_narrow_sum<const F: u32, const ABOVE: u32>(w: &mut World, sum: Valu
     [s, t]
 }
 
-/// What role 0 knows of a value that was split anew, and what the others know.
+/// Returns role 0's part and the others' part of a value that was split anew.
 fn split_anew(x: &[Value], coin: Value) -> (Value, Value) {
     (x[0] + x[1] + coin, x[2] - coin)
 }
@@ -273,7 +273,7 @@ fn sign<const WIDTH: u32>(w: &mut World, x: &[Value]) {
     w.give(sign);
 }
 
-/// Without the lowest bit.
+/// Computes a sign without the lowest bit.
 fn sign_without<const WIDTH: u32>(w: &mut World, x: &[Value]) {
     let sign = protocol::sign_without(w, operand(x, 0), WIDTH, 1);
     w.give(sign);
@@ -304,7 +304,7 @@ fn to_binary<const WIDTH: u32>(w: &mut World, x: &[Value]) {
     w.give(bits.concat());
 }
 
-/// The lowest bit stays as it is split: x2's, and that of x0 + x1 shared by the others.
+/// The lowest bit stays split as it is: x2's, and that of x0 + x1 shared by the others.
 fn in_binary<const WIDTH: u32>(w: &mut World, x: &[Value]) {
     let first = ideal::coin(w, 1);
     let (lowest, last) = (sum(x).bit(0), x[2].bit(0));
@@ -340,7 +340,7 @@ fn bits() -> Vec<(&'static str, Experiment)> {
             "to binary, 3 bits",
             experiment([3, 4], &[3], to_binary::<3>, in_binary::<3>).choices(2),
         ),
-        // Of fewer bits than the word has.
+        // Fewer bits than the word has.
         (
             "sign of 2 bits of 3",
             experiment([3, 4], &[3], sign::<2>, of_sign::<2>),
@@ -392,7 +392,7 @@ fn bits() -> Vec<(&'static str, Experiment)> {
     ]
 }
 
-/// Operations one after another.
+/// Lists chains of operations.
 pub fn chains() -> Vec<(&'static str, Experiment)> {
     vec![
         (

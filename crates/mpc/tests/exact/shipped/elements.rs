@@ -1,4 +1,4 @@
-//! Operands of many elements, and what the model makes of them one by one.
+//! Operands of many elements, and the model's results for them one by one.
 
 use super::operations::Model;
 use super::parties::Ran;
@@ -10,17 +10,17 @@ use kernels::pack::{pack_low, packed_words};
 use std::collections::{BTreeMap, HashMap};
 use testkit::Random;
 
-/// Messages between parties: the frames from one to another, sorted.
+/// Messages between parties: the frames from one party to another, sorted.
 pub type Frames = BTreeMap<[usize; 2], Vec<Vec<u64>>>;
 
-/// Components of two words and two bits for each element: shares of anything.
+/// Components of two words and two bits for each element: arbitrary shares.
 pub struct Elements<const N: usize> {
     pub n: usize,
     pub words: [[Vec<u64>; N]; 2],
     pub bits: [[Vec<u64>; N]; 2],
 }
 
-/// One element's operands.
+/// The operands of one element.
 pub struct Operands<const N: usize> {
     pub x: Shared<N>,
     pub y: Shared<N>,
@@ -28,7 +28,7 @@ pub struct Operands<const N: usize> {
     pub c: Shared<N>,
 }
 
-/// What the model put out and sent, for all elements.
+/// The outputs and messages of the model, for all elements.
 pub struct Modelled<const N: usize> {
     pub outputs: [Vec<Vec<u64>>; N],
     pub frames: Frames,
@@ -61,10 +61,10 @@ impl<const N: usize> Elements<N> {
     }
 }
 
-/// What one element has of a frame.
+/// The part of a frame that belongs to one element.
 type Payload = Vec<Value>;
 
-/// Runs the model on every element, and puts its messages together as they travel.
+/// Runs the model on every element, and assembles its messages as they travel.
 pub fn modelled<const N: usize>(
     elements: &Elements<N>,
     ran: &Ran<N>,
@@ -120,8 +120,8 @@ pub fn modelled<const N: usize>(
 /// Frames of a step, by sender, receiver and number.
 type Parts = BTreeMap<[usize; 3], Vec<Payload>>;
 
-/// Runs a model of many elements at once ([`World::each`]), and puts its messages together as they
-/// travel. It puts out a share of each element of one position.
+/// Runs a model of many elements at once ([`World::each`]), and assembles its messages as they
+/// travel. The model outputs a share of each element of one position.
 pub fn modelled_at_once<const N: usize>(
     ran: &Ran<N>,
     model: impl FnOnce(&mut World) -> Vec<Shared<N>>,
@@ -166,8 +166,8 @@ fn sorted(mut frames: Frames) -> Frames {
     frames
 }
 
-/// A frame of all elements: words one after another, fewer bits packed; planes of bits without
-/// gaps.
+/// Assembles a frame of all elements: words one after another, fewer bits packed, and planes of
+/// bits without gaps.
 fn travelling(elements: &[Payload]) -> Vec<u64> {
     let mut frame = Vec::new();
     let mut bits = Vec::new();

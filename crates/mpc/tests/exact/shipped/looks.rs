@@ -1,5 +1,5 @@
-//! A look at guards mixes the numbers of many comparisons, so the model runs on all of them at
-//! once.
+//! Comparison for inspections of guards. These mix the numbers of many comparisons, so the model
+//! runs on all of them at once.
 
 use super::elements::{Elements, modelled_at_once};
 use super::operations::{Mine, Operation, Position, planes};
@@ -10,13 +10,13 @@ use crate::model::replicated as of_roles;
 use crate::model::{Holders, Shared, Value, World, holders, low};
 use mpc::{Protocol, Result, SUMS, Tally};
 
-/// With the bit for all of them together a word of bits, so that none is unspecified.
+/// With the bit for all tallies, they fill a word of bits, so that no bit is unspecified.
 const TALLIES: usize = 63;
 
-/// Bits of a parity check (`replicated/guard.rs`).
+/// The number of bits of a parity check (`replicated/guard.rs`).
 const PARITIES: usize = 64;
 
-/// Of the upper half 64, and below that 3 and more.
+/// 64 for the upper half of the tallies, and 3 and more below that.
 fn reach(tally: usize) -> u32 {
     if tally >= TALLIES / 2 {
         64
@@ -25,7 +25,7 @@ fn reach(tally: usize) -> u32 {
     }
 }
 
-/// Each party's words are its summands of the sums.
+/// Inspects tallies. Each party's words are its summands of the sums.
 fn look(p: &mut dyn Protocol, mine: &Mine) -> Result<Vec<Position>> {
     let sums = mine.x[0].chunks_exact(SUMS).enumerate();
     let tallies: Vec<Tally> = sums
@@ -34,8 +34,8 @@ fn look(p: &mut dyn Protocol, mine: &Mine) -> Result<Vec<Position>> {
     p.in_range(&tallies.iter().collect::<Vec<_>>()).map(planes)
 }
 
-/// Random summands, of every third tally of zeros modulo 2^reach, of the next one of zeros but for
-/// the highest bit.
+/// Returns random summands. Every third tally has sums that are zero modulo 2^reach, and the next
+/// one sums that are zero except for the highest bit.
 fn elements<const N: usize>() -> Elements<N> {
     let mut elements = Elements::new(TALLIES * SUMS);
     let [last, others @ ..] = &mut elements.words[0][..] else {
@@ -56,7 +56,7 @@ fn elements<const N: usize>() -> Elements<N> {
     elements
 }
 
-/// Summands of the sums of each tally.
+/// Returns the summands of the sums of each tally.
 fn tallies<const N: usize>(
     elements: &Elements<N>,
     known: fn(usize) -> Holders,
@@ -67,7 +67,7 @@ fn tallies<const N: usize>(
     (0..TALLIES).map(tally).collect()
 }
 
-/// Looked at modulo 2 to the power of these.
+/// The exponent of the power of two modulo which a tally is inspected.
 type Reach = fn(usize) -> u32;
 
 fn by_roles(w: &mut World, elements: &Elements<3>, reach: Reach) -> Vec<Shared<3>> {
@@ -94,10 +94,10 @@ fn by_shares<const N: usize>(
 
 type Model<const N: usize> = fn(&mut World, &Elements<N>, Reach) -> Vec<Shared<N>>;
 
-/// Whether outputs and whether messages are the same; with another model, that they are not.
+/// Compares outputs and messages, and checks that they differ from those of another model.
 fn compare<const N: usize>(run: fn(Operation, &Elements<N>) -> Ran<N>, model: Model<N>) {
     let elements = elements::<N>();
-    // The highest bit of the highest reaches is left out by the other one.
+    // The other model leaves out the highest bit of the highest reaches.
     for (reach, are_same) in [(reach as Reach, true), (|at| reach(at).min(63), false)] {
         let ran = run(look, &elements);
         let modelled = modelled_at_once(&ran, |w| model(w, &elements, reach));

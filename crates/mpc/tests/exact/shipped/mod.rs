@@ -1,5 +1,5 @@
-//! The model is what is shipped: with words of 64 bits and the very streams of the parties, every
-//! message and every output is the same, bit for bit.
+//! Tests that the model matches the shipped code: with words of 64 bits and the parties' own
+//! streams, every message and every output is the same, bit for bit.
 
 mod elements;
 mod looks;
@@ -11,8 +11,8 @@ use elements::Elements;
 use operations::{Model, OPERATIONS, Operation};
 use parties::{Ran, additive, replicated};
 
-/// An operation on n elements in all parties beside the model, element by element: whether outputs
-/// and whether messages are the same.
+/// Runs an operation on n elements in all parties, and the model element by element. Returns
+/// whether outputs and whether messages are the same.
 fn compare<const N: usize>(
     operation: Operation,
     model: Model<N>,
@@ -48,7 +48,8 @@ fn replicated_sharing_is_the_model() {
     }
 }
 
-/// With roles turned over three thirds; a tree's levels are not, and are seen above.
+/// With roles rotated over three thirds. The levels of a tree are not rotated, and are compared
+/// above.
 #[test]
 fn turned_roles_are_the_model() {
     let without_tree = [
@@ -71,7 +72,7 @@ fn turned_roles_are_the_model() {
     }
 }
 
-/// A rectified product, guarded: with a tree, and with roles turned.
+/// A rectified product, guarded: with a tree, and with rotated roles.
 #[test]
 fn rectified_products_are_the_model() {
     let sizes = [128, 1536, 1536, 1536];
@@ -84,8 +85,8 @@ fn rectified_products_are_the_model() {
     is_same(operations::rectified_by_all_bits(), 128, additive);
 }
 
-/// With a word of bits for each party, so that the dealer corrects each of them as often in
-/// products as in batches.
+/// With a word of bits for each party, so that the dealer corrects each of them equally often in
+/// products and in batches.
 #[test]
 fn additive_sharing_is_the_model() {
     for (name, operation, _, two, three) in OPERATIONS {
@@ -102,7 +103,7 @@ fn guarded_comparisons_are_the_model() {
     is_same((name, operation, three), 192, additive);
 }
 
-/// Outputs and messages of another truncation, and those of a product under the masks of another
+/// Another truncation changes outputs and messages, and so does a product with masks in another
 /// order.
 #[test]
 fn another_model_is_noticed() {

@@ -1,4 +1,4 @@
-//! What is compared: an operation of the shipped parties, and of the model.
+//! The compared operations, each in the shipped protocols and in the model.
 
 use super::elements::Operands;
 use crate::model::additive::{self, Masked};
@@ -22,13 +22,14 @@ pub struct Mine {
 /// A party's components of one output, element by element.
 pub type Position = Vec<Vec<u64>>;
 
-/// Of all shipped protocols.
+/// An operation of all shipped protocols.
 pub type Operation = fn(&mut dyn Protocol, &Mine) -> Result<Vec<Position>>;
 
-/// Of one element, of one family.
+/// An operation on one element in the model of one family.
 pub type Model<const N: usize> = fn(&mut World, &Operands<N>) -> Vec<Shared<N>>;
 
-/// Name; shipped; replicated where it has it; additive among two, among three.
+/// Name; shipped operation; model of replicated sharing, if it has one; of additive sharing among
+/// two, and among three.
 type Entry = (
     &'static str,
     Operation,
@@ -223,7 +224,7 @@ pub const OPERATIONS: [Entry; 28] = [
             vec![replicated::rectified(w, negative, on.x)]
         },
         |w, on| {
-            // Of three shares each drops a bit less.
+            // Each of three shares drops fewer bits.
             let dropped = 9 - on.x.len() as u32;
             let negative = additive::sign_without(w, on.x, 20, dropped);
             let part = additive::bit_multiply(w, negative, on.x);
@@ -314,7 +315,7 @@ pub const OPERATIONS: [Entry; 28] = [
     ),
 ];
 
-/// ReLU, guarded: of replicated sharing, and of additive sharing among two and three.
+/// Guarded ReLU, for replicated sharing, and for additive sharing among two and three.
 pub fn guarded_relu() -> (&'static str, Operation, Model<3>, Model<2>, Model<3>) {
     fn of_shares<const N: usize>(w: &mut World, on: &Operands<N>) -> Vec<Shared<N>> {
         let negative = additive::sign(w, on.x, 20);
@@ -338,8 +339,8 @@ pub fn guarded_relu() -> (&'static str, Operation, Model<3>, Model<2>, Model<3>)
     )
 }
 
-/// By 20 bits, by 5, and by the upper 5 of 20: of replicated sharing, and of additive sharing
-/// between two.
+/// Rectified products by 20 bits, by 5, and by the upper 5 of 20, for replicated sharing, and for
+/// additive sharing between two.
 pub fn rectified_products() -> [(&'static str, Operation, Model<3>, Model<2>); 4] {
     [
         (
@@ -404,7 +405,8 @@ pub fn rectified_products() -> [(&'static str, Operation, Model<3>, Model<2>); 4
     ]
 }
 
-/// Of additive sharing: more bits than are left beside the truncation, so all are compared.
+/// A rectified product of additive sharing with more bits than the truncation leaves, so that all
+/// bits are compared.
 pub fn rectified_by_all_bits() -> (&'static str, Operation, Model<2>) {
     (
         "rectified product of 60 bits",
@@ -480,7 +482,7 @@ fn truncate(p: &mut dyn Protocol, mine: &Mine, bits: u32) -> Result<Vec<Position
     Ok(vec![x.0])
 }
 
-/// A position for each plane.
+/// Converts each plane to a position.
 pub fn planes(bits: Bits) -> Vec<Position> {
     let (n, width) = (bits.len(), bits.width());
     let plane = |at: usize| {
@@ -505,7 +507,7 @@ fn multiply(p: &mut dyn Protocol, mine: &Mine, truncate: Option<Shift>) -> Resul
     })
 }
 
-/// The product of x, which has a name, with another.
+/// Multiplies x, which has a name, by another operand.
 fn named(p: &mut dyn Protocol, mine: &Mine, other: &[Vec<u64>]) -> Result<Vec<Position>> {
     made(p, mine, |p, out| {
         let (map, x, other) = (
@@ -532,7 +534,7 @@ fn truncated_product<const N: usize>(w: &mut World, on: &Operands<N>, f: u32) ->
     vec![truncated_afresh(w, product, f)]
 }
 
-/// Of what is freshly shared.
+/// Truncates a freshly shared value.
 fn truncated_afresh<const N: usize>(w: &mut World, x: Shared<N>, f: u32) -> Shared<N> {
     if N == 2 {
         additive::truncate_between_two(w, x, f)
@@ -553,7 +555,7 @@ fn and<const N: usize>(on: &Operands<N>) -> [Join<N>; 1] {
     }]
 }
 
-/// Of both classes, mixed.
+/// Joins of both classes, mixed.
 fn joins<const N: usize>(on: &Operands<N>) -> [Join<N>; 3] {
     let (b, c) = (on.b, on.c);
     [(b, vec![c, b]), (c, vec![b]), (c, vec![c, b])].map(|(left, rights)| Join { left, rights })

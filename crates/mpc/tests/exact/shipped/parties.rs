@@ -1,4 +1,4 @@
-//! The shipped parties, with streams that are known.
+//! Runs of the shipped parties with known streams.
 
 use super::elements::{Elements, Frames};
 use super::operations::{Mine, Operation, Position};
@@ -13,9 +13,9 @@ use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
 use testkit::run_opened;
 
-/// What the parties put out, sent and drew.
+/// The outputs, messages and draws of the parties.
 pub struct Ran<const N: usize> {
-    /// By component, position and element.
+    /// Outputs by component, position and element.
     pub outputs: [Vec<Vec<u64>>; N],
     pub frames: Frames,
     pub ranges: RefCell<Ranges>,
@@ -23,7 +23,7 @@ pub struct Ran<const N: usize> {
     pub is_turned: bool,
 }
 
-/// What one party received: sender and words.
+/// The messages that one party received: sender and words.
 type Received = Arc<Mutex<Vec<(usize, Vec<u64>)>>>;
 
 fn record(channel: &mut Channel) -> Received {
@@ -36,7 +36,7 @@ fn record(channel: &mut Channel) -> Received {
     received
 }
 
-/// The operands as a party holds these components of them.
+/// Returns the operands as a party that holds these components has them.
 fn mine<const N: usize>(elements: &Elements<N>, components: &[usize]) -> Mine {
     let words = |at: usize| {
         let held = components.iter().map(|i| elements.words[at][*i].clone());
@@ -59,7 +59,7 @@ fn mine<const N: usize>(elements: &Elements<N>, components: &[usize]) -> Mine {
     }
 }
 
-/// Sorted by sender and receiver.
+/// Sorts messages by sender and receiver.
 fn frames(received: Vec<Vec<(usize, Vec<u64>)>>) -> Frames {
     let mut frames = Frames::new();
     for (to, received) in received.into_iter().enumerate() {
@@ -73,15 +73,14 @@ fn frames(received: Vec<Vec<(usize, Vec<u64>)>>) -> Frames {
     frames
 }
 
-/// What one party brings back: its outputs, what it received, and the ranges that it took of each
-/// key.
+/// One party's outputs, received messages, and ranges taken of each key.
 type Brought = (
     Vec<Position>,
     Vec<(usize, Vec<u64>)>,
     Vec<(Key, Vec<usize>)>,
 );
 
-/// Of all parties together.
+/// Combines the results of all parties.
 fn gathered(results: Vec<Brought>) -> (Frames, Ranges) {
     let mut ranges = Ranges::default();
     for (key, lengths) in results.iter().flat_map(|(_, _, taken)| taken) {
@@ -95,7 +94,7 @@ fn taken(received: &Received) -> Vec<(usize, Vec<u64>)> {
     std::mem::take(&mut *received.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The component at that place of a party's sharing, all positions of it.
+/// Returns the component at a place of a party's sharing, for all positions.
 fn component(positions: &[Position], place: usize) -> Vec<Vec<u64>> {
     positions
         .iter()

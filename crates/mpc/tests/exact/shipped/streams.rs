@@ -1,11 +1,11 @@
-//! The streams that shipped parties and model expand alike.
+//! The streams that the shipped parties and the model both expand.
 
 use crate::model::{Extent, Key, Range, Slot, Tape};
 use kernels::planes::words_of;
 use kernels::stream::Stream;
 use std::collections::HashMap;
 
-/// The stream of a key; the same wherever it is asked for.
+/// Returns the stream of a key, the same for every call.
 pub fn stream(key: Key) -> Stream {
     let words = match key {
         Key::Pair(a, b) => [1 + a as u64, 1 + b as u64],
@@ -15,15 +15,15 @@ pub fn stream(key: Key) -> Stream {
     Stream::new(&kernels::stream::Key::from_words(words), "exact")
 }
 
-/// The ranges that parties took of each stream, expanded. Of those that a dealer shares, whose
-/// lengths follow from the columns, the stream itself.
+/// The expanded ranges that parties took of each stream. For streams shared with a dealer, the
+/// stream itself is kept, since lengths follow from the columns.
 #[derive(Default)]
 pub struct Ranges {
     taken: HashMap<Key, Vec<Vec<u64>>>,
 }
 
 impl Ranges {
-    /// Those of these lengths.
+    /// Inserts ranges of these lengths.
     pub fn insert(&mut self, key: Key, lengths: &[usize]) {
         let mut stream = stream(key);
         let expand = |length: &usize| {
@@ -35,7 +35,7 @@ impl Ranges {
         self.taken.insert(key, ranges);
     }
 
-    /// Of a column of n elements: the range of this number, after those before it.
+    /// Returns the range with this number of a column of n elements, after the ranges before it.
     fn column(&mut self, key: Key, index: usize, words: usize, streams: &mut HashMap<Key, Stream>) {
         let taken = self.taken.entry(key).or_default();
         if index == taken.len() {
@@ -47,25 +47,26 @@ impl Ranges {
     }
 }
 
-/// What one element finds in the ranges.
+/// The view that one element has of the ranges.
 pub struct Element<'r> {
     pub ranges: &'r mut Ranges,
     pub dealt: &'r mut HashMap<Key, Stream>,
-    /// Among all n elements.
+    /// The place among all n elements.
     pub at: usize,
     pub n: usize,
-    /// Which run of turned roles it belongs to, how many elements that has, and its place there.
+    /// The run of rotated roles that the element belongs to, its number of elements, and the place
+    /// in it.
     pub run: usize,
     pub of_run: usize,
     pub at_run: usize,
-    /// Ranges taken so far, by key.
+    /// The number of ranges taken so far, by key.
     pub next: HashMap<Key, usize>,
-    /// Those taken before the step that is under way.
+    /// The number of ranges taken before the current step.
     pub before: HashMap<Key, usize>,
 }
 
 impl<'r> Element<'r> {
-    /// The first of n, of roles that are not turned.
+    /// Starts at the first of n elements, with roles that are not rotated.
     pub fn first(ranges: &'r mut Ranges, dealt: &'r mut HashMap<Key, Stream>, n: usize) -> Self {
         Self {
             ranges,
@@ -80,7 +81,7 @@ impl<'r> Element<'r> {
         }
     }
 
-    /// The parties' key, where the model speaks of roles: in run c, party c has role 0.
+    /// Returns the parties' key for the model's roles: in run c, party c has role 0.
     fn of_parties(&self, key: Key) -> Key {
         match key {
             Key::Pair(a, b) => Key::pair((a + self.run) % 3, (b + self.run) % 3),
@@ -138,7 +139,7 @@ impl Tape for Element<'_> {
         (self.at, self.at_run) = (at, at);
     }
 
-    /// Elements stand one after another, those of one value side by side; they are cut at whole
+    /// Elements follow one another, with those of one value side by side. They are cut at whole
     /// words of bits.
     fn corrected(&self, parties: usize, at: usize, of: usize) -> usize {
         let (word, words) = ((at * self.n + self.at) / 64, of * self.n / 64);
