@@ -93,9 +93,9 @@ def place_of(content: Content, kind: str) -> int:
     places = _places(content, kind)
     if len(places) != 1:
         raise MisuseError(
-            f"{len(places)} times {_head(kind)!r} in what is written; it is what tacit's own files "
-            f"say of "
-            "themselves: give whatever is called so another name"
+            f"{len(places)} times {_head(kind)!r} in the content of a file, which must have it "
+            f"once: it marks the checksum of tacit's own files. Rename the tensor, column or "
+            f"other thing whose name contains it"
         )
     return places[0]
 

@@ -105,9 +105,8 @@ def _known(tensor: torch.Tensor) -> torch.Tensor:
         value = getattr(tensor, "constant", None)
     if value is None:
         raise MisuseError(
-            "while secret tensors are traced, public ones that meet them must be known: make them "
-            "before, or "
-            "share them"
+            "while secret tensors are traced, the values of public tensors that are combined with "
+            "them must be known: make these tensors before the trace, or share them"
         )
     known: torch.Tensor = value
     return known

@@ -39,7 +39,6 @@ def _close(plain: torch.Tensor) -> None:
 
 def _refuse(_gradients: Any) -> NoReturn:
     raise MisuseError(
-        "this loss was computed of weights before share_module made them secret; compute it again "
-        "of the "
-        "secret ones, or call backward() before share_module"
+        "this loss was computed from plain weights, before share_module made them secret: compute "
+        "it again from the secret weights, or call backward() before share_module"
     )

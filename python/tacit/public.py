@@ -45,8 +45,8 @@ class Memory:
         """
         if any(each() is not None for each in self.lent):
             raise MisuseError(
-                "a secret is written into y, whose memory a plain tensor has since `x.data = y` or "
-                "`x.set_(y)`, and x would stay as it is: give x a copy, x.data = y.clone()"
+                "a secret is written into y, but a plain tensor x uses its memory since `x.data = "
+                "y` or `x.set_(y)` and would stay plain: give x a copy, x.data = y.clone()"
             )
         self.secret = secret
         for each in self._views:

@@ -187,7 +187,10 @@ def bernoulli(
     """
     if isinstance(probability, SecretTensor):
         if shape is not None:
-            raise MisuseError("bernoulli() of secret probabilities has their shape: expand() them")
+            raise MisuseError(
+                "bernoulli() of secret probabilities has their shape: pass no shape, and expand() "
+                "them"
+            )
         current, sizes = _begun("bernoulli", probability.shape)
         drawn = distributions.uniform(current, sizes, probability._scale.bits)
         uniform = SecretTensor(drawn, probability._scale, current, probability.dtype)
@@ -261,7 +264,7 @@ def _choice_of_different(
     least = float(weights[candidates].min())
     if len(sizes) > 1 or not 1 <= count <= candidates.numel():
         raise MisuseError(
-            f"choice() of {candidates.numel()} without replacement takes a number up to that"
+            f"choice() of {candidates.numel()} without replacement takes a number from 1 to that"
         )
     if greatest > 2**10 * least:
         raise MisuseError(
@@ -282,10 +285,10 @@ def _choice_of_different(
 def _choice_by_secret(weights: SecretTensor, shape: Shape, replacement: bool) -> SecretTensor:
     if not replacement:
         raise MisuseError(
-            "choice() by secret weights is with replacement; draw one after the other"
+            "choice() by secret weights is only with replacement: draw one index after the other"
         )
     if weights.dim() != 1 or not weights.numel() or not weights.dtype.is_floating_point:
-        raise MisuseError("choice() takes one row of weights, of fractions")
+        raise MisuseError("choice() by secret weights takes one row of floating-point weights")
     sizes = _begun("choice", shape, replacement)[1]
     found: Any = weights.detach().multinomial(math.prod(sizes), replacement=True)
     return found.reshape(sizes)
@@ -326,7 +329,7 @@ def _begun(what: str, shape: Shape, *public: Any) -> tuple[Session, tuple[int, .
 
 def _check_positive(what: str, name: str, value: float, *, zero: bool = False) -> None:
     if not (0 < value < math.inf or (zero and value == 0)):
-        raise MisuseError(f"{what}() with {name}={value}: it is positive")
+        raise MisuseError(f"{what}() with {name}={value}: it must be positive")
 
 
 def _moved(

@@ -20,11 +20,11 @@ WHY = {
     "encoding": "it has a value without a fixed-point encoding",
     "finite": "a value is NaN or infinite, which has no fixed-point encoding",
     "large": "a value is too large for fixed point with so many fraction bits",
-    "interval": "values are outside of the interval that the program was compiled for",
-    "range": "a value is outside of the range that all have said for it",
+    "interval": "values are outside the interval that the program was compiled for",
+    "range": "a value is outside the range that all parties have declared for it",
     "nothing": "it passed None",
     "type": "it passed something else",
-    "kind": "its shape, dtype or layout cannot be",
+    "kind": "its shape, dtype or layout is not supported",
     "file": "its file is missing, damaged or another one",
     "disk": "its file cannot be written",
     "other": "its own output says why",
@@ -177,5 +177,5 @@ def refusal(told: Any, party: int, member: str = "party") -> str | None:
         return None
     cause = told["refused"]
     if not isinstance(cause, str) or cause not in WHY:
-        raise DeviationError.of(party, "refused for a cause that there is not", member)
+        raise DeviationError.of(party, "refused for an unknown cause", member)
     return cause

@@ -257,7 +257,7 @@ class SecretTensor(_Tensor):
             )
             raise MisuseError(
                 f"{shown} are no components of a secret tensor of shape {tuple(size)}: it has "
-                f"{session.core.parts} of it, {kind}"
+                f"{session.core.parts} of that shape and of dtype {kind}"
             )
         return SecretTensor(parts, scale, session, dtype, unreduced=unreduced)  # type: ignore[arg-type]
 
@@ -351,7 +351,7 @@ class SecretTensor(_Tensor):
                 "public one of the same shape and dtype"
             )
         if value._session is not self._session:
-            raise MisuseError("tensors of two sessions do not meet in one operation")
+            raise MisuseError("tensors of two sessions cannot be combined in one operation")
         self._session.core.note(f"data of {self._number} is {value._number}".encode())
         torch._C.TensorBase.data.__set__(self, value)  # type: ignore[attr-defined]
         self._parts, self._scale, self._unreduced = value._parts, value._scale, value._unreduced

@@ -379,7 +379,7 @@ def _identifiers(announced: Any, party: int) -> dict[int, str | None]:
             case [int(number), str() | None as name] if type(number) is int:
                 found[number] = name
             case _:
-                raise DeviationError.of(party, "announced what are no steps")
+                raise DeviationError.of(party, "announced something that is not a list of steps")
     return found
 
 

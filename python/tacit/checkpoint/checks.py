@@ -98,7 +98,7 @@ def check_optimizer(
             is_right = False
     if not is_right:
         raise MisuseError(
-            f"{file} has a state that is none of {class_of(optimizer)}, as it is here"
+            f"{file} has a state that does not fit this {class_of(optimizer)} optimizer"
         )
 
 

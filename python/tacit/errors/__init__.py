@@ -111,7 +111,7 @@ class DeviationError(PeerError):
 
     @staticmethod
     def of(party: int, what: str, who: str = "party") -> "DeviationError":
-        """Makes the error for what a party did, such as "party 1 announced what are no steps"."""
+        """Makes the error for what a party did: "party 1 refused for an unknown cause"."""
         return tellable(DeviationError(f"{who} {party} {what}"), f"it {what}", party)
 
 

@@ -94,7 +94,7 @@ def launch(
     if report is not None:
         fn, args = recorded, (fn, *args)
     if delay and transport != "tcp":
-        raise MisuseError('links take longer with transport="tcp" alone: pass that, or no delay')
+        raise MisuseError('delay works only with transport="tcp": pass that, or no delay')
     _log.info("launching %d parties: %s sharing, transport %s", parties, protocol, transport)
     if transport == "memory":
         cores = _core.Session.in_memory(parties, protocol, timeout, threads, source)
@@ -180,7 +180,7 @@ def _in_threads(
         _join(workers, outcomes, timeout)
     except BaseException:
         for core in cores:
-            core.abort("whoever launched it was interrupted")
+            core.abort("the thread that launched it was interrupted")
         shutdown.interrupt(workers)
         raise
     return outcomes

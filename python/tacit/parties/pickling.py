@@ -30,9 +30,8 @@ def pickled(value: Any, what: str = "the program, or what it uses,") -> bytes:
         raise
     except Exception as error:
         raise MisuseError(
-            f"{what} holds what another party cannot be given ({error}): make that inside the "
-            f"program, and "
-            "hand over and return tensors and plain values"
+            f"{what} holds something that cannot be sent to another party ({error}): create it "
+            f"inside the program, and pass and return only tensors and plain values"
         ) from error
     return content.getvalue()
 

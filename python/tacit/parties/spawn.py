@@ -165,7 +165,7 @@ def warm_up() -> None:
 
 def _described(code: int | None) -> str:
     if code is None:
-        return "closed its pipe and went on; it was not ended in order"
+        return "closed its pipe but still runs"
     if code < 0:
         return f"was killed by signal {-code} ({signal.Signals(-code).name})"
     return f"ended with exit code {code} before its program did; look at its own output"
@@ -213,7 +213,7 @@ class _Server:
         try:
             return _described(self._process.wait(GRACE))
         except subprocess.TimeoutExpired:
-            return "could not"
+            return "still runs"
 
     def _end(self) -> None:
         if self.owner == os.getpid():

@@ -70,7 +70,7 @@ def operation(schema: str, outcome: Outcome = words) -> Callable[[Operation], Op
             if not is_tracing():
                 return function(current, *args, **kwargs)
             if current is not session():
-                raise MisuseError("what is traced belongs to the session that this code runs in")
+                raise MisuseError("traced tensors must be of the session that this code runs in")
             return tuple(called(*map(_plain, args), **kwargs))
 
         return entered  # type: ignore[return-value]
@@ -115,12 +115,12 @@ def refuse(what: str) -> None:
     if is_differentiating():
         raise MisuseError(
             f"{what} is not done within torch.func.grad: hand secret tensors to the function, and "
-            f"reveal "
-            "what it gives"
+            f"reveal its result"
         )
     if is_tracing():
         raise MisuseError(
-            f"{what} is not traced: hand secret tensors to what is traced, and reveal what it gives"
+            f"{what} is not traced: hand secret tensors to the traced function, and reveal its "
+            f"result"
         )
 
 

@@ -138,9 +138,8 @@ def _setitem(self: torch.Tensor, index: Any, value: Any) -> None:
             indices
         ):
             raise MisuseError(
-                "a secret number beside other tensors as indices that are written at: make tensors "
-                "of one "
-                "shape of all of them, as in x[i.expand(n), places] = values"
+                "a secret number next to other tensors among the indices of a write: make all of "
+                "them tensors of one shape, as in x[i.expand(n), places] = values"
             )
         return _write(self, tuple(map(_as_row, indices)), value)
     view = _read(self, tuple(_ALL if _is_number(each) else each for each in indices))
@@ -195,10 +194,9 @@ def _set_data(self: torch.Tensor, value: Any) -> None:
         value = value.settled() if isinstance(value, PublicTensor) else value
         if isinstance(value, SecretTensor):
             raise MisuseError(
-                "a secret tensor as the data of a plain one: take the secret one in its place, and "
-                "in a "
-                "module torch.nn.Parameter(secret); tacit.share_module makes all of a module's "
-                "tensors secret"
+                "a secret tensor as the data of a plain one: use the secret tensor itself instead, "
+                "and in a module torch.nn.Parameter(secret); tacit.share_module makes all of a "
+                "module's tensors secret"
             )
         if isinstance(value, PublicTensor):
             value = value.lent_to(self)

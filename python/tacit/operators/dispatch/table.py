@@ -265,7 +265,7 @@ def _session_of_all(secrets: Sequence[SecretTensor]) -> Session:
     session = secrets[0]._session
     for secret in secrets:
         if secret._session is not session:
-            raise MisuseError("tensors of two sessions do not meet in one operation")
+            raise MisuseError("tensors of two sessions cannot be combined in one operation")
     return session
 
 
