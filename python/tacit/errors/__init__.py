@@ -148,9 +148,9 @@ class RangeError(MisuseError):
     layers: tuple[str, ...] = ()
     #: The operators, with their modules and lines.
     operators: tuple[str, ...] = ()
-    #: What a program of the RISC-V machine left (``riscv.Outcome``), without what was opened to
-    #: this party. What stayed secret is there, as at the other parties, which go on. A program that
-    #: was stopped on its way left no outputs.
+    #: Outcome of a program of the RISC-V machine (``riscv.Outcome``), without values that would
+    #: have been opened to this party. Secret outputs are there, as in the other parties, which
+    #: continue. A program that was stopped on its way has no outputs.
     outcome: Any = None
 
     @classmethod
