@@ -418,7 +418,7 @@ def test_a_state_that_an_optimizer_has_not_is_refused(tmp_path: Path) -> None:
         for party in range(3):
             about = {**public["optimizer"], "state": {"items": items}}
             rewritten(file_of(tmp_path, party), optimizer=about)
-        assert "has a state that is none of SGD" in refusal(tmp_path)
+        assert "has a state that does not fit this SGD" in refusal(tmp_path)
 
 
 def test_another_dtype_or_what_was_plain_is_refused(tmp_path: Path) -> None:

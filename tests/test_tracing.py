@@ -383,7 +383,7 @@ def test_what_cannot_be_traced_is_refused() -> None:
             (lambda *_: tacit.share(X, owner=0), "sharing is not traced"),
             (
                 lambda *parts: together(parts, how) * torch.rand(2, 3),
-                "public ones that meet them",
+                "public tensors that are combined with them",
             ),
         ]
         for function, message in refused:

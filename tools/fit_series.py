@@ -150,7 +150,7 @@ def series() -> dict[str, tuple[str, Values]]:
             even(lambda x: x * erf(x / math.sqrt(2)) / 2, 3.75, 6),
         ),
         "GELU_TANH": (
-            "the same by tanh",
+            "GELU by PyTorch's approximation with tanh, x/2 + p((x/3.75)²)",
             even(lambda x: x * np.tanh(gelu_argument(x)) / 2, 3.75, 6),
         ),
         "SILU": ("x·σ(x) = x/2 + p((x/9.25)²)", even(lambda x: x * sigmoid(x), 9.25, 12)),
@@ -185,12 +185,12 @@ ROUNDED = 2.0**-13
 #: Digits of these, and columns that they are written in.
 FEWER_DIGITS, LINE = 9, 96
 
-SHORTER_HEAD = '''"""Shorter series, among which the compiler chooses; written by tools/fit_series.py."""
+SHORTER_HEAD = '''"""Shorter series that the compiler may choose; written by tools/fit_series.py."""
 
 # fmt: off
 
-#: By function: the degree, the cutoff, whether all numbers are known to be within it, the declared
-#: error, and the series.
+#: Series of each function: the degree, the cutoff, whether all numbers must be known to be within
+#: it, the declared error, and the coefficients.
 SHORTER: dict[str, tuple[tuple[int, float, bool, float, tuple[float, ...]], ...]] = {
 '''
 

@@ -1,4 +1,4 @@
-"""tacit: parties compute together on data that they do not show each other.
+"""tacit: secure multi-party computation on PyTorch tensors.
 
 import tacit
 
@@ -94,11 +94,11 @@ __all__ = [
     "shuffle",
 ]
 
-# Programs that show no logs hear nothing of these; see ``tacit.logs``.
+# A program that sets up no handlers sees no log records; see ``tacit.logs``.
 logging.getLogger("tacit").addHandler(logging.NullHandler())
 
-#: Where that lives which needs PyTorch. All of it is imported when the first is asked for (PEP
-#: 562), so that commands that need no PyTorch do not wait for it.
+#: Modules of the names that need PyTorch. All are imported when the first of these names is used
+#: (PEP 562), so that commands that do not need PyTorch do not wait for its import.
 _HOMES = {
     "Meter": "tacit.meter",
     "Reading": "tacit.meter",
@@ -127,13 +127,13 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # which would take any name for one of ours
+if not TYPE_CHECKING:  # A type checker would accept any attribute because of __getattr__.
 
     def __getattr__(name: str) -> Any:
         if name in ("federated", "random", "riscv"):
             return import_module(f"tacit.{name}")
         if name == "__version__":
-            # Looking it up takes longer than all else that is imported here.
+            # This look-up takes longer than all other imports here, so it is lazy.
             from importlib.metadata import version
 
             globals()[name] = version("tacit-mpc")

@@ -1,4 +1,4 @@
-"""``python -m tacit``."""
+"""Entry point of ``python -m tacit``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The native part: sessions, buffers and exceptions. Arrays are C-contiguous NumPy arrays."""
+"""The native core in Rust: sessions, kernels and exceptions. Arrays are C-contiguous."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -44,6 +44,7 @@ class Convolution:
     ) -> None: ...
 
 class Expectation: ...
+
 class Residues:
     def __init__(self, summands: Words | None = None) -> None: ...
 
@@ -308,7 +309,7 @@ def write_certificates(names: Sequence[str], directory: str) -> None: ...
 def ring_matmul(a: Words, b: Words, out: Words, batch: int, m: int, k: int, n: int) -> None: ...
 def ring_convolution(x: Words, w: Words, out: Words, shape: Convolution) -> None: ...
 
-#: Products with random weights of each row.
+#: Number of random linear combinations of each row.
 PROJECTIONS: int
 
 def ring_projections(parts: list[Words], size: int, coin: bytes, out: Words) -> None: ...
@@ -326,7 +327,7 @@ def riscv_digest(content: bytes) -> str: ...
 def riscv_measured() -> list[tuple[str, bytes]]: ...
 
 class Given:
-    """An array of a program."""
+    """An array that is passed to a RISC-V program."""
 
     def __init__(
         self,
@@ -342,9 +343,9 @@ class Given:
         range: tuple[float, float] | None,  # noqa: A002 (as the core calls it)
     ) -> None: ...
 
-#: The result or status, outputs (values, or shares, their fraction bits and flags), instructions,
-#: what was printed, what was opened, for what messages were waited, in seconds, and what left its
-#: range.
+#: Outcome of a RISC-V program: the result or status; the outputs (values, or shares, with fraction
+#: bits and flags); the number of instructions; the printed bytes; the opened values; the seconds of
+#: waiting for messages, by cause; and what left its range.
 Told = tuple[
     int | None,
     list[tuple[list[int] | None, list[list[int]] | None, int, list[Flag]]],
@@ -356,7 +357,7 @@ Told = tuple[
 ]
 
 class Intake:
-    """Where clients hand in vectors to one of a federation's servers."""
+    """The intake of one of a federation's servers, which receives vectors of clients."""
 
     def __init__(
         self,
@@ -397,7 +398,7 @@ class Intake:
     ) -> None: ...
 
 class Submissions:
-    """The submissions that one server has whole."""
+    """The submissions that one server has received completely."""
 
     @property
     def clients(self) -> list[int]: ...
@@ -408,7 +409,7 @@ class Submissions:
 def measured(pieces: list[Floats], start: NDArray[np.float32] | None) -> tuple[float, float]: ...
 
 class Client:
-    """One of a federation's clients."""
+    """A client of a federation."""
 
     def __init__(
         self,
@@ -437,13 +438,13 @@ class Client:
     def outcome(self, round: int, timeout: float, into: Bits) -> tuple[list[Content], str]: ...  # noqa: A002
 
 class Content:
-    """What servers told, of any size."""
+    """Bytes of any size that servers sent to a client."""
 
     def __len__(self) -> int: ...
     def write(self, out: Bits) -> None: ...
 
 class Task:
-    """A round as all servers tell of it."""
+    """A round of a federation, as all servers describe it to a client."""
 
     @property
     def round(self) -> int: ...

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="override,misc,assignment"
-"""For type checkers alone: what PyTorch's operators and methods give on a secret tensor."""
+"""Types of PyTorch's operators and methods on secret tensors, for type checkers alone."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,5 +1,7 @@
-"""Files that outlast whoever writes them: what is found later is the old one or the new one, whole.
-All files that tacit writes are written here, but for keys and correlations, which Rust writes."""
+"""Atomic writing of files: after a crash, the old file or the new one is there, complete.
+
+tacit writes all of its files by this module, except for keys and correlations, which Rust
+writes."""
 
 import contextlib
 import errno
@@ -13,15 +15,15 @@ from pathlib import Path
 from tacit import checksums
 from tacit.errors import cause, setup_error
 
-#: What ends the name of a file that is being written.
+#: Suffix of the name of a file that is being written.
 UNFINISHED = ".new"
 
-#: What the operating system says where there is no room.
+#: Error numbers of the operating system for a full disk.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class WritingError(Exception):
-    """A library could not write, and says why in its own words."""
+    """A library could not write; the message is the library's."""
 
 
 def write(
@@ -31,18 +33,20 @@ def write(
     *,
     is_private: bool = False,
 ) -> None:
-    """Writes a file so that it is on the disk, whole, when this returns. An earlier one of that
-    name is replaced by it, and stays as it is if that fails. A device or a pipe is written to.
+    """Writes a file so that it is complete and on the disk when this returns.
+
+    An earlier file of that name is replaced, and stays unchanged if the write fails. A device or a
+    pipe is written to directly.
 
     Args:
-        path: of the file; where it is a link, of what that leads to.
-        content: bytes, a text, or what writes the file at a path that it is given.
-        what: which file it is, for errors, such as "the account".
-        is_private: whether nobody but its user may read it. The rights of a file
-            that is replaced stay.
+        path: path of the file. A symbolic link is followed.
+        content: bytes, a text, or a function that writes the file at the path that it is given.
+        what: name of the file in errors, such as "the account".
+        is_private: make a new file readable by its user alone. A file that is replaced keeps its
+            permissions.
 
     Raises:
-        SetupError: it cannot be written; what was there before is as it was.
+        SetupError: the file cannot be written. An earlier file is unchanged.
     """
     target = Path(os.path.realpath(path))
     shown = f"{what} {path}" if what else str(path)
@@ -64,10 +68,10 @@ def write(
 
 
 def replace(path: Path, target: Path, what: str) -> None:
-    """Gives a file that was written the place of another one, for good.
+    """Moves a written file over another one, durably.
 
     Raises:
-        SetupError: that cannot be.
+        SetupError: the file cannot be moved.
     """
     try:
         path.replace(target)
@@ -77,16 +81,17 @@ def replace(path: Path, target: Path, what: str) -> None:
 
 
 def adopt(path: str | Path, kind: str) -> None:
-    """Gives a text file of an earlier release, which has none, a checksum: whoever does it has seen
-    that the file is right. One that has what is left of a checksum, or was cut, is of no earlier
-    release, but damaged.
+    """Adds a checksum to a text file of an earlier release, which has none.
+
+    The caller has made sure that the file is right. A file with remains of a checksum, or one that
+    was cut, is not of an earlier release, but damaged.
 
     Args:
-        path: of the file.
-        kind: of its checksum, as the refusal of the file says it.
+        path: path of the file.
+        kind: kind of the checksum, as the refusal of the file names it.
 
     Raises:
-        SetupError: it cannot be read or written, or was damaged.
+        SetupError: the file cannot be read or written, or was damaged.
     """
     target = Path(path)
     try:
@@ -117,7 +122,7 @@ def adopt(path: str | Path, kind: str) -> None:
 
 
 def make_lasting(folder: Path) -> None:
-    """Has what a folder holds, and how it is called, on the disk."""
+    """Flushes the entries of a folder to the disk, so that a renamed file survives a crash."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -126,8 +131,7 @@ def make_lasting(folder: Path) -> None:
 
 
 def cannot_write(path: str | Path | None) -> str | None:
-    """What keeps a file, if it is wanted, from being written later, as far as
-    that is known before."""
+    """Returns why a file could not be written later, as far as that is known now, or ``None``."""
     if path is None:
         return None
     target = Path(os.path.realpath(path))
@@ -151,11 +155,10 @@ def cannot_write(path: str | Path | None) -> str | None:
 
 
 def check_room(path: Path, size: int, what: str) -> None:
-    """Whether a disk has room for a file that is written beside another one, and takes its place,
-    later.
+    """Checks that a disk has room for a new file next to the one that it will replace.
 
     Raises:
-        SetupError: it has not.
+        SetupError: the disk has too little room.
     """
     try:
         if shutil.disk_usage(path.parent).free < size:
@@ -173,7 +176,7 @@ def _directly(target: Path, content: bytes | str | Callable[[Path], object]) -> 
 
 
 def _rights(target: Path, is_private: bool) -> int | None:
-    """Of the new file; those that are usual if none."""
+    """Returns the permissions of the new file; ``None`` for the usual ones."""
     if target.exists():
         return stat.S_IMODE(target.stat().st_mode)
     return 0o600 if is_private else None
@@ -182,9 +185,9 @@ def _rights(target: Path, is_private: bool) -> int | None:
 def _made(
     beside: Path, content: bytes | str | Callable[[Path], object], rights: int | None
 ) -> None:
-    # Made anew, so that nobody else's rights are those of one that was left behind.
+    # A file that was left behind is removed first, since its permissions may be another user's.
     beside.unlink(missing_ok=True)
-    # Nobody else reads what is to be private even while it is written.
+    # A private file must not be readable by others even while it is written.
     descriptor = os.open(
         beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if rights is None else 0o600
     )
@@ -194,7 +197,7 @@ def _made(
         else:
             file.write(content.encode() if isinstance(content, str) else content)
         file.flush()
-    # What a library writes may be another file of that name.
+    # A library may have replaced the file by another one of that name, so it is opened again.
     with beside.open("rb") as file:
         if rights is not None:
             os.fchmod(file.fileno(), rights)
@@ -202,8 +205,7 @@ def _made(
 
 
 def _reason(error: OSError | WritingError, target: Path) -> str:
-    """Why it was not written, where that is a disk's fault which one, and what became of the file
-    before."""
+    """Returns why a file was not written, which disk is full, and the state of the old file."""
     there = (
         "nothing was lost, the earlier file is as it was"
         if target.is_file()

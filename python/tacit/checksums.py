@@ -1,14 +1,13 @@
-"""A checksum over all of a file, in the file itself: whoever reads it knows that it is as it was
-written.
+"""Checksums that are stored in the files that they protect.
 
-It stands in a field of fixed length, ``tacit-KIND-blake3:`` and 64 hexadecimal digits, which is
-there once, wherever the file's format has room for a text: an entry of JSON or of a safetensors
-header, the comment of a zip archive, a line. All other bytes are hashed, in pieces of :data:`PIECE`
-bytes, and the hashes of the pieces before the field and after it are hashed again. Kinds differ in
-name, so that one file may hold another's text.
+A checksum is a field of fixed length, ``tacit-KIND-blake3:`` and 64 hexadecimal digits. A file has
+exactly one, wherever its format has room for a text: in an entry of JSON or of a safetensors
+header, in the comment of a zip archive, or on a line. All other bytes are hashed in pieces of
+:data:`PIECE` bytes. Then the hashes of the pieces before and after the field are hashed again. The
+name contains the kind of file, so that one file may contain the text of another.
 
-It guards against accidents: bits that flip, files that are cut. Who can write a file can make its
-checksum."""
+A checksum protects against accidents, such as flipped bits and truncated files. It does not protect
+against a person who can write the file, since that person can compute a new checksum."""
 
 import mmap
 import re
@@ -24,34 +23,34 @@ PIECE = 1 << 24
 #: Hexadecimal digits of a hash.
 DIGITS = 64
 
-#: What can be searched and cut.
+#: Content that can be searched and sliced.
 Content = bytes | mmap.mmap
 
-#: What is said of files without one.
+#: Errors for files without a checksum, and for files with a wrong one.
 MISSING = "it has no checksum, as files of an earlier release of tacit, or was damaged"
 DAMAGED = "it was damaged: its checksum is not that of its content"
 
 
 def field(kind: str) -> str:
-    """What is to stand in a file of that kind before :func:`filled` is called."""
+    """Returns the empty field of a kind, which a file must have before :func:`filled` is called."""
     return _head(kind) + DIGITS * "0"
 
 
 def filled(content: bytes, kind: str) -> bytes:
-    """The same with its checksum.
+    """Returns the content with the checksum in its field.
 
     Raises:
-        MisuseError: the field is not there once.
+        MisuseError: the content does not have exactly one field.
     """
     place = place_of(content, kind)
     return content[:place] + digits(content, place).encode() + content[place + DIGITS :]
 
 
 def fill(path: Path, kind: str) -> None:
-    """Puts the checksum into a file that is being written.
+    """Writes the checksum into the field of a file.
 
     Raises:
-        MisuseError: the field is not there once.
+        MisuseError: the file does not have exactly one field.
         OSError: the file cannot be written.
     """
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
@@ -61,7 +60,7 @@ def fill(path: Path, kind: str) -> None:
 
 
 def wrong(content: Content, kind: str) -> str | None:
-    """What is wrong with a file of that kind that was read; nothing if it is as it was written."""
+    """Returns why a file's content is refused, or ``None`` if it is as it was written."""
     places = _places(content, kind)
     if not places:
         return MISSING
@@ -73,10 +72,10 @@ def wrong(content: Content, kind: str) -> str | None:
 
 
 def wrong_with(path: Path, kind: str) -> str | None:
-    """The same of a file that is not read into memory.
+    """Returns why a file is refused, or ``None``, without reading the file into memory at once.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     with path.open("rb") as file:
         if not path.stat().st_size:
@@ -86,31 +85,32 @@ def wrong_with(path: Path, kind: str) -> str | None:
 
 
 def place_of(content: Content, kind: str) -> int:
-    """Where the digits begin.
+    """Returns where the digits of the checksum begin.
 
     Raises:
-        MisuseError: there is no such field, or another one like it.
+        MisuseError: the content does not have exactly one field.
     """
     places = _places(content, kind)
     if len(places) != 1:
         raise MisuseError(
-            f"{len(places)} times {_head(kind)!r} in what is written; it is what tacit's own files "
-            f"say of "
-            "themselves: give whatever is called so another name"
+            f"{len(places)} times {_head(kind)!r} in the content of a file, which must have it "
+            f"once: it marks the checksum of tacit's own files. Rename the tensor, column or "
+            f"other thing whose name contains it"
         )
     return places[0]
 
 
 def digits(content: Content, place: int) -> str:
-    """The checksum of what stands around those digits."""
+    """Computes the checksum of the content before and after the digits at ``place``."""
     parts = _pieces(content, 0, place), _pieces(content, place + DIGITS, len(content))
     return _core.blake3("|".join("".join(map(_core.blake3, part)) for part in parts).encode())
 
 
 def has_remains(content: bytes, kind: str) -> bool:
-    """Whether something of a checksum is there, so that the file is not of a release that wrote
-    none: its name, what is behind that, or as many digits, of which no damage of a few bytes takes
-    all."""
+    """Whether a file has remains of a checksum, so that it is not of a release that wrote none.
+
+    Remains are the name, its suffix, or a run of as many digits. Damage of a few bytes leaves at
+    least one of these."""
     head = _head(kind).encode()
     name, hashed = head.removesuffix(b"-blake3:"), b"-blake3:"
     digits = rb"(?<![0-9a-f])[0-9a-f]{%d}(?![0-9a-f])" % DIGITS
@@ -118,11 +118,12 @@ def has_remains(content: bytes, kind: str) -> bool:
 
 
 def text_of(path: Path, kind: str, what: str, remedy: str) -> str:
-    """The text of a file, which is checked first.
+    """Reads the text of a file after checking its checksum.
 
     Raises:
-        FileNotFoundError: it is not there.
-        SetupError: it cannot be read, or is not as it was written; with the remedy.
+        FileNotFoundError: the file does not exist.
+        SetupError: the file cannot be read, or is not as it was written. The message ends with
+            ``remedy``.
     """
     try:
         content = path.read_bytes()

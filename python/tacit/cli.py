@@ -1,7 +1,7 @@
 """The command line: ``tacit demo``, ``bench``, ``run``, ``doctor`` and so on.
 
-What a command needs is imported where it runs: those that only make files or deal do not load
-PyTorch."""
+Each command imports what it needs when it runs, so that commands that only make files or deal
+correlations do not load PyTorch."""
 
 import signal
 import sys
@@ -19,16 +19,18 @@ from tacit.commands.telling import tell_of_usage
 from tacit.doctor import DISTRIBUTION, other
 from tacit.errors import TacitError, Terminated
 
-#: With what argparse ends where it cannot read options.
+#: Exit status of argparse for options that it cannot parse.
 USAGE = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command; 1 after an error of tacit's own, which is printed as one message; 130 or 143
-    after a signal that asks it to end."""
-    # Before anything that may fail by it. Not in ``import tacit``: all that import it would wait
-    # for the look-up, and where the other package was installed last, ``tacit/__init__.py`` is the
-    # other one's.
+    """Runs a command and returns its exit status.
+
+    The status is 1 after one of tacit's own errors, which is printed as one message, and 130 or 143
+    after an interrupt or a termination signal."""
+    # This runs before anything that may fail because of the other package. It is not in ``import
+    # tacit``: every import would wait for the look-up, and if the other package was installed last,
+    # ``tacit/__init__.py`` is that package's.
     if (found := other()) is not None:
         print(f"tacit: {'; '.join(found)}", file=sys.stderr)
     try:
@@ -39,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise
     try:
         logs.show()
-        # Who takes part with others looks at it where they can be told.
+        # A command that takes part in a session checks the report when it can tell the others.
         if not hasattr(parsed, "tells"):
             check_report(parsed)
         with _terminable():
@@ -58,8 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Within it, a signal that asks this process to end does as an interrupt does: the others are
-    told."""
+    """Turns SIGTERM into an exception, as an interrupt is, so that the other parties are told."""
     is_ours = threading.current_thread() is threading.main_thread()
     if not is_ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
@@ -76,7 +77,7 @@ def _terminate(*_: Any) -> NoReturn:
 
 
 def command_line() -> Parser:
-    """The parser of all commands."""
+    """Builds the parser of all commands."""
     parser = Parser(
         prog="tacit",
         description="Compute together on data that nobody shows: secure multi-party computation.",
@@ -85,6 +86,6 @@ def command_line() -> Parser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in COMMANDS:
         command.add(commands)
-    # Completion is made of it.
+    # The completion command is generated from the whole parser.
     parser.set_defaults(whole=parser)
     return parser

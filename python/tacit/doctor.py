@@ -1,5 +1,4 @@
-"""Whether a session is possible: the versions here, and what the configuration, files and peers
-say."""
+"""Checks of whether a session is possible: versions, configuration, files and peers."""
 
 import sys
 import tomllib
@@ -9,10 +8,10 @@ from pathlib import Path
 
 from tacit import _core
 
-#: What tacit is installed as. Its module and its command are called ``tacit``.
+#: Name of tacit's distribution. Its module and its command are called ``tacit``.
 DISTRIBUTION = "tacit-mpc"
 
-#: What another project's distribution is called, which has a module of that name too.
+#: Name of another project's distribution, which also has a module ``tacit``.
 OTHER = "tacit"
 
 #: Oldest Python that works.
@@ -21,7 +20,7 @@ OLDEST_PYTHON = (3, 11)
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at; a remedy where it is not well."""
+    """The result of one check, with a remedy if it failed."""
 
     check: str
     ok: bool
@@ -29,7 +28,7 @@ class Check:
     remedy: str | None = None
 
     def as_json(self) -> dict[str, str | bool | None]:
-        """For machines."""
+        """Returns the result as JSON entries."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -38,8 +37,9 @@ class Check:
 
 
 def examine(config: str, party: int | None, dealer: bool, wait: float) -> list[Check]:
-    """All checks; what is found at the peers within ``wait`` seconds, where it is said who
-    examines."""
+    """Runs all checks of a session.
+
+    If ``party`` or ``dealer`` says who checks, the peers are tried too, within ``wait`` seconds."""
     found = _core.examine(config, party, dealer, wait)
     return [
         *_versions(),
@@ -48,7 +48,7 @@ def examine(config: str, party: int | None, dealer: bool, wait: float) -> list[C
 
 
 def is_federation(config: str) -> bool:
-    """Whether a file is that of a federation, as far as can be told."""
+    """Whether a configuration file seems to be that of a federation."""
     try:
         return "server" in tomllib.loads(Path(config).read_text())
     except (OSError, ValueError):
@@ -58,7 +58,7 @@ def is_federation(config: str) -> bool:
 def examine_federation(
     config: str, server: int | None, client: int | None, wait: float
 ) -> list[Check]:
-    """The same of a federation, as one of its servers or clients, or as nobody.
+    """Runs all checks of a federation, for one of its servers or clients, or for none of them.
 
     Raises:
         MisuseError: there is no such server or client.
@@ -73,8 +73,7 @@ def examine_federation(
 
 
 def other() -> tuple[str, str] | None:
-    """What is wrong where another distribution is installed that has the same module, and what to
-    do."""
+    """Returns an error and a remedy if another distribution has the module ``tacit`` too."""
     try:
         found = distribution(OTHER)
     except PackageNotFoundError:
@@ -102,7 +101,7 @@ def _versions() -> list[Check]:
 
 
 def _installed(name: str) -> Check:
-    """Whether a package is there as tacit needs it, without importing it."""
+    """Checks that a package is installed in a version that tacit needs, without importing it."""
     needed = next(
         (need for need in requires(DISTRIBUTION) or [] if need.startswith(f"{name}>=")),
         f"{name}>=0",
@@ -123,5 +122,5 @@ def _installed(name: str) -> Check:
 
 
 def _numbers(release: str) -> list[int]:
-    """2.10.1+cpu is [2, 10, 1]."""
+    """Parses a version: 2.10.1+cpu is [2, 10, 1]."""
     return [int(part) for part in release.split("+")[0].split(".") if part.isdigit()]

@@ -1,24 +1,25 @@
-"""Real numbers as fixed point in Z_2^64, and the one rule of scales.
+"""Fixed-point encoding of real numbers in Z_2^64, and the rules of scales.
 
-A number x of scale s is held as the word round(x·2^s) modulo 2^64. A :class:`Scale` travels with
-every secret tensor, and this module alone says which one a result has:
+A number x of scale s is encoded as the word round(x·2^s) modulo 2^64. Every secret tensor has a
+:class:`Scale`. This module alone decides the scale of a result:
 
-- *Sums*, choices and whatever only moves data keep the greatest scale among their operands:
-  bringing a number to a greater one is free.
-- *Products* have the sum of both scales, and what is truncated lands at the session's scale,
-  whatever the operands had.
-- *Gradients* are computed as if the session's scale had four bits more: they are small. Weights
-  that are trained have as many.
-- *Integers* have scale 0. A product by them has the other's scale, and needs no truncation.
-- *Public numbers* have a scale by their kind, never by their values: integers and booleans 0,
-  fractions the session's. So results of public factors do too. The factors themselves get as many
-  bits as the range leaves, none if all are whole; where these are not enough they are split into
-  several terms.
+- *Sums*, selections and data movements keep the greatest scale of their operands. Bringing a number
+  to a greater scale is free.
+- *Products* have the sum of both scales. A product that is truncated has the session's scale,
+  whatever scales the operands had.
+- *Gradients* are small, so they are computed as if the session's scale had four bits more. Trained
+  weights have the same scale.
+- *Integers* have scale 0. A product by an integer has the other operand's scale, and needs no
+  truncation.
+- *Public numbers* have a scale that follows from their kind, never from their values: 0 for
+  integers and booleans, the session's for fractions. So the scale of a result does not depend on
+  the values of public factors either. The factors themselves get as many bits as the range leaves,
+  or none if all are whole. If these bits are not enough, the factors are split into several terms.
 
-**Range.** Words stay below 2^62, where truncation has no wild errors. Numbers of scale s are below
-2^(46 − s), so at the default scale of 16 below 2^30: then the product of two at the session's
-scale, 2·16 fraction bits and 30 bits before the point, is in range, and so is a public factor of 16
-bits."""
+**Range.** Words stay below 2^62 in magnitude, so that truncation makes no large errors. Numbers of
+scale s are below 2^(46 − s), at the default scale of 16 below 2^30. Then the product of two numbers
+at the session's scale is in range, with 2·16 fraction bits and 30 bits before the point. So is the
+product by a public factor of 16 bits."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -32,7 +33,7 @@ import torch
 from tacit.errors import EncodingError, MisuseError
 from tacit.modes import outside_trace
 
-#: Dtypes that have a fixed-point form, by name.
+#: Dtypes that can be encoded, by name.
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
     for dtype in (
@@ -52,56 +53,54 @@ DTYPES = {
 #: Bits of a word.
 WORD = 64
 
-#: Words that are decoded at a time: what lies in between stays in the processor's caches.
+#: Words that are decoded at a time, so that intermediate results stay in the processor's caches.
 AT_ONCE = 1 << 18
 
-#: Magnitudes of words stay below 2^RANGE, where truncation has no wild errors.
+#: Magnitudes of words stay below 2^RANGE, so that truncation makes no large errors.
 RANGE = 62
 
-#: Magnitudes of products that are promised to be narrow stay below 2^NARROW before they are
-#: truncated, and as many bits less are left of their words as NARROW is less than RANGE.
+#: Magnitudes of products that are promised to be narrow stay below 2^NARROW before their
+#: truncation. Such words have ABOVE bits less than others.
 NARROW = 49
 ABOVE = RANGE - NARROW
 
-#: Magnitudes of words that are encoded stay below 2^ENCODED, which leaves room for a factor.
+#: Magnitudes of encoded words stay below 2^ENCODED, which leaves room for a factor.
 ENCODED = 46
 
-#: Bits that a factor may have beside a word of any encoded number.
+#: Bits that a factor of any encoded word may have.
 ROOM = RANGE - ENCODED
 
-#: Fraction bits of two factors together at most: with more, products from 2^2 would leave the
-#: range.
+#: Most fraction bits of two factors together. With more, products from 2^2 on would overflow.
 MOST_IN_PRODUCT = RANGE - 2
 
-#: Significant bits that public factors have, at the least: nearly as many as float32.
+#: Least significant bits of public factors: nearly as many as float32 has.
 SIGNIFICANT = 22
 
-#: The same of public operands of matrix products and convolutions, of which every result takes
-#: many.
+#: Least significant bits of public operands of matrix products and convolutions, in which every
+#: result adds many products.
 SIGNIFICANT_IN_SUMS = 19
 
-#: Bits of a digit of a whole word, with its sign: words below 2^RANGE have two, as numbers below
-#: 2^31.
+#: Bits of a digit of a whole word, with its sign. Words below 2^RANGE have two digits.
 DIGIT = 33
 
-#: Terms of a public factor at most.
+#: Most terms of a public factor.
 MOST_TERMS = 3
 
-#: The word that an infinite public number stands for where nothing is multiplied by it, as in a
-#: mask before a
-#: softmax: 2^UNBOUNDED, beyond what data have, and a sum of several is in range.
+#: Exponent of the word 2^UNBOUNDED that replaces an infinite public number, as in a mask before a
+#: softmax, if nothing is multiplied by it. It is beyond usual data, and sums of several are in
+#: range.
 UNBOUNDED = 42
 
-#: Masks are made of numbers from this on too, where they are beyond what secrets may be.
+#: Numbers from this on may be masks too, if they are beyond all secrets.
 MASKING = 1e9
 
-#: Masks are made of the greatest finite number of a dtype too; any other one is too large to be
-#: encoded.
+#: Numbers that count as infinite: masks are often the greatest finite number of a dtype. Any other
+#: number of that size is too large to be encoded.
 INFINITE = tuple(
     torch.finfo(dtype).max for dtype in (torch.bfloat16, torch.float32, torch.float64)
 ) + (math.inf,)
 
-#: Fraction bits that a scale may have: numbers below 2^6 are left.
+#: Most fraction bits of a scale. Numbers of that scale are below 2^6.
 MOST_FRACTION_BITS = 40
 
 
@@ -110,29 +109,29 @@ MORE_IN_GRADIENTS = 4
 
 
 class Scale(NamedTuple):
-    """How many fraction bits numbers have."""
+    """The number of fraction bits of a fixed-point number."""
 
     bits: int
 
     @property
     def limit(self) -> float:
-        """Numbers of this scale are smaller than this."""
+        """Upper bound, exclusive, of the magnitudes of numbers of this scale."""
         return 2.0 ** (ENCODED - self.bits)
 
     @property
     def unit(self) -> float:
-        """Numbers of this scale are multiples of this."""
+        """Difference of neighbouring numbers of this scale."""
         return 2.0**-self.bits
 
 
-#: Of integers and booleans.
+#: Scale of integers and booleans.
 WHOLE = Scale(0)
 
-#: What factors are brought to that have more than ``MOST_IN_PRODUCT``: products are right below
-#: 2^14 then.
+#: Scale to which factors are reduced that have more than ``MOST_IN_PRODUCT`` bits together. Their
+#: products are right below 2^14.
 FEWER = Scale(24)
 
-#: The scale of fractions unless a session has another one.
+#: Default scale of fractions.
 DEFAULT = Scale(16)
 
 
@@ -190,10 +189,10 @@ class Numerics:
 
 
 def scale_of(bits: int) -> Scale:
-    """The scale with that many fraction bits.
+    """Returns the scale with the given number of fraction bits.
 
     Raises:
-        MisuseError: not 1 to 40.
+        MisuseError: ``bits`` is not an integer from 1 to 40.
     """
     if not isinstance(bits, int) or isinstance(bits, bool) or not 1 <= bits <= MOST_FRACTION_BITS:
         raise MisuseError(f"a scale is 1 to {MOST_FRACTION_BITS} fraction bits, not {bits!r}")
@@ -201,24 +200,28 @@ def scale_of(bits: int) -> Scale:
 
 
 def of_sum(scales: Sequence[Scale]) -> Scale:
-    """The scale at which numbers are added, chosen among, and compared: the greatest."""
+    """Returns the scale at which numbers are added, selected and compared: the greatest."""
     return max(scales)
 
 
 def of_dtype(session: Scale, dtype: torch.dtype) -> Scale:
-    """The scale of new numbers of a dtype."""
+    """Returns the scale of new numbers of a dtype."""
     return session if dtype.is_floating_point else WHOLE
 
 
 def of_gradients(session: Scale) -> Scale:
-    """The session's scale in a backward pass: gradients of the mean of a loss are small, and
-    products of two keep a range of 2^22."""
+    """Returns the scale of a backward pass, from the session's scale.
+
+    Gradients of the mean of a loss are small, so they get more fraction bits. Products of two of
+    them keep a range of 2^22."""
     return Scale(max(session.bits, min(session.bits + MORE_IN_GRADIENTS, (RANGE - 2) // 2)))
 
 
 def of_product(left: Scale, right: Scale, session: Scale) -> tuple[int, Scale]:
-    """The bits that a product drops, and its scale then: the session's; less if it has no more; and
-    what a number without fraction bits leaves as it is."""
+    """Returns the bits that a product drops by truncation, and its scale.
+
+    The scale is the session's, or less if the product has fewer bits. A factor without fraction
+    bits leaves the other scale unchanged."""
     total = left.bits + right.bits
     if total <= session.bits or not left.bits or not right.bits:
         return 0, Scale(total)
@@ -226,66 +229,77 @@ def of_product(left: Scale, right: Scale, session: Scale) -> tuple[int, Scale]:
 
 
 def of_products(factors: Sequence[tuple[Scale, Scale]], session: Scale) -> tuple[int, list[Scale]]:
-    """The bits that a sum of products drops to land at the session's scale, below 1 if they have no
-    more; and what left factors are brought to before, so that all products have the scale of the
-    greatest."""
+    """Returns the bits that a sum of products drops, and the scales of the left factors.
+
+    The sum then has the session's scale. The number of bits is below 1 if the products have no more
+    bits than that. The left factors are brought to their scales first, so that all products have
+    the greatest scale of a product."""
     total = max(left.bits + right.bits for left, right in factors)
     return total - session.bits, [Scale(total - right.bits) for _, right in factors]
 
 
 def of_square(scale: Scale, most: Scale) -> tuple[int, Scale]:
-    """The bits that a square drops, and its scale then: as many bits as it has, up to those of
-    ``most``."""
+    """Returns the bits that a square drops by truncation, and its scale.
+
+    The scale is that of the exact square, but at most ``most``."""
     bits = min(most.bits, 2 * scale.bits)
     return 2 * scale.bits - bits, Scale(bits)
 
 
 def before_square(session: Scale) -> Scale:
-    """What numbers are brought to whose squares are in range wherever these are at the session's
-    scale: squares have twice the bits before they are truncated."""
+    """Returns the scale to which numbers are brought before they are squared.
+
+    Squares have twice the bits before their truncation. At this scale they are in range if the
+    truncated squares are in range at the session's scale."""
     return Scale(min(session.bits, (RANGE - ENCODED + session.bits) // 2))
 
 
 def of_inverse_root(session: Scale) -> Scale:
-    """Of 1 / √x, which is small where x is large: eight bits more than the session's, up to 24."""
+    """Returns the scale of 1 / √x: eight bits more than the session's, up to 24.
+
+    1 / √x is small for large x."""
     return Scale(max(session.bits, min(session.bits + 8, 24)))
 
 
 def beside_root(scale: Scale) -> int:
-    """The most bits of 1 / √x with which its product by the largest x of a scale is in range:
-    √2^(46 − the scale's)·2^(the scale's + these) < 2^61."""
+    """Returns the most fraction bits of 1 / √x that keep x·(1 / √x) in range.
+
+    For the largest x of a scale s, √2^(46 − s)·2^(s + these bits) must be below 2^61."""
     return RANGE - 1 - (ENCODED + scale.bits + 1) // 2
 
 
 class Promised(int):
-    """A width of comparisons that nobody has proved: numbers are held to it in checked mode."""
+    """A comparison width that is a promise: checked mode checks numbers against it."""
 
 
 def width(bits: int, scale: Scale) -> int:
-    """The width of a comparison of numbers of a scale, from that of numbers of the default scale:
-    as many bits before the point. Integers have the width itself."""
+    """Converts a comparison width from the default scale to another scale.
+
+    The number of bits before the point stays the same. For integers the width itself counts."""
     return bits if scale == WHOLE else min(WORD, max(2, bits + scale.bits - DEFAULT.bits))
 
 
-#: Bits that a comparison has at least whose low ones are dropped.
+#: Least width of a comparison whose low bits are dropped.
 LEAST_COMPARED = 4
 
 
 def width_beside(bits: int, most: float) -> int:
-    """The width of a comparison of numbers of the default scale and that width with others up to
-    ``most``."""
+    """Returns the width for comparing numbers of the given width with numbers up to ``most``.
+
+    Both are of the default scale."""
     return min(WORD, max(bits, 1 + DEFAULT.bits + math.ceil(math.log2(most))) + 1)
 
 
-#: What can be done about data that are too large, and about public numbers that meet secrets.
+#: Remedies for data that are too large, and for public numbers that are combined with secrets.
 OF_DATA = "scale the data down"
 AMONG_SECRETS = "scale the secrets down, or write inf where it stands for a mask or for no bound"
 
 
 @outside_trace
 def encode(values: torch.Tensor, scale: Scale, remedy: str = OF_DATA) -> torch.Tensor:
-    """Int64 words of a tensor of numbers, rounded to the nearest. What is too large is told with
-    that remedy.
+    """Encodes a tensor of numbers as int64 words, rounded to the nearest.
+
+    The error for a value that is too large ends with ``remedy``.
 
     Raises:
         EncodingError: a value is NaN, infinite, or not smaller than the scale's limit.
@@ -295,7 +309,7 @@ def encode(values: torch.Tensor, scale: Scale, remedy: str = OF_DATA) -> torch.T
     if not values.is_floating_point():
         words = values.to(torch.int64)
         if scale == WHOLE:
-            # Integers are all of Z_2^64; they have a limit where they meet fractions.
+            # Integers may be any word. They have a limit only if they are combined with fractions.
             return words
         lowest, highest = (int(bound) for bound in words.aminmax())
         if max(-lowest, highest) >= scale.limit:
@@ -313,21 +327,23 @@ def encode(values: torch.Tensor, scale: Scale, remedy: str = OF_DATA) -> torch.T
 
 
 def word(number: float, bits: int) -> int:
-    """The word of a constant with so many fraction bits, rounded as ``encode`` does. Algorithms
-    have these at bits of their own, which are no scale of any tensor."""
+    """Encodes a constant with the given number of fraction bits, rounded as by ``encode``.
+
+    Algorithms choose these bits themselves; they are not the scale of a tensor."""
     return round(number * 2.0**bits)
 
 
 def unbounded(width: int) -> int:
-    """The bits of the word that an infinite number stands for, where
-    comparisons have that width."""
+    """Returns the exponent of the word that replaces an infinite number, for a comparison width."""
     return min(UNBOUNDED, width - 4)
 
 
 @outside_trace
 def bounded(values: torch.Tensor, scale: Scale, width: int) -> torch.Tensor:
-    """Numbers with each infinite one (or greatest of a dtype) replaced by one that is beyond what
-    data of that scale have, and is compared rightly with them at that width."""
+    """Replaces infinite numbers, and greatest numbers of a dtype, by a finite one.
+
+    The new number is beyond usual data of that scale, and comparisons with them at ``width`` are
+    right."""
     if not values.is_floating_point() or values.numel() == 0:
         return values
     lowest, highest = values.detach().aminmax()
@@ -340,17 +356,18 @@ def bounded(values: torch.Tensor, scale: Scale, width: int) -> torch.Tensor:
 
 
 def limit_beside(scale: Scale, own: Scale, width: int) -> float:
-    """What secrets of their own scale are below where they are compared at
-    this one, at that width."""
+    """Returns the limit of secrets of scale ``own`` that are compared at a scale and a width."""
     limit = (scale if own == WHOLE else own).limit if scale != WHOLE else 2.0 ** (WORD - 1)
     return limit if width >= WORD else min(limit, 2.0 ** (width - 1 - scale.bits))
 
 
 @outside_trace
 def placed(values: torch.Tensor, scale: Scale, own: Scale, width: int) -> torch.Tensor:
-    """Words of public numbers that stand among secrets, which are brought to this scale from their
-    own. What these may be, public ones may be; what is beyond it, if it is large, is infinite: a
-    mask is made of it.
+    """Encodes public numbers that are placed among secrets.
+
+    The secrets are brought to ``scale`` from their scale ``own``. A public number may be as large
+    as a secret. A larger one counts as infinite if it is at least ``MASKING``, since masks are made
+    of such numbers.
 
     Raises:
         EncodingError: a value is NaN, or beyond the limit of secrets and less than ``MASKING``.
@@ -369,7 +386,7 @@ def placed(values: torch.Tensor, scale: Scale, own: Scale, width: int) -> torch.
 
 
 def _greatest(wide: torch.Tensor, otherwise: str) -> float:
-    """The greatest magnitude.
+    """Returns the greatest magnitude.
 
     Raises:
         EncodingError: a value is not finite.
@@ -390,7 +407,7 @@ def _too_large(greatest: float, limit: float, scale: Scale, remedy: str) -> Enco
 
 
 def decode(words: torch.Tensor, scale: Scale, dtype: torch.dtype) -> torch.Tensor:
-    """The numbers that words stand for."""
+    """Decodes words to numbers."""
     if not dtype.is_floating_point:
         return words.to(dtype)
     unit = 2.0**-scale.bits
@@ -405,7 +422,7 @@ def decode(words: torch.Tensor, scale: Scale, dtype: torch.dtype) -> torch.Tenso
 
 
 def lost(values: torch.Tensor, words: torch.Tensor, scale: Scale) -> float:
-    """What a tensor lost when it was encoded: the norm of the error, relative to the norm."""
+    """Returns the relative error of an encoding: the norm of the error divided by the norm."""
     wide = values.detach().to(torch.float64)
     norm = float(wide.norm())
     error = decode(words, scale, torch.float64) - wide
@@ -414,7 +431,7 @@ def lost(values: torch.Tensor, words: torch.Tensor, scale: Scale) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A summand of a public factor: words, and the scale that they have."""
+    """One term of a public factor: words, and their fraction bits."""
 
     words: torch.Tensor
     bits: int
@@ -440,11 +457,11 @@ def _factor_of_number(value: float, operand: Scale, result: Scale) -> Factor:
 def factor(
     values: torch.Tensor, operand: Scale, result: Scale, gain: float | None = None
 ) -> Factor:
-    """Public factors of numbers of scale ``operand``, whose results have scale ``result``.
+    """Encodes public factors of numbers of scale ``operand``, for results of scale ``result``.
 
     Args:
-        gain: for sums of products, the sum of the factors' magnitudes that one result takes,
-            divided by the greatest of them.
+        gain: for sums of products, the largest sum of magnitudes of the factors of one result,
+            divided by the greatest factor.
 
     Raises:
         EncodingError: a value is NaN, infinite, or too large.
@@ -465,9 +482,10 @@ def factor(
 
 @outside_trace
 def factor_of_digits(values: torch.Tensor, result: Scale, gain: float | None = None) -> Factor:
-    """Public factors of digits of whole words, whose results have scale ``result`` and are then off
-    by less than a unit for what is left out. Results are right below 2^(RANGE − 2 − the scale's
-    bits), 2^44 by default.
+    """Encodes public factors of digits of whole words, for results of scale ``result``.
+
+    The terms that are left out change a result by less than a unit. Results are right below
+    2^(RANGE − 2 − the scale's bits), 2^44 by default.
 
     Raises:
         EncodingError: a value is NaN, infinite, or too large.
@@ -478,7 +496,7 @@ def factor_of_digits(values: torch.Tensor, result: Scale, gain: float | None = N
         raise _too_large(greatest, WHOLE.limit, WHOLE, "scale the secrets down, or the factor")
     terms: list[Term] = []
     bits = result.bits + 1
-    # A digit has one bit less than its sign and magnitude, and so does a sum of several its growth.
+    # The magnitude of a digit has one bit less than DIGIT. A sum of products grows by the gain.
     more = RANGE - 1 - DIGIT - (0 if gain is None else math.ceil(math.log2(gain)))
     while True:
         words = (rest * 2.0**bits).trunc()
@@ -489,7 +507,7 @@ def factor_of_digits(values: torch.Tensor, result: Scale, gain: float | None = N
         if is_last:
             break
         bits += more
-    # Others have no fewer bits than the result: what follows them is truncated to as many.
+    # If there are several terms, each keeps its bits: later partial sums are truncated to these.
     return Factor((_shortened(terms[0].words, terms[0].bits),) if len(terms) == 1 else tuple(terms))
 
 
@@ -504,8 +522,9 @@ def _factor(
     if bool((wide == wide.round()).all()):
         return Factor((Term(wide.to(torch.int64), 0),))
     growth, significant = (1.0, SIGNIFICANT) if gain is None else (gain, SIGNIFICANT_IN_SUMS)
-    # What the result's range allows; or, if that is more, what a word of any operand leaves. Sums
-    # keep a bit for what rounding the factors does to summands that cancel.
+    # The factor gets as many bits as the result's range allows, or, if that is more, as a word of
+    # any operand leaves. Sums keep a bit in reserve: terms may cancel, but their rounding errors do
+    # not.
     allowed = result.bits - operand.bits - (gain is not None)
     most = RANGE - 1 - max(0, operand.bits - result.bits)
     bits = max(1, min(ROOM + max(allowed, _room(greatest * growth)), most))
@@ -513,29 +532,29 @@ def _factor(
     rest = wide
     while True:
         scaled = rest * 2.0**bits
-        # Towards zero, so that no term is more than the factor.
+        # Rounds towards zero, so that no term exceeds the factor.
         words = scaled.trunc()
         if terms and not bool(words.any()):
-            # What is left is below the last bit that a term can have.
+            # The rest is below the last bit that a term can have.
             return Factor(tuple(terms))
         terms.append(_shortened(words.to(torch.int64), bits))
         rest = (scaled - words) * 2.0**-bits
         error = float(rest.abs().max())
         if error <= greatest * 2.0**-significant or len(terms) == MOST_TERMS:
             return Factor(tuple(terms))
-        # Of the rest nothing is known but its size: no word of an operand may take it out of range.
+        # Only the magnitude of the rest is known, so its product by any operand must be in range.
         bits = min(ROOM + _room(error * growth), most)
         if bits <= terms[-1].bits:
             return Factor(tuple(terms))
 
 
 def _room(greatest: float) -> int:
-    """By how many bits a number can be shifted up and stay at most 1."""
+    """Returns by how many bits a number can be shifted up and stay at most 1."""
     return -math.ceil(math.log2(greatest))
 
 
 def _shortened(words: torch.Tensor, bits: int) -> Term:
-    """The same factors with as few bits as they need: fewer are to be truncated."""
+    """Returns factors with as few bits as they need, so that less must be truncated."""
     combined = int(np.bitwise_or.reduce(words.numpy().reshape(-1)))
     trailing = (combined & -combined).bit_length() - 1 if combined else bits
     drop = min(trailing, bits)

@@ -1,15 +1,15 @@
-"""Which flags values depend on.
+"""Tracking of the flags that values depend on.
 
-A guarded comparison has a flag (``_core.Flag``): whether it kept its range, which is secret. All
-that is computed of its result depends on that flag, and an opening takes the flags of what it
-opens. They are kept here by storage, so that all views of a value have the same ones, whoever holds
-them.
+A guarded comparison has a secret flag (``_core.Flag``), which says whether its numbers were in
+range. All values that are computed from its result depend on that flag. When values are opened, the
+flags that they depend on are checked. Flags are recorded by storage, so that all views of a value
+have the same flags.
 
-An operator's results depend on the flags of its operands, and on those of the comparisons within
-it. What it writes to a part of a storage adds its flags to those of the whole; where it writes over
-all of a storage, they take the place of the others. What it keeps for later brings its flags to the
-operator that uses it. What is computed outside of operators, or goes through a tracer, is not
-followed: its flags count for all that is opened from then on.
+An operator's results depend on the flags of its operands, and on those of its own comparisons. A
+write to a part of a storage adds flags to those of the whole storage. A write to all of a storage
+replaces them. A cached value brings its flags to each operator that uses it. Values that are
+computed outside operators, or by a tracer, are not tracked: their flags count for every later
+opening.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ Parts = Sequence[torch.Tensor]
 
 
 class Joined:
-    """The flags of several values. Joining takes as long however many flags there are."""
+    """The union of the flags of several values. Joining takes constant time."""
 
     __slots__ = ("of",)
 
@@ -34,13 +34,15 @@ class Joined:
         self.of = of
 
 
-#: Flags that a value depends on, if there are any.
+#: Flags that a value depends on; None if there are none.
 Known = Optional["Joined | _core.Flag"]
 
 
 def union(known: Iterable[Known]) -> Known:
-    """All of these. What another one of them has is not named twice, so that what meets the same
-    values again and again does not grow."""
+    """Returns the union of flags.
+
+    A member that is part of another member is dropped. So the union does not grow if a value is
+    combined with the same values again and again."""
     each = {id(one): one for one in known if one is not None}
     inside = {id(part) for one in each.values() if isinstance(one, Joined) for part in one.of}
     several = tuple(one for at, one in each.items() if at not in inside)
@@ -48,8 +50,9 @@ def union(known: Iterable[Known]) -> Known:
 
 
 def each_of(known: Known) -> list[_core.Flag]:
-    """The flags, each once, in an order that is the same in all parties; but for those of which all
-    parties know that they hold."""
+    """Lists each flag once, in an order that is the same in all parties.
+
+    Flags that all parties know to hold are left out."""
     found: dict[int, _core.Flag] = {}
     seen: set[int] = set()
     stack: list[Joined | _core.Flag] = [] if known is None else [known]
@@ -65,18 +68,18 @@ def each_of(known: Known) -> list[_core.Flag]:
 
 
 class Running:
-    """An operator that is carried out."""
+    """The state of a running operator."""
 
     __slots__ = ("claim", "found", "overwritten", "written")
 
     def __init__(self, operands: Known) -> None:
-        #: What its results depend on.
+        #: Flags that its results depend on.
         self.found: list[Known] = [operands]
-        #: What it has written to.
+        #: Components that it has written to.
         self.written: list[torch.Tensor] = []
-        #: What it has written to so that nothing is left of what the storage was.
+        #: Components whose whole storage it has overwritten.
         self.overwritten: list[torch.Tensor] = []
-        #: Its claim, where it is checked (``checks``).
+        #: Its claim in checked mode (``checks``).
         self.claim: Any = None
 
 
@@ -89,22 +92,22 @@ class Dependencies:
 
     def __init__(self) -> None:
         self._of: dict[int, tuple[StorageWeakRef, Known]] = {}
-        #: Storages that are looked through before freed ones are dropped again.
+        #: Number of entries from which freed storages are dropped again.
         self._patience = 0
-        #: Work side by side is done by threads, each in the middle of an operator of its own.
+        #: Threads may run concurrently, each with its own operator.
         self._thread = _Thread()
-        #: Whether anything ever depended on a flag.
+        #: Whether any value ever depended on a flag.
         self.are_there = False
-        #: What everything depends on, as one, if there is anything.
+        #: Flags that every value depends on, as one union, if there are any.
         self._of_all: list[Known] = []
 
     def of(self, parts: Parts) -> Known:
-        """What the values of a sharing depend on."""
+        """Returns the flags that the values of a sharing depend on."""
         found = self._of.get(parts[0].untyped_storage()._cdata) if self._of and parts else None
         return union((*self._of_all, found and found[1]))
 
     def carry(self, parts: Parts, known: Known) -> None:
-        """Has these values, and all that share their memory, depend on these flags too."""
+        """Adds flags to values, and to all values that share their memory."""
         if known is None or not parts:
             return
         self.are_there = True
@@ -116,22 +119,22 @@ class Dependencies:
             known = union((there[1], known))
         elif len(self._of) > self._patience:
             self._drop_freed()
-        # As long as it is referred to, no other storage lies where this one does.
+        # The weak reference ensures that no other storage gets this address.
         reference = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
         self._of[reference.cdata] = reference, known
 
     def carry_to_all(self, known: Known) -> None:
-        """Has all that is opened from now on depend on these flags."""
+        """Adds flags to all values that are opened from now on."""
         if known is not None:
             self._of_all[:] = [union((*self._of_all, known))]
 
     def add(self, flag: _core.Flag | None) -> None:
-        """A comparison was made, for the operator that is carried out."""
+        """Adds the flag of a comparison to the running operator."""
         if flag is not None:
             self.use(flag)
 
     def use(self, known: Known) -> None:
-        """The operator that is carried out uses something that depends on these."""
+        """Adds flags to the running operator, or to all later openings if none runs."""
         if known is None:
             return
         self.are_there = True
@@ -141,47 +144,47 @@ class Dependencies:
             running.found.append(known)
 
     def use_within(self, known: Known) -> None:
-        """The operator that is carried out, if one is, uses something that depends on these."""
+        """Adds flags to the running operator, if there is one."""
         if self._thread.running is not None:
             self.use(known)
 
     @property
     def current(self) -> Running | None:
-        """The operator that is carried out, if one is."""
+        """The running operator, if there is one."""
         return self._thread.running
 
     def now(self) -> Known:
-        """What the results of the operator depend on that is carried out, as far as it has come."""
+        """Returns the flags that the running operator has collected so far."""
         running = self._thread.running
         return None if running is None else union(running.found)
 
     def written(self, parts: Parts) -> None:
-        """The operator that is carried out writes to these."""
+        """Records that the running operator writes to these components."""
         if (running := self._thread.running) is not None:
             running.written.append(parts[0])
 
     def overwritten(self, parts: Parts) -> None:
-        """The operator that is carried out has written to all elements of these."""
+        """Records that the running operator has written to all elements of these components."""
         running = self._thread.running
         if running is not None and self.are_there and _is_all_of_its_storage(parts[0]):
             running.overwritten.append(parts[0])
 
     @contextmanager
     def running(self, operands: Known) -> Iterator[Running]:
-        """Within it an operator is carried out whose operands depend on these."""
+        """Runs an operator whose operands depend on these flags."""
         at, running = self._thread, Running(operands)
         previous, at.running = at.running, running
         try:
             yield running
         except BaseException:
-            # What it has written before it failed is written.
+            # Writes before the failure stay, and so must their flags.
             self.finish(running)
             raise
         finally:
             at.running = previous
 
     def finish(self, running: Running) -> Known:
-        """What the operator's results depend on, as does what it has written to."""
+        """Returns the flags of the operator's results, and adds them to what it has written to."""
         known = union(running.found)
         for part in running.written:
             self.carry((part,), known)
@@ -190,7 +193,7 @@ class Dependencies:
         return known
 
     def _carry_alone(self, part: torch.Tensor, known: Known) -> None:
-        """Has all that share this memory depend on these flags, and on no others."""
+        """Replaces the flags of all values that share this memory."""
         storage = part.untyped_storage()
         if known is None:
             self._of.pop(storage._cdata, None)
@@ -199,7 +202,7 @@ class Dependencies:
             self._of[reference.cdata] = reference, known
 
     def _drop_freed(self) -> None:
-        # Work side by side is done by threads: another one may add an entry, or drop the same.
+        # Another thread may add an entry meanwhile, or drop the same one.
         for at, (reference, _) in list(self._of.items()):
             if reference.expired():  # type: ignore[no-untyped-call]
                 self._of.pop(at, None)
@@ -207,7 +210,7 @@ class Dependencies:
 
 
 def _is_all_of_its_storage(part: torch.Tensor) -> bool:
-    """Whether a view has each element of its storage, and each once."""
+    """Whether a view has each element of its storage exactly once."""
     if part.numel() * part.element_size() != part.untyped_storage().nbytes():
         return False
     elements = 1

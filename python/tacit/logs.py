@@ -1,16 +1,16 @@
-"""What tacit logs, by Python's ``logging``.
+"""Logging by Python's ``logging``.
 
 Each module logs under its own name, such as ``tacit.sessions``. Nothing is shown unless a program
-sets handlers up, or ``TACIT_LOG`` names a level. At INFO sessions, rounds and files begin and end;
-at WARNING something ended early; at DEBUG are the steps between. Records hold parties, counts,
-files and kinds of errors. They hold no value of a program, and no message of its exceptions: both
-may be secret."""
+sets up handlers, or ``TACIT_LOG`` names a level. INFO has the begin and the end of sessions, rounds
+and files. WARNING has what ended early. DEBUG has the steps in between. Records contain parties,
+counts, files and types of errors. They never contain a value of a program or a message of its
+exceptions, since both may be secret."""
 
 import logging
 import os
 import sys
 
-#: Names the least level that is shown on standard error, in every process of tacit's.
+#: Environment variable with the least level that every process of tacit shows on standard error.
 VARIABLE = "TACIT_LOG"
 
 LEVELS = ("debug", "info", "warning", "error")
@@ -19,8 +19,10 @@ FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def show() -> None:
-    """Shows what ``TACIT_LOG`` asks for. Where it names no level, that is said, and nothing is
-    shown: others may wait for this party."""
+    """Sets up the logging that ``TACIT_LOG`` asks for.
+
+    If its value is not a level, this is reported and nothing is logged. It is no error, since other
+    parties may wait for this one."""
     level = os.environ.get(VARIABLE, "")
     if not level:
         return

@@ -1,6 +1,7 @@
-"""Memory that nobody uses, given back to the system. The C library keeps what was freed for what
-comes: after tensors that are much larger than later ones that is hundreds of megabytes, which lie
-idle from then on."""
+"""Return of freed memory to the operating system.
+
+The C library keeps freed memory for later allocations. After tensors that are much larger than
+later ones, these are hundreds of megabytes that stay unused."""
 
 import ctypes
 from functools import cache
@@ -9,11 +10,11 @@ from typing import Any
 
 @cache
 def _trim() -> Any:
-    """The C library's own function for it, which not every one has."""
+    """Returns the C library's function for this, if it has one."""
     return getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 
 def give_back() -> None:
-    """Gives it back, where that can be done; what is in use stays where it is."""
+    """Returns freed memory to the operating system, if the C library can do so."""
     if (trim := _trim()) is not None:
         trim(0)

@@ -1,4 +1,4 @@
-"""What a party sent and how long it waited, by label."""
+"""Meter of a party's bytes, messages, rounds and waiting, by label."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -8,20 +8,20 @@ from tacit import _core
 
 @dataclass(frozen=True)
 class Reading:
-    """One line of a meter."""
+    """Counts of a party's communication under one label, or in total."""
 
     payload_bytes: int
-    """Bytes of messages sent by this party."""
+    """Bytes that this party sent, without frame headers."""
     bytes_sent: int
-    """The same with frame headers, before TLS."""
+    """Bytes that this party sent, with frame headers, before TLS."""
     bytes_received: int
-    """The same of what this party received."""
+    """Bytes that this party received, with frame headers, before TLS."""
     frames: int
-    """Messages sent by this party."""
+    """Number of messages that this party sent."""
     rounds: int
-    """Growth of the longest chain of messages each of which waited for the one before."""
+    """Rounds: the growth of the longest chain of messages that each wait for the one before."""
     waiting_seconds: float
-    """Time spent waiting for messages."""
+    """Seconds that this party waited for messages."""
 
     @staticmethod
     def of(entries: Mapping[str, float]) -> "Reading":
@@ -46,10 +46,10 @@ class Reading:
 
 
 class Meter(Mapping[str, Reading]):
-    """Live readings of a session by label.
+    """A live mapping from labels to the readings of a session.
 
-    While a module of ``torch.nn`` runs on secret tensors, its path in the model is the label; what
-    happens outside any module stands under ``""``.
+    While a ``torch.nn`` module runs on secret tensors, the label is the module's path in the model.
+    The label ``""`` is for everything outside modules.
     """
 
     def __init__(self, core: _core.Session) -> None:
@@ -66,17 +66,17 @@ class Meter(Mapping[str, Reading]):
 
     @property
     def correlations(self) -> Reading:
-        """What making correlations ahead of need has sent, apart from all else."""
+        """Reading of correlations that were made ahead of need; labels do not include it."""
         return Reading.of(self._core.correlations()[0])
 
     @property
     def waited_for_correlations(self) -> float:
-        """Seconds that computing has waited for correlations."""
+        """Seconds that the online computation has waited for correlations."""
         return self._core.correlations()[1]
 
     @property
     def total(self) -> Reading:
-        """Readings over all labels."""
+        """Sum of the readings of all labels."""
         return Reading.of(self._core.totals())
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
-"""Whether what is computed is taken down, as ``make_fx`` and AOTAutograd do, and what does not
-become part of
-it: what follows from shapes and from public numbers alone."""
+"""Detection of tracing, as by ``make_fx`` and AOTAutograd, and code that is not traced.
+
+Code that depends on shapes and public numbers alone does not become part of a graph."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,26 +24,25 @@ def _has_mode(*keys: Any) -> bool:
 
 
 def is_tracing() -> bool:
-    """Whether operators are taken down, or have no data."""
+    """Whether operators are traced, or run without data."""
     if not torch._C._len_torch_dispatch_stack():
         return False
     return _has_mode(_Mode.PROXY, _Mode.FUNCTIONAL, _Mode.FAKE)
 
 
 def is_backward() -> bool:
-    """Whether this is part of a backward pass."""
+    """Whether this code runs in a backward pass."""
     return torch._C._current_graph_task_id() >= 0
 
 
 def is_differentiating() -> bool:
-    """Whether ``torch.func`` differentiates."""
+    """Whether this code runs in a derivative of ``torch.func``."""
     transforms = torch._C._functorch.get_interpreter_stack() or []
     return any(each.key() == torch._C._functorch.TransformType.Grad for each in transforms)
 
 
 def tracers() -> tuple[Any, ...]:
-    """What takes operators down, if anything does: what one of these has seen
-    is none of another's."""
+    """Returns the active tracers. Facts recorded under one tracer do not hold under another."""
     if not torch._C._len_torch_dispatch_stack():
         return ()
     modes = (
@@ -54,7 +53,7 @@ def tracers() -> tuple[Any, ...]:
 
 @contextmanager
 def untraced() -> Iterator[None]:
-    """Within it nothing is taken down."""
+    """Suspends tracing."""
     if is_tracing():
         with _disable_current_modes():
             yield
@@ -63,10 +62,10 @@ def untraced() -> Iterator[None]:
 
 
 def outside_trace(function: Callable[Given, Made]) -> Callable[Given, Made]:
-    """Makes a function one that is called now while something traces, with values that are known.
+    """Decorates a function so that it runs outside the trace, on known values.
 
     Raises:
-        MisuseError: by the function, of a tensor whose values are not known then.
+        MisuseError: when the function is called, for a tensor whose values are unknown.
     """
 
     @wraps(function)
@@ -79,7 +78,7 @@ def outside_trace(function: Callable[Given, Made]) -> Callable[Given, Made]:
 def call_outside_trace(
     function: Callable[Given, Made], *args: Given.args, **kwargs: Given.kwargs
 ) -> Made:
-    """Calls it as ``outside_trace`` says."""
+    """Calls a function outside the trace, as ``outside_trace`` does."""
     if not is_tracing():
         return function(*args, **kwargs)
     args, kwargs = pytree.tree_map_only(torch.Tensor, _known, (args, kwargs))
@@ -88,7 +87,7 @@ def call_outside_trace(
 
 
 def _known(tensor: torch.Tensor) -> torch.Tensor:
-    """The values of a public tensor that something traces."""
+    """Returns the values of a public tensor that is being traced."""
     from torch._subclasses.functional_tensor import FunctionalTensor
     from torch.fx.experimental import proxy_tensor
 
@@ -102,13 +101,12 @@ def _known(tensor: torch.Tensor) -> torch.Tensor:
     proxy: Any = proxy_tensor.get_proxy_slot(tensor, mode.tracer, None) if traced and mode else None
     value = getattr(proxy, "constant", None)
     if value is None:
-        # Of what has no data PyTorch keeps single numbers.
+        # PyTorch keeps single numbers of tensors without data.
         value = getattr(tensor, "constant", None)
     if value is None:
         raise MisuseError(
-            "while secret tensors are traced, public ones that meet them must be known: make them "
-            "before, or "
-            "share them"
+            "while secret tensors are traced, the values of public tensors that are combined with "
+            "them must be known: make these tensors before the trace, or share them"
         )
     known: torch.Tensor = value
     return known
@@ -116,8 +114,7 @@ def _known(tensor: torch.Tensor) -> torch.Tensor:
 
 @contextmanager
 def with_constants() -> Iterator[None]:
-    """Within it, public tensors with data may meet those without, and become constants of what is
-    traced."""
+    """Allows public tensors with data next to fake tensors; they become constants of the trace."""
     mode = torch._C._get_dispatch_mode(_Mode.FAKE) if is_tracing() else None
     if mode is None:
         yield

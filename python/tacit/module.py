@@ -1,4 +1,4 @@
-"""How a party's model becomes secret."""
+"""Sharing of a party's model: its weights become secret tensors."""
 
 import logging
 import warnings
@@ -28,10 +28,10 @@ _log = logging.getLogger(__name__)
 
 Module = TypeVar("Module", bound=torch.nn.Module)
 
-#: What encoding may lose of a tensor, relative to it, before its owner is warned.
+#: Relative error of an encoded tensor above which its owner is warned.
 MUCH = 0.01
 
-#: What the owner can do about it.
+#: Remedy for weights that are too small.
 MORE_BITS = (
     "give them more fraction bits, as in share_module(..., scale={name: 24}), or scale them up"
 )
@@ -39,7 +39,7 @@ MORE_BITS = (
 
 @dataclass
 class _Entry:
-    """A tensor to be shared, and where its sharing goes."""
+    """A tensor to be shared, and its sharing afterwards."""
 
     name: str
     value: torch.Tensor
@@ -54,38 +54,44 @@ def share_module(
     scale: int | Mapping[str, int] | None = None,
     trainable: bool = False,
 ) -> Module:
-    """Makes ``owner``'s weights secret, in place: parameters and floating-point buffers become
-    ``SecretTensor``; the names in ``state_dict`` stay. Returns the module.
+    """Secret-shares the weights of party ``owner`` in place, and returns the module.
 
-    Parameters stay the objects that they are: an optimiser that was made before has the secret
-    ones, and so has another module that uses them. Their hooks and attributes stay, their gradients
-    do not. Parameters that are secret already, since another module uses them too, are left as they
-    are.
+    Parameters and floating-point buffers become ``SecretTensor``. The names in ``state_dict`` stay
+    the same.
 
-    Every party passes a module of the same architecture and dtypes; only the values of the owner
-    count. The other parties learn names and shapes. Where a weight cannot be shared, every party
-    raises, the others without any value; the module stays as it is, and the session goes on.
-    Parameters do not require gradients afterwards, unless they are trainable.
+    Every party passes a module of the same architecture and dtypes. Only the owner's values are
+    used. The other parties learn names, shapes and dtypes. If a weight cannot be shared, every
+    party raises an error, and only the owner's message contains values. The module then stays
+    unchanged, and the session continues.
+
+    Parameters stay the same Python objects. So an optimiser that was made before has the secret
+    parameters, and so has another module that uses them. Their hooks and attributes stay. Their
+    gradients are dropped. Parameters that are secret already, because another module uses them too,
+    stay as they are. Parameters do not require gradients afterwards, unless ``trainable`` is set.
 
     Args:
-        module: an ordinary module.
-        owner: the party whose weights they are.
-        scale: fraction bits of all weights, or of those that are named as in ``state_dict``, the
-            same in every party; those of the session if not given. Small weights want more: a
-            product of a weight at scale s with data at the session's 16 is right below 2^(46 − s).
-        trainable: whether parameters that required gradients still do. Those of two dimensions and
-            more, which data are multiplied by, then have four fraction bits more unless ``scale``
-            says how many: as many as gradients. ``requires_grad_()`` afterwards makes all
-            parameters trainable at the scale that they have.
+        module: a module with plain weights.
+        owner: the number of the party that owns the weights.
+        scale: the fraction bits of all weights, or a mapping from names in ``state_dict`` to
+            fraction bits; the same in every party. Other weights have the session's fraction bits.
+            Small weights need more. The product of a weight at scale s and data at the session's
+            scale of 16 is right below 2^(46 − s).
+        trainable: whether parameters that required gradients still do. Parameters of two or more
+            dimensions, which data are multiplied by, then have four fraction bits more, as
+            gradients do, unless ``scale`` names them. Calling ``requires_grad_()`` afterwards makes
+            all parameters trainable at their present scale.
+
+    Returns:
+        The same module.
 
     Raises:
         EncodingError: a weight is NaN, infinite or too large; the message names it.
-        MisuseError: architectures or scales differ; the message names the first tensor that does.
-            Or all weights are secret already.
+        MisuseError: architectures or scales differ between parties; the message names the first
+            tensor that differs. Or all weights are secret already.
 
     Warns:
-        PrecisionWarning: in the owner alone, names weights that are so small that their encoding
-            loses more than a hundredth of them.
+        PrecisionWarning: weights are so small that their encoding changes them by more than one
+            per cent. Only the owner gets this warning, which names the weights.
     """
     return share_weights_of(module, owner, scale, trainable=trainable, remedy=MORE_BITS)
 
@@ -99,8 +105,15 @@ def share_weights_of(
     trainable: bool,
     remedy: str,
 ) -> Module:
-    """As :func:`share_module`; what is to be done about weights that are too small is told in those
-    words."""
+    """Shares a module as :func:`share_module` does.
+
+    Args:
+        module: a module with plain weights.
+        owner: the number of the party that owns the weights.
+        scale: as for :func:`share_module`.
+        trainable: as for :func:`share_module`.
+        remedy: the end of the warning about weights that are too small.
+    """
     current = session()
     check_party(current, owner, "owner")
     _check_kind(module, owner)
@@ -142,7 +155,7 @@ def _scales(
     wanting: set[int],
     chosen: int | Mapping[str, int] | None,
 ) -> dict[str, Scale]:
-    """By name, the scale of each tensor: as chosen, or else by its kind."""
+    """Returns the scale of each tensor by name: the chosen one, or else one by its kind."""
     if chosen is not None and not isinstance(chosen, Mapping):
         return dict.fromkeys((name for name, _ in floating), fixed.scale_of(chosen))
     scales = {name: _by_kind(current, tensor, id(tensor) in wanting) for name, tensor in floating}
@@ -156,22 +169,24 @@ def _scales(
 
 
 def _by_kind(current: Session, tensor: torch.Tensor, is_trained: bool) -> Scale:
-    """The session's scale. Factors that are trained have the scale of gradients: what rounding
-    changes in a small weight decides in each layer which units of a ReLU are on, and an error in
-    few of these is a great one in the gradient; and steps are small. What is added, such as a bias,
-    would bring its bits to all results, and range is lost by that."""
+    """Returns the scale of a tensor: that of gradients for trained factors, else the session's.
+
+    The rounding error of a small weight decides in each layer which units of a ReLU are active, and
+    an error in a few of these is a large error of the gradient. Also, optimiser steps are small. So
+    trained factors get more bits. A summand, such as a bias, would bring its bits to all results,
+    which would lose range."""
     return fixed.of_gradients(current.scale) if is_trained and tensor.dim() > 1 else current.scale
 
 
 def _check(entries: list[_Entry], count: int, remedy: str) -> None:
-    """Raises where a tensor cannot be encoded, before anything is sent; and tells the owner, whose
-    process this is, which of the first ``count`` are too small for their scale. Words are let go
-    one tensor after
-    another: those of all are twice as large as the model."""
+    """Checks in the owner's process that all tensors can be encoded, before anything is sent.
+
+    Warns the owner of tensors among the first ``count`` that are too small for their scale. The
+    words of one tensor are freed before the next: all words are twice as large as the model."""
     small = []
     for at, entry in enumerate(entries):
         words = _encoded(entry)
-        # What is added, such as a bias, is exact enough wherever results are.
+        # A summand, such as a bias, is as exact as the results are.
         if at < count and entry.value.dim() > 1:
             loss = fixed.lost(entry.value.reshape(-1), words, entry.scale)
             if loss > MUCH:
@@ -187,7 +202,7 @@ def _check(entries: list[_Entry], count: int, remedy: str) -> None:
 
 
 def _check_kind(module: Any, owner: int) -> None:
-    """Raises where it is no module, and says what is to be passed."""
+    """Raises a MisuseError if the argument is not a module; the message says what to pass."""
     if isinstance(module, torch.nn.Module):
         return
     if module is None:
@@ -216,7 +231,7 @@ def _check_kind(module: Any, owner: int) -> None:
 
 
 def _check_values(module: torch.nn.Module) -> None:
-    """Raises where a tensor has no values yet."""
+    """Raises a MisuseError if a tensor has no values yet."""
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
         if is_lazy(tensor):
             raise MisuseError(
@@ -230,7 +245,7 @@ def _check_values(module: torch.nn.Module) -> None:
 
 
 def _floating(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
-    """Plain parameters and buffers with fractions, each once, by its first name."""
+    """Yields plain floating-point parameters and buffers, each once, by its first name."""
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
         if tensor.is_floating_point() and not is_secret(tensor):
             yield name, tensor
@@ -260,7 +275,7 @@ def _encoded(entry: _Entry) -> torch.Tensor:
 def _compare(
     current: Session, owner: int, entries: list[_Entry], check: Callable[[], None]
 ) -> None:
-    """Holds this party's architecture against the owner's, whose weights were checked."""
+    """Checks this party's architecture against the owner's, after the owner checked its weights."""
     mine = [
         [each.name, list(each.value.shape), each.scale.bits, str(each.value.dtype)]
         for each in entries
@@ -290,11 +305,12 @@ def _described(entry: Any) -> str:
 
 
 def _share(current: Session, owner: int, entries: list[_Entry]) -> None:
-    """Shares all tensors, small ones together; each has a storage of its own then, so that a write
-    to one makes nothing of another forgotten."""
+    """Shares all tensors, small ones in one message.
+
+    Each gets its own storage, so that a write to one does not clear cached facts about another."""
     for group in grouped([entry.value.numel() for entry in entries]):
         _share_together(current, owner, entries[group])
-        # Words, shares and messages of a group are larger than most of what is computed with them.
+        # Words, shares and messages of a group are larger than most tensors of the computation.
         give_back()
 
 
@@ -304,7 +320,7 @@ def _share_together(current: Session, owner: int, entries: list[_Entry]) -> None
     def words() -> torch.Tensor | None:
         return torch.cat([_encoded(each) for each in entries]) if current.party == owner else None
 
-    # The words are let go before there are two of each share.
+    # The words are freed before the shares are copied.
     parts = shares.share(current, words(), owner, (sum(sizes),))
     pieces = zip(*(torch.split(part, sizes) for part in parts), strict=True)
     for entry, piece in zip(entries, pieces, strict=True):
@@ -316,9 +332,10 @@ def _share_together(current: Session, owner: int, entries: list[_Entry]) -> None
 
 
 def _replace(module: torch.nn.Module, entries: dict[int, _Entry], wanting: set[int]) -> None:
-    """Puts the sharings where the plain tensors were; a tensor with two places keeps both.
-    Parameters stay the same objects. Buffers, which nobody trains, do not: a constant of the
-    program may be one."""
+    """Replaces the plain tensors of a module by their sharings.
+
+    A tensor that is used in two places stays one tensor. Parameters stay the same objects. Buffers,
+    which are not trained, become new objects: the plain buffer may be a constant of the program."""
     secret: dict[int, torch.nn.Parameter] = {}
     for parameter in module.parameters():
         if (entry := entries.get(id(parameter))) is not None and entry.secret is not None:
@@ -330,7 +347,7 @@ def _replace(module: torch.nn.Module, entries: dict[int, _Entry], wanting: set[i
             if plain is None or id(plain) not in secret:
                 continue
             if isinstance(part, torch.jit.ScriptModule):
-                # Its interpreter has the tensor below the object, which stays what it was.
+                # TorchScript's interpreter holds the C++ tensor, so the object is replaced instead.
                 part._parameters[name] = secret[id(plain)]
             else:
                 take_place(plain, secret.pop(id(plain)))

@@ -1,5 +1,4 @@
-"""Protocols and sources of correlations, as the core lists them: nothing else has a list of its
-own."""
+"""Protocols and sources of correlations, from the core's lists. There are no other lists."""
 
 from typing import NamedTuple
 
@@ -7,18 +6,18 @@ from tacit import _core
 
 
 class Protocol(NamedTuple):
-    """A protocol."""
+    """A protocol of multi-party computation."""
 
     name: str
-    #: Who takes part, and who may collude.
+    #: The parties, and how many may collude.
     summary: str
-    #: How many parties there are where nobody says how many.
+    #: Default number of parties.
     usual_parties: int
     #: Whether it consumes correlations, and so has a source.
     consumes: bool
-    #: Whether it keeps anything secret.
+    #: Whether it keeps values secret.
     is_secret: bool
-    #: Whether it serves federations: their clients' vectors, and noise that no party chooses.
+    #: Whether it serves federations: it takes clients' vectors, and adds noise that no party chose.
     serves_federations: bool
 
 
@@ -26,12 +25,13 @@ class Source(NamedTuple):
     """A source of correlations."""
 
     name: str
-    #: How they are made, as a title has it, and in a few words more.
+    #: How correlations are made, as a title.
     title: str
+    #: How correlations are made, in a few words more.
     summary: str
-    #: Besides the parties: nothing (""), a "dealer", or a "file" made ahead.
+    #: Needs in addition to the parties: nothing (""), a "dealer", or a "file" made ahead.
     needs: str
-    #: What it makes by oblivious transfer: nothing (""), "all", or "all but matrices".
+    #: Correlations made by oblivious transfer: none (""), "all", or "all but matrices".
     transfers: str
 
     @property
@@ -45,24 +45,24 @@ class Source(NamedTuple):
         return self.needs != "file"
 
 
-#: By name, the default first.
+#: All protocols and sources by name, the default first.
 PROTOCOLS = {row[0]: Protocol(*row) for row in _core.protocols()}
 SOURCES = {row[0]: Source(*row) for row in _core.sources()}
 
-#: What is meant where nothing is said.
+#: Default protocol and default source.
 DEFAULT = next(iter(PROTOCOLS))
 DEFAULT_SOURCE = next(iter(SOURCES))
 
-#: The first that consumes correlations.
+#: First protocol that consumes correlations.
 CONSUMING = next(protocol.name for protocol in PROTOCOLS.values() if protocol.consumes)
 
-#: Keeps no secrets: for trials.
+#: The reference protocol, which keeps no secrets, for trial runs.
 REFERENCE = next(protocol.name for protocol in PROTOCOLS.values() if not protocol.is_secret)
 
-#: Those whose correlations are made while a session lasts, by name.
+#: Names of sources that make correlations during the session.
 LIVE = [source.name for source in SOURCES.values() if source.is_live]
 
-#: The one that takes the least time and bytes.
+#: Name of the source that takes the least time and bytes.
 QUICKEST = next(
     source.name for source in SOURCES.values() if source.is_live and not source.transfers
 )
@@ -74,8 +74,9 @@ def consumes(protocol: str) -> bool:
 
 
 def rehearsed(protocol: str, source: str | None) -> str | None:
-    """The source in a rehearsal: what is sent online is the same for every one, and one takes least
-    time."""
+    """Returns the source for a rehearsal: the given one, or the fastest.
+
+    Online traffic is the same with every source."""
     return source or QUICKEST if consumes(protocol) else source
 
 
@@ -85,19 +86,18 @@ def has_dealer(source: str | None) -> bool:
 
 
 def transfers_matrices(source: str | None) -> bool:
-    """Whether that source makes products of matrices by oblivious transfer,
-    which takes gigabytes."""
+    """Whether a source makes matrix products by oblivious transfer, which takes gigabytes."""
     return source in SOURCES and SOURCES[source].transfers == "all"
 
 
 def quoted(names: list[str]) -> str:
-    """Names for people: such as "a", "b" or "c"."""
+    """Joins names in quotes for messages: "a", "b" or "c"."""
     *first, last = [f'"{name}"' for name in names]
     return f"{', '.join(first)} or {last}" if first else last
 
 
 def described(providers: list[Protocol] | list[Source]) -> str:
-    """What there is to choose from, the default first."""
+    """Describes the available protocols or sources, the default first."""
     told = [f'"{each.name}": {each.summary}' for each in providers]
     told[0] = told[0].replace('":', '" (default):', 1)
     return "; ".join(told)

@@ -1,6 +1,8 @@
-"""Tensors like a secret one, such as ``torch.zeros_like(x)`` gives: public, and plain in all that
-they do, until a secret is written into them. Then they are secret, with all views of them, as the
-objects that they were."""
+"""Public tensors that become secret when a secret is written into them.
+
+``torch.zeros_like(x)`` of a secret x returns such a tensor. It is public and behaves as a plain
+tensor until a secret is written into it. Then it and all of its views become secret, and stay the
+same objects."""
 
 import weakref
 from collections.abc import Callable
@@ -14,64 +16,65 @@ from tacit.tensor import SecretTensor, check_party, wrapped
 
 
 class Memory:
-    """What public tensors that are views of one another share."""
+    """Memory that public tensors share if they are views of one another."""
 
     def __init__(self) -> None:
-        #: Its components, once a secret was written into it.
+        #: The secret tensor over this memory, once a secret was written into it.
         self.secret: SecretTensor | None = None
         self._views: list[weakref.ref[PublicTensor]] = []
-        #: Plain tensors that were given this memory, and would not become secret with it.
+        #: Plain tensors that use this memory and cannot become secret with it.
         self.lent: list[weakref.ref[torch.Tensor]] = []
 
     def add(self, view: "PublicTensor") -> None:
-        """One more view of it."""
+        """Adds a view of this memory."""
         self._views = [each for each in self._views if each() is not None]
         self._views.append(weakref.ref(view))
 
     def forget(self) -> None:
-        """Of no view any more: its object becomes another tensor's."""
+        """Forgets all views, before their object is swapped with another tensor."""
         self._views = []
 
     def become(self, secret: SecretTensor) -> None:
-        """Makes all of it secret.
+        """Makes the memory, with all of its views, secret.
 
         Args:
-            secret: its elements in the order in which they lie.
+            secret: the elements in the order of the memory.
 
         Raises:
-            MisuseError: a plain tensor has the same memory.
+            MisuseError: a plain tensor uses the same memory.
         """
         if any(each() is not None for each in self.lent):
             raise MisuseError(
-                "a secret is written into y, whose memory a plain tensor has since `x.data = y` or "
-                "`x.set_(y)`, and x would stay as it is: give x a copy, x.data = y.clone()"
+                "a secret is written into y, but a plain tensor x uses its memory since `x.data = "
+                "y` or `x.set_(y)` and would stay plain: give x a copy, x.data = y.clone()"
             )
         self.secret = secret
         for each in self._views:
-            # One that was given its own memory as its data is there twice, and has become secret by
-            # then.
+            # A view whose data was set to its own memory is in the list twice. It is secret
+            # already the second time.
             if isinstance(view := each(), PublicTensor):
                 view.settled()
         self._views = []
 
 
 class PublicTensor(torch.Tensor):
-    """A public tensor that secrets may be written into. It is no memory of PyTorch's itself: a
-    plain tensor beside it is, on which all is computed, until it becomes a ``SecretTensor``."""
+    """A public tensor that secrets may be written into.
 
-    #: The same elements, with their shape and strides.
+    The tensor itself is a wrapper without memory. Operators compute on its plain tensor, until it
+    becomes a ``SecretTensor``."""
+
+    #: The plain tensor, with the same elements, shape and strides.
     _plain: torch.Tensor
     _memory: Memory
 
-    #: Carries an ATen operator out, on tensors of these classes; the operators enter themselves
-    #: here.
+    #: Runs an ATen operator on tensors of these classes. The operators package sets it.
     dispatcher: ClassVar[Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], Any]]
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @staticmethod
     def __new__(cls, plain: torch.Tensor, memory: Memory | None = None) -> "PublicTensor":
-        """A tensor over a plain one, which nobody else writes to, or over a view of that memory."""
+        """Wraps a plain tensor that nothing else writes to, or a view of the given memory."""
         if torch.is_inference_mode_enabled():
             with torch.inference_mode(False):
                 made = wrapped(cls, (plain,), plain.dtype, ())
@@ -82,8 +85,9 @@ class PublicTensor(torch.Tensor):
         return made
 
     def settled(self) -> torch.Tensor:
-        """This tensor, as the ``SecretTensor`` that it has become, if it has. Views do so when they
-        are used, if there was no Python object of them before."""
+        """Turns this tensor into a ``SecretTensor`` if its memory has become secret.
+
+        A view without a Python object at that time becomes secret when it is first used."""
         secret = self._memory.secret
         if secret is None:
             return self
@@ -96,7 +100,7 @@ class PublicTensor(torch.Tensor):
         return self
 
     def lent_to(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The plain tensor, for one that is given its memory."""
+        """Returns the plain tensor for a tensor that will use its memory, and records that."""
         self._memory.lent = [each for each in self._memory.lent if each() is not None]
         self._memory.lent.append(weakref.ref(tensor))
         return self._plain
@@ -108,10 +112,10 @@ class PublicTensor(torch.Tensor):
         return cls.dispatcher(func, types, args, kwargs or {})
 
     def reveal(self, to: int | None = None) -> torch.Tensor | None:
-        """The plain tensor, as ``SecretTensor.reveal`` gives it: nothing is sent, as all know it.
+        """Returns the plain tensor, as ``SecretTensor.reveal`` does. No interaction: it is public.
 
         Raises:
-            MisuseError: ``to`` is no party's number.
+            MisuseError: ``to`` is not a party's number.
         """
         if isinstance(tensor := self.settled(), SecretTensor):
             return tensor.reveal(to)
@@ -120,7 +124,7 @@ class PublicTensor(torch.Tensor):
 
     @property
     def data(self) -> torch.Tensor:
-        """The same outside the graph; what is assigned takes its place."""
+        """The tensor outside the autograd graph. Assignment replaces the data."""
         return self.detach()
 
     @data.setter
@@ -152,7 +156,7 @@ class PublicTensor(torch.Tensor):
 
 
 def _fill(tensor: Any, secret: SecretTensor, parts: Any) -> None:
-    """Makes a tensor of the class of secret ones one that has these components."""
+    """Fills the attributes of an object whose class was changed to ``SecretTensor``."""
     tensor._scale, tensor._session, tensor._unreduced = (
         secret._scale,
         secret._session,
@@ -162,7 +166,7 @@ def _fill(tensor: Any, secret: SecretTensor, parts: Any) -> None:
 
 
 def _of_plain(name: str) -> None:
-    """What PyTorch reads in memory itself, or says of it, is the plain tensor's."""
+    """Forwards a method that reads memory, or describes it, to the plain tensor."""
 
     def method(self: PublicTensor, *args: Any, **kwargs: Any) -> Any:
         if isinstance(tensor := self.settled(), SecretTensor):

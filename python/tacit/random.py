@@ -1,14 +1,15 @@
-"""Samples that no party knows or biases, as secret tensors.
+"""Secret random samples that no party knows or can bias.
 
     noise = tacit.random.laplace(total.shape, scale=1 / epsilon)
     (total + noise).reveal()
 
-The parties draw them together: each contributes bits of its operating system's entropy, and they
-stay secret as what is shared does (``sampling`` has the argument; ``distributions`` how each is
-made and how far its tails reach). PyTorch's seeds do not count for them.
+The parties draw samples together. Each party contributes bits from its operating system's entropy,
+and the samples stay secret as shared data do (``sampling`` has the security argument;
+``distributions`` says how each distribution is made and how far its tails reach). PyTorch's seeds
+have no effect on them.
 
-Fractions have the session's fraction bits and are rounded down to them. Arguments are public unless
-it says otherwise.
+Fractions have the session's fraction bits, and are rounded down to them. Arguments are public
+unless stated otherwise.
 """
 
 import math
@@ -29,25 +30,30 @@ from tacit.tensor import SecretTensor
 
 Shape = int | Sequence[int]
 
-#: Fraction bits of the keys by which a choice without replacement is sorted.
+#: Scale of the sort keys of a choice without replacement.
 KEYS = Scale(24)
 
 
 def uniform(
     shape: Shape, low: float = 0.0, high: float = 1.0, *, dtype: torch.dtype | None = None
 ) -> SecretTensor:
-    """Uniform from ``low`` to before ``high``, in 2^16 steps at 16 fraction bits. Unless high − low
-    is a whole number rounding may reach ``high``.
+    """Draws secret samples from the uniform distribution on [low, high).
+
+    Samples have 2^16 steps at 16 fraction bits. Unless high − low is a whole number, rounding may
+    give ``high`` itself.
 
     Args:
         shape: sizes of the result, or one size.
         low: the least value; public.
-        high: the end, which is not reached; public.
+        high: the upper end, exclusive; public.
         dtype: a floating-point dtype; PyTorch's default if not given.
 
+    Returns:
+        A secret tensor of the given shape.
+
     Raises:
-        MisuseError: ``low`` is greater than ``high``, the shape is none, or the dtype has no
-            fractions.
+        MisuseError: ``low`` is greater than ``high``, a size is negative, or the dtype is not
+            floating-point.
     """
     current, sizes = _begun("uniform", shape, low, high)
     if not low <= high:
@@ -60,8 +66,10 @@ def uniform(
 def normal(
     shape: Shape, mean: float = 0.0, std: float = 1.0, *, dtype: torch.dtype | None = None
 ) -> SecretTensor:
-    """Normal; the distribution function is right to 2^-15, up to six standard deviations from the
-    mean.
+    """Draws secret samples from the normal distribution.
+
+    The distribution function is right to 2^-15. Samples are within eight standard deviations of the
+    mean. Probabilities beyond six standard deviations are not reliable.
 
     Args:
         shape: sizes of the result, or one size.
@@ -69,9 +77,12 @@ def normal(
         std: the standard deviation, 0 or more; public.
         dtype: a floating-point dtype; PyTorch's default if not given.
 
+    Returns:
+        A secret tensor of the given shape.
+
     Raises:
-        MisuseError: ``std`` is negative or not finite, the shape is none, or the dtype has no
-            fractions.
+        MisuseError: ``std`` is negative or not finite, a size is negative, or the dtype is not
+            floating-point.
     """
     current, sizes = _begun("normal", shape, mean, std)
     _check_positive("normal", "std", std, zero=True)
@@ -83,15 +94,21 @@ def normal(
 def exponential(
     shape: Shape, rate: float = 1.0, *, dtype: torch.dtype | None = None
 ) -> SecretTensor:
-    """Exponential, of mean 1/rate, up to 32 times that.
+    """Draws secret samples from the exponential distribution with mean 1/rate.
+
+    Samples are at most 32 times the mean.
 
     Args:
         shape: sizes of the result, or one size.
         rate: the inverse of the mean, positive; public.
         dtype: a floating-point dtype; PyTorch's default if not given.
 
+    Returns:
+        A secret tensor of the given shape.
+
     Raises:
-        MisuseError: ``rate`` is not positive, the shape is none, or the dtype has no fractions.
+        MisuseError: ``rate`` is not positive, a size is negative, or the dtype is not
+            floating-point.
     """
     current, sizes = _begun("exponential", shape, rate)
     _check_positive("exponential", "rate", rate)
@@ -102,7 +119,10 @@ def exponential(
 def laplace(
     shape: Shape, loc: float = 0.0, scale: float = 1.0, *, dtype: torch.dtype | None = None
 ) -> SecretTensor:
-    """Laplace's, of density exp(−|x − loc|/scale)/(2·scale), up to 32 times the scale.
+    """Draws secret samples from the Laplace distribution.
+
+    The density is exp(−|x − loc|/scale)/(2·scale). Samples are within 32 times the scale of
+    ``loc``.
 
     Args:
         shape: sizes of the result, or one size.
@@ -110,9 +130,12 @@ def laplace(
         scale: the mean distance from ``loc``, 0 or more; public.
         dtype: a floating-point dtype; PyTorch's default if not given.
 
+    Returns:
+        A secret tensor of the given shape.
+
     Raises:
-        MisuseError: ``scale`` is negative or not finite, the shape is none, or the dtype has no
-            fractions.
+        MisuseError: ``scale`` is negative or not finite, a size is negative, or the dtype is not
+            floating-point.
     """
     current, sizes = _begun("laplace", shape, loc, scale)
     _check_positive("laplace", "scale", scale, zero=True)
@@ -121,14 +144,17 @@ def laplace(
 
 
 def rademacher(shape: Shape, *, dtype: torch.dtype | None = None) -> SecretTensor:
-    """−1 or 1, each with probability ½.
+    """Draws secret samples that are −1 or 1, each with probability ½.
 
     Args:
         shape: sizes of the result, or one size.
-        dtype: any dtype of numbers; PyTorch's default if not given.
+        dtype: any numeric dtype; PyTorch's default if not given.
+
+    Returns:
+        A secret tensor of the given shape.
 
     Raises:
-        MisuseError: the shape is none.
+        MisuseError: a size is negative.
     """
     current, sizes = _begun("rademacher", shape)
     words = sampling.number(current, sampling.bits(current, (1, *sizes)))
@@ -143,21 +169,28 @@ def rademacher(shape: Shape, *, dtype: torch.dtype | None = None) -> SecretTenso
 def bernoulli(
     probability: float | torch.Tensor | SecretTensor, shape: Shape | None = None
 ) -> SecretTensor:
-    """Secret booleans that are true with a probability: a public one to 2^-32, a secret one to its
-    fraction bits.
+    """Draws secret booleans that are true with a given probability.
+
+    A public probability is exact to 2^-32, and a secret one to its fraction bits.
 
     Args:
-        probability: from 0 to 1: a number, or a tensor, public or secret.
-        shape: sizes of the result, to which public probabilities are broadcast; theirs if not
-            given. Secret probabilities have the shape of the result already.
+        probability: a number from 0 to 1, or a public or secret tensor of such numbers.
+        shape: sizes of the result, to which public probabilities are broadcast. If not given, the
+            result has their shape. With secret probabilities it must not be given.
+
+    Returns:
+        A secret boolean tensor.
 
     Raises:
-        MisuseError: a public probability is outside of 0 to 1, or does not broadcast to ``shape``;
-            or a shape is given beside secret probabilities.
+        MisuseError: a public probability is less than 0 or greater than 1, or does not broadcast to
+            ``shape``; or a shape is given with secret probabilities.
     """
     if isinstance(probability, SecretTensor):
         if shape is not None:
-            raise MisuseError("bernoulli() of secret probabilities has their shape: expand() them")
+            raise MisuseError(
+                "bernoulli() of secret probabilities has their shape: pass no shape, and expand() "
+                "them"
+            )
         current, sizes = _begun("bernoulli", probability.shape)
         drawn = distributions.uniform(current, sizes, probability._scale.bits)
         uniform = SecretTensor(drawn, probability._scale, current, probability.dtype)
@@ -183,19 +216,23 @@ def choice(
     *,
     replacement: bool = True,
 ) -> SecretTensor:
-    """Secret indices, each with a probability in proportion to its weight: to 2^-32 for public
-    ones, to 2^-16 for secret ones.
+    """Draws secret indices, each with a probability proportional to its weight.
+
+    Probabilities are exact to 2^-32 for public weights, and to 2^-16 for secret ones.
 
     Args:
-        weights: one row [n] of weights, none of them negative; public, or secret fractions.
-        shape: sizes of the result; without replacement a number: so many different indices, in the
-            order in which they were drawn.
-        replacement: whether an index may be drawn again. Without it weights are public, and differ
-            by a factor of at most 2^10.
+        weights: weights of shape [n], none of them negative: public, or secret fractions.
+        shape: sizes of the result. Without replacement, the number of different indices, which are
+            returned in the order in which they were drawn.
+        replacement: whether an index may be drawn again. Without replacement, weights must be
+            public, and may differ by a factor of at most 2^10.
+
+    Returns:
+        A secret int64 tensor of indices from 0 to n − 1.
 
     Raises:
-        MisuseError: the weights are no such row, or more different indices are asked for than have
-            a weight.
+        MisuseError: the weights are not as described, or more different indices are requested than
+            have a positive weight.
     """
     if isinstance(weights, SecretTensor):
         return _choice_by_secret(weights, shape, replacement)
@@ -219,14 +256,15 @@ def choice(
 def _choice_of_different(
     current: Session, weights: torch.Tensor, sizes: tuple[int, ...]
 ) -> SecretTensor:
-    """The indices that win a race of exponential clocks, of which each runs as fast as its weight
-    says (P. Efraimidis, P. Spirakis 2006)."""
+    """Returns the indices of the least of independent exponential samples, with weights as rates.
+
+    The order of these samples is a weighted choice (P. Efraimidis, P. Spirakis 2006)."""
     candidates = weights.nonzero().squeeze(1)
     count, greatest = torch.Size(sizes).numel(), float(weights.max())
     least = float(weights[candidates].min())
     if len(sizes) > 1 or not 1 <= count <= candidates.numel():
         raise MisuseError(
-            f"choice() of {candidates.numel()} without replacement takes a number up to that"
+            f"choice() of {candidates.numel()} without replacement takes a number from 1 to that"
         )
     if greatest > 2**10 * least:
         raise MisuseError(
@@ -237,7 +275,7 @@ def _choice_of_different(
         winners: Any = clocks.topk(count, largest=False).indices
     if candidates.numel() == weights.numel():
         return winners
-    # From places among the candidates to places among all.
+    # Maps indices among the candidates to indices among all weights.
     chosen: SecretTensor = (
         winners.unsqueeze(-1) == torch.arange(candidates.numel())
     ).long() @ candidates
@@ -247,21 +285,25 @@ def _choice_of_different(
 def _choice_by_secret(weights: SecretTensor, shape: Shape, replacement: bool) -> SecretTensor:
     if not replacement:
         raise MisuseError(
-            "choice() by secret weights is with replacement; draw one after the other"
+            "choice() by secret weights is only with replacement: draw one index after the other"
         )
     if weights.dim() != 1 or not weights.numel() or not weights.dtype.is_floating_point:
-        raise MisuseError("choice() takes one row of weights, of fractions")
+        raise MisuseError("choice() by secret weights takes one row of floating-point weights")
     sizes = _begun("choice", shape, replacement)[1]
     found: Any = weights.detach().multinomial(math.prod(sizes), replacement=True)
     return found.reshape(sizes)
 
 
 def permutation(n: int) -> SecretTensor:
-    """The numbers from 0 to before n in a secret order, int64 of shape [n]; rounds as
-    ``tacit.shuffle``.
+    """Returns the numbers from 0 to n − 1 in a secret random order.
+
+    Takes the rounds of ``tacit.shuffle``.
 
     Args:
-        n: how many.
+        n: how many numbers.
+
+    Returns:
+        A secret int64 tensor of shape [n].
 
     Raises:
         MisuseError: ``n`` is negative.
@@ -272,7 +314,7 @@ def permutation(n: int) -> SecretTensor:
 
 
 def _begun(what: str, shape: Shape, *public: Any) -> tuple[Session, tuple[int, ...]]:
-    """The session, which compares what is drawn in all parties, and the sizes."""
+    """Returns the session and the sizes, after noting the call for comparison among all parties."""
     tracing.refuse("drawing")
     current = session()
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -287,13 +329,13 @@ def _begun(what: str, shape: Shape, *public: Any) -> tuple[Session, tuple[int, .
 
 def _check_positive(what: str, name: str, value: float, *, zero: bool = False) -> None:
     if not (0 < value < math.inf or (zero and value == 0)):
-        raise MisuseError(f"{what}() with {name}={value}: it is positive")
+        raise MisuseError(f"{what}() with {name}={value}: it must be positive")
 
 
 def _moved(
     current: Session, words: Parts, dtype: torch.dtype | None, start: float, factor: float
 ) -> SecretTensor:
-    """start + factor·x."""
+    """Returns start + factor·x as a secret tensor of a floating-point dtype."""
     dtype = dtype or torch.get_default_dtype()
     if not dtype.is_floating_point:
         raise MisuseError(f"random fractions of dtype {dtype}: take one of a floating-point dtype")

@@ -1,8 +1,10 @@
-"""What keeps one party from its part of what all do together, such as a NaN in what it shares: it
-is told in the very message that the others wait for. All raise then, and the session goes on.
+"""Refusals: one party cannot do its part of a joint step, and all parties raise an error.
 
-The message says which of :data:`WHY` it is, and nothing of a value. Whoever refuses raises its own
-error, with all details.
+A party refuses, for example, if its data contain a NaN. It says so in the message that the others
+wait for. All parties then raise, and the session continues.
+
+The message contains one of the causes in :data:`WHY`, and never a value. The party that refuses
+raises its own error, with all details.
 """
 
 import json
@@ -13,27 +15,27 @@ from typing import Any
 from tacit.errors import DeviationError, EncodingError, MisuseError, TacitError, source_lines
 from tacit.sessions import Session
 
-#: What may stand in a message, and what the others say of it.
+#: Causes that a message may name, and their texts in the errors of the other parties.
 WHY = {
     "encoding": "it has a value without a fixed-point encoding",
     "finite": "a value is NaN or infinite, which has no fixed-point encoding",
     "large": "a value is too large for fixed point with so many fraction bits",
-    "interval": "values are outside of the interval that the program was compiled for",
-    "range": "a value is outside of the range that all have said for it",
+    "interval": "values are outside the interval that the program was compiled for",
+    "range": "a value is outside the range that all parties have declared for it",
     "nothing": "it passed None",
     "type": "it passed something else",
-    "kind": "its shape, dtype or layout cannot be",
+    "kind": "its shape, dtype or layout is not supported",
     "file": "its file is missing, damaged or another one",
     "disk": "its file cannot be written",
     "other": "its own output says why",
 }
 
-#: Those of an :class:`EncodingError`.
+#: Causes that raise an :class:`EncodingError`.
 OF_ENCODING = ("encoding", "finite", "large")
 
 
 def misuse(why: str, text: str) -> MisuseError:
-    """The error of a party that tells the others why."""
+    """Returns an error whose cause the other parties are told."""
     assert why in WHY
     error = MisuseError(text)
     error.why = why  # type: ignore[attr-defined]
@@ -41,7 +43,7 @@ def misuse(why: str, text: str) -> MisuseError:
 
 
 def why(error: BaseException) -> str:
-    """What the others are told of an error."""
+    """Returns the cause of an error that the other parties are told."""
     if isinstance(error, OSError):
         return "disk"
     found = getattr(error, "why", "other")
@@ -49,20 +51,19 @@ def why(error: BaseException) -> str:
 
 
 def refuser(error: BaseException | None) -> int | None:
-    """The party that refused, where it was another than the one that raises this."""
+    """Returns the party that refused, if it is not the party that raised the error."""
     found: int | None = getattr(error, "refuser", None)
     return found
 
 
 class Task:
-    """What a party does alone before it tells the others: its error is kept
-    until all know of it."""
+    """Local work before a message to the other parties. Its error is kept until all know of it."""
 
     error: Exception | None = None
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Within it, an error is kept."""
+        """Catches an error and keeps it."""
         try:
             yield
         except Exception as error:
@@ -70,21 +71,26 @@ class Task:
 
     @property
     def told(self) -> dict[str, str] | None:
-        """What the others are told, if anything went wrong."""
+        """The message to the other parties if the work failed, else ``None``."""
         return None if self.error is None else {"refused": why(self.error)}
 
 
 def announced(current: Session, owner: int, what: str, make: Callable[[], Any]) -> Any:
-    """What the owner makes, in every party: one round, which the owner does not wait for.
+    """Broadcasts a description that the owner makes. One round, which the owner does not wait for.
 
     Args:
-        what: is not done if the owner refuses, as errors call it.
-        make: called in the owner alone; gives what JSON can hold. Its error is the refusal.
+        current: the session.
+        owner: the party that makes the description.
+        what: name, in errors, of the step that is not done if the owner refuses.
+        make: called in the owner alone; returns what JSON can hold. Its error is the refusal.
+
+    Returns:
+        The description, in every party.
 
     Raises:
-        EncodingError: the owner has values without an encoding.
-        MisuseError: it refuses for another cause.
-        PeerError: what came is not JSON.
+        EncodingError: the owner has values that cannot be encoded.
+        MisuseError: the owner refuses for another cause.
+        PeerError: the message is not JSON.
     """
     task, payload = Task(), None
     if current.party == owner:
@@ -99,12 +105,15 @@ def announced(current: Session, owner: int, what: str, make: Callable[[], Any]) 
 
 
 def told_by_all(current: Session, task: Task, what: str, own: Any = None) -> list[Any]:
-    """What each party tells all others after its task, in every party. One round.
+    """Exchanges a message of each party after its local task. One round.
+
+    Returns:
+        The messages of all parties, in every party.
 
     Raises:
-        EncodingError: a party refuses, since it has values without an encoding.
-        MisuseError: one refuses for another cause. All parties raise.
-        PeerError: what came is not JSON.
+        EncodingError: a party refuses, since it has values that cannot be encoded.
+        MisuseError: a party refuses for another cause. All parties raise.
+        PeerError: a message is not JSON.
     """
     message = own if task.told is None else task.told
     told = current.told_by_all(json.dumps(message).encode())
@@ -118,12 +127,13 @@ def told_by_all(current: Session, task: Task, what: str, own: Any = None) -> lis
 
 
 def settle(current: Session, task: Task, refused: dict[int, str], what: str) -> None:
-    """Goes on where nobody has refused; else raises, in every party, once all have heard of it:
-    whoever raises may end the session by that, before others have read why.
+    """Raises an error in every party if a party refused, once all parties have read the refusal.
+
+    A party that raises may end the session, so it must not do so before the others have read why.
 
     Raises:
-        EncodingError: as of :func:`announced`.
-        MisuseError: likewise.
+        EncodingError: as for :func:`announced`.
+        MisuseError: as for :func:`announced`.
     """
     if not refused:
         return
@@ -144,10 +154,10 @@ def settle(current: Session, task: Task, refused: dict[int, str], what: str) -> 
 
 
 def announcement(payload: bytes, owner: int, member: str = "party") -> Any:
-    """JSON of another party, which may be anything.
+    """Parses a message of another party, which may be anything.
 
     Raises:
-        PeerError: it is not JSON.
+        PeerError: the message is not JSON.
     """
     try:
         return json.loads(payload)
@@ -158,14 +168,14 @@ def announcement(payload: bytes, owner: int, member: str = "party") -> Any:
 
 
 def refusal(told: Any, party: int, member: str = "party") -> str | None:
-    """Why a party refuses, if it does.
+    """Returns the cause for which a party refuses, or ``None``.
 
     Raises:
-        PeerError: for no cause that there is.
+        PeerError: the cause is not one of :data:`WHY`.
     """
     if not isinstance(told, dict) or "refused" not in told:
         return None
     cause = told["refused"]
     if not isinstance(cause, str) or cause not in WHY:
-        raise DeviationError.of(party, "refused for a cause that there is not", member)
+        raise DeviationError.of(party, "refused for an unknown cause", member)
     return cause

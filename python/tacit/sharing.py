@@ -1,4 +1,4 @@
-"""How a party's data become secret tensors."""
+"""Sharing of a party's data as secret tensors."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,41 +15,46 @@ from tacit.sharings import shares, tracing
 from tacit.tensor import SecretTensor, check_party
 from tacit.trace import module_paths
 
-#: Elements of one tensor at most.
+#: Most elements of one tensor.
 MOST_ELEMENTS = 1 << 27
 
-#: Dimensions at most, as in PyTorch.
+#: Most dimensions of a tensor, as in PyTorch.
 MOST_DIMENSIONS = 64
 
-#: Of what needs no sharing.
+#: Error for a tensor that is already secret.
 SECRET_ALREADY = "this tensor is secret already"
 
-#: Words of small tensors that are shared in one message, so that these cost no rounds of their own.
+#: Most words of small tensors that are shared in one message, so that each costs no extra rounds.
 GROUP = 1 << 22
 
 
 @module_paths.step("share")
 def share(tensor: torch.Tensor | None, *, owner: int, scale: int | None = None) -> SecretTensor:
-    """Makes ``owner``'s tensor secret: every party gets a ``SecretTensor``, none but the owner
-    knows more than its shape and dtype. At most two rounds and 64 bits an element (1 for
-    booleans); with additive sharing nothing but the shape travels. Where the owner's tensor cannot
-    be shared, every party raises, the others without any value, and the session goes on.
+    """Secret-shares a tensor of party ``owner``.
+
+    Every party gets a ``SecretTensor``. The other parties learn only its shape and dtype, and
+    whether it requires gradients. Takes at most two rounds and 64 bits for each element (1 bit for
+    booleans). With additive sharing, only the shape is sent. If the owner's tensor cannot be
+    shared, every party raises an error, and only the owner's message contains values. The session
+    then continues.
 
     Args:
-        tensor: the owner's plain tensor; ``None`` in the others. A tensor that another party passes
-            is not sent; its shape must be the same. What requires gradients there, does so in every
-            party; what was computed of such is shared without: gradients end at what is shared.
-        owner: the party whose data they are.
-        scale: fraction bits of fractions, the same in every party; those of the session if not
-            given. More
-            are more exact and leave less range: magnitudes stay below 2^(46 − scale).
+        tensor: the owner's plain tensor; ``None`` in the other parties. A tensor that another party
+            passes is not sent, but must have the same shape. If the owner's tensor is a leaf that
+            requires gradients, the secret tensor requires them too. A tensor that was computed from
+            such a leaf is shared without: gradients do not pass through sharing.
+        owner: the number of the party that owns the data.
+        scale: the fraction bits of a floating-point tensor, the same in every party; the session's
+            if not given. More bits are more exact and leave less range: magnitudes must be below
+            2^(46 − scale).
 
     Returns:
-        A tensor of the owner's shape and dtype, in every party.
+        A secret tensor of the owner's shape and dtype, in every party.
 
     Raises:
         EncodingError: a value is NaN, infinite or too large; the message says what is allowed.
-        MisuseError: the owner passes nothing, the owner does not exist, or shapes or scales differ.
+        MisuseError: the owner passes ``None``, there is no party ``owner``, or shapes or scales
+            differ between parties.
     """
     tracing.refuse("sharing")
     current = session()
@@ -65,7 +70,7 @@ def share(tensor: torch.Tensor | None, *, owner: int, scale: int | None = None) 
             )
         words = _words(tensor, fractions)
         dtype = str(tensor.dtype).removeprefix("torch.")
-        # What somebody computed has gradients of its own, which do not go on.
+        # Gradients do not pass through sharing, so only a leaf requires them afterwards.
         is_wanted = tensor.requires_grad and tensor.is_leaf
         return {
             "shape": list(tensor.shape),
@@ -102,16 +107,20 @@ def share_as(
     what: str,
     check: Callable[[], None],
 ) -> SecretTensor:
-    """The same, of what all parties know the shape and dtype of.
+    """Secret-shares a tensor whose shape and dtype all parties know.
 
     Args:
-        what: is not done if the owner refuses, as errors call it.
-        check: called in the owner alone: raises where its tensor has not that shape or kind of
-            numbers.
+        tensor: the owner's plain tensor; ``None`` in the other parties.
+        shape: the shape of the tensor.
+        dtype: the dtype of the tensor.
+        owner: the number of the party that owns the data.
+        scale: the scale of fractions.
+        what: name, in errors, of the step that is not done if the owner refuses.
+        check: called in the owner alone; raises if the tensor has another shape or kind of numbers.
 
     Raises:
-        EncodingError: as of ``share``.
-        MisuseError: in every party, where the owner's check raises.
+        EncodingError: as for ``share``.
+        MisuseError: the owner's check raises; in every party.
     """
     current = session()
     words = None
@@ -129,7 +138,7 @@ def share_as(
 
 
 def share_bits(bits: torch.Tensor | None, count: int, *, owner: int) -> SecretTensor:
-    """The same of so many booleans, of which the owner's cannot be wrong: nothing is announced."""
+    """Secret-shares ``count`` booleans. The owner's cannot be wrong, so nothing is announced."""
     current = session()
     words = None
     if current.party == owner:
@@ -193,7 +202,7 @@ def _words(tensor: torch.Tensor, scale: Scale) -> torch.Tensor:
 
 
 def _instead(value: Any) -> str:
-    """How what is no tensor is shared."""
+    """Returns a remedy for a value that is not a tensor."""
     if isinstance(value, torch.nn.Module):
         return "tacit.share_module(module, owner=...) shares a module"
     several = (
@@ -216,13 +225,12 @@ def _instead(value: Any) -> str:
 
 
 def _is_small(sizes: Sequence[int]) -> bool:
-    """Whether a tensor of these sizes may be shared; an empty one's strides
-    must be possible too."""
+    """Whether a tensor of these sizes may be shared. An empty one must have valid strides too."""
     return math.prod(max(size, 1) for size in sizes) <= MOST_ELEMENTS
 
 
 def grouped(sizes: Sequence[int]) -> Iterator[slice]:
-    """Tensors of these sizes in groups of neighbours, each for one message."""
+    """Groups neighbouring tensors of the given sizes, one group for each message."""
     start = together = 0
     for at, size in enumerate(sizes):
         if at > start and together + size > GROUP:

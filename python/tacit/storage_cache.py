@@ -1,11 +1,11 @@
-"""What is known of tensors that last, such as weights, for as long as nobody writes to them.
+"""A cache of facts about tensors that are used again, such as weights, until they are written to.
 
-A protocol that masks its operands masks those that are used again once, under a *name* for each
-view. And what an operator computed from several tensors, such as the factor of a normalisation, or
-beside a result, such as the bits of a ReLU for its gradient, can be kept (*derived*). Both stand
-for storages in one state: when one of these is written to, or freed, all that was known of it is
-forgotten. Operators that write say so (``written``): below autograd, where they run, PyTorch counts
-no versions."""
+A protocol that masks its operands masks a tensor that is used again only once, under a *name* for
+each view. Operators can also keep *derived* values: values that were computed from several tensors,
+such as the factor of a normalisation, or values that belong to a result, such as the bits of a ReLU
+for its gradient. Names and derived values hold for the present contents of storages. They are
+forgotten when one of these storages is written to or freed. Operators report their writes by
+``written``, since PyTorch counts no versions below autograd, where operators run."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,8 +17,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from tacit import _core
 from tacit.flags import Dependencies, Known
 
-#: Views of one storage that have names: a weight is used in few ways, and its rows one by one need
-#: none.
+#: Most named views of one storage. A weight is used in few ways, and single rows need no names.
 MOST_VIEWS = 1024
 
 #: Offset, shape and strides of a view.
@@ -26,21 +25,21 @@ Geometry = tuple[Any, ...]
 
 
 class _Lasting:
-    """A storage that somebody uses again."""
+    """A storage that is used again, with its names and derived values."""
 
     def __init__(self, reference: StorageWeakRef) -> None:
         self.reference = reference
         self.names: dict[Geometry, int] = {}
-        #: What was kept that follows from it, with its insertion index.
+        #: Keys of values that were derived from it, with their insertion indices.
         self.derived: dict[Any, int] = {}
         #: Whether its views have names.
         self.is_named = False
 
 
 class Storages:
-    """The lasting storages of one party, by the components of its sharings.
+    """The lasting storages of one party, by the first components of sharings.
 
-    All parties run the same program, so the same names stand for the same values everywhere.
+    All parties run the same program, so a name stands for the same value in every party.
     """
 
     def __init__(self, core: _core.Session, dependencies: Dependencies) -> None:
@@ -48,33 +47,32 @@ class Storages:
         self._dependencies = dependencies
         self._lasting: dict[int, _Lasting] = {}
         self._derived: dict[Any, Any] = {}
-        #: What each depends on.
+        #: Flags that each derived value depends on.
         self._flags: dict[Any, Known] = {}
-        #: Insertion index of each; distinguishes a new storage at a reused address.
+        #: Insertion index of each derived value; distinguishes a new storage at a reused address.
         self._turns: dict[Any, int] = {}
         self._kept = 0
         self._next = 0
-        #: Names that are asked for before freed storages are looked for again.
+        #: Number of requests for names until freed storages are looked for again.
         self._patience = 0
 
     def add(self, tensor: torch.Tensor) -> None:
-        """Whoever multiplies by this tensor, or a view of it, will do so again."""
+        """Marks a tensor as a factor that will be used again, with its views."""
         self._drop_freed()
         self._entry(tensor).is_named = True
 
     def name(self, tensor: torch.Tensor) -> int | None:
-        """The name of this view, if its storage lasts."""
+        """Returns the name of a view, if its storage lasts."""
         if not self._lasting:
             return None
         strides = tensor.stride()
         if 0 in strides:
-            # Repeated along a dimension: as large as what it multiplies, and seldom twice of one
-            # size.
+            # An expanded view is as large as the other factor, and its size seldom repeats.
             return None
         lasting = self._lasting.get(tensor.untyped_storage()._cdata)
         if lasting is None or not lasting.is_named:
             return None
-        # Looking takes as long as there are storages, and a name is asked for in every product.
+        # The search takes time in the number of storages, and every product asks for a name.
         self._patience -= 1
         if self._patience < 0:
             self._drop_freed()
@@ -86,8 +84,7 @@ class Storages:
         return name
 
     def derived(self, kind: Any, tensors: Sequence[torch.Tensor]) -> Any:
-        """What was kept of that kind for these tensors in their present state;
-        ``None`` if nothing."""
+        """Returns the value of a kind that was kept for these tensors' contents, or ``None``."""
         return self._used((kind, *map(geometry, tensors)))
 
     def derive(
@@ -98,17 +95,18 @@ class Storages:
         *,
         of: Sequence[torch.Tensor] = (),
     ) -> None:
-        """Keeps a value that follows from these tensors, until one of them is written to or freed,
-        or one of those that it is made of."""
+        """Keeps a value that was derived from tensors.
+
+        It is forgotten when one of ``tensors``, or one of the tensors in ``of``, is written to or
+        freed."""
         self._keep((kind, *map(geometry, tensors)), value, (*tensors, *of))
 
     def beside(self, kind: Any, tensor: torch.Tensor) -> Any:
-        """What was kept of that kind beside the storage that this is a view of; ``None`` if
-        nothing."""
+        """Returns the value of a kind that was kept with the storage of a tensor, or ``None``."""
         return self._used((kind, tensor.untyped_storage()._cdata))
 
     def _used(self, key: Any) -> Any:
-        """What was kept, for whoever uses it now."""
+        """Returns a kept value, and adds its flags to the running operator."""
         found = self._derived.get(key)
         if found is not None:
             self._dependencies.use_within(self._flags.get(key))
@@ -117,21 +115,20 @@ class Storages:
     def keep_beside(
         self, kind: Any, tensor: torch.Tensor, value: Any, *, of: Sequence[torch.Tensor]
     ) -> Any:
-        """Keeps a value that follows from all of a storage, as ``derive`` does; where, is given
-        back."""
+        """Keeps a value with the storage of a tensor, as ``derive`` does, and returns its key."""
         key = kind, tensor.untyped_storage()._cdata
         self._keep(key, value, (tensor, *of))
         return key
 
     def let_go(self, key: Any, value: Any) -> None:
-        """Keeps a value no longer, unless another one is kept in its place."""
+        """Forgets a value, unless another value has replaced it."""
         if self._derived.get(key) is value:
             self._derived.pop(key, None)
             self._flags.pop(key, None)
 
     def _keep(self, key: Any, value: Any, tensors: Sequence[torch.Tensor]) -> None:
         self._drop_freed()
-        # Work side by side is done by threads: another one may keep something else meanwhile.
+        # Another thread may keep another value meanwhile.
         turn = self._kept = self._kept + 1
         self._derived[key], self._turns[key] = value, turn
         self._flags[key] = self._dependencies.now()
@@ -140,7 +137,7 @@ class Storages:
 
     @contextmanager
     def rehearsed(self) -> Iterator[None]:
-        """What is computed within it follows from no number, and is kept for nothing after it."""
+        """Discards values that are derived during a rehearsal, which has no real numbers."""
         before, flags = dict(self._derived), dict(self._flags)
         try:
             yield
@@ -149,7 +146,7 @@ class Storages:
             self._flags = {key: flags.get(key) for key in self._derived}
 
     def written(self, tensor: torch.Tensor) -> None:
-        """What shares its storage with this tensor is about to be written to."""
+        """Records a write to the storage of a tensor: all facts about it are forgotten."""
         if self._lasting:
             lasting = self._lasting.get(tensor.untyped_storage()._cdata)
             if lasting is not None:
@@ -171,7 +168,7 @@ class Storages:
 
     def _drop_freed(self) -> None:
         self._patience = len(self._lasting)
-        # Work side by side is done by threads: another one may add an entry, or drop the same.
+        # Another thread may add an entry meanwhile, or drop the same one.
         for at, entry in list(self._lasting.items()):
             if entry.reference.expired():  # type: ignore[no-untyped-call]
                 self._lasting.pop(at, None)
@@ -179,6 +176,6 @@ class Storages:
 
 
 def geometry(tensor: torch.Tensor) -> Geometry:
-    """A storage and a view of it: equal ones are the same elements in the same order."""
+    """Returns a key of a storage and a view. Equal keys are the same elements in the same order."""
     place = tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
     return tensor.untyped_storage()._cdata, *place

@@ -1,4 +1,4 @@
-"""The secret tensor: a ``torch.Tensor`` whose values no party holds."""
+"""The secret tensor: a ``torch.Tensor`` whose values are secret-shared."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -17,40 +17,40 @@ from tacit.sharings.shares import Parts
 from tacit.trace import module_paths
 
 if TYPE_CHECKING:
-    # What type checkers know of operators on secret tensors: they give secret tensors.
+    # Tells type checkers that operators on secret tensors return secret tensors.
     from tacit._typed import Typed as _Tensor
 else:
     _Tensor = torch.Tensor
 
 
-#: What can be done instead of showing values.
+#: Remedy in errors about operations that would show values.
 INSTEAD = "call reveal() where they may be known, or stay with tensors: torch.where chooses by a secret condition"
 
-#: What is said where somebody wants the memory that a secret tensor lacks.
+#: Error for accesses to memory, which a secret tensor does not have.
 NO_MEMORY = (
     "a secret tensor has no memory of its own; clone() gives another one, and reveal() a plain one"
 )
 
-#: Has whoever reads or writes a storage be told so. Earlier builds of PyTorch without CUDA have it
-#: not: there writing alone is refused.
+#: PyTorch's function that makes reads and writes of a storage raise an error. Earlier builds of
+#: PyTorch without CUDA lack it; with these, only writes are refused.
 _CLOSE = getattr(torch._C, "_set_storage_data_ptr_access_error_msg", None)
 
-#: The attributes of a secret tensor that are its components, as many as its session's sharings
-#: have.
+#: Attributes of a secret tensor that are its components. Sharings of a session have one or both.
 COMPONENTS = ("_first", "_second")
 
 
 class Later(Protocol):
-    """Values that are computed when somebody first uses them."""
+    """Lazy values, which are computed when they are first used."""
 
     def parts(self) -> Parts:
-        """The components, in order, of any shape."""
+        """Computes the components. Their elements are in order, and their shape may be any."""
 
 
 class _LeftForLater:
-    """In the place of components until they are computed, when somebody first asks. They then hide
-    it, and all attributes are found as fast as without it, which a ``__getattr__`` would
-    prevent."""
+    """A descriptor for the components of lazy values, which it computes at the first access.
+
+    The computed components are instance attributes and hide it. So attribute access stays fast,
+    which it would not be with a ``__getattr__``."""
 
     def __get__(self, tensor: "SecretTensor", owner: type) -> Parts:
         if tensor._later is None:
@@ -59,29 +59,29 @@ class _LeftForLater:
         with dependencies.running(tensor._flags) as running:
             computed = tensor._later.parts()
             parts = tuple(part.reshape(tensor.shape) for part in computed)
-            # Another tensor may have the same left for later.
+            # Another tensor may share the lazy values.
             dependencies.use(dependencies.of(computed))
             known = dependencies.finish(running)
         for made in (computed, parts):
             dependencies.carry(made, known)
-        # It counts for whatever uses it now.
+        # The flags also count for the operator that uses the values now.
         dependencies.use_within(known)
         tensor._parts = parts
         return tensor._parts
 
 
 class _Flatten:
-    """A method that tracers find, and ``torch.nn.Module`` does not where its ``to()`` or
-    ``double()`` puts
-    tensors in the place of others: of tensors that have the method it swaps the contents, which
-    fails, or breaks the next ``backward()``, where anything was computed of them. Of all others it
-    assigns the data."""
+    """A method that tracers find, but that ``Module.to()`` and ``Module.double()`` do not find.
+
+    If tensors have this method, ``torch.nn.Module`` swaps their contents. That fails, or breaks the
+    next ``backward()``, if anything was computed from them. For all other tensors it assigns the
+    data."""
 
     def __init__(self, method: Callable[["SecretTensor"], Any]) -> None:
         self._method = method
 
     def __get__(self, tensor: "SecretTensor | None", owner: type) -> Any:
-        # PyTorch asks whether there is the method by functions of one module.
+        # PyTorch looks for the method by functions of one module. Their frames are skipped.
         asking = sys._getframe(1)
         while asking.f_globals.get("__name__") == "torch.utils._python_dispatch" and asking.f_back:
             asking = asking.f_back
@@ -91,13 +91,14 @@ class _Flatten:
 
 
 class SecretTensor(_Tensor):
-    """A secret-shared tensor. PyTorch's modules and functions work on it as on any other;
-    ``reveal`` alone shows its values.
+    """A secret-shared tensor, on which PyTorch's modules and functions work as on any other.
 
-    Outwardly it has dtype, shape and strides of what was shared. Inside, floating-point values are
-    fixed point of ``_scale`` in Z_2^64, integers have scale 0, and booleans are shared bit by bit.
-    Integers of less than 64 bits count modulo their dtype's 2^bits; words that may stand outside it
-    are ``_unreduced``."""
+    Only ``reveal`` shows its values.
+
+    It has the dtype, shape and strides of the tensor that was shared. Internally, floating-point
+    values are fixed point with scale ``_scale`` in Z_2^64, integers have scale 0, and booleans are
+    shared as bits. Integers of less than 64 bits count modulo 2^bits of their dtype. Their words
+    are ``_unreduced`` if they may be outside the range of the dtype."""
 
     if TYPE_CHECKING:
         _parts: Parts
@@ -108,15 +109,14 @@ class SecretTensor(_Tensor):
     _unreduced: bool
     _later: Later | None
 
-    #: What its values depend on, until they are computed.
+    #: Flags that lazy values depend on, until they are computed.
     _flags: Known = None
 
-    #: Which of the session's secret tensors it is, for the comparison of programs: equal numbers
-    #: are the same tensors in all parties. What is made inside of operators has none.
+    #: Number of the tensor in its session. It is the same in all parties, which compare it with the
+    #: programs. Tensors that are made inside operators have none.
     _number: int = 0
 
-    #: Carries an ATen operator out, on tensors of these classes; the operators enter themselves
-    #: here.
+    #: Runs an ATen operator on tensors of these classes. The operators package sets it.
     dispatcher: ClassVar[Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], Any]]
 
     # Below autograd and torch.nn nothing else needs to be intercepted.
@@ -134,9 +134,17 @@ class SecretTensor(_Tensor):
         shape: Sequence[int] = (),
         later: Later | None = None,
     ) -> "SecretTensor":
-        """Components of one shape and stride, of a sharing of that scale in that session, with the
-        dtype that it shows; without components a tensor of that shape whose values are computed
-        later. Use ``tacit.share``."""
+        """Wraps components as a secret tensor. Programs use ``tacit.share`` instead.
+
+        Args:
+            parts: components of equal shape and strides; empty for lazy values.
+            scale: the scale of the values.
+            session: the session of the sharing.
+            dtype: the dtype that the tensor shows.
+            unreduced: whether integers may be outside the range of the dtype.
+            shape: the shape of lazy values.
+            later: the lazy values.
+        """
         assert dtype.is_floating_point or scale == fixed.WHOLE, (
             "integers and booleans have no fraction bits"
         )
@@ -147,8 +155,8 @@ class SecretTensor(_Tensor):
                 module_paths.current(),
                 "make integers of them, x.long(), or stay with &, |, ^ and ~",
             )
-        # A view made in inference mode of what was made outside shares its count of versions, which
-        # tensors of inference mode do not have.
+        # A view in inference mode shares the version counter of its base outside, but tensors of
+        # inference mode have no version counter. So the wrapper is always made outside.
         if torch.is_inference_mode_enabled():
             with torch.inference_mode(False):
                 made = wrapped(cls, parts, dtype, shape)
@@ -161,11 +169,11 @@ class SecretTensor(_Tensor):
 
     @property
     def flags(self) -> Known:
-        """What its values depend on."""
+        """Flags that the values depend on."""
         return self._session.dependencies.of(self._parts) if self.is_computed else self._flags
 
     def depends(self, known: Known) -> "SecretTensor":
-        """This tensor, whose values depend on these flags too."""
+        """Adds flags to the values, and returns this tensor."""
         if known is not None:
             if self.is_computed:
                 self._session.dependencies.carry(self._parts, known)
@@ -174,13 +182,13 @@ class SecretTensor(_Tensor):
         return self
 
     def numbered(self) -> "SecretTensor":
-        """This tensor, as the next that a program makes or writes to."""
+        """Gives this tensor the session's next number, and returns it."""
         self._number = next(self._session.numbers)
         return self
 
     @property
     def is_computed(self) -> bool:
-        """Whether there are components, or they were left for later."""
+        """Whether the components are computed. Lazy values have none yet."""
         return "_parts" in self.__dict__
 
     @classmethod
@@ -194,8 +202,8 @@ class SecretTensor(_Tensor):
                 current.refused = str(error)
             raise
 
-    # For who traces: PyTorch takes it apart into components and the rest, and puts it together
-    # again.
+    # For tracers: PyTorch flattens the tensor into components and other facts, and puts it
+    # together again.
 
     @property
     def _first(self) -> torch.Tensor:
@@ -204,21 +212,21 @@ class SecretTensor(_Tensor):
 
     @property
     def _second(self) -> torch.Tensor:
-        """The second component, where there are two."""
+        """The second component, if there are two."""
         return self._parts[1]
 
     @_Flatten
     def __tensor_flatten__(self) -> tuple[list[str], tuple[Any, ...]]:
-        """The names of its components, and all else that it is.
+        """Returns the names of the components, and all other facts about the tensor.
 
         Raises:
-            UntracedError: it is PyTorch's compiler, or its exporter, that asks.
+            UntracedError: PyTorch's compiler or exporter is tracing.
         """
         if (remedy := hints.here(hints.FLATTENED)) is not None:
             raise UntracedError.of(
                 "tracing by torch.compile or torch.export", module_paths.current(), remedy
             )
-        # What a graph makes of components is not followed.
+        # Flags are not tracked through a graph of components.
         self._session.dependencies.carry_to_all(self.flags)
         return list(COMPONENTS[: len(self._parts)]), (
             self._session,
@@ -231,11 +239,11 @@ class SecretTensor(_Tensor):
     def __tensor_unflatten__(
         components: dict[str, torch.Tensor], rest: tuple[Any, ...], size: Any, stride: Any
     ) -> "SecretTensor":
-        """The tensor of these components.
+        """Builds a tensor from components.
 
         Raises:
-            MisuseError: they are not as many as its session's sharings have, or not of one shape
-                and of words or bits.
+            MisuseError: the number of components is not that of the session's sharings, or their
+                shapes or dtypes are wrong.
         """
         session, scale, dtype, unreduced = rest
         parts = tuple(components.get(name) for name in COMPONENTS[: session.core.parts])
@@ -249,7 +257,7 @@ class SecretTensor(_Tensor):
             )
             raise MisuseError(
                 f"{shown} are no components of a secret tensor of shape {tuple(size)}: it has "
-                f"{session.core.parts} of it, {kind}"
+                f"{session.core.parts} of that shape and of dtype {kind}"
             )
         return SecretTensor(parts, scale, session, dtype, unreduced=unreduced)  # type: ignore[arg-type]
 
@@ -261,8 +269,10 @@ class SecretTensor(_Tensor):
         *,
         unreduced: bool = False,
     ) -> "SecretTensor":
-        """Another tensor of the same session, by default of the same scale and dtype; outside of
-        operators it depends on what this one does."""
+        """Makes a tensor of other components in the same session.
+
+        Scale and dtype are those of this tensor by default. Outside operators, the new tensor also
+        depends on this tensor's flags."""
         made = SecretTensor(
             parts,
             self._scale if scale is None else scale,
@@ -273,8 +283,9 @@ class SecretTensor(_Tensor):
         return made if self._session.operator else made.depends(self.flags)
 
     def beside(self, session: Session) -> "SecretTensor":
-        """The same components in a session beside this tensor's, or in the one that this one's is
-        beside."""
+        """Returns a tensor of the same components in a session for concurrent work, or back again.
+
+        See ``Session.beside``."""
         if session is self._session:
             return self
         beside = SecretTensor(
@@ -291,17 +302,20 @@ class SecretTensor(_Tensor):
 
     @module_paths.step("reveal")
     def reveal(self, to: int | None = None) -> torch.Tensor | None:
-        """The plain tensor, in every party or in party ``to`` alone; ``None`` in the others.
+        """Reveals the values to every party, or to party ``to`` alone.
 
-        One round. This is the only operation that shows values.
+        This is the only operation that shows values. One round.
 
         Args:
-            to: the number of the party that learns them; every party if not given.
+            to: the number of the party that learns the values; every party if not given.
+
+        Returns:
+            The plain tensor in each party that learns it, and ``None`` in the others.
 
         Raises:
-            MisuseError: ``to`` is no party's number.
-            RangeError: where it would be learnt alone, if a guarded comparison that it depends on
-                left its range.
+            MisuseError: ``to`` is not a party's number.
+            RangeError: a guarded comparison, or a check of checked mode, that the values depend on
+                was out of range. Only the parties that would learn the values raise this.
         """
         to = check_party(self._session, to, "receiver")
         self._session.core.note(f"reveal {self._number}".encode())
@@ -318,7 +332,7 @@ class SecretTensor(_Tensor):
 
     @property
     def data(self) -> "SecretTensor":
-        """The same secret outside the graph; what is assigned takes its place."""
+        """The secret outside the autograd graph. Assignment replaces the data."""
         return self.detach()
 
     @data.setter
@@ -328,7 +342,7 @@ class SecretTensor(_Tensor):
             and value.shape == self.shape
             and value.dtype == self.dtype
         ):
-            # Public numbers, as zeros like it are.
+            # Public values, such as zeros like it, are copied into a secret tensor.
             value = self.detach().clone().copy_(value)
         if not isinstance(value, SecretTensor):
             raise MisuseError(
@@ -337,7 +351,7 @@ class SecretTensor(_Tensor):
                 "public one of the same shape and dtype"
             )
         if value._session is not self._session:
-            raise MisuseError("tensors of two sessions do not meet in one operation")
+            raise MisuseError("tensors of two sessions cannot be combined in one operation")
         self._session.core.note(f"data of {self._number} is {value._number}".encode())
         torch._C.TensorBase.data.__set__(self, value)  # type: ignore[attr-defined]
         self._parts, self._scale, self._unreduced = value._parts, value._scale, value._unreduced
@@ -361,12 +375,11 @@ class SecretTensor(_Tensor):
         return copy
 
     def __copy__(self) -> "SecretTensor":
-        """Another one of the same components, as of plain tensors: what is written to one is in
-        both."""
+        """Copies the tensor, but not its components: a write to one is seen in both."""
         return self._copied(self._parts)
 
     def _copied(self, parts: Parts) -> "SecretTensor":
-        """The same secret in these components, outside the graph."""
+        """Returns the secret with the given components, outside the autograd graph."""
         copied = self.like(parts, unreduced=self._unreduced)
         copied._number = self._number
         if isinstance(self, torch.nn.Parameter):
@@ -374,8 +387,9 @@ class SecretTensor(_Tensor):
         return copied.requires_grad_(self.requires_grad)  # type: ignore[return-value]
 
     def __rtruediv__(self, other: Any) -> Any:
-        """A number divided by this: a quotient, where it is beyond ±1. PyTorch multiplies its
-        reciprocal instead, and so also what that is off."""
+        """Divides a number by this tensor, by a quotient if the number is beyond ±1.
+
+        PyTorch would multiply the reciprocal by the number, and so its error too."""
         if isinstance(other, int | float) and abs(other) > 1:
             other = torch.scalar_tensor(other, dtype=torch.result_type(self, other))
         if isinstance(other, torch.Tensor):
@@ -390,10 +404,10 @@ class SecretTensor(_Tensor):
         raise MisuseError(f"a secret tensor lives in its session and is not pickled; {instead}")
 
     def backward(self, *args: Any, **kwargs: Any) -> None:
-        """As of any tensor.
+        """Computes gradients, as ``torch.Tensor.backward`` does.
 
         Raises:
-            MisuseError: no gradients go through what it was computed of.
+            MisuseError: nothing that the tensor was computed from requires gradients.
         """
         if not self.requires_grad:
             raise MisuseError(
@@ -407,21 +421,21 @@ class SecretTensor(_Tensor):
         torch.Tensor.backward(self, *args, **kwargs)  # type: ignore[no-untyped-call]
 
     def _withheld(self, what: str, show: Callable[[torch.Tensor], Any], besides: str = "") -> Any:
-        """Refused; a rehearsal takes note of it and goes on."""
+        """Refuses an operation that would show values. A rehearsal records it and continues."""
         if self._session.rehearsal is None:
             refuse(what, besides)
         return self._session.rehearsal.withheld(what, show, self)
 
     def numpy(self, *, force: bool = False) -> Any:  # noqa: ARG002
-        """Refused: see ``reveal``."""
+        """Raises a MisuseError, since it would show values; see ``reveal``."""
         return self._withheld("numpy()", torch.Tensor.numpy)
 
     def tolist(self) -> Any:
-        """Refused: see ``reveal``."""
+        """Raises a MisuseError, since it would show values; see ``reveal``."""
         return self._withheld("tolist()", torch.Tensor.tolist)
 
     def item(self) -> Any:
-        """Refused: see ``reveal``."""
+        """Raises a MisuseError, since it would show a value; see ``reveal``."""
         return self._withheld("item()", torch.Tensor.item)
 
     def __bool__(self) -> bool:
@@ -450,19 +464,19 @@ class SecretTensor(_Tensor):
         refuse("DLPack")
 
     def apply_(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002
-        """Refused: Python code on each element would see it."""
+        """Raises a MisuseError, since Python code would see each element."""
         refuse("apply_()")
 
     def map_(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002
-        """Refused: Python code on each element would see it."""
+        """Raises a MisuseError, since Python code would see each element."""
         refuse("map_()")
 
     def map2_(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002
-        """Refused: Python code on each element would see it."""
+        """Raises a MisuseError, since Python code would see each element."""
         refuse("map2_()")
 
     def storage(self) -> Any:
-        """Refused: it has no memory of its own."""
+        """Raises a MisuseError, since a secret tensor has no memory of its own."""
         raise MisuseError(
             f"storage(): {NO_MEMORY}; tacit.save_checkpoint keeps each party's shares in a file"
         )
@@ -470,11 +484,11 @@ class SecretTensor(_Tensor):
     _typed_storage = storage
 
     def is_shared(self) -> bool:
-        """It is not: a session belongs to one process."""
+        """Returns false, since a session belongs to one process."""
         return False
 
     def share_memory_(self) -> Any:
-        """Refused: a session belongs to one process."""
+        """Raises a MisuseError, since a session belongs to one process."""
         raise MisuseError(
             "share_memory_(): a secret tensor belongs to the session of this process, and so does "
             "a module "
@@ -483,9 +497,10 @@ class SecretTensor(_Tensor):
 
 
 def wrapped(cls: Any, parts: Parts, dtype: torch.dtype, shape: Sequence[int]) -> Any:
-    """The outer tensor: strides and offset are those of the components, so that PyTorch itself
-    knows what can be viewed. It has no memory, and whoever would read or write there is told so, by
-    whatever way."""
+    """Makes the wrapper tensor of components, or of lazy values.
+
+    Its strides and offset are those of the components, so that PyTorch knows which views are
+    possible. It has no memory, and every read or write of its memory raises an error."""
     part = parts[0] if parts else None
     if part is None or (part.is_contiguous() and not part.storage_offset()):
         made = torch.Tensor._make_wrapper_subclass(
@@ -507,7 +522,11 @@ def wrapped(cls: Any, parts: Parts, dtype: torch.dtype, shape: Sequence[int]) ->
 
 
 def refuse(what: str, besides: str = "") -> NoReturn:
-    """What would show a value does not, and says where that is and how to."""
+    """Raises an error for an operation that would show values, with its line and a remedy.
+
+    Raises:
+        MisuseError: always.
+    """
     line = source_lines.line()
     where = f" (in {line})" if line else ""
     is_compared = any(module == hints.COMPARISON for module, _ in source_lines.calls())
@@ -515,18 +534,18 @@ def refuse(what: str, besides: str = "") -> NoReturn:
     remedy = f"{remedy}; {besides}" if besides else remedy
     said = f"{what} would show the values of a secret tensor{where}; {remedy}"
     if is_compared:
-        # Of any other error it makes one of its own, which asks for a report to PyTorch.
+        # PyTorch wraps any other error in one that asks the user to report it to PyTorch.
         raise torch.testing._comparison.ErrorMeta(MisuseError, said)
     raise MisuseError(said)
 
 
 def instead(what: str) -> str:
-    """What can be done instead of showing values, where the program is."""
+    """Returns a remedy for an operation that would show values, at the program's current line."""
     return hints.here(what) or INSTEAD
 
 
 def check_party(session: Session, party: int | None, what: str) -> int | None:
-    """A party's number.
+    """Checks a party's number, and returns it.
 
     Raises:
         MisuseError: there is no such party.

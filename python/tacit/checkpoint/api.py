@@ -1,5 +1,6 @@
-"""Training that is saved and resumed: every party keeps its own shares in a file of its own, and a
-session that goes on from them shares them anew."""
+"""Saving and resuming of training.
+
+Every party keeps its shares in its own file. A session that resumes shares the values again."""
 
 import json
 import logging
@@ -37,7 +38,7 @@ from tacit.tensor import SecretTensor, check_party
 
 _log = logging.getLogger(__name__)
 
-#: Bytes of what tells one checkpoint from all others.
+#: Bytes of the identifier of a checkpoint.
 IDENTIFIER = 16
 
 
@@ -48,24 +49,24 @@ def save_checkpoint(
     *,
     step: int,
 ) -> None:
-    """Saves a module, and what its optimiser knows, after that step. A few rounds, whatever their
-    size.
+    """Saves a module, and the state of its optimiser, after a training step.
 
-    Each party writes its own share of each secret, which tells it nothing alone, into a file in the
-    folder ``path``, which nobody but its user may read. Where parties share a file system they may
-    name the same folder. The files of the last two steps that were saved stay; a file is there
-    wholly or not at all, and older ones go only after every party has written its own.
+    Each party writes its own share of each secret into a file in the folder ``path``. A share alone
+    reveals nothing. Only the party's user may read the file. Parties with a common file system may
+    use the same folder. Files are written atomically. The files of the last two saved steps are
+    kept, and older files are removed only after every party has written its new one. Takes a few
+    rounds, whatever the size.
 
     Args:
-        path: a folder, which is made if it is not there.
-        module: whose parameters and buffers are saved, secret and plain.
-        optimizer: whose state is saved with them.
-        step: how many steps have been made, the same in every party.
+        path: a folder, which is created if it does not exist.
+        module: the module whose parameters and buffers are saved, secret and plain.
+        optimizer: the optimiser whose state is saved, if any.
+        step: the number of training steps that were made, the same in every party.
 
     Raises:
-        MisuseError: the parties save different steps or modules; nothing was written. Or another
-            party cannot write its file; what was saved before is untouched.
-        SetupError: the folder or the file cannot be written; what was saved before is untouched.
+        MisuseError: the parties save different steps or modules, and nothing was written. Or
+            another party cannot write its file, and earlier checkpoints are unchanged.
+        SetupError: the folder or the file cannot be written. Earlier checkpoints are unchanged.
     """
     current = session()
     if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step < 1 << 62:
@@ -107,25 +108,28 @@ def load_checkpoint(
     *,
     step: int | None = None,
 ) -> int:
-    """Goes on from what ``save_checkpoint`` wrote: puts the saved values into a module of the same
-    architecture, and into its optimiser, and returns the step.
+    """Restores a module and its optimiser from a checkpoint of ``save_checkpoint``.
 
-    All secrets are shared anew, so shares of this session have nothing to do with those in the
-    files. A module whose parameters are plain becomes secret as by ``share_module``, in the
-    optimiser too; parameters go on to require gradients if they did. Files are taken for what
-    anybody may have written: they are checked before anything of them is used.
+    All secrets are shared again, so the shares of this session are independent of those in the
+    files. If the module's parameters are plain, they become secret as by ``share_module``, also in
+    the optimiser. Parameters that require gradients still do afterwards. Files are not trusted:
+    they are checked before their contents are used.
 
     Args:
-        path: as in ``save_checkpoint``.
-        module: of the architecture that was saved.
-        optimizer: of the class that was saved, of this module's parameters.
-        step: which; the latest that all parties have, if not given.
+        path: the folder, as for ``save_checkpoint``.
+        module: a module of the saved architecture.
+        optimizer: an optimiser of the saved class, on this module's parameters, if and only if one
+            was saved.
+        step: the step to restore; the latest that all parties have, if not given.
+
+    Returns:
+        The restored step.
 
     Raises:
-        MisuseError: a file is missing, cut, of another version, party, protocol or number of
-            parties, the parties' files are of different steps or sessions, the module has other
-            tensors, or the optimiser is of another class or has other parameters in its groups;
-            nothing of both was changed, in any party, and the session goes on.
+        MisuseError: a file is missing, cut, or of another version, party, protocol or number of
+            parties; the parties' files are of different steps or sessions; the module has other
+            tensors; or the optimiser has another class or other parameters in its groups. Neither
+            the module nor the optimiser is changed in any party, and the session continues.
     """
     current = session()
     chosen = _choose(current, find(Path(path), current.party), step, path)
@@ -137,7 +141,8 @@ def load_checkpoint(
     _compare(
         current, public, "has a checkpoint of", "give every party its own file of one and the same"
     )
-    # What is said of secret tensors all parties say alike, so none does before all go on.
+    # These checks have the same outcome in all parties, so they need no message: either all parties
+    # raise, or none.
     check_module(module, public["tensors"], chosen)
     saved = public["optimizer"]
     check_optimizer(
@@ -153,10 +158,10 @@ def load_checkpoint(
 
 
 def _own_file(current: Session, chosen: Path) -> CheckpointFile:
-    """A party's file, held against the session.
+    """Reads a party's file, and checks it against the session.
 
     Raises:
-        MisuseError: it is another one's, or damaged.
+        MisuseError: the file is another party's or of another kind of session, or is damaged.
     """
     try:
         file = read(chosen, current.party)
@@ -176,17 +181,22 @@ def _own_file(current: Session, chosen: Path) -> CheckpointFile:
 def reveal_module(
     module: torch.nn.Module, *, to: int | None = None
 ) -> dict[str, torch.Tensor] | None:
-    """The plain ``state_dict`` of a module, such as one that was trained in secret, in every party
-    or in party ``to`` alone; ``None`` in the others. One round, and one for each boolean tensor.
+    """Reveals the ``state_dict`` of a module, such as one that was trained in secret.
+
+    Takes one round, and one for each boolean tensor.
 
     Args:
-        module: whose parameters and buffers are revealed; plain ones are taken as they are.
-        to: the number of the party that learns them; every party if not given.
+        module: the module whose parameters and buffers are revealed. Plain ones are returned as
+            they are.
+        to: the number of the party that learns the values; every party if not given.
+
+    Returns:
+        The plain ``state_dict`` in each party that learns it, and ``None`` in the others.
 
     Raises:
-        MisuseError: ``to`` is no party's number.
-        RangeError: where it would be learnt, if a comparison that a tensor depends on left its
-            range.
+        MisuseError: ``to`` is not a party's number.
+        RangeError: a comparison that a tensor depends on was out of range. Only the parties that
+            would learn the values raise this.
     """
     current = session()
     check_party(current, to, "receiver")
@@ -197,8 +207,8 @@ def reveal_module(
     together = tuple(
         torch.cat([part.reshape(-1) for part in same]) for same in zip(*words, strict=True)
     )
-    # All openings are carried out, whatever a receiver is told of one: the others know nothing of
-    # that.
+    # All openings are carried out even if one fails at a receiver, since the other parties do not
+    # know of the failure.
     failed: list[str] = []
     opened: torch.Tensor | None = torch.empty(0, dtype=torch.int64)
     if together:
@@ -219,7 +229,7 @@ def reveal_module(
 
 
 def _attempted(open_: Callable[[], torch.Tensor | None], failed: list[str]) -> torch.Tensor | None:
-    """What is opened, if it is; what failed is noted."""
+    """Opens a value; records the layers that failed and returns ``None`` on a RangeError."""
     try:
         return open_()
     except RangeError as error:
@@ -227,15 +237,16 @@ def _attempted(open_: Callable[[], torch.Tensor | None], failed: list[str]) -> t
         return None
 
 
-# What is saved
+# Saving
 # -------------------------------------------------------------------------------------
 
 
 def _collected(
     current: Session, module: torch.nn.Module, optimizer: Optimizer | None
 ) -> tuple[dict[str, torch.Tensor], Any]:
-    """All tensors by name; of the optimiser its class, its parameters, and its state with names in
-    the places of tensors."""
+    """Returns all tensors by name, and the optimiser's entry.
+
+    The entry has its class, its parameters, and its state with names instead of tensors."""
     tensors = {f"module.{name}": tensor for name, tensor in module.state_dict().items()}
     about = None
     if optimizer is not None:
@@ -252,7 +263,7 @@ def _collected(
 
 
 def _named(value: Any, name: str, tensors: dict[str, torch.Tensor]) -> Any:
-    """A state as JSON has it; tensors go into the dictionary."""
+    """Converts a state to JSON, and puts its tensors into the dictionary."""
     if isinstance(value, torch.Tensor):
         tensors[name] = value
         return {"tensor": name}
@@ -270,7 +281,7 @@ def _named(value: Any, name: str, tensors: dict[str, torch.Tensor]) -> Any:
 
 
 def _filled(tree: Any, tensors: Mapping[str, torch.Tensor]) -> Any:
-    """The state again."""
+    """Converts a state back from JSON, with tensors from the dictionary."""
     match tree:
         case {"tensor": str(name)}:
             return tensors[name]
@@ -282,7 +293,7 @@ def _filled(tree: Any, tensors: Mapping[str, torch.Tensor]) -> Any:
 
 
 def _flags_of(tensors: Mapping[str, torch.Tensor]) -> tuple[list[_core.Flag], dict[str, str]]:
-    """All flags that secret tensors depend on, and which of them each does that depends on any."""
+    """Returns all flags that secret tensors depend on, and for each such tensor its own set."""
     each = {
         name: each_of(tensor.flags)
         for name, tensor in tensors.items()
@@ -299,18 +310,19 @@ def _flags_of(tensors: Mapping[str, torch.Tensor]) -> tuple[list[_core.Flag], di
 
 
 def _own(tensor: torch.Tensor) -> torch.Tensor:
-    """What this party holds alone of a secret: the parties' add up to it (or XOR to it, of
-    booleans)."""
+    """Returns this party's additive share of a secret, or a plain tensor.
+
+    The parties' shares add up to the secret, or XOR to it for booleans."""
     own = tensor._parts[0] if isinstance(tensor, SecretTensor) else tensor.detach()
     return own.clone(memory_format=torch.contiguous_format)
 
 
-# Among the parties
+# Agreement among the parties
 # ---------------------------------------------------------------------------------
 
 
 def _compare(current: Session, public: dict[str, Any], what: str, remedy: str) -> None:
-    """Holds what is no secret of a checkpoint against party 0's; goes on once all parties have."""
+    """Checks the public part of a checkpoint against party 0's, and waits until all have."""
     payload = json.dumps(public).encode() if current.party == 0 else None
     theirs = announcement(current.core.broadcast(0, payload), 0)
     mine = json.loads(json.dumps(public))
@@ -326,16 +338,17 @@ def _compare(current: Session, public: dict[str, Any], what: str, remedy: str) -
 
 
 def _wait_for_all(current: Session) -> None:
-    """Until every party has come as far as this."""
+    """Waits until every party has come to this point."""
     for party in range(current.parties):
         current.core.broadcast(party, b"written" if party == current.party else None)
 
 
 def _choose(current: Session, have: Mapping[int, Path], step: int | None, path: Any) -> Path:
-    """The file of that step, or of the latest that all parties have. Where parties have files of
-    one step from different sessions, as when one that had resumed was killed while it saved, an
-    earlier one that all have of one session is taken; if there is none, what is compared next
-    refuses."""
+    """Returns the file of the given step, or of the latest step that all parties have.
+
+    Parties may have files of one step from different sessions, if a session that had resumed was
+    killed while it saved. Then the latest earlier step is taken for which all files are from one
+    session. If there is none, the comparison that follows raises an error."""
     mine = [[number, identifier_of(file)] for number, file in sorted(have.items())]
     common, mixed = set(have), set()
     first: dict[int, str] = {}
@@ -343,7 +356,7 @@ def _choose(current: Session, have: Mapping[int, Path], step: int | None, path: 
         payload = json.dumps(mine).encode() if party == current.party else None
         theirs = _identifiers(announcement(current.core.broadcast(party, payload), party), party)
         common &= set(theirs)
-        # Of a file without one, reading it says what is wrong.
+        # Reading a file without an identifier will report what is wrong with it.
         known = {number: name for number, name in theirs.items() if name is not None}
         mixed |= {
             number for number, name in known.items() if first.setdefault(number, name) != name
@@ -359,23 +372,23 @@ def _choose(current: Session, have: Mapping[int, Path], step: int | None, path: 
 
 
 def _identifiers(announced: Any, party: int) -> dict[int, str | None]:
-    """By step what a party has."""
+    """Parses the steps that a party announced, with the identifiers of their files."""
     found: dict[int, str | None] = {}
     for each in announced if isinstance(announced, list) else [None]:
         match each:
             case [int(number), str() | None as name] if type(number) is int:
                 found[number] = name
             case _:
-                raise DeviationError.of(party, "announced what are no steps")
+                raise DeviationError.of(party, "announced something that is not a list of steps")
     return found
 
 
-# What is restored
+# Restoring
 # ----------------------------------------------------------------------------------
 
 
 def _restored(current: Session, file: CheckpointFile) -> dict[str, torch.Tensor]:
-    """All tensors; secrets from each party's share of them, shared anew, in groups."""
+    """Restores all tensors. Secrets are shared again from each party's share, in groups."""
     kinds: dict[str, Any] = file.public["tensors"]
     tensors = {name: file.tensors[name] for name, kind in kinds.items() if kind[2] is None}
     secrets = [name for name, kind in kinds.items() if kind[2] is not None]
@@ -395,8 +408,9 @@ def _restored(current: Session, file: CheckpointFile) -> dict[str, torch.Tensor]
 def _carry_flags(
     current: Session, public: Mapping[str, Any], restored: dict[str, torch.Tensor]
 ) -> None:
-    """Has each tensor depend on the flags that it was saved with, whose bits are none of the
-    tensors."""
+    """Makes each tensor depend on the flags that it was saved with.
+
+    The bits of the flags are removed from the restored tensors."""
     if (bits := restored.pop(FLAGS, None)) is None:
         return
     assert isinstance(bits, SecretTensor), "its kind was looked at"
@@ -408,8 +422,9 @@ def _carry_flags(
 
 
 def _shared_anew(current: Session, own: Tensors, is_bits: bool) -> shares.Parts:
-    """What the parties' words add up to, shared by all of them; under the reference party 0 has it
-    all."""
+    """Shares the sum of the parties' words again.
+
+    Under the plain reference protocol, party 0 has the whole value."""
     words = torch.cat([tensor.reshape(-1) for tensor in own])
     share = shares.share_bits if is_bits else shares.share
     owners = range(1 if current.is_plain else current.parties)
@@ -429,8 +444,10 @@ def _put_into_module(
     tensors: Mapping[str, torch.Tensor],
     optimizer: Optimizer | None,
 ) -> None:
-    """In place where a tensor is of the saved kind already; a plain one that is secret in the file
-    gets a secret one in its place, in the optimiser's groups too."""
+    """Puts restored tensors into a module and into the optimiser's groups.
+
+    A tensor of the saved kind is updated in place. A plain tensor that is secret in the file is
+    replaced by a secret one."""
     made: dict[int, torch.Tensor] = {}
     for prefix, part in module.named_modules(remove_duplicate=False):
         for places in (part._parameters, part._buffers):

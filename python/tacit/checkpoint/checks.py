@@ -1,5 +1,4 @@
-"""Whether a checkpoint is of a module and an optimiser: found out before anything of these is
-changed."""
+"""Checks of a checkpoint against a module and an optimiser, before either is changed."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,19 +12,22 @@ from tacit.tensor import SecretTensor
 
 
 def kind(tensor: torch.Tensor) -> list[Any]:
-    """Dtype, shape, and of a secret its fraction bits."""
+    """Returns dtype and shape of a tensor, and the fraction bits of a secret one."""
     bits = tensor._scale.bits if isinstance(tensor, SecretTensor) else None
     return [str(tensor.dtype).removeprefix("torch."), list(tensor.shape), bits]
 
 
 def class_of(optimizer: Optimizer) -> str:
-    """By its name alone: a program that goes on may define it in another file."""
+    """Returns the name of an optimiser's class.
+
+    The name has no module, since a program that resumes may define the class in another file."""
     return type(optimizer).__name__
 
 
 def groups_of(optimizer: Optimizer, module: torch.nn.Module) -> list[list[Any]]:
-    """The parameters of each group in order: names in the module, and of what is none of it the
-    shape."""
+    """Returns the parameters of each group in order.
+
+    A parameter is given by its name in the module, or by its shape if it is not in the module."""
     names = {id(parameter): name for name, parameter in module.named_parameters()}
     return [
         [names.get(id(parameter), list(parameter.shape)) for parameter in group["params"]]
@@ -34,10 +36,10 @@ def groups_of(optimizer: Optimizer, module: torch.nn.Module) -> list[list[Any]]:
 
 
 def check_module(module: torch.nn.Module, saved: Mapping[str, Any], file: Path) -> None:
-    """Holds the tensors of a module against what was saved.
+    """Checks the tensors of a module against the saved ones.
 
     Raises:
-        MisuseError: they have other names, shapes or dtypes, or one is secret that was plain.
+        MisuseError: names, shapes or dtypes differ, or a tensor that was saved plain is secret.
     """
     mine = {f"module.{name}": kind(tensor) for name, tensor in module.state_dict().items()}
     theirs = {name: each for name, each in saved.items() if name.startswith("module.")}
@@ -64,12 +66,11 @@ def check_optimizer(
     state: Any,
     file: Path,
 ) -> None:
-    """Holds an optimiser against what was saved of one, and its state, with or without tensors in
-    it.
+    """Checks an optimiser against the saved one and its state, with or without tensors in it.
 
     Raises:
-        MisuseError: there is none in one of both; they are of other classes or have other
-            parameters in their groups; the state is none of such an optimiser.
+        MisuseError: only one of both exists; their classes or the parameters in their groups
+            differ; or the state is not one of such an optimiser.
     """
     if optimizer is None or saved is None:
         if optimizer is None and saved is None:
@@ -97,12 +98,12 @@ def check_optimizer(
             is_right = False
     if not is_right:
         raise MisuseError(
-            f"{file} has a state that is none of {class_of(optimizer)}, as it is here"
+            f"{file} has a state that does not fit this {class_of(optimizer)} optimizer"
         )
 
 
 def _is_group(saved: Any, own: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
-    """Whether a saved group has as many parameters, and all options that the optimiser looks at."""
+    """Whether a saved group has as many parameters, and all options that the optimiser uses."""
     return (
         isinstance(saved, dict)
         and isinstance(saved.get("params"), list)

@@ -1,6 +1,6 @@
-"""A party's file of a checkpoint: its shares in the safetensors format, with a manifest in the
-header. Files
-are hostile until they are checked: nothing of one is believed for its own sake."""
+"""A party's checkpoint file: its shares in the safetensors format, with a manifest in the header.
+
+Files are hostile until they are checked: no entry is trusted because it is in the file."""
 
 import json
 import re
@@ -19,19 +19,19 @@ from tacit.errors import MisuseError, cause, setup_error
 from tacit.fixed import DTYPES
 from tacit.sharing import MOST_DIMENSIONS, MOST_ELEMENTS
 
-#: Of this format; other ones are refused.
+#: Version of the file format. Other versions are refused.
 VERSION = 4
 
-#: What to do about a file that is not as it was written.
+#: Remedy for a file that is not as it was written.
 REMEDY = "put a copy of it back, or resume from an earlier step: load_checkpoint(..., step=N)"
 
-#: Steps whose files stay.
+#: Number of latest steps whose files are kept.
 KEPT = 2
 
-#: What the format calls itself, and its checksum.
+#: Name of the format, and kind of its checksum.
 FORMAT, KIND = "tacit checkpoint", "checkpoint"
 
-#: The name of the bits of flags that what is saved depends on.
+#: Name of the tensor with the bits of flags that saved tensors depend on.
 FLAGS = "flags"
 
 Tensors = Sequence[torch.Tensor]
@@ -41,8 +41,8 @@ Tensors = Sequence[torch.Tensor]
 class CheckpointFile:
     """A party's part of a checkpoint."""
 
-    #: What is the same in all parties' files: identifier, step, protocol, parties, optimizer,
-    #: tensors; flags, and by tensor which of them it depends on.
+    #: The part that is the same in all parties' files: identifier, step, protocol, parties,
+    #: optimizer, tensors, flags, and for each tensor the flags that it depends on.
     public: dict[str, Any]
     party: int
     tensors: dict[str, torch.Tensor]
@@ -53,7 +53,7 @@ def _name(party: int, step: int) -> str:
 
 
 def find(folder: Path, party: int) -> dict[int, Path]:
-    """A party's files by step."""
+    """Finds a party's files, by step."""
     pattern = re.compile(rf"step-(\d{{9,19}})-party-{party}\.safetensors")
     if not folder.is_dir():
         return {}
@@ -62,8 +62,10 @@ def find(folder: Path, party: int) -> dict[int, Path]:
 
 
 def identifier_of(path: Path) -> str | None:
-    """What tells the checkpoint from all others, by the head of a file; nothing of one that
-    ``read`` refuses, which is no reason to take an earlier one."""
+    """Reads the identifier of a checkpoint from the header of a file.
+
+    Returns ``None`` for a file that ``read`` refuses. Such a file is not skipped for an earlier
+    one."""
     if checksums.wrong_with(path, KIND) is not None:
         return None
     try:
@@ -77,8 +79,9 @@ def identifier_of(path: Path) -> str | None:
 
 
 def remove_older(folder: Path, party: int, latest: int) -> None:
-    """Removes this party's files but for those of the latest steps, up to the one that was saved,
-    and what it had begun to write when it was killed."""
+    """Removes this party's older files, and files that it had begun to write when it was killed.
+
+    The files of the last ``KEPT`` steps up to ``latest`` stay, and so do files of later steps."""
     files = find(folder, party)
     for step in sorted(step for step in files if step <= latest)[:-KEPT]:
         files[step].unlink(missing_ok=True)
@@ -87,10 +90,10 @@ def remove_older(folder: Path, party: int, latest: int) -> None:
 
 
 def write(folder: Path, file: CheckpointFile) -> Path:
-    """Writes a file beside those that are there; under its name it appears whole, and lasting.
+    """Writes a party's file atomically and durably. Files of other steps stay.
 
     Raises:
-        SetupError: it cannot be written; the others are as they were.
+        SetupError: the file cannot be written. Other files are unchanged.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -111,10 +114,11 @@ def write(folder: Path, file: CheckpointFile) -> Path:
 
 
 def read(path: Path, party: int) -> CheckpointFile:
-    """A party's file, checked.
+    """Reads a party's file, and checks it.
 
     Raises:
-        MisuseError: it is no such file, cut, of another version or party, or says what cannot be.
+        MisuseError: the file is not a checkpoint, is cut, is of another version or party, or its
+            manifest is invalid.
     """
     content = path.read_bytes()
     damage = checksums.wrong(content, KIND)
@@ -153,7 +157,7 @@ def read(path: Path, party: int) -> CheckpointFile:
 
 
 def _manifest(content: bytes, path: Path) -> dict[str, Any]:
-    """The header is eight bytes of its own length, and JSON."""
+    """Reads the manifest from the header, which is eight bytes of its length, and then JSON."""
     try:
         length = int.from_bytes(content[:8], "little")
         if not 2 <= length <= len(content) - 8:
@@ -193,22 +197,23 @@ def _is_public_part(public: Any) -> bool:
 
 
 def written_set(members: Sequence[int], count: int) -> str:
-    """Some of the numbers below ``count``, in hexadecimal: a bit for each, the lowest bit of a byte
-    first."""
+    """Encodes a set of numbers below ``count`` in hexadecimal.
+
+    Each number is one bit, the lowest bit of a byte first."""
     is_there = np.zeros(count, np.uint8)
     is_there[list(members)] = 1
     return np.packbits(is_there, bitorder="little").tobytes().hex()
 
 
 def read_set(written: str, count: int) -> list[int]:
-    """The numbers that :func:`written_set` wrote, in ascending order."""
+    """Decodes the numbers that :func:`written_set` wrote, in ascending order."""
     is_there = np.unpackbits(np.frombuffer(bytes.fromhex(written), np.uint8), bitorder="little")
     members: list[int] = is_there[:count].nonzero()[0].tolist()
     return members
 
 
 def _is_set(written: Any, count: int) -> bool:
-    """Whether this is what :func:`written_set` writes of at least one number below ``count``."""
+    """Whether a text is the output of :func:`written_set` for a non-empty set below ``count``."""
     if not isinstance(written, str) or not re.fullmatch("(?:[0-9a-f]{2})+", written):
         return False
     members = read_set(written, 4 * len(written))
@@ -216,12 +221,12 @@ def _is_set(written: Any, count: int) -> bool:
 
 
 def _is_secret(name: str, kinds: Mapping[str, Any]) -> bool:
-    """Whether a tensor is there, and secret, and is not the flags."""
+    """Whether the file has a secret tensor of this name that is not the flags."""
     return name in kinds and name != FLAGS and kinds[name][2] is not None
 
 
 def _is_optimizer(about: Any, kinds: Mapping[str, Any]) -> bool:
-    """Whether it has a class, names or shapes of parameters by group, and a state."""
+    """Whether an optimiser's entry has a class, groups of parameters, and a state."""
     match about:
         case {"class": str(), "groups": [*groups], "state": state} if len(about) == 3:
             return all(isinstance(group, list) for group in groups) and _is_tree(state, kinds)
@@ -241,11 +246,10 @@ def _is_kind(kind: Any) -> bool:
 
 
 def _is_tree(tree: Any, kinds: Mapping[str, Any]) -> bool:
-    """Whether an optimiser's state names tensors that are there, and holds
-    nothing that it cannot."""
+    """Whether an optimiser's state is valid, and names only tensors of the file."""
     match tree:
         case {"tensor": str(name)}:
-            # The flags are no tensor of an optimiser.
+            # The flags are not a tensor of an optimiser.
             return name in kinds and name != FLAGS and len(tree) == 1
         case {"items": [*items]}:
             return len(tree) == 1 and all(

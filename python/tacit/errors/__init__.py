@@ -1,4 +1,4 @@
-"""What tacit raises, by blame."""
+"""Errors and warnings of tacit, by who is to blame."""
 
 import re
 from collections.abc import Sequence
@@ -40,124 +40,126 @@ __all__ = [
 ]
 
 
-#: The attribute of an error that holds what other parties may read of it, and whom it blames; see
-#: ``told``.
+#: Attribute of an error with the text that other parties may read, and the party that it blames;
+#: see ``told``.
 _MARK = "_told"
 
 #: Any of the errors below.
 _Error = TypeVar("_Error", bound=TacitError)
 
 
-#: What changes how a terminal shows the text around it, or is no character: controls, marks of
-#: direction and of no width, halves. The same under every Python, as names in programs go through
-#: it.
+#: Characters that change how a terminal shows the text around them, or that are not characters:
+#: controls, marks of direction, zero-width characters, surrogates. The set must be the same in
+#: every version of Python, since names in programs are filtered by it.
 _UNSHOWN = re.compile(
     r"[\x00-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
 )
 
 
 def printable(text: object, most: int = 300) -> str:
-    """What a file, or another library, says, which may quote anything: on one line, and not too
-    long."""
+    """Makes text of a file or of another library safe to print: one line of at most ``most``.
+
+    Such text may quote anything."""
     return " ".join(_UNSHOWN.sub(" ", str(text)).split())[:most].rstrip()
 
 
 def reason(error: BaseException) -> str:
-    """What another library says of an error before it says more of it; else the error's kind."""
+    """Returns the first line of another library's error message, or else the error's type."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def cause(error: OSError) -> str:
-    """Why the operating system did not do what it was asked for, in the native
-    part's words for it."""
+    """Returns the cause of an operating system error, in the words of the native core."""
     return _core.cause(error.errno) if error.errno else str(error)
 
 
 def tellable(error: _Error, text: str | None = None, blamed: int | None = None) -> _Error:
-    """Marks an error that tacit itself makes as one that other parties may read: see :func:`told`.
+    """Marks an error of tacit as one that other parties may read; see :func:`told`.
 
     Args:
-        error: of which nothing is secret: it speaks of parties, links, files and settings, and
-            quotes no value that was computed on.
-        text: what they read, if not its own text.
-        blamed: whom it blames, if not the party that raises it.
+        error: an error whose text is not secret. It is about parties, links, files and settings,
+            and quotes no value of the computation.
+        text: the text that other parties read, if not the error's own.
+        blamed: the party that the error blames, if not the one that raises it.
     """
     setattr(error, _MARK, (str(error) if text is None else text, blamed))
     return error
 
 
 def setup_error(text: str) -> SetupError:
-    """One that other parties may read."""
+    """Makes a SetupError that other parties may read."""
     return tellable(SetupError(text))
 
 
 def stopped_error(text: str) -> StoppedError:
-    """One that other parties may read: each would find the same by itself."""
+    """Makes a StoppedError that other parties may read, since each would find the same."""
     return tellable(StoppedError(text))
 
 
 def peer_error(text: str) -> PeerError:
-    """One that other parties may read."""
+    """Makes a PeerError that other parties may read."""
     return tellable(PeerError(text))
 
 
 def refused_error(text: str) -> RefusedError:
-    """One that other parties may read."""
+    """Makes a RefusedError that other parties may read."""
     return tellable(RefusedError(text))
 
 
 class DeviationError(PeerError):
-    """Another party told what cannot be."""
+    """Another party sent a message that the protocol does not allow."""
 
     @staticmethod
     def of(party: int, what: str, who: str = "party") -> "DeviationError":
-        """The error for what that party did: "party 1 announced what is no step"."""
+        """Makes the error for what a party did: "party 1 refused for an unknown cause"."""
         return tellable(DeviationError(f"{who} {party} {what}"), f"it {what}", party)
 
 
 class EncodingError(MisuseError, ValueError):
     """A value has no fixed-point encoding: it is not finite, or too large."""
 
-    #: Which of both, as other parties are told: "finite" or "large" (``tacit.refusals``).
+    #: The cause that other parties are told: "finite" or "large" (``tacit.refusals``).
     why = "encoding"
 
     @classmethod
     def of(cls, why: str, text: str) -> "EncodingError":
-        """The error for one of both."""
+        """Makes the error for a cause."""
         error = cls(text)
         error.why = why
         return error
 
 
 class NoSessionError(MisuseError):
-    """What needs a session was called outside of any."""
+    """A function that needs a session was called without one."""
 
 
-#: What the flag of an operator that was checked begins with.
+#: Prefix of the flag labels of operators in checked mode.
 CHECKED = "checked: "
 
 
 class RangeError(MisuseError):
-    """What a compiled program compared left the range that it was compiled for, or, in checked
-    mode, what an
-    operator computed left its range: there is no result. Raised where the result would have been
-    learnt, and nowhere else."""
+    """A number was out of range, so there is no result.
 
-    #: The layers.
+    Either a compiled program compared numbers outside the range that it was compiled for, or, in
+    checked mode, an operator's numbers left their range. Only the parties that would have learnt
+    the result raise this error."""
+
+    #: The layers of the compiled program.
     layers: tuple[str, ...] = ()
     #: The operators, with their modules and lines.
     operators: tuple[str, ...] = ()
-    #: What a program of the RISC-V machine left (``riscv.Outcome``), without what was opened to
-    #: this party. What stayed secret is there, as at the other parties, which go on. A program that
-    #: was stopped on its way left no outputs.
+    #: Outcome of a program of the RISC-V machine (``riscv.Outcome``), without values that would
+    #: have been opened to this party. Secret outputs are there, as in the other parties, which
+    #: continue. A program that was stopped on its way has no outputs.
     outcome: Any = None
 
     @classmethod
     def of(
         cls, failed: Sequence[str], remedy: str = "Scale the data down, or take fewer fraction bits"
     ) -> "RangeError":
-        """The error for layers whose guards failed, and for operators whose checks did, with what
-        to do."""
+        """Makes the error for layers whose guards failed, and operators whose checks failed.
+
+        The message says what to do."""
         layers = [label for label in failed if not label.startswith(CHECKED)]
         operators = [label.removeprefix(CHECKED) for label in failed if label.startswith(CHECKED)]
         said = []
@@ -181,14 +183,16 @@ class RangeError(MisuseError):
 
 
 class UnsupportedOperatorError(MisuseError, NotImplementedError):
-    """An operator, or a form of it, that secret tensors do not have. Nothing was revealed."""
+    """Secret tensors do not support an operator, or not with these arguments.
 
-    #: What that is, and what can be done instead.
+    Nothing was revealed."""
+
+    #: The unsupported operation, and what the program can do instead.
     what = remedy = ""
 
     @classmethod
     def of(cls, what: str, where: str, remedy: str) -> "UnsupportedOperatorError":
-        """The error for what is wanted there, with the line of the program that asks for it."""
+        """Makes the error for an operation in a module, with the line of the program."""
         line = source_lines.line()
         place = f"{where}, {line}" if line else where
         error = cls(
@@ -200,25 +204,29 @@ class UnsupportedOperatorError(MisuseError, NotImplementedError):
 
 
 class UntracedError(UnsupportedOperatorError, AssertionError):
-    """A secret tensor came to PyTorch's compiler, which puts errors of most kinds into its own, but
-    not those of the second here."""
+    """PyTorch's compiler tried to trace a secret tensor.
+
+    The compiler wraps most errors in its own, but not an AssertionError, so this is one."""
 
     def __str__(self) -> str:
-        # Without the lines that the compiler adds about itself.
+        # Leaves out the lines that the compiler adds about itself.
         return super().__str__().partition("\n")[0]
 
 
 class Terminated(KeyboardInterrupt):
-    """This process was asked to end (SIGTERM), as services are by what supervises them: what an
-    interrupt from the keyboard ends, this does too."""
+    """This process was asked to end by SIGTERM, as a supervisor ends a service.
+
+    It ends the same things as an interrupt from the keyboard."""
 
 
 class WorkerError(MisuseError):
-    """A worker of a DataLoader was to take elements of secret tensors."""
+    """A worker process of a DataLoader tried to read elements of secret tensors."""
 
     def __init__(self, *_: object) -> None:
-        """Says the same whatever it is given: PyTorch makes it anew in the process that waits for
-        the worker, of the worker's traceback."""
+        """Sets a fixed message.
+
+        PyTorch makes the error again in the process that waits for the worker, with the worker's
+        traceback as argument."""
         super().__init__(
             "secret tensors belong to the session of one process, and a DataLoader's workers are "
             "others: "
@@ -227,8 +235,7 @@ class WorkerError(MisuseError):
 
 
 def advise(error: BaseException) -> None:
-    """Says what to do, beside Python's own words, of an error whose cause is that this party passed
-    ``None`` for what another party owns."""
+    """Adds a remedy to an error about ``None`` that this party passed for another party's data."""
     if isinstance(error, TypeError | AttributeError) and "NoneType" in str(error):
         error.add_note(
             "where this is None because another party owns it: what is used with secret tensors is "
@@ -238,40 +245,49 @@ def advise(error: BaseException) -> None:
 
 
 def told(error: BaseException) -> tuple[str, int | None]:
-    """What the other parties of a session read of an error that ends this party, and whom it blames
-    where that is another one.
+    """Returns the text that other parties read of an error that ends this party.
 
-    Texts may quote what is secret: those of the program, and those of misuse, which quote values.
-    So an error goes to others by its type alone, unless tacit marked this very object where it made
-    it (:func:`tellable`, and the native part). The mark holds the words that go out. What becomes
-    of the error afterwards does not change them. Its class does not matter either, as a program may
-    derive from it, and nor does the place where it is raised. Tacit marks only what it says of
-    parties, links, files and settings, which holds nothing that was computed on, and why a compiled
-    program stops, which each party would find by itself.
+    Error messages may quote secrets: messages of the program may, and messages about misuse quote
+    values. So the other parties are sent only the type of an error, unless tacit marked this very
+    object when it made it (:func:`tellable`, and the native core). The mark holds the text that is
+    sent. Later changes of the error do not change that text. The class of the error does not
+    matter, since a program may derive from it. The place where it is raised does not matter either.
+    Tacit marks only two kinds of errors: those about parties, links, files and settings, which
+    contain nothing of the computation, and the cause for which a compiled program stops, which each
+    party would find on its own.
+
+    Returns:
+        The text, and the party that the error blames if it is another one.
     """
     if isinstance(error, KeyboardInterrupt):
         return f"it was {'terminated' if isinstance(error, Terminated) else 'interrupted'}", None
     mark: tuple[str, int | None] | None = vars(error).get(_MARK)
     if mark is not None:
         return mark
-    # What a guard told is its receiver's: to others it is misuse like any other.
+    # Only the receiver may know that a guard failed. Others are told of a MisuseError.
     kind = MisuseError if isinstance(error, RangeError) else type(error)
     return f"its program raised {kind.__name__}; see its own output", None
 
 
 class RangeWarning(UserWarning):
-    """A value or product left the range in which results are right; the reference notices."""
+    """A value or product left the range in which results are right.
+
+    The plain reference protocol detects this in a trial run."""
 
 
 class SubmissionWarning(UserWarning):
-    """What a client of a federation handed in counts for less than it was: it was shortened, its
-    weight was capped, it is too small to be sent, or the servers refused it."""
+    """A client's submission to a federation counts for less than what the client gave.
+
+    Its vector was shortened, its weight was capped, it was too small to be sent, or the servers
+    refused it."""
 
 
 class CostWarning(UserWarning):
-    """What is done is right, and dearer than it need be."""
+    """The result is right, but costs more than it needs to."""
 
 
 class PrecisionWarning(UserWarning):
-    """A tensor has magnitudes so small that its encoding keeps few of their digits; or, in a trial
-    run, a constant rounds to nothing, or to 1."""
+    """Rounding to fixed point loses much of a tensor or of a constant.
+
+    Either the values of a tensor are so small that their encoding keeps few of their digits, or a
+    constant of the program rounds to 0 or to another integer."""

@@ -1,5 +1,7 @@
-"""What can be done instead where a library asks for what secret tensors do not have: its user did
-not write the line that asks, and needs to know which of its options to change."""
+"""Remedies for libraries that use operations that secret tensors do not have.
+
+The user did not write the line that fails, so the remedy says which option of the library to
+change."""
 
 from typing import NamedTuple
 
@@ -7,43 +9,44 @@ from tacit.errors import source_lines
 
 
 class Remedy(NamedTuple):
-    """What to do instead, in the code of a library."""
+    """A remedy for a failing operation in the code of a library."""
 
-    #: The beginning of the module's name.
+    #: Prefix of the module's name.
     module: str
-    #: What the function's name, or the module's own, contains.
+    #: Part of the function's or the module's name.
     part: str
-    #: What the refusal says.
+    #: Part of the refusal's text.
     about: str
     instead: str
 
 
-#: What refusals say that are about writing, about tensors of which a compiler asks what they are
-#: made of, and about files; and nothing, which fits all.
+#: Parts of refusals about writing, about tensors that a compiler flattens, and about pickling; the
+#: empty text matches all.
 INTO_PLAIN, FLATTENED, PICKLED, ANYTHING = "into a plain", "taken apart", "pickled", ""
 
-#: PyTorch has one forward mode for all threads, and parties may be threads.
+#: Remedy for forward-mode derivatives. PyTorch has one forward mode for all threads, and parties
+#: may be threads.
 BACKWARDS = (
     "take derivatives backwards, which does not need it: torch.autograd.grad, torch.func.grad or "
     "jacrev, not "
     "jvp, jacfwd or hessian"
 )
 
-#: Where PyTorch compares tensors for tests, and what is said there.
+#: Module in which PyTorch compares tensors for tests, and its remedy.
 COMPARISON = "torch.testing._comparison"
 COMPARED = "compare what may be known: torch.testing.assert_close(x.reveal(), y)"
 
-#: PyTorch's compilers make programs for one machine of what they trace.
+#: Remedy for PyTorch's compilers, whose programs run on one machine.
 UNCOMPILED = (
     "call the module as it is, shared by tacit.share_module, which runs without; tacit.compile "
     "compiles a "
     "plain model, before it is shared"
 )
 
-#: The names that Lightning's packages have, one by one and all in one.
+#: Names of Lightning's packages, the separate ones and the combined one.
 LIGHTNING = ("lightning", "pytorch_lightning", "lightning_fabric")
 
-#: The first that fits is told.
+#: All remedies. The first match counts.
 REMEDIES = (
     Remedy(
         "transformers.trainer",
@@ -214,8 +217,9 @@ REMEDIES = (
 
 
 def here(what: str) -> str | None:
-    """What can be done instead of ``what``, if the code that asks for it is known to the list: the
-    innermost of a program and of PyTorch's code that it has called."""
+    """Returns the remedy for ``what``, if the list has the code that asks for it, or ``None``.
+
+    Frames are matched from the innermost to the user's innermost frame."""
     for module, function in source_lines.calls():
         for each in REMEDIES:
             fits = each.part in function or each.part in module

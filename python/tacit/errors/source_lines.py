@@ -1,4 +1,4 @@
-"""Where a program is: for errors, and for what is found before a run."""
+"""The line of the user's program that is running, for errors and for rehearsals."""
 
 import os
 import sys
@@ -11,27 +11,29 @@ from types import FrameType
 
 
 def _folder(package: str) -> str:
-    """Where it lies; it is not imported, since errors are told by commands that need no PyTorch,
-    too."""
+    """Returns the folder of a package without importing it.
+
+    Commands that do not need PyTorch report errors too."""
     spec = find_spec(package)
     assert spec is not None
     assert spec.origin is not None, package
     return f"{Path(spec.origin).parent}{os.sep}"
 
 
-#: Whose lines are nobody's model: tacit's own, PyTorch's, and those with which a party's thread
-#: begins.
+#: Paths that are not part of a user's program: tacit, PyTorch, and the start of a thread.
 OURS = (_folder("tacit"), _folder("torch"), threading.__file__)
 
 
 @cache
 def is_ours(path: str) -> bool:
-    """Whether it is nobody's model: what has no file, such as <string>, is PyTorch's as well."""
+    """Whether a path is not part of a user's program.
+
+    Code without a file, such as <string>, is PyTorch's."""
     return path.startswith(OURS) or not Path(path).is_file()
 
 
 def innermost() -> FrameType | None:
-    """The innermost frame that is neither PyTorch's nor tacit's, if there is one."""
+    """Returns the innermost frame that is neither PyTorch's nor tacit's, or ``None``."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         if not is_ours(frame.f_code.co_filename):
@@ -41,13 +43,13 @@ def innermost() -> FrameType | None:
 
 
 def line() -> str:
-    """Its file and line; empty if there is none."""
+    """Returns file and line of the user's innermost frame, or an empty text."""
     frame = innermost()
     return f"{_short(frame.f_code.co_filename)}:{frame.f_lineno}" if frame is not None else ""
 
 
 def calls() -> Iterator[tuple[str, str]]:
-    """Module and function of what is under way, from the inside to that line."""
+    """Yields module and function of each frame, from the innermost to the user's innermost."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         yield str(frame.f_globals.get("__name__", "")), frame.f_code.co_name

@@ -1,28 +1,28 @@
-"""A link that takes longer: what comes at one end leaves the other some time later, in both
-directions. It has the bandwidth of the machine."""
+"""A proxy that delays a link by a fixed time in both directions.
+
+Its bandwidth is that of the machine."""
 
 import queue
 import socket
 import threading
 import time
 
-#: Bytes that are taken at a time, and seconds between two attempts to reach the far end.
+#: Bytes that are read at a time, and seconds between two attempts to reach the far end.
 CHUNK, RETRY = 1 << 20, 0.05
 
-#: Attempts to reach it.
+#: Number of attempts to reach the far end.
 ATTEMPTS = 1200
 
 
 class Delay:
-    """Listens in the place of another address, as long as its process lives."""
+    """A listener that forwards connections with a delay, as long as its process lives."""
 
     def __init__(self, address: str, target: str, seconds: float) -> None:
-        """Of connections to ``address`` each goes on to ``target``, and all takes so many seconds
-        longer."""
+        """Forwards each connection to ``address`` to ``target``, with a delay of ``seconds``."""
         self._target, self._seconds = _pair(target), seconds
         self._listening = socket.create_server(_pair(address))
         host, port = self._listening.getsockname()[:2]
-        #: Where it listens.
+        #: Address at which it listens.
         self.address = f"{host}:{port}"
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -55,7 +55,7 @@ class Delay:
 
 
 def _give(sink: socket.socket, coming: "queue.SimpleQueue[tuple[float, bytes]]") -> None:
-    """In the order in which it came; nothing stands for the end."""
+    """Sends the chunks in order when they are due. An empty chunk means the end."""
     while True:
         due, chunk = coming.get()
         time.sleep(max(0.0, due - time.monotonic()))
@@ -65,13 +65,13 @@ def _give(sink: socket.socket, coming: "queue.SimpleQueue[tuple[float, bytes]]")
                 return
             sink.sendall(chunk)
         except OSError:
-            # Whoever was to get it has gone, and the other side hears of it.
+            # The receiver has gone. The other side notices that the connection is closed.
             sink.close()
             return
 
 
 def _reached(target: tuple[str, int]) -> socket.socket | None:
-    """The far end, which may not listen yet."""
+    """Connects to the far end, which may not listen yet."""
     for _ in range(ATTEMPTS):
         try:
             return socket.create_connection(target)

@@ -1,4 +1,4 @@
-"""The first that runs in a process that ``tacit.parties.spawn`` began."""
+"""Entry point of a process that ``tacit.parties.spawn`` started."""
 
 import importlib
 import os
@@ -7,12 +7,12 @@ from multiprocessing.connection import Connection
 
 
 def begin(entry: str, receiving: int, sending: int) -> None:
-    """Calls ``main`` of the module with both pipes, in the environment that comes first."""
+    """Receives the environment by a pipe, and calls ``main`` of a module with both pipes."""
     pipe = Connection(receiving, writable=False)
     try:
         environment, path = pipe.recv()
     except EOFError:
-        return  # Whoever asked for this process is gone.
+        return  # The parent has gone.
     os.environ.clear()
     os.environ.update(environment)
     sys.path[:] = path

@@ -1,11 +1,11 @@
-"""The process that others are forked from (``spawn``): it has imported PyTorch and computed
-nothing.
+"""The fork server, from which other processes are forked (``spawn``).
 
-It has one thread, no session, no key, and no pool of threads of PyTorch, NumPy or tacit, since a
-fork carries none of them over. Its arguments are a socket, and modules that are imported besides. A
-request is the name of a module, and as files the ends of two pipes, output, errors, the folder to
-be in, and a socket that stands for the new process's life: there the server says how the process
-ended, and kills it when the other end is shut.
+It has imported PyTorch, and computes nothing. It has one thread, no session, no key, and no thread
+pool of PyTorch, NumPy or tacit, since threads do not survive a fork. Its arguments are a socket,
+and modules to import in addition. A request is the name of a module, with these files: the ends of
+two pipes, standard output, standard error, the working directory, and a socket that stands for the
+life of the new process. On this socket the server reports how the process ended. It kills the
+process when the other end is shut down.
 """
 
 import gc
@@ -38,21 +38,22 @@ FILES = 6
 
 
 class Server:
-    """The loop of requests and endings."""
+    """The loop that serves requests and reports processes that have ended."""
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
         self._lives: dict[int, socket.socket] = {}
         self._ended, self._wake = os.pipe()
         os.set_blocking(self._wake, False)
-        # An interrupt from the keyboard is for those that compute.
+        # An interrupt from the keyboard is for the processes that compute.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, lambda _signal, _frame: None)
         signal.set_wakeup_fd(self._wake)
 
     def serve(self) -> Callable[[], None] | None:
-        """In each new process what it has to do; ``None`` in the server, when
-        its parent has gone."""
+        """Serves requests until the parent has gone, then returns ``None``.
+
+        In each new process it returns the work to do."""
         while True:
             waited: list[Any] = [self._control, self._ended, *self._lives.values()]
             ready = select.select(waited, [], [])[0]
@@ -76,7 +77,7 @@ class Server:
         for process in list(self._lives):
             ended, status = os.waitpid(process, os.WNOHANG)
             if ended:
-                # Whoever asked for it may have gone.
+                # The process that asked for it may have gone.
                 with self._lives.pop(process) as life, suppress(OSError):
                     life.send(EXIT_CODE.pack(os.waitstatus_to_exitcode(status)))
 
@@ -99,7 +100,7 @@ class Server:
         return None
 
     def _leave(self) -> None:
-        """In a new process: what is the server's is given up."""
+        """Closes the server's files in a new process, and restores its signals."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -117,19 +118,20 @@ def _become(entry: str, ends: list[int], folder: int) -> None:
     os.fchdir(folder)
     for file in (output, errors, folder):
         os.close(file)
-    # What the server's generators would draw is known to all its children.
+    # All children would inherit the same state of the server's random generators.
     torch.seed()
     np.random.seed()
     begin(entry, receiving, sending)
 
 
 def main() -> None:
-    """Serves until the parent has gone; in each new process, does its work."""
+    """Runs the server until the parent has gone, and the work of each new process."""
     server = Server(socket.socket(fileno=int(sys.argv[1])))
     prepare()
-    # What is there now is not touched again, and stays shared with the processes to come.
+    # Frozen objects are not touched by the collector, so their pages stay shared with children.
     gc.freeze()
-    # These are collected at the end of each process: some libraries tell of what is left over then.
+    # These modules are not frozen, so that they are collected when a process ends: some libraries
+    # report objects that are left over then.
     for name in sys.argv[2:]:
         import_module(name)
     work = server.serve()

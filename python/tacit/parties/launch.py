@@ -1,5 +1,4 @@
-"""All parties on this machine: as threads over in-memory links, or as
-processes over TCP with TLS."""
+"""Runs all parties on this machine: as threads with in-memory links, or as processes with TLS."""
 
 import logging
 import threading
@@ -33,7 +32,7 @@ TIMEOUT = 60.0
 
 @dataclass
 class Outcome:
-    """What became of a party."""
+    """A party's result or error, and when it ended."""
 
     value: Any = None
     error: BaseException | None = None
@@ -53,47 +52,49 @@ def launch(
     delay: float = 0.0,
     checked: bool = False,
 ) -> list[Any]:
-    """Runs ``fn(*args)`` once in every party and returns what each returned.
+    """Runs ``fn(*args)`` once in every party on this machine, and returns all results.
 
-    Every party gets its own copy of ``fn`` and ``args``, as it would on a machine of its own, and
-    draws from its own PyTorch generator (``tacit.public_random`` is for what all shall draw alike).
-    Threads share what a process has one of, such as the state of ``numpy.random.rand`` and of
-    Python's ``random``.
+    Every party gets its own copy of ``fn`` and ``args``, as on a separate machine, and its own
+    PyTorch random generator. (``tacit.public_random`` makes random numbers that are the same in all
+    parties.) Parties that are threads share global state of the process, such as that of
+    ``numpy.random.rand`` and of Python's ``random``.
 
     Args:
-        fn: the program, the same in every party; ``tacit.session()`` says which party it runs in.
-        args: its arguments, the same in every party.
-        parties: how many; the protocol must have that many.
-        protocol: "replicated" (three parties, of whom no two collude), "additive" (two or more
-            parties, of whom all but one may collude), or "plain" (no secrecy, for tests).
-        source: of the correlations that "additive" consumes: "ot" (the default: oblivious transfer
-            between the parties, nobody else is needed), "he" (the same, with products of matrices
-            by homomorphic
-            encryption: much faster for models) or "dealer" (one more thread or process, which sees
-            shapes and counts only and must not collude with any party; faster).
-        transport: "memory" runs parties as threads of this process, "tcp" as processes that talk
-            over TCP on loopback with TLS 1.3 and certificates made for this run.
-        timeout: longest wait for one message, in seconds.
-        threads: threads of each process's kernels; with "tcp" by default an equal part of the
-            cores.
-        report: write there, as a page, what took time, bytes and rounds in each party.
-        delay: seconds that each message takes longer, as between distant machines; with "tcp"
-            alone.
-        checked: whether all is computed in checked mode, as within :func:`tacit.checked`.
+        fn: the program, the same in every party. In it, ``tacit.session().party`` is the number of
+            the party.
+        args: the arguments of the program, the same in every party.
+        parties: the number of parties. The protocol must support it.
+        protocol: "replicated" (three parties, no two of which collude), "additive" (two or more
+            parties, of which all but one may collude), or "plain" (no secrecy, for tests).
+        source: the source of the correlations that "additive" consumes: "ot" (the default:
+            oblivious transfer between the parties, without anyone else), "he" (the same, but matrix
+            products by homomorphic encryption, which is much faster for models) or "dealer" (one
+            more thread or process, which sees only shapes and counts and must not collude with any
+            party; faster).
+        transport: "memory" runs parties as threads of this process. "tcp" runs them as processes
+            that communicate over TCP on the loopback interface, with TLS 1.3 and certificates made
+            for this run.
+        timeout: the longest wait for one message, in seconds.
+        threads: the number of threads of each process's kernels. With "tcp", the default is an
+            equal part of the cores.
+        report: a path at which to write a page with the time, bytes and rounds of each party.
+        delay: seconds to delay each message, as between distant machines; only with "tcp".
+        checked: whether to compute everything in checked mode, as in :func:`tacit.checked`.
 
     Returns:
-        What ``fn`` returned in each party, in the order of their numbers.
+        The result of ``fn`` in each party, in the order of party numbers.
 
     Raises:
-        MisuseError: the protocol does not have that many parties, or takes no such source.
-        Exception: the first exception of any party, which ends all of them, with the party's name.
+        MisuseError: the protocol does not support that number of parties, or that source.
+        Exception: the first exception of any party, which ends all parties. Its message names the
+            party.
     """
     if checked:
         fn, args = in_checked_mode, (fn, *args)
     if report is not None:
         fn, args = recorded, (fn, *args)
     if delay and transport != "tcp":
-        raise MisuseError('links take longer with transport="tcp" alone: pass that, or no delay')
+        raise MisuseError('delay works only with transport="tcp": pass that, or no delay')
     _log.info("launching %d parties: %s sharing, transport %s", parties, protocol, transport)
     if transport == "memory":
         cores = _core.Session.in_memory(parties, protocol, timeout, threads, source)
@@ -116,23 +117,22 @@ def launch(
 
 
 def in_checked_mode(fn: Callable[..., Any], *args: Any) -> Any:
-    """``fn(*args)`` in checked mode."""
+    """Calls ``fn(*args)`` in checked mode."""
     with in_checks():
         return fn(*args)
 
 
 def in_sessions(cores: list[_core.Session], fn: Callable[..., Any], *args: Any) -> list[Any]:
-    """Runs ``fn(*args)`` once in every party of a session of this process, and returns what each
-    returned.
+    """Runs ``fn(*args)`` once in every party of a session in this process; returns all results.
 
     Raises:
-        Exception: as :func:`launch`.
+        Exception: as for :func:`launch`.
     """
     return _values(_in_threads(fn, args, cores, TIMEOUT), len(cores))
 
 
 def _values(outcomes: list[Outcome], parties: int) -> list[Any]:
-    """What the parties returned; raises what ended them."""
+    """Returns the parties' results, or raises the error that ended them."""
     blamed = first_cause(
         [outcome.error for outcome in outcomes], [outcome.at for outcome in outcomes]
     )
@@ -148,9 +148,9 @@ def _in_threads(
     fn: Callable[..., Any], args: tuple[Any, ...], cores: list[_core.Session], timeout: float
 ) -> list[Outcome]:
     program = pickled((fn, args))
-    # What changes PyTorch for all threads is done before any party begins: kernels are registered,
-    # and graphs are traced anew as they are loaded, for which PyTorch traces every thread's
-    # modules.
+    # Everything that changes PyTorch for all threads is done before any party begins. This includes
+    # the registration of kernels, and loading the program: loading a graph traces it again, and
+    # PyTorch then traces the modules of every thread.
     prepare()
     divert()
     copies = [cloudpickle.loads(program) for _ in cores]
@@ -180,15 +180,16 @@ def _in_threads(
         _join(workers, outcomes, timeout)
     except BaseException:
         for core in cores:
-            core.abort("whoever launched it was interrupted")
+            core.abort("the thread that launched it was interrupted")
         shutdown.interrupt(workers)
         raise
     return outcomes
 
 
 def _join(workers: Sequence[threading.Thread], outcomes: Sequence[Outcome], timeout: float) -> None:
-    """Waits for all; once one has failed, for the others no longer than the timeout. A thread
-    cannot be ended from outside, so one that stalls then is left behind."""
+    """Waits for all parties; after one has failed, for the others no longer than the timeout.
+
+    A thread cannot be ended from outside, so a thread that does not end by then is left behind."""
     deadline = None
     while any(worker.is_alive() for worker in workers):
         if deadline is None and any(outcome.error is not None for outcome in outcomes):
@@ -201,9 +202,11 @@ def _join(workers: Sequence[threading.Thread], outcomes: Sequence[Outcome], time
 
 
 def first_cause(errors: Sequence[BaseException | None], times: Sequence[float]) -> int | None:
-    """The party whose error came before the others': of those that blame no other party, and are
-    not what all raise for what another one refused, the earliest;
-    if there is none, of those that saw the programs differ; or else the earliest of all."""
+    """Returns the party whose error caused the others' errors, or ``None``.
+
+    This is the party with the earliest error among errors that neither blame another party nor
+    report another party's refusal. If there is none, it is the earliest among those that saw the
+    programs differ, or else the earliest of all."""
     failed = [party for party, error in enumerate(errors) if error is not None]
     of_others = [party for party in failed if refuser(errors[party]) is not None]
     own = [
@@ -216,12 +219,12 @@ def first_cause(errors: Sequence[BaseException | None], times: Sequence[float]) 
 
 
 def named(error: BaseException, who: str) -> BaseException:
-    """The same error, its message beginning with who raised it."""
+    """Puts the name of the party that raised an error before its message."""
     if len(error.args) == 1 and isinstance(error.args[0], str):
         error.args = (f"{who}: {error.args[0]}",)
     else:
         error.add_note(f"raised in {who}")
     if isinstance(error, TacitError):
-        # The message says it all; the rest is tacit's inside.
+        # The message is complete. The context would only show tacit's internals.
         error.__suppress_context__ = True
     return error

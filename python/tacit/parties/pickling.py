@@ -1,6 +1,7 @@
-"""What goes to another party, or comes back, as bytes: by cloudpickle, which takes functions and
-classes of a program too; and modules with parametrised weights and what torch.jit made, which
-PyTorch itself does not pickle."""
+"""Pickling of programs for other parties, and of their results.
+
+cloudpickle also takes functions and classes of a program. In addition, this module pickles modules
+with parametrised weights, and objects of torch.jit, which PyTorch itself does not pickle."""
 
 from importlib import import_module
 from io import BytesIO
@@ -16,10 +17,11 @@ from tacit.errors import MisuseError
 
 
 def pickled(value: Any, what: str = "the program, or what it uses,") -> bytes:
-    """A value as ``pickle.loads`` takes it.
+    """Pickles a value for ``pickle.loads``.
 
     Raises:
-        MisuseError: it holds what cannot be taken elsewhere, such as a lock or an open file.
+        MisuseError: the value holds something that cannot be pickled, such as a lock or an open
+            file.
     """
     content = BytesIO()
     try:
@@ -28,26 +30,28 @@ def pickled(value: Any, what: str = "the program, or what it uses,") -> bytes:
         raise
     except Exception as error:
         raise MisuseError(
-            f"{what} holds what another party cannot be given ({error}): make that inside the "
-            f"program, and "
-            "hand over and return tensors and plain values"
+            f"{what} holds something that cannot be sent to another party ({error}): create it "
+            f"inside the program, and pass and return only tensors and plain values"
         ) from error
     return content.getvalue()
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """A parametrised module is of a class that PyTorch made for it alone: it is made again there.
-    What is scripted or traced goes as PyTorch saves it; a function comes back as a module that is
-    called alike."""
+    """A cloudpickle pickler for parametrised modules and objects of torch.jit.
+
+    PyTorch makes a class for each parametrised module, which the receiver makes again. Scripted and
+    traced objects are sent as ``torch.jit.save`` writes them. A function comes back as a module
+    that is called in the same way."""
 
     def reducer_override(self, value: Any) -> Any:
-        """How a value is taken apart."""
+        """Returns how a value is pickled."""
         if isinstance(value, nn.Module) and parametrize.is_parametrized(value):
             own = type(value)
             names = list(value.parametrizations)  # type: ignore[arg-type]
             return _parametrized, (own.__base__, names), super(own, value).__getstate__()
         if isinstance(value, ModuleType) and type(value) is not ModuleType:
-            # One of a class of its own, as torch.backends.cudnn is; cloudpickle takes the others.
+            # A module object of a special class, such as torch.backends.cudnn. cloudpickle takes
+            # ordinary ones.
             return import_module, (value.__name__,)
         if isinstance(value, torch.jit.ScriptModule | torch.jit.ScriptFunction):
             content = BytesIO()
@@ -57,8 +61,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
 
 def _parametrized(kind: type[nn.Module], names: list[str]) -> nn.Module:
-    """A module of that class, to be filled, of which these tensors are computed when they are asked
-    for."""
+    """Makes an empty module of a class in which the named tensors are parametrised."""
     module = kind.__new__(kind)
     parametrize._inject_new_class(module)
     for name in names:
@@ -67,5 +70,5 @@ def _parametrized(kind: type[nn.Module], names: list[str]) -> nn.Module:
 
 
 def _scripted(content: bytes) -> Any:
-    """What ``torch.jit.save`` wrote."""
+    """Loads what ``torch.jit.save`` wrote."""
     return torch.jit.load(BytesIO(content))  # type: ignore[no-untyped-call]

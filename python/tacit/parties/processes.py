@@ -1,7 +1,8 @@
-"""Parties as processes of this machine.
+"""Parties as processes on this machine.
 
-The parent makes a key and a certificate for each, starts it (``spawn``) and speaks with it over two
-pipes: keys never touch a disk or a command line. A child ends when its parent does.
+The parent makes a key and a certificate for each party, starts its process (``spawn``) and
+communicates with it over two pipes. So keys are never on a disk or a command line. A child ends
+when its parent ends.
 """
 
 import logging
@@ -24,14 +25,14 @@ _log = logging.getLogger(__name__)
 #: Seconds for the interpreter and its imports to start, on a loaded machine.
 START = 120.0
 
-#: Seconds after the timeout in which a party should have noticed that another one failed.
+#: Seconds after the timeout by which a party must have noticed that another one failed.
 GRACE = 5.0
 
 Result = tuple[Any, BaseException | None, float]
 
 
 class Child:
-    """One member's process, as its parent sees it."""
+    """The process of a party or of the dealer, as its parent sees it."""
 
     def __init__(
         self, party: int, name: str, threads: int, entry: str = "tacit.parties.worker"
@@ -46,10 +47,10 @@ class Child:
         self.process = spawn.start(entry, environment)
 
     def send(self, message: Any) -> None:
-        """Hands a message over.
+        """Sends a message to the process.
 
         Raises:
-            PeerError: the process ended instead, and how.
+            PeerError: the process has ended; the message says how.
         """
         try:
             self.process.sending.send(message)
@@ -57,10 +58,10 @@ class Child:
             raise peer_error(f"{self.name}: its process {self.process.ending()}") from None
 
     def receive(self) -> Any:
-        """The next message.
+        """Receives the next message of the process.
 
         Raises:
-            PeerError: the process ended instead, and how.
+            PeerError: the process has ended; the message says how.
         """
         try:
             return self.process.receiving.recv()
@@ -77,9 +78,20 @@ def run(
     threads: int | None,
     delay: float = 0.0,
 ) -> list[Result]:
-    """Runs ``fn(*args)`` in a process for each party: value, error and time of each, a dealer's
-    last. The setting is protocol and source of correlations; all that a link carries takes the
-    delay longer."""
+    """Runs ``fn(*args)`` in a process for each party.
+
+    Args:
+        fn: the program.
+        args: its arguments.
+        parties: the number of parties.
+        setting: the protocol and the source of correlations.
+        timeout: the longest wait for one message, in seconds.
+        threads: the number of threads of each process's kernels.
+        delay: seconds by which links delay all messages.
+
+    Returns:
+        Value, error and time of each party, and last those of a dealer.
+    """
     if not 2 <= parties <= 64:
         raise MisuseError(f"a session has 2 to 64 parties, not {parties}")
     protocol, source = setting
@@ -113,10 +125,10 @@ def run(
 
 
 def begun(child: Child) -> Any:
-    """What a process says first: where it is reached.
+    """Receives the first message of a process, which is its address.
 
     Raises:
-        SetupError: it did not start.
+        SetupError: the process did not start.
     """
     if not child.process.receiving.poll(START):
         raise setup_error(f"{child.name} did not start within {START:.0f} s")
@@ -127,7 +139,7 @@ def begun(child: Child) -> Any:
 
 
 def _collect(children: list[Child], timeout: float) -> list[Result]:
-    """Waits for all results; once a party has failed, for the others no longer than the timeout."""
+    """Waits for all results; after a party has failed, at most for the timeout."""
     deadline = None
     while waiting := [child for child in children if child.result is None]:
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -156,7 +168,7 @@ def _result(child: Child) -> Result:
         error.add_note(trace)
         return None, error, at
     except PeerError as error:
-        # Before all that others report: their errors are its consequences.
+        # Time 0.0 puts this error before all others, which are its consequences.
         return None, error, 0.0
 
 

@@ -1,18 +1,16 @@
-"""How the threads of parties end when whoever launched them is interrupted, and what if they do
-not.
+"""Shutdown of parties' threads when the launching thread is interrupted.
 
-Before Python 3.14 a thread that asks for the interpreter's lock when the interpreter has ended is
-ended where it stands, by unwinding its stack. Frames of Python and of the C library bear that;
-those of C++ and Rust, through which an operator goes from PyTorch to the core and back, bring the
-process down. So the interpreter
-does not end under such a thread: it is interrupted like the main one, and waited for while there is
-code of PyTorch or tacit on its stack. What a program does besides, such as sleeping, nobody waits
-for.
+Before Python 3.14, a thread that asks for the interpreter's lock after the interpreter has ended is
+terminated by unwinding its stack. Frames of Python and of the C library can be unwound. Frames of
+C++ and Rust, through which an operator passes from PyTorch to the core and back, crash the process.
+So the interpreter must not end while such a thread runs. The thread is interrupted like the main
+thread, and the interpreter waits for it while code of PyTorch or tacit is on its stack. It does not
+wait for other work of a program, such as sleeping.
 
-Code of PyTorch is not seen where a program calls it and it calls nothing back, as in a product of
-plain tensors. So where an error or an interrupt ends the interpreter, and a thread that was left
-behind is still there, the process ends at once, as it would have ended, without what else the
-interpreter does at its end."""
+Code of PyTorch that calls nothing back, such as a product of plain tensors, is not visible on the
+stack. So if an error or an interrupt ends the interpreter while a thread that was left behind still
+runs, the process ends at once, with the same status, and skips the rest of the interpreter's
+shutdown."""
 
 import atexit
 import ctypes
@@ -23,12 +21,12 @@ import threading
 import time
 from collections.abc import Sequence
 
-#: How long whoever interrupts waits for the threads, in seconds; how long the end of the
-#: interpreter then waits for those that are inside PyTorch or tacit; and how long they have to be
-#: outside.
+#: Seconds that ``interrupt`` waits for the threads; seconds that the end of the interpreter then
+#: waits for threads that are inside PyTorch or tacit; and seconds that a thread must be outside
+#: before it is no longer waited for.
 FAREWELL, LINGER, OUTSIDE = 2.0, 60.0, 1.0
 
-#: These call a program, with nothing of C++ between.
+#: Modules that call a program without frames of C++ in between.
 CALLERS = ("tacit.parties.launch", "tacit.trace.spans")
 
 #: Threads that were left behind.
@@ -36,7 +34,7 @@ _left: list[threading.Thread] = []
 
 
 def interrupt(workers: Sequence[threading.Thread]) -> None:
-    """Has each of them raise what the main thread raised, and waits for them a little."""
+    """Raises a KeyboardInterrupt in each thread, and waits for the threads a little."""
     for worker in workers:
         if worker.ident is not None:
             interrupted = ctypes.py_object(KeyboardInterrupt)
@@ -48,14 +46,15 @@ def interrupt(workers: Sequence[threading.Thread]) -> None:
 
 
 def leave_behind(workers: Sequence[threading.Thread]) -> None:
-    """Nobody waits for them any more, but the end of the interpreter."""
+    """Stops waiting for threads. Only the end of the interpreter still waits for them."""
     _left.extend(filter(is_there, workers))
 
 
 @atexit.register
 def _wait() -> None:
-    """At the end of the interpreter, which ends by a signal in its place where that would bring it
-    down."""
+    """Waits for threads at the end of the interpreter.
+
+    If a thread is still running that would crash the process, the process ends at once."""
     try:
         _wait_outside()
     finally:
@@ -74,14 +73,14 @@ def _wait_outside() -> None:
 
 
 def is_there(worker: threading.Thread) -> bool:
-    """Whether a thread has not ended. Python takes it for ended, before 3.13, once whoever waited
-    for it was interrupted (bpo-45274)."""
+    """Whether a thread still runs.
+
+    Before 3.13, Python considers a thread ended once a join of it was interrupted (bpo-45274)."""
     return worker.ident in sys._current_frames()
 
 
 def is_inside(worker: threading.Thread) -> bool:
-    """Whether a thread has code of PyTorch or tacit on its stack, which C++ or Rust may have
-    called."""
+    """Whether code of PyTorch or tacit, which C++ or Rust may have called, is on a stack."""
     frame = sys._current_frames().get(worker.ident or 0)
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
@@ -92,7 +91,7 @@ def is_inside(worker: threading.Thread) -> bool:
 
 
 def _end() -> None:
-    """As a process ends that an interrupt from the keyboard has ended, or that has failed."""
+    """Ends the process with the status of an interrupt from the keyboard, or of a failure."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     if getattr(sys, "last_type", KeyboardInterrupt) is not KeyboardInterrupt:

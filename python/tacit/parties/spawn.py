@@ -1,8 +1,7 @@
-"""How a process of this machine begins: forked from one that has imported PyTorch already, or
-afresh.
+"""Start of processes on this machine: forked from one that has imported PyTorch, or new ones.
 
-Importing PyTorch takes seconds of processor time. So the first request starts a *fork server*
-(``forkserver``): a clean process of one thread, which imports once, computes nothing, and forks at
+An import of PyTorch takes seconds of processor time. So the first request starts a *fork server*
+(``forkserver``): a clean process of one thread that imports once, computes nothing, and forks at
 each request. It ends with this process.
 """
 
@@ -21,25 +20,24 @@ from multiprocessing.connection import Connection
 
 from tacit.errors import cause, setup_error
 
-#: macOS: the system's frameworks, which PyTorch uses, do not outlive a fork; every process begins
-#: afresh.
+#: Whether processes are forked. On macOS, the system's frameworks that PyTorch uses do not survive
+#: a fork, so every process is a new one.
 FORKS = sys.platform == "linux"
 
-#: What PyTorch imports when the shapes of a compiled program, or of what some operators make
-#: (``torch.cat``, ``1 - x``), are first computed: a third of its own import again. Where this
-#: process has it, those that it starts want it, and would each import it for themselves.
+#: Modules that PyTorch imports when it first computes the shapes of a compiled program, or of some
+#: operators (``torch.cat``, ``1 - x``). They take a third of its own import time. If this process
+#: has imported them, its children need them too, and each would import them on its own.
 LATE = ("torch._dynamo",)
 
-#: Seconds in which a process ends that has closed its pipes.
+#: Seconds in which a process must end after it has closed its pipes.
 GRACE = 5.0
 
-#: What the fork server says of a process that has ended.
+#: Format of the exit code that the fork server sends for a process.
 EXIT_CODE = struct.Struct("!i")
 
 
 class Process:
-    """A process that runs ``main(receiving, sending)`` of a module, and the other ends of its two
-    pipes."""
+    """A process that runs ``main(receiving, sending)`` of a module, with the parent's pipe ends."""
 
     def __init__(
         self, entry: str, environment: Mapping[str, str], output: int, errors: int
@@ -53,7 +51,7 @@ class Process:
         finally:
             os.close(there_read)
             os.close(there_write)
-        # One that has ended by now is noticed when it should answer.
+        # A process that has ended by now is detected when it should answer.
         with suppress(BrokenPipeError):
             self.sending.send((dict(environment), list(sys.path)))
 
@@ -63,22 +61,23 @@ class Process:
         raise NotImplementedError
 
     def wait(self, seconds: float) -> int | None:
-        """The exit code, or a signal's number below zero; ``None`` if it still
-        runs after so long."""
+        """Waits for the process, and returns its exit code, or the negative number of a signal.
+
+        Returns ``None`` if it still runs after ``seconds``."""
         raise NotImplementedError
 
     def ending(self) -> str:
-        """In words, how it ended."""
+        """Returns a text that says how the process ended."""
         return _described(self.wait(GRACE))
 
     def end(self) -> None:
-        """Ends it, whatever it does."""
+        """Ends the process, whatever it does."""
         self.sending.close()
         self.receiving.close()
 
 
 class Fresh(Process):
-    """With an interpreter of its own."""
+    """A process that is started with a new interpreter."""
 
     def _begin(
         self, entry: str, environment: Mapping[str, str], ends: tuple[int, int, int, int]
@@ -107,7 +106,7 @@ class Fresh(Process):
 
 
 class Forked(Process):
-    """Forked by the fork server, whose child it is."""
+    """A process that the fork server forked."""
 
     def _begin(
         self, entry: str, _environment: Mapping[str, str], ends: tuple[int, int, int, int]
@@ -136,32 +135,37 @@ class Forked(Process):
 
     def end(self) -> None:
         super().end()
-        # The server kills it: to all others its number may mean another process by now.
+        # Only its parent, the server, may kill it: the process id may be reused once it is reaped.
         self._life.shutdown(socket.SHUT_WR)
         self.wait(GRACE)
         self._life.close()
 
 
 def start(entry: str, environment: Mapping[str, str], output: int = 1, errors: int = 2) -> Process:
-    """A process that calls ``main(receiving, sending)`` of the module ``entry``, with pipes to this
-    one, and files as its output and errors.
+    """Starts a process that calls ``main(receiving, sending)`` of the module ``entry``.
+
+    Args:
+        entry: name of the module.
+        environment: environment variables of the process.
+        output: file descriptor of its standard output.
+        errors: file descriptor of its standard error.
 
     Raises:
-        SetupError: it cannot be started.
+        SetupError: the process cannot be started.
     """
     kind = Forked if FORKS else Fresh
     return kind(entry, environment, output, errors)
 
 
 def warm_up() -> None:
-    """Has the fork server import, where there is one, while this process does something else."""
+    """Starts the fork server, if processes are forked, so that it imports in the background."""
     if FORKS:
         _server()
 
 
 def _described(code: int | None) -> str:
     if code is None:
-        return "closed its pipe and went on; it was not ended in order"
+        return "closed its pipe but still runs"
     if code < 0:
         return f"was killed by signal {-code} ({signal.Signals(-code).name})"
     return f"ended with exit code {code} before its program did; look at its own output"
@@ -175,8 +179,7 @@ class _Server:
         self._control, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         late = [name for name in LATE if name in sys.modules]
         with there:
-            # NumPy's matrix products start threads when they are loaded, and threads do not outlive
-            # a fork.
+            # OpenBLAS starts threads when NumPy is loaded, and threads do not survive a fork.
             self._process: subprocess.Popen[bytes] = subprocess.Popen(
                 [sys.executable, "-m", "tacit.parties.forkserver", str(there.fileno()), *late],
                 pass_fds=(there.fileno(),),
@@ -186,8 +189,9 @@ class _Server:
         atexit.register(self._end)
 
     def fork(self, entry: str, ends: tuple[int, int, int, int]) -> socket.socket:
-        """Asks for a process. What is returned tells its exit code; shutting
-        it ends the process."""
+        """Requests a process, and returns a socket that stands for its life.
+
+        The server sends the exit code there, and ends the process when the socket is shut down."""
         here, there = socket.socketpair()
         folder = os.open(".", os.O_PATH)
         try:
@@ -201,15 +205,15 @@ class _Server:
         return here
 
     def runs(self) -> bool:
-        """In this process, which may be a fork of the one that started it."""
+        """Whether the server runs and belongs to this process, which may be a fork of another."""
         return self.owner == os.getpid() and self._process.poll() is None
 
     def ending(self) -> str:
-        """In words, how it ended."""
+        """Returns a text that says how the server ended."""
         try:
             return _described(self._process.wait(GRACE))
         except subprocess.TimeoutExpired:
-            return "could not"
+            return "still runs"
 
     def _end(self) -> None:
         if self.owner == os.getpid():

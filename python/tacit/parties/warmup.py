@@ -1,5 +1,7 @@
-"""What PyTorch does late, done at once: before processes are forked, parties begin in threads, or a
-server waits for clients, who have a deadline."""
+"""Early execution of what PyTorch does lazily.
+
+It is done before processes are forked, before parties start as threads, and before a server waits
+for clients, which have a deadline."""
 
 from contextlib import suppress
 from functools import cache
@@ -10,7 +12,7 @@ import torch
 
 
 class _Subclass(torch.Tensor):
-    """A tensor that carries its operators out itself, as secret ones do."""
+    """A tensor class that runs operators itself, as secret tensors do."""
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
@@ -19,13 +21,12 @@ class _Subclass(torch.Tensor):
         return None
 
 
-#: Of who prepares: servers may be threads of one process.
+#: Lock of ``prepare``, since servers may be threads of one process.
 _preparing = Lock()
 
 
 def prepare() -> None:
-    """Imports what is not imported yet, and binds the operators that have come since it was called
-    last."""
+    """Imports what PyTorch imports lazily, and binds operators that are new since the last call."""
     with _preparing:
         _import_all()
         _bind_operators()
@@ -33,28 +34,29 @@ def prepare() -> None:
 
 @cache
 def _import_all() -> None:
-    """At the first operator of such a tensor PyTorch imports as much again as at its own import."""
+    """Triggers PyTorch's lazy imports, by an operator on a tensor subclass.
+
+    At the first such operator, PyTorch imports as much again as at its own import."""
     made = torch.Tensor._make_wrapper_subclass(_Subclass, torch.Size([1]))
     torch.ops.aten.detach.default(made)
 
 
-#: The names of the operators that are bound.
+#: Names of the bound operators.
 _bound: set[str] = set()
 
 
 def _bind_operators() -> None:
-    """Makes the Python object of each operator, which PyTorch would make when Python first sees the
-    operator.
+    """Makes the Python object of each operator, which PyTorch would make at the first access.
 
-    Two threads that first see one at once make two objects. The later takes the earlier's place in
-    ``torch.ops``; but of the earlier PyTorch keeps the address, and uses it after it has been
-    collected."""
+    If two threads first access an operator at once, they make two objects. The later object
+    replaces the earlier one in ``torch.ops``. But PyTorch keeps the address of the earlier object,
+    and uses it after the object was collected."""
     names = set(torch._C._dispatch_get_all_op_names())
     for qualified in names - _bound:
         space, _, name = qualified.partition("::")
         name, _, overload = name.partition(".")
-        # There are none of what is declared without a schema, such as kernels for operators to
-        # come.
+        # Names without a schema, such as kernels of operators that are not defined yet, have no
+        # object.
         with suppress(AttributeError):
             getattr(getattr(getattr(torch.ops, space), name), overload or "default")
     _bound.update(names)

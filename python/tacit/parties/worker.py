@@ -1,4 +1,4 @@
-"""A party's or the dealer's process, which ``tacit.parties.processes`` starts."""
+"""The process of a party or of the dealer, which ``tacit.parties.processes`` starts."""
 
 import os
 import pickle
@@ -18,7 +18,7 @@ from tacit.sessions import running
 
 
 def main(receiving: Connection, sending: Connection) -> None:
-    """Takes part in one session, and reports. The pipes' other ends are the parent's."""
+    """Takes part in one session, and reports the outcome to the parent by pipes."""
     try:
         listener = _core.Listener("127.0.0.1:0")
         sending.send(listener.address)
@@ -40,7 +40,7 @@ def _outcome(
     threads: int,
     program: bytes | None,
 ) -> tuple[bool, float, Any]:
-    """Whether it succeeded, when it ended, and with what."""
+    """Runs the program or the dealer; returns success, the time of the end, and the result."""
     torch.set_num_threads(threads)
     protocol, source = setting
     try:
@@ -61,8 +61,9 @@ def _outcome(
 
 
 def report(sending: Connection, outcome: tuple[bool, float, Any]) -> None:
-    """Tells the parent, if it still listens: it may have all that it wants,
-    and end this process."""
+    """Sends the outcome to the parent, if the parent still reads.
+
+    The parent may have all that it needs already, and be ending this process."""
     with suppress(BrokenPipeError):
         sending.send(outcome)
 
@@ -76,7 +77,7 @@ def die_with_parent(receiving: Connection) -> None:
 
 
 def portable(error: BaseException) -> tuple[Any, str]:
-    """The error, or its text where it cannot be sent, and where it was raised."""
+    """Returns the error, or its text if it cannot be pickled, and its traceback."""
     trace = "".join(traceback.format_exception(error))
     try:
         pickle.loads(pickle.dumps(error))

@@ -1,5 +1,4 @@
-"""Shapes of the core's bilinear maps, as they are and as numbers, which
-operators of PyTorch take."""
+"""Shapes of the core's bilinear maps, as classes and as lists of integers for PyTorch operators."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,48 +25,48 @@ class Geometry:
 
     @property
     def core(self) -> _core.Convolution:
-        """The same for the core."""
+        """The shape as the core's object."""
         return _core.Convolution(**vars(self))
 
     @property
     def numbers(self) -> list[int]:
-        """The same as numbers, of which ``of`` makes it again."""
+        """The shape as integers; ``of`` is the inverse."""
         single = (self.batch, self.groups, self.in_channels, self.out_channels)
         return [*single, *self.input, *self.kernel, *self.stride, *self.padding, *self.dilation]
 
     @staticmethod
     def of(numbers: Sequence[int]) -> "Geometry":
-        """Of its numbers."""
+        """Builds a shape from its integers."""
         batch, groups, in_channels, out_channels, *rest = numbers
         pairs = zip(rest[::2], rest[1::2], strict=True)
         return Geometry(batch, groups, in_channels, out_channels, *pairs)
 
 
 class Matrices(NamedTuple):
-    """Sizes of a product of matrices."""
+    """Sizes of a batched matrix product."""
 
     sizes: tuple[int, int, int, int]
-    """(batch, m, k, n): (batch, m, k) by (batch, k, n)."""
+    """(batch, m, k, n) for the product of (batch, m, k) and (batch, k, n)."""
     is_transposed: bool = False
-    """Whether the right one lies transposed, (batch, n, k), as weights do."""
+    """Whether the right matrix is stored transposed, (batch, n, k), as weights are."""
 
     @property
     def core(self) -> tuple[tuple[int, int, int, int], bool]:
-        """The same for the core."""
+        """The sizes as the core's arguments."""
         return self.sizes, self.is_transposed
 
     @property
     def numbers(self) -> list[int]:
-        """The same as numbers."""
+        """The sizes as integers; ``shape_of`` is the inverse."""
         return [*self.sizes, int(self.is_transposed)]
 
 
-#: Numbers that say the shape of a product of matrices.
+#: Number of integers that describe a matrix product.
 OF_MATRICES = 5
 
 
 def shape_of(numbers: Any) -> Any:
-    """Of a term, as itself or as its numbers."""
+    """Returns the shape of a term that is given as a shape or as its integers."""
     if isinstance(numbers, Geometry | Matrices):
         return numbers
     if len(numbers) == OF_MATRICES:

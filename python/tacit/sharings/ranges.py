@@ -1,5 +1,7 @@
-"""What leaves its range, under the reference, where values can be looked at: a trial run under
-``protocol="plain"`` shows every overflow that shares would hide."""
+"""Range checks under the plain reference protocol.
+
+Only there can values be looked at. So a trial run under ``protocol="plain"`` shows every overflow
+that shares would hide."""
 
 import math
 import warnings
@@ -28,8 +30,9 @@ def check_product(
     truncated: bool = True,
     limit: int = fixed.RANGE,
 ) -> None:
-    """Reports a product of words, of which a result takes that many, that truncation cannot take,
-    or no word; or one that was promised to be below 2^limit."""
+    """Reports products of words that overflow, or that are too large for their truncation.
+
+    A result adds up to ``summands`` products. Results must be below 2^limit."""
     bound = float(_core.greatest_magnitude(x)) * _core.greatest_magnitude(y) * summands
     if bound < 2.0**limit and (session.headroom is None or not truncated):
         return
@@ -48,47 +51,51 @@ def check_narrow(session: Session, exact: torch.Tensor) -> None:
 def check_sum(
     session: Session, words: torch.Tensor, added: Callable[[torch.Tensor], torch.Tensor]
 ) -> None:
-    """Reports a sum of words, of all of them at most, that no word holds."""
+    """Reports sums of words that overflow. A sum adds at most all of the words."""
     if words.numel() and float(_greatest(words)) * words.numel() >= 2.0**fixed.RANGE:
         _check_word(session, "sum", float(added(words.to(torch.float64)).abs().max()))
 
 
 def check_shift(session: Session, words: torch.Tensor, bits: int) -> None:
-    """Reports numbers that have no word with so many more fraction bits."""
+    """Reports numbers that overflow if they are shifted up by ``bits``."""
     if words.numel():
         _check_word(session, "number", float(_greatest(words)) * 2.0**bits)
 
 
 def check_moved(session: Session, words: torch.Tensor, exponents: torch.Tensor) -> None:
-    """Reports numbers that have no word when they are multiplied by these powers of two."""
+    """Reports numbers that overflow if they are multiplied by these powers of two."""
     if words.numel() and exponents.numel() and not is_tracing():
         exact = words.to(torch.float64) * torch.exp2(exponents.to(torch.float64))
         _check_word(session, "number", float(exact.abs().max()))
 
 
 def check_compared(session: Session, words: torch.Tensor, bits: int) -> None:
-    """Reports what is compared and needs more bits, without its sign, than the
-    comparison looks at."""
+    """Reports compared words whose magnitude needs more than ``bits`` bits."""
     if bits < fixed.WORD - 1 and words.numel():
         _check_comparison(session, float(_greatest(words)), bits)
 
 
 def check_rectified(session: Session, exact: torch.Tensor, bits: int) -> None:
-    """Reports what is compared beside its truncation, of which its word may not tell."""
+    """Reports exact values that are too large for a comparison that is done with their truncation.
+
+    Their words may have wrapped around, and so would not show this."""
     if exact.numel():
         _check_comparison(session, float(exact.abs().max()), bits)
 
 
 def check_difference(session: Session, x: torch.Tensor, y: torch.Tensor, width: int) -> None:
-    """The same of a difference, of which its word may not tell: that of two words needs 65 bits."""
+    """Reports differences that are too large for a comparison.
+
+    A difference of two words needs 65 bits, so its word may not show this."""
     if x.numel() and y.numel() and float(_greatest(x)) + _greatest(y) >= 2.0 ** (width - 1):
         difference = x.to(torch.float64) - y.to(torch.float64)
         _check_comparison(session, float(difference.abs().max()), width - 1)
 
 
 def check_infinite(session: Session, words: torch.Tensor, public: torch.Tensor, bits: int) -> None:
-    """Reports secrets beside public infinities that are no less than these:
-    than 2^bits as a word."""
+    """Reports secrets that are not below 2^bits, the word of an infinite public number.
+
+    They are only checked if such a number is among the public ones."""
     if is_tracing() or not words.numel() or not bool((public.abs() == 1 << bits).any()):
         return
     if (greatest := float(_greatest(words))) >= 2.0**bits:
@@ -110,7 +117,7 @@ def _check_comparison(session: Session, greatest: float, bits: int) -> None:
 
 
 def check_quotient(session: Session, x: torch.Tensor, y: torch.Tensor, limit: int) -> None:
-    """Reports words of fractions that cannot be divided: those of more bits than that."""
+    """Reports words of fractions that are not below 2^limit and so cannot be divided."""
     if x.numel():
         for what, words in (("dividend", x), ("divisor", y)):
             _check_word(session, what, float(_greatest(words)), limit)
@@ -129,7 +136,7 @@ def _check_word(session: Session, what: str, greatest: float, limit: int = fixed
 def check_limit(
     session: Session, words: torch.Tensor, scale: Scale, limit: float, operator: str, what: str
 ) -> None:
-    """Reports numbers beyond a limit as which they count from there on."""
+    """Reports numbers beyond a limit to which they are clamped."""
     greatest = _greatest(words) * 2.0**-scale.bits if words.numel() else 0.0
     if greatest > limit:
         found = f"{what} of magnitude {greatest:g}, which counts as {limit:g}"
@@ -139,7 +146,7 @@ def check_limit(
 def check_argument(
     session: Session, words: torch.Tensor, scale: Scale, limit: float, what: str, consequence: str
 ) -> None:
-    """Reports arguments of a function above a limit, and what the function makes of them."""
+    """Reports arguments of a function above a limit, and the consequence."""
     if session.is_plain and words.numel() and not is_tracing():
         greatest = float(words.max()) * 2.0**-scale.bits
         if greatest >= limit:
@@ -147,7 +154,7 @@ def check_argument(
 
 
 def check_domain(session: Session, outside: torch.Tensor, what: str, remedy: str) -> None:
-    """Reports what a function has no value for, if there is any, with what can be done."""
+    """Reports arguments outside a function's domain, with a remedy."""
     if not is_tracing() and bool(outside.any()):
         _report(session, what, remedy)
 
@@ -166,17 +173,17 @@ def check_value(session: Session, words: torch.Tensor, scale: Scale) -> None:
 
 
 def greatest(words: torch.Tensor) -> int:
-    """The greatest magnitude of words; 0 of none."""
+    """Returns the greatest magnitude of words, or 0 if there are none."""
     return _greatest(words) if words.numel() else 0
 
 
 def _greatest(words: torch.Tensor) -> int:
     if is_tracing():
-        # Whoever runs what is traced has values.
+        # Traced tensors have no values. They are checked when the graph runs.
         return 0
     if words.is_contiguous():
         return _core.greatest_magnitude(array(words))
-    # A view, which may repeat few words without end, is not copied for that.
+    # A view is not copied for this, since it may repeat few words very often.
     lowest, highest = words.aminmax()
     return max(-int(lowest), int(highest))
 
@@ -189,8 +196,7 @@ def _note_headroom(session: Session, kind: str, bits: int, greatest: float) -> N
 
 
 def report_precision(session: Session, what: str) -> None:
-    """Reports what rounding makes of a constant, each once for each line of a program in each
-    module."""
+    """Reports a constant that rounding changes, once for each line of a program and each module."""
     place = ", ".join(filter(None, (module_paths.current(), source_lines.line())))
     said = f"lost in rounding: {session.operator or 'tacit'} in {place}, has {what}"
     if said not in session.lost:
@@ -201,9 +207,10 @@ def report_precision(session: Session, what: str) -> None:
 def _report(
     session: Session, what: str, remedy: str = "scale the data down", operator: str = ""
 ) -> None:
-    """Each operator of each module once, and of what is in none once for each line of the program,
-    by party 0
-    alone: all hold the same values."""
+    """Reports an overflow once for each operator in each module.
+
+    Outside modules, it is reported once for each line of the program. Only party 0 reports, since
+    all parties hold the same values."""
     if session.party:
         return
     where = f"{operator or session.operator or 'tacit'} in {module_paths.current()}"

@@ -1,9 +1,11 @@
-"""What tracing sees of secret tensors. Each operation that enters the core is an operator of
-PyTorch too, with a fake kernel that gives what comes out without data: while something traces
-(``make_fx``, AOTAutograd), it is called as that and stands in the graph, which runs in the session
-that it is called in. Otherwise the operation is called as it is, which takes less time.
+"""Operations of the core as PyTorch operators, so that secret tensors can be traced.
 
-Operators that a program may call are others (``operators.own``): these here are below them.
+Each operation that enters the core is also a PyTorch operator, with a fake kernel that gives the
+shapes of the result without data. While a tracer runs (``make_fx``, AOTAutograd), the operation is
+called as that operator and appears in the graph. The graph runs in the session in which it is
+called. Otherwise the operation is called directly, which is faster.
+
+Programs call other operators (``operators.dispatch.custom_ops``), which are built on these.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,27 +25,29 @@ NAMESPACE = "tacit_core"
 
 LIBRARY = torch.library.Library(NAMESPACE, "DEF")  # type: ignore[no-untyped-call]
 
-#: What an operation gives, by its arguments: shape and dtype of each component.
+#: A function of an operation's arguments that returns shape and dtype of each resulting component.
 Outcome = Callable[..., tuple[Sequence[int], torch.dtype]]
 
 
 def words(x: Sequence[torch.Tensor], *_: Any, **__: Any) -> tuple[Sequence[int], torch.dtype]:
-    """As many words as the first operand has elements."""
+    """Outcome of operations that return words in the shape of the first operand."""
     return x[0].shape, torch.int64
 
 
 def bits(x: Sequence[torch.Tensor], *_: Any, **__: Any) -> tuple[Sequence[int], torch.dtype]:
-    """The same of bits."""
+    """Outcome of operations that return bits in the shape of the first operand."""
     return x[0].shape, torch.uint8
 
 
 def operation(schema: str, outcome: Outcome = words) -> Callable[[Operation], Operation]:
-    """Makes an operator of a function of a session and of components, which gives components.
+    """Decorates a function of a session and components so that it is an operator while tracing.
+
+    The function returns components.
 
     Args:
-        schema: of the operator, without its name: components are ``Tensor[]``; the session is left
-            out, as it is that in which the graph runs.
-        outcome: what each component of the result is.
+        schema: the operator's schema without its name. Components are ``Tensor[]``. The session is
+            left out, since it is the one in which the graph runs.
+        outcome: gives shape and dtype of each component of the result.
     """
 
     def enter(function: Operation) -> Operation:
@@ -66,7 +70,7 @@ def operation(schema: str, outcome: Outcome = words) -> Callable[[Operation], Op
             if not is_tracing():
                 return function(current, *args, **kwargs)
             if current is not session():
-                raise MisuseError("what is traced belongs to the session that this code runs in")
+                raise MisuseError("traced tensors must be of the session that this code runs in")
             return tuple(called(*map(_plain, args), **kwargs))
 
         return entered  # type: ignore[return-value]
@@ -75,7 +79,12 @@ def operation(schema: str, outcome: Outcome = words) -> Callable[[Operation], Op
 
 
 def local(schema: str, shape: Callable[..., Sequence[int]]) -> Callable[[Operation], Operation]:
-    """The same of a function of one party's own words, which gives words of that shape."""
+    """Decorates a local function of one party's words so that it is an operator while tracing.
+
+    Args:
+        schema: the operator's schema without its name.
+        shape: gives the shape of the resulting words.
+    """
 
     def enter(function: Operation) -> Operation:
         name = function.__name__
@@ -98,25 +107,24 @@ def local(schema: str, shape: Callable[..., Sequence[int]]) -> Callable[[Operati
 
 
 def refuse(what: str) -> None:
-    """Raises for what is done with values now, not taken down.
+    """Refuses an operation that needs real values while a tracer runs.
 
     Raises:
-        MisuseError: something traces, or ``torch.func`` differentiates, in which new tensors have
-            no values.
+        MisuseError: a tracer runs, or ``torch.func`` differentiates: new tensors have no values.
     """
     if is_differentiating():
         raise MisuseError(
             f"{what} is not done within torch.func.grad: hand secret tensors to the function, and "
-            f"reveal "
-            "what it gives"
+            f"reveal its result"
         )
     if is_tracing():
         raise MisuseError(
-            f"{what} is not traced: hand secret tensors to what is traced, and reveal what it gives"
+            f"{what} is not traced: hand secret tensors to the traced function, and reveal its "
+            f"result"
         )
 
 
 def _plain(argument: Any) -> Any:
-    """As an operator takes it."""
+    """Converts an argument to what a PyTorch operator accepts."""
     argument = getattr(argument, "numbers", argument)
     return list(map(_plain, argument)) if isinstance(argument, tuple | list) else argument

@@ -1,9 +1,12 @@
-"""What must be the same in every party, of an operator that is about to run: it is noted, and the
-core compares it with the other parties' before anything is opened.
+"""Notes of each operator call, which must be the same in every party.
+
+Each party notes an operator before it runs. The core compares these notes with those of the other
+parties before anything is opened.
 
 What an operator does (its name, shapes, dtypes, scales, dimensions) is public and compared as it
-is. Plain tensors and numbers that meet secrets ought to be public, but may be somebody's private
-data by mistake: the core compares these so that nobody can try out what another party has.
+is. Plain tensors and numbers that are combined with secrets should be public, but may be a party's
+private data by mistake. So the core compares their values in private: no party can test guesses at
+another party's values.
 """
 
 import struct
@@ -22,8 +25,10 @@ from tacit.trace import module_paths
 def collected(
     func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[list[Any], list[Any]]:
-    """Of the arguments of an operator what is compared as it is, and the values that are compared
-    in private."""
+    """Splits an operator's arguments into what is compared as it is and what in private.
+
+    Returns the structure (shapes, dtypes, scales, constants), which is compared as it is, and the
+    plain values, which are compared in private."""
     structure: list[Any] = []
     values: list[Any] = []
     positions, names = operands_of(func)
@@ -37,7 +42,7 @@ def collected(
 
 
 def note_values(session: Session, values: list[Any]) -> None:
-    """Notes values that meet secrets in the operator that is carried out; no interaction."""
+    """Notes the plain values that the current operator combines with secrets. No interaction."""
     label = f"{session.operator} in {module_paths.current()}"
     for value in values:
         session.core.note_public(label, _bytes(value))
@@ -45,9 +50,10 @@ def note_values(session: Session, values: list[Any]) -> None:
 
 @cache
 def _targets(func: Any) -> frozenset[int | str]:
-    """The arguments that an operator writes to: the first of one in place, and ``out=``. A plain
-    one is refused. Its values are not compared: it may be memory that holds something else in every
-    party."""
+    """Returns the arguments that an operator writes to: ``out=``, and the first if it is in place.
+
+    A plain target is refused. Its values are not compared, since it may be uninitialised memory
+    that differs between parties."""
     arguments = func._schema.arguments
     outs = {argument.name for argument in arguments if argument.is_out}
     first = arguments[0].alias_info if arguments else None
@@ -57,9 +63,10 @@ def _targets(func: Any) -> frozenset[int | str]:
 
 @cache
 def operands_of(func: Any) -> tuple[tuple[bool, ...], frozenset[str]]:
-    """Which arguments, by position and by name, are operands: a number is a value there, and
-    elsewhere a dimension, a size or a constant of the architecture, such as the ε of a
-    normalisation."""
+    """Returns which arguments are operands, by position and by name.
+
+    A number is a value if it is an operand. Otherwise it is a dimension, a size or a constant of
+    the architecture, such as the ε of a normalisation."""
     arguments = func._schema.arguments
     positions = tuple(
         "number" in str(argument.type) or "Tensor" in str(argument.type) for argument in arguments
@@ -94,6 +101,6 @@ def _bytes(value: Any) -> Any:
     if isinstance(value, float):
         return struct.pack("<d", value)
     if isinstance(value, int):
-        # Lengths are compared in the open: they must not tell how large a number is.
+        # Lengths are compared openly, so the length must not depend on the number.
         return value.to_bytes(16, "little", signed=True)
     return bytes_in_order(value.detach().cpu())

@@ -1,5 +1,7 @@
-"""NumPy's operators and functions where secret tensors meet arrays: operators are PyTorch's, with
-the array as a public tensor; what gives arrays is refused, since these would show values."""
+"""NumPy operators and functions on secret tensors and arrays.
+
+An operator is computed by PyTorch, with the array as a public tensor. A function that returns an
+array is refused, since the array would show values."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +14,7 @@ from tacit.errors import TacitError, UnsupportedOperatorError
 from tacit.tensor import SecretTensor, refuse
 from tacit.trace import module_paths
 
-#: What PyTorch calls otherwise.
+#: NumPy functions that have another name in PyTorch.
 _NAMES = {
     "conjugate": "conj",
     "degrees": "rad2deg",
@@ -26,20 +28,20 @@ _NAMES = {
     "rint": "round",
 }
 
-#: What PyTorch has numbers in, on either side; in all else they are tensors.
+#: Functions that accept numbers as operands in PyTorch. For all others, numbers become tensors.
 _WITH_NUMBERS = {"add", "subtract", "multiply", "divide", "true_divide", "power", "float_power"}
 
-#: What PyTorch has of fractions alone, where NumPy makes fractions of integers.
+#: Functions that PyTorch has for floating point alone, while NumPy converts integers.
 _OF_FRACTIONS = {"hypot", "logaddexp", "logaddexp2"}
 
 
 def _torch(name: str) -> Any:
-    """PyTorch's function of that name, if there is one."""
+    """Returns PyTorch's function for a NumPy name, or ``None``."""
     return getattr(torch, _NAMES.get(name, name), None)
 
 
 def _tensors(name: str, operands: Sequence[Any]) -> list[Any]:
-    """The operands as PyTorch's function takes them."""
+    """Converts the operands to those that PyTorch's function accepts."""
     secret = next(each for each in operands if isinstance(each, SecretTensor))
     tensors: list[Any] = []
     for each in operands:
@@ -50,7 +52,7 @@ def _tensors(name: str, operands: Sequence[Any]) -> list[Any]:
             if name in _OF_FRACTIONS and not tensor.is_floating_point():
                 tensor = tensor.to(torch.get_default_dtype())
             if name == "matmul" and tensor is not secret and secret.is_floating_point():
-                # NumPy's fractions are of another dtype by default, and PyTorch's products of one.
+                # NumPy's default dtype differs from PyTorch's, and matmul takes only one dtype.
                 tensor = tensor.to(secret.dtype)
         tensors.append(tensor)
     return tensors
@@ -59,11 +61,11 @@ def _tensors(name: str, operands: Sequence[Any]) -> list[Any]:
 def array_ufunc(
     _self: SecretTensor, ufunc: Any, method: str, *operands: Any, **options: Any
 ) -> Any:
-    """``array * x``, ``np.exp(x)``: what PyTorch gives of the same tensors.
+    """Computes ``array * x`` or ``np.exp(x)`` by PyTorch on the same tensors.
 
     Raises:
-        MisuseError: it is not element by element, or goes into an array.
-        UnsupportedOperatorError: PyTorch has nothing of the kind, or not for these dtypes.
+        MisuseError: the call is not elementwise, or writes into an array.
+        UnsupportedOperatorError: PyTorch has no such function, or not for these dtypes.
     """
     name, function = ufunc.__name__, _torch(ufunc.__name__)
     if function is None and not options.get("out"):
@@ -77,7 +79,7 @@ def array_ufunc(
         raise
     except (AssertionError, NotImplementedError, RuntimeError, TypeError) as error:
         if isinstance(error, RuntimeError) and not _BY_DTYPE.search(str(error)):
-            # Such as shapes that do not fit, which PyTorch names.
+            # An error such as shapes that do not fit, which PyTorch's message names.
             raise
         dtypes = ", ".join(str(getattr(each, "dtype", type(each).__name__)) for each in operands)
         remedy = "make numbers of truth values, x.long(), and fractions of integers, x.float()"
@@ -89,7 +91,7 @@ def array_ufunc(
 def array_function(
     _self: SecretTensor, function: Any, _types: Any, _args: Sequence[Any], _named: Any
 ) -> Any:
-    """Refused: NumPy's own functions take memory.
+    """Refuses NumPy's own functions, which read memory.
 
     Raises:
         MisuseError: always.
@@ -97,7 +99,7 @@ def array_function(
     _refuse(f"np.{function.__name__}", function.__name__, None)
 
 
-#: What PyTorch says where it has a function for other dtypes alone.
+#: Messages of PyTorch for a function that it has for other dtypes only.
 _BY_DTYPE = re.compile("not implemented for|not supported")
 
 

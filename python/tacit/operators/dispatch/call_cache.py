@@ -1,6 +1,8 @@
-"""A call of an operator, by the kinds of its arguments alone. What the parties compare of it
-depends on nothing else (``agreement``); what comes out depends on the session's scale too
-(``meta_propagation``). Both are computed once for each combination."""
+"""A cache of operator calls, by the kinds of their arguments.
+
+The structure that parties compare (``agreement``) depends on these kinds alone. The expected
+outcome (``meta_propagation``) also depends on the session's scale. Both are computed once for each
+combination."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,17 +20,17 @@ from tacit.sessions import Session
 from tacit.tensor import SecretTensor
 from tacit.trace import module_paths
 
-#: Combinations that are remembered at most.
+#: Largest number of combinations in the cache.
 MOST = 1 << 12
 
 _known: dict[Any, "Call"] = {}
 
-#: What comes out was not computed yet.
+#: Marks an outcome that was not computed yet.
 _OPEN = object()
 
 
 class Call:
-    """What is the same for all calls of one kind."""
+    """Facts that are the same for all calls with arguments of the same kinds."""
 
     __slots__ = ("_expected", "_has_values", "_parameters")
 
@@ -50,8 +52,9 @@ class Call:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> None:
-        """Notes the operator that is carried out and its arguments, the secret ones by their
-        numbers; no interaction."""
+        """Notes the current operator and its arguments, with secret tensors by their numbers.
+
+        No interaction."""
         numbers = [secret._number for secret in secrets]
         try:
             session.core.note(self._parameters + repr(numbers).encode())
@@ -65,7 +68,7 @@ class Call:
     def expected(
         self, rule: Rule, session: Session, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """What comes out of it, as ``propagate`` has it; of an operator there is one rule."""
+        """Returns the outcome by ``propagate``. An operator always has the same rule."""
         if self._expected is _OPEN:
             with untraced():
                 self._expected = propagate(rule, session.scale, func, args, kwargs)
@@ -73,8 +76,7 @@ class Call:
 
 
 def _has_complex(arguments: Any) -> bool:
-    """Whether any is a complex number, or a tensor of such: fixed point would keep their real part
-    alone."""
+    """Whether any argument is complex: fixed point would keep the real part alone."""
     return any(
         leaf.is_complex() if isinstance(leaf, torch.Tensor) else isinstance(leaf, complex)
         for leaf in pytree.tree_leaves(arguments)
@@ -84,14 +86,14 @@ def _has_complex(arguments: Any) -> bool:
 def call_of(
     name: str, session: Session, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Call:
-    """The call of the operator of that name, by the kinds of its arguments."""
+    """Returns the cached call of an operator by the kinds of its arguments."""
     try:
         kinds = tuple(map(_kind, args)), tuple(map(_kind, kwargs.items())) if kwargs else ()
-        # The default dtype is what integers become in a division.
+        # The default dtype is part of the key, since a division converts integers to it.
         key = name, session.scale.bits, kinds, torch.get_default_dtype()
         known = _known.get(key)
     except TypeError:
-        # What has no hash is not remembered.
+        # Arguments without a hash are not cached.
         return Call(name, func, args, kwargs)
     if known is None:
         if len(_known) >= MOST:
@@ -101,9 +103,9 @@ def call_of(
 
 
 def _kind(value: Any) -> Any:
-    """All of an argument that is compared as it is, or that shapes and dtypes depend on."""
+    """Returns the facts about an argument that are compared, or that decide shapes and dtypes."""
     if isinstance(value, SecretTensor):
-        # Shape and strides are those of its components, which say them in less time.
+        # Shape and strides are read from a component, which is faster.
         laid_out = value._parts[0] if value.is_computed else value
         return value.dtype, laid_out.shape, laid_out.stride(), value._scale.bits
     if isinstance(value, torch.Tensor):
@@ -115,6 +117,6 @@ def _kind(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return tuple(map(_kind, value))
     if isinstance(value, float | complex):
-        # 0.0 and −0.0 are equal and not the same, and NaN does not equal itself.
+        # 0.0 and −0.0 are equal but different, and NaN does not equal itself.
         return type(value), repr(value)
     return type(value), value

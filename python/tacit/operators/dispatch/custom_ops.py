@@ -1,6 +1,7 @@
-"""Operators of tacit's own, for what PyTorch has no single one: registered with PyTorch, so that
-they stand in graphs beside its own, are traced, and work on plain tensors, with data or without,
-too."""
+"""Custom operators of tacit, for functions that are no single operator in PyTorch.
+
+They are registered with PyTorch. So they appear in graphs next to PyTorch's operators, can be
+traced, and work on plain tensors too, with or without data."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -25,8 +26,7 @@ def rectified_max_pool2d(
     dilation: Sequence[int] = (1,),
     ceil_mode: bool = False,
 ) -> torch.Tensor:
-    """max(x, 0) over windows of images (N, C, H, W): a max pooling with zero
-    as one more candidate."""
+    """Pools windows of images (N, C, H, W) by max(x, 0): zero is one more candidate."""
     settings = (tuple(kernel_size), tuple(stride) or None, tuple(padding), tuple(dilation))
     return functional.max_pool2d(x, *settings, ceil_mode=ceil_mode).clamp_min(0)
 
@@ -36,7 +36,7 @@ LIBRARY.define("one_sided(Tensor self, Tensor below) -> Tensor")  # type: ignore
 
 @torch.library.impl(LIBRARY, "one_sided", "CompositeExplicitAutograd")
 def one_sided(x: torch.Tensor, below: torch.Tensor) -> torch.Tensor:
-    """max(x, 0), and min(x, 0) where ``below`` is true: booleans that broadcast to x."""
+    """Computes min(x, 0) where ``below`` is true, else max(x, 0). ``below`` broadcasts to x."""
     if torch.broadcast_shapes(x.shape, below.shape) != x.shape:  # type: ignore[no-untyped-call]
         raise ValueError(
             f"sides of shape {tuple(below.shape)} of numbers of shape {tuple(x.shape)}"
@@ -47,21 +47,21 @@ def one_sided(x: torch.Tensor, below: torch.Tensor) -> torch.Tensor:
 # Affine maps
 # ----------------------------------------------------------------------------
 
-#: What an affine map is made of: products of inputs and weights, which are convolutions of images
-#: where the weights have four dimensions, each with ``GEOMETRY`` numbers of its own, and linear
-#: layers where they have two; a bias for each channel; and summands of the result's shape.
+#: Schema of an affine map. It is a sum of products of inputs and weights, a bias for each channel,
+#: and addends of the result's shape. The products are convolutions of images if the weights have
+#: four dimensions, each with ``GEOMETRY`` numbers, and linear layers if the weights have two.
 AFFINE = "(Tensor[] x, Tensor[] weight, Tensor? bias, Tensor[] addends, int[] geometry) -> Tensor"
 
 LIBRARY.define("affine" + AFFINE)  # type: ignore[no-untyped-call]
 LIBRARY.define("rectified_affine" + AFFINE)  # type: ignore[no-untyped-call]
 
-#: Numbers that say how filters go over images: stride, padding and dilation, each height before
+#: Number of integers that describe a convolution: stride, padding and dilation, each height before
 #: width, and groups.
 GEOMETRY = 7
 
 
 class Steps(NamedTuple):
-    """How filters go over images."""
+    """Stride, padding, dilation and groups of a convolution."""
 
     stride: list[int]
     padding: list[int]
@@ -70,7 +70,7 @@ class Steps(NamedTuple):
 
     @staticmethod
     def all_of(geometry: Sequence[int]) -> "list[Steps]":
-        """Of each convolution, of the numbers of all."""
+        """Splits the concatenated numbers of several convolutions."""
         cut = [list(geometry[at : at + GEOMETRY]) for at in range(0, len(geometry), GEOMETRY)]
         return [Steps(each[0:2], each[2:4], each[4:6], each[6]) for each in cut]
 
@@ -78,10 +78,10 @@ class Steps(NamedTuple):
 def check_affine(
     x: Sequence[torch.Tensor], weight: Sequence[torch.Tensor], geometry: Sequence[int]
 ) -> None:
-    """Holds operands of an affine map against each other.
+    """Checks that the operands of an affine map fit each other.
 
     Raises:
-        ValueError: they are no sum of convolutions, and none of linear layers.
+        ValueError: they are neither a sum of convolutions nor one of linear layers.
     """
     convolutions = [
         each.dim() == 4 and factor.dim() == 4 for each, factor in zip(x, weight, strict=True)
@@ -102,7 +102,7 @@ def composed(
     addends: Sequence[torch.Tensor],
     geometry: Sequence[int],
 ) -> torch.Tensor:
-    """An affine map of PyTorch's operators."""
+    """Computes an affine map by PyTorch's operators."""
     check_affine(x, weight, geometry)
     if weight[0].dim() == 2:
         summands = [functional.linear(each, factor) for each, factor in zip(x, weight, strict=True)]
@@ -128,7 +128,7 @@ def affine(
     addends: Sequence[torch.Tensor],
     geometry: Sequence[int],
 ) -> torch.Tensor:
-    """The sum of convolutions, or of linear layers, of a bias and of other tensors."""
+    """Adds convolutions, or linear layers, a bias and other tensors."""
     return composed(x, weight, bias, addends, geometry)
 
 
@@ -140,15 +140,15 @@ def rectified_affine(
     addends: Sequence[torch.Tensor],
     geometry: Sequence[int],
 ) -> torch.Tensor:
-    """max(0, .) of the same."""
+    """Computes max(0, .) of an affine map."""
     return composed(x, weight, bias, addends, geometry).clamp_min(0)
 
 
 # Root mean squares
 # -----------------------------------------------------------------------------------------
 
-#: With gradients of its own: PyTorch composes one of squares and their mean wherever there is no
-#: GPU, whose bits small rows would lose.
+#: RMS normalisation with its own gradients. Without a GPU, PyTorch composes it from squares and
+#: their mean, in which small rows would lose their bits.
 for _definition in (
     "rms_norm(Tensor self, int dims, Tensor? weight, float eps) -> (Tensor, Tensor)",
     "rms_norm_backward(Tensor gradient, Tensor self, Tensor rstd, int dims, Tensor? weight) -> "
@@ -159,10 +159,10 @@ for _definition in (
 
 
 def last_of(x: torch.Tensor, dims: int) -> list[int]:
-    """So many last dimensions.
+    """Returns the last ``dims`` dimensions of x.
 
     Raises:
-        ValueError: it has not so many; a program may say any number.
+        ValueError: x has fewer dimensions. A loaded program may name any number.
     """
     if not 0 < dims <= x.dim():
         raise ValueError(f"the last {dims} dimensions of {x.dim()}")
@@ -173,7 +173,7 @@ def last_of(x: torch.Tensor, dims: int) -> list[int]:
 def rms_norm(
     x: torch.Tensor, dims: int, weight: torch.Tensor | None, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """x·r·weight with r = 1 / √(mean of x² + ε) along so many last dimensions; and r."""
+    """Computes x·r·weight and r, with r = 1 / √(mean of x² + ε) along the last dimensions."""
     root = torch.rsqrt(x.square().mean(last_of(x, dims), keepdim=True) + eps)
     return (x * root if weight is None else x * root * weight), root
 
@@ -186,7 +186,7 @@ def rms_norm_backward(
     dims: int,
     weight: torch.Tensor | None,
 ) -> torch.Tensor:
-    """The gradient of x: r·(g − x̂·mean(g·x̂)) with x̂ = x·r and g = gradient·weight."""
+    """Computes the gradient of x: r·(g − x̂·mean(g·x̂)) with x̂ = x·r and g = gradient·weight."""
     normal, g = x * rstd, gradient if weight is None else gradient * weight
     return (g - normal * (g * normal).mean(last_of(x, dims), keepdim=True)) * rstd
 
@@ -195,7 +195,7 @@ def rms_norm_backward(
 def rms_norm_weight_backward(
     gradient: torch.Tensor, x: torch.Tensor, rstd: torch.Tensor, dims: int
 ) -> torch.Tensor:
-    """The gradient of the weight: Σ gradient·x̂ along all but the last dimensions."""
+    """Computes the gradient of the weight: Σ gradient·x̂ along all but the last dimensions."""
     products = gradient * (x * rstd)
     return products.sum(list(range(x.dim() - dims))) if x.dim() > dims else products
 
@@ -214,7 +214,7 @@ def _gradients(
         return None, None, None, None
     own = torch.ops.tacit
     if torch.is_grad_enabled():
-        # Where gradients are wanted of these, all of it is PyTorch's own.
+        # For higher derivatives, everything is composed from PyTorch's own operators.
         rstd = torch.rsqrt(x.square().mean(last_of(x, ctx.dims), keepdim=True) + ctx.eps)
         of_x, of_weight = rms_norm_backward, rms_norm_weight_backward
     else:

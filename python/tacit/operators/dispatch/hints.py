@@ -1,15 +1,15 @@
-"""What can be written in the place of an operator that secret tensors do not have."""
+"""Remedies in error messages, for operators that secret tensors do not have."""
 
 from typing import Any
 
-#: Where nothing better is known.
+#: Remedy if nothing better is known.
 OTHERWISE = "replace it in the model, or apply it to plain tensors"
 
 PLAIN_MATRIX = "compute it of the plain matrix, before it is shared"
 TWO_TENSORS = "keep the real and the imaginary part as two tensors"
 FIXED_POINT = "leave it out: secret numbers are fixed point already"
 
-#: What a secret is written into.
+#: Remedy for a secret that is written into a plain tensor.
 LIKE_A_SECRET = (
     "begin with a tensor like a secret one, x.new_zeros(shape) or torch.zeros_like(x), which "
     "becomes secret "
@@ -19,7 +19,7 @@ LIKE_A_SECRET = (
 CLOSE = "reveal whether all are: torch.isclose(x, y).all().reveal()"
 SHOWN = "reveal whether all are: x.all().reveal()"
 
-#: By the beginning of the operator's name, the first that fits.
+#: Remedies by the beginning of the operator's name. The first match counts.
 REWRITES = {
     "_fft_": "multiply by the real and the imaginary part of the public matrix "
     "torch.fft.fft(torch.eye(n))",
@@ -50,7 +50,7 @@ REWRITES = {
 
 
 def rewrite(func: Any) -> str:
-    """What can be done instead of the operator."""
+    """Returns what a program can do instead of the operator."""
     if any(argument.is_out for argument in func._schema.arguments):
         return "use the form that returns a new tensor"
     name = func._schema.name.removeprefix("aten::")

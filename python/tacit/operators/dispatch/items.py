@@ -1,11 +1,12 @@
-"""What Python's brackets and assignments do where secrets meet them, before PyTorch looks at them:
-a single secret number as an index chooses in secret, where PyTorch would read it; a plain tensor
-that a secret is written into becomes secret, as the object that it is; and ``plain.data = y`` takes
-the plain numbers of a tensor that secrets may be written into.
+"""Indexing and in-place assignment with secrets, before PyTorch sees the arguments.
 
-These methods are ``torch.Tensor``'s own, since the tensor whose they are may be plain. Where no
-secret takes part they are PyTorch's, which take less time alone: they are in place as long as a
-session is open in this process.
+- A single secret number as an index selects in secret. PyTorch would read its value.
+- A plain tensor that a secret is written into becomes secret, and stays the same object.
+- ``plain.data = y`` takes the plain numbers of a tensor that secrets may be written into.
+
+The methods of ``torch.Tensor`` itself are replaced, since the indexed tensor may be plain. If no
+secret takes part, they call PyTorch's own. PyTorch's methods are faster without this, so they are
+replaced only while a session is open in this process.
 """
 
 import weakref
@@ -39,16 +40,16 @@ ASSIGNMENTS = (
     "__ixor__",
 )
 
-#: PyTorch's own, or whatever a library has put in their place.
+#: PyTorch's own methods, or those that a library replaced them with.
 _read = torch.Tensor.__getitem__
 _write = torch.Tensor.__setitem__
 
 _DATA: Any = torch._C.TensorBase.data
 
-#: All of a dimension.
+#: An index that takes all of a dimension.
 _ALL = slice(None)
 
-#: What no secret is in, as an index or a value. All that is indexed comes this way, plain or not.
+#: Types of indices and values that contain no secret. All indexing passes here, so this is fast.
 _PLAIN = frozenset({int, slice, type(None), type(...), bool, float, torch.Tensor, np.ndarray})
 
 
@@ -56,7 +57,7 @@ def _is_secret(index: Any) -> bool:
     """Whether any index is secret."""
     if type(index) is not tuple:
         return isinstance(index, SecretTensor)
-    # A generator takes twice as long.
+    # A generator expression takes twice as long.
     for each in index:  # noqa: SIM110
         if type(each) not in _PLAIN and isinstance(each, SecretTensor):
             return True
@@ -64,7 +65,7 @@ def _is_secret(index: Any) -> bool:
 
 
 def _is_number(index: Any) -> bool:
-    """Whether PyTorch would read it: a single integer that is secret."""
+    """Whether the index is a single secret integer, whose value PyTorch would read."""
     return (
         isinstance(index, SecretTensor)
         and not index.dim()
@@ -74,18 +75,18 @@ def _is_number(index: Any) -> bool:
 
 
 def _as_row(index: Any) -> Any:
-    """A single secret number as a tensor of one; another index as it is."""
+    """Reshapes a single secret number to one element; other indices stay as they are."""
     return index.reshape(1) if _is_number(index) else index
 
 
 def _each(index: Any) -> list[Any]:
-    """Indices of one dimension after another, lists of numbers as tensors."""
+    """Returns the indices of all dimensions, with lists of numbers as tensors."""
     several = list(index) if type(index) is tuple else [index]
     return [torch.as_tensor(each) if isinstance(each, list) else each for each in several]
 
 
 def _reach(index: Any) -> int:
-    """Of how many dimensions it is the index."""
+    """Returns how many dimensions an index consumes."""
     if index is None or isinstance(index, bool):
         return 0
     is_mask = isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8)
@@ -93,7 +94,7 @@ def _reach(index: Any) -> int:
 
 
 def _explicit(tensor: torch.Tensor, indices: list[Any]) -> list[Any]:
-    """The same with all dimensions in the place of ``...``."""
+    """Replaces ``...`` in indices by full slices."""
     if not any(each is Ellipsis for each in indices):
         return indices
     at = next(at for at, each in enumerate(indices) if each is Ellipsis)
@@ -121,14 +122,14 @@ def _setitem(self: torch.Tensor, index: Any, value: Any) -> None:
         return _write(self, index, value)
     admit(self)
     if isinstance(value, SecretTensor) and not value.dim():
-        # Of a single number PyTorch looks at the memory.
+        # PyTorch would read the memory of a tensor without dimensions.
         value = value.reshape(1)
     indices = _explicit(self, _each(index))
     if any(map(_is_place, indices)):
         value = (
             value if isinstance(value, torch.Tensor) else torch.as_tensor(value, dtype=self.dtype)
         )
-        # Of a single number PyTorch looks at the memory.
+        # PyTorch would read the memory of a tensor without dimensions.
         value = value if value.dim() else value.reshape(1)
     if not is_secret or not any(map(_is_number, indices)):
         return _write(self, index, value)
@@ -137,20 +138,18 @@ def _setitem(self: torch.Tensor, index: Any, value: Any) -> None:
             indices
         ):
             raise MisuseError(
-                "a secret number beside other tensors as indices that are written at: make tensors "
-                "of one "
-                "shape of all of them, as in x[i.expand(n), places] = values"
+                "a secret number next to other tensors among the indices of a write: make all of "
+                "them tensors of one shape, as in x[i.expand(n), places] = values"
             )
         return _write(self, tuple(map(_as_row, indices)), value)
     view = _read(self, tuple(_ALL if _is_number(each) else each for each in indices))
-    # Of the dimensions that are left, those that are written at a secret number.
+    # The indices of the dimensions that the view keeps.
     left: list[Any] = [
         each for each in indices if not isinstance(each, int) or isinstance(each, bool)
     ]
     places = tuple(_as_row(each) if _is_number(each) else _ALL for each in left)
     if _adjoin(left):
-        # All of them together are one dimension of the values, which stands where the first of them
-        # does.
+        # Together these indices are one dimension of the values, at the position of the first one.
         first = next(at for at, each in enumerate(left) if _is_number(each))
         behind = view.dim() - first - sum(map(_is_number, left))
         value = value.unsqueeze(value.dim() - behind) if value.dim() > behind else value
@@ -158,27 +157,28 @@ def _setitem(self: torch.Tensor, index: Any, value: Any) -> None:
 
 
 def _is_place(index: Any) -> bool:
-    """Whether it is a tensor of integers."""
+    """Whether an index is a tensor of integers."""
     return isinstance(index, torch.Tensor) and index.dtype not in (torch.bool, torch.uint8)
 
 
 def _adjoin(indices: list[Any]) -> bool:
-    """Whether all tensors stand next to each other."""
+    """Whether all tensors among the indices are adjacent."""
     places = [at for at, each in enumerate(indices) if isinstance(each, torch.Tensor)]
     return places == list(range(places[0], places[-1] + 1))
 
 
 def admit(tensor: torch.Tensor) -> None:
-    """Makes a plain tensor one that secrets may be written into, as the object that it is; unless
-    somebody else uses its memory too, or gradients go through it: PyTorch's operator is refused
-    then."""
+    """Makes a plain tensor one that secrets may be written into; it stays the same object.
+
+    Does nothing if another object uses its memory too, or if it requires gradients. PyTorch's
+    operator is refused then."""
     if type(tensor) is not torch.Tensor or tensor.requires_grad or is_tracing():
         return
     is_alone = tensor._use_count() == 1 and _users(tensor) == 1 and tensor.is_contiguous()
-    # What cannot be resized may be an array's memory, whose owner would not see what is written.
-    # The tensors that an operator on secrets has looked at are among them.
+    # A storage that cannot be resized may be an array's memory, and the array would not see writes.
+    # Tensors that an operator on secrets has read are among these.
     is_alone = is_alone and tensor.untyped_storage().resizable()
-    # Whoever refers to it weakly would have another one than it became.
+    # A weak reference would refer to another tensor afterwards.
     is_alone = is_alone and not weakref.getweakrefs(tensor)
     if not is_alone or tensor.device.type != "cpu" or tensor.is_inference():
         return
@@ -194,10 +194,9 @@ def _set_data(self: torch.Tensor, value: Any) -> None:
         value = value.settled() if isinstance(value, PublicTensor) else value
         if isinstance(value, SecretTensor):
             raise MisuseError(
-                "a secret tensor as the data of a plain one: take the secret one in its place, and "
-                "in a "
-                "module torch.nn.Parameter(secret); tacit.share_module makes all of a module's "
-                "tensors secret"
+                "a secret tensor as the data of a plain one: use the secret tensor itself instead, "
+                "and in a module torch.nn.Parameter(secret); tacit.share_module makes all of a "
+                "module's tensors secret"
             )
         if isinstance(value, PublicTensor):
             value = value.lent_to(self)
@@ -205,7 +204,7 @@ def _set_data(self: torch.Tensor, value: Any) -> None:
 
 
 def _users(tensor: torch.Tensor) -> int:
-    """How many tensors of PyTorch's have that memory."""
+    """Returns how many PyTorch tensors use the memory of a tensor."""
     return int(torch._C._storage_Use_Count(tensor.untyped_storage()._cdata)) - 1
 
 
@@ -219,7 +218,7 @@ def _assignment(assign: Any) -> Callable[..., Any]:
     return assigned
 
 
-#: What stood in the place of each method that is, if ``torch.Tensor`` itself had it.
+#: The replaced methods, by name; None if ``torch.Tensor`` inherited the method.
 _before: dict[str, Any] = {}
 
 
@@ -231,7 +230,7 @@ def _install() -> None:
         "__setitem__": wraps(_write)(_setitem),
     }
     own |= {name: _assignment(getattr(torch.Tensor, name)) for name in ASSIGNMENTS}
-    # Reading it takes as long as ever.
+    # Reading ``data`` takes no longer than before.
     own["data"] = property(_DATA.__get__, _set_data)
     for name, method in own.items():
         _before[name] = vars(torch.Tensor).get(name)

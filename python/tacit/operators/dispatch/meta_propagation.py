@@ -1,5 +1,7 @@
-"""What comes out of an operator, without data: PyTorch itself computes shapes and dtypes on tensors
-that have no memory; the operator's rule says the scale."""
+"""Shapes, dtypes and scales of an operator's results, computed without data.
+
+PyTorch computes shapes and dtypes on tensors without memory. A rule of the operator gives the
+scale."""
 
 from typing import Any, NamedTuple
 
@@ -12,7 +14,7 @@ from tacit.operators.dispatch.scales import Rule, scale_of_call
 
 
 class Outcome(NamedTuple):
-    """A tensor that will come out."""
+    """Shape, dtype and scale of a tensor that an operator will return."""
 
     shape: torch.Size
     dtype: torch.dtype
@@ -22,15 +24,16 @@ class Outcome(NamedTuple):
 def propagate(
     rule: Rule, session: Scale, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """The operator's result with an :class:`Outcome` in the place of each tensor; ``None`` where
-    its shape depends on data.
+    """Returns the operator's result with an :class:`Outcome` for each tensor.
+
+    Returns ``None`` if a shape depends on data.
 
     Args:
-        rule: of the operator's scale.
+        rule: the rule of the operator's scale.
         session: the session's scale.
 
     Raises:
-        RuntimeError, IndexError: whatever PyTorch says of arguments that do not fit.
+        RuntimeError, IndexError: as PyTorch raises for arguments that do not fit.
     """
     if torch.Tag.data_dependent_output in func.tags or torch.Tag.dynamic_output_shape in func.tags:
         return None
@@ -38,7 +41,7 @@ def propagate(
         return None
     plain_args, plain_kwargs = pytree.tree_map(_stand_in, (args, kwargs))
     if func is torch.ops.aten.where.self:
-        # Without data PyTorch refuses bytes as a condition, which it takes with them.
+        # Without data, PyTorch refuses uint8 as a condition. With data, it accepts it.
         plain_args = (plain_args[0].to(torch.bool), *plain_args[1:])
     try:
         result = func(*plain_args, **plain_kwargs)
@@ -55,7 +58,7 @@ def propagate(
 
 
 def _has_mask(args: tuple[Any, ...]) -> bool:
-    """Whether one of several indices is a mask, whose ones are counted."""
+    """Whether one of several indices is a mask, whose true elements give the size of the result."""
     return any(
         isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8)
         for arg in args

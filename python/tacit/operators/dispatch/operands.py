@@ -1,5 +1,4 @@
-"""What operators do with their arguments before they compute: scales, public
-values, broadcasting."""
+"""Preparation of operands: scales, public values, dtypes, comparison widths and broadcasting."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -21,7 +20,7 @@ Number = int | float | bool
 
 
 def number(x: Any) -> float | None:
-    """A public number, with or without a tensor around it."""
+    """Returns a public number, also one in a plain tensor; ``None`` if x is not a public number."""
     if isinstance(x, torch.Tensor):
         is_one = not isinstance(x, SecretTensor) and x.numel() == 1 and x.dtype != torch.bool
         return float(x) if is_one and not is_tracing() else None
@@ -29,12 +28,12 @@ def number(x: Any) -> float | None:
 
 
 def session_of(*operands: Any) -> Session:
-    """The session of the secret operands."""
+    """Returns the session of the secret operands."""
     return next(operand._session for operand in operands if isinstance(operand, SecretTensor))
 
 
 def secret_of(*operands: Any) -> SecretTensor:
-    """The first secret operand."""
+    """Returns the first secret operand."""
     return next(operand for operand in operands if isinstance(operand, SecretTensor))
 
 
@@ -44,14 +43,14 @@ def is_secret(*operands: Any) -> bool:
 
 
 def result_dtype(x: Any, y: Any) -> torch.dtype:
-    """The dtype that PyTorch gives a result of two operands."""
+    """Returns the dtype that PyTorch gives a result of two operands."""
     if isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor) and x.dtype == y.dtype:
         return x.dtype
     return _result_dtype(_stand_in(x), _stand_in(y))
 
 
 def _stand_in(operand: Any) -> tuple[torch.dtype | type, bool]:
-    """All of an operand that counts: dtype and whether it has dimensions, or the kind of number."""
+    """Returns what type promotion depends on: a number's type, or a dtype and whether it is 0-d."""
     if isinstance(operand, torch.Tensor):
         return operand.dtype, operand.dim() > 0
     return type(operand), False
@@ -69,29 +68,30 @@ def _result_dtype(x: tuple[Any, bool], y: tuple[Any, bool]) -> torch.dtype:
 
 @outside_trace
 def public(value: torch.Tensor | Number) -> torch.Tensor:
-    """A public operand as a plain tensor; numbers keep double precision."""
+    """Returns a public operand as a plain tensor. Numbers keep double precision."""
     if isinstance(value, torch.Tensor):
         return value.detach().cpu()
     return torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
 
 
 def moved(x: Any, move: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """Any operand, with its data moved: of a secret each component."""
+    """Applies a data movement to any operand; for a secret, to each component."""
     if not isinstance(x, SecretTensor):
         return call_outside_trace(move, x)
     return x.like(tuple(map(move, x._parts)), unreduced=x._unreduced)
 
 
 def summed(x: Any, count: int, add: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """The same where each element of the result is a sum of so many at most, which a secret is held
-    to."""
+    """Applies a sum to any operand; each element of the result adds at most ``count`` elements.
+
+    Checked mode checks that a secret leaves room for such sums."""
     if isinstance(x, SecretTensor):
         checks.hold_summands(x._session, x._parts, count)
     return moved(x, add)
 
 
 def each(values: Sequence[int], dims: int, default: Sequence[int] = ()) -> list[int]:
-    """A value for each dimension, of which one may stand for all."""
+    """Returns a value for each dimension; a single value is repeated."""
     values = list(values) or list(default)
     return values * dims if len(values) == 1 else values
 
@@ -101,16 +101,18 @@ def each(values: Sequence[int], dims: int, default: Sequence[int] = ()) -> list[
 
 
 def as_words(x: SecretTensor) -> SecretTensor:
-    """Booleans as integers 0 and 1 (at most two rounds), and integers within their dtype; the rest
-    as it is."""
+    """Converts booleans to integers 0 and 1, and reduces integers to the range of their dtype.
+
+    Other tensors are returned as they are. Booleans take at most two rounds."""
     if x.dtype == torch.bool:
         return x.like(shares.bit_to_ring(x._session, x._parts), WHOLE, torch.int64)
     return within(x) if x._unreduced else x
 
 
 def within(x: SecretTensor) -> SecretTensor:
-    """Integers that may stand outside their dtype, modulo its 2^bits: the bits that it has, put
-    together again. At most ten rounds."""
+    """Reduces integers that may be outside the range of their dtype, modulo 2^bits.
+
+    The low bits are extracted and put together again. At most ten rounds."""
     if not x._unreduced:
         return x
     limits = torch.iinfo(x.dtype)
@@ -121,8 +123,7 @@ def within(x: SecretTensor) -> SecretTensor:
 
 
 def alike(x: Any, y: Any) -> tuple[Any, Any]:
-    """Both operands, a public one of them within the dtype of both together: of a byte and −1
-    PyTorch takes 255."""
+    """Converts a public operand to the common dtype: for uint8 and −1, PyTorch takes 255."""
     if not may_be_unreduced(dtype := result_dtype(x, y)):
         return x, y
     x, y = (one if isinstance(one, SecretTensor) else public(one).to(dtype) for one in (x, y))
@@ -130,13 +131,14 @@ def alike(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def may_be_unreduced(dtype: torch.dtype) -> bool:
-    """Whether sums and products of this dtype may leave it, where PyTorch's wrap around."""
+    """Whether sums and products of this dtype may leave its range, while PyTorch's wrap around."""
     return not dtype.is_floating_point and dtype not in (torch.int64, torch.bool)
 
 
 def stays_in_range(session: Session, dtype: torch.dtype) -> bool:
-    """Whether products of this dtype are not to wrap around: those of fractions, and in checked
-    mode those of int64."""
+    """Whether products of this dtype must not wrap around.
+
+    This holds for fractions, and for int64 in checked mode."""
     return dtype.is_floating_point or (session.numerics.is_checked and dtype == torch.int64)
 
 
@@ -145,7 +147,7 @@ def stays_in_range(session: Session, dtype: torch.dtype) -> bool:
 
 
 def shifted(session: Session, parts: Parts, have: int, want: int) -> Parts:
-    """Components with other fraction bits: a local product upward, a truncation downward."""
+    """Changes the fraction bits of components: up by a local shift, down by a truncation."""
     if want == have:
         return parts
     if want > have:
@@ -158,8 +160,9 @@ def shifted(session: Session, parts: Parts, have: int, want: int) -> Parts:
 
 
 def lifted(session: Session, value: Any, scale: Scale) -> Parts:
-    """Any operand as components at a scale; public ones without interaction, and infinite ones as
-    ``fixed.bounded`` has them."""
+    """Returns any operand as components at a scale.
+
+    Public operands need no interaction. Infinite ones are replaced as in ``fixed.bounded``."""
     if isinstance(value, SecretTensor):
         value = as_words(value)
         return shifted(session, value._parts, value._scale.bits, scale.bits)
@@ -168,8 +171,10 @@ def lifted(session: Session, value: Any, scale: Scale) -> Parts:
 
 
 def placed(session: Session, value: Any, scale: Scale, own: Scale) -> Parts:
-    """The same of what stands among secrets that have their own scale, unchanged: a large public
-    number is infinite where it is beyond these, as ``fixed.placed`` has it."""
+    """Returns a value as components at a scale, to be placed unchanged among secrets.
+
+    The secrets have the scale ``own``. A large public number that is beyond them counts as
+    infinite, as in ``fixed.placed``."""
     if isinstance(value, SecretTensor):
         return lifted(session, value, scale)
     return shares.trivial(
@@ -178,19 +183,19 @@ def placed(session: Session, value: Any, scale: Scale, own: Scale) -> Parts:
 
 
 def bits_of(session: Session, parts: Parts) -> SecretTensor:
-    """Components of bits as a secret boolean tensor."""
+    """Wraps components of bits as a secret boolean tensor."""
     return SecretTensor(parts, WHOLE, session, torch.bool)
 
 
 def lifted_bits(session: Session, value: Any) -> Parts:
-    """Any boolean operand as components of bits."""
+    """Returns any boolean operand as components of bits."""
     if isinstance(value, SecretTensor):
         return value._parts
     return shares.trivial_bits(session, public(value).to(torch.uint8))
 
 
 def conjunction(x: Any, y: Any) -> SecretTensor:
-    """x AND y of booleans; one round between secrets."""
+    """Computes x AND y of booleans; one round if both are secret."""
     session = session_of(x, y)
     if isinstance(x, SecretTensor) and isinstance(y, SecretTensor):
         return bits_of(session, shares.and_bits(session, *together(x._parts, y._parts)))
@@ -199,17 +204,18 @@ def conjunction(x: Any, y: Any) -> SecretTensor:
 
 
 def disjunction(x: Any, y: Any) -> SecretTensor:
-    """x OR y = x XOR y XOR (x AND y) of booleans; one round between secrets."""
+    """Computes x OR y = x XOR y XOR (x AND y) of booleans; one round if both are secret."""
     session = session_of(x, y)
     one_alone = shares.xor(*together(lifted_bits(session, x), lifted_bits(session, y)))
     return bits_of(session, shares.xor(one_alone, conjunction(x, y)._parts))
 
 
 def as_kind_of(value: Any, target: SecretTensor) -> SecretTensor:
-    """A value with the scale of ``target``, to be written into it.
+    """Converts a value to the kind and the scale of ``target``, to be written into it.
 
     Raises:
-        MisuseError: a boolean target and a value that is none.
+        MisuseError: the target is boolean and the value is not, or the target is integer and the
+            value is a fraction.
     """
     session = target._session
     if target.dtype == torch.bool:
@@ -237,7 +243,9 @@ def as_kind_of(value: Any, target: SecretTensor) -> SecretTensor:
 
 
 def operand_scale(operand: Any, session: Scale) -> Scale:
-    """The scale of an operand: a secret's own, else by its kind alone; of what is none, WHOLE."""
+    """Returns the scale of an operand: a secret's own scale, else one that follows from its kind.
+
+    An argument that is no operand has the scale WHOLE."""
     if isinstance(operand, SecretTensor):
         return operand._scale
     if isinstance(operand, torch.Tensor):
@@ -246,7 +254,7 @@ def operand_scale(operand: Any, session: Scale) -> Scale:
 
 
 def common_scale(*operands: Any) -> Scale:
-    """The scale at which operands are added, chosen among and compared."""
+    """Returns the scale at which operands are added, selected and compared."""
     session = session_of(*operands).scale
     return fixed.of_sum([operand_scale(operand, session) for operand in operands])
 
@@ -260,8 +268,7 @@ def rescaled(x: Any, scale: Scale) -> Any: ...
 
 
 def rescaled(x: Any, scale: Scale) -> Any:
-    """The same numbers with other fraction bits, as ``shifted`` gives them; what is public stays as
-    it is."""
+    """Changes the fraction bits of a secret, as ``shifted`` does; public operands stay."""
     if not isinstance(x, SecretTensor) or x._scale == scale:
         return x
     return x.like(
@@ -270,7 +277,7 @@ def rescaled(x: Any, scale: Scale) -> Any:
 
 
 def fraction(x: SecretTensor) -> SecretTensor:
-    """Integers and booleans with the session's fraction bits; fractions as they are."""
+    """Converts integers and booleans to the session's fraction bits; fractions stay as they are."""
     x = as_words(x)
     if x._scale != WHOLE:
         return x
@@ -291,14 +298,14 @@ def at_session_scale(x: Any) -> Any: ...
 
 
 def at_session_scale(x: Any) -> Any:
-    """Secret fractions at the session's scale; integers and what is public stay as they are."""
+    """Brings secret fractions to the session's scale; integers and public operands stay."""
     if not isinstance(x, SecretTensor) or not x.dtype.is_floating_point:
         return x
     return rescaled(x, x._session.scale)
 
 
 def as_factors(x: SecretTensor, y: SecretTensor) -> tuple[SecretTensor, SecretTensor]:
-    """Two secrets that are multiplied, with no more fraction bits than a product has room for."""
+    """Reduces the fraction bits of two secret factors to what a product has room for."""
     if x._scale.bits + y._scale.bits <= fixed.MOST_IN_PRODUCT:
         return x, y
     x, y = (
@@ -308,14 +315,14 @@ def as_factors(x: SecretTensor, y: SecretTensor) -> tuple[SecretTensor, SecretTe
 
 
 def aligned(x: Any, y: Any) -> tuple[Parts, Parts, Scale]:
-    """Both operands, made alike, as components at one scale."""
+    """Returns both operands as components at a common scale, and that scale."""
     session, scale = session_of(x, y), common_scale(x, y)
     x, y = alike(x, y)
     return lifted(session, x, scale), lifted(session, y, scale), scale
 
 
 def together(*parts: Parts) -> list[Parts]:
-    """Operands broadcast to their common shape."""
+    """Broadcasts operands to their common shape."""
     shapes = [operand[0].shape for operand in parts]
     if shapes.count(shapes[0]) == len(shapes):
         return list(parts)
@@ -324,8 +331,10 @@ def together(*parts: Parts) -> list[Parts]:
 
 
 def compared(session: Session, scale: Scale) -> int:
-    """The width at which numbers of a scale are compared. In checked mode two bits more than were
-    promised: all that the promise allows passes the check then."""
+    """Returns the width at which numbers of a scale are compared.
+
+    In checked mode a promised width gets two bits more, so that all numbers that the promise allows
+    pass the check."""
     width = fixed.width(session.numerics.width, scale)
     if session.numerics.is_checked and session.numerics.is_promised and width < fixed.WORD:
         return fixed.Promised(min(fixed.WORD, width + 2))
@@ -333,8 +342,7 @@ def compared(session: Session, scale: Scale) -> int:
 
 
 def rectified(session: Session, scale: Scale) -> Comparison:
-    """How numbers of a scale are compared where they or zero are wanted, whichever is greater:
-    guarded, where the session is."""
+    """Returns the comparison for max(x, 0) at a scale, guarded if the session is."""
     if session.numerics.guard is None:
         return Comparison(compared(session, scale))
     bits, reach = session.numerics.guard
@@ -342,7 +350,9 @@ def rectified(session: Session, scale: Scale) -> Comparison:
 
 
 def rectified_to_zero(session: Session, scale: Scale) -> Comparison:
-    """The same of a ReLU, which alone may drop low bits of fractions: as many as leave four."""
+    """Returns the comparison for a ReLU, which may drop low bits of fractions.
+
+    Only a ReLU may do this. At least four bits are left."""
     comparison = rectified(session, scale)
     if not session.numerics.dropped or scale == fixed.WHOLE:
         return comparison
@@ -353,22 +363,26 @@ def rectified_to_zero(session: Session, scale: Scale) -> Comparison:
 
 
 def beside(session: Session, most: float) -> AbstractContextManager[None]:
-    """Within it, fractions that the session's comparison width holds are compared rightly with an
-    operator's own numbers up to ``most``, which nobody promised anything about: a bit more than the
-    greater of both."""
+    """Widens comparisons so that fractions can be compared with an operator's constants.
+
+    The session's comparison width is a promise about the program's fractions. It says nothing about
+    the operator's constants up to ``most``. The width becomes one bit more than the greater of
+    both needs."""
     return session.using(width=fixed.width_beside(session.numerics.width, most))
 
 
 def in_full(session: Session) -> AbstractContextManager[None]:
-    """Within it, words are compared wholly: what an operator computes itself, such as a square, may
-    be more than its user promised of numbers by a comparison width."""
+    """Makes comparisons take whole words.
+
+    Numbers that an operator computes itself, such as squares, may exceed the comparison width that
+    the user promised."""
     return session.using(width=fixed.WORD)
 
 
 # Public factors
 # ------------------------------------------------------------------------------------
 
-#: A local bilinear map of one party's words with public ones.
+#: A local bilinear map of a party's words and public words.
 Apply = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
@@ -381,17 +395,21 @@ def times_public(
     check: Apply | None = None,
     gain: float | None = None,
 ) -> SecretTensor:
-    """apply(x, values) for public values: each term of the factor, the smallest first, is truncated
-    to the scale of the next before that is added, so that in the end all is at most one unit off.
-    No interaction for integers, nor for whole numbers unless x has more fraction bits than the
-    session; otherwise a truncation for each term, of at most two rounds. Integers of 64 bits are
-    taken apart first, so that those below 2^62 are right where the result is below 2^44, and off by
-    four units at most.
+    """Computes apply(x, values) for public values.
+
+    A public factor is a sum of terms. The products are added from the smallest term on, and each
+    partial sum is truncated to the scale of the next term before that is added. So the result is at
+    most one unit off.
+
+    There is no interaction for integers, nor for whole factors unless x has more fraction bits than
+    the session. Otherwise each term takes a truncation, of at most two rounds. Integers of 64 bits
+    are split into digits first. Those below 2^62 are right if the result is below 2^44, with an
+    error of at most four units.
 
     Args:
-        dtype: of the result.
+        dtype: dtype of the result.
         apply: a bilinear map of words.
-        check: the same on float64, for the reference; ``apply`` if not given.
+        check: the same map on float64, for the plain reference protocol. Defaults to ``apply``.
         gain: as in ``fixed.factor``.
     """
     is_word = x.dtype == torch.int64 and x._scale == WHOLE and _are_fractions(values)
@@ -407,7 +425,7 @@ def times_public(
         parts, bits = _sum_of_terms(session, x._parts, factor, apply, in_range, check)
         parts = shifted(session, parts, bits + x._scale.bits, scale.bits)
         return x.like(parts, scale, dtype, unreduced=may_be_unreduced(dtype))
-    # Each product with a digit is in range where the whole one is.
+    # Each product by a digit is in range if the whole product is.
     checks.hold(session, x._parts, checks.WORD)
     high = shares.truncate(session, x._parts, _LOW)
     low = tuple(whole - (part << _LOW) for whole, part in zip(x._parts, high, strict=True))
@@ -419,16 +437,17 @@ def times_public(
     return x.like(shares.add(*found), scale, dtype)
 
 
-#: Bits of the low one of two digits of a word.
+#: Bits of the low digit of a word that is split in two.
 _LOW = fixed.DIGIT - 2
 
-#: Greater public factors than this have results in range only of integers that need no digits.
+#: Bound of public factors for which integers are split into digits. With a larger factor, only
+#: integers that need no digits have results in range.
 _SMALL = 2.0**12
 
 
 @outside_trace
 def _are_fractions(values: torch.Tensor) -> bool:
-    """Whether these are not all whole, and so small that whole words may have products in range."""
+    """Whether the factors are not all whole, and small enough for products of whole words."""
     if not values.is_floating_point() or not values.numel():
         return False
     greatest = float(values.abs().max())
@@ -436,9 +455,10 @@ def _are_fractions(values: torch.Tensor) -> bool:
 
 
 def _growth(x: Parts, words: torch.Tensor, apply: Apply) -> torch.Tensor:
-    """How many times as large products by public words can be as the numbers, and a little more:
-    what the terms before this one leave is small beside it. Of each number where it meets one word,
-    else of the greatest."""
+    """Bounds the ratio of products by public words to the numbers, and adds a little.
+
+    The little covers the partial sum of smaller terms. The bound is for each number if each meets
+    one word, else for the greatest."""
     sizes = 1.01 * words.abs().to(torch.float64)
     if apply is torch.mul:
         return sizes if sizes.dim() <= x[0].dim() else sizes.max()
@@ -453,8 +473,9 @@ def _sum_of_terms(
     check: Apply | None,
     of_floats: Apply | None,
 ) -> tuple[Parts, int]:
-    """The terms' products, added up, and their fraction bits; ``of_floats`` is the map on float64,
-    where it is another one than on words."""
+    """Adds the products of all terms; returns the sum and its fraction bits.
+
+    ``of_floats`` is the map on float64, if it is not the one on words."""
     parts: Parts = ()
     bits = 0
     for term in reversed(factor.terms):

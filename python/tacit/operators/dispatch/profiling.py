@@ -1,6 +1,7 @@
-"""One profiler of PyTorch's at a time: it has one for all threads of a process, and parties may be
-threads. Several crash it, or mix what they record. Its own functions are guarded while a session is
-open."""
+"""A guard that allows one PyTorch profiler at a time.
+
+PyTorch has one profiler for all threads of a process, and parties may be threads. Two recordings at
+once crash it, or mix their records. PyTorch's own functions are guarded while a session is open."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -12,7 +13,7 @@ from torch.autograd import profiler
 from tacit.errors import MisuseError
 from tacit.sessions import while_open
 
-#: What begins a recording, and what ends it.
+#: Functions that begin a recording, and the one that ends it.
 BEGIN, END = ("_prepare_profiler", "_enable_profiler"), "_disable_profiler"
 
 _lock = Lock()
@@ -20,7 +21,7 @@ _lock = Lock()
 #: The thread that records.
 _recording: int | None = None
 
-#: PyTorch's functions, while others are in their place.
+#: PyTorch's own functions, while they are replaced.
 _before: dict[str, Any] = {}
 
 

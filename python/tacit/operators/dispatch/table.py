@@ -1,7 +1,8 @@
-"""The one table: ATen operator → implementation; and the three steps of every operator: what comes
-out (``meta_propagation``), the work on components (the implementation), and the wrapping, in which
-the result gets its dtype and shares memory with the arguments exactly where PyTorch's schema says
-so."""
+"""The table of ATen operators and their implementations, and how an operator runs.
+
+Every operator takes three steps. ``meta_propagation`` computes shape, dtype and scale of the
+result. The implementation computes on components. Then the result is wrapped: it gets its dtype,
+and shares memory with the arguments exactly if PyTorch's schema says so."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,11 +33,11 @@ Implementation = TypeVar("Implementation", bound=Callable[..., Any])
 
 
 class Entry(NamedTuple):
-    """What is entered for an operator."""
+    """Implementation and scale rule of an operator."""
 
     #: Called with the operator's own arguments.
     implementation: Callable[..., Any]
-    #: Which scale fractions that come out have.
+    #: Rule of the scale of resulting fractions.
     scale: Rule
 
 
@@ -51,11 +52,12 @@ REVEALING = {
     torch.ops.aten.nonzero.default: "nonzero()",
 }
 
-#: They share memory with an argument that nobody uses any more, whatever their schema says.
+#: Views whose schema does not say that they share memory with an argument. The argument is no
+#: longer used.
 UNSAFE_VIEWS = {torch.ops.aten._unsafe_view.default}
 
-#: What does not use values, which may be computed later: PyTorch does it with the indices of a max
-#: pooling before it throws them away.
+#: Operators that do not use values, so that lazy values stay uncomputed. PyTorch applies these to
+#: the indices of a max pooling before it discards them.
 RESHAPING = {
     torch.ops.aten.alias.default,
     torch.ops.aten.detach.default,
@@ -65,8 +67,8 @@ RESHAPING = {
 }
 
 
-#: They write to all of their first argument, or of each tensor of that list, and use nothing that
-#: was there.
+#: Operators that overwrite all of their first argument, or of each tensor in that list, and do not
+#: read it.
 OVERWRITING = {
     torch.ops.aten.copy_.default,
     torch.ops.aten.fill_.Scalar,
@@ -79,16 +81,16 @@ OVERWRITING = {
 }
 
 
-#: What may write a result into a target in its own way, and says whether it did.
+#: Functions that may write a result into a target themselves, and return whether they did.
 _WRITERS: list[Callable[[SecretTensor, Any], bool]] = []
 
-#: What is told that a result was written into a target.
+#: Functions that are called after a result was written into a target.
 _ON_WRITE: list[Callable[[SecretTensor, Any], None]] = []
 
-#: What is told of a result.
+#: A function that is called with a result.
 Report = Callable[[Any], None]
 
-#: What looks at each operator of the program before it is carried out.
+#: Functions that are called before each operator of the program runs.
 _WATCHERS: list[Callable[[Session, Any, tuple[Any, ...], dict[str, Any], Any], Report | None]] = []
 
 Write = TypeVar("Write", bound=Callable[[SecretTensor, Any], bool])
@@ -97,30 +99,31 @@ Watch = TypeVar("Watch", bound=Callable[..., Report | None])
 
 
 def writes(function: Write) -> Write:
-    """Registers a function of a target and a result, which is called where the result is to be
-    written into the target. It writes in its own way and returns true, or leaves that to others and
+    """Registers a function that may write a result into a target itself.
+
+    It is called with the target and the result. It writes and returns true, or does nothing and
     returns false."""
     _WRITERS.append(function)
     return function
 
 
 def on_write(function: Carry) -> Carry:
-    """Registers a function of a target and a result, which is called after the
-    result was written."""
+    """Registers a function that is called with a target and the result that was written into it."""
     _ON_WRITE.append(function)
     return function
 
 
 def watches(function: Watch) -> Watch:
-    """Registers a function of a session, an operator, its arguments and what is expected of it,
-    which is called before the program's operators. It may return a function, which is called with
-    the result."""
+    """Registers a function that is called before each operator of the program runs.
+
+    It is called with the session, the operator, its arguments and the expected outcome. It may
+    return a function, which is called with the result."""
     _WATCHERS.append(function)
     return function
 
 
 def implements(*overloads: Any, scale: Rule = kept) -> Callable[[Implementation], Implementation]:
-    """Enters a function into the table, with the rule of the scale that it gives."""
+    """Enters a function into the table, with the rule of its result's scale."""
 
     def enter(function: Implementation) -> Implementation:
         for overload in overloads:
@@ -132,7 +135,7 @@ def implements(*overloads: Any, scale: Rule = kept) -> Callable[[Implementation]
 
 
 def assign(target: SecretTensor, value: Any) -> SecretTensor:
-    """Writes a value into a secret tensor, as in-place operations do; views see it."""
+    """Writes a value into a secret tensor and all views of it, as in-place operations do."""
     value = as_kind_of(value, target)
     for mine, new in zip(writable(target), value._parts, strict=True):
         mine.copy_(new)
@@ -141,7 +144,7 @@ def assign(target: SecretTensor, value: Any) -> SecretTensor:
 
 
 def writable(target: SecretTensor) -> Parts:
-    """The components of a secret tensor, for the operators that write into them."""
+    """Returns the components of a secret tensor for writing, and records the write."""
     target._session.storages.written(target._parts[0])
     target._session.claims.written(target._parts)
     target._session.dependencies.written(target._parts)
@@ -150,8 +153,7 @@ def writable(target: SecretTensor) -> Parts:
 
 @contextmanager
 def at_scale_of(*targets: SecretTensor) -> Iterator[None]:
-    """Within it, products have the greatest scale of these fractions, into
-    which they are written."""
+    """Sets the session's scale to the greatest scale of the targets, which take the results."""
     scales = [target._scale for target in targets if target._scale != WHOLE]
     session = targets[0]._session
     with session.using(scale=of_sum(scales) if scales else session.scale):
@@ -159,11 +161,12 @@ def at_scale_of(*targets: SecretTensor) -> Iterator[None]:
 
 
 def run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What ``SecretTensor.__torch_dispatch__`` does, where no public tensor awaits secrets
-    (``unwritten``).
+    """Runs an operator for ``SecretTensor.__torch_dispatch__``.
+
+    Public tensors that secrets may be written into are handled before (``unwritten``).
 
     Raises:
-        UnsupportedOperatorError: the table has no entry, or not for these arguments.
+        UnsupportedOperatorError: the table has no entry for it, or none for these arguments.
     """
     operator = _operator(func)
     if operator is None:
@@ -194,7 +197,7 @@ def _run(
         shaped._number = secrets[0]._number
         return shaped.depends(secrets[0].flags)
     if session.operator and session.thread == get_ident():
-        # Part of another, which was noted.
+        # A step of another operator, which was noted.
         expected = call.expected(operator.scale, session, func, args, kwargs)
         return _carried_out(operator, expected, args, kwargs, secrets)
     has_gradients = torch.is_grad_enabled()
@@ -203,7 +206,7 @@ def _run(
         session.claims.settle()
     session.operator = operator.name
     try:
-        # As torch.no_grad() does, in less time.
+        # Faster than torch.no_grad(), which does the same.
         if has_gradients:
             torch._C._set_grad_enabled(False)
         call.note(session, secrets, func, args, kwargs)
@@ -224,7 +227,7 @@ def _run(
                     report(result)
             return result
     except EncodingError as error:
-        # Of a public operand: its values are known, and which line has it is what is missing.
+        # The error is about a public operand. Its message has the values, but not the line.
         place = ", ".join(filter(None, (module_paths.current(), source_lines.line())))
         raise EncodingError(f"{error}; {operator.name} in {place}") from error
     finally:
@@ -235,11 +238,11 @@ def _run(
 
 
 def _composed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An operator without an entry: as PyTorch composes it of others, if it does."""
+    """Runs an operator without an entry by PyTorch's decomposition, if there is one."""
     if func in REVEALING:
         refuse(REVEALING[func])
     with torch.no_grad():
-        # What PyTorch's decompositions are written in has one operator each.
+        # Prims operators, which PyTorch's decompositions use, each have one ATen implementation.
         is_primitive = func.namespace == "prims"
         result = (func.impl_aten if is_primitive else func.decompose)(*args, **kwargs)
     if result is NotImplemented:
@@ -248,7 +251,7 @@ def _composed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def secrets_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[SecretTensor]:
-    """The secret ones of an operator's arguments, in lists too."""
+    """Returns the secret tensors among an operator's arguments, also those in lists."""
     secrets = []
     for arg in (*args, *kwargs.values()) if kwargs else args:
         if isinstance(arg, SecretTensor):
@@ -262,26 +265,26 @@ def _session_of_all(secrets: Sequence[SecretTensor]) -> Session:
     session = secrets[0]._session
     for secret in secrets:
         if secret._session is not session:
-            raise MisuseError("tensors of two sessions do not meet in one operation")
+            raise MisuseError("tensors of two sessions cannot be combined in one operation")
     return session
 
 
 class Operator(NamedTuple):
-    """What the table and the schema say of an operator."""
+    """Facts about an operator, from the table and from its schema."""
 
     name: str
     implementation: Callable[..., Any]
-    #: Which scale fractions that come out have.
+    #: Rule of the scale of resulting fractions.
     scale: Rule
     #: Which of the results share no memory with any argument.
     fresh: tuple[bool, ...]
-    #: Whether nothing is used of what was in its first argument.
+    #: Whether it overwrites its first argument without reading it.
     overwrites: bool
-    #: The names of its arguments that are written to alone.
+    #: Names of arguments that it only writes to.
     outs: frozenset[str]
 
     def used(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[SecretTensor]:
-        """The secret ones of its arguments whose values it uses."""
+        """Returns the secret arguments whose values the operator reads."""
         kept = (
             {name: arg for name, arg in kwargs.items() if name not in self.outs}
             if self.outs
@@ -306,7 +309,7 @@ def _operator(func: Any) -> Operator | None:
 
 
 def _writing(func: Any) -> Entry | None:
-    """An in-place operator made of the one that returns a new tensor (or a view)."""
+    """Derives an in-place operator from the one that returns a new tensor or a view."""
     name = func._schema.name.removeprefix("aten::")
     if outs := [argument.name for argument in func._schema.arguments if argument.is_out]:
         return _into(func, getattr(torch.ops.aten, name, None), outs)
@@ -337,15 +340,17 @@ def _writing(func: Any) -> Entry | None:
 
 
 def _functional(func: Any, packet: Any) -> Any:
-    """Of an operator's forms that return a new tensor the one of the same name, or of the same
-    arguments: ``transpose_`` goes with ``transpose.int``."""
+    """Finds the functional overload of an in-place operator.
+
+    It is the overload of the same name, or else of the same arguments: ``transpose_`` belongs to
+    ``transpose.int``."""
     if hasattr(packet, func._overloadname):
         return getattr(packet, func._overloadname)
     return _form(packet, _takes(func))
 
 
 def _form(packet: Any, takes: list[tuple[str, str]]) -> Any:
-    """Of an operator's forms the one that takes these arguments, if there is any."""
+    """Returns the overload with the given arguments, or ``None``."""
     forms = [getattr(packet, overload) for overload in packet.overloads()] if packet else []
     return next((form for form in forms if _takes(form) == takes), None)
 
@@ -355,8 +360,9 @@ def _takes(func: Any) -> list[tuple[str, str]]:
 
 
 def _into(func: Any, packet: Any, outs: list[str]) -> Entry | None:
-    """A form ``out=`` of an operator, for targets of the results' shapes; not of what draws, since
-    each party would write what it draws for itself."""
+    """Derives the ``out=`` overload of an operator, for targets of the results' shapes.
+
+    Random operators are excluded, since each party would write its own samples."""
     functional = _form(packet, [argument for argument in _takes(func) if argument[0] not in outs])
     if functional is None or torch.Tag.nondeterministic_seeded in func.tags:
         return None
@@ -368,7 +374,7 @@ def _into(func: Any, packet: Any, outs: list[str]) -> Entry | None:
         with at_scale_of(*targets):
             results = functional(*args, **kwargs)
         results = results if isinstance(results, tuple | list) else [results]
-        # What each party computed for itself.
+        # Plain results were computed by each party alone, so they are compared.
         note_values(
             targets[0]._session, [each for each in results if not isinstance(each, SecretTensor)]
         )
@@ -388,9 +394,9 @@ def _into(func: Any, packet: Any, outs: list[str]) -> Entry | None:
 def _reshaping(func: Any, functional: Callable[..., Any]) -> Callable[..., Any]:
     def reshape(target: SecretTensor, *args: Any, **kwargs: Any) -> SecretTensor:
         target._parts = functional(target, *args, **kwargs)._parts
-        # What was left for later lies in another order.
+        # Lazy values are in another order.
         target._later = None
-        # The outer tensor's own sizes follow.
+        # Changes the sizes of the outer tensor itself.
         with torch._C._DisableTorchDispatch():
             func(target, *args, **kwargs)
         return target
@@ -398,7 +404,7 @@ def _reshaping(func: Any, functional: Callable[..., Any]) -> Callable[..., Any]:
     return reshape
 
 
-# Carrying out
+# Execution
 # ----------------------------------------------------------------------------
 
 
@@ -426,8 +432,9 @@ def _carried_out(
 
 
 def _depending(session: Session, running: Running, result: Any) -> Any:
-    """What an operator of the program gives, which depends on the flags of its operands and on
-    those within it; and so does what it has written to."""
+    """Makes results depend on the flags of the operands and of the operator's own comparisons.
+
+    So do the tensors that the operator wrote to."""
     known = session.dependencies.finish(running)
     if known is not None:
         for one in result if isinstance(result, tuple | list) else [result]:
@@ -437,7 +444,7 @@ def _depending(session: Session, running: Running, result: Any) -> Any:
 
 
 def _numbered(result: Any) -> Any:
-    """What an operator of the program gives, or has written to, with numbers of their own."""
+    """Gives new numbers to the tensors that an operator of the program returned or wrote to."""
     if isinstance(result, SecretTensor):
         return result.numbered()
     if isinstance(result, tuple | list):
@@ -450,8 +457,9 @@ def _numbered(result: Any) -> Any:
 def _finished(
     result: SecretTensor, expected: Outcome | None, is_fresh: bool, secrets: Sequence[SecretTensor]
 ) -> SecretTensor:
-    """A result as it was expected: with the dtype that PyTorch gives it, brought to the scale of
-    the rule, in memory of its own where it is new."""
+    """Brings a result to the dtype that PyTorch expects, and to the scale of the rule.
+
+    A new tensor gets memory that it shares with no operand."""
     if result._later is not None:
         return result
     if expected is not None:
@@ -459,7 +467,7 @@ def _finished(
     parts = result._parts
     own = dtype = result.dtype
     if expected is not None:
-        # The components have the result's shape, and say it in less time.
+        # The shape is read from a component, which is faster than from the result.
         assert expected.shape == parts[0].shape, (
             f"shape {result.shape} in the place of {expected.shape}"
         )
@@ -482,7 +490,7 @@ def _shares_memory(part: torch.Tensor, secrets: Sequence[SecretTensor]) -> bool:
         if not secret.is_computed:
             continue
         other = secret._parts[0]
-        # What is whole was not made of another one: it is an operand itself, or new.
+        # A whole component is no view of another: it is an operand's component itself, or new.
         if part is other if is_whole else mine == other.untyped_storage()._cdata:
             return True
     return False
@@ -495,7 +503,7 @@ def _kind(dtype: torch.dtype) -> str:
 
 
 def unsupported(what: str, remedy: str) -> NoReturn:
-    """Names what a secret tensor does not have, and the module that wanted it.
+    """Raises an error that names a function that secret tensors lack, and the module that used it.
 
     Raises:
         UnsupportedOperatorError: always.

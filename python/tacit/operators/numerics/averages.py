@@ -1,5 +1,6 @@
-"""Sums and averages that stay in range wherever their result does: what would leave it is shifted
-down before it is added up."""
+"""Sums and means that stay in range whenever their result does.
+
+Numbers whose sum would overflow are shifted down before they are added."""
 
 import math
 from collections.abc import Sequence
@@ -14,24 +15,27 @@ from tacit.sharings import shares
 from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
-#: Words of encoded numbers that may be added before truncation: 2^15 of below 2^46.
+#: Number of encoded words that may be added before a truncation: 2^15 words below 2^46.
 MOST_SUMMANDS = 1 << (fixed.ROOM - 1)
 
-#: Numbers that are averaged by one public factor; sums of more are shifted down first, since the
-#: factor would have too few bits left.
+#: Largest count whose mean takes one public factor. Larger sums are shifted down first, because the
+#: factor 1/count would have too few bits left.
 FEW = 64
 
 
 def as_fractions(x: SecretTensor) -> SecretTensor:
-    """Numbers with at least the session's fraction bits, which averages have: of sums with fewer,
-    what is shifted down would be lost; no interaction."""
+    """Brings numbers to at least the session's fraction bits, which means have.
+
+    With fewer bits, the shift of a sum would drop them. No interaction."""
     x = fraction(x)
     return rescaled(x, fixed.of_sum([x._scale, x._session.scale]))
 
 
 def averaged(sums: SecretTensor, reciprocals: torch.Tensor, most: int) -> SecretTensor:
-    """Sums times public reciprocals of how many numbers each has, ``most`` at most, of at most
-    MOST_SUMMANDS; rounded as other products are. Two rounds for powers of two, else four or six."""
+    """Multiplies sums by the public reciprocals of their counts.
+
+    Each sum has at most ``most`` numbers, and ``most`` is at most MOST_SUMMANDS. The result is
+    rounded as other products are. Two rounds for powers of two, else four or six."""
     sums = as_fractions(sums)
     parts, session = sums._parts, sums._session
     shift = math.floor(math.log2(most)) if most > FEW else 0
@@ -39,14 +43,15 @@ def averaged(sums: SecretTensor, reciprocals: torch.Tensor, most: int) -> Secret
         parts = shares.truncate(session, parts, shift)
     shifted = sums.like(parts)
     reciprocals = reciprocals * 2.0**shift
-    # A sum has so many numbers as one reciprocal makes one of.
+    # One reciprocal multiplies a sum of up to ``most`` numbers.
     gain = most * 2.0**-shift
     return times_public(shifted, reciprocals, sums.dtype, gain=gain)
 
 
 def mean(x: SecretTensor, dims: Sequence[int], keepdim: bool) -> SecretTensor:
-    """Means along dimensions, of at least one number. Those of integers are computed from their
-    sums."""
+    """Computes means along dimensions, each of at least one number.
+
+    Means of integers are computed from their exact sums."""
     count, shape = math.prod(x.shape[dim] for dim in dims), reduced(x.shape, dims, keepdim)
     if x._scale == WHOLE:
         x = as_words(x)
@@ -74,22 +79,24 @@ def _mean_dtype(x: SecretTensor) -> torch.dtype:
 
 
 def last(part: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
-    """Those dimensions as one, the last."""
+    """Flattens the given dimensions into one, the last."""
     if not dims:
         return part.unsqueeze(-1)
     return part.movedim(tuple(dims), tuple(range(-len(dims), 0))).flatten(-len(dims))
 
 
 def reduced(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> list[int]:
-    """The shape that is left of another without those dimensions."""
+    """Returns a shape without the given dimensions, or with size 1 there for ``keepdim``."""
     if keepdim:
         return [1 if dim in dims else size for dim, size in enumerate(shape)]
     return [size for dim, size in enumerate(shape) if dim not in dims]
 
 
 def _added_up(session: Session, x: Parts, count: int) -> tuple[Parts, int]:
-    """Sums along the last dimension, divided by a power of two that keeps them in range, and that
-    power: blocks are added and shifted down by as many bits as they grow, and so are their sums."""
+    """Sums along the last dimension, divided by a power of two that keeps the sums in range.
+
+    Blocks are added, and each sum is shifted down by as many bits as it may have grown. The sums of
+    the blocks are added in the same way. Returns the sums and the power of two."""
     divisor = 1
     while count > 1:
         size = min(count, MOST_SUMMANDS)

@@ -1,10 +1,11 @@
-"""Public numbers that secrets are compared with, or that bound them. One that is beyond all secrets
-is an
-infinity: nothing is compared with it, and it bounds nothing. So 1e9, or the greatest number of a
-dtype, may be written where no bound is meant, at whatever scale: in gradients too, which have more
-bits than arguments.
+"""Public numbers that secrets are compared with or clamped to.
 
-Fractions of a scale are below its limit, and what a comparison width promises to be less is less.
+A public number that is beyond all secrets counts as infinite: nothing is compared with it, and it
+bounds nothing. So a program may write 1e9, or the greatest number of a dtype, for no bound at all.
+This holds at every scale, also in gradients, which have more fraction bits than arguments.
+
+Fractions are below the limit of their scale. If a comparison width promises a lower limit, that
+limit counts.
 """
 
 from typing import Any, NamedTuple
@@ -30,31 +31,31 @@ from tacit.tensor import SecretTensor
 
 
 class Bound(NamedTuple):
-    """Words at a scale, 0 in the place of each number that is beyond all secrets."""
+    """A public operand as words at a scale, with 0 for each number that is beyond all secrets."""
 
     scale: Scale
     words: torch.Tensor
-    #: 1 where it is above them, −1 where it is below, 0 elsewhere; None if that is everywhere.
+    #: 1 where the number is above all secrets, −1 where it is below, else 0. None if all are 0.
     beyond: torch.Tensor | None
-    #: Whether all of it is above, or below.
+    #: Whether all numbers are above, or below, all secrets.
     is_above: bool
     is_below: bool
 
 
 def bound_of(session: Session, value: Any, x: SecretTensor) -> Bound:
-    """A public operand beside a secret one, at their common scale.
+    """Encodes a public operand that is compared with a secret one, at their common scale.
 
     Raises:
         EncodingError: a value is NaN.
     """
     scale = common_scale(x, value)
-    # Integers are below the limit of fractions where they meet these.
+    # Integers must be below the limit of fractions if they are compared with fractions.
     limit = fixed.limit_beside(scale, x._scale, compared(session, scale))
     return _held(session, x, _encoded(public(value), scale, limit))
 
 
 def _held(session: Session, x: SecretTensor, bound: Bound) -> Bound:
-    """A bound of fractions, which are held to what it counts as being beyond of."""
+    """Returns the bound; checked mode then checks that x is below the limit that it assumes."""
     if bound.beyond is not None and x.dtype.is_floating_point:
         checks.hold(session, x._parts, fixed.ENCODED - 2)
     return bound
@@ -76,21 +77,21 @@ def _encoded(values: torch.Tensor, scale: Scale, limit: float) -> Bound:
 
 @outside_trace
 def whole_above(value: Any) -> Bound:
-    """The least integers from a public number on: what secret integers are compared with by <."""
+    """Rounds a public number up to integers, for comparisons secret < public."""
     wide = _numbers(public(value)).ceil()
     return _whole(wide, torch.zeros_like(wide, dtype=torch.bool))
 
 
 @outside_trace
 def whole_below(value: Any) -> Bound:
-    """The greatest integers up to a public number: what is compared with secret integers by <."""
+    """Rounds a public number down to integers, for comparisons public < secret."""
     wide = _numbers(public(value)).floor()
     return _whole(wide, torch.zeros_like(wide, dtype=torch.bool))
 
 
 @outside_trace
 def whole_equal(value: Any) -> Bound:
-    """A public number as integers, beyond all of them where it is none."""
+    """Converts a public number to integers. A number that is no integer counts as beyond all."""
     wide = _numbers(public(value))
     return _whole(wide, wide != wide.round())
 
@@ -116,8 +117,9 @@ def _made(scale: Scale, words: torch.Tensor, above: torch.Tensor, below: torch.T
 
 
 def settled(bits: SecretTensor, bound: Bound, *, above: bool, below: bool) -> SecretTensor:
-    """Results of comparisons with a bound; where that is above or below all
-    secrets they are known."""
+    """Replaces the results of comparisons with the parts of a bound that are beyond all secrets.
+
+    There the results are public: ``above`` or ``below``."""
     if bound.beyond is None:
         return bits
     known = torch.where(bound.beyond > 0, above, below).to(torch.uint8)
@@ -128,7 +130,9 @@ def settled(bits: SecretTensor, bound: Bound, *, above: bool, below: bool) -> Se
 def sure(
     session: Session, x: SecretTensor, bound: Bound, *, above: bool, below: bool
 ) -> SecretTensor:
-    """The same where no result is left open; no interaction."""
+    """Returns the results of comparisons with a bound that is beyond all secrets everywhere.
+
+    No interaction."""
     assert bound.beyond is not None
     known = torch.where(bound.beyond > 0, above, below).to(torch.uint8)
     shape = torch.broadcast_shapes(x.shape, known.shape)  # type: ignore[no-untyped-call]
@@ -138,21 +142,21 @@ def sure(
 
 
 class Limit(NamedTuple):
-    """What numbers are not to be less than, or not to be greater."""
+    """A lower or an upper bound, as components."""
 
     parts: Parts
-    #: Where it bounds nothing; None if that is nowhere.
+    #: True where there is no bound. None if there is one everywhere.
     free: torch.Tensor | None
-    #: Whether it bounds nothing anywhere.
+    #: Whether there is no bound anywhere.
     is_free: bool
 
     def applied(self, x: Parts, bounded: Parts) -> Parts:
-        """Numbers that were bounded, as they were where there is no bound."""
+        """Returns the clamped numbers, and the original ones where there is no bound."""
         return bounded if self.free is None else _chosen(self.free, x, bounded)
 
 
 def limit_of(session: Session, value: Any, x: Any, scale: Scale, *, upper: bool) -> Limit:
-    """A bound of x, secret or public, at the scale at which it is compared."""
+    """Returns a secret or public bound of x at the scale at which both are compared."""
     if isinstance(value, SecretTensor) or not isinstance(x, SecretTensor):
         return Limit(lifted(session, value, scale), None, False)
     limit = fixed.limit_beside(scale, x._scale, compared(session, scale))

@@ -1,10 +1,11 @@
-"""Gradients clipped by a secret norm: ``torch.nn.utils.clip_grad_norm_``, its norm PyTorch's own.
+"""Clipping of gradients by a secret norm, for ``torch.nn.utils.clip_grad_norm_``.
 
-The factor max_norm / norm is small where gradients explode, which is when it matters: with 16
-fraction bits one of 10^−4 is off by 7%, and one of 10^−5 is 0 or half as much again. Its root has
-eight bits more, and is 10^−2.5 there. So gradients are multiplied by that twice, √(1 / (norm /
-max_norm)), of a norm of max_norm at least, with which they stay as they are, and ``MOST_TIMES`` it
-at most, so that the quotient is in range."""
+PyTorch computes the norm. The factor max_norm / norm is small if gradients explode, which is when
+it matters. With 16 fraction bits, a factor of 10^−4 is off by 7%, and one of 10^−5 becomes 0 or is
+half as large again. Its root has eight fraction bits more, and is 10^−2.5 in the latter case. So
+gradients are multiplied twice by the root √(1 / (norm / max_norm)). The norm counts as at least
+max_norm, with which gradients stay unchanged, and as at most ``MOST_TIMES`` max_norm, so that the
+quotient is in range."""
 
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -15,13 +16,13 @@ from torch.nn.utils import clip_grad
 
 from tacit.tensor import SecretTensor
 
-#: What PyTorch adds to the norm.
+#: Number that PyTorch adds to the norm.
 EPS = 1e-6
 
-#: How many times a norm may be too large; larger ones count as that.
+#: Largest ratio of a norm to max_norm. Larger norms count as this.
 MOST_TIMES = 2.0**28
 
-#: Below it a norm has few bits, and the factor is PyTorch's own.
+#: Least max_norm for this method. Below it a norm has few bits, and PyTorch computes the factor.
 LEAST_NORM = 2.0**-10
 
 Clip = Callable[..., None]
@@ -43,7 +44,7 @@ def _by_root(original: Clip) -> Clip:
         gradients: list[Any] = [each.grad for each in given if each.grad is not None]
         limit = total_norm._scale.limit / 2
         if not gradients or largest >= limit:
-            # No norm is greater.
+            # No norm can be greater than max_norm.
             return
         most = largest * MOST_TIMES
         with torch.no_grad():
@@ -60,7 +61,7 @@ def _by_root(original: Clip) -> Clip:
 
 
 def _install() -> None:
-    """PyTorch has it under two names."""
+    """Replaces PyTorch's function under both of its names."""
     by_root = _by_root(clip_grad._clip_grads_with_norm_)
     clip_grad._clip_grads_with_norm_ = by_root
     torch.nn.utils.clip_grads_with_norm_ = by_root

@@ -1,6 +1,7 @@
-"""Which of two words is less, and which the greater: the sign of their difference. That of two
-whole words (int64) needs 65 bits, where words have 64: it counts only where both have one sign,
-else that of the first."""
+"""Comparisons, maxima and minima of two words, by the sign of their difference.
+
+The difference of two whole words (int64) needs 65 bits, but a word has 64. So its sign counts only
+if both words have the same sign. Otherwise the sign of the first word decides."""
 
 from typing import Any
 
@@ -15,18 +16,20 @@ from tacit.tensor import SecretTensor
 
 
 def difference_width(session: Session, scale: Scale, *operands: Any) -> int:
-    """Bits that differences of operands need, at a scale: of integers those of their dtypes, or of
-    their values where they are public, and one more; 65 are compared as whole words."""
+    """Returns the number of bits that differences of operands need at a scale.
+
+    For integers these are the bits of their dtypes, or of their values if they are public, and one
+    more. A width of 65 means that whole words are compared."""
     own = compared(session, scale)
     if scale != WHOLE or any(_is_fraction(operand) for operand in operands):
         return own
     needed = max(map(reach, operands)) + 1
-    # What a program promises by its comparison width goes for differences too.
+    # A promise that a program makes by its comparison width includes differences.
     return needed if own == WORD else min(own, needed)
 
 
 def of_difference(session: Session, scale: Scale, *operands: Any) -> Comparison:
-    """The comparison of operands whose greater one is wanted: guarded, where the session is."""
+    """Returns the comparison for a maximum of operands, guarded if the session is."""
     if scale != WHOLE and session.numerics.guard is not None:
         return rectified(session, scale)
     return Comparison(difference_width(session, scale, *operands))
@@ -39,7 +42,7 @@ def _is_fraction(operand: Any) -> bool:
 
 
 def reach(operand: Any) -> int:
-    """Bits that integers have, with their sign."""
+    """Returns how many bits integers have, with their sign."""
     if not isinstance(operand, SecretTensor):
         words = public(operand).to(torch.int64)
         ends = [int(end) for end in words.aminmax()] if words.numel() else [0]
@@ -51,10 +54,11 @@ def reach(operand: Any) -> int:
 
 
 def less(session: Session, x: Parts, y: Parts | torch.Tensor, width: int) -> Parts:
-    """Bits: whether x < y, for words or public words y whose difference has that many bits.
+    """Returns bits that say whether x < y, for secret or public words y.
 
-    Up to 64: the rounds and bits of a sign. 65: a round more, and three signs, of which those of
-    public words cost nothing; that of x alone for y = 0.
+    The difference of x and y has ``width`` bits. Up to 64, the comparison costs the rounds and bits
+    of one sign. A width of 65 costs one round more and three signs. Signs of public words cost
+    nothing, and for y = 0 the sign of x is enough.
     """
     known = y if isinstance(y, torch.Tensor) else None
     words = shares.trivial(session, y) if isinstance(y, torch.Tensor) else y
@@ -73,13 +77,13 @@ def less(session: Session, x: Parts, y: Parts | torch.Tensor, width: int) -> Par
 
 
 def settled(session: Session, difference: Parts, x: Parts, y: Parts) -> Parts:
-    """Bits: whether x < y, by the signs of x − y modulo 2^64, of x, and of y. One round."""
+    """Returns whether x < y, as bits, from the signs of x − y mod 2^64, x and y. One round."""
     unlike, astray = together(shares.xor(x, y), shares.xor(*together(x, difference)))
     return shares.xor(difference, shares.and_bits(session, unlike, astray))
 
 
 def _signs(session: Session, *words: Parts) -> list[Parts]:
-    """The signs of words of several shapes, side by side."""
+    """Computes the signs of words of several shapes in one batch."""
     flat = tuple(
         torch.cat([part.reshape(-1) for part in parts]) for parts in zip(*words, strict=True)
     )
@@ -93,8 +97,9 @@ def _signs(session: Session, *words: Parts) -> list[Parts]:
 
 
 def greater(session: Session, x: Parts, y: Parts, comparison: Comparison) -> Parts:
-    """The greater of x and y, of equal shapes, whose difference is so compared. The rounds of
-    ``less`` and two."""
+    """Returns the elementwise maximum of x and y, of equal shapes.
+
+    ``comparison`` says how their difference is compared. Takes the rounds of ``less`` and two."""
     if comparison.width <= WORD:
         return shares.maximum(session, x, y, comparison)
     lost = less(session, x, y, comparison.width)
@@ -102,12 +107,14 @@ def greater(session: Session, x: Parts, y: Parts, comparison: Comparison) -> Par
 
 
 def lesser(session: Session, x: Parts, y: Parts, comparison: Comparison) -> Parts:
-    """The other one of both."""
+    """Returns the elementwise minimum of x and y, as the sum of both less their maximum."""
     return shares.subtract(shares.add(x, y), greater(session, x, y, comparison))
 
 
 def opposite(session: Session, x: Parts) -> Parts:
-    """−1 − x, which puts all words in the opposite order: the least of all has no negative."""
+    """Returns −1 − x, which reverses the order of words.
+
+    The negative −x would not do, since the least word has no negative."""
     return tuple(
         unit - part for unit, part in zip(shares.trivial(session, torch.tensor(-1)), x, strict=True)
     )

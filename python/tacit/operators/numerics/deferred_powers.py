@@ -1,10 +1,11 @@
-"""Powers of the inverse roots of sums of squares, left for later in a backward pass.
+"""Powers of inverse roots of sums of squares, deferred in a backward pass.
 
-PyTorch multiplies gradients of roots with powers of the root, r³ for rsqrt: beyond the range for
-small rows and nothing for large ones. What they meet in the end, the numbers that were squared,
-brings one r back to what a row has. So a power, and a gradient times a power, stay what they are
-made of until they meet a number, or somebody asks for their values. It follows from the program
-alone, so all parties leave and compute the same.
+PyTorch multiplies gradients of roots by powers of the root, r³ for rsqrt. These powers overflow for
+small rows and vanish for large ones. In the end they are multiplied by the numbers that were
+squared, and each product by one r has the magnitude of other numbers. So a power, and a gradient
+times a power, are kept as their factors until they are multiplied by a number, or until an operator
+asks for their values. What is deferred follows from the program alone, so all parties defer and
+compute the same.
 """
 
 import math
@@ -19,20 +20,19 @@ from tacit.operators.dispatch.table import writes
 from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
-#: Offset, sizes and strides of a view of all roots.
+#: Offset, sizes and strides of a view of the tensor of all roots.
 Place = tuple[Any, ...]
 
 
 def place(y: SecretTensor) -> Place:
-    """Which view of all roots this is."""
+    """Returns which view of the tensor of all roots y is."""
     part = y._parts[0]
     sizes = zip(part.shape, part.stride(), strict=True)
     return part.storage_offset(), *((size, stride) for size, stride in sizes if size > 1)
 
 
 class Powers:
-    """factor · weight · r^power of inverse roots r, of which there is one for each row: values of a
-    gradient that are computed if anybody asks."""
+    """A lazily computed gradient factor · weight · r^power, with an inverse root r for each row."""
 
     def __init__(
         self,
@@ -46,35 +46,36 @@ class Powers:
     ) -> None:
         self.inverse, self.power, self.factor, self.weight = inverse, power, factor, weight
         self._scale = scale
-        #: The inverse root with all of its bits, which others of it have too, and which view of it
-        #: this is.
+        #: The inverse root with all of its bits, as other powers of it share it, and the view of it
+        #: that these powers belong to.
         self.of = of
-        #: Of the values, to which both are broadcast.
+        #: Shape of the values, to which inverse root and weight are broadcast.
         self.shape = tuple(shape)
-        #: Once somebody asked, who may have written to them.
+        #: The values, once an operator asked for them. It may have written to them.
         self.computed: Parts = ()
-        #: How often others were written in their place.
+        #: How often other values were written over these.
         self.written = 0
-        #: What this is a repetition of, which shows what is written there; its shape then, and how
-        #: often it had been written to.
+        #: The powers that this expands, whose writes show here; their shape then, and how often
+        #: they had been written to.
         self.repeats: tuple[Powers, Sequence[int], int] | None = None
 
     @property
     def is_left(self) -> bool:
-        """Whether nobody has asked, and what is known of the values is so still."""
+        """Whether the values were not computed, and the factors are still those of the values."""
         if self.computed or self.repeats is None:
             return not self.computed
         whole, _, written = self.repeats
         return whole.is_left and whole.written == written
 
     def is_beside(self, y: SecretTensor, inverse: SecretTensor) -> bool:
-        """Whether these are powers of what stands beside y, element by element, of these inverse
-        roots."""
+        """Whether these are powers of the inverse roots that correspond to y elementwise."""
         own, view = self.of
         return own is inverse and view == place(y)
 
     def parts(self) -> Parts:
-        """The components, at the scale of when they were left for later; the same for all views."""
+        """Computes the values at the scale of the moment when they were deferred.
+
+        All views share the components."""
         if self.repeats is not None:
             whole, before, _ = self.repeats
             self.computed = tuple(part.reshape(before).expand(self.shape) for part in whole.parts())
@@ -93,7 +94,7 @@ class Powers:
         return self.computed
 
     def _times(self, found: SecretTensor | None, times: int) -> SecretTensor:
-        """factor · found · r^times."""
+        """Returns factor · found · r^times."""
         if found is None:
             found, times = self.inverse, times - 1
         for _ in range(times):
@@ -101,7 +102,9 @@ class Powers:
         return found if self.factor == 1.0 else found * self.factor
 
     def times(self, x: SecretTensor, y: Any) -> SecretTensor | None:
-        """The product with y of x, which is these; ``None`` of a public y that changes its kind."""
+        """Multiplies x, the tensor of these powers, by y.
+
+        Returns ``None`` if y is public and changes the shape or the dtype."""
         if not isinstance(y, SecretTensor):
             return multiple(x, y)
         if self.weight is None and y.shape == x.shape and y.dtype == x.dtype:
@@ -109,8 +112,9 @@ class Powers:
         return self.met_by(y, x.shape)
 
     def met_by(self, z: Any, shape: Sequence[int]) -> SecretTensor:
-        """All of it, seen as that shape, times z: both meet an inverse root first, which leaves
-        them as large as others."""
+        """Multiplies z by these powers, seen as the given shape.
+
+        Both z and the weight are multiplied by an inverse root first, so that neither overflows."""
         whole = torch.broadcast_shapes(z.shape, shape)  # type: ignore[no-untyped-call]
         z = z if z.shape == whole else z.expand(whole)
         rest = (
@@ -124,11 +128,11 @@ class Powers:
         return found * self._seen_as(rest, shape)
 
     def _seen_as(self, one: SecretTensor, shape: Sequence[int]) -> SecretTensor:
-        """What is broadcast to the shape of the values, as a view of these that has another one."""
+        """Views a factor, which broadcasts to the shape of the values, as another shape of them."""
         return one if tuple(shape) == self.shape else one.expand(self.shape).reshape(shape)
 
     def scaled(self, factor: float, shape: Sequence[int], power: int | None = None) -> SecretTensor:
-        """The same times a public number."""
+        """Multiplies these powers by a public number; ``power`` replaces the exponent."""
         inverse, weight = (
             None if one is None else self._seen_as(one, shape)
             for one in (self.inverse, self.weight)
@@ -136,21 +140,21 @@ class Powers:
         return self._left(inverse, weight, shape, power or self.power, self.factor * factor)
 
     def weighted(self, weight: SecretTensor, shape: Sequence[int]) -> SecretTensor:
-        """The same times a gradient of its shape."""
+        """Multiplies these powers by a gradient of their shape."""
         weight = weight.like(tuple(part.clone() for part in weight._parts))
         return self._left(
             self._seen_as(self.inverse, shape), weight, shape, self.power, self.factor
         )
 
     def masked(self, mask: Any, shape: Sequence[int]) -> SecretTensor:
-        """The same, 0 where a mask holds."""
+        """Returns these powers with 0 where a mask is true."""
         assert self.weight is not None
         weight = self._seen_as(self.weight, shape).masked_fill(mask, 0.0)
         inverse: Any = self._seen_as(self.inverse, shape)
         return self._left(inverse, weight, shape, self.power, self.factor)
 
     def become(self, other: "Powers") -> None:
-        """Writes other values of the same shape in the place of these, in all views of them."""
+        """Overwrites these with other powers of the same shape, in all views of them."""
         self.inverse, self.power, self.factor, self.weight = (
             other.inverse, other.power, other.factor, other.weight
         )  # fmt: skip
@@ -158,7 +162,7 @@ class Powers:
         self.repeats, self.written = None, self.written + 1
 
     def expanded(self, before: Sequence[int], shape: Sequence[int]) -> SecretTensor:
-        """The same, of a shape, repeated along dimensions of another."""
+        """Expands these powers, seen as the shape ``before``, to another shape."""
         inverse, weight = (
             None if one is None else self._seen_as(one, before)
             for one in (self.inverse, self.weight)
@@ -185,13 +189,13 @@ class Powers:
 
 
 def powers_of(x: Any) -> Powers | None:
-    """What was left for later, if x is that and nobody has asked for it."""
+    """Returns the deferred powers that x is; ``None`` if it is not, or if they were computed."""
     later = x._later if isinstance(x, SecretTensor) else None
     return later if isinstance(later, Powers) and later.is_left else None
 
 
 def expanded(x: Any, shape: Sequence[int]) -> SecretTensor | None:
-    """What was left for later, repeated along dimensions; ``None`` of all else."""
+    """Expands deferred powers along dimensions; ``None`` for other tensors."""
     powers = powers_of(x)
     if powers is None:
         return None
@@ -199,7 +203,7 @@ def expanded(x: Any, shape: Sequence[int]) -> SecretTensor | None:
 
 
 def masked(x: Any, mask: Any, value: Any) -> SecretTensor | None:
-    """What was left for later, 0 where a mask holds; ``None`` of all else."""
+    """Fills deferred powers with 0 where a mask is true; ``None`` for other tensors and values."""
     powers = powers_of(x)
     if powers is None or powers.weight is None or number(value) != 0.0 or mask.shape != x.shape:
         return None
@@ -208,9 +212,9 @@ def masked(x: Any, mask: Any, value: Any) -> SecretTensor | None:
 
 @writes
 def written(target: SecretTensor, value: Any) -> bool:
-    """Writes what was left for later into what was so too, if both are that."""
+    """Writes deferred powers into a target that is deferred powers too; says whether it did."""
     if target._session.dependencies.are_there:
-        # Views of the target would have values that depend on what they do not say.
+        # Views of the target would depend on flags that they do not record.
         return False
     mine, other = powers_of(target), powers_of(value)
     if mine is None or other is None or not tuple(target.shape) == mine.shape == other.shape:
@@ -220,7 +224,7 @@ def written(target: SecretTensor, value: Any) -> bool:
 
 
 def multiple(x: Any, factor: Any, *, divided: bool = False) -> SecretTensor | None:
-    """What was left for later times a public number, or divided by it; ``None`` of all else."""
+    """Multiplies or divides deferred powers by a public number; ``None`` for other tensors."""
     powers = powers_of(x)
     by = None if powers is None else number(factor)
     if powers is None or not by or not math.isfinite(by) or not _keeps(x, factor):
@@ -229,7 +233,7 @@ def multiple(x: Any, factor: Any, *, divided: bool = False) -> SecretTensor | No
 
 
 def _keeps(x: SecretTensor, factor: Any) -> bool:
-    """Whether a product by a public number has the shape and the dtype of x."""
+    """Whether the product of x and a public factor has the shape and the dtype of x."""
     return result_dtype(x, factor) == x.dtype and (
         not isinstance(factor, torch.Tensor) or factor.dim() <= x.dim()
     )

@@ -1,8 +1,9 @@
-"""Products by numbers that have more bits than a product has room for, such as inverse roots, which
-are small
-where roots are large: these are sums of *digits*, and products by each are in range.
+"""Products by numbers that have more bits than a product has room for.
 
-Steps are the protocol's own operations on shares, in an order that follows from public numbers
+Inverse roots are such numbers: they are small if the roots are large. They are split into a sum of
+*digits*, so that the product by each digit is in range.
+
+All steps are the protocol's own operations on shares, in an order that follows from public numbers
 alone."""
 
 from collections.abc import Sequence
@@ -13,16 +14,16 @@ from tacit.sessions import Session
 from tacit.sharings import shares
 from tacit.sharings.shares import Parts
 
-#: Fraction bits that each digit has more than the one before, which leave products with what has 46
-#: in range.
+#: Fraction bits that each digit has more than the one before. With these, a product by a word of 46
+#: bits is in range.
 BITS = 15
 
-#: Digits, at most: more fraction bits are dropped.
+#: Largest number of digits. Further fraction bits are dropped.
 MOST = 3
 
 
 class Digit(NamedTuple):
-    """One of the summands of a number."""
+    """One summand of a number."""
 
     parts: Parts
     #: Its fraction bits.
@@ -30,8 +31,10 @@ class Digit(NamedTuple):
 
 
 def digits(session: Session, x: Parts, bits: int, first: int) -> list[Digit]:
-    """A number with so many fraction bits as digits, of which the first has ``first`` of them, or
-    all if there are no more; two truncations at most."""
+    """Splits a number with the given fraction bits into digits.
+
+    The first digit has ``first`` fraction bits, or all if there are no more. Takes two truncations
+    at most."""
     most = first + (MOST - 1) * BITS
     if bits > most:
         x, bits = shares.truncate(session, x, bits - most), most
@@ -44,8 +47,9 @@ def digits(session: Session, x: Parts, bits: int, first: int) -> list[Digit]:
 
 
 def times_secret(session: Session, x: Parts, by: Sequence[Digit]) -> Digit:
-    """The product with a secret, as words, which has the first digit's fraction bits besides those
-    of x."""
+    """Multiplies secret words by a number in digits.
+
+    The product has the fraction bits of x and those of the first digit."""
     pairs = [together(x, digit.parts) for digit in by]
     left, right = (shares.stacked(*operands) for operands in zip(*pairs, strict=True))
     return _sum(
@@ -54,12 +58,12 @@ def times_secret(session: Session, x: Parts, by: Sequence[Digit]) -> Digit:
 
 
 def times_public(session: Session, word: int, by: Sequence[Digit]) -> Digit:
-    """The same with a public word; no interaction but truncations."""
+    """Multiplies a public word by a number in digits. Only the truncations interact."""
     return _sum(session, [tuple(part * word for part in digit.parts) for digit in by], by)
 
 
 def _sum(session: Session, products: Sequence[Parts], by: Sequence[Digit]) -> Digit:
-    """Products with digits, the smallest first truncated to what the next has."""
+    """Adds products by digits, from the smallest on, truncated to the bits of the next digit."""
     found, bits = products[-1], by[-1].bits
     for product, digit in zip(products[-2::-1], by[-2::-1], strict=True):
         found = shares.add(shares.truncate(session, found, bits - digit.bits), product)

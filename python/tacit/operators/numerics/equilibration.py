@@ -1,15 +1,15 @@
-"""Inverses and solutions of small systems whose rows and columns have any magnitudes.
+"""Inverses and solutions of small linear systems, with rows and columns of any magnitude.
 
-A matrix A is *equilibrated*: B = R·A·C, where R and C are diagonal, of powers of two that stay
-secret, and the magnitudes in each column of B sum up to between 1/2 and 1; rows were brought to
-that before (Golub and Van Loan, Matrix Computations, 3.5.2). B⁻¹ comes from the iteration of Newton
-and Schulz, which needs neither pivots nor divisions and corrects its own errors: X ← c·X·(2 − B·X),
-with factors c that halve the number of steps where a condition number is known that is not exceeded
-(Pan and Schreiber 1991). A solution is improved by what it leaves.
+A matrix A is *equilibrated*: B = R·A·C, where R and C are diagonal matrices of secret powers of
+two. First each row is scaled so that its magnitudes sum to between 1/2 and 1, then each column
+(Golub and Van Loan, Matrix Computations, 3.5.2). B⁻¹ comes from the Newton-Schulz iteration
+X ← c·X·(2 − B·X), which needs neither pivots nor divisions and corrects its own errors. With an
+upper bound of the condition number, the factors c halve the number of steps (Pan and Schreiber
+1991). A solution is refined once by its residual.
 
 Domain: condition numbers up to 2^10; elements of the matrix, of the right side and of the result in
-range. Steps are the protocol's own operations on shares, in an order and a number that follow from
-shapes alone."""
+range. All steps are the protocol's own operations on shares, in an order and a number that follow
+from shapes alone."""
 
 import math
 from collections.abc import Iterator
@@ -26,28 +26,28 @@ from tacit.sessions import Session
 from tacit.sharings import ranges, shares
 from tacit.sharings.shares import Parts
 
-#: The condition number that is allowed.
+#: Largest condition number in the domain.
 CONDITION = 2.0**10
 
-#: Fraction bits: of equilibrated matrices and right sides; of inverses, of which an element may be
-#: 2^11; of what a step multiplies an inverse by; and of what a solution leaves, which is small.
+#: Fraction bits: of equilibrated matrices and right sides; of inverses, whose elements may be 2^11;
+#: of the factor 2 − B·X of a step; and of the residual of a solution, which is small.
 _MATRIX, _INVERSE, _STEP, _LEFT = 30, 23, 25, 38
 
-#: Fraction bits of right sides when they meet an inverse, and of the first solution.
+#: Fraction bits of right sides when they are multiplied by an inverse, and of the first solution.
 _RIGHT, _FIRST = 26, 24
 
-#: Magnitudes of numbers in range, as an exponent.
+#: Exponent of the largest magnitude of numbers in range.
 _NUMBERS = fixed.ENCODED - fixed.DEFAULT.bits
 
-#: The last step's 1 − B·X, at the most.
+#: Largest 1 − B·X after the last step.
 _DONE = 2.0**-20
 
-#: Factors c are multiples of its inverse, at most 15/8: of what a step rounds too much would be
-#: left near 2.
+#: Factors c are multiples of 1/_FACTORS, at most 15/8. Near 2, too much of a step's rounding error
+#: would be left.
 _FACTORS = 16
 _GREATEST = 30
 
-#: What rows of 1 − B·X are below where the iteration has come to its end.
+#: Bound of the row sums of |1 − B·X| if the iteration has converged.
 _CONVERGED = 2.0**-8
 
 BEYOND = "a matrix that is singular, or has a condition number beyond 2^10, where less is right"
@@ -55,8 +55,9 @@ REMEDY = "leave out columns that depend on others, or add a multiple of the iden
 
 
 def matrix_product(session: Session, x: Parts, y: Parts, drop: int) -> Parts:
-    """Products of matrices of words / 2^drop, of batches that broadcast; without ``drop`` modulo
-    2^64."""
+    """Multiplies matrices of words and divides by 2^drop, for batches that broadcast.
+
+    If ``drop`` is 0, the products are modulo 2^64."""
     batch = torch.broadcast_shapes(x[0].shape[:-2], y[0].shape[:-2])  # type: ignore[no-untyped-call]
     count = math.prod(batch)
     left, right = (
@@ -71,23 +72,23 @@ def matrix_product(session: Session, x: Parts, y: Parts, drop: int) -> Parts:
 
 
 def turned(x: Parts) -> Parts:
-    """Transposed."""
+    """Transposes a matrix."""
     return tuple(part.mT for part in x)
 
 
 def logarithm(size: int) -> int:
-    """Bits by which a sum of so many numbers is greater than one of them, at most."""
+    """Returns by how many bits a sum of ``size`` numbers can exceed the greatest of them."""
     return max(0, size - 1).bit_length()
 
 
 @dataclass(frozen=True)
 class Equilibrated:
-    """A·2^bits = R⁻¹·B·C⁻¹·2^fill, with R and C by their exponents."""
+    """An equilibrated matrix: A·2^bits = R⁻¹·B·C⁻¹·2^fill."""
 
     session: Session
     #: B, below 1 in magnitude.
     matrix: Parts
-    #: (…, n, 1) and (…, 1, n), all from 0.
+    #: The exponents of R and C, (…, n, 1) and (…, 1, n), at least 0.
     rows: Parts
     columns: Parts
     fill: int
@@ -95,11 +96,13 @@ class Equilibrated:
 
     @classmethod
     def of(cls, session: Session, x: Parts, bits: int) -> "Equilibrated":
-        """Of words below 2^46 with so many fraction bits. About 50 rounds."""
+        """Equilibrates a matrix of words below 2^46 with ``bits`` fraction bits.
+
+        About 50 rounds."""
         more = logarithm(x[0].shape[-1])
         _, sizes = magnitude(session, x, fixed.width(session.numerics.width, fixed.Scale(bits)))
         both = shares.stacked(x, sizes)
-        # Large systems have no room for both sums.
+        # In large systems, bits must be dropped so that the sums of rows and columns fit.
         dropped = max(0, fixed.ENCODED + 2 * more - fixed.RANGE)
         both, first = shares.truncate(session, both, dropped), fixed.ENCODED - dropped + more
         exponents: list[Parts] = []
@@ -117,33 +120,33 @@ class Equilibrated:
 
     @property
     def size(self) -> int:
-        """Of the matrix."""
+        """Number of rows of the matrix."""
         return self.matrix[0].shape[-1]
 
     @property
     def sides(self) -> tuple[Parts, Parts]:
-        """The exponents of both sides."""
+        """The exponents of R and C."""
         return self.rows, self.columns
 
     def fine(self, bits: int) -> Parts:
-        """B with so many fraction bits, or fewer."""
+        """Returns B with ``bits`` fraction bits, or fewer."""
         return shares.truncate(self.session, self.matrix, _MATRIX - bits)
 
     @property
     def turned(self) -> "Equilibrated":
-        """Of the transpose."""
+        """The equilibrated transpose."""
         rows, columns = turned(self.columns), turned(self.rows)
         return Equilibrated(self.session, turned(self.matrix), rows, columns, self.fill, self.bits)
 
 
 def _positive(session: Session, sums: Parts, dropped: int) -> Parts:
-    """Sums of magnitudes that truncation may have brought below 0."""
+    """Clamps sums of magnitudes at 0, since truncation may have brought them below."""
     return shares.relu(session, sums, fixed.WORD) if dropped else sums
 
 
 @dataclass(frozen=True)
 class Inverse:
-    """What solves systems by one matrix."""
+    """The inverse of an equilibrated matrix, which solves systems with that matrix."""
 
     of: Equilibrated
     #: B⁻¹.
@@ -151,39 +154,40 @@ class Inverse:
 
     @property
     def turned(self) -> "Inverse":
-        """Of the transpose."""
+        """The inverse of the transpose."""
         return Inverse(self.of.turned, turned(self.parts))
 
     def found(self, bits: int) -> Parts:
-        """A⁻¹ with so many fraction bits. About 25 rounds."""
+        """Returns A⁻¹ with ``bits`` fraction bits. About 25 rounds."""
         of = self.of
         exponents = shares.add(turned(of.columns), turned(of.rows))
         return moved(of.session, self.parts, exponents, of.fill - of.bits + _INVERSE - bits)
 
     def solution(self, right: Parts, right_bits: int, bits: int) -> Parts:
-        """X of A·X = right, (…, n, k) words below 2^46, with so many fraction bits. About 100
-        rounds."""
+        """Solves A·X = right, for (…, n, k) words below 2^46 with ``right_bits`` fraction bits.
+
+        X has ``bits`` fraction bits. About 100 rounds."""
         of, session = self.of, self.of.session
-        # Elements of R·right are at most as large as the solution's; each column of it is brought
-        # to 1.
+        # Elements of R·right are at most as large as those of the solution. Each column of R·right
+        # is scaled to 1.
         first = fixed.RANGE - 1 - _NUMBERS - logarithm(of.size)
         down = of.fill - of.bits + right_bits
         _, sizes = magnitude(session, moved(session, right, of.rows, down - first), fixed.WORD)
         exponent, _ = leading(
             session, tuple(part.sum(-2, keepdim=True) for part in sizes), fixed.RANGE
         )
-        # A right side of no more than nothing has all exponents that there are.
+        # A right side that is all zero gets the largest exponent.
         down += fixed.RANGE - first - _MATRIX
         scaled = moved(session, right, shares.add(of.rows, exponent), down)
         found = self._times(shares.truncate(session, scaled, _MATRIX - _RIGHT), _RIGHT, _FIRST)
-        # What is left is small, whatever the products wrap around on the way.
+        # The residual is small, so it is right even if the products wrap around.
         product = matrix_product(session, of.matrix, found, 0)
         left = tuple((a << _FIRST) - b for a, b in zip(scaled, product, strict=True))
         left = shares.truncate(session, left, _MATRIX + _FIRST - _LEFT)
         found = shares.add(
             tuple(part << (_MATRIX - _FIRST) for part in found), self._times(left, _LEFT, _MATRIX)
         )
-        # Of what is C·found / 2^exponent, with an exponent that is not negative.
+        # The solution is C·found / 2^exponent. WORD is added so that no exponent is negative.
         raised = shares.trivial(session, torch.tensor(fixed.WORD))
         columns = tuple(
             part + whole for part, whole in zip(turned(of.columns), raised, strict=True)
@@ -196,10 +200,10 @@ class Inverse:
 
 
 def inverted(of: Equilibrated) -> Inverse:
-    """By four rounds for each of 16 to 22 steps."""
+    """Inverts an equilibrated matrix, in 16 to 22 steps of four rounds each."""
     session, size = of.session, of.size
     more = logarithm(size)
-    # B·Bᵀ / n has eigenvalues up to 1.
+    # The iteration starts at Bᵀ / n, since B·Bᵀ / n has eigenvalues up to 1.
     x = shares.truncate(session, turned(of.matrix), _MATRIX + more - _INVERSE)
     identity = torch.eye(size, dtype=torch.int64)
     for by in _factors(more):
@@ -216,12 +220,12 @@ def inverted(of: Equilibrated) -> Inverse:
 
 @cache
 def _factors(more: int) -> tuple[int, ...]:
-    """The factors c of all steps, times _FACTORS, for 2^more rows."""
+    """Returns the factors c of all steps, times _FACTORS, for 2^more rows."""
     return tuple(_each_factor(2.0 ** -(2 * more + 2) / (2.0 * CONDITION) ** 2))
 
 
 def _each_factor(least: float) -> Iterator[int]:
-    # Eigenvalues from ``least`` to 2 − ``least`` come between low and 1, times c.
+    # A step maps eigenvalues from ``least`` to 2 − ``least`` to between c·low and c.
     greatest = 1.0
     while 1.0 - least > _DONE or greatest - 1.0 > _DONE:
         low = least * (2.0 - least)
@@ -232,7 +236,7 @@ def _each_factor(least: float) -> Iterator[int]:
 
 
 def _check(session: Session, matrix: torch.Tensor, inverse: torch.Tensor, size: int) -> None:
-    """Tells, under the reference, where the iteration has not come to its end."""
+    """Reports matrices for which the iteration did not converge, under the plain reference."""
     product = torch.matmul(*(words.to(torch.float64) for words in (matrix, inverse)))
     left = torch.eye(size, dtype=torch.float64) - product * 2.0 ** -(_MATRIX + _INVERSE)
     ranges.check_domain(session, left.abs().sum(-1) > _CONVERGED, BEYOND, REMEDY)

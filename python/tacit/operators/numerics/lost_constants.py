@@ -1,7 +1,9 @@
-"""Public constants that a scale has no number for: an ε or a bound that rounds to 0, a bound that
-rounds to 1, a factor that leaves nothing, or everything. Under the reference, where values can be
-looked at, a trial run names each. A real run computes with what they round to, and names those of
-which the scale alone says so: single numbers that are taken at the scale of a result, or compared
+"""Warnings about public constants that a scale cannot represent.
+
+Such constants are an ε or a bound that rounds to 0, a bound that rounds to 1, or a factor that
+makes all products 0 or changes none. The plain reference protocol can look at values, so a trial
+run reports each of them. A real run computes with the rounded constants. It reports those that
+follow from the scale alone: single numbers that are encoded at the scale of a result, or compared
 with it."""
 
 import math
@@ -22,7 +24,7 @@ from tacit.sessions import Session
 from tacit.sharings import ranges
 from tacit.tensor import SecretTensor
 
-#: Operators that take public numbers at the scale of their result, or compare with them.
+#: Operators that encode public numbers at the scale of their result, or compare with them.
 ROUNDED = {
     *(
         "add",
@@ -50,7 +52,7 @@ ROUNDED = {
     *("lt", "le", "gt", "ge", "eq", "ne", "constant_pad_nd"),
 }
 
-#: Those whose result is a product by a public number, and a quotient.
+#: Operators whose result may be a product or a quotient by a public number.
 FACTORS, DIVISORS = {"mul"}, {"div"}
 
 
@@ -64,8 +66,7 @@ def _name(func: Any) -> str:
 def watch(
     session: Session, func: Any, args: Sequence[Any], kwargs: dict[str, Any], expected: Any
 ) -> Callable[[Any], None] | None:
-    """Looks at the constants of an operator that a program calls, and reports
-    what is lost of them."""
+    """Checks the constants of an operator that a program calls, and reports what they lose."""
     if not (session.is_plain or _name(func) in ROUNDED):
         return None
     found = _lost(session, func, args, kwargs, expected)
@@ -75,8 +76,8 @@ def watch(
 def _lost(
     session: Session, func: Any, args: Sequence[Any], kwargs: dict[str, Any], expected: Any
 ) -> list[str]:
-    """What is to be said of each constant."""
-    # Parties that are threads have one place to say it in.
+    """Returns a description of each constant that is lost."""
+    # Parties that are threads share one place to report to, so only one of them reports.
     is_told = not session.party or not (session.is_plain or session.transport == "memory")
     if not is_told or session.numerics.is_optimizing or is_tracing() or is_backward():
         return []
@@ -88,12 +89,12 @@ def _lost(
     if expected.dtype.is_floating_point:
         scale = expected.scale
     elif any(argument_of(each) is not None for each in fractions):
-        # Probabilities near 0 and 1 are compared by their arguments.
+        # Probabilities near 0 and 1 are compared by their logits, which are exact there.
         return []
     elif fractions and expected.dtype == torch.bool:
         scale = of_sum([session.scale, *(each._scale for each in fractions)])
     else:
-        # Whole numbers, with which integers are compared exactly.
+        # Integers are compared exactly.
         return []
     if name in ROUNDED:
         bounds = (value for key, value in kwargs.items() if key != "alpha")
@@ -105,8 +106,9 @@ def _lost(
 
 
 def _report(session: Session, found: list[str], result: Any) -> None:
-    """Says so, unless what came out remembers the constant exactly: an ε below a root, a bound of a
-    probability."""
+    """Reports lost constants, unless the result remembers the constant exactly.
+
+    Remembered constants are an ε under a root and a bound of a probability."""
     if is_remembered(result) or argument_of(result) is not None:
         return
     for said in found:
@@ -118,7 +120,7 @@ def _is_single(value: Any) -> bool:
 
 
 def _constants(value: Any) -> torch.Tensor | None:
-    """All of an operand that a program wrote as fractions, which are not 0."""
+    """Returns the finite, nonzero values of a public floating-point operand, or ``None``."""
     if isinstance(value, SecretTensor) or not isinstance(value, float | torch.Tensor):
         return None
     values = public(value).reshape(-1)
@@ -130,7 +132,9 @@ def _constants(value: Any) -> torch.Tensor | None:
 
 
 def _rounded(value: Any, scale: Scale) -> Iterator[str]:
-    """A tensor counts where all of it is lost; of data small numbers are no matter."""
+    """Describes a constant that rounds to 0, or to an integer other than itself.
+
+    A tensor is reported only if all of it is lost: small numbers among data do not matter."""
     values = _constants(value)
     if values is None:
         return
@@ -183,7 +187,7 @@ def _larger(scale: Scale) -> str:
 
 
 def _remedy(number: float) -> str:
-    """As many bits as have a unit for the number, if products have room for them."""
+    """Suggests the fraction bits that represent a number, if products have room for them."""
     bits = math.ceil(-math.log2(number))
     if bits > FEWER.bits:
         return ""

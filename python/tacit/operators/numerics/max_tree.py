@@ -1,6 +1,7 @@
-"""Maxima over windows, and which elements won: bits, one for each comparison, from which indices
-are computed and along which gradients go back. Nobody who does not ask for either pays for more
-than the maxima."""
+"""Maxima over windows by a tree of comparisons, with their indices and gradients.
+
+The tree keeps one secret bit for each comparison, which says which operand won. Indices and
+gradients are computed from these bits, and only if they are asked for."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,11 +17,12 @@ from tacit.sharings.shares import Comparison, Parts
 
 @dataclass(frozen=True)
 class Windows:
-    """Which elements meet: for each place of a window the index along a dimension (from the end)
-    that each output takes there. (places, outputs), or (places, rows, outputs) where each row has
-    its own.
+    """Windows along one dimension, which counts from the end.
 
-    Where several windows or places take the same element, the earlier place is the one that counts.
+    ``taps`` holds, for each place of a window, the index of the element that each output takes
+    there. Its shape is (places, outputs), or (places, rows, outputs) if each row has its own.
+
+    If several windows or places take the same element, the earlier place counts.
     """
 
     dim: int
@@ -29,7 +31,7 @@ class Windows:
 
     @property
     def overlap(self) -> bool:
-        """Whether an element is in the windows of several outputs."""
+        """Whether some element is in the windows of several outputs."""
         taps = self.taps if self.taps.dim() == 3 else self.taps.unsqueeze(1)
         _, rows, outputs = taps.shape
         is_in = torch.zeros(rows, outputs, self.size, dtype=torch.bool)
@@ -39,8 +41,9 @@ class Windows:
     @cached_property
     @outside_trace
     def _slices(self) -> "_Slices | None":
-        """The same as slices, if the indices of each place are equally far from each other; at the
-        ends the first or last element may stand for what lies beyond."""
+        """The windows as slices, if the indices of each place are evenly spaced.
+
+        Beyond the ends, the first or the last element may be repeated."""
         outputs = self.taps.shape[-1]
         step = int((self.taps[:, 1:] - self.taps[:, :-1]).max()) if outputs > 1 else 1
         middle = outputs // 2
@@ -54,7 +57,7 @@ class Windows:
         )
 
     def taken(self, parts: Parts) -> Parts:
-        """(places, ..., outputs, ...) of components."""
+        """Gathers the elements of all windows: (places, ..., outputs, ...) of each component."""
         return tuple(map(self._taken, parts))
 
     def _taken(self, part: torch.Tensor) -> torch.Tensor:
@@ -68,7 +71,7 @@ class Windows:
         )
 
     def given_back(self, parts: Parts) -> Parts:
-        """What is added up at each element: the adjoint of ``taken``."""
+        """Scatters and adds values back to the elements: the adjoint of ``taken``."""
         return tuple(map(self._given_back, parts))
 
     def _given_back(self, part: torch.Tensor) -> torch.Tensor:
@@ -85,14 +88,13 @@ class Windows:
 
 @dataclass(frozen=True)
 class _Slices:
-    """Windows whose steps are equally wide, taken as index_select takes them, in a fraction of the
-    time."""
+    """Windows at equal steps, which slices take in a fraction of the time of index_select."""
 
     before: int
     after: int
     """How often the first and the last element are repeated."""
     starts: list[int]
-    """Of each place, among all that there are then."""
+    """First index of each place, counted with the repeated elements."""
     step: int
     length: int
 
@@ -106,8 +108,9 @@ class _Slices:
 
 
 class Tournament:
-    """Maxima over windows along one dimension after another; among equals the first wins, as in
-    PyTorch."""
+    """Maxima over windows along one dimension after another.
+
+    Among equal elements the first wins, as in PyTorch."""
 
     def __init__(
         self,
@@ -118,18 +121,25 @@ class Tournament:
         *,
         with_zero: bool = False,
     ) -> None:
-        """Plays it: for each level such a comparison of differences and a choice, 8 rounds. In the
-        last stage zero may be one more candidate of each window. Then, and where comparisons are
-        guarded, no indices and no gradients are known."""
+        """Computes the maxima.
+
+        Each level of the tree takes one comparison of differences and one selection: 8 rounds.
+
+        Args:
+            comparison: how differences are compared. If it is guarded, there are no indices and no
+                gradients.
+            with_zero: zero is one more candidate of each window in the last stage. Then, too, there
+                are no indices and no gradients.
+        """
         self.session = session
-        #: Of what was played for.
+        #: Shape of the input.
         self.shape = x[0].shape
         self._stages: list[tuple[Windows, list[Parts]]] = []
         for windows in stages:
             places, levels = windows.taken(x), []
             is_last = with_zero and windows is stages[-1]
-            # Where zero finds no place free it is compared beside the last two, if that is no
-            # dearer than comparing all that was played for with it.
+            # If the tree has no free place for zero, zero is compared in one batch with the last
+            # two candidates. This must not take more than comparing the whole input with zero.
             beside = is_last and not comparison.reach and _is_even(places, self.shape)
             if is_last and not beside:
                 places = tuple(torch.cat([part, torch.zeros_like(part[:1])]) for part in places)
@@ -140,10 +150,10 @@ class Tournament:
                 elif comparison.reach:
                     won = greater(session, left, right, comparison)
                 else:
-                    # The left one is the earlier; it loses only when it is less.
+                    # The left one is the earlier. It loses only if it is less.
                     levels.append(less(session, left, right, comparison.width))
                     won = self._chosen(levels[-1], left, right)
-                # Those that have met are not held beside those that go on.
+                # Frees the compared candidates: ``rest`` must not be a view of them.
                 rest = tuple(part.clone() for part in rest)
                 del places, left, right
                 places = shares.joined(won, rest)
@@ -157,11 +167,13 @@ class Tournament:
 
     @property
     def overlaps(self) -> bool:
-        """Whether an element is in several windows."""
+        """Whether some element is in several windows."""
         return any(windows.overlap for windows, _ in self._stages)
 
     def of_winners(self, values: Parts) -> Parts:
-        """Other values of all elements, at those that won; for each level a choice, two rounds."""
+        """Selects other values of all elements at the winners.
+
+        Each level takes one selection: two rounds."""
         for windows, levels in self._stages:
             places = windows.taken(values)
             for lost in levels:
@@ -171,8 +183,9 @@ class Tournament:
         return values
 
     def given_back(self, values: Parts) -> Parts:
-        """Values of outputs, each added to the element that won it; for each level a choice, two
-        rounds."""
+        """Adds a value of each output to the element that won it.
+
+        Each level takes one selection: two rounds."""
         for windows, levels in reversed(self._stages):
             places = tuple(part.unsqueeze(0) for part in values)
             for lost in reversed(levels):
@@ -190,7 +203,9 @@ class Tournament:
         return values
 
     def positions(self, dims: int) -> Parts:
-        """The numbers of the winners, among the elements of the last dimensions; computed once."""
+        """Returns the flat indices of the winners within the last ``dims`` dimensions.
+
+        They are computed once."""
         if not self._positions:
             sizes = self.shape[len(self.shape) - dims :]
             numbers = shares.trivial(self.session, torch.arange(sizes.numel()).reshape(sizes))
@@ -200,15 +215,15 @@ class Tournament:
 
 
 def _is_even(places: Parts, shape: torch.Size) -> bool:
-    """Whether candidates are 2, 4, 8, ..., of at most half as many windows as
-    there are elements."""
+    """Whether each window has 2, 4, 8, ... candidates, with at most one window for two elements."""
     count = places[0].shape[0]
     return count > 1 and count & (count - 1) == 0 and 2 * places[0][0].numel() <= shape.numel()
 
 
 def _greatest(session: Session, left: Parts, right: Parts, comparison: Comparison) -> Parts:
-    """The greatest of both and zero: three comparisons side by side, a round more than one of them
-    takes."""
+    """Returns the maximum of both and zero.
+
+    The three comparisons run in one batch, and take a round more than one of them."""
     zeros = tuple(torch.zeros_like(part) for part in left)
     signs = less(
         session,
@@ -226,7 +241,7 @@ def _greatest(session: Session, left: Parts, right: Parts, comparison: Compariso
 
 
 def _neighbours(places: Parts) -> tuple[Parts, Parts, Parts]:
-    """Those that meet, and the last if it meets none."""
+    """Returns the left and right candidates of all pairs, and the last one if it has no pair."""
     even = places[0].shape[0] // 2 * 2
     left, right = (tuple(part[side:even:2] for part in places) for side in (0, 1))
     return left, right, tuple(part[even:] for part in places)

@@ -1,30 +1,29 @@
-"""Steps of ``torch.optim`` on secret parameters: PyTorch's own, in a setting in which their numbers
-fit.
+"""Steps of ``torch.optim`` on secret parameters, by PyTorch's own code at a scale that fits.
 
-Averages of squared gradients need more bits than gradients have: of a gradient of 2^−10 Adam adds
-2^−30 to its average. So while an optimiser that divides by the root of such averages (each has an
-ε) makes its step:
+Moving averages of squared gradients need more fraction bits than gradients have: for a gradient of
+2^−10, Adam adds 2^−30 to its average. Each optimiser that divides by the root of such averages has
+an ε. While such an optimiser makes its step:
 
-- Its states, and what it computes of them, have ``AVERAGES`` fraction bits, and are below 2^6; the
-  sums of Adagrad, which grow, have ``SUMS`` and stop at ``MOST_SUM``. Parameters keep their scale.
-- Elements of gradients beyond ±``LIMIT`` count as that, so that no square leaves the range.
-  Gradients themselves stay as they are.
-- An ε of less than ``LEAST_EPS`` counts as that, since below it squares are less than one unit:
-  what the usual 1e-8 is for, that nothing is divided by zero, holds all the same, and gradients
-  near 2^−15, which are two units themselves, make smaller steps. Adadelta adds its ε to squares,
-  before their root is taken, and so
-  its first steps are as long: one of less than ``LEAST_EPS``² counts as that, and the usual 1e-6 as
-  it is. RMSprop does not make up for the factor that its first averages come with, which are small
-  beside an ε: one of less than ``ROOT_OF_UNIT`` counts as that.
-- Rprop, which has no ε, takes the signs of gradients alone. It would multiply each gradient by the
-  one before
-  it for the sign of that: of two of 2^−9 there would be none, and of two of 3 the product would
-  leave the range. Its states have as many bits as leave room for the greatest step times its
-  factor.
-- Under the reference, gradients and sums that reach a limit are reported (``RangeWarning``).
+- Its states, and the numbers that it computes from them, have ``AVERAGES`` fraction bits and are
+  below 2^6. The sums of Adagrad, which grow, have ``SUMS`` fraction bits and stop at ``MOST_SUM``.
+  Parameters keep their scale.
+- Elements of gradients are clamped to ±``LIMIT`` for the step, so that no square overflows. The
+  gradients themselves stay unchanged.
+- An ε below ``LEAST_EPS`` is raised to that, since the squares below it are less than one unit. The
+  usual 1e-8 serves to prevent a division by zero, and the raised ε does so too. Gradients near
+  2^−15, which are two units themselves, then make smaller steps. Adadelta adds its ε to squares
+  before it takes the root, so the length of its first steps follows from ε: an ε below
+  ``LEAST_EPS``² is raised to that, and the usual 1e-6 is kept. RMSprop does not correct the bias of
+  its first averages, which are small compared with an ε: an ε below ``ROOT_OF_UNIT`` is raised to
+  that.
+- Rprop has no ε, and gets only the signs of gradients. It multiplies each gradient by the one
+  before it, and uses only the sign of the product. The product of two gradients of 2^−9 would be 0,
+  and that of two gradients of 3 would overflow. Its states have as many fraction bits as leave room
+  for the greatest step times its factor.
+- The plain reference protocol reports gradients and sums that reach a limit (``RangeWarning``).
 
-A closure is called once, before the step. Where the optimiser leaves it open, tensors are computed
-as one list (``foreach``): a step takes the rounds of one tensor, not of all.
+A closure is called once, before the step. If the program did not choose, all tensors are computed
+as one list (``foreach``), so that a step takes the rounds of one tensor, not of all.
 """
 
 import math
@@ -45,24 +44,24 @@ from tacit.sharings import ranges
 from tacit.tensor import SecretTensor
 from tacit.trace import module_paths
 
-#: Fraction bits of moving averages, whose squares come with a factor of a thousandth or more.
+#: Fraction bits of moving averages, which multiply squares by a factor of a thousandth or more.
 AVERAGES = Scale(40)
 
-#: Fraction bits of sums of squares, and where they stop growing: they stay below 2^14.
+#: Fraction bits of sums of squares, and the limit at which they stop growing: they are below 2^14.
 SUMS = Scale(32)
 MOST_SUM = 2.0**13
 
-#: Elements of gradients count up to this magnitude, with which squares of what weight decay adds
-#: fit too.
+#: Magnitude to which elements of gradients are clamped. Squares fit even after weight decay is
+#: added.
 LIMIT = 4.0
 
-#: ε is at least this: the root of a unit of an average, over that of the factor of a thousandth.
+#: Least ε: the root of a unit of an average, divided by the root of a factor of a thousandth.
 LEAST_EPS = 2.0**-15
 
-#: The same of RMSprop, which does not divide its averages by that factor.
+#: Least ε of RMSprop, which does not divide its averages by that factor.
 ROOT_OF_UNIT = 2.0**-20
 
-#: States that follow from the number of steps alone, and so are public.
+#: States that follow from the number of steps alone, and so stay public.
 COUNTERS = {"step", "mu_product", "mu", "eta"}
 
 Step = Callable[..., Any]
@@ -94,7 +93,7 @@ def _wrapped(step: Step) -> Step:
 
 
 def _check_wanted(optimizer: Optimizer) -> None:
-    """Raises where a step would change nothing, whatever the loss is."""
+    """Raises a MisuseError if no parameter requires gradients, so that a step changes nothing."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     if not any(parameter.requires_grad for parameter in parameters):
         raise MisuseError(
@@ -112,7 +111,7 @@ def _session_of(optimizer: Optimizer) -> Session | None:
 
 @contextmanager
 def _setting(optimizer: Optimizer, session: Session) -> Iterator[None]:
-    """What the head of this file says; afterwards all is as it was."""
+    """Prepares a step as the head of this file says, and restores everything afterwards."""
     if isinstance(optimizer, Adafactor):
         remedy = "use AdamW, or another that divides by averages of squares"
         raise UnsupportedOperatorError.of("torch.optim.Adafactor", module_paths.current(), remedy)
@@ -121,8 +120,8 @@ def _setting(optimizer: Optimizer, session: Session) -> Iterator[None]:
         stack.enter_context(session.using(is_optimizing=True))
         for group in optimizer.param_groups:
             if isinstance(optimizer, RAdam):
-                # Its lists divide by zero in steps that do not rectify, and go on with
-                # infinity.
+                # PyTorch's foreach version of RAdam divides by zero in steps that do not rectify,
+                # and continues with infinity.
                 _replace(group, "foreach", False, stack)
             else:
                 _as_one(group, stack)
@@ -146,7 +145,7 @@ def _scale_of_states(optimizer: Optimizer) -> Scale:
         greatest = max(
             group["step_sizes"][1] * group["etas"][1] for group in optimizer.param_groups
         )
-        # Both have these bits where a step is multiplied.
+        # A step and its factor both have these bits when they are multiplied.
         return Scale(max(1, min(AVERAGES.bits, (RANGE - math.ceil(math.log2(greatest))) // 2)))
     return SUMS if isinstance(optimizer, Adagrad) else AVERAGES
 
@@ -163,11 +162,11 @@ def _replace(group: dict[str, Any], name: str, value: Any, stack: ExitStack) -> 
 
 
 def _as_one(group: dict[str, Any], stack: ExitStack) -> None:
-    """``foreach`` where neither it nor what excludes it was chosen."""
+    """Sets ``foreach`` if the program chose neither it nor an option that excludes it."""
     chosen = (
         group.get("foreach", False) is not None or group.get("fused") or group.get("differentiable")
     )
-    # PyTorch's lists take no rate that is a tensor.
+    # PyTorch's foreach functions take no learning rate that is a tensor.
     chosen = chosen or isinstance(group.get("lr"), torch.Tensor)
     if not chosen and all(isinstance(parameter, SecretTensor) for parameter in group["params"]):
         _replace(group, "foreach", True, stack)
@@ -182,8 +181,9 @@ def _with_gradients(group: dict[str, Any]) -> list[SecretTensor]:
 
 
 def _limit(optimizer: Optimizer, group: dict[str, Any], stack: ExitStack) -> None:
-    """Gradients that go into the step, or their signs: all elements of all of
-    them, side by side."""
+    """Replaces the gradients for the step: clamped, or by their signs for Rprop.
+
+    All elements of all gradients are computed in one batch."""
     parameters = _with_gradients(group)
     if not parameters:
         return
@@ -201,10 +201,15 @@ def _limit(optimizer: Optimizer, group: dict[str, Any], stack: ExitStack) -> Non
 
 
 def _lift_states(optimizer: Optimizer, group: dict[str, Any], scale: Scale | None) -> None:
-    """States that were made before any step, as Adagrad's are, or came with fewer bits, or are of
-    steps that were made before the parameters were secret: those are public and must be the same in
-    all parties. Without a scale, secret states keep theirs, and public ones get that of
-    gradients."""
+    """Makes all states secret, and brings them to a scale.
+
+    States need this if they were made before any step, as Adagrad's are, if they came with fewer
+    bits, or if they are of steps before the parameters became secret. The last are public, and must
+    be the same in all parties.
+
+    Args:
+        scale: if ``None``, secret states keep their scale, and public ones get that of gradients.
+    """
     for parameter in _with_gradients(group):
         state, session = optimizer.state[parameter], parameter._session
         for name, value in state.items():
@@ -242,9 +247,11 @@ def _report(optimizer: Optimizer, x: Any, limit: float, what: str) -> None:
 
 
 def _install() -> None:
-    """Every optimiser's class is looked at when the first of it is made, as PyTorch itself does for
-    its hooks, which could not undo a setting where a step fails; classes of which there are some,
-    at once."""
+    """Wraps the step of every optimiser class.
+
+    A class is wrapped when its first instance is made, at the point where PyTorch installs its
+    hooks. PyTorch's hooks themselves could not restore the settings if a step fails. Classes that
+    have instances already are wrapped at once."""
     original = Optimizer._patch_step_function
 
     def patch(optimizer: Optimizer) -> None:

@@ -1,13 +1,14 @@
-"""Triangular factors of small matrices: Householder's reflections for general ones, which need no
-pivots, and Cholesky's factors for positive definite ones (Golub and Van Loan, Matrix Computations,
-4.2 and 5.2).
+"""Triangular factors of small matrices, by Householder reflections or Cholesky's method.
 
-Columns are brought to a norm between 1/2 and 1, and diagonals between 1/4 and 1, by powers of two
-that stay secret; so is what is left of each column when it comes to be reflected. All numbers on
-the way are below 4.
+General matrices take Householder reflections, which need no pivots. Positive definite matrices take
+Cholesky factors (Golub and Van Loan, Matrix Computations, 4.2 and 5.2).
 
-Domain: condition numbers up to 2^10, of a matrix whose columns have been brought to one norm; of
-positive definite ones of rows and columns alike.
+Secret powers of two scale columns to a norm between 1/2 and 1, and diagonals to between 1/4 and 1.
+The rest of each column is scaled in the same way before it is reflected. All intermediate numbers
+are below 4.
+
+Domain: condition numbers up to 2^10. For general matrices, this is the condition number after the
+columns are scaled to one norm; for positive definite ones, after rows and columns are scaled alike.
 """
 
 from dataclasses import dataclass
@@ -26,16 +27,16 @@ from tacit.sessions import Session
 from tacit.sharings import ranges, shares
 from tacit.sharings.shares import Parts
 
-#: Fraction bits of all that is computed on the way.
+#: Fraction bits of intermediate results.
 FINE = 28
 
-#: Of the first estimate of a root or a reciprocal.
+#: Fraction bits of the first estimate of a root or a reciprocal.
 _ROUGH = 22
 
-#: Bits to which words are brought before columns are squared.
+#: Bits to which words are scaled before columns are squared.
 _WORD = 46
 
-#: What is left of a column, squared, and of a diagonal, is at least this in the domain.
+#: Least squared norm of the rest of a column, and least pivot of a diagonal, in the domain.
 _LEAST, _LEAST_PIVOT = 2.0**-24, 2.0**-14
 
 SINGULAR = "a matrix whose columns depend on each other, or nearly: a condition number beyond 2^10"
@@ -43,13 +44,13 @@ INDEFINITE = "a matrix that is not positive definite, or nearly not: a condition
 
 
 def _check(session: Session, words: Parts, bits: int, least: float, what: str) -> None:
-    """Tells, under the reference, of numbers that are too small."""
+    """Reports numbers that are too small, under the plain reference protocol."""
     if session.is_plain and not is_tracing():
         ranges.check_domain(session, words[0] < least * 2.0**bits, what, REMEDY)
 
 
 def _product(session: Session, x: Parts, y: Parts, drop: int) -> Parts:
-    """Products of elements, of shapes that broadcast."""
+    """Multiplies elementwise, for shapes that broadcast."""
     shape = torch.broadcast_shapes(x[0].shape, y[0].shape)  # type: ignore[no-untyped-call]
     left, right = (tuple(part.expand(shape) for part in factor) for factor in (x, y))
     return shares.multiply(session, left, right, drop)
@@ -61,9 +62,10 @@ def _constant(session: Session, number: float, bits: int, like: Parts) -> Parts:
 
 
 def _inverse_root(session: Session, x: Parts, bits: int) -> tuple[Parts, Parts]:
-    """Of x with so many fraction bits, which is up to 1 and a little more: the power 2^e that
-    brings v = x·4^e between 1 and 4, and 2 / √v with FINE fraction bits, off by a few units. About
-    30 rounds."""
+    """Returns 2^e and 2 / √v, where 2^e brings v = x·4^e to between 1 and 4.
+
+    x has the given fraction bits, and is at most 1 and a little more. 2 / √v has FINE fraction bits
+    and an error of a few units. About 30 rounds."""
     width = bits + 2
     _, power = leading(session, x, width, even=True)
     filled = _product(session, x, shares.multiply(session, power, power, 0), width - FINE)
@@ -81,7 +83,7 @@ def _inverse_root(session: Session, x: Parts, bits: int) -> tuple[Parts, Parts]:
 
 
 def _by_root(session: Session, x: Parts, square: Parts, bits: int) -> Parts:
-    """x / √square for x that is not greater than the root, of which it may be much less than 1."""
+    """Returns x / √square, for x at most the root. ``square`` may be much less than 1."""
     power, inverse = _inverse_root(session, square, bits)
     return _product(session, _product(session, x, power, 0), inverse, FINE + 1)
 
@@ -92,27 +94,28 @@ def _by_root(session: Session, x: Parts, square: Parts, bits: int) -> Parts:
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns times powers of two, of a norm between 1/2 and 1, FINE fraction bits."""
+    """Columns of a matrix A, scaled by powers of two to norms from 1/2 to 1; FINE fraction bits."""
 
     parts: Parts
-    #: (…, 1, columns), the exponents.
+    #: The exponents, (…, 1, columns).
     exponents: Parts
-    #: A's word is the column's fraction times 2^(fill − exponent).
+    #: A word of A is the fraction in its column times 2^(fill − exponent).
     fill: int
 
 
 def normalised(session: Session, x: Parts, width: int) -> Columns:
-    """Of (…, rows, columns) words below 2^46. About 60 rounds.
+    """Normalises the columns of a matrix, (…, rows, columns) words below 2^46. About 60 rounds.
 
     Args:
-        width: at which they are compared.
+        width: the width at which words are compared.
     """
     more = logarithm(x[0].shape[-2])
     _, sizes = magnitude(session, x, width)
     sums = tuple(part.sum(-2, keepdim=True) for part in sizes)
     first, power = leading(session, sums, fixed.ENCODED + more)
     x = shares.truncate(session, _product(session, x, power, 0), fixed.ENCODED + more - _WORD)
-    # A norm may be less than the sum of magnitudes by √rows; it comes between 1 and 2 first.
+    # The norm may be smaller than the sum of magnitudes by a factor of √rows. It is brought to
+    # between 1 and 2 first.
     shorter = shares.truncate(session, x, _WORD - FINE)
     second, power = leading(session, _squares(session, shorter), 2 * FINE + 2, even=True)
     x = shares.truncate(session, _product(session, x, power, 0), _WORD + 1 - FINE)
@@ -120,7 +123,7 @@ def normalised(session: Session, x: Parts, width: int) -> Columns:
 
 
 def _squares(session: Session, x: Parts) -> Parts:
-    """The sums of squares of columns, (…, 1, columns), with twice the fraction bits."""
+    """Returns the sums of squares of columns, (…, 1, columns), with twice the fraction bits."""
     rows = tuple(part.mT.unsqueeze(-2) for part in x)
     sums = matrix_product(session, rows, turned(rows), 0)
     return tuple(part.squeeze(-1).mT for part in sums)
@@ -128,14 +131,14 @@ def _squares(session: Session, x: Parts) -> Parts:
 
 @dataclass(frozen=True)
 class Reflection:
-    """I − v·wᵀ of all rows from one on, where w is a multiple of v."""
+    """A reflection I − v·wᵀ of all rows from ``first`` on, where w is a multiple of v."""
 
     first: int
     v: Parts
     w: Parts
 
     def of(self, session: Session, x: Parts) -> Parts:
-        """Of a matrix."""
+        """Reflects a matrix."""
         lower = tuple(part[..., self.first :, :] for part in x)
         product = matrix_product(session, turned(self.w), lower, FINE)
         lower = shares.subtract(lower, matrix_product(session, self.v, product, FINE))
@@ -146,11 +149,13 @@ class Reflection:
 
 
 def reflected(session: Session, x: Parts, steps: int) -> tuple[Parts, list[Reflection]]:
-    """Columns with zeros below the diagonal of the first ones, and the reflections that did it.
-    About 60 rounds for each.
+    """Brings the first ``steps`` columns to zeros below the diagonal, by reflections.
 
-    A reflection is I − v·vᵀ / (1 + |u₁|) with v = u ± e₁, where u is the column from its own row
-    on, divided by its norm.
+    Each reflection takes about 60 rounds. It is I − v·vᵀ / (1 + |u₁|) with v = u ± e₁, where u is
+    the column from the diagonal down, divided by its norm.
+
+    Returns:
+        The reflected matrix, and the reflections.
     """
     reflections = []
     for at in range(steps):
@@ -169,7 +174,7 @@ def reflected(session: Session, x: Parts, steps: int) -> tuple[Parts, list[Refle
                 first, side, (part[..., 1:, :] for part in unit), strict=True
             )
         )
-        # 1 / (1 + |u₁|), of which the reciprocal of the half is twice as much.
+        # 1 / (1 + |u₁|), which is half of the reciprocal of (1 + |u₁|) / 2.
         w = _product(session, v, reciprocal(session, half, FINE), FINE + 1)
         reflection = Reflection(at, v, w)
         x = reflection.of(session, x)
@@ -180,7 +185,7 @@ def reflected(session: Session, x: Parts, steps: int) -> tuple[Parts, list[Refle
 def orthogonal(
     session: Session, reflections: list[Reflection], rows: int, kept: int, like: Parts
 ) -> Parts:
-    """The first columns of the product of all reflections, FINE fraction bits."""
+    """Returns the first ``kept`` columns of the product of all reflections, FINE fraction bits."""
     eye = shares.trivial(session, torch.eye(rows, kept, dtype=torch.int64) << FINE)
     found = tuple(part.expand(*like[0].shape[:-2], rows, kept) for part in eye)
     for reflection in reversed(reflections):
@@ -188,36 +193,39 @@ def orthogonal(
     return found
 
 
-# Positive definite ones
+# Positive definite matrices
 # ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Definite:
-    """C = S·A·S, whose diagonal is between 1/4 and 1, with FINE fraction bits."""
+    """A scaled matrix C = S·A·S, whose diagonal is between 1/4 and 1; FINE fraction bits."""
 
     parts: Parts
-    #: (…, n, 1), the exponents of S.
+    #: The exponents of S, (…, n, 1).
     exponents: Parts
-    #: A's word is C's fraction times 2^(2·half − both exponents), A's fraction bits twice
-    #: ``half_bits``.
+    #: A word of A is the fraction in C times 2^(2·half − both exponents). A has 2·``half_bits``
+    #: fraction bits.
     half: int
     half_bits: int
 
 
 def balanced(session: Session, x: Parts, bits: int) -> Definite:
-    """Of positive definite words below 2^46 with so many fraction bits. About 25 rounds."""
+    """Scales a positive definite matrix of words below 2^46 with ``bits`` fraction bits.
+
+    About 25 rounds."""
     odd = bits % 2
     x, width = tuple(part << odd for part in x), fixed.ENCODED + 2 * odd
     diagonal = tuple(part.diagonal(dim1=-2, dim2=-1).unsqueeze(-1) for part in x)
     exponents, power = leading(session, diagonal, width, even=True)
-    # Of positive definite ones no element is greater than the diagonal's roots.
+    # No element of a positive definite matrix is greater than the roots of its two diagonal
+    # elements, multiplied.
     x = _product(session, _product(session, x, power, 0), turned(power), width - FINE)
     return Definite(x, exponents, width // 2, (bits + odd) // 2)
 
 
 def cholesky(session: Session, x: Parts) -> Parts:
-    """L of L·Lᵀ = C, FINE fraction bits. About 35 rounds for each column."""
+    """Computes L with L·Lᵀ = C, FINE fraction bits. About 35 rounds for each column."""
     columns, rest = [tuple(part[..., :0] for part in x)], x
     for at in range(x[0].shape[-1]):
         pivot = tuple(part[..., :1, :1] for part in rest)

@@ -1,19 +1,20 @@
-"""What sigmoids and softmaxes give remembers its argument.
+"""The results of sigmoid and softmax remember their argument.
 
-In fixed point a probability near 0 has few bits, and beyond a logit of 7.5 none: so logarithms of
-it, and losses that take them, are computed of the argument. And of the quotient by a probability,
-which is where autograd begins to go back through a logarithm, few bits are right, while the
-gradient of the sigmoid or softmax, which comes next, multiplies by the probability again: it takes
-the numerator, and the quotient is computed only if somebody else asks for it.
+In fixed point a probability near 0 has few significant bits, and beyond a logit of 7.5 it has none.
+So logarithms of it, and losses that take logarithms, are computed from the argument.
 
-A probability that is brought between bounds, as hand-written losses do it, remembers them too, and
-so does its complement 1 − p: logarithms are bounded, and the gradient is zero where the argument is
-beyond a bound, however small that is. Gradients that come by several ways are one quotient again
-when they are added: a/y + b is (a + b·y)/y.
+The backward pass of a logarithm begins with a quotient by the probability, of which few bits are
+right. The gradient of the sigmoid or softmax comes next, and multiplies by the probability again.
+So it takes the numerator. The quotient itself is computed only if another operator asks for it.
 
-What is remembered stands beside the storage of the result, element by element, so it holds for
-every view of it; it is forgotten when either storage is written to (``storage_cache``). Sums and
-copies remember nothing."""
+Hand-written losses clamp a probability. The clamped probability remembers its bounds too, and so
+does its complement 1 − p. Logarithms are then bounded, and the gradient is zero where the argument
+is beyond a bound, even a very small one. Gradients that arrive on several paths become one quotient
+again when they are added: a/y + b is (a + b·y)/y.
+
+The argument is kept with the storage of the result, element by element, so every view of the result
+finds it. It is forgotten when either storage is written to (``storage_cache``). Sums and copies
+remember nothing."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -26,7 +27,7 @@ from tacit.operators.dispatch.operands import number, rescaled
 from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
-#: The kind of what is kept of results.
+#: Key under which the storage cache keeps arguments.
 _ARGUMENT = "argument"
 
 #: Bytes of a word.
@@ -34,15 +35,16 @@ _WORD = 8
 
 
 class Argument(NamedTuple):
-    """Of a sigmoid, or of a softmax along a dimension."""
+    """The argument of a sigmoid, or of a softmax along a dimension."""
 
     x: SecretTensor
-    #: None of a sigmoid.
+    #: The dimension of a softmax; None for a sigmoid.
     dim: int | None
-    #: What it is not less than, and not greater, as a probability.
+    #: Bounds that the probability was clamped to.
     low: float = 0.0
     high: float = 1.0
-    #: The argument of what was brought between these bounds, or of what this is the complement of.
+    #: The argument of the probability before it was clamped, and of the one that this is the
+    #: complement of.
     clamped: "Argument | None" = None
     complement: "Argument | None" = None
 
@@ -50,18 +52,19 @@ class Argument(NamedTuple):
 def remember(
     result: SecretTensor, x: SecretTensor, operator: Any, dim: int | None = None
 ) -> SecretTensor:
-    """The result, which remembers the argument if a program called this operator; where it is part
-    of another nobody takes logarithms."""
+    """Makes the result remember its argument, if the program itself called this operator.
+
+    Nothing takes logarithms of a result that is a step of another operator."""
     session, y = result._session, result._parts[0]
     if session.operator == str(operator) and y.numel() and not is_tracing() and is_whole(y):
         kept = x.like(tuple(part.contiguous() for part in x._parts), unreduced=x._unreduced)
-        # The argument may lie where somebody writes.
+        # The program may write to the argument, so a copy is kept.
         session.storages.keep_beside(_ARGUMENT, y, Argument(kept, dim), of=kept._parts[:1])
     return result
 
 
 def remember_clamped(result: SecretTensor, y: Any, low: Any, high: Any) -> SecretTensor:
-    """A probability between bounds, which remembers what it was and they are."""
+    """Makes a clamped probability remember its argument and its bounds."""
     known, least, most = _kept(y), number(low), number(high)
     whole = known is not None and is_whole(y._parts[0]) and is_whole(result._parts[0])
     if known is None or not whole or result.shape != y.shape or is_tracing():
@@ -78,7 +81,7 @@ def remember_clamped(result: SecretTensor, y: Any, low: Any, high: Any) -> Secre
 
 
 def remember_complement(result: SecretTensor, y: Any) -> SecretTensor:
-    """1 − y of what a sigmoid gave, which is the sigmoid of −x."""
+    """Makes 1 − y, for the result y of a sigmoid, remember that it is the sigmoid of −x."""
     known = _kept(y)
     if known is None or known.dim is not None or result.shape != y.shape:
         return result
@@ -96,15 +99,16 @@ def _keep(result: SecretTensor, kept: Argument) -> SecretTensor:
 
 
 def argument_of(y: Any) -> Argument | None:
-    """What this, or what it is a view of, was computed of, if it was and has
-    not been written to."""
+    """Returns the argument of the sigmoid or softmax that computed y, or the base of the view y.
+
+    Returns ``None`` if there was none, or if the result was written to since."""
     kept = _kept(y)
-    # Work side by side with this may have computed it.
+    # A session for concurrent work (``Session.beside``) may have computed it.
     return kept and kept._replace(x=kept.x.beside(y._session))
 
 
 def _kept(y: Any) -> Argument | None:
-    """The same, as it is remembered: one object, however often it is asked for."""
+    """Returns the argument as it is remembered: always the same object."""
     if not isinstance(y, SecretTensor) or y.dtype == torch.bool or is_tracing():
         return None
     kept: Argument | None = y._session.storages.beside(_ARGUMENT, y._parts[0])
@@ -112,7 +116,9 @@ def _kept(y: Any) -> Argument | None:
 
 
 def seen_as(whole: SecretTensor, y: SecretTensor) -> SecretTensor:
-    """Of what stands beside all of a result that which stands beside this view of it."""
+    """Returns the view of ``whole`` that corresponds to the view y of a result.
+
+    ``whole`` corresponds to all elements of the result."""
     view = y._parts[0]
     size, strides, offset = view.shape, view.stride(), view.storage_offset()
     parts = (part.contiguous() for part in whole._parts)
@@ -121,8 +127,7 @@ def seen_as(whole: SecretTensor, y: SecretTensor) -> SecretTensor:
 
 
 class Quotient:
-    """A numerator divided by y, or by y·(1 − y): values of a gradient that are computed if anybody
-    asks."""
+    """A gradient that is a numerator divided by y, or by y·(1 − y), and is computed lazily."""
 
     def __init__(
         self,
@@ -135,19 +140,20 @@ class Quotient:
     ) -> None:
         self.numerator, self.known, self.y, self.by_both = numerator, known, y, by_both
         self._compute, self._scale = compute, known.x._session.scale
-        #: Once somebody asked, who may have written to them.
+        #: The quotients, once an operator asked for them. It may have written to them.
         self.computed: Parts = ()
 
     @property
     def scale(self) -> Scale:
-        """Which they have."""
+        """The scale of the quotients."""
         return self._scale
 
     def parts(self) -> Parts:
-        """The quotients, at the scale of the moment when they were left for later; the same for all
-        views."""
+        """Computes the quotients at the scale of the moment when they were deferred.
+
+        All views share the components."""
         session = self.known.x._session
-        # Part of the operator that left them.
+        # The computation counts as a part of the operator that deferred it.
         operator, session.operator = session.operator, session.operator or "a quotient"
         try:
             with torch.no_grad(), session.using(scale=self._scale):
@@ -164,12 +170,13 @@ def left_for_later(
     *,
     by_both: bool = False,
 ) -> SecretTensor | None:
-    """In a backward pass a quotient by what remembers its argument, y, or by y·(1 − y); ``None``
-    for all else."""
+    """Defers a quotient by y, or by y·(1 − y), in a backward pass, if y remembers its argument.
+
+    Returns ``None`` otherwise."""
     known = _kept(y) if is_backward() else None
     if known is None or not is_whole(y._parts[0]):
         return None
-    # Nobody writes to these.
+    # A copy, so that no operator writes to it.
     y = y.like(tuple(part.clone() for part in y._parts))
     return _left(Quotient(numerator(y), known, y, lambda: quotient(y), by_both=by_both))
 
@@ -180,8 +187,10 @@ def _left(later: Quotient) -> SecretTensor:
 
 
 def pending(gradient: Any) -> Quotient | None:
-    """What a gradient was left for later as, if nobody has asked for it, and it has the shape of
-    what it is divided by."""
+    """Returns the deferred quotient of a gradient.
+
+    Returns ``None`` if the gradient is not deferred, if it was computed, or if its shape is not
+    that of the divisor."""
     later = gradient._later if isinstance(gradient, SecretTensor) and is_backward() else None
     if not isinstance(later, Quotient) or later.computed or gradient.shape != later.y.shape:
         return None
@@ -189,7 +198,7 @@ def pending(gradient: Any) -> Quotient | None:
 
 
 def _asked(later: Quotient) -> Any:
-    """Its values."""
+    """Computes a deferred quotient."""
     y, scale = later.y, later.scale
     return SecretTensor(later.parts(), scale, y._session, y.dtype)
 
@@ -197,8 +206,10 @@ def _asked(later: Quotient) -> Any:
 def chosen(
     condition: Any, gradient: Any, where: Callable[[Any, Any, float], SecretTensor]
 ) -> SecretTensor | None:
-    """A gradient where its probability was between its bounds, zero elsewhere: one of what was
-    brought there. ``None`` if it is none that was left for later."""
+    """Returns the gradient of a clamp: the gradient where the probability is in bounds, else zero.
+
+    The result is deferred, as a gradient of the probability before the clamp. Returns ``None`` if
+    the gradient was not deferred."""
     later = pending(gradient)
     if later is None or later.known.clamped is None or condition.shape != later.y.shape:
         return None
@@ -215,8 +226,9 @@ def chosen(
 
 
 def opposite(gradient: Any) -> SecretTensor | None:
-    """The negative of a gradient of a complement, 1 − y, as one of y. ``None`` if it is none that
-    was left for later."""
+    """Negates a deferred gradient of the complement 1 − y, as a gradient of y.
+
+    Returns ``None`` if the gradient was not deferred."""
     later = pending(gradient)
     if later is None or later.known.complement is None:
         return None
@@ -230,7 +242,7 @@ def opposite(gradient: Any) -> SecretTensor | None:
 
 
 def joined(x: Any, y: Any) -> SecretTensor | None:
-    """The sum of two gradients, of which one was left for later at least. ``None`` if none was."""
+    """Adds two gradients, of which at least one is deferred. Returns ``None`` if none is."""
     later, other = pending(x), pending(y)
     if later is None:
         later, other, x, y = other, later, y, x
@@ -259,15 +271,17 @@ def _numerator(later: Quotient, *, by_both: bool) -> Any:
 
 
 def quotient_of(gradient: Any, y: Any) -> Quotient | None:
-    """What a gradient was left for later as, if it is a quotient by this y, which has not been
-    written to, and nobody has asked for it; numerators lie in the order of y."""
+    """Returns the deferred quotient of a gradient, if its divisor is y.
+
+    Returns ``None`` if y was written to since, or if the quotient was computed. The numerators are
+    in the order of y."""
     later = gradient._later if isinstance(gradient, SecretTensor) else None
     if not isinstance(later, Quotient) or later.computed or not is_whole(y._parts[0]):
         return None
-    # Only views that keep the order leave anything for later.
+    # Only views that keep the order of elements defer a quotient.
     return later if later.known is _kept(y) else None
 
 
 def is_whole(part: torch.Tensor) -> bool:
-    """Whether a component is all of its storage, in order."""
+    """Whether a component is the whole of its storage, in order."""
     return part.is_contiguous() and part.untyped_storage().nbytes() == part.numel() * _WORD

@@ -1,19 +1,18 @@
-"""What is made of squares remembers of what: roots of their means are computed from the numbers
-themselves.
+"""Squares remember their numbers, so that roots of their means are computed from the numbers.
 
 Models write root mean squares by hand, ``x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)``,
 in many spellings. In fixed point the squares of small rows lose their bits, and so does the root of
-such a mean. So a square remembers its number, a sum or a mean of squares along dimensions its
-numbers, what it was divided by and the ε that was added; of that ``inverse_roots`` makes a root, or
-an inverse one, which remembers in turn
-the inverse with all of its bits: products and quotients take that. Means themselves are the numbers
-that they are without all this, and so is what else is computed of them.
+their mean. So a square remembers its number. A sum or a mean of squares along dimensions remembers
+its numbers, its divisor and the ε that was added. ``inverse_roots`` computes a root or an inverse
+root from these. The root in turn remembers the inverse root with all of its bits, and products and
+quotients take that. The values of the means themselves stay the same, and so do other results that
+are computed from them.
 
-In a backward pass powers of inverse roots are left for later (``deferred_powers``).
+In a backward pass, powers of inverse roots are deferred (``deferred_powers``).
 
-All is kept beside the storage of the result (``storage_cache``), and forgotten when that, or the
-numbers' own, is written to. It follows from the program alone, so all parties do the same, and what
-is traced computes what it does otherwise.
+All of this is kept with the storage of the result (``storage_cache``), and forgotten when that
+storage, or that of the numbers, is written to. It follows from the program alone, so all parties do
+the same, and a traced program computes the same results.
 """
 
 import math
@@ -48,7 +47,8 @@ from tacit.sharings import shares
 from tacit.storage_cache import geometry
 from tacit.tensor import SecretTensor
 
-#: The kinds of what is kept of results, and of sums whose roots have been computed.
+#: Keys under which the storage cache keeps facts about results; the last is for sums whose roots
+#: have been computed.
 _SQUARES, _SUMS, _ROOTS, _ROOTED = (
     "squares",
     "sums of squares",
@@ -56,26 +56,26 @@ _SQUARES, _SUMS, _ROOTS, _ROOTED = (
     "rooted sums",
 )
 
-#: Sums of squares are divided by this at most: of the root of more too few bits would be left. So
-#: are roots.
+#: Largest divisor of sums of squares, and of roots. With a larger one, too few bits of the root
+#: would be left.
 _MOST = 2.0**20
 
-#: How many times a root what is added to it may be: more leaves too few bits of 1 / (1 + more /
-#: root).
+#: Largest ratio of an addend to the root that it is added to. A larger one would leave too few bits
+#: of 1 / (1 + more / root).
 _MOST_TIMES = 2.0**11
 
-#: How many results of a kind remember at a time what they are of, which is in memory as long: a
-#: program makes roots of squares at once, but may keep means of many batches. Of roots to which
-#: gradients come, as many as a deep model has.
+#: Number of results of a kind that remember their numbers at a time, and keep these in memory. A
+#: program takes roots of squares at once, but may keep means of many batches. Roots that gradients
+#: pass through have their own limit, as many as a deep model has.
 MOST, MOST_FOR_GRADIENTS = 32, 512
 
-#: Of inverse roots among other numbers: they are factors of what is as large as their inverse.
+#: Scale of inverse roots as operands. They multiply numbers that may be as large as the root.
 _FACTOR = fixed.FEWER
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Σ x² / count + ε along dimensions."""
+    """A sum Σ x² / count + ε along dimensions."""
 
     x: SecretTensor
     dims: list[int]
@@ -83,57 +83,58 @@ class Sums:
     eps: float = 0.0
 
     def times(self, factor: float) -> "Sums | None":
-        """The same times a public number, where that is positive."""
+        """Multiplies the sum by a public number; ``None`` unless that is positive and finite."""
         if not 0.0 < factor < math.inf:
             return None
         return replace(self, count=self.count / factor, eps=self.eps * factor)
 
     def roots(self) -> InverseRoots | None:
-        """Inverse roots, for each row one; none where it is divided by too much or too little."""
+        """Computes the inverse root of each row; ``None`` if the divisor is out of range."""
         if not 1.0 <= self.count <= _MOST:
             return None
         return inverse_roots(_rows(rescaled(self.x, self._scale), self.dims), self.eps, self.count)
 
     @property
     def greatest(self) -> float:
-        """What an inverse root is at the most: of the least sum that there is, of four units, or of
-        ε."""
+        """Upper bound of the inverse root: that of the least sum, which is four units or ε."""
         most = 0.5 * math.sqrt(self.count) / self._scale.unit
         return min(most, 1.0 / math.sqrt(self.eps)) if self.eps else most
 
     @property
     def _scale(self) -> Scale:
-        """That the numbers have when they are squared: roots have no more bits than these."""
+        """Scale of the numbers when they are squared. Roots have no more bits than these."""
         return Scale(min(max(self.x._scale.bits, self.x._session.scale.bits), _FACTOR.bits))
 
 
 @dataclass(frozen=True)
 class Roots:
-    """factor · r, or factor / r and some more, where ``inverse`` is r = 1 / √sums, (rows, 1), with
-    all of its bits."""
+    """A multiple factor · r of an inverse root, or factor / r + more of a root.
+
+    ``inverse`` is r = 1 / √sums, (rows, 1), with all of its bits."""
 
     sums: Sums
     inverse: SecretTensor
     is_inverse: bool
     factor: float = 1.0
-    #: What was added to a root.
+    #: Number that was added to a root.
     more: float = 0.0
 
     def seen_as(self, y: SecretTensor) -> SecretTensor:
-        """What stands beside y, as a factor: the inverse of a root to which nothing was added, or
-        an inverse root itself."""
+        """Returns the factor that corresponds to y, element by element.
+
+        It is an inverse root itself, or the inverse of a root to which nothing was added."""
         factor = self.factor if self.is_inverse else 1.0 / self.factor
-        # Powers of two before bits are dropped.
+        # The power of two is taken out of the factor before bits are dropped.
         shift = max(-_FACTOR.bits, math.ceil(math.log2(abs(factor))))
         inverse = rescaled(self.inverse.beside(y._session), Scale(_FACTOR.bits + shift))
         found = _times(inverse.like(inverse._parts, _FACTOR), factor * 2.0**-shift)
         return seen_as(found, y)
 
     def divisor(self, session: Session) -> list[Digit]:
-        """What numbers are multiplied by to be divided by a root, in digits."""
+        """Returns the inverse of the root, in digits: products by it divide by the root."""
         inverse, first = self.inverse.beside(session), session.scale.bits
         parts, bits = inverse._parts, inverse._scale.bits
-        # A power of two moves the point; the rest is from 1/2 to 1.
+        # A power of two moves the binary point; the rest is from 1/2 to 1.
         shift = math.ceil(math.log2(1.0 / abs(self.factor)))
         rest = 2.0**-shift / self.factor
         if self.more:
@@ -151,12 +152,12 @@ class Roots:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing was done to a root, or an inverse one."""
+        """Whether this is a root or an inverse root itself, neither multiplied nor added to."""
         return self.factor == 1.0 and not self.more
 
     @property
     def least(self) -> float:
-        """What a root of numbers that are not all 0 is at the least."""
+        """Lower bound of the root of numbers that are not all 0."""
         if self.factor < 0.0:
             return -math.inf
         return (
@@ -166,7 +167,7 @@ class Roots:
         )
 
 
-# What is remembered
+# Facts that are remembered
 # --------------------------------------------------------------------------------------
 
 
@@ -179,7 +180,7 @@ def _remember(
     kept = session.storages.keep_beside((kind, *tracers()), y, known, of=x._parts[:1])
     latest = session.remembered[kind, for_gradients]
     latest.append((kept, ref(known)))
-    # What is forgotten follows from the program alone: parties free memory at other times.
+    # What is forgotten must follow from the program alone: parties free memory at different times.
     if len(latest) > (MOST_FOR_GRADIENTS if for_gradients else MOST):
         kept, oldest = latest.popleft()
         if (found := oldest()) is not None:
@@ -188,29 +189,29 @@ def _remember(
 
 
 def _remember_root(result: SecretTensor, roots: "Roots", x: SecretTensor) -> SecretTensor:
-    """What is made of x, which is squared numbers, sums of squares or a root itself."""
+    """Makes a result remember its root, for x that is squares, sums of squares or a root."""
     return _remember(_ROOTS, result, roots, roots.sums.x, for_gradients=x.requires_grad)
 
 
 def _known(kind: str, y: Any) -> Any:
-    """What is remembered of what this is a view of."""
+    """Returns the remembered fact about the base of the view y."""
     if not isinstance(y, SecretTensor) or not y.dtype.is_floating_point or not y.is_computed:
         return None
     return y._session.storages.beside((kind, *tracers()), y._parts[0])
 
 
 def _known_wholly(kind: str, y: Any) -> Any:
-    """The same of what is all of it, in order."""
+    """Returns the remembered fact about y, if y is its whole storage, in order."""
     return None if (known := _known(kind, y)) is None or not is_whole(y._parts[0]) else known
 
 
 def is_remembered(y: Any) -> bool:
-    """Whether it is known to be sums of squares or roots of such, with an ε as it was written."""
+    """Whether y is remembered as sums of squares or roots of such, with the exact ε."""
     return _known_wholly(_SUMS, y) is not None or _known_wholly(_ROOTS, y) is not None
 
 
 def remember_squares(result: SecretTensor, x: Any) -> SecretTensor:
-    """The squares of x, which are remembered to be that."""
+    """Makes the squares of x remember x."""
     if not isinstance(x, SecretTensor) or not x.dtype.is_floating_point:
         return result
     return _remember(_SQUARES, result, x.like(x._parts), x)
@@ -219,11 +220,10 @@ def remember_squares(result: SecretTensor, x: Any) -> SecretTensor:
 def remember_sums(
     result: SecretTensor, y: Any, dims: Sequence[int], count: float = 1.0
 ) -> SecretTensor:
-    """Sums of y along dimensions, divided by a number, which are remembered if
-    they are of squares."""
+    """Makes sums of y along dimensions, divided by ``count``, remember x if y is x²."""
     if not dims or (x := _known(_SQUARES, y)) is None:
         return result
-    # A copy of what lies in another order would not be known again.
+    # A copy in another order of elements would not be recognised later.
     seen = x if x.shape == y.shape and is_whole(y._parts[0]) else seen_as(x, y)
     return remember_sums_of_squares(result, seen, dims, count)
 
@@ -231,14 +231,14 @@ def remember_sums(
 def remember_sums_of_squares(
     result: SecretTensor, x: SecretTensor, dims: Sequence[int], count: float
 ) -> SecretTensor:
-    """Sums of x² along dimensions, divided by a number, which are remembered until x is written to.
-    They hold
-    x: when it is freed otherwise may be another moment in each party."""
+    """Makes sums of x² along dimensions, divided by ``count``, remember x until x is written to.
+
+    The sums keep x in memory. Otherwise each party might free it at a different moment."""
     return _remember(_SUMS, result, Sums(x, list(dims), count), x)
 
 
 def remember_sum(result: SecretTensor, x: Any, y: Any) -> SecretTensor:
-    """x + y, which is remembered where one is sums of squares, or a root, and the other an ε."""
+    """Makes x + y remember its numbers, if one is sums of squares or a root and the other an ε."""
     for one, other in ((x, y), (y, x)):
         eps = None if isinstance(other, SecretTensor) else number(other)
         if eps is None or not 0.0 <= eps < math.inf or result.shape != one.shape:
@@ -255,10 +255,11 @@ def remember_sum(result: SecretTensor, x: Any, y: Any) -> SecretTensor:
 
 
 def remember_clamped(result: SecretTensor, x: Any, low: Any) -> SecretTensor:
-    """x where it is above a bound, which is remembered where it is a root and the bound is below
-    all of them
-    that numbers have which are not all 0: of those that are, products are 0. A bound of more than a
-    unit is what other numbers are divided by there."""
+    """Makes a root x that was clamped from below remember its numbers.
+
+    The bound must be below all roots of numbers that are not all 0. If they are all 0, products are
+    0 anyway. A bound of more than one unit does not count: other numbers are divided by it where x
+    is clamped."""
     roots, bound = _known_wholly(_ROOTS, x), number(low)
     if roots is None or bound is None or result.shape != x.shape:
         return result
@@ -270,8 +271,7 @@ def remember_clamped(result: SecretTensor, x: Any, low: Any) -> SecretTensor:
 def remember_multiple(
     result: SecretTensor, x: Any, factor: Any, *, divided: bool = False
 ) -> SecretTensor:
-    """x times a public number, or divided by it, which is remembered where x is sums of squares or
-    roots."""
+    """Makes x times or divided by a public number remember x, for sums of squares or roots x."""
     by = number(factor)
     if not by or result.shape != x.shape:
         return result
@@ -288,7 +288,7 @@ def remember_multiple(
 
 @on_write
 def carry(target: SecretTensor, value: Any) -> None:
-    """What is remembered of a value is so of a target that it was written into."""
+    """Makes a target remember the facts about the value that was written into it."""
     for kind in (_SUMS, _ROOTS):
         if (known := _known_wholly(kind, value)) is not None and value.shape == target.shape:
             _remember(kind, target, known, known.x if kind == _SUMS else known.sums.x)
@@ -299,12 +299,12 @@ def carry(target: SecretTensor, value: Any) -> None:
 
 
 def root(x: Any) -> SecretTensor | None:
-    """√x of sums of squares; ``None`` of all else."""
+    """Returns √x for sums of squares; ``None`` for other tensors."""
     return _root(x, is_inverse=False)
 
 
 def inverse_root(x: Any, scale: Scale) -> SecretTensor | None:
-    """1 / √x of sums of squares, with that scale; ``None`` of all else."""
+    """Returns 1 / √x at the given scale for sums of squares; ``None`` for other tensors."""
     return _root(x, is_inverse=True, scale=scale)
 
 
@@ -320,7 +320,7 @@ def _root(x: Any, *, is_inverse: bool, scale: Scale | None = None) -> SecretTens
 
 
 def norm(x: SecretTensor, dims: Sequence[int], keepdim: bool, count: float = 1.0) -> SecretTensor:
-    """√(Σ x² / count) along dimensions; see ``inverse_roots``."""
+    """Returns √(Σ x² / count) along dimensions; see ``inverse_roots``."""
     sums, shape = Sums(x, list(dims), count), reduced(x.shape, dims, keepdim)
     if not x.numel():
         return x.like(tuple(part.new_zeros(shape) for part in x._parts), x._session.scale)
@@ -331,8 +331,9 @@ def norm(x: SecretTensor, dims: Sequence[int], keepdim: bool, count: float = 1.0
 
 
 def inverse(y: Any) -> SecretTensor | None:
-    """1 / y where y is a root of sums of squares, which is remembered to be an inverse one; else
-    ``None``."""
+    """Returns 1 / y for a root y of sums of squares, which remembers that it is an inverse root.
+
+    Returns ``None`` for other tensors."""
     roots = _known_wholly(_ROOTS, y)
     if roots is None or roots.is_inverse or roots.more:
         return None
@@ -341,8 +342,9 @@ def inverse(y: Any) -> SecretTensor | None:
 
 
 def product(x: Any, y: Any) -> SecretTensor | None:
-    """x·y where one is an inverse root, with more bits than it has, and the other is none; else
-    ``None``."""
+    """Returns x·y if one is an inverse root, of which it takes all bits, and the other is not.
+
+    Returns ``None`` for other tensors."""
     for one, other in ((x, y), (y, x)):
         if (powers := powers_of(one)) is not None:
             return powers.times(one, other)
@@ -356,7 +358,7 @@ def product(x: Any, y: Any) -> SecretTensor | None:
 
 
 def quotient(x: Any, y: Any) -> SecretTensor | None:
-    """x / y where y is a root of sums of squares; else ``None``."""
+    """Returns x / y for a root y of sums of squares; ``None`` for other tensors."""
     roots = _known(_ROOTS, y)
     if roots is None or roots.is_inverse or not isinstance(x, SecretTensor):
         return None
@@ -370,8 +372,9 @@ def quotient(x: Any, y: Any) -> SecretTensor | None:
 
 
 def power(y: Any, exponent: Any) -> SecretTensor | None:
-    """y^n in a backward pass, left for later where y is an inverse root or what that is of; else
-    ``None``."""
+    """Defers y^n in a backward pass, if y is an inverse root or sums whose root was computed.
+
+    Returns ``None`` otherwise."""
     if not is_backward():
         return None
     if (roots := _known_wholly(_ROOTS, y)) is not None and roots.is_inverse and exponent in (2, 3):
@@ -382,7 +385,7 @@ def power(y: Any, exponent: Any) -> SecretTensor | None:
 
 
 def _by_inverse(x: Any, y: SecretTensor, roots: Roots) -> SecretTensor:
-    """x times what stands beside y, an inverse root or a root that x is divided by."""
+    """Multiplies x by the inverse root y, or divides it by the root y."""
     if roots.is_plain and _is_of(x, y, roots):
         return _by_rows(x, roots)
     if roots.is_inverse or (powers_of(x) is not None and not roots.more):
@@ -392,8 +395,9 @@ def _by_inverse(x: Any, y: SecretTensor, roots: Roots) -> SecretTensor:
 
 
 def _divided(x: SecretTensor, y: SecretTensor, roots: Roots) -> SecretTensor:
-    """x / y for a root y. Domain: x, y and quotients below 2^30. Error: 2^−12 relative and two
-    units."""
+    """Returns x / y for a root y.
+
+    Domain: x, y and quotients below 2^30. Error: 2^−12 relative and two units."""
     session, dtype = x._session, result_dtype(x, y)
     x = fraction(x)
     x = x if x._scale.bits <= _FACTOR.bits else rescaled(x, _FACTOR)
@@ -407,7 +411,7 @@ def _divided(x: SecretTensor, y: SecretTensor, roots: Roots) -> SecretTensor:
 
 
 def _is_of(x: SecretTensor, y: SecretTensor, roots: Roots) -> bool:
-    """Whether each number of x meets the root of its own row."""
+    """Whether each number of x is combined with the root of its own row."""
     sums = roots.sums
     if geometry(x._parts[0]) != geometry(sums.x._parts[0]):
         return False
@@ -420,11 +424,13 @@ def _is_of(x: SecretTensor, y: SecretTensor, roots: Roots) -> bool:
 
 
 def _by_rows(x: SecretTensor, roots: Roots) -> SecretTensor:
-    """x times the inverse of its own rows' root, which has all of its bits: √count at most."""
+    """Multiplies x by the inverse roots of its own rows, with all of their bits.
+
+    The products are at most √count."""
     session, dims = x._session, roots.sums.dims
     rows, by = _rows(x, dims), roots.inverse
     drop, scale = fixed.of_product(x._scale, by._scale, session.scale)
-    # A product of matrices masks each of them once.
+    # A matrix product masks each inverse root once.
     parts = shares.matmul(
         session,
         tuple(part.unsqueeze(2) for part in rows._parts),
@@ -442,7 +448,7 @@ def _rows(x: SecretTensor, dims: Sequence[int]) -> SecretTensor:
 
 
 def _times(x: SecretTensor, factor: float) -> SecretTensor:
-    """x times a public number, at the scale that it has."""
+    """Multiplies x by a public number, at the scale of x."""
     if factor == 1.0:
         return x
     with x._session.using(scale=x._scale):
@@ -456,7 +462,7 @@ def _times(x: SecretTensor, factor: float) -> SecretTensor:
 def _left(
     y: SecretTensor, power: int, roots: Roots, weight: SecretTensor | None = None
 ) -> SecretTensor:
-    """The power of what is, or would be, the inverse root beside y."""
+    """Defers a power of the inverse root that is, or corresponds to, y, times a weight if given."""
     factor = roots.factor if roots.is_inverse else 1.0 / roots.factor
     inverse = rescaled(roots.inverse.beside(y._session), _FACTOR)
     seen = seen_as(inverse, y)

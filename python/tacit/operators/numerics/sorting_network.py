@@ -1,6 +1,7 @@
-"""Batcher's odd-even merge sort (1968; Knuth, volume 3, 5.2.2, algorithm M): which places are
-compared, and when. It depends on the number of elements alone, so that nothing about them decides
-what is done."""
+"""Batcher's odd-even merge sort (1968; Knuth, volume 3, 5.2.2, algorithm M) as a sorting network.
+
+Which places are compared, and when, depends on the number of elements alone, never on their
+values."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -10,16 +11,15 @@ import torch
 
 from tacit.modes import outside_trace
 
-#: Places that are compared with each other at the same time: those that get the lesser, and their
-#: partners.
+#: Places that are compared at the same time: those that get the lesser element, and their partners.
 Stage = tuple[torch.Tensor, torch.Tensor]
 
-#: In the place of an element that does not count any more.
+#: Marks a place whose element is no longer needed.
 NONE = -1
 
 
 class Network(NamedTuple):
-    """Comparisons, stage after stage, and the places where what was asked for is then, in order."""
+    """Comparisons in stages, and the places that then hold the requested elements, in order."""
 
     stages: tuple[Stage, ...]
     places: torch.Tensor
@@ -28,15 +28,17 @@ class Network(NamedTuple):
 @outside_trace
 @lru_cache(maxsize=32)
 def network(size: int, first: int, last: int) -> Network:
-    """Finds what belongs at the places from ``first`` to before ``last``. All of n elements take
-    log2(n)·(log2(n) + 1)/2 stages of at most n/2 comparisons.
+    """Returns the network that finds the sorted elements from ``first`` to before ``last``.
 
-    Where the least k are enough, only they are kept of each sorted run: the others count as greater
-    than all, and what is compared with them moves without a comparison. And no comparison is made
-    that does not count for what is asked for. So the least alone takes n − 1.
+    All n elements take log2(n)·(log2(n) + 1)/2 stages of at most n/2 comparisons.
+
+    If the least k elements are enough, only k elements are kept of each sorted run. The others
+    count as greater than all, and an element that would be compared with one of them moves without
+    a comparison. Comparisons that do not affect the requested elements are left out. So the least
+    element alone takes n − 1 comparisons.
     """
     found: list[Stage] = []
-    # Where the element is that belongs at each place of the whole network.
+    # The place that now holds the element of each place of the whole network.
     holds = torch.arange(size)
     for run, distance, low in _comparisons(size):
         high = low + distance
@@ -51,7 +53,7 @@ def network(size: int, first: int, last: int) -> Network:
 
 
 def _counting(stages: list[Stage], size: int, places: torch.Tensor) -> tuple[Stage, ...]:
-    """Only comparisons that count for what is at these places in the end."""
+    """Keeps only the comparisons that affect the elements at ``places`` in the end."""
     wanted = torch.zeros(size, dtype=torch.bool)
     wanted[places] = True
     found = []
@@ -65,9 +67,10 @@ def _counting(stages: list[Stage], size: int, places: torch.Tensor) -> tuple[Sta
 
 
 def _comparisons(size: int) -> Iterator[tuple[int, int, torch.Tensor]]:
-    """A run of p elements is sorted; two neighbouring ones are merged by comparisons at distances
-    p, p/2, ..., 1, of which those drop out that would leave the pair of runs: p, distance, and the
-    lower places."""
+    """Yields the stages of the whole network: run length p, distance, and the lower places.
+
+    Two neighbouring sorted runs of p elements are merged by comparisons at distances p, p/2, ...,
+    1. Comparisons that would reach outside the pair of runs are left out."""
     run = 1
     while run < size:
         distance = run

@@ -1,7 +1,9 @@
-"""Functions that are not piecewise linear, on secret numbers: a family to a file. Each says its
-method and paper, domain, largest error, rounds and bits (of a number, over all links of replicated
-sharing, at the default scale); tests hold the docstrings to the meter, and docs/accuracy.md is
-measured from them."""
+"""Approximations of functions that are not piecewise linear, on secret numbers.
+
+Each file has one family of functions. The docstring of a function states its method and paper, its
+domain, its largest error, and its rounds and bits. Bits are for one number, over all links of
+replicated sharing, at the default scale. Tests check the docstrings against the meter, and
+docs/accuracy.md is generated from them."""
 
 from tacit import checks, fixed
 from tacit.operators.numerics.approximation import exponential, quotients, sigmoidal, trigonometric
@@ -28,7 +30,8 @@ __all__ = [
     "tanh",
 ]
 
-#: Of 16 fraction bits: of angles from 2^20 on nothing is known.
+#: Bits of words of angles at 16 fraction bits. The position in the turn of angles from 2^20 on is
+#: unknown.
 OF_ANGLES = 34
 
 arctan = of_fractions(trigonometric.arctan)
@@ -36,7 +39,7 @@ cos = of_fractions(trigonometric.cos, OF_ANGLES)
 divide = quotient(quotients.divide)
 erf = of_fractions(sigmoidal.erf)
 exp = of_fractions(exponential.exp, result=PASSES)
-#: Where masks are added up, they are beyond all numbers.
+#: Sums of masks may be beyond all numbers that can be encoded, so the domain is wider.
 exp_below_zero = of_fractions(
     exponential.exp_below_zero, checks.WORD - ARGUMENT + fixed.DEFAULT.bits
 )

@@ -112,7 +112,7 @@ GELU = (
     -0.00189476077754,
 )
 
-#: the same by tanh
+#: GELU by PyTorch's approximation with tanh, x/2 + p((x/3.75)²)
 GELU_TANH = (
     1.14841338863,
     0.865284474265,

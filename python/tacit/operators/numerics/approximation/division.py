@@ -1,5 +1,7 @@
-"""Exact quotients of words, all of int64: estimates of the quotient, each made of what the last one
-left, and in the end comparisons of what is left with multiples of the divisor."""
+"""Exact quotients of words, for all of int64.
+
+Each step estimates the quotient of the remainder that the last step left. In the end the remainder
+is compared with multiples of the divisor."""
 
 import math
 
@@ -22,46 +24,49 @@ from tacit.sessions import Session
 from tacit.sharings import shares
 from tacit.sharings.shares import Parts
 
-#: Magnitudes of whole words (int64) have that many bits; truncation takes one less.
+#: Bits of magnitudes of whole words (int64). Truncation takes one bit less.
 WHOLE = 63
 
 #: Significant bits of a public reciprocal.
 _SIGNIFICANT = 15
 
-#: Greater public divisors are compared with: there are few multiples of them.
+#: Larger public divisors take comparisons alone, since few of their multiples are words.
 _LARGE = 1 << 59
 
-#: Width that secret divisors fill; greater ones are compared with alone.
+#: Width that secret divisors are shifted up to fill. Larger ones take comparisons alone.
 _FILLED = 62
 
-#: Fraction bits of a divisor's reciprocal: of the series, and after a step of Newton's.
+#: Fraction bits of a divisor's reciprocal: from the series, and after a Newton step.
 _ROUGH, _FINE = 16, 29
 
-#: What the reciprocal may be too large by, in its units, and so is made less: from truncations
-#: before it.
+#: Units by which truncations may make the reciprocal too large. They are subtracted from it.
 _EXCESS = 8
 
-#: Bits of what is divided that an estimate takes, so that its product with a reciprocal stays in
-#: range.
+#: Leading bits of the dividend that an estimate takes, so that its product with a reciprocal stays
+#: in range.
 _TAKEN = 31
 
-#: Divisors are of four classes, of 2^_CLASS powers of two each. By an estimate what is left becomes
-#: 2^−24 of what there was, or a few times the divisor: enough for the greatest class, which takes
-#: no part in the next. These are the bits that there may be where 4, 3, 2 and 1 classes are left.
+#: Divisors are in four classes, of 2^_CLASS powers of two each. An estimate reduces the remainder
+#: to 2^−24 of itself, or to a few times the divisor. That is enough for the greatest class, which
+#: takes no part in the next estimate. _BOUNDS are the bits of the remainder while 4, 3, 2 and 1
+#: classes are left.
 _CLASS = 4
 _BOUNDS = (WHOLE, 49, 33, 17)
 
-#: Multiples of a divisor that an estimate may lack: its own truncations, or all of a large one's
-#: quotient.
+#: Most multiples of a divisor that the estimates may lack, because of their truncations, or because
+#: the quotient by a large divisor is not estimated.
 _LACKING = 5
 
 
 def by_public(session: Session, x: Parts, divisor: int, bits: int, more: int = 0) -> Parts:
-    """⌊(x + more) / divisor⌋ for a public divisor that is positive, and 0 ≤ more < divisor.
+    """Computes ⌊(x + more) / divisor⌋ for a positive public divisor, and 0 ≤ more < divisor.
 
-    Domain: |x| < 2^bits, whole words (63 bits) or at most 60, with divisors below 2^60; then it is
-    exact. A truncation or two for each 14 bits of the quotient, and a comparison: 10 to 16 rounds,
-    26 to 30 of whole words, nine by the largest divisors; for bits docs/accuracy.md has examples.
+    Domain: |x| < 2^bits, where ``bits`` is 63 (whole words) or at most 60 with divisors below 2^60.
+    In this domain the result is exact.
+
+    Cost: a truncation or two for each 14 bits of the quotient, and a comparison. These are 10 to 16
+    rounds, 26 to 30 for whole words, and nine for the largest divisors. docs/accuracy.md has
+    examples of bits.
     """
     if bits == WHOLE and divisor >= _LARGE:
         return _counted(session, x, divisor, more)
@@ -79,8 +84,10 @@ def by_public(session: Session, x: Parts, divisor: int, bits: int, more: int = 0
 
 
 def _without_highest(session: Session, x: Parts, divisor: int) -> tuple[Parts, Parts]:
-    """The quotients of the three highest bits, and x with these bits' remainders in their place:
-    from 0, and below 2^61 + 3·divisor."""
+    """Takes the three highest bits off x.
+
+    Returns their quotients, and x with the remainders of these bits in their place. That is at
+    least 0 and below 2^61 + 3·divisor."""
     worth = [-1 << 63, 1 << 62, 1 << 61]
     signs = shares.sign(
         session, tuple(torch.stack([part << n for n in range(3)]) for part in x), WORD
@@ -88,7 +95,8 @@ def _without_highest(session: Session, x: Parts, divisor: int) -> tuple[Parts, P
     ones = shares.bit_to_ring(session, signs)
     quotients = torch.tensor([of // divisor for of in worth]).reshape(3, *[1] * x[0].dim())
     taken = torch.tensor([of - of % divisor for of in worth[1:]])
-    # Modulo 2^64 the highest bit is worth that too.
+    # The highest bit is worth −2^63. The floor of its quotient, times the divisor, may be less; it
+    # wraps around modulo 2^64.
     taken = torch.cat([torch.tensor([worth[0] // divisor]) * divisor, taken]).reshape(
         quotients.shape
     )
@@ -99,7 +107,9 @@ def _without_highest(session: Session, x: Parts, divisor: int) -> tuple[Parts, P
 
 
 def _counted(session: Session, x: Parts, divisor: int, more: int) -> Parts:
-    """The quotient of a whole word by a large divisor: how many of its multiples are not above."""
+    """Computes the quotient of a whole word by a large divisor.
+
+    The quotient follows from the number of multiples of the divisor that are above the word."""
     limits = range(-((1 << 63) // divisor) - 1, (1 << 63) // divisor + 2)
     multiples = {n: n * divisor - more for n in limits}
     multiples = {n: of for n, of in multiples.items() if -1 << 63 < of < 1 << 63}
@@ -110,35 +120,36 @@ def _counted(session: Session, x: Parts, divisor: int, more: int) -> Parts:
 
 
 def _estimate(session: Session, x: Parts, divisor: int, ratio: float) -> tuple[Parts, float]:
-    """About x / divisor for |x| up to ratio·divisor, and how much may be missing."""
+    """Estimates x / divisor for |x| up to ratio·divisor; also bounds how much may be missing."""
     places = divisor.bit_length() - 1 + _SIGNIFICANT
     factor = fixed.word(1 / divisor, places)
-    # As many bits less as the product needs to stay in range.
+    # Bits that must be dropped so that the product stays in range.
     drop = max(0, math.ceil(math.log2(ratio * divisor)) + _SIGNIFICANT + 1 - fixed.RANGE)
     product = tuple(part * factor for part in shares.truncate(session, x, drop))
-    # What is not dropped is not missing: a divisor of a few units would never come to an end.
+    # If no bits are dropped, nothing is added for them. Otherwise the ratio would stay large for a
+    # divisor of a few units, and the loop of the caller would not end.
     dropped = 2.0 ** (drop + 1) / divisor if drop else 0.0
     missing = ratio * 2.0**-_SIGNIFICANT + dropped + 1.0
     return rescaled_by(session, product, places - drop), missing
 
 
 def _missing(session: Session, rest: Parts, divisor: int) -> Parts:
-    """⌊rest / divisor⌋ where it is −2 to 1."""
+    """Computes ⌊rest / divisor⌋ if it is from −2 to 1."""
     words = torch.tensor([-divisor, 0, divisor]).reshape(3, *[1] * rest[0].dim())
     below = shares.bit_to_ring(session, less(session, rest, words, WORD))
     one = shares.trivial(session, torch.tensor(1))
     return tuple(unit - part.sum(0) for unit, part in zip(one, below, strict=True))
 
 
-# By a secret
+# Quotients by a secret
 # ----------------------------------------------------------------------------
 
 
 def by_secret(session: Session, x: Parts, y: Parts, bits: int, *, to_zero: bool = False) -> Parts:
-    """⌊x / y⌋, or x / y towards zero, for secret y of the same shape.
+    """Computes ⌊x / y⌋, or x / y rounded towards zero, for secret y of the same shape.
 
-    Domain: |x|, |y| < 2^bits, at most 46, or whole words (63); then it is exact. A divisor of 0
-    counts as 1, the smallest of its scale.
+    Domain: |x|, |y| < 2^bits, where ``bits`` is at most 46, or 63 for whole words. In this domain
+    the result is exact. A divisor of 0 counts as 1, the smallest number of its scale.
     Cost: 134 rounds, 21492 bits of int64; 102 rounds, 16826 bits of fractions; 86 rounds, 14848
     bits of int32; 75 rounds, 13441 bits of int16, int8 and uint8.
     """
@@ -146,18 +157,18 @@ def by_secret(session: Session, x: Parts, y: Parts, bits: int, *, to_zero: bool 
     negative, below, *highest = shares.unstacked(shares.sign(session, shares.stacked(*asked), WORD))
     zero = shares.equal_zero(session, shares.stacked(x, y), WORD)
     no_dividend, no_divisor = shares.unstacked(zero)
-    # Zero has no sign: its quotient is not negative.
+    # A dividend of zero has no sign: its quotient is not negative.
     unlike = shares.xor(
         negative, shares.and_bits(session, below, shares.complement(session, no_dividend))
     )
     x, y = shares.unstacked(flipped(session, shares.stacked(negative, below), shares.stacked(x, y)))
     one, wrong = shares.unstacked(shares.bit_to_ring(session, shares.stacked(no_divisor, unlike)))
     y = shares.add(y, one)
-    # Of a negative number −a the floor is −1 − ⌊(a − 1) / y⌋.
+    # The floor of a negative quotient −a / y is −1 − ⌊(a − 1) / y⌋.
     x = x if to_zero else shares.subtract(x, wrong)
     small: Parts = ()
     if highest:
-        # Those below 2^61, whose highest bits are all as the sign.
+        # Divisors below 2^61, whose highest bits all equal the sign.
         either = shares.stacked(*(shares.xor(below, bit) for bit in highest))
         first, second = shares.unstacked(either)
         large = shares.xor(shares.xor(first, second), shares.and_bits(session, first, second))
@@ -167,16 +178,19 @@ def by_secret(session: Session, x: Parts, y: Parts, bits: int, *, to_zero: bool 
 
 
 def _of_magnitudes(session: Session, x: Parts, y: Parts, bits: int, small: Parts) -> Parts:
-    """⌊x / y⌋ for 0 ≤ x, 0 < y, as words without a sign up to 2^bits. Of divisors that are not
-    ``small``, if that is given, nothing is estimated."""
+    """Computes ⌊x / y⌋ for 0 ≤ x and 0 < y, as unsigned words up to 2^bits.
+
+    Args:
+        small: bits that are set for divisors for which the quotient is estimated; if empty, all.
+    """
     divisor = shares.bit_multiply(session, small, y) if small else y
     filled = normal(session, divisor, width=_FILLED)
     inverse, chosen = _inverse(session, filled), _classes(session, filled, small)
     fine = power_of_two(session, filled.places[:_CLASS])
     quotient = tuple(torch.zeros_like(part) for part in x)
     for first, bound in enumerate(_BOUNDS):
-        # Nothing to estimate where the divisors of the greatest class go into that many bits twice
-        # at most.
+        # There is nothing to estimate if the divisors of the greatest class go into words of
+        # ``bits`` bits at most twice.
         if bits <= _least(first) + 1:
             continue
         part = _part(session, x, inverse, chosen[first:], fine, bound)
@@ -186,13 +200,14 @@ def _of_magnitudes(session: Session, x: Parts, y: Parts, bits: int, small: Parts
 
 
 def _least(number: int) -> int:
-    """Of the least divisor of a class the logarithm."""
+    """Returns the binary logarithm of the least divisor of a class."""
     return max(0, _FILLED - (number + 1 << _CLASS))
 
 
 def _inverse(session: Session, filled: Normal) -> Parts:
-    """2^width / the word that fills it, _FINE fraction bits: never too much, by 2^−25 too little at
-    most."""
+    """Computes 2^width / the word that fills the width, with _FINE fraction bits.
+
+    The result is never too large, and too small by at most 2^−25."""
     bits = fixed.RANGE - 32
     word = shares.multiply(session, *filled.factors, _FILLED - bits)
     total = evaluate(session, argument(session, word, bits, 0.5), coefficients.RECIPROCAL)
@@ -211,8 +226,10 @@ def _inverse(session: Session, filled: Normal) -> Parts:
 
 
 def _classes(session: Session, filled: Normal, small: Parts) -> list[Parts]:
-    """Which class a divisor is of, by its leading zeros: 0 to 15, 16 to 31, and so on; of none if
-    it is not small. As ring elements 0 or 1."""
+    """Returns the class of a divisor as four ring elements 0 or 1.
+
+    The classes are 0 to 15 leading zeros, 16 to 31, and so on. A divisor that is not small is in no
+    class."""
     low, high = filled.digits[_CLASS:]
     both = shares.and_bits(session, low, high)
     only_low, only_high = shares.xor(low, both), shares.xor(high, both)
@@ -228,19 +245,20 @@ def _classes(session: Session, filled: Normal, small: Parts) -> list[Parts]:
 def _part(
     session: Session, x: Parts, inverse: Parts, chosen: list[Parts], fine: Parts, bound: int
 ) -> Parts:
-    """x / divisor for x from 0 to 2^bound, not too much, where the divisor is of one of the last
-    classes; 0 for others."""
+    """Estimates x / divisor from below, for x from 0 to 2^bound and the given classes of divisors.
+
+    ``chosen`` holds the last classes. The result is 0 for divisors of other classes."""
     drop = max(0, bound - _TAKEN)
     product = shares.multiply(session, _dropped(session, x, drop, bound == WHOLE), inverse, 0)
     groups: dict[int, list[tuple[Parts, Parts]]] = {}
     for number, of in enumerate(chosen, len(_BOUNDS) - len(chosen)):
-        # x / divisor = product·2^zeros / 2^(_FINE + _FILLED − drop): dropped in the end is what
-        # leaves the quotients of the class in range, the rest before.
+        # x / divisor = product·2^zeros / 2^(_FINE + _FILLED − drop). As many bits are dropped last
+        # as keep the quotients of the class in range, and the others before.
         last = max(0, min(15, fixed.RANGE - 1 - bound + _least(number)))
         places = _FINE + _FILLED - drop - last - (number << _CLASS)
         shifted = _less(session, shares.truncate(session, product, places))
         groups.setdefault(last, []).append((of, shifted))
-    # What is rounded up is taken back, where there is anything.
+    # Subtracts one if the divisor is in one of the classes, since truncations may round up.
     found = [tuple(-sum(parts) for parts in zip(*chosen, strict=True))]
     for last, pairs in groups.items():
         classes, words = (shares.stacked(*side) for side in zip(*pairs, strict=True))
@@ -250,13 +268,14 @@ def _part(
 
 
 def _less(session: Session, x: Parts) -> Parts:
-    """x − 1: not more than what was truncated to x."""
+    """Returns x − 1, which is a lower bound of the number that was truncated to x."""
     return plus(session, x, -1.0, 0)
 
 
 def _dropped(session: Session, x: Parts, bits: int, whole: bool) -> Parts:
-    """x / 2^bits, not more and by two at most less, for x from 0; of whole words up to 2^63, whose
-    highest bits are taken off for the truncation."""
+    """Computes x / 2^bits for x ≥ 0, rounded down, and at most two too small.
+
+    The words may be whole, up to 2^63. Their highest bits are taken off for the truncation."""
     if not bits:
         return x
     if not whole:
@@ -270,9 +289,10 @@ def _dropped(session: Session, x: Parts, bits: int, whole: bool) -> Parts:
 
 
 def _lacking(session: Session, rest: Parts, divisor: Parts) -> Parts:
-    """⌊rest / divisor⌋ where it is 0 to _LACKING, for a rest from 0 to 2^63: whether the divisor
-    goes into it once, twice and so on, each only if it does once less, since greater multiples may
-    be no words."""
+    """Computes ⌊rest / divisor⌋ if it is from 0 to _LACKING, for a rest from 0 to 2^63.
+
+    It counts whether the divisor goes into the rest once, twice and so on. Each counts only if all
+    smaller multiples do, since greater multiples may overflow."""
     rests = shares.stacked(
         *(
             tuple(r - n * d for r, d in zip(rest, divisor, strict=True))

@@ -1,5 +1,7 @@
-"""Functions in checked mode: what goes in is held to the domain in which they are proved, and what
-they compute of it makes no claims of its own."""
+"""Checked mode for approximated functions.
+
+Their arguments are checked against the domain in which the functions are proved to be right. So
+their intermediate results need no checks of their own."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -11,7 +13,8 @@ from tacit.tensor import SecretTensor
 
 Options = ParamSpec("Options")
 
-#: Bits of words that must pass: those of three times as much, which do not, are encodable.
+#: Bits of words that must pass the check. Words three times as large fail it and are still
+#: encodable.
 PASSES = fixed.ENCODED - 2
 
 
@@ -20,12 +23,12 @@ def of_fractions(
     domain: int = PASSES,
     result: int | None = None,
 ) -> Callable[Concatenate[SecretTensor, Options], SecretTensor]:
-    """A function of fractions.
+    """Wraps a function of fractions, so that checked mode checks its arguments.
 
     Args:
-        domain: bits of their words that must pass.
-        result: the same of its values with 16 fraction bits, where they are the greatest number
-            beyond that.
+        domain: bits of the argument's words that must pass the check.
+        result: bits of the result's words, with 16 fraction bits, that must pass the check. Given
+            for functions whose result saturates beyond that.
     """
 
     @wraps(function)
@@ -50,12 +53,12 @@ def quotient(
     domain: int = PASSES,
     result: int = PASSES,
 ) -> Callable[..., SecretTensor]:
-    """A quotient of two, which becomes a great number where it is beyond that: held below.
+    """Wraps a division, so that checked mode checks its operands and the quotient, which saturates.
 
     Args:
-        operands: what becomes of both before they are divided.
-        domain: bits of their words that must pass.
-        result: the same of a quotient with 16 fraction bits.
+        operands: a conversion of both operands before they are divided.
+        domain: bits of the operands' words that must pass the check.
+        result: bits of the quotient's words, with 16 fraction bits, that must pass the check.
     """
 
     @wraps(function)

@@ -1,5 +1,7 @@
-"""Exponentials: 2^(n + f) = 2^n·2^f with n from the bits of the exponent, f in a Chebyshev series
-(as in Catrina and Saxena 2010; Kelkar and others 2022)."""
+"""Exponentials by 2^(n + f) = 2^n·2^f.
+
+The integer n comes from the bits of the exponent, and 2^f from a Chebyshev series (as in Catrina
+and Saxena 2010; Kelkar and others 2022)."""
 
 import math
 
@@ -15,14 +17,14 @@ from tacit.sharings import ranges, shares
 from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
-#: Fraction bits that the exponent gets for its whole part to be found, and for what is left of it.
+#: Fraction bits that the exponent gains: for its integer part, and for its fraction.
 _COARSE, _FINE = 10, 20
 
-#: Fraction bits of the argument: of more, the most are kept; those of fewer get the least, with
-#: which numbers are added to them.
+#: Least and most fraction bits of the argument. The least leaves room for the constants that are
+#: added to it.
 _LEAST, _MOST = 16, 24
 
-#: Below −16 exponentials count as 0: they are less than 2^−23. 16 = 2·2^_EIGHTH.
+#: Below −16 exponentials are set to 0: they are less than 2^−23. 16 = 2·2^_EIGHTH.
 _DEEPEST, _EIGHTH = 16.0, 3
 
 #: Fraction bits of the root of an exponential that is at most 1.
@@ -30,12 +32,12 @@ _ROOT = 28
 
 
 def exp(x: SecretTensor, *, base: float = math.e) -> SecretTensor:
-    """base^x with the session's scale, base > 1.
+    """Computes base^x at the session's scale, for base > 1.
 
-    Method: 2^(n + f) = 2^n·2^f, n by the bits of the exponent, 2^f by a series of degree 4 (Catrina
-    and Saxena 2010; Kelkar and others 2022).
-    Domain: all encodable numbers. Results beyond the encodable ones, 2^30 by default, become the
-    largest; below half a unit they are exactly 0.
+    Method: 2^(n + f) = 2^n·2^f, where n comes from the bits of the exponent and 2^f from a series
+    of degree 4 (Catrina and Saxena 2010; Kelkar and others 2022).
+    Domain: all encodable numbers. Results above the encodable numbers, 2^30 by default, become the
+    largest one; below half a unit they are exactly 0.
     Error: 2^−12 relative, or 2^−13 absolute where that is more.
     Cost: 29 rounds, 4880 bits.
     """
@@ -43,7 +45,7 @@ def exp(x: SecretTensor, *, base: float = math.e) -> SecretTensor:
     x = rescaled(x, Scale(min(max(x._scale.bits, _LEAST), _MOST)))
     session, scale = x._session, x._session.scale
     slope = math.log2(base)
-    # Results have the exponents −lowest to −lowest + ENCODED, and the lowest counts as nothing.
+    # Results have the exponents −lowest to −lowest + ENCODED. The lowest one gives 0.
     lowest = scale.bits + 1
     greatest = (ENCODED - lowest + 1) / slope
     ranges.check_argument(
@@ -60,11 +62,11 @@ def exp(x: SecretTensor, *, base: float = math.e) -> SecretTensor:
 
 
 def exp_below_zero(x: SecretTensor) -> SecretTensor:
-    """e^x of numbers that are not positive, with the session's scale.
+    """Computes e^x of numbers that are not positive, at the session's scale.
 
-    Method: from −16 on the square of a series of e^(x/2) of degree 9, which is exactly 0 at −16, as
-    is what is below (Paterson and Stockmeyer 1973; most of e^x comes from squaring as in CrypTen,
-    Knott and others 2021).
+    Method: from −16 on, the square of a series for e^(x/2) of degree 9; the result is exactly 0 at
+    −16 and below (series as Paterson and Stockmeyer 1973; e^x by squaring as in CrypTen, Knott and
+    others 2021).
     Domain: numbers that are not positive.
     Error: 2^−13 absolute.
     Cost: 19 rounds, 2034 bits.
@@ -74,7 +76,7 @@ def exp_below_zero(x: SecretTensor) -> SecretTensor:
     with beside(session, _DEEPEST):
         width = compared(session, x._scale)
     above = shares.relu(session, plus(session, x._parts, _DEEPEST, x._scale.bits), width)
-    # An eighth of what is above the deepest, less 1, is in [−1, 1]; the words are the same.
+    # (x + 16)/8 − 1 is in [−1, 1]. The division only moves the binary point.
     series = fit_of(session, "exp_below_zero").series
     total = evaluate(session, plus(session, above, -1.0, ARGUMENT), series, zero_at_start=True)
     root = shares.truncate(session, total, RESULT - _ROOT)
@@ -84,7 +86,7 @@ def exp_below_zero(x: SecretTensor) -> SecretTensor:
 
 
 def _clamped(session: Session, x: SecretTensor, below: float, span: float) -> Parts:
-    """x + below, at least 0, at most span."""
+    """Computes x + below, clamped to [0, span]."""
     bits = x._scale.bits
     with beside(session, max(below, span)):
         width = compared(session, x._scale)
@@ -97,8 +99,10 @@ def _clamped(session: Session, x: SecretTensor, below: float, span: float) -> Pa
 def _split(
     session: Session, x: Parts, bits: int, slope: float, whole: int
 ) -> tuple[list[Parts], Parts]:
-    """x·slope for x from 0 as a whole number of so many binary places, as ring elements, and what
-    is left, which is mapped from [−1/32, 33/32] to [−1, 1] with ARGUMENT fraction bits."""
+    """Splits x·slope, for x ≥ 0, into its integer part and its fraction.
+
+    The integer part has ``whole`` binary places, each a ring element. The fraction is mapped from
+    [−1/32, 33/32] to [−1, 1], with ARGUMENT fraction bits."""
     coarse = tuple(part * fixed.word(slope, _COARSE) for part in x)
     planes = shares.binary(session, coarse, bits + _COARSE + whole)
     top = tuple(part[bits + _COARSE :] for part in planes)

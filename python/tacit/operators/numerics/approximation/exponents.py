@@ -1,9 +1,8 @@
-"""Numbers times powers of two whose exponents are secret: what small systems are normalised by, and
-brought back.
+"""Products of numbers by powers of two with secret exponents.
 
-An exponent is a ring element. Everything here is the protocol's own operations on shares, in an
-order that
-follows from shapes alone: nothing is opened, and no message tells of an exponent.
+Small linear systems are normalised by these, and their solutions are scaled back. An exponent is a
+ring element. All steps are the protocol's own operations on shares, in an order that follows from
+shapes alone: nothing is opened, and no message depends on an exponent.
 """
 
 from collections.abc import Sequence
@@ -18,28 +17,27 @@ from tacit.sessions import Session
 from tacit.sharings import ranges, shares
 from tacit.sharings.shares import Parts
 
-#: Binary places of an exponent: it is below 2^PLACES.
+#: Binary places of an exponent, which is below 2^PLACES.
 PLACES = 7
 
-#: Of these the low ones make a factor, below 2^16, and the others choose among public shifts.
+#: Number of low places, which give a factor of at most 2^15. The others select a public shift.
 _LOW = 4
 
 #: Fraction bits of the first estimate of a reciprocal.
 _ROUGH = 22
 
-#: Words that are moved stay below this, so that they have room for the factor.
+#: Words that are moved are below 2^MOST_MOVED, so that they have room for the factor.
 MOST_MOVED = fixed.ENCODED
 
 
 def leading(session: Session, x: Parts, width: int, *, even: bool = False) -> tuple[Parts, Parts]:
-    """By which exponent words 0 ≤ x < 2^width fill the width, and that power of two. Zero counts as
-    one.
+    """Returns the exponent by which words 0 ≤ x < 2^width fill the width, and its power of two.
 
-    About 20 rounds.
+    Zero counts as one. About 20 rounds.
 
     Args:
-        even: the exponent is half of the leading zeros, rounded down: its power squared fills all
-            but the highest bit.
+        even: return half of the exponent, rounded down. The square of its power fills the width
+            except for, at most, the highest bit.
     """
     binary, _ = shares.leading_zeros(session, x, width)
     digits = shares.unstacked(binary)[even:]
@@ -48,7 +46,7 @@ def leading(session: Session, x: Parts, width: int, *, even: bool = False) -> tu
 
 
 def moved(session: Session, x: Parts, exponent: Parts, down: int) -> Parts:
-    """x·2^(exponent − down), off by two units at most, for shapes that broadcast.
+    """Computes x·2^(exponent − down) with an error of at most two units, for broadcastable shapes.
 
     Domain: |x| < 2^46; 0 ≤ exponent < 2^7; results below 2^62. About 20 rounds.
     """
@@ -63,7 +61,7 @@ def moved(session: Session, x: Parts, exponent: Parts, down: int) -> Parts:
     for at, bits in enumerate(_one_of(session, high)):
         shift = (at << _LOW) - down
         if -fixed.RANGE < shift < fixed.WORD:
-            # A shift that is not chosen may leave the ring's range: it is times 0.
+            # A shift that is not chosen may overflow, since it is multiplied by 0.
             there = (
                 tuple(part << shift for part in x)
                 if shift >= 0
@@ -76,8 +74,7 @@ def moved(session: Session, x: Parts, exponent: Parts, down: int) -> Parts:
 
 
 def limited(session: Session, exponent: Parts, width: int) -> Parts:
-    """Exponents between 0 and the greatest that ``moved`` takes; others are words of that many
-    bits."""
+    """Clamps exponents, words of ``width`` bits, to the range that ``moved`` takes."""
     most = shares.trivial(session, torch.tensor((1 << PLACES) - 1))
     positive = shares.relu(session, exponent, width)
     beyond = shares.relu(
@@ -87,14 +84,14 @@ def limited(session: Session, exponent: Parts, width: int) -> Parts:
 
 
 def reciprocal(session: Session, x: Parts, bits: int) -> Parts:
-    """1 / x for x from 1/2 to 1, off by a few units of 2^−28. About 15 rounds.
+    """Computes 1 / x for x from 1/2 to 1, with an error of a few units of 2^−28. About 15 rounds.
 
     Args:
-        bits: fraction bits of both, 28 at the most.
+        bits: fraction bits of x and of the result, at most 28.
     """
     total = evaluate(session, argument(session, x, bits, 0.5), FITS["reciprocal"][USUAL].series)
     rough = shares.truncate(session, total, RESULT - _ROUGH)
-    # A step of Newton's method: y + y·(1 − x·y).
+    # A Newton step: y + y·(1 − x·y).
     product = shares.multiply(session, x, rough, _ROUGH)
     error = tuple(
         one - part for one, part in zip(constant(session, 1.0, bits), product, strict=True)
@@ -109,8 +106,9 @@ def _digits(session: Session, exponent: Parts) -> tuple[list[Parts], list[Parts]
 
 
 def _one_of(session: Session, digits: Sequence[Parts]) -> list[Parts]:
-    """Of a binary number from 0 whether it is 0, 1, 2 and so on, as bits; a round for each digit
-    but one."""
+    """Returns bits that say whether a nonnegative binary number is 0, 1, 2 and so on.
+
+    Takes a round for each digit except the first."""
     lowest, *others = digits
     found = [shares.complement(session, lowest), lowest]
     for digit in others:

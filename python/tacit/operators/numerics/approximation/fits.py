@@ -1,6 +1,8 @@
-"""Which series a function takes: the usual one, or one that a compiled program chose, as fewer
-products are enough for it, or no comparison is needed where all numbers are known to be where the
-series holds."""
+"""Choice of the series that approximates a function.
+
+A function takes the usual series, unless a compiled program chose another one. Another series may
+need fewer products. Or it needs no comparison, if all numbers are known to be in the interval of
+the series."""
 
 import math
 from typing import NamedTuple
@@ -11,30 +13,30 @@ from tacit.sessions import Session
 
 
 class Fit(NamedTuple):
-    """A series of a function, and where and how well it holds."""
+    """A series that approximates a function, with its interval and its error."""
 
     series: tuple[float, ...]
     error: float
-    """Of results at the default scale, at most: relative where these are above 1."""
+    """Largest error of results at the default scale, relative for results above 1."""
     cutoff: float = 0.0
-    """Of a function with two lines: from where on it is these, or, where numbers are known, by what
-    they are divided."""
+    """For a function that is a line on each side, where the lines begin. If all numbers are known
+    to be inside, the divisor of the argument."""
     low: float = -math.inf
     high: float = math.inf
-    """Between which numbers all must be known to be."""
+    """Interval in which all arguments must be known to be."""
 
     @property
     def degree(self) -> int:
-        """Of the series."""
+        """Degree of the series."""
         return len(self.series) - 1
 
     @property
     def is_everywhere(self) -> bool:
-        """Whether nothing must be known."""
+        """Whether the series may be used for all arguments."""
         return self.low == -math.inf and self.high == math.inf
 
 
-#: The key of what is taken if nothing is chosen.
+#: Key of the series that is used if none is chosen.
 USUAL = "usual"
 
 _USUAL = {
@@ -53,7 +55,7 @@ _USUAL = {
     "log": Fit(coefficients.LOGARITHM, 2**-14),
 }
 
-#: Functions that spare a comparison where no number is negative.
+#: Functions that need one comparison less if no number is negative.
 _OF_POSITIVE = frozenset({"reciprocal", "rsqrt", "sqrt", "log"})
 
 
@@ -66,7 +68,7 @@ def _all_of(function: str) -> dict[str, Fit]:
         )
     if function in _OF_POSITIVE:
         found[f"degree {usual.degree} from 0"] = usual._replace(low=0.0)
-    # A root is a product with an inverse root.
+    # A root is computed as a product with an inverse root.
     for degree, cutoff, is_known, error, series in SHORTER[
         "rsqrt" if function == "sqrt" else function
     ]:
@@ -80,10 +82,10 @@ def _all_of(function: str) -> dict[str, Fit]:
     return found
 
 
-#: By function and key.
+#: All series, by function and key.
 FITS: dict[str, dict[str, Fit]] = {function: _all_of(function) for function in _USUAL}
 
 
 def fit_of(session: Session, function: str) -> Fit:
-    """What a function takes in a session as it stands."""
+    """Returns the series that a function takes under the session's present settings."""
     return FITS[function][session.numerics.fits.get(function, USUAL)]

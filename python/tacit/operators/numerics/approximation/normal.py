@@ -1,9 +1,9 @@
-"""Secret numbers brought to a known magnitude by powers of two that stay secret.
+"""Normalisation of secret numbers to a known magnitude, by secret powers of two.
 
-The bits of a number say how many leading zeros it has, and so which power of two fills its width:
-range reduction that holds for every encodable number, in place of iterations that diverge from a
-bad guess (Catrina and Saxena 2010, section 3; here with a parallel prefix and no bound that the
-caller must know)."""
+The bits of a number give its leading zeros, and so the power of two that shifts it up to fill a
+width. This range reduction is right for every encodable number, unlike iterations, which diverge
+from a bad initial guess (Catrina and Saxena 2010, section 3; here with a parallel prefix, and
+without a bound that the caller must know)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,44 +16,49 @@ from tacit.sessions import Session
 from tacit.sharings import shares
 from tacit.sharings.shares import Parts
 
-#: Bits that normal numbers fill by default: all that encoded words may have.
+#: Bits that normalised numbers fill by default: all bits of encoded words.
 WIDTH = fixed.ENCODED
 
-#: Fraction bits of the slope by which a normal number becomes an argument.
+#: Fraction bits of the slope that maps a normalised number to the argument of a series.
 _SLOPE = 12
 
 
 @dataclass(frozen=True)
 class Normal:
-    """Words 0 ≤ x < 2^ENCODED, and what fills their width. Zero counts as the word 1."""
+    """Normalised words: 0 ≤ x < 2^ENCODED, with the power of two that fills their width.
+
+    Zero counts as the word 1."""
 
     width: int
-    #: Two factors of x·2^zeros, which is from 2^(width − 1), or from 2^(width − 2) where zeros are
-    #: even.
+    #: Two factors of x·2^zeros. The product is at least 2^(width − 1), or 2^(width − 2) if the
+    #: number of zeros was rounded down to even.
     factors: tuple[Parts, Parts]
-    #: 2^zeros, or its root where they are even.
+    #: 2^zeros, or its root if the number of zeros was rounded down to even.
     power: Parts
-    #: The leading zeros in binary, lowest place first, as bits and as ring elements.
+    #: The number of leading zeros in binary, lowest place first, as bits and as ring elements.
     digits: list[Parts]
     places: list[Parts]
 
     def argument(self, session: Session, low: float) -> Parts:
-        """The word as a number from [low, 1] mapped to [−1, 1], ARGUMENT
-        fraction bits; two rounds."""
+        """Maps the normalised word, as a number in [low, 1], to [−1, 1]; two rounds.
+
+        The result has ARGUMENT fraction bits."""
         x, power = self.factors
         product = shares.multiply(session, _steeper(x, low), power, self.width + _SLOPE - ARGUMENT)
         return _lower(session, product, low)
 
 
 def argument(session: Session, word: Parts, width: int, low: float) -> Parts:
-    """The same of a word of some width."""
+    """Maps a word that fills a width, as a number in [low, 1], to [−1, 1]; a truncation.
+
+    The result has ARGUMENT fraction bits."""
     return _lower(
         session, shares.truncate(session, _steeper(word, low), width + _SLOPE - ARGUMENT), low
     )
 
 
 def _steeper(x: Parts, low: float) -> Parts:
-    # x ↦ (2x − 1 − low) / (1 − low), which for low = 1/2 and 1/4 are 4x − 3 and (8x − 5)/3.
+    # x ↦ (2x − 1 − low) / (1 − low) is 4x − 3 for low = 1/2, and (8x − 5)/3 for low = 1/4.
     return tuple(part * fixed.word(2.0 / (1.0 - low), _SLOPE) for part in x)
 
 
@@ -62,9 +67,12 @@ def _lower(session: Session, x: Parts, low: float) -> Parts:
 
 
 def normal(session: Session, x: Parts, *, width: int = WIDTH, even: bool = False) -> Normal:
-    """Fills the width of words; with ``even`` by an even number of places only.
+    """Normalises words to fill the width.
 
-    About 20 rounds; to be used side by side for all numbers that there are.
+    About 20 rounds, so all numbers should be normalised in one batch.
+
+    Args:
+        even: shift by an even number of places.
     """
     binary, zero = shares.leading_zeros(session, x, width)
     digits = shares.unstacked(binary)
@@ -77,8 +85,9 @@ def normal(session: Session, x: Parts, *, width: int = WIDTH, even: bool = False
 
 
 def power_of_two(session: Session, places: Sequence[Parts]) -> Parts:
-    """2^n for n of these binary places, each a ring element 0 or 1: Π (1 + b_j·(2^(2^j) − 1)). A
-    round for each level of a tree."""
+    """Computes 2^n from the binary places b_j of n, each a ring element 0 or 1.
+
+    The product Π (1 + b_j·(2^(2^j) − 1)) takes a round for each level of a tree."""
     one = shares.trivial(session, torch.tensor(1))
     factors = [
         tuple(part * ((1 << (1 << place)) - 1) + unit for part, unit in zip(bit, one, strict=True))
@@ -88,7 +97,7 @@ def power_of_two(session: Session, places: Sequence[Parts]) -> Parts:
 
 
 def number(places: Sequence[Parts]) -> Parts:
-    """The number that has these binary places; local."""
+    """Returns the number with the given binary places. No interaction."""
     return tuple(
         torch.stack([part << place for place, part in enumerate(component)]).sum(0)
         for component in zip(*places, strict=True)
@@ -96,12 +105,12 @@ def number(places: Sequence[Parts]) -> Parts:
 
 
 def product(session: Session, x: Parts, y: Parts, drop: int) -> Parts:
-    """x·y / 2^drop, with a shift up where drop is negative."""
+    """Computes x·y / 2^drop; a negative ``drop`` shifts up."""
     if drop >= 0:
         return shares.multiply(session, x, y, drop)
     return tuple(part << -drop for part in shares.multiply(session, x, y, 0))
 
 
 def rescaled_by(session: Session, x: Parts, drop: int) -> Parts:
-    """x / 2^drop, which is a product where drop is negative."""
+    """Computes x / 2^drop: a truncation, or a shift up if ``drop`` is negative."""
     return shares.truncate(session, x, drop) if drop > 0 else tuple(part << -drop for part in x)

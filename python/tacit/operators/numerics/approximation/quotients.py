@@ -1,8 +1,10 @@
-"""Reciprocals, quotients, roots and logarithms: a normal number (``normal``), a Chebyshev series on
-the one interval that is left, and the power of two put back.
+"""Reciprocals, quotients, roots and logarithms.
 
-Zero counts as the smallest number of its scale: 1/0 is 65536 at the default scale, 1/√0 is 256, log
-0 is −11.09. Negative numbers count as zero where there is nothing for them.
+The argument is normalised to one interval (``normal``). There a Chebyshev series is evaluated, and
+the result is scaled back by the power of two.
+
+Zero counts as the smallest number of its scale: 1/0 is 65536 at the default scale, 1/√0 is 256, and
+log 0 is −11.09. Negative numbers count as zero if the function is not defined for them.
 """
 
 import math
@@ -28,31 +30,31 @@ from tacit.sharings import shares
 from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
-#: Fraction bits of a normal number's reciprocal, which lies in [1, 2].
+#: Fraction bits of a normalised number's reciprocal, which lies in [1, 2].
 _RECIPROCAL = 14
 
-#: Fraction bits of a normal number's inverse root, which lies in [1, 2].
+#: Fraction bits of a normalised number's inverse root, which lies in [1, 2].
 _ROOT = 22
 
-#: Leading zeros of divisors count from here: those of 32 and more are those whose quotients may be
-#: too large.
+#: Width from which leading zeros of divisors are counted. Quotients by divisors with 32 or more
+#: leading zeros may be too large.
 DIVISOR = WIDTH + 2
 
 
 def as_result(x: SecretTensor, parts: Parts, scale: Scale) -> SecretTensor:
-    """A fraction made of x."""
+    """Returns components that were computed from x as a secret fraction."""
     dtype = x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
     return x.like(parts, scale, dtype)
 
 
 def magnitude(session: Session, x: Parts, width: int) -> tuple[Parts, Parts]:
-    """Whether x is negative, and |x|."""
+    """Returns whether x is negative, as bits, and |x|."""
     negative = shares.sign(session, x, width)
     return negative, flipped(session, negative, x)
 
 
 def flipped(session: Session, bit: Parts, x: Parts) -> Parts:
-    """−x where the bit is set, else x; two rounds."""
+    """Returns −x where the bit is set, else x; two rounds."""
     bit = tuple(part.expand(x[0].shape) for part in bit)
     return tuple(a - 2 * b for a, b in zip(x, shares.bit_multiply(session, bit, x), strict=True))
 
@@ -60,10 +62,10 @@ def flipped(session: Session, bit: Parts, x: Parts) -> Parts:
 def reciprocal(
     x: SecretTensor, *, positive: bool = False, scale: Scale | None = None
 ) -> SecretTensor:
-    """1 / x with that scale, else the session's.
+    """Computes 1 / x at the given scale, or else the session's.
 
-    Method: |x| brought to [1/2, 1] by its leading zeros (Catrina and Saxena 2010), and there a
-    series of degree 6.
+    Method: |x| is brought to [1/2, 1] by its leading zeros (Catrina and Saxena 2010), where a
+    series of degree 6 is evaluated.
     Domain: all encodable numbers; 1/0 is 2^(fraction bits of x), 65536 by default.
     Error: 2^−13 relative, or 2^−13 absolute where that is more.
     Cost: 40 rounds, 5753 bits; 30 rounds, 4868 bits with ``positive``.
@@ -82,7 +84,7 @@ def reciprocal(
 def inverted(
     session: Session, x: SecretTensor, width: int, positive: bool, fit: Fit
 ) -> tuple[Normal, Parts]:
-    """|x| brought to a width, and 2^width / that, with the sign of x."""
+    """Normalises |x| to fill a width; returns it, and 2^width / it with the sign of x."""
     negative, parts = None, x._parts
     if not (positive or fit.low >= 0):
         negative, parts = magnitude(session, parts, compared(session, x._scale))
@@ -93,14 +95,15 @@ def inverted(
 
 
 def divide(x: SecretTensor, y: SecretTensor, *, bounded: bool = False) -> SecretTensor:
-    """x / y with the session's scale.
+    """Computes x / y at the session's scale.
 
-    Method: the divisor's reciprocal by its leading zeros (Catrina and Saxena 2010), times x before
-    the power of two is put back.
-    Domain: all encodable numbers. 0 counts as the smallest number of its scale, so that 0/0 is 0;
-    quotients beyond ±2^30 become that.
-    Error: 2^−12 relative, or 2^−13 absolute where that is more. Quotients have the session's scale
-    with ``bounded``, else 16 fraction bits before that.
+    Method: the reciprocal of the divisor, normalised by its leading zeros (Catrina and Saxena
+    2010), is multiplied by x, and the product is scaled back by the power of two.
+    Domain: all encodable numbers. 0 counts as the smallest number of its scale, so that 0/0 is 0.
+    Quotients beyond ±2^30 become ±2^30.
+    Error: 2^−12 relative, or 2^−13 absolute where that is more. Quotients are computed at the
+    session's scale with ``bounded``. Otherwise they are computed with 16 fraction bits and then
+    brought to the session's scale.
     Cost: 59 rounds, 9433 bits; 39 rounds, 6714 bits with ``bounded``.
 
     Args:
@@ -119,8 +122,10 @@ def divide(x: SecretTensor, y: SecretTensor, *, bounded: bool = False) -> Secret
 
 
 def raised(session: Session, x: Parts, filled: Normal, scale: Scale, bounded: bool) -> Parts:
-    """x·2^zeros / 2^(_RECIPROCAL + width − scale), by two steps that each stay in range: the zeros'
-    places of 32 and 16 choose among shifts of x, all others are a factor."""
+    """Computes x·2^zeros / 2^(_RECIPROCAL + width − scale) in two steps that each stay in range.
+
+    The places of 32 and 16 in the number of zeros select a shift of x. The other places give a
+    factor."""
     drop = _RECIPROCAL + DIVISOR - scale.bits - 15
     shape = x[0].shape
     fine, thirty_two, sixteen = filled.places[:4], filled.digits[5], filled.digits[4]
@@ -139,7 +144,9 @@ def raised(session: Session, x: Parts, filled: Normal, scale: Scale, bounded: bo
 
 
 def _limits(session: Session, fine: list[Parts], shape: torch.Size) -> Parts:
-    """What makes quotients of 2^30, for divisors with 32 leading zeros and more: 2^60 / 2^fine."""
+    """Returns the limits 2^60 / 2^fine, for divisors with 32 or more leading zeros.
+
+    These limits give quotients of 2^30."""
     one = shares.trivial(session, torch.tensor(1))
     opposite = [tuple(unit - part for unit, part in zip(one, place, strict=True)) for place in fine]
     power = power_of_two(session, opposite)
@@ -147,7 +154,7 @@ def _limits(session: Session, fine: list[Parts], shape: torch.Size) -> Parts:
 
 
 def _limited(session: Session, x: Parts, limit: Parts) -> Parts:
-    """x between −limit and limit."""
+    """Clamps x to between −limit and limit."""
     beyond = shares.stacked(shares.subtract(x, limit), shares.subtract(shares.negate(x), limit))
     beyond = shares.relu(session, beyond, 64)
     return tuple(part - over[0] + over[1] for part, over in zip(x, beyond, strict=True))
@@ -158,12 +165,12 @@ def _spread(parts: Parts, shape: torch.Size) -> Parts:
 
 
 def rsqrt(x: SecretTensor, *, positive: bool = False, scale: Scale | None = None) -> SecretTensor:
-    """1 / √x with that scale, else the session's.
+    """Computes 1 / √x at the given scale, or else the session's.
 
-    Method: x brought to [1/4, 1] by an even number of leading zeros (Catrina and Saxena 2010; even
-    ones as in Liedel 2012), and there a series of degree 9.
-    Domain: all encodable numbers from 0; 1/√0 is 2^(half the fraction bits of x), 256 by default,
-    and so are those of negative ones.
+    Method: x is brought to [1/4, 1] by an even number of leading zeros (Catrina and Saxena 2010;
+    even numbers as in Liedel 2012), where a series of degree 9 is evaluated.
+    Domain: all encodable numbers from 0. For 0 and negative numbers, the result is 2^(half the
+    fraction bits of x), 256 by default.
     Error: 2^−13 relative, or 2^−13 absolute where that is more.
     Cost: 41 rounds, 5701 bits; 33 rounds, 5072 bits with ``positive``.
 
@@ -177,10 +184,10 @@ def rsqrt(x: SecretTensor, *, positive: bool = False, scale: Scale | None = None
 
 
 def sqrt(x: SecretTensor, *, positive: bool = False, scale: Scale | None = None) -> SecretTensor:
-    """√x with that scale, else the session's.
+    """Computes √x at the given scale, or else the session's.
 
-    Method: x / √x, as ``rsqrt`` (Catrina and Saxena 2010).
-    Domain: all encodable numbers; √x is 0 for negative ones.
+    Method: x times 1 / √x, computed as in ``rsqrt`` (Catrina and Saxena 2010).
+    Domain: all encodable numbers; the result is 0 for negative numbers.
     Error: 2^−13 relative, or 2^−13 absolute where that is more.
     Cost: 43 rounds, 5941 bits; 35 rounds, 5312 bits with ``positive``.
     """
@@ -200,7 +207,7 @@ def _not_negative(x: SecretTensor, known: bool, fit: Fit) -> SecretTensor:
 
 
 def _inverse_root(session: Session, x: Parts, scale: Scale, bits: int, fit: Fit) -> Parts:
-    """1 / √x with that many fraction bits."""
+    """Computes 1 / √x with ``bits`` fraction bits."""
     if odd := scale.bits % 2:
         x = tuple(part << 1 for part in x)
     filled = normal(session, x, width=WIDTH + 2 * odd, even=True)
@@ -212,12 +219,13 @@ def _inverse_root(session: Session, x: Parts, scale: Scale, bits: int, fit: Fit)
 
 
 def log(x: SecretTensor, *, base: float = math.e, positive: bool = False) -> SecretTensor:
-    """The logarithm with the session's scale.
+    """Computes the logarithm of x at the session's scale.
 
-    Method: x brought to [1/2, 1] by its leading zeros (Catrina and Saxena 2010; Aly and Smart
-    2019), there a series of degree 6, and as much more as the zeros say.
-    Domain: all encodable numbers above 0; 0 counts as the smallest number of its scale, negative
-    ones as 0.
+    Method: x is brought to [1/2, 1] by its leading zeros (Catrina and Saxena 2010; Aly and Smart
+    2019), where a series of degree 6 is evaluated; then the multiple of ln 2 that the zeros give is
+    added.
+    Domain: all encodable numbers above 0. 0 counts as the smallest number of its scale, and
+    negative numbers count as 0.
     Error: 2^−14 absolute, for bases from 2.
     Cost: 36 rounds, 5215 bits; 28 rounds, 4586 bits with ``positive``; 38 rounds, 5339 bits for
     other bases."""
@@ -226,8 +234,7 @@ def log(x: SecretTensor, *, base: float = math.e, positive: bool = False) -> Sec
     session = x._session
     filled = normal(session, x._parts)
     total = evaluate(session, filled.argument(session, 0.5), fit.series)
-    # ln x = ln(word / 2^width) + (width − fraction bits − zeros)·ln 2, all with RESULT fraction
-    # bits.
+    # ln x = ln(word / 2^width) + (width − fraction bits − zeros)·ln 2, with RESULT fraction bits.
     zeros = number(filled.places)
     unit = fixed.word(math.log(2.0), RESULT)
     known = shares.trivial(session, torch.tensor((WIDTH - x._scale.bits) * unit))
@@ -235,7 +242,7 @@ def log(x: SecretTensor, *, base: float = math.e, positive: bool = False) -> Sec
     scale = session.scale
     if base == math.e:
         return as_result(x, shares.truncate(session, total, RESULT - scale.bits), scale)
-    # A factor of 20 bits: what is left of the logarithm has 36 and 5 before the point.
+    # The factor has 20 fraction bits, the logarithm keeps 36, and has 5 bits before the point.
     parts = shares.truncate(session, total, RESULT - 36)
     factor = fixed.word(1.0 / math.log(base), 20)
     return as_result(

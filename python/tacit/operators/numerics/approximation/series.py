@@ -1,5 +1,7 @@
-"""Chebyshev series of secret numbers: how one is divided, to be put together by
-crates/mpc/src/series.rs."""
+"""Chebyshev series of secret numbers.
+
+This file divides a series into blocks. crates/mpc/src/series.rs evaluates the blocks and combines
+them."""
 
 import math
 from collections.abc import Sequence
@@ -12,10 +14,10 @@ from tacit.sessions import Session
 from tacit.sharings import shares
 from tacit.sharings.shares import Parts
 
-#: Fraction bits of the argument and of Chebyshev's polynomials, which lie in [−1, 1].
+#: Fraction bits of the argument and of the Chebyshev polynomials, which lie in [−1, 1].
 ARGUMENT = 20
 
-#: Fraction bits of what comes out of :func:`evaluate`; its magnitude is below 2^4.
+#: Fraction bits of the result of :func:`evaluate`, whose magnitude is below 2^4.
 RESULT = 57
 
 #: Fraction bits of coefficients.
@@ -25,14 +27,14 @@ _COEFFICIENT = RESULT - 2 * ARGUMENT
 def evaluate(
     session: Session, x: Parts, series: Sequence[float], *, zero_at_start: bool = False
 ) -> Parts:
-    """The series at x in [−1, 1] of ARGUMENT fraction bits; RESULT fraction bits, to be truncated.
+    """Evaluates a series at x in [−1, 1] with ARGUMENT fraction bits.
 
-    The error is a few units of 2^−ARGUMENT, and what is left out of the series. Degree 4: five
-    rounds; 6 and
-    9: seven and nine; 12: nine.
+    The result has RESULT fraction bits, and the caller truncates it. The error is a few units of
+    2^−ARGUMENT, and the error of the series itself. Degree 4 takes five rounds, degree 6 seven,
+    degrees 9 and 12 nine.
 
     Args:
-        zero_at_start: of x = −1 it is 0, however coefficients are rounded.
+        zero_at_start: make the result exactly 0 at x = −1, however coefficients are rounded.
     """
     remainders = _divided(tuple(series))
     if zero_at_start:
@@ -42,17 +44,17 @@ def evaluate(
 
 
 def constant(session: Session, number: float, bits: int) -> Parts:
-    """A public number as components of no dimensions."""
+    """Returns a public number as components without dimensions."""
     return shares.trivial(session, torch.tensor(fixed.word(number, bits)))
 
 
 def plus(session: Session, x: Parts, number: float, bits: int) -> Parts:
-    """x + a public number; no interaction."""
+    """Adds a public number to x. No interaction."""
     return shares.add(x, constant(session, number, bits))
 
 
 def work(degree: int) -> tuple[int, int]:
-    """Products that a series of that degree takes, and how many of them after one another."""
+    """Returns the number of products that a series takes, and how many of them are sequential."""
     return _work(degree, _block(degree))
 
 
@@ -62,13 +64,14 @@ def _work(degree: int, block: int) -> tuple[int, int]:
 
 
 def _block(degree: int) -> int:
-    """The k of the T_k that a series is divided by."""
+    """Returns the k of the T_k that a series of a degree is divided by."""
     return min(range(1, degree + 1), key=lambda block: _work(degree, block))
 
 
 def _at_start(remainders: Sequence[Sequence[int]]) -> int:
-    """What a divided series is at −1, as a word like the first coefficient: T_n is (−1)^n there,
-    and nothing is rounded."""
+    """Evaluates a divided series at −1, as a word with the fraction bits of the first coefficient.
+
+    T_n is (−1)^n there, so nothing is rounded."""
     total, turned = 0, (-1) ** (len(remainders[0]) - 1)
     for first, *others in reversed(remainders):
         alternating = sum((-1) ** n * word for n, word in enumerate(others, 1))
@@ -78,8 +81,9 @@ def _at_start(remainders: Sequence[Sequence[int]]) -> int:
 
 @cache
 def _divided(series: tuple[float, ...]) -> list[list[int]]:
-    """The series divided by one T_k again and again, the one that takes least work; coefficients as
-    words."""
+    """Divides a series repeatedly by the T_k that takes the least work.
+
+    The coefficients of all remainders are returned as words."""
     block = _block(len(series) - 1)
     remainders = []
     rest = list(series)

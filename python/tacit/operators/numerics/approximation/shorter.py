@@ -1,9 +1,9 @@
-"""Shorter series, among which the compiler chooses; written by tools/fit_series.py."""
+"""Shorter series that the compiler may choose; written by tools/fit_series.py."""
 
 # fmt: off
 
-#: By function: the degree, the cutoff, whether all numbers are known to be within it, the declared
-#: error, and the series.
+#: Series of each function: the degree, the cutoff, whether all numbers must be known to be within
+#: it, the declared error, and the coefficients.
 SHORTER: dict[str, tuple[tuple[int, float, bool, float, tuple[float, ...]], ...]] = {
     "sigmoid": (
         (2, 4.5, False, 2**-6.25, (

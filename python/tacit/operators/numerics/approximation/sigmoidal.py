@@ -1,10 +1,11 @@
-"""Functions that are one line far to the left and another far to the right: two comparisons, and in
-between a Chebyshev series of the square. What they have of an odd or even function is exactly so;
-there is no jump at 0. Of one that is neither, mish, the series is of the argument itself.
+"""Functions that approach one line far to the left and another far to the right.
 
-Numbers outside the interval count as 0 in the series, so that nothing of it leaves its range. Where
-a program was compiled for numbers that are proved to be inside, there are no comparisons
-(``fits``)."""
+Two comparisons find the side, and a Chebyshev series of the squared argument gives the values in
+between. So the odd or even part of a function is exactly odd or even, and there is no jump at 0.
+mish is neither odd nor even, so its series is in the argument itself.
+
+The series is evaluated at 0 for numbers outside the interval, so that it cannot overflow. A program
+that was compiled for numbers that are proved to be inside makes no comparisons (``fits``)."""
 
 import math
 from typing import NamedTuple
@@ -22,11 +23,11 @@ from tacit.sharings import shares
 from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
-#: Fraction bits of the argument at most, so that its square times 2^_SQUARE is in range: numbers of
+#: Most fraction bits of the argument, so that its square times 2^_SQUARE is in range. Numbers with
 #: more are rounded to these.
 _MOST = 20
 
-#: Fraction bits of what makes numbers up to the cutoff such up to one.
+#: Fraction bits of the factor 1/cutoff², which maps squares of numbers up to the cutoff to [0, 1].
 _SQUARE = 20
 
 #: Fraction bits of the series before it is multiplied by the argument.
@@ -34,7 +35,7 @@ _FACTOR = 18
 
 
 class _Sides(NamedTuple):
-    """Bits: on which side of a cutoff numbers are."""
+    """Bits that say on which side of a cutoff numbers are."""
 
     inside: Parts
     above: Parts
@@ -44,8 +45,9 @@ class _Sides(NamedTuple):
 def _sides(
     session: Session, x: Parts, scale: Scale, cutoff: float, low: float | None = None
 ) -> _Sides:
-    """Whether low ≤ x < cutoff, x ≥ cutoff, x < low, which is −cutoff if it is not given; the
-    rounds of a comparison."""
+    """Returns whether low ≤ x < cutoff, x ≥ cutoff, and x < low, in the rounds of one comparison.
+
+    ``low`` defaults to −cutoff."""
     low = -cutoff if low is None else low
     with beside(session, max(cutoff, -low)):
         width = compared(session, scale)
@@ -56,8 +58,9 @@ def _sides(
 
 
 def _chosen(session: Session, *choices: tuple[Parts, Parts]) -> list[Parts]:
-    """Of each pair of bits and numbers, which may be one for all, the number where the bit is set,
-    else 0: side by side, two rounds."""
+    """Returns, for each pair of bits and numbers, the number where the bit is set and 0 elsewhere.
+
+    A number may be broadcast. All pairs are computed in one batch, in two rounds."""
     bits, numbers = zip(*choices, strict=True)
     shape = bits[0][0].shape
     spread = (tuple(part.expand(shape) for part in each) for each in numbers)
@@ -67,9 +70,9 @@ def _chosen(session: Session, *choices: tuple[Parts, Parts]) -> list[Parts]:
 
 
 def _squared(session: Session, x: Parts, bits: int, cutoff: float) -> Parts:
-    """(x/cutoff)² mapped from [0, 1] to [−1, 1]; two rounds."""
-    # The square times 2/cutoff², which is below 2^61: one factor has it, and nothing is rounded
-    # twice.
+    """Computes (x/cutoff)², mapped from [0, 1] to [−1, 1]; two rounds."""
+    # The square times 2/cutoff² is below 2^61. One factor of the square includes 2/cutoff², so that
+    # nothing is rounded twice.
     raised = tuple(part * fixed.word(1.0 / cutoff**2, _SQUARE) for part in x)
     argument = shares.multiply(session, x, raised, 2 * bits + _SQUARE - 1 - ARGUMENT)
     return plus(session, argument, -1.0, ARGUMENT)
@@ -81,7 +84,7 @@ def _argument(x: SecretTensor) -> SecretTensor:
 
 
 def _odd(x: SecretTensor, function: str, limit: float) -> SecretTensor:
-    """x·q((x/cutoff)²), and ±limit outside the cutoff."""
+    """Computes x·q((x/cutoff)²), and ±limit outside the cutoff."""
     x = _argument(x)
     session, bits, scale, fit = (
         x._session,
@@ -106,7 +109,7 @@ def _odd(x: SecretTensor, function: str, limit: float) -> SecretTensor:
 
 
 def _even(x: SecretTensor, function: str, middle: float = 0.0) -> SecretTensor:
-    """x/2 + the series, whose value at 0 is ``middle``; max(x, 0) outside the cutoff."""
+    """Computes x/2 + a series whose value at 0 is ``middle``, and max(x, 0) outside the cutoff."""
     x = _argument(x)
     session, bits, scale, fit = (
         x._session,
@@ -124,21 +127,21 @@ def _even(x: SecretTensor, function: str, middle: float = 0.0) -> SecretTensor:
             )
         near, high, *excess = _chosen(session, *choices)
     total = evaluate(session, _squared(session, near, bits, fit.cutoff), fit.series)
-    # Half of the argument has a bit more.
+    # Half of the argument has one fraction bit more.
     total = tuple(a + (b << (RESULT - bits - 1)) for a, b in zip(total, near, strict=True))
     parts = shares.truncate(session, total, RESULT - scale.bits)
     if high is not None:
         parts = shares.add(parts, shifted(session, high, bits, scale.bits))
-    # Outside of the cutoff the series is at 0.
+    # Outside the cutoff the series is evaluated at 0, where its value is ``middle``.
     return as_result(x, shares.subtract(parts, *excess) if excess else parts, scale)
 
 
 def sigmoid(x: SecretTensor) -> SecretTensor:
-    """1 / (1 + e^−x).
+    """Computes the logistic function 1 / (1 + e^−x).
 
-    Method: constants outside of a cutoff, by two comparisons, and inside 1/2 + x·q(x²) with a
-    series q of degree 9 (PUMA, Dong and others 2023, has segments of polynomials; series as
-    Paterson and Stockmeyer 1973).
+    Method: constants outside a cutoff, found by two comparisons, and inside it 1/2 + x·q(x²) with a
+    series q of degree 9 (PUMA, Dong and others 2023, uses piecewise polynomials; series as Paterson
+    and Stockmeyer 1973).
     Domain: all encodable numbers; exactly 0 and 1 from ±7.5.
     Error: 2^−10.7 absolute.
     Cost: 21 rounds, 3168 bits.
@@ -148,7 +151,7 @@ def sigmoid(x: SecretTensor) -> SecretTensor:
 
 
 def tanh(x: SecretTensor) -> SecretTensor:
-    """tanh x.
+    """Computes tanh x.
 
     Method: as ``sigmoid``, x·q(x²) with a series of degree 12 (Dong and others 2023; Paterson and
     Stockmeyer 1973).
@@ -160,7 +163,7 @@ def tanh(x: SecretTensor) -> SecretTensor:
 
 
 def erf(x: SecretTensor) -> SecretTensor:
-    """The error function.
+    """Computes the error function.
 
     Method: as ``sigmoid``, x·q(x²) with a series of degree 6 (Dong and others 2023; Paterson and
     Stockmeyer 1973).
@@ -172,10 +175,10 @@ def erf(x: SecretTensor) -> SecretTensor:
 
 
 def gelu(x: SecretTensor, *, by_tanh: bool = False) -> SecretTensor:
-    """x·Φ(x), or PyTorch's approximation of it by tanh.
+    """Computes GELU, x·Φ(x), or PyTorch's approximation of it by tanh.
 
-    Method: 0 and x outside of a cutoff, by two comparisons, and inside x/2 + a series of x² of
-    degree 6 (PUMA, Dong and others 2023, has segments of polynomials; series as Paterson and
+    Method: 0 and x outside a cutoff, found by two comparisons, and inside it x/2 + a series in x²
+    of degree 6 (PUMA, Dong and others 2023, uses piecewise polynomials; series as Paterson and
     Stockmeyer 1973).
     Domain: all encodable numbers; exactly max(x, 0) from ±3.75.
     Error: 2^−10.7 absolute.
@@ -185,7 +188,7 @@ def gelu(x: SecretTensor, *, by_tanh: bool = False) -> SecretTensor:
 
 
 def silu(x: SecretTensor) -> SecretTensor:
-    """x / (1 + e^−x).
+    """Computes SiLU, x / (1 + e^−x).
 
     Method: as ``gelu``, with a series of degree 12 (Dong and others 2023; Paterson and Stockmeyer
     1973).
@@ -197,7 +200,7 @@ def silu(x: SecretTensor) -> SecretTensor:
 
 
 def softplus(x: SecretTensor) -> SecretTensor:
-    """ln(1 + e^x).
+    """Computes softplus, ln(1 + e^x).
 
     Method: as ``gelu``, with a series of degree 14 (Dong and others 2023; Paterson and Stockmeyer
     1973).
@@ -208,18 +211,18 @@ def softplus(x: SecretTensor) -> SecretTensor:
     return _even(x, "softplus", math.log(2.0))
 
 
-#: Where mish ends to be 0, to the left, and begins to be x.
+#: Interval of the series of mish: below it mish is 0, and above it x.
 _MISH = (-12.5, 6.25)
 
-#: Fraction bits of what maps these to [−1, 1].
+#: Fraction bits of the factor that maps this interval to [−1, 1].
 _SLOPE = 26
 
 
 def mish(x: SecretTensor) -> SecretTensor:
-    """x·tanh(ln(1 + e^x)).
+    """Computes mish, x·tanh(ln(1 + e^x)).
 
-    Method: 0 and x outside of an interval, by two comparisons, and inside a series of x itself of
-    degree 36 (Dong and others 2023; Paterson and Stockmeyer 1973).
+    Method: 0 and x outside an interval, found by two comparisons, and inside it a series in x
+    itself of degree 36 (Dong and others 2023; Paterson and Stockmeyer 1973).
     Domain: all encodable numbers; max(x, 0) below −12.5 and from 6.25 on.
     Error: 2^−13 absolute.
     Cost: 27 rounds, 4020 bits.
@@ -232,6 +235,6 @@ def mish(x: SecretTensor) -> SecretTensor:
     argument = shares.truncate(session, steep, bits + _SLOPE - ARGUMENT)
     argument = plus(session, argument, -(low + high) / (high - low), ARGUMENT)
     total = evaluate(session, argument, MISH)
-    # Outside the series is at 0, where it is 0.
+    # Outside the interval the series is evaluated at 0, where its value is 0.
     parts = shares.truncate(session, total, RESULT - scale.bits)
     return as_result(x, shares.add(parts, shifted(session, above, bits, scale.bits)), scale)

@@ -14,16 +14,16 @@ from tacit.sharings import ranges, shares
 from tacit.sharings.shares import Parts
 from tacit.tensor import SecretTensor
 
-#: Fraction bits of turns, of which the low ones are where in a turn a number is.
+#: Fraction bits of a number of turns. The fraction is the position within the turn.
 _TURN = 18
 
-#: Fraction bits of the factor that makes turns of radians.
+#: Fraction bits of the factor that converts radians to turns.
 _FACTOR = 24
 
-#: Fraction bits of the argument at most.
+#: Most fraction bits of the argument.
 _MOST = 16
 
-#: From here on nothing is left of where in its turn an angle is.
+#: Bound of angles: from here on, the position within the turn is lost.
 _GREATEST = 2.0**20
 
 #: Fraction bits of a series that is multiplied by its argument.
@@ -31,10 +31,10 @@ _SERIES = 20
 
 
 def sin(x: SecretTensor) -> SecretTensor:
-    """sin x.
+    """Computes sin x.
 
-    Method: where in its turn x is by the low bits of x/2π, and there x·q(x²) with a series of
-    degree 6 (ranges reduced by whole turns as in Aly and Smart 2019).
+    Method: the low bits of x/2π give the position within the turn, for which x·q(x²) is evaluated
+    with a series q of degree 6 (range reduction by whole turns as in Aly and Smart 2019).
     Domain: |x| < 2^20, where x itself is known to 2^−16.
     Error: 2^−13 absolute for |x| ≤ 64, and |x|·2^−22 more beyond.
     Cost: 22 rounds, 5168 bits.
@@ -43,7 +43,7 @@ def sin(x: SecretTensor) -> SecretTensor:
 
 
 def cos(x: SecretTensor) -> SecretTensor:
-    """cos x.
+    """Computes cos x.
 
     Method: as ``sin``, a quarter of a turn ahead (Aly and Smart 2019).
     Domain: as ``sin``.
@@ -54,8 +54,10 @@ def cos(x: SecretTensor) -> SecretTensor:
 
 
 def _of_turns(x: SecretTensor, ahead: float) -> SecretTensor:
-    """sin(x + 2π·ahead). The low bits of x/2π say where in its turn it is: v from −1/2, and there
-    sin(2π(v + 1/2)) = −sin(2πv)."""
+    """Computes sin(x + 2π·ahead).
+
+    The low bits of x/2π are the position within the turn. They are shifted to v in [−1/2, 1/2), for
+    which sin(2π(v + 1/2)) = −sin(2πv)."""
     x = fraction(x)
     x = rescaled(x, Scale(_MOST)) if x._scale.bits > _MOST else x
     session, bits, scale = x._session, x._scale.bits, x._session.scale
@@ -72,8 +74,8 @@ def _of_turns(x: SecretTensor, ahead: float) -> SecretTensor:
 
 
 def _odd(session: Session, x: Parts, bits: int, series: tuple[float, ...], scale: Scale) -> Parts:
-    """x·q(x²) for |x| ≤ 1 of at most ARGUMENT fraction bits."""
-    # A bit less is dropped: the double.
+    """Computes x·q(x²) for |x| ≤ 1 of at most ARGUMENT fraction bits."""
+    # One bit less is dropped, which doubles the square.
     square = shares.multiply(session, x, x, 2 * bits - ARGUMENT - 1)
     square = plus(session, square, -1.0, ARGUMENT)
     factor = shares.truncate(session, evaluate(session, square, series), RESULT - _SERIES)
@@ -81,11 +83,11 @@ def _odd(session: Session, x: Parts, bits: int, series: tuple[float, ...], scale
 
 
 def arctan(x: SecretTensor) -> SecretTensor:
-    """arctan x.
+    """Computes arctan x.
 
-    Method: of |x| and 1 the smaller is divided by the greater, and of the quotient a series of
-    degree 6 taken; where |x| is the greater, the angle is what is left to a right one (ranges
-    reduced so in Aly and Smart 2019).
+    Method: the smaller of |x| and 1 is divided by the greater, and a series of degree 6 is
+    evaluated at the quotient; if |x| > 1, the result is π/2 less that angle (range reduction as in
+    Aly and Smart 2019).
     Domain: all encodable numbers.
     Error: 2^−13 absolute.
     Cost: 76 rounds, 10208 bits.
@@ -101,7 +103,7 @@ def arctan(x: SecretTensor) -> SecretTensor:
     with session.using(scale=Scale(_TURN)):
         ratio = divide(x.like(smaller), x.like(greater), bounded=True)
     angle = _odd(session, ratio._parts, _TURN, coefficients.ARC_TANGENT, scale)
-    # Where |x| > 1.
+    # Set where |x| > 1.
     turned = shares.sign(session, shares.negate(beyond), width)
     right = constant(session, math.pi / 2, scale.bits)
     change = shares.bit_multiply(

@@ -1,5 +1,7 @@
-"""Quotients of numbers that may be whole words, as integers are: both are brought to one magnitude
-by powers of two that stay secret, and divided as fractions of that."""
+"""Quotients of numbers that may be whole words, as integers are.
+
+Secret powers of two bring dividend and divisor to one magnitude. Then they are divided as
+fractions."""
 
 import torch
 
@@ -17,19 +19,19 @@ from tacit.operators.numerics.approximation.quotients import as_result, flipped
 from tacit.sharings import shares
 from tacit.tensor import SecretTensor
 
-#: Fraction bits of both when they are divided, and of the quotient.
+#: Fraction bits of dividend and divisor when they are divided, and of the quotient.
 _BITS = 28
 
-#: The width of exponents.
+#: Width of exponents.
 _EXPONENTS = 16
 
 
 def divide_wide(x: SecretTensor, y: SecretTensor) -> SecretTensor:
-    """x / y with the session's scale, for integers that may be beyond 2^30.
+    """Computes x / y at the session's scale, for integers that may be beyond 2^30.
 
-    Method: both filled by their leading zeros, and divided by a reciprocal with a step of Newton's;
-    the exponents' difference put back (Catrina and Saxena 2010).
-    Domain: words below 2^62. 0 counts as the smallest fraction, so that 0/0 is 0; quotients from
+    Method: x and y are shifted up by their leading zeros, and divided by a reciprocal with a Newton
+    step; then the quotient is shifted by the difference of the exponents (Catrina and Saxena 2010).
+    Domain: words below 2^62. 0 counts as the smallest fraction, so that 0/0 is 0. Quotients from
     2^44 on, at the default scale, become 2^43 to 2^45.
     Error: 2^−24 relative and two units. About 90 rounds.
     """
@@ -48,7 +50,7 @@ def divide_wide(x: SecretTensor, y: SecretTensor) -> SecretTensor:
     dividend, by = shares.unstacked(filled)
     quotient = shares.multiply(session, dividend, reciprocal(session, by, _BITS), _BITS)
     up, down = shares.unstacked(exponents)
-    # The greatest exponent leaves a word in range.
+    # The greatest exponent keeps a word in range.
     most = RANGE - 2 - scale.bits
     raised = (1 << PLACES) - 1 - most
     smallest = scale.bits if y._scale == WHOLE else 0
