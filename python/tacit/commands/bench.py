@@ -1,4 +1,4 @@
-"""``tacit bench``: what the protocols cost."""
+"""``tacit bench``: measures what the protocols cost."""
 
 import argparse
 from typing import TYPE_CHECKING, Any
@@ -81,7 +81,7 @@ def _measure(
     parsed: argparse.Namespace,
     entries: list[dict[str, Any]],
 ) -> None:
-    """All cases under one setting; their entries come to those that there are."""
+    """Measures all cases under one setting, and appends their entries."""
     from tacit.bench.checked import CHECKED
     from tacit.bench.compiled import COMPILED
     from tacit.bench.federations import FEDERATIONS

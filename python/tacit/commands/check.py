@@ -1,4 +1,4 @@
-"""``tacit check``: what of a program secret tensors do not have."""
+"""``tacit check``: lists the operators of a program that secret tensors do not have."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""``tacit compare``: a module on plain and on secret tensors, layer by layer."""
+"""``tacit compare``: compares a module on plain and on secret tensors, layer by layer."""
 
 import argparse
 import sys
@@ -31,7 +31,7 @@ def run(parsed: argparse.Namespace) -> None:
     from tacit.rehearsal.subject import load
 
     with warnings.catch_warnings():
-        # What is found says it too.
+        # The findings report this too.
         warnings.simplefilter("ignore", RangeWarning)
         found = compare(*load(parsed.subject), scale=parsed.scale)
     write_json(parsed.json, found.as_json())

@@ -1,4 +1,4 @@
-"""``tacit compile``: from a model to a program and its weights."""
+"""``tacit compile``: compiles a model to a program and its weights."""
 
 import argparse
 import sys
@@ -8,7 +8,7 @@ from typing import Any
 from tacit.commands.options import check_writable
 from tacit.errors import MisuseError
 
-#: What the file of weights is called beside that of the program.
+#: Suffix of the file of weights, which is next to that of the program by default.
 WEIGHTS = ".weights"
 
 
@@ -105,7 +105,7 @@ def add(commands: Any) -> None:
 def run(parsed: argparse.Namespace) -> None:
     shapes = dict(map(_shape, parsed.shape)) or None
     at = parsed.weights or parsed.output.with_suffix(WEIGHTS)
-    # Before anything takes minutes.
+    # This is checked before anything takes minutes.
     check_writable(parsed.output, at)
     from tacit.commands.arrays import read
     from tacit.compilation import compiler

@@ -1,4 +1,4 @@
-"""``tacit doctor``: whether a session is possible, and what to mend."""
+"""``tacit doctor``: examines whether a session is possible, and what to fix."""
 
 import argparse
 import sys

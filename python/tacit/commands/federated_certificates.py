@@ -1,4 +1,4 @@
-"""``tacit federated certificates``: keys and certificates of servers and clients."""
+"""``tacit federated certificates``: makes keys and certificates of servers and clients."""
 
 import argparse
 from typing import Any
@@ -7,7 +7,7 @@ from tacit import _core
 from tacit.commands.options import add_out, positive
 from tacit.errors import MisuseError
 
-#: Of a federation.
+#: Number of servers of a federation, and greatest number of its clients.
 SERVERS, MOST_CLIENTS = 3, 4096
 
 

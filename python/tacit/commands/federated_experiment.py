@@ -1,4 +1,5 @@
-"""``tacit federated experiment``: accuracy, attacks, privacy and cost, each with a report."""
+"""``tacit federated experiment``: measures accuracy, attacks, privacy or cost, each with a
+report."""
 
 import argparse
 from pathlib import Path
@@ -8,11 +9,11 @@ from tacit.commands.federated_demo import ARGUMENTS, add_arguments
 from tacit.commands.options import output, positive
 from tacit.errors import MisuseError
 
-#: What can be measured.
+#: Kinds of experiments.
 KINDS = ("accuracy", "attacks", "privacy", "cost")
 
 
-#: What each takes besides.
+#: Options of each kind.
 OPTIONS = {
     "accuracy": ("data", "rounds", "seeds", "device"),
     "attacks": ("rounds", "seeds", *ARGUMENTS),

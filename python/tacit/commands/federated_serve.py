@@ -1,4 +1,4 @@
-"""``tacit federated serve``: one of the three servers of a federation."""
+"""``tacit federated serve``: runs one of the three servers of a federation."""
 
 import argparse
 import sys
@@ -76,7 +76,7 @@ def run(parsed: argparse.Namespace) -> None:
                 "--out away, "
                 "clients have it"
             )
-        # Before anybody is met.
+        # This is checked before the servers connect.
         check_writable(parsed.out)
     from tacit.federated.messages import counted
     from tacit.federated.service.model_store import Kept, Models, is_first, missing
@@ -85,15 +85,15 @@ def run(parsed: argparse.Namespace) -> None:
     federation.server(parsed.server)
     latest = latest_of(federation, parsed.server)
     models = None if parsed.out is None else Models(parsed.out, parsed.server, federation.name)
-    # A model that servers are not to know is nothing that they go on from.
+    # Servers cannot continue from a model that they must not know.
     is_known = (
         federation.settings.result_to != "clients" and federation.settings.coordinator is None
     )
     is_kept = is_known or models is not None
     ended = latest.known.ended
-    # No server gives a model its place before all three have it. That a round ended here proves
-    # nothing of a
-    # server that was killed: where its last round can be done again, it is waited for.
+    # No server replaces its model before all three have the new one. That a round ended here proves
+    # nothing about a server that was killed. If that server's last round can be repeated, this one
+    # waits for it.
     is_unsure = latest.known.common < parsed.rounds
     is_again = models is None and is_unsure and (not is_known or ended == parsed.rounds == 1)
     settled = ended if models is None else models.settled.ended if models.settled else 0
@@ -150,12 +150,14 @@ def _say_that_all_ended(parsed: argparse.Namespace, ended: int) -> None:
 
 @contextmanager
 def _opened(parsed: argparse.Namespace, models: "Models | None") -> "Iterator[Server]":
-    """The server. One that has what the last round came to, and not the others' word for it, may
-    find them gone, their work done.
+    """Opens the server.
+
+    A server that has the result of the last round, but not the confirmation of the others, may find
+    that these have finished and left.
 
     Raises:
-        SetupError: in place of what else is raised then, with what to do.
-        TacitError: as ``Server.open``.
+        SetupError: raised in that case instead of the other error, with the remedy.
+        TacitError: as in ``Server.open``.
     """
     from tacit.federated.service.server import Server
 
@@ -179,10 +181,10 @@ def _opened(parsed: argparse.Namespace, models: "Models | None") -> "Iterator[Se
 
 
 def _start(path: Path | None, federation: "Federation") -> Path:
-    """Where the parameters to begin from lie.
+    """Returns the path of the initial parameters.
 
     Raises:
-        SetupError: nobody said so.
+        SetupError: no path is given.
     """
     if path is None:
         raise setup_error(
@@ -217,13 +219,13 @@ def _model(path: Path) -> "State":
         raise MisuseError(
             f"{path} holds a {type(loaded).__name__}; it holds a tensor, or a module's state_dict()"
         )
-    # What is no number, or none that is learned, is known before anybody is met.
+    # Entries that are no numbers, or cannot be trained, are found before the servers connect.
     in_a_row(loaded)
     return loaded
 
 
 def _line(report: "Report") -> str:
-    """A line of a round."""
+    """Returns the lines that are printed about a round."""
     from tacit.federated.messages import counted
 
     if report.failure is not None:

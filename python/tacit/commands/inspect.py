@@ -1,4 +1,4 @@
-"""``tacit inspect``: what a compiled program is."""
+"""``tacit inspect``: shows what a compiled program does and what it costs."""
 
 import argparse
 from typing import Any

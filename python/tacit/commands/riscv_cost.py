@@ -1,4 +1,4 @@
-"""``tacit riscv cost``: what a program costs between parties that are not there."""
+"""``tacit riscv cost``: shows what a program costs, without any other party."""
 
 import argparse
 import re
@@ -45,7 +45,7 @@ def run(parsed: argparse.Namespace) -> None:
             threads=1,
         )
     except StoppedError as error:
-        # All parties say the same.
+        # All parties report the same.
         refused = re.sub(r"^party \d+: ", "", str(error)).splitlines()
         write_json(parsed.json, {"refused": refused})
         if len(refused) == 1:
@@ -75,7 +75,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def _rehearsed(wanted: Job) -> tuple[dict[str, Any], int]:
-    """The report, and what making correlations has sent or received."""
+    """Returns the report, and the number of bytes that making correlations sent or received."""
     import tacit
 
     report, made = wanted.carry_out(passes_over=True), tacit.session().meter.correlations

@@ -1,4 +1,4 @@
-"""What ``tacit riscv try``, ``run`` and ``cost`` have in common: the options, and the report."""
+"""Common part of ``tacit riscv try``, ``run`` and ``cost``: the options, and the report."""
 
 import argparse
 import json
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from tacit.riscv import Range, Receiver
     from tacit.sessions import Session
 
-#: How options are written.
+#: Forms of the options, for error messages.
 SECRET = "--secret NAME=OWNER:TYPE[:PATH]"
 OUTPUT = "--output NAME=all|PARTY[:TYPE]"
 RESULT = "--result all|PARTY|none[:TYPE]"
 RANGE = "--range NAME=LEAST..MOST"
 
-#: Texts that are no array's name, but a float that lacks its type.
+#: Text that is not an array's name, but a float without its type.
 _FLOAT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?(:\w*)?", re.IGNORECASE)
 
 
@@ -121,7 +121,7 @@ class Job:
     program: bytes
     function: str | None
     arguments: "list[str | float | np.floating[Any]]"
-    #: By name: who has it, its type, which all parties say, and the values where they are known.
+    #: By name: the owner, the type, which all parties state, and the values if they are known.
     secret: "dict[str, tuple[int, str, np.ndarray[Any, Any] | None]]" = field(repr=False)
     public: "dict[str, np.ndarray[Any, Any]]" = field(repr=False)
     result: "Receiver | tuple[Receiver, str]"
@@ -132,7 +132,7 @@ class Job:
     limit: int
 
     def check(self, parties: int) -> None:
-        """Raises for a party that is not among so many."""
+        """Raises if an owner is not among this number of parties."""
         for name, (owner, _, _) in self.secret.items():
             if owner >= parties:
                 raise stopped_error(
@@ -140,12 +140,14 @@ class Job:
                 )
 
     def carry_out(self, *, passes_over: bool = False) -> dict[str, Any]:
-        """Does this party's part, in the session that this code runs in; the report, as JSON has
-        it. What another party learns is ``None``. A program that passes over what secrets stop
-        raises all of that at its end, a line each.
+        """Runs this party's part in the current session, and returns the report as JSON has it.
+
+        What another party learns is ``None``. With ``passes_over``, a program continues where a
+        secret would stop it, and raises all of these errors at its end, a line each.
 
         Raises:
-            RangeError: what this party was to learn left its range; the others hear nothing of it.
+            RangeError: what this party was to learn left its range; the other parties do not learn
+                that.
         """
         import tacit
         from tacit.riscv import Program, Typed
@@ -194,7 +196,7 @@ class Job:
 
 
 def _told(here: "Session", own: dict[str, float]) -> list[dict[str, Any]]:
-    """What each party's meter says, in every party."""
+    """Returns what each party's meter reports, in every party."""
     told = []
     for party, content in enumerate(here.told_by_all(json.dumps(own).encode())):
         try:
@@ -208,12 +210,12 @@ def _told(here: "Session", own: dict[str, float]) -> list[dict[str, Any]]:
 
 
 def values(count: int) -> str:
-    """So many, in words."""
+    """Returns a number of values in words."""
     return f"{count} value{'s' * (count != 1)}"
 
 
 def show(console: Any, report: dict[str, Any], *, is_run: bool) -> None:
-    """Prints a report: of a whole program, or of a call."""
+    """Prints a report of a whole program, or of a call."""
     if report["printed"]:
         console.print(report["printed"].rstrip("\n"), markup=False, highlight=False)
     if report["result"] is not None:
@@ -235,12 +237,14 @@ def show(console: Any, report: dict[str, Any], *, is_run: bool) -> None:
 
 
 def job(parsed: argparse.Namespace, party: int | None, *, lengths: bool = False) -> Job:
-    """What the options say; of arrays with the values that everybody has, and those of a party, or
-    of all. Where a secret may be a length, it has zeros.
+    """Returns what the options describe.
+
+    Public arrays have their values, and so do the secret ones of one party, or of all parties. If a
+    secret may be given by its length, it has zeros.
 
     Raises:
         SetupError: a file cannot be read.
-        MisuseError: an option says what cannot be.
+        MisuseError: an option is not valid.
     """
     from tacit.riscv import LIMIT, load
 
@@ -270,7 +274,7 @@ def job(parsed: argparse.Namespace, party: int | None, *, lengths: bool = False)
 
 
 def _named(option: str, given: "list[tuple[str, Any]]") -> dict[str, Any]:
-    """By their names, which are all different."""
+    """Returns entries by their names, which must all be different."""
     names = [name for name, _ in given]
     for name in names:
         if names.count(name) > 1:
@@ -288,7 +292,8 @@ def _split(text: str, by: str, form: str) -> tuple[str, str]:
 
 
 def _number(text: str) -> "str | float | np.floating[Any]":
-    """A function's argument: an integer, a float of the type behind it, or what names an array."""
+    """Parses an argument of a function: an integer, a float followed by its type, or the name of an
+    array."""
     import numpy as np
 
     number, _, kind = text.rpartition(":")
@@ -324,7 +329,7 @@ def _receiver(text: str) -> "Receiver":
 
 
 def _range(text: str) -> "tuple[str, Range]":
-    """Two numbers, which are looked at where arrays are given."""
+    """Parses two numbers, which are checked where arrays are given."""
     name, ends = _split(text, "=", RANGE)
     least, most = _split(ends, "..", RANGE)
     try:
@@ -354,14 +359,14 @@ def _secret(
     if lengths and path.isascii() and path.isdigit():
         made = zeros(short, int(path), f"--secret {text}")
         if name in ranges:
-            # Where 0 may be outside.
+            # The range may exclude 0.
             made += type_of(short, text).type(
                 math.ceil(ranges[name][0]) if short[0] != "f" else ranges[name][0]
             )
         return name, (int(owner), short, made)
     option = f"--secret {text}"
     values = numbers(short, Path(path), option)
-    # What has a range is held against that.
+    # Values that have a range are checked against that instead.
     return name, (
         int(owner),
         short,

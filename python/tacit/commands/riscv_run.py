@@ -1,4 +1,4 @@
-"""``tacit riscv run``: a program, or a function of one, as one party of a session."""
+"""``tacit riscv run``: runs a program, or a function of one, as one party of a session."""
 
 import argparse
 import sys
@@ -49,7 +49,7 @@ def run(parsed: argparse.Namespace) -> None:
         try:
             report = wanted.carry_out()
         except RangeError as error:
-            # What the others have learned is theirs: the session ends as it is to.
+            # The other parties may have learned their results, so the session ends as usual.
             failed = error
     if failed is not None:
         raise failed

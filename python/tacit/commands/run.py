@@ -1,4 +1,4 @@
-"""``tacit run``: a program as one party of a session."""
+"""``tacit run``: runs a program as one party of a session."""
 
 import argparse
 import runpy
@@ -109,13 +109,14 @@ def _run_compiled(parsed: argparse.Namespace, report: Report) -> None:
 
 
 def _give_up(parsed: argparse.Namespace, wrong: str) -> NoReturn:
-    """Tells the others why this party does not come."""
+    """Tells the other parties why this party does not take part, and exits."""
     tell(parsed.config, parsed.party, wrong, wrong)
     sys.exit(1)
 
 
 def _wrong_with(program: Path) -> str | None:
-    """What keeps a program from running, found before the others are met."""
+    """Returns what keeps a program from running, as found before the parties connect, or
+    ``None``."""
     try:
         compile(program.read_bytes(), str(program), "exec")
     except FileNotFoundError:

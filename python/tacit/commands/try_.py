@@ -1,5 +1,5 @@
-"""``tacit try``: a compiled program with all parties on this machine, against the model before
-compilation and against plain PyTorch."""
+"""``tacit try``: runs a compiled program with all parties on this machine, and compares it with the
+model before compilation and with plain PyTorch."""
 
 import argparse
 from pathlib import Path
