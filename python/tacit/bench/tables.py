@@ -10,18 +10,15 @@ from tacit.bench.rounds import ELEMENTS, OPERATIONS
 from tacit.bench.settings import Setting
 
 CAPTION_OF_CORRELATIONS = (
-    "{shared}. Wait: part of the median, for correlations. Offline: MB that making them made one "
-    "party send "
-    "or receive, the larger. A module's weights are masked and opened once in a session, "
-    "before it is measured; activations each time."
+    "{shared}. Wait: part of the median, for correlations. Offline: MB that one party sent or "
+    "received to make them, whichever is more. A module's weights are masked and opened once in a "
+    "session, before it is measured; activations each time."
 )
 CAPTION_OF_PROGRAMS = (
-    " Of compiled programs with sharing their inputs and opening what they leave; instructions in "
-    "millions."
+    " The figures of compiled programs include sharing their inputs and opening their outputs; "
+    "instructions in millions."
 )
-CAPTION_OF_ONCE = (
-    " *: run once, with nothing before it, so that it masks and opens the weights too."
-)
+CAPTION_OF_ONCE = " *: run once without a warm-up, so it masks and opens the weights too."
 
 
 def rounds_of_federations(entries: list[dict[str, Any]]) -> Table:

@@ -11,12 +11,10 @@ from tacit.commands.options import add_subject, positive, write_json
 def add(commands: Any) -> None:
     parser = commands.add_parser(
         "compare",
-        help="hold a module's numbers on secret tensors against those on plain ones",
-        description="Runs a module on plain tensors and on secret ones, where nothing is secret "
-        "yet, and "
-        "shows for each layer the range, the error and the room that is left. Exit status 1 if "
-        "something "
-        "left its range, or the results do not match.",
+        help="compare a module's numbers on secret tensors with those on plain ones",
+        description="Runs a module on plain tensors and on secret ones, without keeping anything "
+        "secret, and shows for each layer the range, the error and the room that is left. "
+        "Exit status 1 if something left its range, or the results do not match.",
     )
     add_subject(parser)
     parser.add_argument(

@@ -85,13 +85,13 @@ class Command:
 def add(commands: Any) -> None:
     parser = commands.add_parser(
         "completion",
-        help="print what completes commands and options in a shell",
+        help="print a script that completes commands and options in a shell",
         description="Prints a script. bash: add `source <(tacit completion bash)` to ~/.bashrc. "
         "zsh: add "
         "`source <(tacit completion zsh)` to ~/.zshrc, after compinit. fish: "
         "`tacit completion fish > ~/.config/fish/completions/tacit.fish`.",
     )
-    parser.add_argument("shell", choices=SHELLS, help="for which shell")
+    parser.add_argument("shell", choices=SHELLS, help="the shell that the script is for")
     parser.set_defaults(command=run)
 
 

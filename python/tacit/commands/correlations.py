@@ -33,30 +33,35 @@ def add(commands: Any) -> None:
         "--program",
         type=Path,
         metavar="FILE.tacit",
-        help="a compiled program, whose shapes say what a run of it takes: no run is recorded",
+        help="a compiled program: what a run takes follows from its shapes, so no run has to be "
+        "recorded",
     )
     parser.add_argument(
         "--receivers",
         type=positive,
         default=1,
         metavar="N",
-        help="of a program: how many parties learn its result, of whom each takes its own look at "
-        "the guards "
-        "(1 if not given)",
+        help="with --program: how many parties learn its result; each of them tests the guards "
+        "once (1 if not given)",
     )
     parser.add_argument(
         "--examples",
         type=positive,
         default=1,
         metavar="N",
-        help="of a program: how many times what it was compiled for a run is given (1 if not given)",
+        help="with --program: how many examples a run takes, each of the shape that the program "
+        "was compiled for (1 if not given)",
     )
     add_streams(parser)
     parser.add_argument(
-        "--runs", required=True, type=positive, metavar="N", help="for so many sessions"
+        "--runs", required=True, type=positive, metavar="N", help="for how many sessions"
     )
     parser.add_argument(
-        "--out", required=True, type=Path, metavar="FILE", help="a new file, sealed by the key"
+        "--out",
+        required=True,
+        type=Path,
+        metavar="FILE",
+        help="a new file, sealed with this party's key",
     )
     parser.add_argument("--source", choices=LIVE, help="instead of the configuration's")
     add_threads(parser)

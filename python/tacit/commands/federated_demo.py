@@ -29,7 +29,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--attack",
         metavar="KIND:FRACTION",
-        help="what a part of the clients does, such as label-flip:0.25",
+        help="attack by a fraction of the clients, such as label-flip:0.25",
     )
     parser.add_argument(
         "--noise", type=float, metavar="SIGMA", help="noise, as a multiple of the bound"
@@ -51,10 +51,14 @@ ARGUMENTS: dict[str, tuple[type, str, str]] = {
     "attackers": (
         float,
         "PART",
-        "krum, multi-krum: the part of the clients that attacks at most (0.25)",
+        "krum, multi-krum: greatest fraction of the clients that attacks (0.25)",
     ),
-    "chosen": (int, "M", "multi-krum: of how many vectors it is the mean (all but the attackers')"),
-    "trimmed": (float, "PART", "trimmed-mean: the part that is dropped at each end (0.25)"),
+    "chosen": (
+        int,
+        "M",
+        "multi-krum: number of vectors in the mean (by default all except the attackers')",
+    ),
+    "trimmed": (float, "PART", "trimmed-mean: fraction that is dropped at each end (0.25)"),
     "steps": (
         int,
         "N",

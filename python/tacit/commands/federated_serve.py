@@ -32,28 +32,25 @@ def add(commands: Any) -> None:
         type=positive,
         default=1,
         metavar="N",
-        help="how many in all of this federation, also where its servers start again in between; 1 "
-        "if not "
-        "given",
+        help="how many rounds this federation has in total, even if its servers are restarted in "
+        "between; 1 if not given",
     )
     parser.add_argument(
         "--model",
         type=Path,
         metavar="FILE",
-        help="the parameters to begin from, as torch.save writes a tensor or a module's "
-        "state_dict(); the "
-        "same at all servers; where a coordinator has the model, only their number counts; the "
-        "model that "
-        "federation.toml names if not given, or start.pt beside it",
+        help="the initial parameters, as torch.save writes a tensor or a module's state_dict(); "
+        "the same at all servers; if a coordinator has the model, only the number of "
+        "parameters counts; by default the model that federation.toml names, or start.pt next "
+        "to it",
     )
     parser.add_argument(
         "--out",
         type=Path,
         metavar="FILE",
-        help="write there, after each round, the parameters, in a row or as a state_dict() as "
-        "given; "
-        "where it is "
-        "there already, go on from it, and from the round that it says",
+        help="write the parameters there after each round, as a vector or as a state_dict(), like "
+        "the initial ones; if the file exists already, continue from it and from the round "
+        "that it names",
     )
     add_threads(parser)
     parser.set_defaults(command=run)
@@ -65,9 +62,9 @@ def run(parsed: argparse.Namespace) -> None:
     federation = Federation.read(parsed.config)
     if federation.settings.root == f"server-{parsed.server}":
         raise MisuseError(
-            f"server {parsed.server} is the root, which trains: it needs a program of its own, "
-            f"that gives "
-            "tacit.federated.service.server.Server.round(model, root=...) what it trained"
+            f"server {parsed.server} is the root, which trains: it needs a program of its own that "
+            "passes what it trained to tacit.federated.service.server.Server.round(model, "
+            "root=...)"
         )
     if parsed.out is not None:
         if federation.settings.result_to == "clients":
@@ -126,7 +123,7 @@ def run(parsed: argparse.Namespace) -> None:
             _say_that_all_ended(parsed, server.ended)
         elif server.ended:
             print(
-                f"tacit: goes on after {counted(server.ended, 'round')} of {parsed.rounds}",
+                f"tacit: continues after {counted(server.ended, 'round')} of {parsed.rounds}",
                 file=sys.stderr,
             )
         model = chosen.model
@@ -172,11 +169,9 @@ def _opened(parsed: argparse.Namespace, models: "Models | None") -> "Iterator[Se
             raise
         assert models is not None
         raise setup_error(
-            f"{error}. {models.beside} has the model of round {pending.round}, the last one: where "
-            f"another "
-            f"server has that in its --out file, its work is done, and so is this one's: mv "
-            f"{models.beside} "
-            f"{models.path}"
+            f"{error}. {models.beside} has the model of round {pending.round}, the last one. If "
+            "another server has that model in its --out file, the work of both is done: mv "
+            f"{models.beside} {models.path}"
         ) from None
 
 
@@ -205,9 +200,8 @@ def _model(path: Path) -> "State":
         loaded = torch.load(path, weights_only=True)
     except OSError as error:
         raise setup_error(
-            f"cannot read {path}: {cause(error)}; it is to hold what torch.save wrote of the "
-            f"parameters to "
-            "begin from"
+            f"cannot read {path}: {cause(error)}; it must hold the initial parameters, as "
+            "torch.save writes them"
         ) from None
     except Exception as error:
         raise setup_error(

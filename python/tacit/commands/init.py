@@ -30,8 +30,7 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "init",
         help="write a first program and its configurations",
-        description=f"Writes {', '.join(FILES)} for this machine. Their comments say what to "
-        f"change for "
+        description=f"Writes {', '.join(FILES)} for this machine. Their comments say what to change for "
         "several machines.",
     )
     parser.add_argument(

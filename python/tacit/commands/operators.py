@@ -12,11 +12,12 @@ from tacit.commands.options import output
 INTRODUCTION = """\
 # Operators
 
-What of PyTorch's own operator database works on secret tensors: each operator that takes a `float32` tensor,
-with up to twelve of the database's samples, the first tensor secret, and then all of them. *Yes* means that
-every sample gives what it gives on plain tensors; *partly* that the others are refused as said; *no* that all
-are. The gradients of up to six samples are tried likewise. Nothing falls back to plain tensors. The tests
-hold this page against a run.
+Operators of PyTorch's own operator database that work on secret tensors. The table lists each
+operator that takes a `float32` tensor. Up to twelve of the database's samples are tried, with the
+first tensor secret, and then with all of them. *Yes* means that every sample gives what it gives on
+plain tensors, *partly* that the other samples are refused with this error, *no* that all samples
+are. The gradients of up to six samples are tried in the same way. Nothing falls back to plain
+tensors. The tests compare this page with a run.
 
 """
 
@@ -33,7 +34,10 @@ def add(commands: Any) -> None:
         "word", nargs="?", default="", metavar="WORD", help="part of an operator's name"
     )
     parser.add_argument(
-        "--write", type=Path, metavar="FILE", help="write the page of all as Markdown there"
+        "--write",
+        type=Path,
+        metavar="FILE",
+        help="write the page of all operators there, as Markdown",
     )
     parser.set_defaults(command=run)
 

@@ -107,9 +107,8 @@ def add_subject(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "subject",
         metavar="FILE:CALLABLE",
-        help="a function without arguments that returns (module, example inputs), or is itself "
-        "what every "
-        "party runs, such as model.py:build",
+        help="a function without arguments that returns (module, example inputs), or that is "
+        "itself the program of every party, such as model.py:build",
     )
     add_json(command)
 
@@ -120,13 +119,12 @@ def add_checked(command: argparse.ArgumentParser, *, has_config: bool = False) -
     Args:
         has_config: whether the command reads parties.toml, which can turn it on too.
     """
-    besides = "; `checked = true` in parties.toml says so too" if has_config else ""
+    besides = "; `checked = true` in parties.toml turns it on too" if has_config else ""
     command.add_argument(
         "--checked",
         action="store_true",
-        help="check in secret that every number stays in its range, and show no result where one "
-        "does not; "
-        f"the same at every party{besides}",
+        help="check in secret that every number stays in its range, and show no result if one does "
+        f"not; the same in every party{besides}",
     )
 
 
@@ -138,9 +136,8 @@ def add_streams(command: argparse.ArgumentParser) -> None:
         type=whole,
         default=1,
         metavar="K",
-        help="of a batch so many examples go side by side, the same at every party: while the "
-        "messages of "
-        "one are on their way, another one is computed (1 if not given)",
+        help="number of examples of a batch that run side by side, the same in every party: while "
+        "the messages of one are in transit, another one is computed (1 if not given)",
     )
 
 

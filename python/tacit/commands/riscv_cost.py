@@ -14,14 +14,11 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "cost",
         help="say what a program costs, without any other party",
-        description="Runs a program between parties in this process, on zeros in the place of "
-        "secrets, and "
-        "says what that costs: rounds and bytes are exactly those of any run, as long as the "
-        "program opens "
-        "nothing on its way that it then goes on by. Of a secret its length is enough, as in "
-        "--secret a=0:u64:1000. Correlations of additive sharing are counted if --source says "
-        "where they "
-        "come from.",
+        description="Runs a program between parties in this process, on zeros instead of secrets, and "
+        "says what that costs: rounds and bytes are exactly those of any run, unless the "
+        "program opens values on its way and continues by them. The length of a secret is "
+        "enough, as in --secret a=0:u64:1000. The correlations of additive sharing are "
+        "counted if --source names where they come from.",
     )
     add_job(parser)
     add_setting(parser)

@@ -37,34 +37,30 @@ def add_job(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--call",
         metavar="FUNCTION",
-        help="call it alone, in the place of running the whole program",
+        help="call this function alone, instead of running the whole program",
     )
     parser.add_argument(
         "--arg",
         action="append",
         default=[],
         metavar="ARG",
-        help="each argument in turn: of a program any text; of a function a number, NAME (an "
-        "array's "
-        "address), len:NAME, or a float as in "
-        "1.5:f64, 1.5:f32 or --arg=-1.5:f64",
+        help="each argument in turn: for a program any text; for a function a number, NAME (an "
+        "array's address), len:NAME, or a float as in 1.5:f64, 1.5:f32 or --arg=-1.5:f64",
     )
     parser.add_argument(
         "--secret",
         action="append",
         default=[],
         metavar="NAME=OWNER:TYPE[:PATH]",
-        help="a file, or of a function an array, that one party has; types: u8 to u64, i8 to i64, "
-        "f32, f64; "
-        "PATH, "
-        "which its owner alone needs, is text, .npy or .bin",
+        help="a file of the program, or an array of the function, that one party has; types: u8 to "
+        "u64, i8 to i64, f32, f64; PATH, which only its owner needs, is text, .npy or .bin",
     )
     parser.add_argument(
         "--public",
         action="append",
         default=[],
         metavar="NAME=[TYPE:]PATH",
-        help="the same that everybody has; without TYPE, the bytes as they are",
+        help="a file or an array that all parties have; without TYPE, the bytes as they are",
     )
     parser.add_argument(
         "--output",
@@ -72,23 +68,21 @@ def add_job(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=all|PARTY[:TYPE]",
         help="a file that the program writes, or an array after the call, and who learns it; "
-        "without TYPE "
-        "it is of that of the secret files",
+        "without TYPE it has the type of the secret files",
     )
     parser.add_argument(
         "--result",
         metavar="all|PARTY|none[:TYPE]",
-        help="who learns what a function returns (all), and its type, which a float must have; "
-        "without TYPE "
-        "it is an integer of 64 bits without sign",
+        help="who learns what a function returns (all), and its type, which a float needs; without "
+        "TYPE it is an unsigned integer of 64 bits",
     )
     parser.add_argument(
         "--open-branch",
         action="append",
         default=[],
         metavar="FUNCTION",
-        help="open the branches on secrets in it to all parties, in the place of carrying out both "
-        "sides",
+        help="open the branches on secrets in this function to all parties, instead of carrying "
+        "out both sides",
     )
     parser.add_argument(
         "--oblivious",
@@ -103,12 +97,14 @@ def add_job(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=LEAST..MOST",
         help="the least and the greatest that a value of a secret file or array can be, as in "
-        "salaries=0..200000: floats then have as many fraction bits as that leaves, and so has "
-        "what is "
-        "computed of them",
+        "salaries=0..200000: floats then have as many fraction bits as that leaves room for, "
+        "and so have the results computed from them",
     )
     parser.add_argument(
-        "--limit", type=positive, metavar="N", help="instructions at most (a thousand million)"
+        "--limit",
+        type=positive,
+        metavar="N",
+        help="greatest number of instructions (a thousand million)",
     )
     add_json(parser)
 
@@ -205,7 +201,7 @@ def _told(here: "Session", own: dict[str, float]) -> list[dict[str, Any]]:
                 {name: float(read[name]) if name == "seconds" else int(read[name]) for name in own}
             )
         except (ValueError, TypeError, KeyError):
-            raise DeviationError.of(party, "does not tell what it has sent") from None
+            raise DeviationError.of(party, "did not report what it has sent") from None
     return told
 
 
@@ -344,14 +340,15 @@ def _secret(
     name, kind = _split(text, "=", SECRET)
     owner, kind = _split(kind, ":", SECRET)
     if not owner.isascii() or not owner.isdigit():
-        raise MisuseError(f"--secret {text}: {owner!r} is no party's number")
+        raise MisuseError(f"--secret {text}: {owner!r} is not the number of a party")
     short, _, path = kind.partition(":")
     type_of(short, f"--secret {text}")
     if party is not None and int(owner) != party:
         return name, (int(owner), short, None)
     if not path:
         raise MisuseError(
-            f"--secret {text}: party {owner} says where the values are: {name}={owner}:{short}:PATH"
+            f"--secret {text}: party {owner} must say where the values are: "
+            f"{name}={owner}:{short}:PATH"
             + (f", or how many: {name}={owner}:{short}:1000" if lengths else "")
         )
     if lengths and re.fullmatch(r"-\d+", path):

@@ -22,9 +22,8 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "run",
         help="run a program with parties on other machines",
-        description="Takes part in a session that runs a compiled program, or calls a function of "
-        "it. All "
-        "parties say the same; files of secrets are read by their owners alone.",
+        description="Takes part in a session that runs a compiled program, or calls a function of it. All "
+        "parties give the same options; only the owner of a secret reads its file.",
     )
     add_member(parser)
     add_threads(parser)

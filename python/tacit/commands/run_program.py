@@ -35,7 +35,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raises an error instead of exiting."""
-        raise MisuseError(f"{message}; {self.prog} --help shows what there is")
+        raise MisuseError(f"{message}; {self.prog} --help lists the options")
 
 
 class Part(NamedTuple):
@@ -61,10 +61,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[NAME=]FILE.npy",
-        help="if this party has it; NAME where the program takes several",
+        help="if this party has it; NAME if the program takes several inputs",
     )
     parser.add_argument(
-        "--output", type=Path, metavar="FILE.npy", help="if this party is to learn the result"
+        "--output", type=Path, metavar="FILE.npy", help="if this party learns the result"
     )
     add_streams(parser)
 
@@ -150,7 +150,7 @@ def _carried_out(session: "Session", part: Part) -> Any:
     receivers = [party for party, role in enumerate(roles) if role["output"]]
     if not receivers:
         raise setup_error(
-            "nobody is to learn the result: say --output FILE.npy at the party that is"
+            "no party learns the result: give --output FILE.npy in the party that should"
         )
     from tacit.compilation.execute import revealed
 
@@ -198,7 +198,7 @@ def _told(session: "Session", part: Part) -> list[dict[str, int]]:
     told = []
     for party, read in enumerate(told_of(session, part.program, has)):
         if len(read) != len(names) or not all(type(each) is int and each >= 0 for each in read):
-            raise DeviationError.of(party, "does not tell what it has")
+            raise DeviationError.of(party, "did not report what it has")
         told.append(dict(zip(names, read, strict=True)))
     return told
 

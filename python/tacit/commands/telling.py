@@ -42,7 +42,7 @@ def tell_of_usage(arguments: Sequence[str]) -> None:
     try:
         known, _ = parser.parse_known_args(arguments)
         if known.config and known.party:
-            tell(known.config[0], known.party[0], "these are no options of this command")
+            tell(known.config[0], known.party[0], "the options are not those of this command")
     except _UnreadableError:
         pass
     except TacitError as error:

@@ -72,7 +72,7 @@ def _check_places(node: fx.Node, schema: Any) -> None:
             and not argument.kwarg_only
             and not argument.has_default_value()
         ):
-            raise MisuseError(f"{argument.name} stands among its named arguments")
+            raise MisuseError(f"{argument.name} is a named argument, and must be a positional one")
 
 
 def _check_dtypes(node: fx.Node, schema: Any) -> None:
@@ -83,7 +83,7 @@ def _check_dtypes(node: fx.Node, schema: Any) -> None:
     for at, argument in enumerate(schema.arguments):
         given = node.args[at] if at < len(node.args) else node.kwargs.get(argument.name)
         if str(argument.real_type) in DTYPES and not isinstance(given, torch.dtype | None):
-            raise MisuseError(f"{given!r:.80} is no dtype")
+            raise MisuseError(f"{given!r:.80} is not a dtype")
 
 
 def _check_channels(schema: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -124,5 +124,5 @@ def _layers(state: torch.Tensor) -> int:
 
 def _few(length: int) -> int:
     if length > MOST_PIECES:
-        raise MisuseError(f"what is cut into pieces is at most {MOST_PIECES} long")
+        raise MisuseError(f"a dimension that is cut into pieces is at most {MOST_PIECES} long")
     return max(length, 1)

@@ -78,7 +78,7 @@ def _count(draft: Draft, name: str, values: torch.Tensor) -> int:
     if values.dim() != example.dim() or not example.dim() or values.shape[1:] != example.shape[1:]:
         raise MisuseError(
             f"calibration data of shape {tuple(values.shape)} for the input {shown}, which is "
-            f"{tuple(example.shape)}: as many rows as there are, all other sizes alike"
+            f"{tuple(example.shape)}: the number of rows may differ, all other sizes must not"
         )
     if len(values) < example.shape[0]:
         raise MisuseError(
@@ -89,8 +89,7 @@ def _count(draft: Draft, name: str, values: torch.Tensor) -> int:
     if values.is_floating_point() != example.is_floating_point():
         raise MisuseError(
             f"the calibration data of the input {shown} are {values.dtype}, the model takes "
-            f"{example.dtype}: "
-            "convert them as what will be given to the program"
+            f"{example.dtype}: convert them to the dtype that inputs of the program will have"
         )
     if values.is_floating_point() and not bool(values.isfinite().all()):
         raise MisuseError(

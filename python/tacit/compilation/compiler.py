@@ -136,7 +136,7 @@ def compile(  # noqa: A001
     if tolerance is not None and not 0 < tolerance < math.inf:
         raise MisuseError(f"a tolerance is a number above 0, not {tolerance!r}")
     if labels is not None and calibrate is None:
-        raise MisuseError("labels belong to calibration data, of which there are none")
+        raise MisuseError("labels belong to calibration data, and none are given")
     progress("reading the model")
     draft = draft_of(model, example, shapes, calibrate, secret)
     verify_draft(draft)
@@ -178,9 +178,9 @@ def compile(  # noqa: A001
         progress(f"{sum(map(bool, dropped))} ReLUs drop low bits, of {len(dropped)} that could")
     if given is None:
         progress(
-            f"nothing has shown that the model's numbers stay below {draft.scale.limit:g}, where "
-            f"products "
-            "are right: calibration data (--calibrate) show it of themselves"
+            f"nothing has shown that the numbers of the model stay below {draft.scale.limit:g}, "
+            "where products are right: calibration data (--calibrate) show it for inputs like "
+            "them"
         )
     program = Program.of(draft)
     model_before = Program.of(before)
@@ -206,5 +206,5 @@ def _data(draft: Draft, given: Batches) -> Data:
     if given.labels is not None and not bool(
         ((given.labels >= 0) & (given.labels < classes)).all()
     ):
-        raise MisuseError(f"labels that are no classes of the model, which has {classes}")
+        raise MisuseError(f"the labels are not classes of the model, which has {classes}")
     return Data(given.inputs, together, given.labels)

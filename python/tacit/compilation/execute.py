@@ -50,11 +50,8 @@ COMPILE_AGAIN = (
     "tacit inspect shows the fraction bits of all"
 )
 CALIBRATED = (
-    "on its calibration data the program gives what is as good as what the plain model gives all "
-    "the same; "
-    "where that does not hold of other inputs, which tacit try shows, compile the model with "
-    "calibration "
-    "data like them"
+    "on its calibration data the program is still as good as the plain model; if it is not on "
+    "other inputs, which tacit try shows, compile the model with calibration data like them"
 )
 
 
@@ -254,13 +251,10 @@ class Bound:
             return
         self._is_told = True
         warnings.warn(
-            f"nobody has held {', '.join(unknown)} against what the program was compiled for, so "
-            f"nothing is "
-            "proved: comparisons have 64 bits and no guards, and nothing that was saved by proofs "
-            "is; share "
-            "inputs by program.share(...).given(x, owner=...), which checks them at their owner, "
-            "instead of "
-            "tacit.share",
+            "these inputs were not checked against what the program was compiled for: "
+            f"{', '.join(unknown)}; so nothing is proved of them, comparisons have 64 bits and no "
+            "guards, and proofs save nothing; share inputs by program.share(...).given(x, "
+            "owner=...), which checks them at their owner, instead of tacit.share",
             CostWarning,
             stacklevel=3,
         )
@@ -359,7 +353,7 @@ def _compare(current: Session, program: Runnable, count: int, owner: int, task: 
     refused = {}
     for party, told in enumerate(told_of(current, program, [count, task.told])):
         if len(told) != 2 or type(told[0]) is not int:
-            raise DeviationError.of(party, "told no number of streams")
+            raise DeviationError.of(party, "reported no number of streams")
         if party == owner and (cause := refusal(told[1], owner)) is not None:
             refused[owner] = cause
         if told[0] != count:
@@ -394,7 +388,7 @@ def told_of(current: Session, program: Runnable, own: list[Any]) -> list[list[An
             case [str(theirs), *rest] if len(theirs) == len(program.digest) and theirs.isalnum():
                 found.append(rest)
             case _:
-                raise DeviationError.of(party, "told no hash of a program")
+                raise DeviationError.of(party, "reported no hash of a program")
         if theirs != program.digest:
             raise setup_error(
                 f"party {party} has another program, with the hash {theirs}; that of party "

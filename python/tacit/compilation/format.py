@@ -37,7 +37,10 @@ FORMAT, VERSION = "tacit-program", 8
 KIND = "program"
 
 #: Remedy for a file that tacit compile cannot have written.
-DAMAGED = "the file was damaged or changed: take the one that tacit compile wrote, from who compiled the model"
+DAMAGED = (
+    "the file was damaged or changed: get the file that tacit compile wrote from the party that "
+    "compiled the model"
+)
 
 #: Greatest size of a file in bytes, and greatest number of nodes of a program.
 MOST_BYTES, MOST_NODES = 1 << 28, 1 << 16
@@ -101,12 +104,11 @@ def read(text: bytes, what: str) -> dict[str, Any]:
         content = None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         damaged = f"; {DAMAGED}" if checksums.wrong(text, KIND) == checksums.DAMAGED else ""
-        raise MisuseError(f"{what} is no compiled program: tacit compile makes one{damaged}")
+        raise MisuseError(f"{what} is not a compiled program: tacit compile makes one{damaged}")
     if content.get("version") != VERSION:
         raise MisuseError(
-            f"{what} has version {content.get('version')!r:.80} of programs, this tacit reads "
-            f"{VERSION}: "
-            "compile it anew, with the tacit that runs it"
+            f"{what} has version {content.get('version')!r:.80} of the program format, and this "
+            f"tacit reads version {VERSION}: compile the model again, with the tacit that runs it"
         )
     return content
 
@@ -134,7 +136,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 def dtype_of(name: Any) -> torch.dtype:
     """Returns the dtype with a name."""
     if not isinstance(name, str) or name not in DTYPES:
-        raise MisuseError(f"{name!r} is no dtype of a program")
+        raise MisuseError(f"{name!r} is not a dtype that programs have")
     return DTYPES[name]
 
 
@@ -199,9 +201,11 @@ def tensor_of(entry: Any) -> torch.Tensor:
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise MisuseError("a constant's data are no base64") from None
+        raise MisuseError("a constant's data are not base64") from None
     if len(data) != math.prod(shape) * dtype.itemsize:
-        raise MisuseError("a constant has as many bytes as its shape says")
+        raise MisuseError(
+            "the data of a constant must have the size that its shape and dtype require"
+        )
     if dtype == torch.bool and data.strip(b"\x00\x01"):
         raise MisuseError("a boolean is 0 or 1")
     if not data:
@@ -275,13 +279,13 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node], scale: Scal
         } if not rest and is_name(name) and name not in nodes:
             pass
         case _:
-            raise MisuseError("a node has a name of its own, an operator and its arguments")
+            raise MisuseError("a node needs a name of its own, an operator and its arguments")
     check_shown(layer)
     target = by_name().get(operator)
     if target is None:
-        raise MisuseError(f"{name} calls {operator[:80]!r}, which no program may")
+        raise MisuseError(f"{name} calls {operator[:80]!r}, which no program may call")
     if placed := PLACES & named.keys():
-        raise MisuseError(f"{name} says {min(placed)}, which no program does")
+        raise MisuseError(f"{name} sets {min(placed)}, which no program does")
     try:
         args = tuple(_argument(each, nodes) for each in arguments)
         kwargs = {key: _argument(value, nodes) for key, value in named.items()}
@@ -365,11 +369,13 @@ def _fits_of(node: fx.Node, entry: Any) -> Choice:
         MisuseError: a function has no such series.
     """
     if not isinstance(entry, dict) or not entry.keys() <= set(functions_of(node)):
-        raise MisuseError(f"{node.name} is no function that has {entry!r:.80} for its series")
+        raise MisuseError(
+            f"{node.name} has no functions that could have {entry!r:.80} as their series"
+        )
     for function, key in entry.items():
         if not isinstance(key, str) or key == USUAL or key not in FITS[function]:
             raise MisuseError(
-                f"{node.name} takes {function} of {key!r:.80}, of which there is no series"
+                f"{node.name} chooses for {function} the series {key!r:.80}, which does not exist"
             )
     return entry
 
@@ -412,9 +418,8 @@ def _argument(entry: Any, nodes: dict[str, fx.Node], depth: int = 0) -> Any:
         case {"of": str(name), **rest} if not rest:
             if name not in nodes:
                 raise MisuseError(
-                    f"it takes {name[:80]!r}, which no earlier node gives: nodes are in a circle "
-                    f"or out of "
-                    "order"
+                    f"it takes {name[:80]!r}, which no earlier node gives: nodes form a cycle or "
+                    "are out of order"
                 )
             return nodes[name]
         case {"dtype": name, **rest} if not rest:

@@ -21,9 +21,8 @@ from tacit.fixed import Scale
 
 #: What everyone who has the file learns.
 PUBLIC = (
-    "the graph, the shapes of all tensors, scales, widths, series of functions, between which "
-    "numbers values "
-    "lie where that is shown, and the constants of the model that are no weights"
+    "the graph, the shapes of all tensors, scales, widths, series of functions, the intervals of "
+    "values where they are shown, and the constants of the model that are not weights"
 )
 
 
@@ -135,7 +134,10 @@ def _step(node: fx.Node, scale: int) -> Step:
     if compares:
         why = "64 bits hold every number in range"
         if width is not None:
-            why = f"proved by its maker: below 2^{width - 17}, differences too, for inputs as promised"
+            why = (
+                f"proved by the party that compiled it: below 2^{width - 17}, differences too, if "
+                "inputs are as promised"
+            )
     return Step(
         node.name,
         node.meta.get("layer", ""),
@@ -193,7 +195,10 @@ def _guarded(guard: Guard | None) -> str:
     if guard is None:
         return ""
     if not guard.reach:
-        return f"with guards {guard.width} bits, proved by its maker if those before it hold"
+        return (
+            f"with guards {guard.width} bits, proved by the party that compiled it, if the guards "
+            "before it hold"
+        )
     return (
         f"with guards {guard.width} bits and {guard.reach} that are tested: below {guard.passes:g} "
         f"it "
@@ -238,9 +243,8 @@ def _lines(found: Inspection) -> list[str]:
     if shown < len(found.steps):
         lines.append(
             f"range: {shown} of {len(found.steps)} steps are shown to give numbers below "
-            f"{limit:g}, where "
-            "products are right; of the others calibration data alone can tell (tacit compile "
-            "--calibrate)"
+            f"{limit:g}, where products are right; for the others only calibration data can show "
+            "it (tacit compile --calibrate)"
         )
     for bits in sorted(set(found.weight_scales.values())):
         names = ", ".join(name for name, own in found.weight_scales.items() if own == bits)

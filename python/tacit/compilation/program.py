@@ -228,7 +228,8 @@ class _Reader:
                 pass
             case _:
                 raise MisuseError(
-                    "inputs, weights, constants, nodes, outputs and a scale make a program"
+                    "a program has inputs, weights, constants, nodes, outputs and a scale, and "
+                    "nothing else"
                 )
         if not inputs or not returned:
             raise MisuseError(
@@ -247,14 +248,14 @@ class _Reader:
             node = add_node(self._graph, entry, self._nodes, Scale(scale))
             self._nodes[node.name] = node
         if not all(isinstance(name, str) and name in self._nodes for name in returned):
-            raise MisuseError("one of its outputs is no node")
+            raise MisuseError("one of its outputs is not a node")
         self._graph.output(tuple(self._nodes[name] for name in returned))
         verify(self._graph, self._given)
         self.program = Program(self._graph, read_inputs, read_weights, read_constants, scale)
 
     def _placed(self, name: Any, shape: tuple[int, ...], dtype: torch.dtype) -> str:
         if not is_name(name) or name in self._nodes:
-            raise MisuseError("every input, weight and constant has a name of its own")
+            raise MisuseError("every input, weight and constant needs a name of its own")
         node = self._graph.placeholder(name)
         if node.name != name:
             raise MisuseError(f"{name[:80]!r} cannot be the name of a node")

@@ -23,7 +23,9 @@ from tacit.sessions import session
 WEIGHTS_OWNER, INPUT_OWNER = 0, 1
 
 #: Remedy for weights of the model before compilation that are too small for their scale.
-AS_IT_IS = "so it is in the model as it runs without compilation, which the program is held against"
+AS_IT_IS = (
+    "it is the same in the model as it runs without compilation, which the program is compared with"
+)
 
 #: Longest wait for one message, in seconds. Making correlations may take long.
 TIMEOUT = 1800.0

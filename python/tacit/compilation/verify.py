@@ -47,26 +47,25 @@ def verify(graph: fx.Graph, given: dict[str, Value]) -> None:
                 if (count := count + made) > MOST_VALUES:
                     raise MisuseError(
                         f"{node.name} is one too many: a program has {MOST_VALUES} tensors and "
-                        f"steps at "
-                        "most; compile parts of the model, one after another"
+                        "steps at most; compile parts of the model, one after another"
                     )
             case "output":
                 break
             case _:
-                raise MisuseError(f"{node.name} is no operator of a program ({node.op})")
+                raise MisuseError(f"{node.name} is not an operator of a program ({node.op})")
         node.meta["value"] = pytree.tree_map(_value, values[node])
     for node in outputs(graph):
         if not isinstance(node, fx.Node) or not isinstance(values.get(node), torch.Tensor):
-            raise MisuseError("a program gives tensors")
+            raise MisuseError("the outputs of a program must be tensors")
 
 
 def _given(node: fx.Node, values: dict[fx.Node, Any]) -> tuple[Any, int]:
     """Returns what a node gives, and about how many tensors it took to compute it."""
     if not is_allowed(node.target):
-        raise MisuseError(f"{node.name} calls {name_of(node.target)}, which no program may")
+        raise MisuseError(f"{node.name} calls {name_of(node.target)}, which no program may call")
     if trains(node.target, node.args, node.kwargs):
         raise MisuseError(
-            f"{node.name} calls {name_of(node.target)} in training mode, in which no program is"
+            f"{node.name} calls {name_of(node.target)} in training mode, in which no program runs"
         )
     try:
         args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda of: values[of])
@@ -121,9 +120,7 @@ def _check_scales(draft: Draft) -> None:
         (draft.intervals, draft.examples),
     ):
         if strange := set(known) - set(held):
-            raise MisuseError(
-                f"{min(strange)} has a scale or an interval, and is none of the draft's"
-            )
+            raise MisuseError(f"{min(strange)} has a scale or an interval, but is not in the draft")
     for name, bits in {"the session": draft.scale.bits, **draft.weight_scales}.items():
         if not 1 <= bits <= MOST_FRACTION_BITS:
             raise MisuseError(f"{name} has {bits} fraction bits, of 1 to {MOST_FRACTION_BITS}")
@@ -146,7 +143,7 @@ def _check_chosen(draft: Draft, node: fx.Node) -> None:
     if kept and not (node.target in KEEPING and draft.scale.bits < kept <= MOST_FRACTION_BITS):
         raise MisuseError(f"{node.name} keeps {kept} fraction bits")
     if node.meta.get("narrow") and (kept or node.target not in NARROWING):
-        raise MisuseError(f"{node.name} has a narrow product, and is no layer that is truncated")
+        raise MisuseError(f"{node.name} has a narrow product, but is not a layer that is truncated")
     if dropped and node.target not in DROPPING:
         raise MisuseError(f"{node.name} drops {dropped} low bits")
 
@@ -155,7 +152,10 @@ def _check_interval(name: str, interval: Interval | None) -> None:
     if interval is not None and not (
         all(map(math.isfinite, interval)) and interval[0] <= interval[1]
     ):
-        raise MisuseError(f"{name} lies between {interval[0]} and {interval[1]}, which is nowhere")
+        raise MisuseError(
+            f"{name} has an interval from {interval[0]} to {interval[1]}, which is empty or "
+            "infinite"
+        )
 
 
 def _dtype(draft: Draft, name: str, value: torch.Tensor) -> torch.dtype:

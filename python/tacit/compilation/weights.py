@@ -155,7 +155,6 @@ def _check_shapes(program: Program, values: Mapping[str, torch.Tensor]) -> None:
     for name, value in values.items():
         if value.dtype != program.weights[name].dtype or not bool(value.isfinite().all()):
             raise MisuseError(
-                f"the weight {name} holds what no weight is: float32 without NaN and infinity, and "
-                f"booleans "
-                "where the program has them"
+                f"the weight {name} is not valid: weights are float32 without NaN and infinity, or "
+                "booleans where the program has them"
             )

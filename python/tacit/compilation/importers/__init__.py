@@ -18,8 +18,7 @@ ONNX, EXPORTED = ".onnx", ".pt2"
 
 #: All formats, for messages.
 FORMATS = (
-    f"{ONNX}, {EXPORTED}, a SavedModel's folder, a frozen graph (.pb), .keras (these one's own), "
-    f"or "
+    f"{ONNX}, or of your own {EXPORTED}, a SavedModel's folder, a frozen graph (.pb), .keras or "
     "FILE.py:callable"
 )
 
@@ -49,8 +48,8 @@ def draft_of(
         isinstance(model, torch.nn.Module) or ".py:" in str(model) or Path(model).suffix == EXPORTED
     ):
         raise MisuseError(
-            "secret names numbers of ONNX or of TensorFlow; what is a parameter of a module is "
-            "secret anyway"
+            "secret applies to numbers of ONNX and TensorFlow files; the parameters of a module "
+            "are secret anyway"
         )
     if isinstance(model, torch.nn.Module):
         return exported.of_module(model, *subject.arguments(example))
@@ -60,7 +59,7 @@ def draft_of(
         loaded, own = subject.load(text)
         if not isinstance(loaded, torch.nn.Module):
             raise MisuseError(
-                f"{text} is a program; what is compiled is a module with an example of its inputs"
+                f"{text} is a program, but tacit compiles a module with an example of its inputs"
             )
         return exported.of_module(loaded, *subject.arguments(own))
     path = Path(text)

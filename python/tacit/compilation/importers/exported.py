@@ -46,8 +46,8 @@ def of_module(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, 
     ]
     if training:
         raise MisuseError(
-            f"{training[0]} is in training mode, where a model is not what it will be: call "
-            f"model.eval()"
+            f"{training[0]} is in training mode, in which a model behaves differently: call "
+            "model.eval()"
         )
     copied = copy.deepcopy(module)
     try:
@@ -197,11 +197,9 @@ def _check_shapes(exported: ExportedProgram) -> None:
             )
         # No node before this one has such a shape, so it follows from values.
         raise MisuseError(
-            f"in {layer_of(node) or OUTSIDE} the shape of what {node.target} gives follows from "
-            f"values, "
-            "which nobody will see: choose by torch.where, or multiply by what is 1 or 0, which "
-            "leave shapes "
-            "as they are"
+            f"in {layer_of(node) or OUTSIDE} the shape of what {node.target} gives depends on "
+            "values, which are secret: select by torch.where, or multiply by 1 or 0, which keep "
+            "shapes"
         )
 
 
@@ -295,8 +293,7 @@ def _not_exported(error: BaseException, module: torch.nn.Module) -> str:
     where = _where(error, module)
     if "data-dependent" in str(error) or "GuardOnDataDependent" in type(error).__name__:
         return (
-            f"{where} decides by values of its inputs, which nobody will see: torch.where chooses "
-            f"by a "
+            f"{where} decides by values of its inputs, which are secret: torch.where selects by a "
             "secret condition, and sizes and numbers of steps must follow from shapes alone"
         )
     return (

@@ -37,7 +37,9 @@ def format_of(path: Path) -> Format | None:
     if path.is_dir():
         if (path / SAVED).is_file():
             return Format.SAVED_MODEL
-        raise MisuseError(f"{path} is a folder without {SAVED}: a SavedModel is wanted, or a file")
+        raise MisuseError(
+            f"{path} is a folder without {SAVED}: give the folder of a SavedModel, or a file"
+        )
     if path.suffix not in (".pb", ".keras"):
         return None
     try:

@@ -98,9 +98,8 @@ def _keras(model: Path, folder: Path) -> Any:
             ) from None
         if "custom" in told or "registered" in told or "locate" in told:
             raise RefusedError(
-                "it has layers of one's own, whose code no file has: save the model by "
-                "model.export(FOLDER), "
-                "which traces them"
+                "it has custom layers, whose code is not in the file: save the model by "
+                "model.export(FOLDER), which traces them"
             ) from None
         raise
     if not loaded.built or not getattr(loaded, "inputs", None):
