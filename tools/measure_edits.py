@@ -1,4 +1,4 @@
-"""Measures how long one waits from an edit to the end of one test. CONTRIBUTING.md has the figures.
+"""Measures the time from an edit to the end of one test. CONTRIBUTING.md has the figures.
 
 Each edit changes a function for the compiler, but not what it computes. The least time of several
 runs is reported, since whatever else the machine does only adds to it. Files are restored at the

@@ -1,4 +1,4 @@
-"""``tacit certificates``: keys and certificates."""
+"""``tacit certificates``: makes keys and certificates."""
 
 import argparse
 from typing import Any

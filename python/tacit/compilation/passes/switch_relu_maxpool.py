@@ -69,8 +69,8 @@ def _switch_values(draft: Draft, pool: Node, source: Any) -> None:
 def _rectify_sequence(draft: Draft, pool: Node, source: Any) -> None:
     """Pools a rectified sequence as images of one column, with zero as a candidate."""
     kernel, *steps = pool.args[1:]
-    # Stride, padding and dilation, each with its value in the second dimension; then the mode in
-    # which the ends count.
+    # Stride, padding and dilation, each with its value in the second dimension; then
+    # ceil_mode.
     pairs = [
         [*each, idle] if each else [] for each, idle in zip(steps[:3], (1, 0, 1), strict=False)
     ]

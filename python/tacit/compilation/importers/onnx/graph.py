@@ -38,7 +38,8 @@ MOST_FOLDED = 1 << 28
 #: Greatest number of values that an operator may take as Python values.
 MOST_KNOWN = 1 << 16
 
-#: Greatest number of a mask that excludes an element: the exponential of such a number is nothing.
+#: Greatest number of a mask that excludes an element: the exponential of such a number is as good
+#: as zero.
 LEAST_OF_MASKS = -1e4
 
 #: Operators that need only the shape of their input.
