@@ -298,7 +298,8 @@ def test_what_is_refused_is_predicted(tmp_path: Path) -> None:
     ended = command("riscv", "cost", SUMS, "--secret", "x=0:u32", "--output", "sums=all")
     assert ended.returncode == 1
     assert (
-        "party 0 says where the values are: x=0:u32:PATH, or how many: x=0:u32:1000" in ended.stderr
+        "party 0 must say where the values are: x=0:u32:PATH, or how many: x=0:u32:1000"
+        in ended.stderr
     )
 
 

@@ -143,7 +143,7 @@ ALONE = {
     "usage": (
         ["--secrt", "x=1:u32"],
         2,
-        "tacit: these are no options of this command; telling the other parties ...",
+        "tacit: the options are not those of this command; telling the other parties ...",
     ),
     "report": (
         ["--json", "none/report.json"],

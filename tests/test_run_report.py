@@ -121,7 +121,7 @@ def test_a_program_that_is_none(tmp_path: Path) -> None:
     ((code, report),) = reports(tmp_path, "def", (1,))
     assert (code, report["status"]) == (1, "failed")
     assert report["error"]["name"] == "SetupError"
-    assert "is no Python" in report["error"]["reason"]
+    assert "is not Python" in report["error"]["reason"]
 
 
 def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:

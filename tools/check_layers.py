@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Rust crates, lowest first; those on one line may not use each other.
 CRATES = [["kernels"], ["lattice", "net", "ot"], ["mpc"], ["session"], ["riscv"], ["testkit", "py"]]
 
-#: Inside each crate: its modules, lowest first; those on one line may not use each other. Modules
-#: in folders need no list, as long as there is no circle among them.
+#: Modules inside each crate, lowest first; those on one line may not use each other. Modules in
+#: folders need no list, as long as there is no cycle among them.
 INSIDE = {
     "kernels": [
         ["dispatch", "large_pages", "memory", "message", "parallel", "shared_slice", "third"],
@@ -131,7 +131,7 @@ MODULES = [
     ["__main__"],
 ]
 
-#: Inside python/tacit/operators.
+#: Modules inside python/tacit/operators, lowest first; those on one line may not use each other.
 OPERATORS = [
     ["dispatch"],
     ["numerics"],
@@ -190,17 +190,17 @@ OPERATORS = [
     ["__init__"],
 ]
 
-#: What would be cryptography, which has no place in Python.
+#: Modules of cryptography, which has no place in Python.
 CRYPTOGRAPHY = {"cryptography", "hashlib", "hmac", "random", "secrets", "ssl"}
 
 
 def level(layers: list[list[str]], name: str) -> int | None:
-    """Where a name stands, from the bottom."""
+    """Returns the layer of a name, counted from the bottom."""
     return next((at for at, layer in enumerate(layers) if name in layer), None)
 
 
 def crates(root: Path) -> list[str]:
-    """What is wrong with the crates' dependencies."""
+    """Returns what is wrong with the dependencies of the crates."""
     wrong = []
     for manifest in sorted(root.glob("crates/*/Cargo.toml")):
         name = manifest.parent.name
@@ -209,7 +209,7 @@ def crates(root: Path) -> list[str]:
             wrong.append(f"{manifest}: crate {name} has no layer")
             continue
         document = tomllib.loads(manifest.read_text())
-        # For its own tests a crate has testkit too, which stands above it.
+        # A crate's own tests may use testkit too, which is above it.
         for_tests = set(document.get("dev-dependencies", {})) - {"testkit"}
         for other in sorted({*document.get("dependencies", {}), *for_tests}):
             there = level(CRATES, other)
@@ -221,7 +221,7 @@ def crates(root: Path) -> list[str]:
 
 
 def inside(root: Path) -> list[str]:
-    """What is wrong among the modules of each crate."""
+    """Returns what is wrong among the modules of each crate."""
     wrong = []
     for source in sorted(root.glob("crates/*/src")):
         name = source.parent.name
@@ -245,10 +245,11 @@ def inside(root: Path) -> list[str]:
 
 
 def imported(path: Path, source: Path) -> set[tuple[str, int]]:
-    """Modules that a file imports, by their full name, with the line; under TYPE_CHECKING too.
+    """Returns the modules that a file imports, by their full name, with the line; those under
+    TYPE_CHECKING too.
 
     Args:
-        source: the folder of the package, among whose modules names are looked for.
+        source: folder of the package, among whose modules names are looked up.
     """
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
@@ -258,7 +259,7 @@ def imported(path: Path, source: Path) -> set[tuple[str, int]]:
             folder = source.parent.joinpath(*node.module.split("."))
             members = {alias.name for alias in node.names if _is_module(folder / alias.name)}
             found |= {(f"{node.module}.{name}", node.lineno) for name in members}
-            # What is no module of its own stands in that of the package.
+            # A name that is not a module is defined in the package's own module.
             if len(members) < len(node.names):
                 found.add((node.module, node.lineno))
     return found
@@ -269,7 +270,8 @@ def _is_module(path: Path) -> bool:
 
 
 def _member(target: str, prefix: str) -> str | None:
-    """Which member of a package a module stands in, which may be the package's own."""
+    """Returns the member of a package that contains a module; the package itself is
+    ``__init__``."""
     if target == prefix:
         return "__init__"
     return (
@@ -278,7 +280,7 @@ def _member(target: str, prefix: str) -> str | None:
 
 
 def packages(root: Path) -> list[str]:
-    """What is wrong among the modules of each Python package below the outermost: circles."""
+    """Returns the cycles among the modules of each Python package below the outermost."""
     wrong = []
     source = root / "python" / "tacit"
     for folder in sorted({path.parent for path in source.rglob("*.py")} - {source}):
@@ -296,7 +298,7 @@ def packages(root: Path) -> list[str]:
 
 
 def modules(root: Path) -> list[str]:
-    """What is wrong with the imports of the Python package."""
+    """Returns what is wrong with the imports of the Python package."""
     wrong = []
     source = root / "python" / "tacit"
     for path in sorted(source.rglob("*.py")):
@@ -322,7 +324,7 @@ def modules(root: Path) -> list[str]:
 
 
 def main(root: Path = ROOT) -> int:
-    """Prints what is wrong; 1 if anything is."""
+    """Prints what is wrong, and returns 1 if anything is."""
     wrong = crates(root) + inside(root) + modules(root) + packages(root)
     print("\n".join(wrong) or "layers: everything uses what is below it")
     return int(bool(wrong))

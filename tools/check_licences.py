@@ -1,6 +1,6 @@
 """Checks that `deny.toml` allows the licence of every crate that tacit is built from.
 
-It needs cargo alone. What else `deny.toml` says, of advisories, bans and sources, needs cargo-deny:
+It needs only cargo. The rest of `deny.toml`, about advisories, bans and sources, needs cargo-deny:
 `make deny`.
 """
 
@@ -20,10 +20,10 @@ TOKEN = re.compile(r"\(|\)|/|[^\s()/]+")
 
 
 def is_allowed(expression: str, allowed: Set[str]) -> bool:
-    """Whether an SPDX expression can be fulfilled by licences that are allowed.
+    """Returns whether allowed licences can fulfil an SPDX expression.
 
     Raises:
-        ValueError: it is no such expression.
+        ValueError: the text is not an SPDX expression.
     """
     tokens = ["OR" if token == "/" else token for token in TOKEN.findall(expression)]
 
@@ -62,7 +62,7 @@ def is_allowed(expression: str, allowed: Set[str]) -> bool:
 
 
 def wrong(packages: list[dict[str, Any]], rules: Mapping[str, Any]) -> Iterator[str]:
-    """Each crate whose licence is not allowed, and each rule that no crate needs."""
+    """Yields each crate whose licence is not allowed, and each rule that no crate needs."""
     licences = rules["licenses"]
     exceptions = {each["crate"]: set(each["allow"]) for each in licences.get("exceptions", [])}
     allowed = set(licences["allow"])
@@ -77,7 +77,7 @@ def wrong(packages: list[dict[str, Any]], rules: Mapping[str, Any]) -> Iterator[
 
 
 def main() -> int:
-    """Prints what is wrong; 1 if anything is."""
+    """Prints what is wrong, and returns 1 if anything is."""
     command = ["cargo", "metadata", "--format-version", "1", "--locked", "--all-features"]
     made = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
     rules = tomllib.loads((ROOT / "deny.toml").read_text())

@@ -1,4 +1,4 @@
-"""Checks that words which gave way to the field's own do not come back."""
+"""Checks that words that were replaced by the field's own terms do not come back."""
 
 import re
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: What is not written any more, as a pattern, and what is written in its place.
+#: Retired words, as patterns, and what to write instead.
 RETIRED = {
     r"\b(call_)?aside\(|@aside\b": "outside_trace",
     r"\b(is_|_)loose\b|\bloose=": "unreduced",
@@ -24,7 +24,7 @@ RETIRED = {
     r"\b[Rr]iders?\b|_RIDER\b": "piggyback",
 }
 
-#: Files that are read.
+#: Files that are checked.
 PATTERNS = (
     "python/**/*.py",
     "crates/**/*.rs",
@@ -36,7 +36,7 @@ PATTERNS = (
 
 
 def found(root: Path) -> Iterator[str]:
-    """Each line that has a retired word."""
+    """Yields each line that has a retired word."""
     retired = {re.compile(pattern): instead for pattern, instead in RETIRED.items()}
     own = {Path(__file__), ROOT / "tests" / "test_check_words.py"}
     for path in sorted({path for pattern in PATTERNS for path in root.glob(pattern)} - own):
@@ -47,7 +47,7 @@ def found(root: Path) -> Iterator[str]:
 
 
 def main(root: Path = ROOT) -> int:
-    """Prints what is wrong; 1 if anything is."""
+    """Prints what is wrong, and returns 1 if anything is."""
     wrong = list(found(root))
     print("\n".join(wrong) or "words: none is retired")
     return int(bool(wrong))

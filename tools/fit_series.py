@@ -1,10 +1,12 @@
-"""Writes coefficients.py and shorter.py of python/tacit/operators/numerics/approximation: Chebyshev
-series of the functions that are approximated, each by Lawson's iteration close to the least largest
-error on its interval; and the shorter ones among which the compiler of models chooses.
+"""Writes coefficients.py and shorter.py of python/tacit/operators/numerics/approximation.
 
-The files are part of the project, since parties must hold the same numbers: fits on two machines
-may differ in the last digit. Run this by hand after a change; tests hold the functions to their
-declared errors."""
+They contain Chebyshev series of the functions that are approximated, each fitted by Lawson's
+iteration to about the least maximum error on its interval, and the shorter series among which the
+model compiler chooses.
+
+The files are part of the project, because parties must hold the same numbers: fits on two machines
+may differ in the last digit. Run this by hand after a change. Tests check the functions against
+their declared errors."""
 
 import math
 import textwrap
@@ -20,13 +22,13 @@ FOLDER = Path(__file__).resolve().parent.parent / "python/tacit/operators/numeri
 
 Values = NDArray[np.float64]
 
-#: Points of the fit, and how often their weights are adapted.
+#: Points of the fit, and number of times that their weights are adapted.
 POINTS, STEPS = 2000, 300
 
-#: The same of the shorter series, of which there are many.
+#: Points and steps of the fits of the shorter series, of which there are many.
 FEWER_POINTS, FEWER_STEPS = 300, 60
 
-#: Digits that are written: far more than words take.
+#: Digits that are written: far more than words hold.
 DIGITS = 12
 
 HEAD = '''"""Chebyshev series of the approximated functions, on [−1, 1]; written by tools/fit_series.py."""
@@ -41,7 +43,7 @@ def fit(
     count: int = POINTS,
     steps: int = STEPS,
 ) -> Values:
-    """The series on [−1, 1] whose weighted error is about the least (Lawson 1961)."""
+    """Returns the series on [−1, 1] whose weighted error is about the least (Lawson 1961)."""
     points = np.cos(np.pi * (np.arange(count) + 0.5) / count)
     values, weights = function(points), weight(points)
     matrix = chebyshev.chebvander(points, degree)
@@ -59,14 +61,14 @@ def fit(
 
 
 def between(low: float, high: float) -> Callable[[Values], Values]:
-    """[−1, 1] to [low, high]."""
+    """Returns the linear map from [−1, 1] to [low, high]."""
     return lambda s: (low + high) / 2 + (high - low) / 2 * s
 
 
 def of_argument(
     function: Callable[[Values], Values], low: float, high: float, degree: int, relative: bool
 ) -> Values:
-    """A function of x in [low, high], by the absolute error or the relative one."""
+    """Fits a function of x in [low, high], by the absolute error or the relative one."""
     x = between(low, high)
     weight = (lambda s: 1.0 / np.abs(function(x(s)))) if relative else np.ones_like
     return fit(lambda s: function(x(s)), weight, degree)
@@ -75,7 +77,7 @@ def of_argument(
 def of_square(
     function: Callable[[Values], Values], cutoff: float, degree: int, divisor: int, *effort: int
 ) -> Values:
-    """q with function(x) ≈ x^divisor·q((x/cutoff)²), |x| ≤ cutoff."""
+    """Fits q with function(x) ≈ x^divisor·q((x/cutoff)²), |x| ≤ cutoff."""
 
     def x(s: Values) -> Values:
         return cutoff * np.sqrt((s + 1) / 2)
@@ -86,7 +88,7 @@ def of_square(
 
 
 def even(function: Callable[[Values], Values], cutoff: float, degree: int, *effort: int) -> Values:
-    """p with function(x) ≈ p((x/cutoff)²), |x| ≤ cutoff, exactly 0 at 0."""
+    """Fits p with function(x) ≈ p((x/cutoff)²), |x| ≤ cutoff, exactly 0 at 0."""
     factor = of_square(function, cutoff, degree - 1, 2, *effort)
     return np.asarray(chebyshev.chebmul(factor, [cutoff**2 / 2, cutoff**2 / 2]), np.float64)
 
@@ -94,16 +96,17 @@ def even(function: Callable[[Values], Values], cutoff: float, degree: int, *effo
 def through_zero(
     function: Callable[[Values], Values], low: float, high: float, degree: int
 ) -> Values:
-    """A function of x in [low, high], exactly 0 at 0 as the function is."""
+    """Fits a function of x in [low, high] that is 0 at 0, exactly there."""
     x = between(low, high)
-    # Points near 0 tell nothing of the quotient that is left; none is at 0.
+    # Points near 0 say nothing about the quotient that is left; no point is at 0.
     factor = fit(lambda s: function(x(s)) / x(s), lambda s: x(s), degree - 1)
     return np.asarray(chebyshev.chebmul(factor, [(low + high) / 2, (high - low) / 2]), np.float64)
 
 
 def root_below_zero(degree: int) -> Values:
-    """p with p² ≈ e^x for x in [−16, 0], p = 0 at −16: by the error of the square, which counts the
-    less the smaller e^x is, down to 2^−21."""
+    """Fits p with p² ≈ e^x for x in [−16, 0], p = 0 at −16.
+
+    The error is that of the square. It counts the less the smaller e^x is, down to 2^−21."""
     x = between(-16.0, 0.0)
 
     def weight(s: Values) -> Values:
@@ -120,7 +123,7 @@ def erf(x: Values) -> Values:
 
 
 def sigmoid(x: Values) -> Values:
-    """The logistic function, less its value at 0."""
+    """Logistic function, minus its value at 0."""
     return np.tanh(x / 2) / 2
 
 
@@ -130,12 +133,12 @@ def mish(x: Values) -> Values:
 
 
 def gelu_argument(x: Values) -> Values:
-    """What PyTorch's approximation of GELU takes tanh of."""
+    """Argument of tanh in PyTorch's approximation of GELU."""
     return math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
 
 
 def series() -> dict[str, tuple[str, Values]]:
-    """Name → what it is, and the series."""
+    """Returns the series by name, each with its description."""
     return {
         "POWER_OF_TWO": ("2^x on [−1/32, 33/32]", of_argument(np.exp2, -1 / 32, 33 / 32, 4, True)),
         "ROOT_BELOW_ZERO": ("e^(x/2) on [−16, 0]", root_below_zero(9)),
@@ -167,22 +170,22 @@ def series() -> dict[str, tuple[str, Values]]:
 # Shorter ones
 # ----------------------------------------------------------------------------
 
-#: Degrees beside which none takes less work and is better.
+#: Degrees that are tried: no other degree takes less work and is better.
 DEGREES = (2, 4, 6, 8)
 
-#: Numbers may be known to be within these.
+#: Bounds within which numbers may be known to be.
 REACHES = (1.0, 2.0, 4.0, 8.0)
 
-#: Cutoffs that are tried where nothing is known.
+#: Cutoffs that are tried if nothing is known of the numbers.
 CUTOFFS = np.arange(2.0, 9.1, 0.5)
 
-#: Errors of a series that are worth having: less is chosen by nobody, and more by few.
+#: Errors of a series that are useful: no one chooses a smaller one, and few choose a greater one.
 LEAST, MOST = 2.0**-12, 2.0**-6.1
 
-#: What is added to the error of a series for what is rounded.
+#: Allowance for rounding, which is added to the error of a series.
 ROUNDED = 2.0**-13
 
-#: Digits of these, and columns that they are written in.
+#: Digits of the shorter series, and columns of the lines that they are written in.
 FEWER_DIGITS, LINE = 9, 96
 
 SHORTER_HEAD = '''"""Shorter series that the compiler may choose; written by tools/fit_series.py."""
@@ -197,17 +200,17 @@ SHORTER: dict[str, tuple[tuple[int, float, bool, float, tuple[float, ...]], ...]
 
 @dataclass(frozen=True)
 class Sided:
-    """A function that is a line far to the left and another far to the right."""
+    """A function that approaches one line far to the left and another far to the right."""
 
-    #: What the series is of: the function, less its line through 0.
+    #: Function that the series approximates: the function, minus its line through 0.
     inner: Callable[[Values], Values]
-    #: How far that is from the function's lines at a cutoff.
+    #: Distance of that from the function's lines at a cutoff.
     beyond: Callable[[float], float]
-    #: By which power of the argument the series is multiplied; 2: it is exactly 0 at 0.
+    #: Power of the argument by which the series is multiplied. With 2 it is exactly 0 at 0.
     divisor: int
 
     def fitted(self, cutoff: float, degree: int) -> tuple[Values, float]:
-        """A series of the square, and its largest error up to the cutoff."""
+        """Fits a series of the square, and returns it with its largest error up to the cutoff."""
         x, effort = np.linspace(1e-3, cutoff, POINTS // 2), (FEWER_POINTS, FEWER_STEPS)
         if self.divisor == 2:
             series, factor = even(self.inner, cutoff, degree, *effort), np.ones_like(x)
@@ -219,7 +222,7 @@ class Sided:
 
 
 def sided() -> dict[str, Sided]:
-    """All of them."""
+    """Returns all such functions by name."""
     by_erf = lambda x: x * erf(x / math.sqrt(2)) / 2  # noqa: E731
     by_tanh = lambda x: x * np.tanh(gelu_argument(x)) / 2  # noqa: E731
 
@@ -245,7 +248,7 @@ Row = tuple[int, float, bool, float, Values]
 
 
 def of_sided(function: Sided) -> list[Row]:
-    """Those of a function on whole numbers, and on reaches."""
+    """Returns the series of a function on all numbers, and within each bound."""
     rows: list[Row] = []
     for degree in DEGREES:
         best: Row | None = None
@@ -270,8 +273,10 @@ def of_sided(function: Sided) -> list[Row]:
 def of_normal(
     function: Callable[[Values], Values], low: float, high: float, degrees: list[int]
 ) -> list[Row]:
-    """Those of a function of what is brought to one interval, by the relative error; of a
-    logarithm, which is 0 at 1, by the absolute one."""
+    """Returns the series of a function whose argument is brought to one interval, by the relative
+    error.
+
+    For a logarithm, which is 0 at 1, the absolute error counts."""
     rows: list[Row] = []
     for degree in degrees:
         is_relative = function is not np.log
@@ -284,14 +289,14 @@ def of_normal(
 
 
 def of_root_below_zero(degree: int) -> list[Row]:
-    """One by the error of its square."""
+    """Returns a series that is judged by the error of its square."""
     series, s = root_below_zero(degree), np.linspace(-1, 1, POINTS)
     errors = np.abs(chebyshev.chebval(s, series) ** 2 - np.exp(between(-16.0, 0.0)(s)))
     return [(degree, 0.0, False, float(errors.max()), series)]
 
 
 def shorter() -> str:
-    """The file of these."""
+    """Returns the content of the file of shorter series."""
     found = {name: of_sided(function) for name, function in sided().items()}
     found["exp"] = of_normal(np.exp2, -1 / 32, 33 / 32, [2])
     found["exp_below_zero"] = of_root_below_zero(6)
@@ -302,7 +307,7 @@ def shorter() -> str:
     for name, rows in found.items():
         lines.append(f'    "{name}": (\n')
         for degree, cutoff, is_known, error, series in rows:
-            # The next quarter of a power of two above.
+            # The exponent of the declared error is rounded up to a quarter.
             declared = f"2**{math.ceil(4 * math.log2(error + ROUNDED)) / 4}"
             numbers = ", ".join(f"{float(f'{number:.{FEWER_DIGITS}g}')!r}" for number in series)
             lines.append(f"        ({degree}, {cutoff}, {is_known}, {declared}, (\n")
@@ -312,7 +317,7 @@ def shorter() -> str:
 
 
 def main() -> None:
-    """Writes the file."""
+    """Writes both files."""
     lines = [HEAD]
     for name, (what, coefficients) in series().items():
         lines.append(f"#: {what}\n{name} = (\n")

@@ -1,7 +1,8 @@
-"""Measures how long one waits from an edit to the end of one test. CONTRIBUTING.md has the figures.
+"""Measures the time from an edit to the end of one test. CONTRIBUTING.md has the figures.
 
-Each edit changes a function for the compiler, and not what it computes. The least of several runs
-is told, since what else the machine does only adds. Files are as they were at the end.
+Each edit changes a function for the compiler, but not what it computes. The least time of several
+runs is reported, since whatever else the machine does only adds to it. Files are restored at the
+end.
 
     .venv/bin/python tools/measure_edits.py --runs 3 rust-to-python rust-to-rust python-to-python
 """
@@ -16,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: A function of crates/mpc, and what is written at its beginning.
+#: A function of crates/mpc, at whose beginning a line is written.
 RUST = ROOT / "crates" / "mpc" / "src" / "functions.rs"
 RUST_FUNCTION = "pub fn forget(protocol: &mut dyn Protocol, name: Name) {\n"
 
@@ -34,7 +35,7 @@ RUST_TEST = [
     "functions::relu",
 ]
 
-#: For each: the file that is edited, and the commands that a developer runs then.
+#: For each loop: the file that is edited, and the commands that a developer then runs.
 LOOPS = {
     "rust-to-python": (RUST, [["make", "setup"], PYTEST]),
     "rust-to-python-dev": (RUST, [["make", "setup-dev"], PYTEST]),
@@ -45,7 +46,7 @@ LOOPS = {
 
 @contextmanager
 def edited(path: Path, run: int) -> Iterator[None]:
-    """The file with another line of code."""
+    """Adds a line of code to a file within this context."""
     text = path.read_text()
     if path.suffix == ".rs":
         assert text.count(RUST_FUNCTION) == 1, "the function that is edited has another signature"
@@ -61,7 +62,7 @@ def edited(path: Path, run: int) -> Iterator[None]:
 
 
 def seconds(commands: list[list[str]]) -> float:
-    """How long the commands take, one after another."""
+    """Returns how long the commands take, one after another."""
     began = time.monotonic()
     for command in commands:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -77,7 +78,7 @@ def main() -> None:
     given = parser.parse_args()
     for name in given.loops:
         path, commands = LOOPS[name]
-        # What was not built yet is not part of an edit.
+        # Building what was not built yet is not part of an edit.
         seconds(commands)
         taken = []
         for run in range(given.runs):

@@ -1,7 +1,7 @@
-"""Which modules of a Rust crate use which: read from the text, without a compiler.
+"""Finds which modules of a Rust crate use which, from the text, without a compiler.
 
 Comments, literals and tests are left out. A path such as ``crate::a::b`` is followed from module to
-module, and through what a module re-exports, to the module where its last name is defined.
+module, and through re-exports, to the module where its last name is defined.
 """
 
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 
 Module = tuple[str, ...]
 
-#: Comments; raw strings, strings and characters, whose text may look like anything.
+#: Comments, raw strings, strings and characters, whose text may look like code.
 _ASIDE = re.compile(
     r"//[^\n]*|/\*.*?\*/|r(#*)\".*?\"\1|\"(?:\\.|[^\"\\])*\"|'(?:\\[^']*|[^'\\])'",
     re.DOTALL,
@@ -22,8 +22,8 @@ _TOKEN = re.compile(r"::|[{},*]|\w+")
 
 
 def without_tests(text: str) -> tuple[str, set[str]]:
-    """The code of a file without comments, literals and test modules, and the test modules in other
-    files."""
+    """Returns the code of a file without comments, literals and test modules, and the names of the
+    test modules in other files."""
     code = _ASIDE.sub(lambda outside_trace: "\n" * outside_trace.group().count("\n"), text)
     elsewhere = set()
     while test := _TEST.search(code):
@@ -40,8 +40,8 @@ def without_tests(text: str) -> tuple[str, set[str]]:
 
 
 def expanded(tree: str) -> list[tuple[Module, str]]:
-    """The paths of a use tree such as ``a::{b, c::d as e}``, each with the name that it is known
-    by."""
+    """Returns the paths of a use tree such as ``a::{b, c::d as e}``, each with the name that it
+    binds."""
     found: list[tuple[Module, str]] = []
     tokens = _TOKEN.findall(tree)
     path: list[str] = []
@@ -68,7 +68,7 @@ def expanded(tree: str) -> list[tuple[Module, str]]:
 
 
 class Crate:
-    """The modules of a crate, by their paths; the root is the empty one."""
+    """Modules of a crate, by their paths; the root is the empty path."""
 
     def __init__(self, source: Path) -> None:
         self.code: dict[Module, str] = {}
@@ -86,14 +86,14 @@ class Crate:
         self._names = {module: dict(self._imports(module)) for module in self.code}
 
     def _imports(self, module: Module) -> Iterator[tuple[str, Module]]:
-        """Names that a module brings into its scope, with what they stand for."""
+        """Yields the names that a module brings into its scope, with what they stand for."""
         for use in _USE.finditer(self.code[module]):
             for path, name in expanded(use[1]):
                 if absolute := self._absolute(module, path):
                     yield name, absolute
 
     def _absolute(self, module: Module, path: Module) -> Module | None:
-        """A path from the crate's root; none for another crate's."""
+        """Returns a path from the crate's root, or ``None`` for a path of another crate."""
         if path[0] == "crate":
             return path[1:]
         base = module
@@ -105,7 +105,7 @@ class Crate:
         return (*base, *path)
 
     def _defined(self, path: Module, depth: int = 0) -> Module:
-        """The module that defines what a path names."""
+        """Returns the module that defines what a path names."""
         module: Module = ()
         for at, name in enumerate(path):
             if (*module, name) in self.code:
@@ -117,7 +117,7 @@ class Crate:
         return module
 
     def uses(self, module: Module) -> set[Module]:
-        """The modules that a module uses, itself perhaps among them."""
+        """Returns the modules that a module uses, perhaps including itself."""
         code = self.code[module]
         paths = [path for use in _USE.finditer(code) for path, _ in expanded(use[1])]
         paths += [tuple(re.findall(r"\w+", path)) for path in _PATH.findall(_USE.sub("", code))]
@@ -125,8 +125,8 @@ class Crate:
         return {self._defined(path) for path in absolute if path is not None}
 
     def siblings(self) -> dict[Module, dict[str, set[str]]]:
-        """For each folder, which of its modules use which; what is below a module counts as the
-        module's."""
+        """Returns for each folder which of its modules use which. Modules below a module count as
+        that module."""
         graphs: dict[Module, dict[str, set[str]]] = {}
         for module in self.code:
             for at in range(len(module)):
@@ -142,7 +142,7 @@ class Crate:
 
 
 def circle(graph: dict[str, set[str]]) -> list[str] | None:
-    """Some modules each of which uses the next, and the last the first."""
+    """Returns modules each of which uses the next, and the last the first, or ``None``."""
     done: set[str] = set()
 
     def visit(node: str, path: list[str]) -> list[str] | None:

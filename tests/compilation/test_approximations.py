@@ -299,7 +299,7 @@ def test_what_is_no_function_has_no_series() -> None:
     next(node for node in content["nodes"] if "add" in node["operator"])["fits"] = {
         "gelu": "degree 4"
     }
-    with pytest.raises(MisuseError, match="is no function"):
+    with pytest.raises(MisuseError, match="has no functions"):
         Program.parsed(canonical(content), "the file")
 
 

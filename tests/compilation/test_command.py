@@ -48,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_program_is_inspected(folder: Path) -> None:
     ended = tacit("inspect", folder / "model.tacit", "--json", folder / "inspect.json")
     assert ended.returncode == 0, ended.stderr
-    assert "proved by its maker: below 2^" in ended.stdout
+    assert "proved by the party that compiled it: below 2^" in ended.stdout
     assert "public to all who have the file" in ended.stdout
     found = json.loads((folder / "inspect.json").read_text())
     assert found["digest"] in ended.stdout

@@ -181,7 +181,7 @@ def test_data_of_constants_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_wide_characters_are_not_read() -> None:
-    refused(BEGIN + b'"\xf0\x9f\x98\x80' + b"a" * 100 + b'"}', "is no compiled program")
+    refused(BEGIN + b'"\xf0\x9f\x98\x80' + b"a" * 100 + b'"}', "is not a compiled program")
 
 
 # Errors of others
@@ -206,7 +206,7 @@ def test_names_are_not_numbered_beyond_what_python_reads(kind: str) -> None:
 def test_what_is_necessary_has_its_place(operator: str, named: dict[str, Any]) -> None:
     """What goes through a program looks for it there."""
     text = program(node("y", f"aten.{operator}.default", **named), shapes={"x": (1, 1, 4, 4)})
-    refused(text, "self stands among its named arguments")
+    refused(text, "self is a named argument")
 
 
 def test_what_runs_into_an_error_of_pytorch_ends_in_one_of_tacit() -> None:

@@ -239,7 +239,9 @@ def test_who_shares_otherwise_is_told_once_what_it_costs() -> None:
         return told
 
     (told,) = tacit.launch(run, transport="tcp")[0]
-    assert told.startswith("nobody has held x against what the program was compiled for")
+    assert told.startswith(
+        "these inputs were not checked against what the program was compiled for: x;"
+    )
     assert "program.share(...).given(x, owner=...)" in told
 
 

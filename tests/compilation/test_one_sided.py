@@ -220,7 +220,7 @@ def test_numbers_in_the_place_of_booleans_are_refused() -> None:
         changed = Weights(
             {**weights.values, name: other}, program.digest, weights.model, weights.of_model
         )
-        with pytest.raises(MisuseError, match=f"the weight {name} holds what no weight is"):
+        with pytest.raises(MisuseError, match=f"the weight {name} is not valid"):
             changed.check(program)
 
 

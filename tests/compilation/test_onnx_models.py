@@ -128,7 +128,7 @@ def test_numbers_are_kept_secret_by_name(tmp_path: Path) -> None:
         MisuseError, match=r"no number named 'heat' that could be secret; .*temperature"
     ):
         tacit.compile(tmp_path / "model.onnx", secret=["heat"])
-    with pytest.raises(MisuseError, match="what is a parameter of a module is secret anyway"):
+    with pytest.raises(MisuseError, match="the parameters of a module are secret anyway"):
         tacit.compile(model, x, secret=["temperature"])
 
 

@@ -925,7 +925,7 @@ def test_shapes_that_follow_from_values_are_refused(
 ) -> None:
     module = nn.Sequential(nn.Identity(), Function(function)).eval()
     message = (
-        rf"^in 1 the shape of what aten\.{operator}\S* gives follows from values.*by torch\.where"
+        rf"^in 1 the shape of what aten\.{operator}\S* gives depends on values.*by torch\.where"
     )
     with pytest.raises(MisuseError, match=message):
         of_module(module, (IMAGES,), {})

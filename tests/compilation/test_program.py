@@ -91,11 +91,14 @@ def rectified(content: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.update(version=7), "version 7 of programs, this tacit reads 8"),
-        (lambda c: c.update(format="other"), "no compiled program"),
-        (lambda c: c.update(more=1), "make a program"),
-        (lambda c: c.update(scale=31), "make a program"),
-        (lambda c: c.update(scale=True), "make a program"),
+        (
+            lambda c: c.update(version=7),
+            "version 7 of the program format, and this tacit reads version 8",
+        ),
+        (lambda c: c.update(format="other"), "not a compiled program"),
+        (lambda c: c.update(more=1), "a program has inputs"),
+        (lambda c: c.update(scale=31), "a program has inputs"),
+        (lambda c: c.update(scale=True), "a program has inputs"),
         (lambda c: c["nodes"][0].update(operator="aten.from_file.default"), "which no program may"),
         (lambda c: c["nodes"][0].update(operator="aten.relu_.default"), "which no program may"),
         (lambda c: c["nodes"][0].update(operator="prims.mul.default"), "which no program may"),
@@ -106,11 +109,11 @@ def rectified(content: Any) -> Any:
         ),
         (
             lambda c: c["nodes"][0].update(arguments=[{"of": c["nodes"][0]["name"]}]),
-            f"in a circle or out of order; {DAMAGED}",
+            f"a cycle or are out of order; {DAMAGED}",
         ),
         (
             lambda c: c["nodes"][0].update(arguments=[[{"of": c["nodes"][-1]["name"]}]]),
-            f"in a circle or out of order; {DAMAGED}",
+            f"a cycle or are out of order; {DAMAGED}",
         ),
         (
             lambda c: c["nodes"][0].update(arguments=[{"else": 1}]),
@@ -143,7 +146,7 @@ def rectified(content: Any) -> Any:
         (lambda c: rectified(c).update(width=None, guard=[16, 0], dropped=13), "drops 13 low bits"),
         (lambda c: c["nodes"][0].update(dropped=1), "drops 1 low bits"),
         (lambda c: rectified(c).pop("dropped"), "its arguments"),
-        (lambda c: rectified(c).update(fits={"gelu": "degree 4"}), "is no function"),
+        (lambda c: rectified(c).update(fits={"gelu": "degree 4"}), "has no functions"),
         (lambda c: rectified(c).pop("fits"), "its arguments"),
         (lambda c: rectified(c).pop("scale"), "its arguments"),
         (lambda c: rectified(c).update(scale=24), "keeps 24 fraction bits"),
@@ -161,7 +164,7 @@ def rectified(content: Any) -> Any:
             "a list of at most 64 whole sizes.*compile the model for the shapes",
         ),
         (lambda c: c["inputs"][0].update(shape=[2, 3, 1 << 20, 1 << 20]), "at most"),
-        (lambda c: c["inputs"][0].update(dtype="complex64"), "no dtype"),
+        (lambda c: c["inputs"][0].update(dtype="complex64"), "not a dtype"),
         (lambda c: c["inputs"][0].update(interval=[1, 0]), "low and a high"),
         (lambda c: c["inputs"][0].update(interval=[0, 10**400]), "low and a high"),
         (lambda c: c["nodes"][0]["named"].update(device="cpu"), "which no program does"),
@@ -178,7 +181,7 @@ def rectified(content: Any) -> Any:
             lambda c: next(w for w in c["weights"] if "folded" in w["name"]).update(shape=[3, 3]),
             "conv2d",
         ),
-        (lambda c: c.update(outputs=["nobody"]), "no node"),
+        (lambda c: c.update(outputs=["nobody"]), "not a node"),
         (lambda c: c.update(outputs=[]), "it has no outputs"),
         (
             lambda c: c.update(nodes=c["nodes"] * (MOST_NODES // len(c["nodes"]) + 1)),
@@ -305,7 +308,7 @@ def test_a_number_is_no_dtype(operator: str, number: int) -> None:
             width=None,
         )
 
-    with pytest.raises(MisuseError, match=f": {number} is no dtype"):
+    with pytest.raises(MisuseError, match=f": {number} is not a dtype"):
         Program.parsed(changed(change), "the file")
 
 

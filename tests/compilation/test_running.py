@@ -178,12 +178,12 @@ def test_inputs_of_other_shapes_are_refused() -> None:
     ("calibrate", "labels", "message"),
     [
         (torch.zeros(0, 3, 8, 8), None, "0 rows.*: give as many or more"),
-        (torch.zeros(4, 3, 8, 9), None, "as many rows as there are"),
+        (torch.zeros(4, 3, 8, 9), None, "the number of rows may differ"),
         (torch.full((4, 3, 8, 8), float("nan")), None, "NaN or infinity: leave those rows out"),
         ((IMAGES, IMAGES), None, "2 inputs, the model takes 1: give one tensor"),
         (IMAGES, torch.zeros(3, dtype=torch.int64), "a class for each"),
         (IMAGES, torch.zeros(2), "a class for each"),
-        (IMAGES, torch.tensor([0, 5]), "no classes of the model, which has 5"),
+        (IMAGES, torch.tensor([0, 5]), "not classes of the model, which has 5"),
         ({"y": IMAGES}, None, "calibration data of y; the model takes x"),
         ("images.npy", None, "are tensors"),
         (

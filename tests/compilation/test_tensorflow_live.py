@@ -117,7 +117,7 @@ OPEN = 'keras.Sequential([layers.Dense(3)]).save(sys.argv[1] + "/m.keras")'
     ("made", "said"),
     [
         (LAMBDA, "it has a Lambda layer"),
-        (OWN, "it has layers of one's own"),
+        (OWN, "it has custom layers"),
         (OPEN, "it does not say what goes in"),
     ],
 )

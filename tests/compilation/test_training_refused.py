@@ -85,5 +85,5 @@ def test_a_program_that_says_so_is_refused(
     (node,) = [each for each in content["nodes"] if f"aten.{operator}." in each["operator"]]
     padding = [None][: max(0, at - len(node["arguments"]))]
     node["arguments"] = [*node["arguments"], *padding][:at] + [value] + node["arguments"][at + 1 :]
-    with pytest.raises(MisuseError, match="in training mode, in which no program is"):
+    with pytest.raises(MisuseError, match="in training mode, in which no program runs"):
         Program.parsed(canonical(content), "the file")

@@ -149,7 +149,7 @@ def test_the_command(tmp_path: Path) -> None:
     ended = command("doctor", "--config", config)
     assert ended.returncode == 0, ended
     assert "ok    key of client 0: fits its certificate" in ended.stdout
-    assert "With --server I or --client I it is examined too" in ended.stdout
+    assert "With --server I or --client I, tacit doctor also examines" in ended.stdout
     ended = command("doctor", "--config", config, "--party", 0)
     assert "is of a federation: give --server I or --client I, or neither" in ended.stderr
     config.write_text("[[server]]\n")

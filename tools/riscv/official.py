@@ -1,6 +1,6 @@
-"""Programs of others on the machine of crates/riscv, with public words: which end as they should.
+"""Runs other projects' test programs on the machine of crates/riscv, with public words.
 
-``tools/riscv/official.sh`` builds what runs them, and starts this.
+``tools/riscv/official.sh`` builds what runs the programs, and starts this script.
 """
 
 import argparse
@@ -22,41 +22,41 @@ from tacit.riscv.compiler import Compiler, prepared
 
 ROOT = Path(__file__).parents[2]
 
-#: Where exceptions stand, by suite, name and reason.
+#: Page that lists the exceptions, by suite, name and reason.
 PAGE = ROOT / "docs" / "riscv.md"
 
-#: Where Debian's gcc-12-source puts its sources.
+#: Archive in which Debian's gcc-12-source has its sources.
 SOURCES = "/usr/src/gcc-12/gcc-*.tar.xz"
 
-#: Of these sources, what is taken.
+#: Folder of these sources that is used.
 TORTURE = "gcc/testsuite/gcc.c-torture/execute/"
 
-#: Seconds: of a compiler, of the machine, and of the processor's for a random program that is one
-#: to compare.
+#: Time limits in seconds: of a compilation, of a run on the machine, and of the processor's time
+#: for a random program whose result is compared.
 COMPILES = 120
 RUNS = 600
 RANDOM_RUNS = 1
 
-#: What a test says of the compiler's options, for any machine.
+#: Pattern of the compiler's options that a test states, for any machine.
 OPTIONS = re.compile(r'\{\s*dg-(?:additional-)?options\s+\{?\s*"([^"]*)"\s*\}?\s*\}')
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """How a program ended."""
+    """Outcome of a program."""
 
     suite: str
     name: str
-    #: "passed", "failed", "stopped" before its end, "uncompiled", or "left" out: not one to
-    #: compare.
+    #: "passed", "failed", "stopped" before its end, "uncompiled", or "left" out, because it is not
+    #: one to compare.
     how: str
-    #: In words, of one line.
+    #: Reason in words, on one line.
     why: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class Tools:
-    """What programs are run with."""
+    """Tools that run the programs."""
 
     plain: Path
     qemu: str
@@ -117,7 +117,7 @@ def arguments() -> argparse.Namespace:
 def suites(
     parsed: argparse.Namespace, tools: Tools, folder: Path
 ) -> Iterator[tuple[str, Iterable[Callable[[], Result]]]]:
-    """Each suite that is wanted and there, with what is done."""
+    """Yields each suite that is requested and available, with its jobs."""
     wanted = parsed.only.split(",")
 
     def is_wanted(suite: str) -> bool:
@@ -133,7 +133,7 @@ def suites(
         if is_wanted(suite):
             place = folder / suite.replace(" ", "-")
             compiler = ready(found, place, ("-w", "-isystem", parsed.headers))
-            # Its header wants one for floats, which these programs have not.
+            # Csmith's header includes math.h for floats, which these programs do not have.
             (place / "math.h").touch()
             yield suite, random(parsed, suite, compiler, tools, folder)
     if "isa" in wanted and parsed.isa:
@@ -151,7 +151,7 @@ def job(does: Callable[..., Result], *given: object) -> Callable[[], Result]:
 
 
 def ran(jobs: Iterable[Callable[[], Result]], at_once: int, log: Path | None) -> list[Result]:
-    """Does all, so many at once."""
+    """Runs all jobs, ``at_once`` of them at a time."""
     results = []
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         for done in concurrent.futures.as_completed([pool.submit(each) for each in jobs]):
@@ -164,7 +164,7 @@ def ran(jobs: Iterable[Callable[[], Result]], at_once: int, log: Path | None) ->
 
 
 def show(suite: str, results: list[Result], excepted: dict[tuple[str, str], str]) -> None:
-    """A line of the table."""
+    """Prints a line of the table."""
     said = collections.Counter(
         "excepted" if is_excepted(each, excepted) else each.how for each in results
     )
@@ -183,7 +183,8 @@ def is_wrong(result: Result, excepted: dict[tuple[str, str], str]) -> bool:
 
 
 def exceptions(page: str) -> dict[tuple[str, str], str]:
-    """The reason for each suite and name, of the rows of the table "| suite | names | reason |"."""
+    """Returns the reason for each suite and name, from the rows of the table "| suite | names |
+    reason |"."""
     found = {}
     for row in page.splitlines():
         cells = [cell.strip() for cell in row.strip("|").split("|")]
@@ -194,7 +195,7 @@ def exceptions(page: str) -> dict[tuple[str, str], str]:
 
 
 def ready(found: str, folder: Path, options: tuple[str, ...]) -> Compiler:
-    """A compiler as ``tacit riscv cc`` has it, with the runtime compiled once."""
+    """Returns a compiler as ``tacit riscv cc`` uses it, with the runtime compiled once."""
     path = shutil.which(found)
     if path is None:
         sys.exit(f"{found} is not here; docs/riscv.md says what is installed")
@@ -203,7 +204,7 @@ def ready(found: str, folder: Path, options: tuple[str, ...]) -> Compiler:
     objects = []
     for source in compiler.runtime:
         objects.append(source.with_suffix(".o"))
-        # The runtime is as it is, whatever programs want.
+        # The runtime is compiled with the same options, whatever those of the programs are.
         subprocess.run(
             [*compiler.command, "-O2", "-c", str(source), "-o", str(objects[-1])],
             check=True,
@@ -215,7 +216,7 @@ def ready(found: str, folder: Path, options: tuple[str, ...]) -> Compiler:
 def made(
     compiler: Compiler, source: Path, program: Path, options: Iterable[str] = ()
 ) -> str | None:
-    """Compiles; why not, where it does not."""
+    """Compiles a program, and returns the reason if that fails."""
     command = [
         *compiler.command,
         *options,
@@ -238,7 +239,7 @@ def made(
 
 
 def plainly(tools: Tools, program: Path, *options: str) -> tuple[str, str]:
-    """How a program ends on the machine, and what it says."""
+    """Returns how a program ends on the machine, and what it prints."""
     command = [str(tools.plain), *options, str(program)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=RUNS)
@@ -249,7 +250,7 @@ def plainly(tools: Tools, program: Path, *options: str) -> tuple[str, str]:
 
 
 def unpacked(folder: Path) -> Path:
-    """The sources that Debian has."""
+    """Unpacks the sources of Debian's package and returns their folder."""
     archives = sorted(Path("/").glob(SOURCES.lstrip("/")))
     if not archives:
         sys.exit("gcc-12-source is not here; docs/riscv.md says what is installed")
@@ -265,7 +266,7 @@ def unpacked(folder: Path) -> Path:
 def torture(
     sources: Path, compiler: Compiler, tools: Tools, folder: Path, level: str
 ) -> Iterator[Callable[[], Result]]:
-    """gcc's programs that must be carried out to see if they are right."""
+    """Yields jobs of gcc's torture programs, which must be run to see whether they are right."""
     suite = f"torture {level}"
 
     def one(source: Path) -> Result:
@@ -287,7 +288,7 @@ def torture(
 def random(
     parsed: argparse.Namespace, suite: str, compiler: Compiler, tools: Tools, folder: Path
 ) -> Iterator[Callable[[], Result]]:
-    """Random programs, a seed each."""
+    """Yields jobs of random programs, one for each seed."""
 
     def one(seed: int) -> Result:
         name = str(seed)
@@ -312,7 +313,8 @@ def random(
 
 
 def compared(suite: str, name: str, tools: Tools, program: Path) -> Result:
-    """Against what another machine prints, in a second of a processor's time."""
+    """Compares what a program prints with what it prints on another machine, in a second of
+    processor time."""
     limited = f'ulimit -t {RANDOM_RUNS}; exec "$0" "$1"'
     other = subprocess.run(
         ["sh", "-c", limited, tools.qemu, str(program)], capture_output=True, text=True
@@ -328,12 +330,12 @@ def compared(suite: str, name: str, tools: Tools, program: Path) -> Result:
 
 
 def bare(tools: Tools, program: Path) -> Result:
-    """Without a system."""
+    """Runs a program without an operating system."""
     return Result("riscv-tests", program.name, *plainly(tools, program, "--bare"))
 
 
 def signed(tools: Tools, program: Path) -> Result:
-    """What it leaves must be what others say."""
+    """Compares the signature that a program leaves with its reference."""
     suite, name = "riscv-arch-test", program.stem
     how, said = plainly(tools, program, "--bare", "--signature")
     if how != "passed":

@@ -1,2 +1,3 @@
-"""Measurements of the protocols between processes. A benchmark never verifies;
-the tests do that."""
+"""Measurements of the protocols between processes.
+
+A benchmark never verifies results; the tests do that."""

@@ -1,4 +1,4 @@
-"""What is measured: by name, a function that prepares secret inputs and returns the work to be
+"""Benchmark cases: by name, a function that prepares secret inputs and returns the work to be
 timed."""
 
 from collections.abc import Callable
@@ -17,23 +17,23 @@ Work = Callable[[], Any]
 
 @dataclass(frozen=True)
 class Case:
-    """One measurement."""
+    """One benchmark case."""
 
     prepare: Callable[[], Work]
     repetitions: int = 5
     runs_in_each: int = 1
-    """How often it runs in one measurement, which is divided by that: parties that share cores come
-    and go within milliseconds, and the slowest one's clock counts."""
+    """Number of runs in one measurement, whose time is divided by it: parties that share cores are
+    switched within milliseconds, and the clock of the slowest one counts."""
     costly_by_transfer: bool = False
     """Whether its matrix products or convolutions take gigabytes of oblivious transfers."""
     only_by_name: bool = False
-    """Whether it is measured only where it is named: it takes long, or much memory."""
+    """Whether it is measured only if it is named, because it takes long, or much memory."""
     delay: float = 0.0
-    """Seconds that each message takes longer than on this machine."""
+    """Delay in seconds that is added to each message."""
 
     def runs(self, source: str | None) -> tuple[int, int, int]:
-        """How often it runs to warm up, how often it is measured, and how often it runs in each of
-        these."""
+        """Returns the number of runs to warm up, the number of measurements, and the number of runs
+        in each of these."""
         if transfers_matrices(source):
             return (0, 1, 1) if self.costly_by_transfer else (1, self.repetitions, 1)
         return self.runs_in_each, self.repetitions, self.runs_in_each
@@ -54,7 +54,7 @@ def _matmul() -> Work:
 
 
 def module(own: nn.Module, *shape: int) -> Work:
-    """Inference by a module of party 0's, of numbers of that shape."""
+    """Inference by a module of party 0, on secret numbers of this shape."""
     x = _secret(*shape)
     tacit.share_module(own.eval(), owner=0)
 
@@ -118,7 +118,7 @@ def _latency() -> Work:
 
 
 def inference(make: Callable[[], models.Example]) -> Work:
-    """Inference: the model is party 0's, what goes in party 1's."""
+    """Inference with a model of party 0, on an input of party 1."""
     own, x = make()
     secret = tacit.share(x, owner=1)
     tacit.share_module(own.eval(), owner=0)

@@ -1,4 +1,4 @@
-"""What checked mode costs: the same work with and without it, by turns in one session."""
+"""Cost of checked mode: the same work with and without it, by turns in one session."""
 
 import os
 import statistics
@@ -21,7 +21,7 @@ TIMEOUT = 600.0
 
 @dataclass(frozen=True)
 class Checked:
-    """One measurement; it is made where it is named."""
+    """One measurement, which is made only if it is named."""
 
     prepare: Callable[[], Work]
     repetitions: int = 3
@@ -36,14 +36,14 @@ CHECKED: dict[str, Checked] = {
 
 
 def serves(setting: Setting) -> bool:
-    """Whether there is a checked mode under it."""
+    """Returns whether there is a checked mode under a setting."""
     return setting == Setting() or (
         setting.source is not None and (setting.parties == 2 or has_dealer(setting.source))
     )
 
 
 def measure(name: str, setting: Setting, threads: int | None) -> tuple[dict[str, Any], int]:
-    """The entry of a case in the report, and 0: memory is not measured."""
+    """Returns the entry of a case in the report, and 0: memory is not measured."""
     threads = threads or max(1, (os.cpu_count() or 1) // setting.members)
     told = tacit.launch(
         _party,
@@ -84,8 +84,8 @@ def _of_all(told: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _party(name: str) -> list[dict[str, Any]]:
-    """Usual and checked, by turns; what is checked is settled at the end, as
-    an opening would do."""
+    """Runs the work unchecked and checked, by turns. The checks are settled at the end, as an
+    opening would do."""
     session = tacit.session()
     with tacit.checked():
         work = CHECKED[name].prepare()

@@ -1,6 +1,7 @@
-"""Compiled models beside the same ones as they were before compilation, in one report: the networks
-of CrypTFlow (Kumar and others 2020, tables III and V and section VI). Weights and images are
-random."""
+"""Compiled models and the same models before compilation, in one report.
+
+They are the networks of CrypTFlow (Kumar and others 2020, tables III and V and section VI). Weights
+and images are random."""
 
 import os
 import resource
@@ -23,22 +24,22 @@ from tacit.compilation.execute import revealed
 from tacit.compilation.program import Program
 from tacit.compilation.weights import load_weights
 
-#: Images that widths and scales are chosen on.
+#: Number of images on which widths and scales are chosen.
 CALIBRATION = 8
 
-#: Longest wait for one message, in seconds: correlations may take long.
+#: Longest wait for one message, in seconds: making correlations may take long.
 TIMEOUT = 1800.0
 
-#: Who owns what.
+#: Parties that own the weights and the input.
 WEIGHTS_OWNER, INPUT_OWNER = 0, 1
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """One measurement."""
+    """One measurement of a model."""
 
     make: Callable[[], models.Example]
-    """The module, and what goes in once."""
+    """Returns the module, and the input of one inference."""
     warm_up: int = 5
     repetitions: int = 25
     only_by_name: bool = True
@@ -49,25 +50,27 @@ def _large(name: str, **options: Any) -> Compiled:
         module, image = models.of_image(name, **options)
         return module, torch.rand_like(image)
 
-    # Masked weights are opened once, in the first: they are not of what an image costs.
+    # Masked weights are opened once, in the first run, so they do not count as the cost of an
+    # image.
     return Compiled(make, warm_up=1, repetitions=5)
 
 
 class Class(nn.Module):
-    """The greatest of what another module gives, in place of its numbers."""
+    """Module that gives the class with the greatest number of another module, instead of the
+    numbers."""
 
     def __init__(self, numbers: nn.Module) -> None:
         super().__init__()
         self.numbers = numbers
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Its index."""
+        """Returns the index of the greatest number."""
         numbers: torch.Tensor = self.numbers(x)
         return numbers.argmax(1)
 
 
-#: By name. The paper does not say which network finds retinopathy; of its time, and since,
-#: ResNet-50 does.
+#: Cases by name. The paper does not say which network detects retinopathy; ResNet-50 was used for
+#: it at that time, and has been since.
 COMPILED = {
     "compiled_logistic_regression": Compiled(lambda: (nn.Linear(784, 10), torch.rand(1, 784))),
     "compiled_logistic_regression_argmax": Compiled(
@@ -85,8 +88,8 @@ COMPILED = {
 
 
 def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[dict[str, Any], int]:
-    """The entry of a case in the report, and the memory in bytes that the largest party had at
-    most."""
+    """Returns the entry of a case in the report, and the peak memory of the largest party in
+    bytes."""
     case = COMPILED[name]
     threads = threads or max(1, (os.cpu_count() or 1) // setting.members)
     torch.manual_seed(0)
@@ -95,14 +98,14 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
     started = time.perf_counter()
     program, weights = tacit.compile(module.eval(), x, calibrate=images)
     seconds_to_compile = time.perf_counter() - started
-    # A file holds no memory twice.
+    # A file cannot hold the same memory twice.
     copied = {name: value.clone() for name, value in weights.of_model.items()}
     before = replace(weights.as_it_was(), values=copied)
     found = {}
     for kind, each, own in (("eager", weights.model, before), ("compiled", program, weights)):
         with TemporaryDirectory() as folder:
-            # Their owner alone reads them, as in tacit run: they are not to count as memory of the
-            # others.
+            # Their owner alone reads them, as in tacit run, so that they do not count as memory of
+            # the other parties.
             own.save(path := Path(folder) / "model.weights")
             told = tacit.launch(
                 _party,
@@ -146,7 +149,7 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
 def _party(
     program: Program, path: Path, x: torch.Tensor, warm_up: int, repetitions: int, is_eager: bool
 ) -> dict[str, Any]:
-    """One party's part: inferences, from sharing what goes in to its owner's result."""
+    """Runs one party's part: inferences, from sharing the input to its owner's result."""
     current = tacit.session()
     weights = load_weights(path, with_model=False) if current.party == WEIGHTS_OWNER else None
     bound = program.share(weights, owner=WEIGHTS_OWNER)

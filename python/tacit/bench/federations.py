@@ -9,23 +9,23 @@ from typing import Any
 from tacit.federated.service.config import SERVERS
 from tacit.federated.simulation import measuring
 
-#: Sums alone, of which two lie in a word where they fit; of too many clients they do not.
+#: Rules for sums alone. Two sums lie in one word if they fit; those of too many clients do not.
 _MEAN = {"bound": "none", "word_bits": 32}
 _WIDE_MEAN = {"bound": "none"}
 
 
 @dataclass(frozen=True)
 class Federation(measuring.Federation):
-    """One measurement."""
+    """One measurement of a federation."""
 
     rules: measuring.Rules = field(default_factory=lambda: _MEAN)
     only_by_name: bool = True
 
 
-#: Values of the models of PPPFL (Akhtar 2024), for CIFAR-10.
+#: Numbers of parameters of the models of PPPFL (Akhtar 2024), for CIFAR-10.
 DENSENET121, VGG11, RESNET18, SIMPLEDLA = 6_956_298, 9_231_114, 11_173_962, 15_142_970
 
-#: By name: means of 16 clients unless it says otherwise.
+#: Cases by name: means of 16 clients, unless the name says otherwise.
 FEDERATIONS = {
     "federated_mean_7690": Federation(7_690, only_by_name=False),
     "federated_mean_30730": Federation(30_730, only_by_name=False),
@@ -45,8 +45,8 @@ FEDERATIONS = {
 
 
 def measure(name: str, threads: int | None = None) -> tuple[dict[str, Any], int]:
-    """The entry of a case in the report, and the memory in bytes that the largest server had at
-    most."""
+    """Returns the entry of a case in the report, and the peak memory of the largest server in
+    bytes."""
     case = FEDERATIONS[name]
     threads = threads or max(1, (os.cpu_count() or 1) // SERVERS)
     found = measuring.measured(case, threads)

@@ -1,5 +1,5 @@
-"""The models that are measured, as PyTorch, torchvision and transformers have them, each with an
-example of what goes in. Weights are random."""
+"""Benchmark models as PyTorch, torchvision and transformers define them, each with an example
+input. Weights are random."""
 
 from typing import Any
 
@@ -55,26 +55,26 @@ def minionn() -> Example:
 
 
 def transformer_block() -> nn.Module:
-    """Of BERT-base."""
+    """Transformer block of BERT-base."""
     return nn.TransformerEncoderLayer(768, 12, 3072, activation="gelu", batch_first=True)
 
 
 def of_image(name: str, **options: Any) -> Example:
-    """torchvision's of that name, of an image of ImageNet's size."""
+    """torchvision's model of this name, and an image of ImageNet's size."""
     return _torchvision(name, **options), torch.randn(1, 3, 224, 224)
 
 
 def vit_b16() -> Example:
-    """torchvision's, of an image of ImageNet's size; its head, which begins
-    with zeros, is drawn."""
+    """torchvision's ViT-B/16, and an image of ImageNet's size. Its head, which begins with zeros,
+    is drawn at random."""
     model = _torchvision("vit_b_16")
     nn.init.normal_(model.heads.head.weight, std=0.02)  # type: ignore[union-attr, arg-type]
     return model, torch.randn(1, 3, 224, 224)
 
 
 def bert_base() -> Example:
-    """BERT-base as Hugging Face has it, from the numbers of 128 tokens to the states of its last
-    layer."""
+    """BERT-base as Hugging Face defines it, from the indices of 128 tokens to the states of its
+    last layer."""
     try:
         from transformers import BertConfig, BertModel
     except ImportError:
@@ -103,8 +103,8 @@ def alexnet() -> nn.Module:
 
 
 def vgg16() -> nn.Module:
-    """torchvision's convolutions for images of CIFAR-10's shape, of which one pixel is left, and
-    three linear layers."""
+    """torchvision's convolutions for images of CIFAR-10's shape, which leave one pixel, and three
+    linear layers."""
     model = _torchvision("vgg16")
     model.avgpool = nn.Identity()
     model.classifier = nn.Sequential(
@@ -113,22 +113,24 @@ def vgg16() -> nn.Module:
     return model
 
 
-#: Of CrypTen's benchmark (Knott and others 2021, section 6.1): words, and the size of their
-#: embeddings.
+#: Number of words, and size of their embeddings, in CrypTen's benchmark (Knott and others 2021,
+#: section 6.1).
 WORDS, EMBEDDING = 519_820, 32
 
 
 def text_sentiment() -> Example:
-    """A linear layer on the sum of the embeddings of a review's words, which is a product of the
-    counts of all words with all embeddings; 32 reviews of 130 words or so."""
+    """A linear layer on the sum of the embeddings of a review's words, and 32 reviews of about 130
+    words.
+
+    The sum is a product of the counts of all words with all embeddings."""
     model = nn.Sequential(nn.Linear(WORDS, EMBEDDING, bias=False), nn.Linear(EMBEDDING, 1))
     nn.init.normal_(model[0].weight)  # type: ignore[arg-type]
     return model, torch.poisson(torch.full((32, WORDS), 130 / WORDS))
 
 
 def wav2letter() -> Example:
-    """Wav2Letter (Collobert and others 2016) on a waveform, with the sizes that torchaudio gives
-    it, and a second of audio."""
+    """Wav2Letter (Collobert and others 2016) on a waveform, with torchaudio's sizes, and a second
+    of audio."""
     sizes = [
         *((1, 250, 250, 160, 45), (250, 250, 48, 2, 23)),
         *[(250, 250, 7, 1, 3)] * 7,
@@ -137,7 +139,8 @@ def wav2letter() -> Example:
     layers: list[nn.Module] = []
     for size in sizes:
         convolution = nn.Conv1d(*size)
-        # By PyTorch's own start hardly anything would be left of a signal after twelve layers.
+        # With PyTorch's own initial weights hardly anything would be left of a signal after twelve
+        # layers.
         nn.init.kaiming_normal_(convolution.weight, nonlinearity="relu")
         layers += [convolution, nn.ReLU()]
     return nn.Sequential(*layers, nn.LogSoftmax(1)), torch.randn(1, 1, 16_000)

@@ -1,6 +1,8 @@
-"""Compiled programs that are measured (crates/riscv/programs): sharing what they are given,
-running, opening what they leave. Inputs are those of two parties; all say at once how long their
-own are, which takes a round."""
+"""Benchmarks of compiled programs (crates/riscv/programs): sharing their inputs, running, opening
+their outputs.
+
+The inputs belong to two parties. All parties announce the lengths of their own inputs at once,
+which takes a round."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,7 +15,7 @@ from tacit import _core
 from tacit.bench.cases import Case, Work
 from tacit.riscv import Program
 
-#: Numbers of a list for an intersection, and those of all lists.
+#: Lengths of the lists that are intersected.
 LISTS = (10, 100, 1000)
 
 #: Bytes of a hundred blocks of Ascon, the last one with its padding, and of one block of associated
@@ -91,14 +93,15 @@ def _case(prepare: Callable[[], Work], repetitions: int = 5, only_by_name: bool 
 
 PROGRAMS: dict[str, Case] = {
     **{f"psi_{count}": _case(partial(_intersection, "psi", count)) for count in LISTS},
-    # Each of the one list with each of the other: a thousand each takes minutes.
+    # Each number of one list is compared with each of the other: a thousand each takes minutes.
     **{
         f"psi_loops_{count}": _case(
             partial(_intersection, "psi_loops", count), 3, count == max(LISTS)
         )
         for count in LISTS
     },
-    # As in the clear: what is compared is opened, so that a round follows from the one before.
+    # The algorithm is that of the clear: comparisons are opened, so each round depends on the one
+    # before.
     **{
         f"psi_merge_{count}": _case(partial(_intersection, "psi_merge", count, ("merge",)), 3)
         for count in LISTS

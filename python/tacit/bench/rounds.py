@@ -1,4 +1,4 @@
-"""Rounds by number of parties; counted, so links in memory will do."""
+"""Rounds by number of parties. They are counted, so links in memory suffice."""
 
 from collections.abc import Callable, Sequence
 
@@ -17,7 +17,8 @@ OPERATIONS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
 
 
 def rounds_by_parties(parties: Sequence[int] = PARTIES) -> dict[int, dict[str, int]]:
-    """By number of parties what each operation takes, under additive sharing and a dealer."""
+    """Returns the rounds of each operation by number of parties, under additive sharing with a
+    dealer."""
     counted = {}
     for number in parties:
         results = tacit.launch(_count, parties=number, protocol=CONSUMING, source=QUICKEST)
@@ -26,7 +27,9 @@ def rounds_by_parties(parties: Sequence[int] = PARTIES) -> dict[int, dict[str, i
 
 
 def _count() -> dict[str, int]:
-    """In a party. Ten times each, since a party may start a message ahead of another."""
+    """Counts rounds in a party.
+
+    Each operation runs ten times, because a party may start a message ahead of another."""
     session = tacit.session()
     x, y = (tacit.share(torch.ones(ELEMENTS), owner=0) for _ in range(2))
     counted = {}

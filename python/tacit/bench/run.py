@@ -1,5 +1,5 @@
-"""How a case is measured: a session of its own, once to warm up, then again and again; but only
-once where it takes minutes."""
+"""Measurement of a case: in a session of its own, first to warm up, then repeatedly, but only once
+if it takes minutes."""
 
 import os
 import resource
@@ -25,7 +25,7 @@ TIMEOUT = 120.0
 TIMEOUT_OF_TRANSFER = 1800.0
 
 
-#: Cases that are measured where they are named, under one name each.
+#: Cases that are measured only if they are named, in groups with one name each.
 GROUPS = {
     "models": [name for name, case in CASES.items() if case.only_by_name],
     "compiled": list(COMPILED),
@@ -35,8 +35,10 @@ GROUPS = {
 
 
 def chosen(names: list[str], programs: bool = False) -> list[str]:
-    """The names, and those of groups; if there are none, all but those that are measured only where
-    they are named, and compiled programs, which are measured where those are asked for.
+    """Returns the named cases, with groups expanded. By default these are all cases except those
+    that are measured only if named.
+
+    Compiled programs are measured by default only if ``programs`` asks for them.
 
     Raises:
         MisuseError: a name is unknown.
@@ -58,18 +60,18 @@ def chosen(names: list[str], programs: bool = False) -> list[str]:
 
 
 def serves(name: str, setting: Setting) -> bool:
-    """Whether a case can be measured under a setting: servers of federations have one protocol."""
+    """Returns whether a case can be measured under a setting. The servers of federations have one
+    protocol."""
     if name in CHECKED:
         return checked.serves(setting)
     return name not in FEDERATIONS or setting == Setting()
 
 
 def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[dict[str, Any], int]:
-    """The entry of a case in the report, and the memory in bytes that the largest party had at
-    most.
+    """Returns the entry of a case in the report, and the peak memory of the largest party in bytes.
 
     Raises:
-        MisuseError: a federation under another protocol than its servers have.
+        MisuseError: the case cannot be measured under this setting.
     """
     if name in FEDERATIONS:
         if not serves(name, setting):
@@ -101,7 +103,7 @@ def measure(name: str, setting: Setting, threads: int | None = None) -> tuple[di
         threads=threads,
         delay=_case(name).delay,
     )
-    # The parties go in step; the slowest one's clock counts, and how long that one waited.
+    # The parties run in step. The clock of the slowest one counts, and how long that one waited.
     slowest = [max(times) for times in zip(*(result["times"] for result in results), strict=True)]
     seconds = [seconds for seconds, _ in slowest]
     entry = {

@@ -1,5 +1,5 @@
-"""Under what a case is measured: the protocol, the number of parties, where
-correlations come from."""
+"""Settings of a measurement: the protocol, the number of parties, and the source of
+correlations."""
 
 from dataclasses import dataclass
 
@@ -15,14 +15,14 @@ from tacit.providers import (
     has_dealer,
 )
 
-#: Parties with a dealer who are measured besides two: their number adds little for those who wait
-#: for nobody.
+#: Number of parties with a dealer that are measured in addition to two. More parties add little for
+#: those that wait for nobody.
 MANY = 3
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Options of ``tacit.launch``."""
+    """Setting of a measurement: options of ``tacit.launch``."""
 
     protocol: str = DEFAULT
     parties: int = PROTOCOLS[DEFAULT].usual_parties
@@ -30,8 +30,10 @@ class Setting:
 
     @staticmethod
     def of(protocol: str | None, parties: int | None, source: str | None) -> "Setting":
-        """What is meant where some of it was not said. The usual protocol is for its number of
-        parties alone: where another number is said, the one for any number is meant."""
+        """Completes a setting of which parts are missing.
+
+        The default protocol is for its own number of parties alone. If another number is given, the
+        default is the protocol for any number."""
         if protocol is None:
             protocol = DEFAULT if parties in (None, PROTOCOLS[DEFAULT].usual_parties) else CONSUMING
         parties = parties or PROTOCOLS[protocol].usual_parties
@@ -41,24 +43,25 @@ class Setting:
 
     @property
     def members(self) -> int:
-        """Processes: the parties, and the dealer if there is one."""
+        """Number of processes: the parties, and the dealer if there is one."""
         return self.parties + has_dealer(self.source)
 
     @property
     def title(self) -> str:
-        """For people."""
+        """Title of the setting in reports."""
         source = f", {SOURCES[self.source].title}" if self.source else ""
         return f"{self.parties} parties, {self.protocol} sharing{source}"
 
 
-#: What ``tacit bench`` measures when nothing is said.
+#: Settings that ``tacit bench`` measures by default.
 SETTINGS = (
     Setting(),
     *(Setting(CONSUMING, PROTOCOLS[CONSUMING].usual_parties, source) for source in LIVE),
     *(Setting(CONSUMING, MANY, source) for source in LIVE if has_dealer(source)),
 )
 
-#: What ``tacit bench --riscv`` measures: in all, online, and three parties.
+#: Settings that ``tacit bench --riscv`` measures: the whole cost, the online cost, and three
+#: parties.
 SETTINGS_OF_PROGRAMS = (
     Setting.of(CONSUMING, None, None),
     Setting.of(CONSUMING, None, QUICKEST),

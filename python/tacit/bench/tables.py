@@ -1,4 +1,4 @@
-"""The reports as people read them."""
+"""Tables of the reports."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,22 +10,19 @@ from tacit.bench.rounds import ELEMENTS, OPERATIONS
 from tacit.bench.settings import Setting
 
 CAPTION_OF_CORRELATIONS = (
-    "{shared}. Wait: part of the median, for correlations. Offline: MB that making them made one "
-    "party send "
-    "or receive, the larger. A module's weights are masked and opened once in a session, "
-    "before it is measured; activations each time."
+    "{shared}. Wait: part of the median, for correlations. Offline: MB that one party sent or "
+    "received to make them, whichever is more. A module's weights are masked and opened once in a "
+    "session, before it is measured; activations each time."
 )
 CAPTION_OF_PROGRAMS = (
-    " Of compiled programs with sharing their inputs and opening what they leave; instructions in "
-    "millions."
+    " The figures of compiled programs include sharing their inputs and opening their outputs; "
+    "instructions in millions."
 )
-CAPTION_OF_ONCE = (
-    " *: run once, with nothing before it, so that it masks and opens the weights too."
-)
+CAPTION_OF_ONCE = " *: run once without a warm-up, so it masks and opens the weights too."
 
 
 def rounds_of_federations(entries: list[dict[str, Any]]) -> Table:
-    """Rounds from numbers at clients to the new model at clients."""
+    """Table of federations: rounds from numbers at clients to the new model at clients."""
     table = Table(
         title="Federated learning, 3 servers, TCP with TLS 1.3 on loopback",
         box=box.SIMPLE_HEAD,
@@ -64,7 +61,7 @@ def rounds_of_federations(entries: list[dict[str, Any]]) -> Table:
 
 
 def checked_mode(setting: Setting, entries: list[dict[str, Any]]) -> Table:
-    """Work without checked mode and in it, a row each."""
+    """Table of work without checked mode and in it, a row each."""
     table = Table(
         title=f"{setting.title}, checked mode, TCP with TLS 1.3 on loopback",
         box=box.SIMPLE_HEAD,
@@ -95,7 +92,7 @@ def checked_mode(setting: Setting, entries: list[dict[str, Any]]) -> Table:
 
 
 def compiled_models(setting: Setting, entries: list[dict[str, Any]]) -> Table:
-    """Models before compilation and after it, a row each."""
+    """Table of models before compilation and after it, a row each."""
     table = Table(
         title=f"{setting.title}, compiled models, TCP with TLS 1.3 on loopback",
         box=box.SIMPLE_HEAD,
@@ -106,7 +103,7 @@ def compiled_models(setting: Setting, entries: list[dict[str, Any]]) -> Table:
         "MB sent "
         "and GB of memory at most, of each party; seconds that compiling took."
     )
-    # Where there is little room names are broken, and no number.
+    # If there is little room, names are broken, but no numbers.
     table.add_column("model", overflow="fold")
     for heading in ("", "median", "least", "MB", "rounds", "GB", "compiling"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -127,7 +124,7 @@ def compiled_models(setting: Setting, entries: list[dict[str, Any]]) -> Table:
 
 
 def costs(setting: Setting, entries: list[dict[str, Any]], memory: list[int]) -> Table:
-    """All cases under one setting."""
+    """Table of all cases under one setting."""
     table = Table(
         title=f"{setting.title}, TCP with TLS 1.3 on loopback",
         box=box.SIMPLE_HEAD,
@@ -170,7 +167,7 @@ def costs(setting: Setting, entries: list[dict[str, Any]], memory: list[int]) ->
 
 
 def rounds(counted: Mapping[int, Mapping[str, int]]) -> Table:
-    """Operations by number of parties."""
+    """Table of the rounds of operations by number of parties."""
     table = Table(
         title=f"Rounds of {ELEMENTS} elements, additive sharing, by number of parties",
         box=box.SIMPLE_HEAD,

@@ -1,4 +1,5 @@
-"""The commands of the command line, each a file with its options, ``add``, and what it does."""
+"""Commands of the command line. Each is a file with its options, ``add``, and its action,
+``run``."""
 
 from tacit.commands import (
     bench,
@@ -21,7 +22,7 @@ from tacit.commands import (
     try_,
 )
 
-#: In the order in which ``tacit --help`` shows them.
+#: Commands in the order in which ``tacit --help`` shows them.
 COMMANDS = (
     demo,
     init,

@@ -12,11 +12,11 @@ from tacit.errors import MisuseError, cause, setup_error
 
 
 def read(path: Path) -> torch.Tensor:
-    """An array; no pickles.
+    """Reads an array from a file; pickles are refused.
 
     Raises:
         SetupError: the file cannot be read.
-        MisuseError: it holds no array of numbers.
+        MisuseError: the file holds no array of numbers.
     """
     try:
         with path.open("rb") as file:
@@ -33,7 +33,7 @@ def read(path: Path) -> torch.Tensor:
 
 
 def write(path: Path, values: torch.Tensor) -> None:
-    """Writes an array.
+    """Writes an array to a file.
 
     Raises:
         SetupError: the file cannot be written.

@@ -1,4 +1,4 @@
-"""``tacit bench``: what the protocols cost."""
+"""``tacit bench``: measures what the protocols cost."""
 
 import argparse
 from typing import TYPE_CHECKING, Any
@@ -30,25 +30,22 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--only",
         metavar="NAME,..",
-        help="these cases only; without it all but the largest (models): bert_base_128, vit_b16_1, "
-        "text_sentiment_32, wav2letter, alexnet_training_32, vgg16_training_32, (compiled), each "
-        "beside the "
-        "same before compilation: compiled_logistic_regression, "
-        "_logistic_regression_argmax, _secureml, _minionn, _lenet, _squeezenet, _resnet50, "
-        "_densenet121, "
-        "_chest_xray, _retinopathy, (checked), each beside the same without checks: "
-        "checked_resnet18_1, "
-        "checked_transformer_block, checked_digits_training_32, and (federations): "
-        "federated_mean_vgg11, _vgg11_100ms, _densenet121, _resnet18, _simpledla, _vgg11_bound, "
-        "federated_fltrust_vgg11, federated_krum_vgg11, federated_median_1e6, "
+        help="measure only these cases, or the cases of these groups; by default all cases that "
+        "are in no group. models: bert_base_128, vit_b16_1, text_sentiment_32, wav2letter, "
+        "alexnet_training_32, vgg16_training_32; compiled, each next to the same model before "
+        "compilation: compiled_logistic_regression, _logistic_regression_argmax, _secureml, "
+        "_minionn, _lenet, _squeezenet, _resnet50, _densenet121, _chest_xray, _retinopathy; "
+        "checked, each next to the same work without checks: checked_resnet18_1, "
+        "checked_transformer_block, checked_digits_training_32; federations: "
+        "federated_mean_vgg11, _vgg11_100ms, _densenet121, _resnet18, _simpledla, "
+        "_vgg11_bound, federated_fltrust_vgg11, federated_krum_vgg11, federated_median_1e6, "
         "federated_mean_1e6_of_1000",
     )
     parser.add_argument(
         "--riscv",
         action="store_true",
-        help="measure compiled programs in the place of operators, of two parties and of three; "
-        "without "
-        "psi_loops_1000, which is measured where it is named",
+        help="measure compiled programs instead of operators, with two parties and with three; "
+        "psi_loops_1000 is measured only if it is named",
     )
     add_threads(parser, "threads of each party; cores / parties if not given")
     add_json(parser)
@@ -81,7 +78,7 @@ def _measure(
     parsed: argparse.Namespace,
     entries: list[dict[str, Any]],
 ) -> None:
-    """All cases under one setting; their entries come to those that there are."""
+    """Measures all cases under one setting, and appends their entries."""
     from tacit.bench.checked import CHECKED
     from tacit.bench.compiled import COMPILED
     from tacit.bench.federations import FEDERATIONS

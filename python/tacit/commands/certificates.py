@@ -1,4 +1,4 @@
-"""``tacit certificates``: keys and certificates."""
+"""``tacit certificates``: makes keys and certificates."""
 
 import argparse
 from typing import Any
@@ -12,13 +12,15 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "certificates",
         help="make a key and a certificate",
-        description="Makes a key and a certificate: with --party for this party, with --dealer for "
-        "the "
-        "dealer, as each runs it for itself; with --parties for all parties, for trials.",
+        description="Makes a key and a certificate: with --party for one party, with --dealer for the "
+        "dealer, which each of them runs on its own machine; with --parties for all parties, "
+        "for trials.",
     )
     whose = parser.add_mutually_exclusive_group()
-    whose.add_argument("--party", type=party, metavar="I", help="for this one, counted from 0")
-    whose.add_argument("--parties", type=positive, metavar="N", help="for so many, each their own")
+    whose.add_argument("--party", type=party, metavar="I", help="for this party, counted from 0")
+    whose.add_argument(
+        "--parties", type=positive, metavar="N", help="for N parties, a key and a certificate each"
+    )
     parser.add_argument(
         "--dealer", action="store_true", help="for the dealer, alone or with --parties"
     )

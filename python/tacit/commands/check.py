@@ -1,4 +1,4 @@
-"""``tacit check``: what of a program secret tensors do not have."""
+"""``tacit check``: lists the operators of a program that secret tensors do not have."""
 
 import argparse
 import sys
@@ -11,14 +11,17 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "check",
         help="find every operator that is not supported, before any run",
-        description="Runs a program once, with nothing secret, and lists every operator that "
-        "secret tensors "
-        "do not have, with module, line, and what can be done instead. Exit status 1 if there is "
-        "any.",
+        description="Runs a program once, with nothing secret, and lists every operator that secret "
+        "tensors do not have, with its module, its line, and what can be done instead. Exit "
+        "status 1 if there is any.",
     )
     add_subject(parser)
     parser.add_argument(
-        "--parties", type=positive, default=3, metavar="N", help="of a program; 3 by default"
+        "--parties",
+        type=positive,
+        default=3,
+        metavar="N",
+        help="number of parties of a program; 3 by default",
     )
     parser.set_defaults(command=run)
 

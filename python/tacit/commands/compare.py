@@ -1,4 +1,4 @@
-"""``tacit compare``: a module on plain and on secret tensors, layer by layer."""
+"""``tacit compare``: compares a module on plain and on secret tensors, layer by layer."""
 
 import argparse
 import sys
@@ -11,12 +11,10 @@ from tacit.commands.options import add_subject, positive, write_json
 def add(commands: Any) -> None:
     parser = commands.add_parser(
         "compare",
-        help="hold a module's numbers on secret tensors against those on plain ones",
-        description="Runs a module on plain tensors and on secret ones, where nothing is secret "
-        "yet, and "
-        "shows for each layer the range, the error and the room that is left. Exit status 1 if "
-        "something "
-        "left its range, or the results do not match.",
+        help="compare a module's numbers on secret tensors with those on plain ones",
+        description="Runs a module on plain tensors and on secret ones, without keeping anything "
+        "secret, and shows for each layer the range, the error and the room that is left. "
+        "Exit status 1 if something left its range, or the results do not match.",
     )
     add_subject(parser)
     parser.add_argument(
@@ -31,7 +29,7 @@ def run(parsed: argparse.Namespace) -> None:
     from tacit.rehearsal.subject import load
 
     with warnings.catch_warnings():
-        # What is found says it too.
+        # The findings report this too.
         warnings.simplefilter("ignore", RangeWarning)
         found = compare(*load(parsed.subject), scale=parsed.scale)
     write_json(parsed.json, found.as_json())

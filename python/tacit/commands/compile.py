@@ -1,4 +1,4 @@
-"""``tacit compile``: from a model to a program and its weights."""
+"""``tacit compile``: compiles a model to a program and its weights."""
 
 import argparse
 import sys
@@ -8,7 +8,7 @@ from typing import Any
 from tacit.commands.options import check_writable
 from tacit.errors import MisuseError
 
-#: What the file of weights is called beside that of the program.
+#: Suffix of the file of weights, which is next to that of the program by default.
 WEIGHTS = ".weights"
 
 
@@ -16,29 +16,31 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "compile",
         help="make a program of a model, for inference on secret data",
-        description="The owner of a model does this, in the clear: the program, which all parties "
-        "get, and "
-        "the weights, which stay. What cannot be compiled is named, all of it at once.",
+        description="Compiles a model in the clear, on its owner's machine: writes the program, which all "
+        "parties get, and the weights, which stay with the owner. Everything that cannot be "
+        "compiled is named at once.",
     )
     parser.add_argument(
         "model",
         metavar="MODEL",
-        help="an ONNX file; of one's own, as loading one can run code: an exported program (.pt2), "
-        "and of "
-        "TensorFlow a SavedModel (a folder), a frozen graph (.pb) or .keras; or FILE.py:CALLABLE, "
-        "a function "
-        "without arguments that returns (module, example inputs)",
+        help="an ONNX file; or, of your own only, because loading one can run code, an exported "
+        "program (.pt2) or from TensorFlow a SavedModel (a folder), a frozen graph (.pb) or "
+        ".keras; or FILE.py:CALLABLE, a function without arguments that returns (module, "
+        "example inputs)",
     )
     parser.add_argument(
         "--calibrate",
         type=Path,
         action="append",
         metavar="FILE.npy",
-        help="inputs like those to come, for scales and intervals; of several inputs one file "
-        "each, in order",
+        help="inputs like those of later runs, for scales and intervals; if the model takes "
+        "several inputs, one file for each, in order",
     )
     parser.add_argument(
-        "--labels", type=Path, metavar="FILE.npy", help="the right class of each of them"
+        "--labels",
+        type=Path,
+        metavar="FILE.npy",
+        help="the correct class of each row of the calibration data",
     )
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.tacit")
     parser.add_argument(
@@ -48,56 +50,48 @@ def add(commands: Any) -> None:
         "--widths",
         choices=("proved", "uniform"),
         default="proved",
-        help="proved (default): what each comparison needs; uniform: one width for all, which "
-        "tells less of "
-        "weights and data",
+        help="proved (default): for each comparison the width that it needs; uniform: one width "
+        "for all, which reveals less about weights and data",
     )
     parser.add_argument(
         "--margin",
         type=float,
         metavar="N",
-        help="with --calibrate: what a ReLU compares may be N times greater than in calibration "
-        "before its "
-        "guard fails, which leaves no result; if not given 4, and only where guards save more than "
-        "they take",
+        help="with --calibrate: numbers that a ReLU compares may be N times greater than in "
+        "calibration before its guard fails, which leaves no result; by default 4, and guards "
+        "only where they save more than they take",
     )
     parser.add_argument(
         "--error-budget",
         type=float,
         metavar="E",
-        help="what GELU, sigmoid, tanh, exp, softmax and their like may be off by, relative where "
-        "they are "
-        "above 1, at most 2^-6 (0.015625): each has the cheapest series that is no worse; without "
-        "it as "
-        "exact as without compiling",
+        help="greatest error of GELU, sigmoid, tanh, exp, softmax and similar functions, relative "
+        "where they are above 1; at most 2^-6 (0.015625). Each function gets the cheapest "
+        "series within the budget; by default functions are as exact as without compiling",
     )
     parser.add_argument(
         "--tolerance",
         type=float,
         metavar="T",
-        help="what a ReLU may err by, in units of the model's numbers: its comparison looks at no "
-        "bits below "
-        "that, and a positive number below it may become zero; other comparisons look at all, as "
-        "do ReLUs "
-        "without it",
+        help="greatest error of a ReLU, in units of the model's numbers: its comparison ignores "
+        "all bits below that, so a positive number below it may become zero; other "
+        "comparisons use all bits, as do ReLUs by default",
     )
     parser.add_argument(
         "--shape",
         action="append",
         default=[],
         metavar="NAME=N,..",
-        help="of an input of a file that leaves it open, such as images=1,3,224,224; without it "
-        "that of one "
-        "row of the calibration data",
+        help="shape of an input that the file leaves open, such as images=1,3,224,224; by default "
+        "that of one row of the calibration data",
     )
     parser.add_argument(
         "--secret",
         action="append",
         default=[],
         metavar="NAME",
-        help="a number of an ONNX file that has no dimension and was learned, such as a "
-        "temperature; others "
-        "are public",
+        help="a number without dimensions in an ONNX file that was learned, such as a temperature; "
+        "other such numbers are public",
     )
     parser.set_defaults(command=run)
 
@@ -105,7 +99,7 @@ def add(commands: Any) -> None:
 def run(parsed: argparse.Namespace) -> None:
     shapes = dict(map(_shape, parsed.shape)) or None
     at = parsed.weights or parsed.output.with_suffix(WEIGHTS)
-    # Before anything takes minutes.
+    # This is checked before anything takes minutes.
     check_writable(parsed.output, at)
     from tacit.commands.arrays import read
     from tacit.compilation import compiler
@@ -136,5 +130,5 @@ def _shape(text: str) -> tuple[str, tuple[int, ...]]:
         return name, tuple(int(size) for size in sizes.split(","))
     except ValueError:
         raise MisuseError(
-            f"--shape {text}: NAME=N,.. is wanted, such as images=1,3,224,224"
+            f"--shape {text}: the form is NAME=N,.., such as images=1,3,224,224"
         ) from None

@@ -1,6 +1,7 @@
 """``tacit completion``: completion of commands and options in a shell.
 
-The script is made of the parsers, so it knows every command, option and choice that they know.
+The script is generated from the parsers, so it knows every command, option and choice that they
+know.
 """
 
 import argparse
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: What is in the name that stands for a value in the help, where the value is a file or a folder.
+#: Parts of the name that stands for a value in the help, if the value is a file or a folder.
 FILES = ("FILE", "DIR", "FOLDER", "MODEL", ".toml")
 
 BASH = """\
@@ -55,14 +56,14 @@ complete -c tacit -f
 
 @dataclass(frozen=True)
 class Command:
-    """One command, or the whole."""
+    """One command, or the command line as a whole."""
 
     path: str
     actions: list[argparse.Action]
 
     @property
     def words(self) -> list[str]:
-        """The commands below it, and the choices of its arguments."""
+        """Subcommands, and choices of the command's arguments."""
         return [
             str(choice)
             for each in self.actions
@@ -72,25 +73,25 @@ class Command:
 
     @property
     def takes_files(self) -> bool:
-        """Whether its arguments are files."""
+        """Whether the command's arguments are files."""
         return any(_is_file(each) for each in self.actions if not each.option_strings)
 
     @property
     def options(self) -> list[argparse.Action]:
-        """Its options."""
+        """Options of the command."""
         return [each for each in self.actions if each.option_strings]
 
 
 def add(commands: Any) -> None:
     parser = commands.add_parser(
         "completion",
-        help="print what completes commands and options in a shell",
+        help="print a script that completes commands and options in a shell",
         description="Prints a script. bash: add `source <(tacit completion bash)` to ~/.bashrc. "
         "zsh: add "
         "`source <(tacit completion zsh)` to ~/.zshrc, after compinit. fish: "
         "`tacit completion fish > ~/.config/fish/completions/tacit.fish`.",
     )
-    parser.add_argument("shell", choices=SHELLS, help="for which shell")
+    parser.add_argument("shell", choices=SHELLS, help="the shell that the script is for")
     parser.set_defaults(command=run)
 
 

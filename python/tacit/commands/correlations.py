@@ -1,4 +1,4 @@
-"""``tacit correlations make``: a file of correlations ahead of a session."""
+"""``tacit correlations make``: makes a file of correlations ahead of a session."""
 
 import argparse
 from pathlib import Path
@@ -9,7 +9,7 @@ from tacit.commands.options import add_member, add_streams, add_threads, positiv
 from tacit.errors import MisuseError, cause, setup_error
 from tacit.providers import LIVE
 
-#: Of the checksum of a demand, and what to do about one that is not as it was written.
+#: Kind of a demand's checksum, and remedy for a demand that is not as it was written.
 KIND = "demand"
 REMEDY = "record it anew by `tacit run --record`, or copy it again"
 
@@ -33,30 +33,35 @@ def add(commands: Any) -> None:
         "--program",
         type=Path,
         metavar="FILE.tacit",
-        help="a compiled program, whose shapes say what a run of it takes: no run is recorded",
+        help="a compiled program: what a run takes follows from its shapes, so no run has to be "
+        "recorded",
     )
     parser.add_argument(
         "--receivers",
         type=positive,
         default=1,
         metavar="N",
-        help="of a program: how many parties learn its result, of whom each takes its own look at "
-        "the guards "
-        "(1 if not given)",
+        help="with --program: how many parties learn its result; each of them tests the guards "
+        "once (1 if not given)",
     )
     parser.add_argument(
         "--examples",
         type=positive,
         default=1,
         metavar="N",
-        help="of a program: how many times what it was compiled for a run is given (1 if not given)",
+        help="with --program: how many examples a run takes, each of the shape that the program "
+        "was compiled for (1 if not given)",
     )
     add_streams(parser)
     parser.add_argument(
-        "--runs", required=True, type=positive, metavar="N", help="for so many sessions"
+        "--runs", required=True, type=positive, metavar="N", help="for how many sessions"
     )
     parser.add_argument(
-        "--out", required=True, type=Path, metavar="FILE", help="a new file, sealed by the key"
+        "--out",
+        required=True,
+        type=Path,
+        metavar="FILE",
+        help="a new file, sealed with this party's key",
     )
     parser.add_argument("--source", choices=LIVE, help="instead of the configuration's")
     add_threads(parser)
@@ -98,16 +103,16 @@ def _recorded(parsed: argparse.Namespace) -> str:
 
 
 def to_bytes(demand: str) -> bytes:
-    """The file of a demand, whose last line is its checksum."""
+    """Returns the content of a demand's file, whose last line is its checksum."""
     text = demand.removesuffix("\n") + f"\n{checksums.field(KIND)}\n"
     return checksums.filled(text.encode(), KIND)
 
 
 def recorded(path: Path) -> str:
-    """The demand of a file.
+    """Reads the demand in a file.
 
     Raises:
-        SetupError: it cannot be read, or was damaged.
+        SetupError: the file cannot be read, or was damaged.
     """
     try:
         text = checksums.text_of(path, KIND, "a demand", REMEDY)
@@ -117,7 +122,10 @@ def recorded(path: Path) -> str:
 
 
 def _of_program(parsed: argparse.Namespace) -> str:
-    """All parties find it alike; who has another program is told before anything is made."""
+    """Returns the demand of a program.
+
+    All parties find the same demand. A party that has another program is reported before anything
+    is made."""
     from tacit.compilation.dry_run import demand
     from tacit.compilation.program import load_program
     from tacit.compilation.streams import check

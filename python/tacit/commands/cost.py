@@ -1,4 +1,5 @@
-"""``tacit cost``: rounds, bytes and seconds of a program on a network that it is not run on."""
+"""``tacit cost``: predicts rounds, bytes and seconds of a program on a network that it is not run
+on."""
 
 import argparse
 from typing import Any

@@ -1,4 +1,4 @@
-"""``tacit dealer``: one who makes correlations for others."""
+"""``tacit dealer``: makes correlations for parties on other machines."""
 
 import argparse
 import sys
@@ -30,7 +30,8 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def _parties_of(config: str) -> int | None:
-    """How many a configuration names; what is wrong with one that does not say, the core tells."""
+    """Returns how many parties a configuration names, or ``None`` if it does not say. The core
+    reports what is wrong then."""
     try:
         return len(tomllib.loads(Path(config).read_text())["party"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""``tacit demo``: a model and images of handwritten digits, privately."""
+"""``tacit demo``: classifies images of handwritten digits privately."""
 
 import argparse
 from typing import Any

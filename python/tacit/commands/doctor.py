@@ -1,4 +1,4 @@
-"""``tacit doctor``: whether a session is possible, and what to mend."""
+"""``tacit doctor``: examines whether a session is possible, and what to fix."""
 
 import argparse
 import sys
@@ -11,27 +11,27 @@ from tacit.errors import MisuseError
 def add(commands: Any) -> None:
     parser = commands.add_parser(
         "doctor",
-        help="say whether a session is possible, and what to mend",
-        description="Examines versions, the configuration, certificates and keys; and as one of "
-        "the members, "
-        "whether it can listen, who of the others is there, and whether clocks and settings agree.",
+        help="say whether a session is possible, and what to fix",
+        description="Examines versions, the configuration, certificates and keys. With the option that "
+        "names a member, it also examines whether that member can listen, which of the others "
+        "can be reached, and whether clocks and settings agree.",
     )
     add_config(parser, besides="; or a federation's file, federation.toml")
     member = parser.add_mutually_exclusive_group()
     member.add_argument("--party", type=party, metavar="I", help="which of them this is, from 0")
     member.add_argument("--dealer", action="store_true", help="this is the dealer")
     member.add_argument(
-        "--server", type=party, metavar="I", help="of a federation: which server this is"
+        "--server", type=party, metavar="I", help="with federation.toml: which server this is"
     )
     member.add_argument(
-        "--client", type=whole, metavar="I", help="of a federation: which client this is"
+        "--client", type=whole, metavar="I", help="with federation.toml: which client this is"
     )
     parser.add_argument(
         "--wait",
         type=float,
         default=3.0,
         metavar="S",
-        help="look for the others so many seconds (3)",
+        help="look for the other members for S seconds (3)",
     )
     add_json(parser)
     parser.set_defaults(command=run)
@@ -57,12 +57,13 @@ def run(parsed: argparse.Namespace) -> None:
     write_json(parsed.json, [check.as_json() for check in checks])
     if is_federated and parsed.server is None and parsed.client is None:
         print(
-            "With --server I or --client I it is examined too whether that one reaches the others."
+            "With --server I or --client I, tacit doctor also examines whether that member "
+            "reaches the others."
         )
     elif not is_federated and parsed.party is None and not parsed.dealer:
         print(
-            "With --party I it is examined too whether party I can listen, and who of the others "
-            "is there."
+            "With --party I, tacit doctor also examines whether party I can listen, and which of "
+            "the others can be reached."
         )
     if not all(check.ok for check in checks):
         sys.exit(1)

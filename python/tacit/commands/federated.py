@@ -1,4 +1,4 @@
-"""``tacit federated``: learning together, without anybody seeing an update."""
+"""``tacit federated``: federated learning in which no one sees an update."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tacit.commands import (
     federated_serve,
 )
 
-#: The commands of ``tacit federated``, each a file.
+#: Commands of ``tacit federated``, one per file.
 COMMANDS = (federated_demo, federated_experiment, federated_certificates, federated_serve)
 
 

@@ -1,4 +1,4 @@
-"""``tacit federated certificates``: keys and certificates of servers and clients."""
+"""``tacit federated certificates``: makes keys and certificates of servers and clients."""
 
 import argparse
 from typing import Any
@@ -7,7 +7,7 @@ from tacit import _core
 from tacit.commands.options import add_out, positive
 from tacit.errors import MisuseError
 
-#: Of a federation.
+#: Number of servers of a federation, and greatest number of its clients.
 SERVERS, MOST_CLIENTS = 3, 4096
 
 
@@ -15,14 +15,13 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "certificates",
         help="make keys and certificates of servers and clients",
-        description="Makes keys and certificates: with --server or --client for this one, as each "
-        "runs it "
-        "for itself; with --servers and --clients for all, for trials.",
+        description="Makes keys and certificates: with --server or --client for one of them, which it "
+        "runs on its own machine; with --servers and --clients for all, for trials.",
     )
     parser.add_argument("--server", type=int, metavar="I", help="for this server, 0 to 2")
     parser.add_argument("--client", type=int, metavar="I", help="for this client, counted from 0")
     parser.add_argument("--servers", type=positive, metavar="3", help="for all servers")
-    parser.add_argument("--clients", type=positive, metavar="N", help="for so many clients")
+    parser.add_argument("--clients", type=positive, metavar="N", help="for N clients")
     add_out(parser)
     parser.set_defaults(command=run)
 

@@ -1,4 +1,5 @@
-"""``tacit federated demo``: three servers, clients with digits of their own, one model."""
+"""``tacit federated demo``: trains one model with three servers and clients that have their own
+digits."""
 
 import argparse
 from collections.abc import Iterable
@@ -28,7 +29,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--attack",
         metavar="KIND:FRACTION",
-        help="what a part of the clients does, such as label-flip:0.25",
+        help="attack by a fraction of the clients, such as label-flip:0.25",
     )
     parser.add_argument(
         "--noise", type=float, metavar="SIGMA", help="noise, as a multiple of the bound"
@@ -41,19 +42,23 @@ def add(commands: Any) -> None:
 
 
 def add_federation(parser: argparse.ArgumentParser) -> None:
-    """What demonstration and experiments have in common."""
+    """Adds the options that the demonstration and the experiments have in common."""
     parser.add_argument("--clients", type=positive, default=16, metavar="N", help="how many (16)")
 
 
-#: Options of aggregators: of what kind, what stands for the value, and what it is.
+#: Options of aggregators: type, name of the value, and help text.
 ARGUMENTS: dict[str, tuple[type, str, str]] = {
     "attackers": (
         float,
         "PART",
-        "krum, multi-krum: the part of the clients that attacks at most (0.25)",
+        "krum, multi-krum: greatest fraction of the clients that attacks (0.25)",
     ),
-    "chosen": (int, "M", "multi-krum: of how many vectors it is the mean (all but the attackers')"),
-    "trimmed": (float, "PART", "trimmed-mean: the part that is dropped at each end (0.25)"),
+    "chosen": (
+        int,
+        "M",
+        "multi-krum: number of vectors in the mean (by default all except the attackers')",
+    ),
+    "trimmed": (float, "PART", "trimmed-mean: fraction that is dropped at each end (0.25)"),
     "steps": (
         int,
         "N",
@@ -63,14 +68,14 @@ ARGUMENTS: dict[str, tuple[type, str, str]] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser, names: Iterable[str] = ARGUMENTS) -> None:
-    """What aggregators take besides vectors and weights."""
+    """Adds the options of aggregators, which they take in addition to vectors and weights."""
     for name in names:
         kind, value, words = ARGUMENTS[name]
         parser.add_argument(f"--{name}", type=kind, metavar=value, help=words)
 
 
 def arguments(parsed: argparse.Namespace) -> dict[str, float]:
-    """Those that are given."""
+    """Returns the options of aggregators that are given."""
     found = {name: getattr(parsed, name, None) for name in ARGUMENTS}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -82,7 +87,7 @@ def run(parsed: argparse.Namespace) -> None:
         raise MisuseError(f"a federation has at most {MOST_CLIENTS} clients, not {parsed.clients}")
     from tacit.parties.spawn import warm_up
 
-    # While this process imports the rest.
+    # Other processes start while this one imports the rest.
     warm_up()
 
     from tacit.federated.service.config import DELTA
@@ -102,7 +107,7 @@ def run(parsed: argparse.Namespace) -> None:
         arguments=arguments(parsed),
     )
     console = output()
-    # What cannot be written is known before anything takes long.
+    # A report that cannot be written is found before anything takes long.
     report = folder(Path("federated-demo"))
     outcome = demonstrate(console, chosen)
     print_report(console, outcome)

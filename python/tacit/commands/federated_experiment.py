@@ -1,4 +1,5 @@
-"""``tacit federated experiment``: accuracy, attacks, privacy and cost, each with a report."""
+"""``tacit federated experiment``: measures accuracy, attacks, privacy or cost, each with a
+report."""
 
 import argparse
 from pathlib import Path
@@ -8,11 +9,11 @@ from tacit.commands.federated_demo import ARGUMENTS, add_arguments
 from tacit.commands.options import output, positive
 from tacit.errors import MisuseError
 
-#: What can be measured.
+#: Kinds of experiments.
 KINDS = ("accuracy", "attacks", "privacy", "cost")
 
 
-#: What each takes besides.
+#: Options of each kind.
 OPTIONS = {
     "accuracy": ("data", "rounds", "seeds", "device"),
     "attacks": ("rounds", "seeds", *ARGUMENTS),
@@ -37,19 +38,21 @@ def add(commands: Any) -> None:
         "--data",
         type=Path,
         metavar="FOLDER",
-        help="accuracy: repeats PPPFL's tables on what lies there, as torchvision and UCI unpack "
-        "it: one at "
-        "least of the folders cifar-10-batches-py, cifar-100-python, 'UCI HAR Dataset'. Nothing is "
-        "fetched",
+        help="accuracy: repeats PPPFL's tables on the data sets in this folder, as torchvision and "
+        "UCI unpack them: at least one of the folders cifar-10-batches-py, cifar-100-python, "
+        "'UCI HAR Dataset'. Nothing is downloaded",
     )
     parser.add_argument(
         "--rounds", type=positive, metavar="N", help="how many (20; privacy 10; with --data 2500)"
     )
     parser.add_argument(
-        "--seeds", type=positive, metavar="N", help="how many times, each another way (3)"
+        "--seeds",
+        type=positive,
+        metavar="N",
+        help="number of repetitions, each with another seed (3)",
     )
     parser.add_argument(
-        "--device", choices=("cpu", "cuda"), help="what clients train on, with --data (cpu)"
+        "--device", choices=("cpu", "cuda"), help="device on which clients train, with --data (cpu)"
     )
     add_arguments(parser)
     parser.set_defaults(command=run)

@@ -1,4 +1,4 @@
-"""``tacit federated serve``: one of the three servers of a federation."""
+"""``tacit federated serve``: runs one of the three servers of a federation."""
 
 import argparse
 import sys
@@ -32,28 +32,25 @@ def add(commands: Any) -> None:
         type=positive,
         default=1,
         metavar="N",
-        help="how many in all of this federation, also where its servers start again in between; 1 "
-        "if not "
-        "given",
+        help="how many rounds this federation has in total, even if its servers are restarted in "
+        "between; 1 if not given",
     )
     parser.add_argument(
         "--model",
         type=Path,
         metavar="FILE",
-        help="the parameters to begin from, as torch.save writes a tensor or a module's "
-        "state_dict(); the "
-        "same at all servers; where a coordinator has the model, only their number counts; the "
-        "model that "
-        "federation.toml names if not given, or start.pt beside it",
+        help="the initial parameters, as torch.save writes a tensor or a module's state_dict(); "
+        "the same at all servers; if a coordinator has the model, only the number of "
+        "parameters counts; by default the model that federation.toml names, or start.pt next "
+        "to it",
     )
     parser.add_argument(
         "--out",
         type=Path,
         metavar="FILE",
-        help="write there, after each round, the parameters, in a row or as a state_dict() as "
-        "given; "
-        "where it is "
-        "there already, go on from it, and from the round that it says",
+        help="write the parameters there after each round, as a vector or as a state_dict(), like "
+        "the initial ones; if the file exists already, continue from it and from the round "
+        "that it names",
     )
     add_threads(parser)
     parser.set_defaults(command=run)
@@ -65,9 +62,9 @@ def run(parsed: argparse.Namespace) -> None:
     federation = Federation.read(parsed.config)
     if federation.settings.root == f"server-{parsed.server}":
         raise MisuseError(
-            f"server {parsed.server} is the root, which trains: it needs a program of its own, "
-            f"that gives "
-            "tacit.federated.service.server.Server.round(model, root=...) what it trained"
+            f"server {parsed.server} is the root, which trains: it needs a program of its own that "
+            "passes what it trained to tacit.federated.service.server.Server.round(model, "
+            "root=...)"
         )
     if parsed.out is not None:
         if federation.settings.result_to == "clients":
@@ -76,7 +73,7 @@ def run(parsed: argparse.Namespace) -> None:
                 "--out away, "
                 "clients have it"
             )
-        # Before anybody is met.
+        # This is checked before the servers connect.
         check_writable(parsed.out)
     from tacit.federated.messages import counted
     from tacit.federated.service.model_store import Kept, Models, is_first, missing
@@ -85,15 +82,15 @@ def run(parsed: argparse.Namespace) -> None:
     federation.server(parsed.server)
     latest = latest_of(federation, parsed.server)
     models = None if parsed.out is None else Models(parsed.out, parsed.server, federation.name)
-    # A model that servers are not to know is nothing that they go on from.
+    # Servers cannot continue from a model that they must not know.
     is_known = (
         federation.settings.result_to != "clients" and federation.settings.coordinator is None
     )
     is_kept = is_known or models is not None
     ended = latest.known.ended
-    # No server gives a model its place before all three have it. That a round ended here proves
-    # nothing of a
-    # server that was killed: where its last round can be done again, it is waited for.
+    # No server replaces its model before all three have the new one. That a round ended here proves
+    # nothing about a server that was killed. If that server's last round can be repeated, this one
+    # waits for it.
     is_unsure = latest.known.common < parsed.rounds
     is_again = models is None and is_unsure and (not is_known or ended == parsed.rounds == 1)
     settled = ended if models is None else models.settled.ended if models.settled else 0
@@ -126,7 +123,7 @@ def run(parsed: argparse.Namespace) -> None:
             _say_that_all_ended(parsed, server.ended)
         elif server.ended:
             print(
-                f"tacit: goes on after {counted(server.ended, 'round')} of {parsed.rounds}",
+                f"tacit: continues after {counted(server.ended, 'round')} of {parsed.rounds}",
                 file=sys.stderr,
             )
         model = chosen.model
@@ -150,12 +147,14 @@ def _say_that_all_ended(parsed: argparse.Namespace, ended: int) -> None:
 
 @contextmanager
 def _opened(parsed: argparse.Namespace, models: "Models | None") -> "Iterator[Server]":
-    """The server. One that has what the last round came to, and not the others' word for it, may
-    find them gone, their work done.
+    """Opens the server.
+
+    A server that has the result of the last round, but not the confirmation of the others, may find
+    that these have finished and left.
 
     Raises:
-        SetupError: in place of what else is raised then, with what to do.
-        TacitError: as ``Server.open``.
+        SetupError: raised in that case instead of the other error, with the remedy.
+        TacitError: as in ``Server.open``.
     """
     from tacit.federated.service.server import Server
 
@@ -170,19 +169,17 @@ def _opened(parsed: argparse.Namespace, models: "Models | None") -> "Iterator[Se
             raise
         assert models is not None
         raise setup_error(
-            f"{error}. {models.beside} has the model of round {pending.round}, the last one: where "
-            f"another "
-            f"server has that in its --out file, its work is done, and so is this one's: mv "
-            f"{models.beside} "
-            f"{models.path}"
+            f"{error}. {models.beside} has the model of round {pending.round}, the last one. If "
+            "another server has that model in its --out file, the work of both is done: mv "
+            f"{models.beside} {models.path}"
         ) from None
 
 
 def _start(path: Path | None, federation: "Federation") -> Path:
-    """Where the parameters to begin from lie.
+    """Returns the path of the initial parameters.
 
     Raises:
-        SetupError: nobody said so.
+        SetupError: no path is given.
     """
     if path is None:
         raise setup_error(
@@ -203,9 +200,8 @@ def _model(path: Path) -> "State":
         loaded = torch.load(path, weights_only=True)
     except OSError as error:
         raise setup_error(
-            f"cannot read {path}: {cause(error)}; it is to hold what torch.save wrote of the "
-            f"parameters to "
-            "begin from"
+            f"cannot read {path}: {cause(error)}; it must hold the initial parameters, as "
+            "torch.save writes them"
         ) from None
     except Exception as error:
         raise setup_error(
@@ -217,13 +213,13 @@ def _model(path: Path) -> "State":
         raise MisuseError(
             f"{path} holds a {type(loaded).__name__}; it holds a tensor, or a module's state_dict()"
         )
-    # What is no number, or none that is learned, is known before anybody is met.
+    # Entries that are no numbers, or cannot be trained, are found before the servers connect.
     in_a_row(loaded)
     return loaded
 
 
 def _line(report: "Report") -> str:
-    """A line of a round."""
+    """Returns the lines that are printed about a round."""
     from tacit.federated.messages import counted
 
     if report.failure is not None:

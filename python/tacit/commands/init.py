@@ -1,4 +1,5 @@
-"""``tacit init``: a first program, and the configurations of a session and of a federation."""
+"""``tacit init``: writes a first program, and the configurations of a session and of a
+federation."""
 
 import argparse
 import os
@@ -9,14 +10,14 @@ from typing import Any
 from tacit.atomic_write import UNFINISHED, write
 from tacit.errors import MisuseError, SetupError, cause
 
-#: The files that are written, with what each is.
+#: Files that are written, with a description of each.
 FILES = {
     "program.py": "a program that three parties run",
     "parties.toml": "who takes part in a session, and where",
     "federation.toml": "the servers and clients of a federation",
 }
 
-#: What to run next, in the folder.
+#: Commands to run next, in the folder.
 NEXT = (
     "python program.py --trial",
     "tacit certificates --parties 3 --out certificates && tacit doctor --config parties.toml",
@@ -29,8 +30,7 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "init",
         help="write a first program and its configurations",
-        description=f"Writes {', '.join(FILES)} for this machine. Their comments say what to "
-        f"change for "
+        description=f"Writes {', '.join(FILES)} for this machine. Their comments say what to change for "
         "several machines.",
     )
     parser.add_argument(
@@ -49,7 +49,7 @@ def run(parsed: argparse.Namespace) -> None:
     from importlib.resources import files
 
     folder: Path = parsed.folder
-    # What lies beside a file while it is written, too, and links that lead nowhere.
+    # Temporary files of unfinished writes count too, and links that lead nowhere.
     names = [name + end for name in FILES for end in ("", UNFINISHED)]
     there = [str(folder / name) for name in names if os.path.lexists(folder / name)]
     if there and not parsed.force:

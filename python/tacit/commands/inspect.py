@@ -1,4 +1,4 @@
-"""``tacit inspect``: what a compiled program is."""
+"""``tacit inspect``: shows what a compiled program does and what it costs."""
 
 import argparse
 from typing import Any
@@ -10,7 +10,7 @@ from tacit.providers import consumes
 def add(commands: Any) -> None:
     parser = commands.add_parser(
         "inspect",
-        help="show what a compiled program does, how it is safe, and what it costs",
+        help="show what a compiled program does, why it is safe, and what it costs",
         description="Shows each step of a program with its scale, the width of its comparisons and "
         "why that "
         "is safe; rounds and bytes, as the meter of a run on zeros counts them; and what becomes "

@@ -1,19 +1,19 @@
-"""Arrays out of files that NumPy has written, which may hold anything."""
+"""Arrays in files that NumPy wrote, which may hold anything."""
 
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
 
-#: What such a file begins with.
+#: First bytes of such a file.
 _BEGINNING = b"\x93NUMPY"
 
 
 def loaded(file: IO[bytes]) -> "np.ndarray[Any, Any]":
-    """The array of a file; no pickles, and no archives of several.
+    """Returns the array in a file. Pickles and archives of several arrays are refused.
 
     Raises:
-        ValueError: it is no such file, or has been damaged.
+        ValueError: the file is not such a file, or has been damaged.
     """
     import numpy as np
 
@@ -26,8 +26,8 @@ def loaded(file: IO[bytes]) -> "np.ndarray[Any, Any]":
     except OSError:
         raise
     except Exception:
-        # Python's own parser reads the header, which says how much memory is wanted: many things
-        # are raised.
+        # Python's own parser reads the header, which states how much memory is needed, so errors of
+        # many kinds are raised.
         raise ValueError(
             "it is no array of numbers, or was cut off or damaged: write it anew by numpy.save"
         ) from None

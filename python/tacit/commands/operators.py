@@ -1,4 +1,4 @@
-"""``tacit operators``: which operators of PyTorch work on secret tensors."""
+"""``tacit operators``: shows which of PyTorch's operators work on secret tensors."""
 
 import argparse
 from collections.abc import Iterator
@@ -12,11 +12,12 @@ from tacit.commands.options import output
 INTRODUCTION = """\
 # Operators
 
-What of PyTorch's own operator database works on secret tensors: each operator that takes a `float32` tensor,
-with up to twelve of the database's samples, the first tensor secret, and then all of them. *Yes* means that
-every sample gives what it gives on plain tensors; *partly* that the others are refused as said; *no* that all
-are. The gradients of up to six samples are tried likewise. Nothing falls back to plain tensors. The tests
-hold this page against a run.
+Operators of PyTorch's own operator database that work on secret tensors. The table lists each
+operator that takes a `float32` tensor. Up to twelve of the database's samples are tried, with the
+first tensor secret, and then with all of them. *Yes* means that every sample gives what it gives on
+plain tensors, *partly* that the other samples are refused with this error, *no* that all samples
+are. The gradients of up to six samples are tried in the same way. Nothing falls back to plain
+tensors. The tests compare this page with a run.
 
 """
 
@@ -33,7 +34,10 @@ def add(commands: Any) -> None:
         "word", nargs="?", default="", metavar="WORD", help="part of an operator's name"
     )
     parser.add_argument(
-        "--write", type=Path, metavar="FILE", help="write the page of all as Markdown there"
+        "--write",
+        type=Path,
+        metavar="FILE",
+        help="write the page of all operators there, as Markdown",
     )
     parser.set_defaults(command=run)
 
@@ -54,8 +58,10 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def rows(word: str = "") -> Iterator[tuple[str, str, str, str]]:
-    """Name, whether it works, whether its gradient does, and what refusals say (of the gradient
-    where the operator itself works), for all operators with that in their name."""
+    """Yields the rows of all operators with ``word`` in their name.
+
+    A row has the name, whether the operator works, whether its gradient does, and the text of a
+    refusal: that of the gradient if the operator itself works."""
     forward, gradient = operator_coverage(), gradient_coverage()
     reasons = forward.partly, forward.refused, gradient.partly, gradient.refused
     for key in forward.names:
@@ -65,13 +71,13 @@ def rows(word: str = "") -> Iterator[tuple[str, str, str, str]]:
 
 
 def _works(found: Coverage, key: str) -> str:
-    """Nothing where an operator has no gradient."""
+    """Returns how far an operator works; empty if it has no gradient."""
     kinds = {"yes": found.whole, "partly": found.partly, "no": found.refused}
     return next((answer for answer, names in kinds.items() if key in names), "")
 
 
 def counted() -> str:
-    """How many there are of each, in two sentences."""
+    """Returns the numbers of operators and of gradients by outcome, in two sentences."""
     return f"Of {_numbers(operator_coverage())} Of {_numbers(gradient_coverage(), 'gradients')}"
 
 
@@ -82,7 +88,7 @@ def _numbers(found: Coverage, what: str = "operators") -> str:
 
 
 def page() -> str:
-    """The page of the documentation."""
+    """Returns the page of the documentation."""
     lines = ["| operator | forward | gradient | refused with |", "| --- | --- | --- | --- |"]
     for name, forward, gradient, reason in rows():
         lines.append(f"| `{name}` | {forward} | {gradient} | {f'`{reason}`' if reason else ''} |")

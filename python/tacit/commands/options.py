@@ -1,4 +1,4 @@
-"""Options and results that several commands share: each option is written here once."""
+"""Options and output that several commands share. Each option is defined here once."""
 
 import argparse
 import json
@@ -16,10 +16,10 @@ from tacit.providers import CONSUMING, DEFAULT, LIVE, PROTOCOLS, SOURCES, descri
 if TYPE_CHECKING:
     from rich.console import Console
 
-#: Characters of a line where nothing has a width: more than any line has.
+#: Width of a line in a file or a pipe, which have none: more than any line has.
 WIDEST = 100_000
 
-#: Of one session at most.
+#: Greatest number of parties of a session.
 MOST_PARTIES = 64
 
 
@@ -50,8 +50,8 @@ def add_setting(command: argparse.ArgumentParser) -> None:
 
 
 def chosen_setting(parsed: argparse.Namespace) -> Setting:
-    """What the options of :func:`add_setting` say; raises for what cannot be, before anything is
-    started."""
+    """Returns the setting that the options of :func:`add_setting` choose; raises for an impossible
+    one, before anything is started."""
     setting = Setting.of(parsed.protocol, parsed.parties, parsed.source)
     _core.threat_model(setting.protocol, setting.parties, setting.source)
     return setting
@@ -60,14 +60,14 @@ def chosen_setting(parsed: argparse.Namespace) -> Setting:
 def add_config(
     command: argparse.ArgumentParser, file: str = "parties.toml", besides: str = ""
 ) -> None:
-    """Adds the configuration, which says who takes part."""
+    """Adds the option for the configuration, which says who takes part."""
     command.add_argument(
         "--config", required=True, metavar=file, help=f"who takes part, and where{besides}"
     )
 
 
 def add_member(command: argparse.ArgumentParser) -> None:
-    """Adds the configuration, and which of its parties this is."""
+    """Adds the options for the configuration and for which of its parties this is."""
     add_config(command)
     command.add_argument(
         "--party", required=True, type=party, metavar="I", help="which of them this is, from 0"
@@ -77,23 +77,23 @@ def add_member(command: argparse.ArgumentParser) -> None:
 def add_threads(
     command: argparse.ArgumentParser, what: str = "threads of this process; all cores if not given"
 ) -> None:
-    """Adds how many threads kernels use."""
+    """Adds the option for the number of threads that kernels use."""
     command.add_argument("--threads", type=positive, metavar="N", help=what)
 
 
 def add_json(command: argparse.ArgumentParser) -> None:
-    """Adds where a command writes its report; :func:`check_report` and :func:`write_json` go with
-    it."""
+    """Adds the option for the file of a report; :func:`check_report` and :func:`write_json` belong
+    to it."""
     command.add_argument("--json", type=Path, metavar="FILE", help="write the report there as JSON")
 
 
 def add_out(command: argparse.ArgumentParser) -> None:
-    """Adds the folder of keys and certificates."""
+    """Adds the option for the folder of keys and certificates."""
     command.add_argument("--out", required=True, metavar="DIR", help="where they are written")
 
 
 def add_program(command: argparse.ArgumentParser) -> None:
-    """Adds the compiled program that a command is about."""
+    """Adds the argument for a compiled program."""
     command.add_argument(
         "program",
         type=Path,
@@ -103,48 +103,46 @@ def add_program(command: argparse.ArgumentParser) -> None:
 
 
 def add_subject(command: argparse.ArgumentParser) -> None:
-    """Adds what a command of a rehearsal is about, and where it writes what it finds."""
+    """Adds the argument for the subject of a rehearsal, and the option for its report."""
     command.add_argument(
         "subject",
         metavar="FILE:CALLABLE",
-        help="a function without arguments that returns (module, example inputs), or is itself "
-        "what every "
-        "party runs, such as model.py:build",
+        help="a function without arguments that returns (module, example inputs), or that is "
+        "itself the program of every party, such as model.py:build",
     )
     add_json(command)
 
 
 def add_checked(command: argparse.ArgumentParser, *, has_config: bool = False) -> None:
-    """Adds whether what is computed is checked; ``tacit.checked`` says what that is.
+    """Adds the option that turns on checked mode (``tacit.checked``).
 
     Args:
-        has_config: whether the command reads parties.toml, which can say it too.
+        has_config: whether the command reads parties.toml, which can turn it on too.
     """
-    besides = "; `checked = true` in parties.toml says so too" if has_config else ""
+    besides = "; `checked = true` in parties.toml turns it on too" if has_config else ""
     command.add_argument(
         "--checked",
         action="store_true",
-        help="check in secret that every number stays in its range, and show no result where one "
-        "does not; "
-        f"the same at every party{besides}",
+        help="check in secret that every number stays in its range, and show no result if one does "
+        f"not; the same in every party{besides}",
     )
 
 
 def add_streams(command: argparse.ArgumentParser) -> None:
-    """Adds how a batch goes through a compiled program: ``tacit.compilation.streams``."""
+    """Adds the option for how many examples of a batch run side by side
+    (``tacit.compilation.streams``)."""
     command.add_argument(
         "--streams",
         type=whole,
         default=1,
         metavar="K",
-        help="of a batch so many examples go side by side, the same at every party: while the "
-        "messages of "
-        "one are on their way, another one is computed (1 if not given)",
+        help="number of examples of a batch that run side by side, the same in every party: while "
+        "the messages of one are in transit, another one is computed (1 if not given)",
     )
 
 
 def whole(text: str) -> int:
-    """A whole number, as an option says it."""
+    """Parses a whole number in an option."""
     try:
         return int(text)
     except ValueError:
@@ -152,7 +150,7 @@ def whole(text: str) -> int:
 
 
 def party(text: str) -> int:
-    """The number of a party, as an option says it."""
+    """Parses the number of a party in an option."""
     number = whole(text)
     if not 0 <= number < MOST_PARTIES:
         raise argparse.ArgumentTypeError(f"parties count from 0 to {MOST_PARTIES - 1}")
@@ -160,7 +158,7 @@ def party(text: str) -> int:
 
 
 def positive(text: str) -> int:
-    """A whole number from 1, as an option says it."""
+    """Parses a whole number from 1 in an option."""
     number = whole(text)
     if number < 1:
         raise argparse.ArgumentTypeError("a number from 1")
@@ -168,8 +166,8 @@ def positive(text: str) -> int:
 
 
 def output() -> "Console":
-    """What results are printed on. In a file or a pipe, which have no width, nothing is folded or
-    cut."""
+    """Returns the console that results are printed on. In a file or a pipe, which have no width,
+    nothing is folded or cut."""
     from rich.console import Console
 
     has_width = sys.stdout.isatty() or "COLUMNS" in os.environ
@@ -177,17 +175,19 @@ def output() -> "Console":
 
 
 def print_threat_model(console: "Console", setting: Setting) -> None:
-    """Of the sessions that the demo and the benchmarks start."""
+    """Prints the threat model of the sessions that the demo and the benchmarks start."""
     threat_model = _core.threat_model(setting.protocol, setting.parties, setting.source)
     console.print(f"Threat model: {threat_model}; links: TLS 1.3, mutual certificates.")
 
 
 def check_writable(*paths: Path | None) -> None:
-    """Whether files that a command writes in the end can be written, before it takes minutes; those
-    that are wanted.
+    """Checks that the files that a command writes at its end can be written, before it takes
+    minutes.
+
+    ``None`` stands for a file that is not requested.
 
     Raises:
-        SetupError: one cannot.
+        SetupError: a file cannot be written.
     """
     for path in paths:
         if (wrong := cannot_write(path)) is not None:
@@ -195,11 +195,11 @@ def check_writable(*paths: Path | None) -> None:
 
 
 def check_report(parsed: argparse.Namespace) -> None:
-    """The same of the report of a command that has one."""
+    """Checks that the report of a command can be written, if the command has one."""
     check_writable(getattr(parsed, "json", None))
 
 
 def write_json(path: Path | None, content: Any) -> None:
-    """Writes a report, if it is wanted."""
+    """Writes a report, if one is requested."""
     if path is not None:
         write(path, json.dumps(content, indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""A parser of options that names what a mistyped command, option or choice is nearest to."""
+"""Parser of options that suggests the nearest command, option or choice for a mistyped one."""
 
 import argparse
 import sys
@@ -7,14 +7,15 @@ from typing import Any, NoReturn
 
 
 class Parser(argparse.ArgumentParser):
-    """As argparse's, for the command line and all its commands."""
+    """Parser of the command line and of all its commands."""
 
-    #: The words in which an option may be mistyped.
+    #: Words in which an option may be mistyped.
     _words: Sequence[str] = ()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Reads the words of one command. A word that is left over is refused here, where the
-        options of the command are known."""
+        """Parses the words of one command.
+
+        A word that is left over is refused here, where the options of the command are known."""
         self._words = sys.argv[1:] if args is None else args
         parsed, others = super().parse_known_args(args, namespace)
         if others:
@@ -23,8 +24,8 @@ class Parser(argparse.ArgumentParser):
         return parsed, others
 
     def error(self, message: str) -> NoReturn:
-        """Ends with the message, and the nearest option for each that this
-        command does not have."""
+        """Exits with the message, and with the nearest option for each option that this command
+        does not have."""
         options = [option for option in self._option_string_actions if option.startswith("--")]
         for word in self._words:
             name = word.partition("=")[0]
@@ -43,7 +44,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:
-    """A question that names the known word that is most like this one, if any is."""
+    """Returns a question that suggests the most similar known word; empty if there is none."""
     from difflib import get_close_matches
 
     found = get_close_matches(word, list(known), n=1)

@@ -1,10 +1,10 @@
-"""``tacit riscv``: compiled programs on secret data."""
+"""``tacit riscv``: runs compiled programs on secret data."""
 
 from typing import Any
 
 from tacit.commands import riscv_cc, riscv_cost, riscv_run, riscv_try
 
-#: The commands of ``tacit riscv``, each a file.
+#: Commands of ``tacit riscv``, one per file.
 COMMANDS = (riscv_cc, riscv_try, riscv_run, riscv_cost)
 
 

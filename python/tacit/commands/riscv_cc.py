@@ -1,4 +1,4 @@
-"""``tacit riscv cc``: a program in C, compiled for the machine."""
+"""``tacit riscv cc``: compiles a program in C for the machine."""
 
 import argparse
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``tacit riscv cost``: what a program costs between parties that are not there."""
+"""``tacit riscv cost``: shows what a program costs, without any other party."""
 
 import argparse
 import re
@@ -14,14 +14,11 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "cost",
         help="say what a program costs, without any other party",
-        description="Runs a program between parties in this process, on zeros in the place of "
-        "secrets, and "
-        "says what that costs: rounds and bytes are exactly those of any run, as long as the "
-        "program opens "
-        "nothing on its way that it then goes on by. Of a secret its length is enough, as in "
-        "--secret a=0:u64:1000. Correlations of additive sharing are counted if --source says "
-        "where they "
-        "come from.",
+        description="Runs a program between parties in this process, on zeros instead of secrets, and "
+        "says what that costs: rounds and bytes are exactly those of any run, unless the "
+        "program opens values on its way and continues by them. The length of a secret is "
+        "enough, as in --secret a=0:u64:1000. The correlations of additive sharing are "
+        "counted if --source names where they come from.",
     )
     add_job(parser)
     add_setting(parser)
@@ -45,7 +42,7 @@ def run(parsed: argparse.Namespace) -> None:
             threads=1,
         )
     except StoppedError as error:
-        # All parties say the same.
+        # All parties report the same.
         refused = re.sub(r"^party \d+: ", "", str(error)).splitlines()
         write_json(parsed.json, {"refused": refused})
         if len(refused) == 1:
@@ -75,7 +72,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def _rehearsed(wanted: Job) -> tuple[dict[str, Any], int]:
-    """The report, and what making correlations has sent or received."""
+    """Returns the report, and the number of bytes that making correlations sent or received."""
     import tacit
 
     report, made = wanted.carry_out(passes_over=True), tacit.session().meter.correlations

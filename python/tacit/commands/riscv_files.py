@@ -1,4 +1,4 @@
-"""Files of numbers, that the commands of ``tacit riscv`` read."""
+"""Files of numbers that the commands of ``tacit riscv`` read."""
 
 import io
 from pathlib import Path
@@ -10,16 +10,16 @@ from tacit.errors import MisuseError, cause, setup_error
 if TYPE_CHECKING:
     import numpy as np
 
-#: The largest file of an array, in bytes.
+#: Greatest size of the file of an array, in bytes.
 LARGEST = 1 << 28
 
-#: Of secret floats: fraction bits, and how many the magnitude has at most, as the machine encodes
-#: them.
+#: Encoding of secret floats on the machine: fraction bits, and greatest number of bits of the
+#: magnitude.
 FRACTION_BITS, LARGEST_BITS = 16, 30
 
 
 def bytes_of(path: Path, option: str) -> bytes:
-    """All of a file."""
+    """Reads a whole file."""
     try:
         if path.stat().st_size > LARGEST:
             raise MisuseError(f"{option}: {path} has more than {LARGEST >> 20} MiB")
@@ -29,7 +29,7 @@ def bytes_of(path: Path, option: str) -> bytes:
 
 
 def zeros(short: str, count: int, option: str) -> "np.ndarray[Any, Any]":
-    """In the place of numbers of which the length alone is known."""
+    """Returns zeros, in place of numbers of which only the length is known."""
     import numpy as np
 
     from tacit.riscv import MOST_ELEMENTS
@@ -41,7 +41,7 @@ def zeros(short: str, count: int, option: str) -> "np.ndarray[Any, Any]":
 
 
 def numbers(short: str, path: Path, option: str) -> "np.ndarray[Any, Any]":
-    """The numbers of a file, of the type that the option says."""
+    """Reads the numbers in a file, of the type that the option names."""
     import numpy as np
 
     dtype, content = type_of(short, option), bytes_of(path, option)
@@ -62,7 +62,7 @@ def numbers(short: str, path: Path, option: str) -> "np.ndarray[Any, Any]":
                 f"{values.dtype} in {values.ndim} dimensions; save them as {dtype}, in one"
             )
     except (ValueError, OverflowError) as error:
-        # What a word says that is no number may be secret.
+        # A word that is not a number may be secret, so the error does not quote it.
         why = f": {error}" if path.suffix in (".npy", ".bin") else ""
         what = "numbers" if dtype.kind == "f" else "integers"
         raise MisuseError(f"{option}: {path} has no {what}{why}") from None
@@ -78,7 +78,7 @@ def numbers(short: str, path: Path, option: str) -> "np.ndarray[Any, Any]":
 
 
 def fixed_point(values: "np.ndarray[Any, Any]", path: Path, option: str) -> "np.ndarray[Any, Any]":
-    """The same values, of which each can be a secret."""
+    """Checks that each of the values can be a secret, and returns them."""
     import numpy as np
 
     if values.dtype.kind != "f":
@@ -94,10 +94,10 @@ def fixed_point(values: "np.ndarray[Any, Any]", path: Path, option: str) -> "np.
 
 
 def type_of(short: str, option: str) -> "np.dtype[Any]":
-    """The type that an option says.
+    """Returns the type that an option names.
 
     Raises:
-        MisuseError: there is none of that name.
+        MisuseError: there is no type of that name.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""What ``tacit riscv try``, ``run`` and ``cost`` have in common: the options, and the report."""
+"""Common part of ``tacit riscv try``, ``run`` and ``cost``: the options, and the report."""
 
 import argparse
 import json
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from tacit.riscv import Range, Receiver
     from tacit.sessions import Session
 
-#: How options are written.
+#: Forms of the options, for error messages.
 SECRET = "--secret NAME=OWNER:TYPE[:PATH]"
 OUTPUT = "--output NAME=all|PARTY[:TYPE]"
 RESULT = "--result all|PARTY|none[:TYPE]"
 RANGE = "--range NAME=LEAST..MOST"
 
-#: Texts that are no array's name, but a float that lacks its type.
+#: Text that is not an array's name, but a float without its type.
 _FLOAT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?(:\w*)?", re.IGNORECASE)
 
 
@@ -37,34 +37,30 @@ def add_job(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--call",
         metavar="FUNCTION",
-        help="call it alone, in the place of running the whole program",
+        help="call this function alone, instead of running the whole program",
     )
     parser.add_argument(
         "--arg",
         action="append",
         default=[],
         metavar="ARG",
-        help="each argument in turn: of a program any text; of a function a number, NAME (an "
-        "array's "
-        "address), len:NAME, or a float as in "
-        "1.5:f64, 1.5:f32 or --arg=-1.5:f64",
+        help="each argument in turn: for a program any text; for a function a number, NAME (an "
+        "array's address), len:NAME, or a float as in 1.5:f64, 1.5:f32 or --arg=-1.5:f64",
     )
     parser.add_argument(
         "--secret",
         action="append",
         default=[],
         metavar="NAME=OWNER:TYPE[:PATH]",
-        help="a file, or of a function an array, that one party has; types: u8 to u64, i8 to i64, "
-        "f32, f64; "
-        "PATH, "
-        "which its owner alone needs, is text, .npy or .bin",
+        help="a file of the program, or an array of the function, that one party has; types: u8 to "
+        "u64, i8 to i64, f32, f64; PATH, which only its owner needs, is text, .npy or .bin",
     )
     parser.add_argument(
         "--public",
         action="append",
         default=[],
         metavar="NAME=[TYPE:]PATH",
-        help="the same that everybody has; without TYPE, the bytes as they are",
+        help="a file or an array that all parties have; without TYPE, the bytes as they are",
     )
     parser.add_argument(
         "--output",
@@ -72,23 +68,21 @@ def add_job(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=all|PARTY[:TYPE]",
         help="a file that the program writes, or an array after the call, and who learns it; "
-        "without TYPE "
-        "it is of that of the secret files",
+        "without TYPE it has the type of the secret files",
     )
     parser.add_argument(
         "--result",
         metavar="all|PARTY|none[:TYPE]",
-        help="who learns what a function returns (all), and its type, which a float must have; "
-        "without TYPE "
-        "it is an integer of 64 bits without sign",
+        help="who learns what a function returns (all), and its type, which a float needs; without "
+        "TYPE it is an unsigned integer of 64 bits",
     )
     parser.add_argument(
         "--open-branch",
         action="append",
         default=[],
         metavar="FUNCTION",
-        help="open the branches on secrets in it to all parties, in the place of carrying out both "
-        "sides",
+        help="open the branches on secrets in this function to all parties, instead of carrying "
+        "out both sides",
     )
     parser.add_argument(
         "--oblivious",
@@ -103,12 +97,14 @@ def add_job(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=LEAST..MOST",
         help="the least and the greatest that a value of a secret file or array can be, as in "
-        "salaries=0..200000: floats then have as many fraction bits as that leaves, and so has "
-        "what is "
-        "computed of them",
+        "salaries=0..200000: floats then have as many fraction bits as that leaves room for, "
+        "and so have the results computed from them",
     )
     parser.add_argument(
-        "--limit", type=positive, metavar="N", help="instructions at most (a thousand million)"
+        "--limit",
+        type=positive,
+        metavar="N",
+        help="greatest number of instructions (a thousand million)",
     )
     add_json(parser)
 
@@ -121,7 +117,7 @@ class Job:
     program: bytes
     function: str | None
     arguments: "list[str | float | np.floating[Any]]"
-    #: By name: who has it, its type, which all parties say, and the values where they are known.
+    #: By name: the owner, the type, which all parties state, and the values if they are known.
     secret: "dict[str, tuple[int, str, np.ndarray[Any, Any] | None]]" = field(repr=False)
     public: "dict[str, np.ndarray[Any, Any]]" = field(repr=False)
     result: "Receiver | tuple[Receiver, str]"
@@ -132,7 +128,7 @@ class Job:
     limit: int
 
     def check(self, parties: int) -> None:
-        """Raises for a party that is not among so many."""
+        """Raises if an owner is not among this number of parties."""
         for name, (owner, _, _) in self.secret.items():
             if owner >= parties:
                 raise stopped_error(
@@ -140,12 +136,14 @@ class Job:
                 )
 
     def carry_out(self, *, passes_over: bool = False) -> dict[str, Any]:
-        """Does this party's part, in the session that this code runs in; the report, as JSON has
-        it. What another party learns is ``None``. A program that passes over what secrets stop
-        raises all of that at its end, a line each.
+        """Runs this party's part in the current session, and returns the report as JSON has it.
+
+        What another party learns is ``None``. With ``passes_over``, a program continues where a
+        secret would stop it, and raises all of these errors at its end, a line each.
 
         Raises:
-            RangeError: what this party was to learn left its range; the others hear nothing of it.
+            RangeError: what this party was to learn left its range; the other parties do not learn
+                that.
         """
         import tacit
         from tacit.riscv import Program, Typed
@@ -194,7 +192,7 @@ class Job:
 
 
 def _told(here: "Session", own: dict[str, float]) -> list[dict[str, Any]]:
-    """What each party's meter says, in every party."""
+    """Returns what each party's meter reports, in every party."""
     told = []
     for party, content in enumerate(here.told_by_all(json.dumps(own).encode())):
         try:
@@ -203,17 +201,17 @@ def _told(here: "Session", own: dict[str, float]) -> list[dict[str, Any]]:
                 {name: float(read[name]) if name == "seconds" else int(read[name]) for name in own}
             )
         except (ValueError, TypeError, KeyError):
-            raise DeviationError.of(party, "does not tell what it has sent") from None
+            raise DeviationError.of(party, "did not report what it has sent") from None
     return told
 
 
 def values(count: int) -> str:
-    """So many, in words."""
+    """Returns a number of values in words."""
     return f"{count} value{'s' * (count != 1)}"
 
 
 def show(console: Any, report: dict[str, Any], *, is_run: bool) -> None:
-    """Prints a report: of a whole program, or of a call."""
+    """Prints a report of a whole program, or of a call."""
     if report["printed"]:
         console.print(report["printed"].rstrip("\n"), markup=False, highlight=False)
     if report["result"] is not None:
@@ -235,12 +233,14 @@ def show(console: Any, report: dict[str, Any], *, is_run: bool) -> None:
 
 
 def job(parsed: argparse.Namespace, party: int | None, *, lengths: bool = False) -> Job:
-    """What the options say; of arrays with the values that everybody has, and those of a party, or
-    of all. Where a secret may be a length, it has zeros.
+    """Returns what the options describe.
+
+    Public arrays have their values, and so do the secret ones of one party, or of all parties. If a
+    secret may be given by its length, it has zeros.
 
     Raises:
         SetupError: a file cannot be read.
-        MisuseError: an option says what cannot be.
+        MisuseError: an option is not valid.
     """
     from tacit.riscv import LIMIT, load
 
@@ -270,7 +270,7 @@ def job(parsed: argparse.Namespace, party: int | None, *, lengths: bool = False)
 
 
 def _named(option: str, given: "list[tuple[str, Any]]") -> dict[str, Any]:
-    """By their names, which are all different."""
+    """Returns entries by their names, which must all be different."""
     names = [name for name, _ in given]
     for name in names:
         if names.count(name) > 1:
@@ -288,7 +288,8 @@ def _split(text: str, by: str, form: str) -> tuple[str, str]:
 
 
 def _number(text: str) -> "str | float | np.floating[Any]":
-    """A function's argument: an integer, a float of the type behind it, or what names an array."""
+    """Parses an argument of a function: an integer, a float followed by its type, or the name of an
+    array."""
     import numpy as np
 
     number, _, kind = text.rpartition(":")
@@ -324,7 +325,7 @@ def _receiver(text: str) -> "Receiver":
 
 
 def _range(text: str) -> "tuple[str, Range]":
-    """Two numbers, which are looked at where arrays are given."""
+    """Parses two numbers, which are checked where arrays are given."""
     name, ends = _split(text, "=", RANGE)
     least, most = _split(ends, "..", RANGE)
     try:
@@ -339,14 +340,15 @@ def _secret(
     name, kind = _split(text, "=", SECRET)
     owner, kind = _split(kind, ":", SECRET)
     if not owner.isascii() or not owner.isdigit():
-        raise MisuseError(f"--secret {text}: {owner!r} is no party's number")
+        raise MisuseError(f"--secret {text}: {owner!r} is not the number of a party")
     short, _, path = kind.partition(":")
     type_of(short, f"--secret {text}")
     if party is not None and int(owner) != party:
         return name, (int(owner), short, None)
     if not path:
         raise MisuseError(
-            f"--secret {text}: party {owner} says where the values are: {name}={owner}:{short}:PATH"
+            f"--secret {text}: party {owner} must say where the values are: "
+            f"{name}={owner}:{short}:PATH"
             + (f", or how many: {name}={owner}:{short}:1000" if lengths else "")
         )
     if lengths and re.fullmatch(r"-\d+", path):
@@ -354,14 +356,14 @@ def _secret(
     if lengths and path.isascii() and path.isdigit():
         made = zeros(short, int(path), f"--secret {text}")
         if name in ranges:
-            # Where 0 may be outside.
+            # The range may exclude 0.
             made += type_of(short, text).type(
                 math.ceil(ranges[name][0]) if short[0] != "f" else ranges[name][0]
             )
         return name, (int(owner), short, made)
     option = f"--secret {text}"
     values = numbers(short, Path(path), option)
-    # What has a range is held against that.
+    # Values that have a range are checked against that instead.
     return name, (
         int(owner),
         short,

@@ -1,4 +1,4 @@
-"""``tacit riscv run``: a program, or a function of one, as one party of a session."""
+"""``tacit riscv run``: runs a program, or a function of one, as one party of a session."""
 
 import argparse
 import sys
@@ -22,9 +22,8 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "run",
         help="run a program with parties on other machines",
-        description="Takes part in a session that runs a compiled program, or calls a function of "
-        "it. All "
-        "parties say the same; files of secrets are read by their owners alone.",
+        description="Takes part in a session that runs a compiled program, or calls a function of it. All "
+        "parties give the same options; only the owner of a secret reads its file.",
     )
     add_member(parser)
     add_threads(parser)
@@ -49,7 +48,7 @@ def run(parsed: argparse.Namespace) -> None:
         try:
             report = wanted.carry_out()
         except RangeError as error:
-            # What the others have learned is theirs: the session ends as it is to.
+            # The other parties may have learned their results, so the session ends as usual.
             failed = error
     if failed is not None:
         raise failed

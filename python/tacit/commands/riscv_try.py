@@ -1,4 +1,4 @@
-"""``tacit riscv try``: a program, or a function of one, with all parties on this machine."""
+"""``tacit riscv try``: runs a program, or a function of one, with all parties on this machine."""
 
 import argparse
 from typing import Any
@@ -50,7 +50,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def _of_all(told: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the parties learn together."""
+    """Combines what the parties learn."""
 
     def learned(values: list[Any]) -> Any:
         return next((value for value in values if value is not None), None)

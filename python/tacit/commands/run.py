@@ -1,4 +1,4 @@
-"""``tacit run``: a program as one party of a session."""
+"""``tacit run``: runs a program as one party of a session."""
 
 import argparse
 import runpy
@@ -27,14 +27,14 @@ def add(commands: Any) -> None:
         "--record",
         type=Path,
         metavar="FILE",
-        help="write there what was asked of the source of correlations, for `tacit correlations "
+        help="write the correlations that the run took there, as a demand for `tacit correlations "
         "make`",
     )
     parser.add_argument(
         "--report",
         type=Path,
         metavar="FILE",
-        help="write there, as a page, what took time, bytes and rounds",
+        help="write a page there that shows what took time, bytes and rounds",
     )
     add_json(parser)
     add_checked(parser, has_config=True)
@@ -44,9 +44,8 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "arguments",
         nargs=argparse.REMAINDER,
-        help="its own arguments; of a compiled program --weights FILE, --input [NAME=]FILE.npy and "
-        "--output "
-        "FILE.npy, each at the party that owns, has or learns it",
+        help="arguments of the program; for a compiled program --weights FILE, --input "
+        "[NAME=]FILE.npy and --output FILE.npy, each at the party that owns, has or learns it",
     )
     parser.set_defaults(command=run, tells=True)
 
@@ -92,8 +91,7 @@ def _run_compiled(parsed: argparse.Namespace, report: Report) -> None:
     if parsed.record is not None or parsed.report is not None:
         raise MisuseError(
             "--record and --report are for Python programs; tacit inspect shows what this one "
-            "costs, and "
-            "tacit correlations make --program makes what it takes"
+            "costs, and tacit correlations make --program makes the correlations that it takes"
         )
     program = Path(parsed.program)
     run_program.take_part(
@@ -109,13 +107,14 @@ def _run_compiled(parsed: argparse.Namespace, report: Report) -> None:
 
 
 def _give_up(parsed: argparse.Namespace, wrong: str) -> NoReturn:
-    """Tells the others why this party does not come."""
+    """Tells the other parties why this party does not take part, and exits."""
     tell(parsed.config, parsed.party, wrong, wrong)
     sys.exit(1)
 
 
 def _wrong_with(program: Path) -> str | None:
-    """What keeps a program from running, found before the others are met."""
+    """Returns what keeps a program from running, as found before the parties connect, or
+    ``None``."""
     try:
         compile(program.read_bytes(), str(program), "exec")
     except FileNotFoundError:
@@ -124,7 +123,7 @@ def _wrong_with(program: Path) -> str | None:
         return f"cannot read the program {program}: {cause(error)}"
     except (SyntaxError, ValueError) as error:
         line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        return f"the program {program}{line} is no Python: {getattr(error, 'msg', error)}"
+        return f"the program {program}{line} is not Python: {getattr(error, 'msg', error)}"
     return None
 
 

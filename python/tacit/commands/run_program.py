@@ -1,6 +1,7 @@
-"""``tacit run ... model.tacit``: a compiled program as one party of a session. Who has weights, who
-inputs, and who is to learn the result each party says itself, and all are told before anything is
-shared."""
+"""``tacit run ... model.tacit``: runs a compiled program as one party of a session.
+
+Each party itself says whether it has the weights or inputs, and whether it learns the result. All
+parties are told before anything is shared."""
 
 import argparse
 import sys
@@ -21,54 +22,55 @@ if TYPE_CHECKING:
     from tacit.compilation.weights import Weights
     from tacit.sessions import Session
 
-#: What the others are told of that: it may be in the name of a file, which they need not know.
+#: Message to the other parties about an error of this one. Details may be in the name of a file,
+#: which they need not know.
 WRONG = "its program, options or files are wrong"
 
-#: The end of a program's name.
+#: Suffix of a program's name.
 SUFFIX = ".tacit"
 
 
 class _Parser(argparse.ArgumentParser):
-    """Whose mistakes the other parties are told of."""
+    """Parser whose errors are reported to the other parties."""
 
     def error(self, message: str) -> NoReturn:
-        """Raised, in the place of an exit."""
-        raise MisuseError(f"{message}; {self.prog} --help shows what there is")
+        """Raises an error instead of exiting."""
+        raise MisuseError(f"{message}; {self.prog} --help lists the options")
 
 
 class Part(NamedTuple):
-    """What this party does."""
+    """Part of this party in a run."""
 
     program: "Program"
     weights: "Weights | None"
     inputs: "dict[str, torch.Tensor]"
-    """Those that this party has, by placeholder."""
+    """Inputs that this party has, by placeholder."""
     output: Path | None
-    """Where the result goes, if this party learns it."""
+    """File for the result, if this party learns it."""
     streams: int
-    """How many examples of a batch go side by side."""
+    """Number of examples of a batch that run side by side."""
     examples: int
-    """How many this party's inputs are."""
+    """Number of examples in this party's inputs."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that stand behind a compiled program."""
+    """Adds the options that follow a compiled program."""
     parser.add_argument("--weights", type=Path, metavar="FILE", help="if this party owns them")
     parser.add_argument(
         "--input",
         action="append",
         default=[],
         metavar="[NAME=]FILE.npy",
-        help="if this party has it; NAME where the program takes several",
+        help="if this party has it; NAME if the program takes several inputs",
     )
     parser.add_argument(
-        "--output", type=Path, metavar="FILE.npy", help="if this party is to learn the result"
+        "--output", type=Path, metavar="FILE.npy", help="if this party learns the result"
     )
     add_streams(parser)
 
 
 def parsed_part(program: Path, arguments: Sequence[str]) -> Part:
-    """What this party does, with all its files read before others are met.
+    """Returns this party's part, with all its files read before the parties connect.
 
     Raises:
         SetupError: a file cannot be read.
@@ -117,8 +119,8 @@ def take_part(
     *,
     checked: bool | None = None,
 ) -> None:
-    """Runs it, on so many threads if not on all cores; tells the other parties where that cannot
-    be."""
+    """Runs a program, on ``threads`` threads or by default on all cores. If that is impossible,
+    tells the other parties."""
     try:
         part = parsed_part(program, arguments)
     except (MisuseError, SetupError) as error:
@@ -148,7 +150,7 @@ def _carried_out(session: "Session", part: Part) -> Any:
     receivers = [party for party, role in enumerate(roles) if role["output"]]
     if not receivers:
         raise setup_error(
-            "nobody is to learn the result: say --output FILE.npy at the party that is"
+            "no party learns the result: give --output FILE.npy in the party that should"
         )
     from tacit.compilation.execute import revealed
 
@@ -171,7 +173,7 @@ def _carried_out(session: "Session", part: Part) -> Any:
     first = bound(*given)
     mine, failed = None, None
     for receiver in receivers:
-        # Whatever this party is told of its own result, the others' are still to be opened.
+        # If this party's own result fails, those of the other parties must still be opened.
         try:
             shown = revealed(first, receiver)
         except RangeError as error:
@@ -183,7 +185,8 @@ def _carried_out(session: "Session", part: Part) -> Any:
 
 
 def _told(session: "Session", part: Part) -> list[dict[str, int]]:
-    """What each party has and wants, in every party; of an input it is how many examples it has."""
+    """Returns what each party has and requests, in every party; for an input, how many examples it
+    has."""
     names = ["weights", *(f"input {name}" for name in part.program.inputs), "output"]
     has = [
         int(part.weights is not None),
@@ -195,7 +198,7 @@ def _told(session: "Session", part: Part) -> list[dict[str, int]]:
     told = []
     for party, read in enumerate(told_of(session, part.program, has)):
         if len(read) != len(names) or not all(type(each) is int and each >= 0 for each in read):
-            raise DeviationError.of(party, "does not tell what it has")
+            raise DeviationError.of(party, "did not report what it has")
         told.append(dict(zip(names, read, strict=True)))
     return told
 

@@ -1,7 +1,7 @@
-"""``tacit run --json``: how a party's run ended, for machines.
+"""``tacit run --json``: reports how a party's run ended, for machines.
 
-Each party writes its own report, of what it sent itself: nothing that the others would have to tell
-it."""
+Each party writes its own report, about what it sent itself. The other parties need not report
+anything for it."""
 
 import sys
 import time
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 
 
 class Report:
-    """What is known of a run while it goes on."""
+    """What is known of a run while it is in progress."""
 
     def __init__(self, program: str, party: int) -> None:
         self.program = program
         self.party = party
         self.session: Session | None = None
-        #: What keeps the program from running, where that is found before the others are met: the
-        #: kind of the error, and what the others are told of it.
+        #: Error that keeps the program from running, if it is found before the parties connect: its
+        #: kind, and the message to the other parties.
         self.wrong: tuple[str, str] | None = None
         self._began = 0.0
 
     def opened(self, session: "Session") -> None:
-        """The session begins."""
+        """Records that the session begins."""
         self.session = session
         self._began = time.monotonic()
 
     def as_json(self, error: BaseException | None) -> dict[str, Any]:
-        """The report. Of the session there is nothing where it did not begin."""
+        """Returns the report. Fields about the session are ``None`` if it did not begin."""
         here = self.session
         spent = None if here is None else here.meter.total
         return {
@@ -54,8 +54,9 @@ class Report:
         }
 
     def _named(self, error: BaseException) -> dict[str, str]:
-        """An error by its name, and the reason that the others are told. No message of a program is
-        in it, which may hold what is secret."""
+        """Returns the name of an error, and the reason that the other parties are told.
+
+        There is no message of a program in it, because that may contain secrets."""
         if self.wrong is not None:
             name, reason = self.wrong
         elif isinstance(error, SystemExit):
@@ -67,7 +68,7 @@ class Report:
 
 @contextmanager
 def reported(path: Path | None, program: str, party: int) -> Iterator[Report]:
-    """Writes the report of what is done within it, however that ends."""
+    """Writes the report of what is done within this context, however it ends."""
     report = Report(program, party)
     try:
         yield report
@@ -76,7 +77,7 @@ def reported(path: Path | None, program: str, party: int) -> Iterator[Report]:
         try:
             write_json(path, report.as_json(None if is_left else error))
         except TacitError as unwritten:
-            # What ended the run is the news.
+            # The error that ended the run is more important than this one.
             print(f"tacit: {unwritten}", file=sys.stderr)
         raise
     write_json(path, report.as_json(None))

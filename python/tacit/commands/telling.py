@@ -1,4 +1,4 @@
-"""What keeps a party from taking part, told to those who wait for it."""
+"""Messages to waiting parties about what keeps this party from taking part."""
 
 import argparse
 import sys
@@ -8,11 +8,10 @@ from typing import NoReturn
 from tacit import _core
 from tacit.errors import TacitError
 
-#: Seconds in which the other parties may come up that are to be told why this one does not take
-#: part.
+#: Seconds in which the other parties may start and still be told why this one does not take part.
 WHILE_STARTING = 20.0
 
-#: What is wrong may be in the name of a file, which the others need not know.
+#: Message to the other parties. Details may be in the name of a file, which they need not know.
 ELSEWHERE = "its options or files are wrong; see its own output"
 
 #: The commands that take part in a session with parties on other machines.
@@ -20,8 +19,8 @@ COMMANDS = (("run",), ("riscv", "run"))
 
 
 def tell(config: str, party: int, wrong: str, told: str = ELSEWHERE) -> None:
-    """Says here what is wrong, and to the other parties of a configuration that this one does not
-    come.
+    """Prints what is wrong, and tells the other parties of a configuration that this one does not
+    take part.
 
     Raises:
         SetupError: the configuration cannot be read.
@@ -32,17 +31,18 @@ def tell(config: str, party: int, wrong: str, told: str = ELSEWHERE) -> None:
 
 
 def tell_of_usage(arguments: Sequence[str]) -> None:
-    """Tells the others of options that cannot be read, where those can that say who they are."""
+    """Tells the other parties about options that cannot be read, if the options say which party
+    this is."""
     if not any(tuple(arguments[: len(command)]) == command for command in COMMANDS):
         return
     parser = _Parser(add_help=False)
-    # What a program is told comes last.
+    # Arguments of the program come last.
     parser.add_argument("--config", action="append")
     parser.add_argument("--party", action="append", type=int)
     try:
         known, _ = parser.parse_known_args(arguments)
         if known.config and known.party:
-            tell(known.config[0], known.party[0], "these are no options of this command")
+            tell(known.config[0], known.party[0], "the options are not those of this command")
     except _UnreadableError:
         pass
     except TacitError as error:
@@ -50,7 +50,7 @@ def tell_of_usage(arguments: Sequence[str]) -> None:
 
 
 class _UnreadableError(Exception):
-    """Nothing is known of a party."""
+    """The options do not say which party this is."""
 
 
 class _Parser(argparse.ArgumentParser):

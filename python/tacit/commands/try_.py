@@ -1,5 +1,5 @@
-"""``tacit try``: a compiled program with all parties on this machine, against the model before
-compilation and against plain PyTorch."""
+"""``tacit try``: runs a compiled program with all parties on this machine, and compares it with the
+model before compilation and with plain PyTorch."""
 
 import argparse
 from pathlib import Path
@@ -23,9 +23,8 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "try",
         help="run a compiled program with all parties on this machine",
-        description="Runs a compiled program, and the model before compilation, with all parties "
-        "on this "
-        "machine, and holds both against plain PyTorch.",
+        description="Runs a compiled program, and the model before compilation, with all parties on this "
+        "machine, and compares both with plain PyTorch.",
     )
     add_program(parser)
     parser.add_argument(
@@ -37,9 +36,8 @@ def add(commands: Any) -> None:
         action="append",
         required=True,
         metavar="FILE.npy",
-        help="of the shape that the program was compiled for, or a batch of so many times its "
-        "rows; of "
-        "several inputs one file each, in order",
+        help="of the shape that the program was compiled for, or a batch with a multiple of its "
+        "rows; if the program takes several inputs, one file for each, in order",
     )
     add_streams(parser)
     add_checked(parser)

@@ -1,6 +1,8 @@
-"""Which operators a compiled program may call: those that secret tensors have, and what PyTorch
-makes of several of these; nothing that writes, reads files or draws numbers. A program comes from
-another party, so this is also what protects who runs it."""
+"""Allowlist of the operators that a compiled program may call.
+
+These are the operators of secret tensors, and operators that PyTorch composes of several of them.
+None of them mutates its arguments, accesses files or draws random numbers. A program comes from
+another party, so the allowlist also protects the party that runs it."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -13,9 +15,9 @@ from tacit.operators import TABLE
 
 aten = torch.ops.aten
 
-#: Operators that PyTorch composes of those in the table whenever they are called; kept whole, they
-#: are easier to recognise. Some of them would draw numbers in training, in which no program is
-#: (``trains``).
+#: Composite operators, which PyTorch decomposes into operators of the table at each call. Programs
+#: keep them whole, because they are easier to recognise then. Some of them would draw random
+#: numbers in training mode, which no program uses (``trains``).
 COMPOSITE = frozenset(
     {
         aten.adaptive_avg_pool1d.default,
@@ -60,11 +62,12 @@ COMPOSITE = frozenset(
     }
 )
 
-#: What secret tensors have, and no program: PyTorch believes its arguments, and reads whatever is
-#: in memory. It is what others are made of that programs may call.
+#: Operators that secret tensors have but that no program may call: PyTorch trusts their arguments
+#: and reads whatever is in memory. Operators that programs may call are composed of them.
 BELIEVED = frozenset({aten._reshape_alias.default, aten.mkldnn_rnn_layer.default})
 
-#: They say where and how a tensor lies, which its components decide for themselves.
+#: Arguments that say where and how a tensor is stored. Programs pass none of them: the components
+#: of a secret tensor decide this themselves.
 PLACES = frozenset({"device", "layout", "pin_memory", "memory_format", "non_blocking"})
 
 #: Namespaces of operators: PyTorch's, and tacit's own.
@@ -72,29 +75,30 @@ NAMESPACES = ("aten", "tacit")
 
 
 def is_allowed(target: Any) -> bool:
-    """Whether a program may call it."""
+    """Returns whether a program may call an operator."""
     if target is getitem:
         return True
     if not isinstance(target, torch._ops.OpOverload) or target.namespace not in NAMESPACES:
         return False
-    # What is empty holds whatever was in memory.
+    # An empty tensor contains whatever was in memory before.
     is_empty = "empty" in target._schema.name
-    # No program trains, and PyTorch takes what gradients are made of as its own forward pass leaves
-    # it.
+    # No program trains, and PyTorch trusts the arguments of backward operators to be as its own
+    # forward pass leaves them.
     is_gradient = "_backward" in target._schema.name
     is_refused = is_empty or is_gradient or target in BELIEVED
     return target in COMPOSITE or (target in TABLE and is_pure(target) and not is_refused)
 
 
 def is_pure(target: Any) -> bool:
-    """Whether it gives the same whenever it is called, and changes nothing."""
+    """Returns whether an operator gives the same result at every call and mutates nothing."""
     return not target._schema.is_mutable and torch.Tag.nondeterministic_seeded not in target.tags
 
 
 def trains(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Whether an operator is called as in training: it would draw numbers, or change its
-    statistics. What has no statistics of its own, as a normalisation by those of the batch, does
-    neither."""
+    """Returns whether a call would draw random numbers or update statistics, as in training mode.
+
+    An operator without running statistics, such as a normalisation by the statistics of the batch,
+    does neither."""
     if not isinstance(target, torch._ops.OpOverload):
         return False
     given = by_names(target._schema, args, kwargs)
@@ -105,22 +109,22 @@ def trains(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 
 def by_names(schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call, by the names that an operator has for them."""
+    """Returns the arguments of a call by their names in the operator's schema."""
     names = [argument.name for argument in schema.arguments]
     return {**dict(zip(names, args, strict=False)), **kwargs}
 
 
 @cache
 def by_name() -> dict[str, Any]:
-    """All of them, by the name that programs have them under."""
+    """Returns all allowed operators by the names that programs use for them."""
     known = {name_of(target): target for target in (*TABLE, *COMPOSITE) if is_allowed(target)}
     return {**known, ITEM: getitem}
 
 
-#: The name of taking one of several results.
+#: Name of the operator that takes one of several results.
 ITEM = "item"
 
 
 def name_of(target: Any) -> str:
-    """As programs have it: ``aten.relu.default``."""
+    """Returns the name of an operator as programs write it, such as ``aten.relu.default``."""
     return ITEM if target is getitem else str(target)

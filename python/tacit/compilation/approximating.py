@@ -1,5 +1,5 @@
-"""Which operators are approximated functions, of which a program may choose other series than the
-usual ones, and what a choice is off by."""
+"""Operators that are approximated functions, the series that a program may choose for them instead
+of the usual ones, and the error of each choice."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from tacit.operators.numerics.approximation.fits import FITS, USUAL, Fit
 
 aten = torch.ops.aten
 
-#: Of a function the key of its series; what has the usual one is left out.
+#: Key of the chosen series of each function; functions with the usual series are left out.
 Choice = Mapping[str, str]
 
 #: Operators that are one function of their first argument alone.
@@ -28,15 +28,16 @@ _ALONE: dict[Any, str] = {
     aten.tanh.default: "tanh",
 }
 
-#: Those that divide exponentials of differences to the greatest by their sum.
+#: Operators that divide exponentials of the differences to the maximum by their sum.
 _SOFTMAX = (aten._softmax.default, aten.softmax.int)
 
-#: What a softmax is off by beside its exponentials and its reciprocal.
+#: Error of a softmax in addition to the errors of its exponentials and of its reciprocal.
 _OF_SUMS = 2.0**-9
 
 
 def functions_of(node: fx.Node) -> tuple[str, ...]:
-    """The functions of which an operator may have another series; none of others than these."""
+    """Returns the functions of an operator whose series can be chosen; empty for other
+    operators."""
     if node.op != "call_function":
         return ()
     if node.target is aten.gelu.default:
@@ -49,27 +50,28 @@ def functions_of(node: fx.Node) -> tuple[str, ...]:
 
 
 def looks_at_sides(node: fx.Node) -> bool:
-    """Whether it compares its argument with cutoffs or with zero, and nothing else."""
+    """Returns whether an operator compares its argument with cutoffs or with zero, and nothing
+    else."""
     fits = fits_in(node, node.meta.get("fits") or {})
     return len(fits) == 1 and fits[0].is_everywhere
 
 
 def fits_in(node: fx.Node, choice: Choice) -> list[Fit]:
-    """The series of all functions of an operator, chosen or usual."""
+    """Returns the series of all functions of an operator, chosen or usual."""
     return [FITS[function][choice.get(function, USUAL)] for function in functions_of(node)]
 
 
 def fits_of(choice: Choice) -> dict[str, Fit]:
-    """The series of a choice."""
+    """Returns the series that a choice selects, by function."""
     return {function: FITS[function][key] for function, key in choice.items()}
 
 
 def error_of(node: fx.Node, choice: Choice) -> float:
-    """What results are off by at most, relative where these are above 1."""
+    """Returns a bound on the error of an operator's results, relative where these are above 1."""
     found = fits_in(node, choice)
     if node.target in _SOFTMAX:
-        # e^a/Σ with errors of e^a and of Σ that are averages of such: p·(1 − p)·2ε, and that of
-        # 1/Σ.
+        # The softmax is p = e^a/Σ. The error ε of e^a, and that of Σ, which is an average of such
+        # errors, change it by p·(1 − p)·2ε at most. The error of 1/Σ is added.
         exponential, reciprocal = found
         return _OF_SUMS + exponential.error / 2 + reciprocal.error
     return found[0].error

@@ -1,5 +1,7 @@
-"""What is looked at before an operator of a program is called, though without data: PyTorch
-believes some of its arguments, reads beyond its memory or makes lists of any length of them."""
+"""Checks of an operator's arguments before it is called, without data.
+
+PyTorch trusts some of its arguments: for wrong ones it reads beyond its memory, or makes lists of
+any length."""
 
 import math
 from typing import Any
@@ -13,35 +15,40 @@ from tacit.errors import MisuseError
 
 aten = torch.ops.aten
 
-#: What a dtype is among the arguments of PyTorch's operators.
+#: Types that a dtype has in the schemas of PyTorch's operators.
 DTYPES = frozenset({"ScalarType", "Optional[ScalarType]"})
 
-#: Operators that give as many tensors as a number says, or as a tensor is long.
+#: Operators that return a list of tensors, whose length is an argument or a size of their input.
 CUTTING = frozenset({"chunk", "split", "tensor_split", "unbind", "unsafe_chunk", "unsafe_split"})
 
-#: Those of which the number of pieces is an argument; of nothing they make as many empty ones.
+#: Operators that take the number of pieces as an argument. They cut even an empty tensor into that
+#: number of empty pieces.
 CHUNKING = frozenset({"chunk", "unsafe_chunk"})
 
-#: Those that cut their input into steps, along one of two dimensions, and their states into layers.
+#: Recurrent operators: they cut their input into steps, along one of two dimensions, and their
+#: states into layers.
 RECURRENT = frozenset({"gru", "lstm"})
 
-#: Normalisations that look at as many numbers as there are channels, whether they are there or not.
+#: Normalisations that read one number per channel from their weights and statistics, without
+#: checking that these are long enough.
 BY_CHANNELS = (
     aten._native_batch_norm_legit.no_stats,
     aten._native_batch_norm_legit_no_training.default,
     aten.native_batch_norm.default,
 )
 
-#: Elements along any dimension of what is cut, and so pieces, at most.
+#: Greatest size along any dimension of a tensor that is cut, and so the greatest number of pieces.
 MOST_PIECES = 1 << 14
 
 
 def check(node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """Looks at the arguments of an operator before it is called with them; about how many tensors
-    it makes.
+    """Checks the arguments of an operator before it is called with them.
+
+    Returns:
+        About how many tensors the operator makes.
 
     Raises:
-        MisuseError: they are none that it may be called with.
+        MisuseError: the operator may not be called with these arguments.
     """
     schema = getattr(node.target, "_schema", None)
     if schema is None:
@@ -57,24 +64,26 @@ def check(node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
 
 
 def _check_places(node: fx.Node, schema: Any) -> None:
-    """What an operator cannot do without stands at its place, where whoever goes through a program
-    looks."""
+    """Checks that required arguments are positional, where the readers of a program look for
+    them."""
     for argument in schema.arguments:
         if (
             argument.name in node.kwargs
             and not argument.kwarg_only
             and not argument.has_default_value()
         ):
-            raise MisuseError(f"{argument.name} stands among its named arguments")
+            raise MisuseError(f"{argument.name} is a named argument, and must be a positional one")
 
 
 def _check_dtypes(node: fx.Node, schema: Any) -> None:
-    """Looks whether dtypes are some: PyTorch takes numbers for them, and reads beyond its table of
-    dtypes for one that stands for none, which ends the process."""
+    """Checks that arguments of the type dtype are dtypes.
+
+    PyTorch also takes integers for them. For an integer that stands for no dtype, PyTorch reads
+    beyond its table of dtypes, which ends the process."""
     for at, argument in enumerate(schema.arguments):
         given = node.args[at] if at < len(node.args) else node.kwargs.get(argument.name)
         if str(argument.real_type) in DTYPES and not isinstance(given, torch.dtype | None):
-            raise MisuseError(f"{given!r:.80} is no dtype")
+            raise MisuseError(f"{given!r:.80} is not a dtype")
 
 
 def _check_channels(schema: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -88,7 +97,7 @@ def _check_channels(schema: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def _pieces(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """Into how many pieces a tensor may be cut, at most."""
+    """Returns a bound on the number of pieces that an operator cuts a tensor into."""
     lengths = [*args[0].shape] if args and isinstance(args[0], torch.Tensor) else []
     if name in CHUNKING:
         count = args[1] if len(args) > 1 else kwargs.get("chunks")
@@ -97,8 +106,9 @@ def _pieces(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
 
 
 def _steps(args: tuple[Any, ...]) -> int:
-    """How many steps the layers of a recurrent network take together, at most. The states of each
-    layer are looked for wherever there are some of the first kind."""
+    """Returns a bound on the number of steps of all layers of a recurrent network together.
+
+    PyTorch counts the layers by the first kind of state, and looks for the other kind in each."""
     if not args or not isinstance(args[0], torch.Tensor):
         return 1
     states = [each for each in pytree.tree_leaves(args[1:2]) if isinstance(each, torch.Tensor)]
@@ -114,5 +124,5 @@ def _layers(state: torch.Tensor) -> int:
 
 def _few(length: int) -> int:
     if length > MOST_PIECES:
-        raise MisuseError(f"what is cut into pieces is at most {MOST_PIECES} long")
+        raise MisuseError(f"a dimension that is cut into pieces is at most {MOST_PIECES} long")
     return max(length, 1)

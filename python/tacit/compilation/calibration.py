@@ -1,4 +1,4 @@
-"""Calibration data: inputs like those to come, cut into batches of the program's shape."""
+"""Calibration data: inputs like those of later runs, cut into batches of the program's shape."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -10,26 +10,26 @@ from tacit.compilation.comparing import COMPARING, compared_by
 from tacit.compilation.graph import Draft, Interval, Node, calls, plain
 from tacit.errors import MisuseError
 
-#: How far beyond the calibration data inputs may lie, as a part of the span of these.
+#: How far inputs may lie outside the range of the calibration data, as a fraction of its span.
 BEYOND = 0.25
 
-#: Elements of all inputs that are used at most: what comes after them is left out.
+#: Greatest number of elements that are used of all inputs together; the rest is left out.
 MOST_ELEMENTS = 1 << 26
 
 
 class Batches(NamedTuple):
-    """All of it."""
+    """Calibration data, cut into batches."""
 
     inputs: Sequence[dict[str, torch.Tensor]]
-    """By placeholder, of the shapes that the program takes."""
+    """Inputs of each batch by placeholder, of the shapes that the program takes."""
     labels: torch.Tensor | None
 
 
 def batches(draft: Draft, calibrate: Any, labels: Any) -> Batches:
-    """Cuts data into batches; a last one that is not full is left out.
+    """Cuts calibration data into batches; a last batch that is not full is left out.
 
     Raises:
-        MisuseError: there is none, or not of the shapes that the model takes.
+        MisuseError: there are no data, or they do not have the shapes that the model takes.
     """
     tensors = calibrate if isinstance(calibrate, tuple | list) else (calibrate,)
     if isinstance(calibrate, Mapping):
@@ -72,13 +72,13 @@ def _rows(draft: Draft, name: str) -> int:
 
 
 def _count(draft: Draft, name: str, values: torch.Tensor) -> int:
-    """How many batches there are."""
+    """Returns the number of full batches in the calibration data of an input."""
     example = draft.examples[name]
     shown = draft.names.get(name, name)
     if values.dim() != example.dim() or not example.dim() or values.shape[1:] != example.shape[1:]:
         raise MisuseError(
             f"calibration data of shape {tuple(values.shape)} for the input {shown}, which is "
-            f"{tuple(example.shape)}: as many rows as there are, all other sizes alike"
+            f"{tuple(example.shape)}: the number of rows may differ, all other sizes must not"
         )
     if len(values) < example.shape[0]:
         raise MisuseError(
@@ -89,8 +89,7 @@ def _count(draft: Draft, name: str, values: torch.Tensor) -> int:
     if values.is_floating_point() != example.is_floating_point():
         raise MisuseError(
             f"the calibration data of the input {shown} are {values.dtype}, the model takes "
-            f"{example.dtype}: "
-            "convert them as what will be given to the program"
+            f"{example.dtype}: convert them to the dtype that inputs of the program will have"
         )
     if values.is_floating_point() and not bool(values.isfinite().all()):
         raise MisuseError(
@@ -113,7 +112,7 @@ def _labels(labels: Any, used: int, rows: int) -> torch.Tensor | None:
 
 
 def promised(given: Batches) -> dict[str, Interval]:
-    """Between which numbers inputs will have to lie."""
+    """Returns the interval that each input will have to lie in."""
     found = {}
     for name, first in given.inputs[0].items():
         if not first.is_floating_point():
@@ -126,7 +125,7 @@ def promised(given: Batches) -> dict[str, Interval]:
 
 
 def observed(draft: Draft, given: Batches) -> dict[str, Interval]:
-    """Between which numbers that was which each node compares, by the plain model."""
+    """Returns the interval of what each node compares, as observed in the plain model."""
     found: dict[str, Interval] = {}
     copy, comparing = _split(draft)
 
@@ -146,8 +145,11 @@ def observed(draft: Draft, given: Batches) -> dict[str, Interval]:
 
 
 def _split(draft: Draft) -> tuple[Draft, dict[Node, list[str]]]:
-    """The same draft with nothing rectified in layers, and for each of its nodes those that compare
-    what it gives."""
+    """Copies a draft and splits all fused ReLUs from their layers.
+
+    Returns:
+        The copy, and for each of its nodes the names of the nodes that compare its result.
+    """
     copy = draft.copy()
     comparing: dict[Node, list[str]] = defaultdict(list)
     for node in calls(copy.graph, *COMPARING):

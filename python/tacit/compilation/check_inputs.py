@@ -1,4 +1,4 @@
-"""What is given to a program, held against what it takes."""
+"""Checks of inputs against what a program takes."""
 
 from collections.abc import Mapping
 
@@ -13,10 +13,10 @@ from tacit.refusals import misuse
 
 
 def placeholder_of(program: Runnable, name: str | None) -> str:
-    """The placeholder of an input, by its name or as the only one.
+    """Returns the placeholder of the input with this name, or of the only input.
 
     Raises:
-        MisuseError: there is no such input, or there are several.
+        MisuseError: there is no such input, or no name is given and there are several.
     """
     if name is None:
         if len(program.inputs) == 1:
@@ -30,7 +30,10 @@ def placeholder_of(program: Runnable, name: str | None) -> str:
 
 
 def same_kind(program: Runnable, inputs: Mapping[str, torch.Tensor]) -> int:
-    """Holds what is given to a program against what it takes; how many examples it is.
+    """Checks the shapes and dtypes of inputs against those that a program takes.
+
+    Returns:
+        The number of examples that the inputs hold.
 
     Raises:
         MisuseError: an input has another shape or dtype, or cannot be a batch.
@@ -64,11 +67,11 @@ def _kind(dtype: torch.dtype) -> str:
 
 
 def check_interval(program: Runnable, placeholder: str, values: torch.Tensor) -> None:
-    """Holds numbers against what their owner promised when the program was compiled.
+    """Checks that numbers lie in the interval that their owner promised at compilation.
 
     Raises:
-        EncodingError: they are NaN.
-        MisuseError: some are outside.
+        EncodingError: some are NaN.
+        MisuseError: some are outside the interval.
     """
     given = program.inputs[placeholder]
     if not values.numel() or not values.is_floating_point():

@@ -1,6 +1,7 @@
-"""Which operators compare, and what a guard is: a width that is less than what is proved to be
-needed, and a test that what is compared was within it, whose outcome the receiver of the result
-learns."""
+"""Operators that compare, and guards of their comparisons.
+
+A guard is a comparison width that is less than what is proved to be needed, and a test that the
+compared numbers were within it. The receiver of the result learns the outcome of the test."""
 
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from tacit.operators.dispatch import custom_ops  # noqa: F401
 
 aten = torch.ops.aten
 
-#: They compare with zero alone.
+#: Operators that compare with zero alone.
 WITH_ZERO = (
     aten.abs.default,
     aten.leaky_relu.default,
@@ -21,8 +22,8 @@ WITH_ZERO = (
     torch.ops.tacit.rectified_affine.default,
 )
 
-#: Operators whose comparisons decide nothing but what is rectified, or which of two is taken: those
-#: that may be guarded.
+#: Operators that may be guarded: their comparisons decide nothing except what is rectified, or
+#: which of two numbers is taken.
 RECTIFYING = (
     *WITH_ZERO,
     aten.amax.default,
@@ -37,51 +38,54 @@ RECTIFYING = (
     torch.ops.tacit.rectified_max_pool2d.default,
 )
 
-#: ReLUs: of their comparisons alone low bits may be dropped, by a tolerance. Those of a pooling are
-#: not among them, as one loser after another would err, and no comparison with another number than
-#: zero. Nor is
-#: ``one_sided``: its numbers are those of the model's ReLU, which the tolerance is of, by secret
-#: factors.
+#: ReLUs, the only operators whose comparisons may drop low bits, by a tolerance. Poolings are not
+#: among them, because the errors of successive comparisons would add up. Comparisons with numbers
+#: other than zero are not among them either. Nor is ``one_sided``: its numbers are those of the
+#: model's ReLU, for which the tolerance is stated, multiplied by secret factors.
 DROPPING = (aten.relu.default, torch.ops.tacit.rectified_affine.default)
 
-#: Operators that are nothing but comparisons of their operands with each other, with zero and with
-#: public numbers, and choices.
+#: Operators that consist of comparisons of their operands with each other, with zero and with
+#: public numbers, and of selections by the outcomes.
 COMPARING = (*RECTIFYING, aten.argmax.default, aten.max_pool1d.default, aten.max_pool3d.default)
 
-#: What is sent for each bit of a comparison, as many times what is sent for each that a guard looks
-#: at.
+#: Bytes sent for each bit of a comparison, relative to the bytes sent for each bit that a guard
+#: tests.
 BIT = 6
 
 
 def compares(node: fx.Node) -> bool:
-    """Whether a node does."""
+    """Returns whether a node calls an operator that compares."""
     return node.op == "call_function" and node.target in COMPARING
 
 
 def compared_by(node: fx.Node) -> list[fx.Node]:
-    """What it compares; on which side of zero ``one_sided`` keeps numbers is no number."""
+    """Returns the nodes whose results a node compares.
+
+    The second operand of ``one_sided`` says which side of zero is kept. It is not compared."""
     return node.all_input_nodes[: 1 if node.target is torch.ops.tacit.one_sided.default else None]
 
 
 class Guard(NamedTuple):
-    """The width of a comparison where guards are carried out: its own, or those before it."""
+    """Width of a comparison in runs with guards: guarded itself, or proved if earlier guards
+    hold."""
 
     width: int
     """Bits, counted at the default scale as ``comparison_width`` does."""
     reach: int
-    """0: proved. Else guarded: so many bits above the width but for two may be reached."""
+    """0 if the width is proved. Otherwise the comparison is guarded, and numbers may reach this
+    many bits above the lowest ``width`` − 2."""
 
     @property
     def passes(self) -> float:
-        """Magnitudes below this pass, but for a unit."""
+        """Magnitude below which numbers pass the guard, to within one unit."""
         return 2.0 ** (self.width - 3 - fixed.DEFAULT.bits)
 
     @property
     def most(self) -> float:
-        """What passes has this magnitude at most."""
+        """Greatest magnitude of a number that passes the guard."""
         return 1.5 * 2.0 ** (self.width - 2 - fixed.DEFAULT.bits)
 
     @property
     def cost(self) -> int:
-        """By which one is dearer than another."""
+        """Cost by which guards are compared with each other."""
         return BIT * self.width + self.reach

@@ -1,5 +1,6 @@
-"""``tacit.compile``: from a model to a program and its weights. The owner of the model does this,
-in the clear."""
+"""``tacit.compile``: compiles a model to a program and its weights.
+
+The owner of the model runs the compiler, in the clear."""
 
 import logging
 import math
@@ -29,17 +30,17 @@ from tacit.errors import MisuseError
 
 _log = logging.getLogger(__name__)
 
-#: How much is told of the numbers in a model: the widths that were proved for each comparison, or
-#: one for all.
+#: Values of ``widths``: the width proved for each comparison, or one width for all. The choice
+#: decides how much a program reveals about the numbers in a model.
 PROVED, UNIFORM = "proved", "uniform"
 
-#: With a greater margin guards save nothing.
+#: Greatest margin of guards; with a greater one they save nothing.
 MOST_MARGIN = 2.0**16
 
-#: Names that are told at once.
+#: Greatest number of names in one message.
 MOST_NAMES = 8
 
-#: Is told what is being done.
+#: Callback that receives messages about the progress.
 Progress = Callable[[str], None]
 
 
@@ -50,8 +51,10 @@ _alone = threading.RLock()
 
 
 def alone(function: Callable[Given, Made]) -> Callable[Given, Made]:
-    """Lets one thread at a time into a function: exports of PyTorch change what a process has one
-    of, and parties may be threads that each compile."""
+    """Restricts a function to one thread at a time.
+
+    PyTorch's export changes global state of the process, and parties may be threads that each
+    compile."""
 
     @wraps(function)
     def called(*args: Given.args, **kwargs: Given.kwargs) -> Made:
@@ -76,47 +79,53 @@ def compile(  # noqa: A001
     secret: Collection[str] = (),
     progress: Progress = lambda _: None,
 ) -> tuple[Program, Weights]:
-    """Compiles a model for inference on secret data: what the parties agree on, and what stays with
-    the owner of the model. The program is public: graph, shapes, scales, widths, and between which
-    numbers values lie, which tells something of the weights and of the calibration data;
-    ``widths="uniform"`` tells less.
+    """Compiles a model for inference on secret data.
+
+    Returns the program, which the parties agree on, and the weights, which stay with the owner of
+    the model. The program is public: its graph, shapes, scales, widths, and the intervals of its
+    values. These reveal something about the weights and the calibration data; ``widths="uniform"``
+    reveals less.
 
     Args:
-        model: a module in evaluation, or the path of an ONNX file, of an exported program
-            (``.pt2``), of a model of TensorFlow (a SavedModel's folder, a frozen graph, ``.keras``;
-            loading these and ``.pt2`` can run code, so only one's own), or ``FILE.py:callable`` for
-            a function that returns a module and an example.
-        example: of a module's inputs, with the shapes that it will run on: a tensor, a tuple of the
-            arguments, or a mapping of them by name. So too for a file that leaves shapes open;
-            without it these are those of one row of the calibration data.
-        calibrate: inputs like those to come: a tensor (N, ...), or a tuple of tensors for several
-            inputs. Scales are chosen on them, and between which numbers inputs must lie: theirs,
-            and a quarter of their span beyond. Without it inputs may be any numbers, and scales are
-            the usual ones.
-        labels: the right classes of the calibration data, (N,); without it what the plain model
-            says.
-        widths: "proved" or "uniform".
-        margin: how many times greater what a ReLU compares may be than in calibration. With
-            calibration data comparisons have no more bits than that where a proof would give them
-            more, and a guard: for greater numbers there is no result, but a RangeError. Without it
-            four times, in programs whose guards save more than the ten rounds that looking at them
-            takes.
-        error_budget: what GELU, SiLU, sigmoid, tanh, erf, softplus, exp, log, softmax, reciprocals
-            and roots may be off by, relative where they are above 1, at most 2^−6: each has the
-            cheapest series that is no worse. Without it they are as exact as usually, and cheaper
-            only where that is proved.
-        tolerance: what a ReLU may err by: its comparison, and that of no other operator, looks at
-            no bits below it, and a positive number below it may become zero. Without it all bits
-            are looked at.
-        shapes: of inputs of a file that leaves them open, by name.
-        secret: names of numbers of an ONNX file that have no dimension and were learned, such as a
-            temperature. Others are public, as those of a formula are; ``progress`` is told which.
-        progress: is told what is being done.
+        model: a module in evaluation mode, or the path of an ONNX file, of an exported program
+            (``.pt2``), or of a TensorFlow model (the folder of a SavedModel, a frozen graph,
+            ``.keras``). ``FILE.py:callable`` names a function that returns a module and an example.
+            Load only your own ``.pt2`` and TensorFlow files, because loading them can run code.
+        example: inputs of a module, with the shapes that it will run on: a tensor, a tuple of the
+            arguments, or a mapping from their names. A file that leaves shapes open also takes an
+            example; without it the shapes are those of one row of the calibration data.
+        calibrate: inputs like those of later runs: a tensor (N, ...), or for several inputs a tuple
+            of tensors or a mapping from their names. The compiler chooses scales on them. It also
+            fixes the interval that each input must lie in: the range of its calibration data,
+            widened on both sides by a quarter of its span. Without calibration data inputs may be
+            any numbers, and scales are the default ones.
+        labels: the correct classes of the calibration data, (N,); by default the classes that the
+            plain model gives.
+        widths: "proved" for the width proved for each comparison, or "uniform" for one width for
+            all.
+        margin: how many times greater the numbers that a ReLU compares may be than in calibration.
+            If there are calibration data, comparisons have no more bits than that. A comparison for
+            which a proof would require more bits has a guard: greater numbers raise a RangeError
+            instead of giving a result. By default the margin is 4, in programs whose guards save
+            more than the ten rounds that testing them takes.
+        error_budget: greatest error of GELU, SiLU, sigmoid, tanh, erf, softplus, exp, log, softmax,
+            reciprocals and roots, relative where they are above 1; at most 2^−6. Each has the
+            cheapest series within the budget. By default they have their usual accuracy, and a
+            cheaper series only where an interval is proved.
+        tolerance: greatest error of a ReLU. Its comparison, and that of no other operator, ignores
+            all bits below the tolerance, so a positive number below it may become zero. By default
+            no bits are ignored.
+        shapes: shapes, by name, of the inputs of a file that leaves them open.
+        secret: names of zero-dimensional numbers of an ONNX file that were learned, such as a
+            temperature. Other such numbers become public, like those of a formula; ``progress``
+            reports which.
+        progress: called with a message about each step.
 
     Raises:
-        UnsupportedOperatorError: secret tensors lack operators of the model; all of them are named.
-        MisuseError: the model is in training, decides by values or holds NaN; the calibration data
-            do not fit; or no scale holds its numbers.
+        UnsupportedOperatorError: secret tensors lack operators of the model; the error names all of
+            them.
+        MisuseError: the model is in training mode, branches on values or holds NaN; the calibration
+            data do not fit; or no scale can hold the model's numbers.
     """
     if widths not in (PROVED, UNIFORM):
         raise MisuseError(f'widths are "{PROVED}" or "{UNIFORM}", not {widths!r}')
@@ -127,7 +136,7 @@ def compile(  # noqa: A001
     if tolerance is not None and not 0 < tolerance < math.inf:
         raise MisuseError(f"a tolerance is a number above 0, not {tolerance!r}")
     if labels is not None and calibrate is None:
-        raise MisuseError("labels belong to calibration data, of which there are none")
+        raise MisuseError("labels belong to calibration data, and none are given")
     progress("reading the model")
     draft = draft_of(model, example, shapes, calibrate, secret)
     verify_draft(draft)
@@ -142,7 +151,7 @@ def compile(  # noqa: A001
         draft.intervals, draft.calibration = promised(given), given.inputs
     progress("improving the graph")
     improve(draft)
-    # As they will be read back.
+    # Weights as they will be read back from their file.
     draft.weights = {
         name: of_dtype(value, torch.float64) for name, value in of_draft(draft).items()
     }
@@ -169,9 +178,9 @@ def compile(  # noqa: A001
         progress(f"{sum(map(bool, dropped))} ReLUs drop low bits, of {len(dropped)} that could")
     if given is None:
         progress(
-            f"nothing has shown that the model's numbers stay below {draft.scale.limit:g}, where "
-            f"products "
-            "are right: calibration data (--calibrate) show it of themselves"
+            f"nothing has shown that the numbers of the model stay below {draft.scale.limit:g}, "
+            "where products are right: calibration data (--calibrate) show it for inputs like "
+            "them"
         )
     program = Program.of(draft)
     model_before = Program.of(before)
@@ -197,5 +206,5 @@ def _data(draft: Draft, given: Batches) -> Data:
     if given.labels is not None and not bool(
         ((given.labels >= 0) & (given.labels < classes)).all()
     ):
-        raise MisuseError(f"labels that are no classes of the model, which has {classes}")
+        raise MisuseError(f"the labels are not classes of the model, which has {classes}")
     return Data(given.inputs, together, given.labels)

@@ -1,4 +1,6 @@
-"""A program on zeros: what it costs, and which correlations it takes, follow from shapes alone."""
+"""Dry run of a program on zeros.
+
+The cost of a run, and the correlations that it takes, follow from shapes alone."""
 
 import torch
 
@@ -10,19 +12,21 @@ from tacit.meter import Reading
 from tacit.parties.launch import in_sessions
 from tacit.sessions import session
 
-#: Who owns what.
+#: Parties that own the weights and the inputs.
 WEIGHTS_OWNER, INPUT_OWNER = 0, 1
 
 
 def demand(
     program: Program, cores: list[_core.Session], receivers: int, count: int = 1, streams: int = 1
 ) -> str:
-    """What a run asks of the source of correlations, as text: weights and inputs are shared, the
-    program runs, and so many parties are told the result, one after another.
+    """Returns, as text, the correlations that a run asks of their source.
+
+    The run shares weights and inputs, carries the program out, and reveals the result to
+    ``receivers`` parties, one after another.
 
     Args:
         cores: all parties of a session that keeps nothing secret (``_core.Session.rehearsed``).
-        count: of examples, which go over so many streams.
+        count: number of examples, which are distributed over ``streams`` streams.
     """
     demands: list[str] = in_sessions(cores, _asked, program, receivers, count, streams)
     return demands[0]
@@ -36,7 +40,8 @@ def _asked(program: Program, receivers: int, count: int, streams: int) -> str:
 
 
 def metered(program: Program, receivers: int = 1, count: int = 1, streams: int = 1) -> Reading:
-    """In a session, what a run of so many examples costs, but for sharing the weights."""
+    """Returns the cost of a run of ``count`` examples in the current session, without the sharing
+    of the weights."""
     current = session()
     zeros = None
     if current.party == WEIGHTS_OWNER:

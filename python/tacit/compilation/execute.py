@@ -1,5 +1,7 @@
-"""A program in a session: its weights are shared by their owner, and it runs on the operators that
-secret tensors have; there is no second runtime."""
+"""Execution of a program in a session.
+
+The owner shares its weights, and the program runs on the operators of secret tensors. There is no
+second runtime."""
 
 import json
 import math
@@ -40,24 +42,21 @@ from tacit.trace import module_paths
 #: The label of what is done before the first layer.
 SHARING = "(sharing the weights)"
 
-#: What their owner can do about weights that their scale changes noticeably: it is the program's,
-#: which was chosen so where there were calibration data.
+#: Remedies for weights that their scale changes noticeably, for the owner of the weights. The scale
+#: belongs to the program. If there were calibration data, it was chosen on them.
 COMPILE_AGAIN = (
     "compile the model with calibration data, on which scales are tried, or with these weights "
     "scaled up; "
     "tacit inspect shows the fraction bits of all"
 )
 CALIBRATED = (
-    "on its calibration data the program gives what is as good as what the plain model gives all "
-    "the same; "
-    "where that does not hold of other inputs, which tacit try shows, compile the model with "
-    "calibration "
-    "data like them"
+    "on its calibration data the program is still as good as the plain model; if it is not on "
+    "other inputs, which tacit try shows, compile the model with calibration data like them"
 )
 
 
 class Bound:
-    """A program with secret weights, in the session that they were shared in."""
+    """A program with secret weights, in the session in which they were shared."""
 
     def __init__(
         self, program: Runnable, current: Session, weights: Mapping[str, torch.Tensor], count: int
@@ -67,32 +66,33 @@ class Bound:
         self._weights = weights
         self._streams = count
         self._stages = stages(program.graph)
-        #: What a run takes of inputs that were given, from its rehearsal, by the session's width
-        #: and by how many examples are side by side.
+        #: Correlations that a run on inputs from ``given`` takes, as found by a rehearsal; by the
+        #: width of the session, by its checked mode and by the number of examples that are
+        #: computed side by side.
         self._rehearsed: dict[tuple[int, bool, int], _core.Expectation | None] = {}
         self._is_told = False
 
     def one_by_one(self) -> None:
-        """Has steps go one after another from here on, as those of a module do that is called as it
-        stands. All parties do so."""
+        """Makes steps run one after another from now on, like those of a module that is called
+        without compilation. All parties must call this method."""
         self._stages = [[[node for node in self.program.graph.nodes if node.op == "call_function"]]]
 
     def __call__(self, *inputs: torch.Tensor) -> Any:
-        """What the program gives of inputs, secret or public: a tensor, or a tuple of them.
+        """Runs the program on secret or public inputs and returns a tensor, or a tuple of tensors.
 
-        Of a batch, so many times the rows that the program was compiled for, it is what it gives of
-        each example alone, one below the other; as many of them as there are streams are computed
-        side by side.
+        A batch has a multiple of the rows that the program was compiled for. Its result is the
+        results of the single examples, concatenated. As many examples as there are streams are
+        computed side by side.
 
-        Widths that were proved hold for numbers within the intervals that ``inspect`` shows. A
-        plain tensor is checked against them; of a secret tensor nobody can know, so all comparisons
-        are of 64 bits then, unless it came by ``given``, which checks it at its owner; a
-        CostWarning says so once. Where the protocol has guards, and all inputs came so, widths are
-        those of the guards; one that fails leaves no
+        Proved widths hold for numbers within the intervals that ``inspect`` shows. A plain tensor
+        is checked against its interval. A secret tensor cannot be checked, so all comparisons then
+        have 64 bits, and a CostWarning says so once. A secret tensor from ``given`` is an
+        exception, because its owner has checked it. If the protocol has guards, and all inputs come
+        from ``given``, comparisons have the widths of the guards. If a guard fails there is no
         result: ``reveal`` raises.
 
         Raises:
-            MisuseError: an input has another shape or dtype, or is outside of its interval.
+            MisuseError: an input has another shape or dtype, or is outside its interval.
         """
         current, program = session(), self.program
         if current is not self._session:
@@ -112,10 +112,10 @@ class Bound:
         is_proved = not unknown
         self._tell_of_costs(unknown)
         is_given = is_proved and all(isinstance(x, SecretTensor) for x in given.values())
-        # What is public is not guarded, so nothing would follow from guards.
+        # Public values are not guarded, so guards would prove nothing.
         widths = _Widths(is_proved, is_given and current.core.guards)
         if widths.guarded and any(_is_guarded(node) for node in program.graph.nodes):
-            # Inputs are fixed now: nobody who chose one knew these coins.
+            # Inputs are fixed now, so no party that chose one knew these coins.
             current.core.toss()
         results = []
         with torch.no_grad(), current.using(scale=Scale(program.scale)):
@@ -132,7 +132,7 @@ class Bound:
     def _together(
         self, examples: list[dict[str, torch.Tensor]], widths: "_Widths", is_given: bool
     ) -> list[tuple[Any, ...]]:
-        """What the program gives of these examples, which are computed side by side."""
+        """Runs the program on these examples side by side and returns the results of each."""
         current, program = self._session, self.program
         lasting = {**self._weights, **program.constants}
 
@@ -157,18 +157,20 @@ class Bound:
     def given(
         self, tensor: torch.Tensor | None, *, owner: int, name: str | None = None, count: int = 1
     ) -> SecretTensor:
-        """Shares an input, after its owner has checked that it is within its interval. Where it is
-        not, every party raises, the others without any value, and the session goes on.
+        """Shares an input, after its owner has checked that it is within its interval.
+
+        If it is not, every party raises, and the session continues. The errors of the other parties
+        contain no values.
 
         Args:
-            tensor: the owner's; ``None`` in the others.
-            name: of the input, where the program takes several.
-            count: of how many examples, if it is a batch; the same in every party.
+            tensor: the input in its owner; ``None`` in the other parties.
+            name: name of the input, if the program takes several.
+            count: number of examples, if the input is a batch; the same in every party.
 
         Raises:
-            EncodingError: it has a NaN, or values that are too large.
-            MisuseError: it has another shape, or numbers outside of the interval; or its owner
-                passes none.
+            EncodingError: the input has a NaN, or values that are too large.
+            MisuseError: the input has another shape, or numbers outside its interval; or its owner
+                passes ``None``.
         """
         program = self.program
         placeholder = placeholder_of(program, name)
@@ -197,22 +199,23 @@ class Bound:
             what=f"the input {wanted.name} of the program",
             check=check,
         )
-        # Forgotten as soon as somebody writes to it.
+        # The promise is dropped as soon as anything writes to the tensor.
         self._session.storages.derive(self._promise(placeholder), [made._parts[0]], True)
         return made
 
     @contextmanager
     def _expected(self, current: Session, run: Callable[[], Any], given: int) -> Iterator[None]:
-        """Within it the source of correlations knows what will be taken of it, and makes that a
-        layer ahead and nothing else. It follows from shapes: ``run`` is gone through before,
-        without numbers or messages.
+        """Announces to the source of correlations what will be taken of it within this context.
 
-        Inputs that were ``given``, of so many examples, have one shape, one scale and no names.
-        With the weights' masks kept, the session's width and checked mode are left that what is
-        taken could depend on, so it is found out once for each.
+        The source then makes that one layer ahead, and nothing else. The demand follows from
+        shapes: ``run`` is rehearsed first, without numbers or messages.
 
-        Where steps go side by side they take by turns, in another order than when it is gone
-        through: at most what a few of them take is then made earlier than it had to be.
+        Inputs from ``Bound.given``, of ``given`` examples, have one shape, one scale and no names.
+        The weights' masks are kept. The demand can then depend only on the width of the session and
+        on whether it is checked, so it is found once for each.
+
+        Steps that go side by side take correlations by turns, in another order than in the
+        rehearsal. At most what a few of them take is then made earlier than necessary.
         """
         core, trace = current.core, current.trace
         key = current.numerics.width, current.numerics.is_checked, given
@@ -232,15 +235,14 @@ class Bound:
             core.expect_no_more()
 
     def _is_promised(self, placeholder: str, x: torch.Tensor) -> bool:
-        """Whether somebody has held the numbers against the interval of that input, as they are
-        now."""
+        """Returns whether the present numbers of an input were checked against its interval."""
         if not isinstance(x, SecretTensor):
             return True
         return self._session.storages.derived(self._promise(placeholder), [x._parts[0]]) is not None
 
     def _tell_of_costs(self, unknown: list[str]) -> None:
-        """Says once, of inputs of which nothing is proved, what they cost, and how to share them
-        instead."""
+        """Warns once about the cost of inputs of which nothing is proved, and says how to share
+        them instead."""
         chosen = ("width", "guard", "narrow", "scale", "fits")
         nodes = self.program.graph.nodes
         if (
@@ -251,13 +253,10 @@ class Bound:
             return
         self._is_told = True
         warnings.warn(
-            f"nobody has held {', '.join(unknown)} against what the program was compiled for, so "
-            f"nothing is "
-            "proved: comparisons have 64 bits and no guards, and nothing that was saved by proofs "
-            "is; share "
-            "inputs by program.share(...).given(x, owner=...), which checks them at their owner, "
-            "instead of "
-            "tacit.share",
+            "these inputs were not checked against what the program was compiled for: "
+            f"{', '.join(unknown)}; so nothing is proved of them, comparisons have 64 bits and no "
+            "guards, and proofs save nothing; share inputs by program.share(...).given(x, "
+            "owner=...), which checks them at their owner, instead of tacit.share",
             CostWarning,
             stacklevel=3,
         )
@@ -267,8 +266,9 @@ class Bound:
 
 
 def revealed(result: torch.Tensor, to: int | None = None) -> torch.Tensor | None:
-    """What a program gave, shown to one party or to all; what follows from public values alone is
-    public."""
+    """Reveals a result of a program to one party or to all.
+
+    A result that follows from public values alone is public and returned as it is."""
     return result.reveal(to=to) if isinstance(result, SecretTensor) else result
 
 
@@ -280,17 +280,21 @@ def share_weights(
     remedy: str | None = None,
     check: Callable[[], None] | None = None,
 ) -> Bound:
-    """Shares the owner's weights, after all parties were seen to have the same program and as many
-    streams. Where the owner has none, or its check raises, all parties raise.
+    """Shares the owner's weights, after checking that all parties have the same program and the
+    same number of streams.
+
+    If the owner has no weights, or its check raises, all parties raise.
 
     Args:
-        count: of streams.
-        remedy: what is said of weights that are too small, if not what a program's owner can do.
-        check: called in the owner alone: raises where these are no weights of the program.
+        count: number of streams.
+        remedy: advice about weights that are too small; by default, what the owner of a program can
+            do.
+        check: called in the owner alone; raises if these are not weights of the program.
 
     Raises:
-        SetupError: a party has another program (both hashes are shown), or other streams.
-        MisuseError: the owner gives no weights, or its check raises.
+        SetupError: a party has another program (the error shows both hashes), or another number of
+            streams.
+        MisuseError: the owner passes no weights, or its check raises.
     """
     current = session()
     check_party(current, owner, "owner")
@@ -305,7 +309,7 @@ def share_weights(
             if check is not None:
                 check()
     else:
-        # Only the owner's numbers count; the others need no memory for any.
+        # Only the owner's numbers count, so the other parties need no memory for them.
         weights = None
     _compare(current, program, count, owner, task)
     holder = torch.nn.Module()
@@ -323,7 +327,7 @@ def share_weights(
 def _share_booleans(
     program: Runnable, weights: Mapping[str, torch.Tensor] | None, owner: int
 ) -> dict[str, torch.Tensor]:
-    """Those of the weights, in one message."""
+    """Shares the Boolean weights in one message."""
     shapes = {name: each.shape for name, each in program.weights.items() if not each.bits}
     sizes = [math.prod(shape) for shape in shapes.values()]
     if not sum(sizes):
@@ -335,19 +339,23 @@ def _share_booleans(
 
 
 def _remedy(program: Runnable) -> str:
-    """By whether the program was calibrated: then its inputs have intervals, and where they are
-    integers its scale is hardly the usual one."""
+    """Returns the remedy for weights that are too small, by whether the program was calibrated.
+
+    A calibrated program has intervals of its inputs. If its inputs are integers and have no
+    intervals, its scale is hardly ever the default one."""
     was = program.scale != DEFAULT.bits or any(each.interval for each in program.inputs.values())
     return CALIBRATED if was else COMPILE_AGAIN
 
 
 def _compare(current: Session, program: Runnable, count: int, owner: int, task: Task) -> None:
-    """Every party tells its program's hash and how many streams it has, and the owner whether it
+    """Compares the parties' programs and numbers of streams, and learns whether the owner refuses.
+
+    Every party sends its program's hash and its number of streams, and the owner also whether it
     refuses. One round."""
     refused = {}
     for party, told in enumerate(told_of(current, program, [count, task.told])):
         if len(told) != 2 or type(told[0]) is not int:
-            raise DeviationError.of(party, "told no number of streams")
+            raise DeviationError.of(party, "reported no number of streams")
         if party == owner and (cause := refusal(told[1], owner)) is not None:
             refused[owner] = cause
         if told[0] != count:
@@ -360,13 +368,15 @@ def _compare(current: Session, program: Runnable, count: int, owner: int, task: 
 
 
 def told_of(current: Session, program: Runnable, own: list[Any]) -> list[list[Any]]:
-    """What each party tells of its part in a program, this one ``own``, after all were seen to have
-    the same program. All have told before anybody raises, and whoever hears of another's error
-    first hears the same.
+    """Returns what each party reports about its part in a program, after checking that all have the
+    same program.
+
+    This party reports ``own``. All parties have reported before any of them raises. A party that
+    first hears of another party's error raises the same error.
 
     Raises:
         SetupError: a party has another program; both hashes are shown.
-        DeviationError: what a party told is no hash with something behind it.
+        DeviationError: a party's report does not begin with a hash.
     """
     found = []
     for party, content in enumerate(
@@ -380,7 +390,7 @@ def told_of(current: Session, program: Runnable, own: list[Any]) -> list[list[An
             case [str(theirs), *rest] if len(theirs) == len(program.digest) and theirs.isalnum():
                 found.append(rest)
             case _:
-                raise DeviationError.of(party, "told no hash of a program")
+                raise DeviationError.of(party, "reported no hash of a program")
         if theirs != program.digest:
             raise setup_error(
                 f"party {party} has another program, with the hash {theirs}; that of party "
@@ -391,15 +401,15 @@ def told_of(current: Session, program: Runnable, own: list[Any]) -> list[list[An
 
 
 def _alone(x: torch.Tensor) -> torch.Tensor:
-    """An input in memory of its own where it is public: operators that go through memory by strides
-    are to see no more of it than was given."""
+    """Copies a public input to its own memory, so that operators that address memory by strides see
+    no more than the input."""
     if isinstance(x, SecretTensor) or x.untyped_storage().nbytes() == x.numel() * x.itemsize:
         return x
     return x.clone(memory_format=torch.contiguous_format)
 
 
 class _Widths(NamedTuple):
-    """Which widths of a program hold in a run."""
+    """Kinds of widths of a program that hold in a run."""
 
     proved: bool
     guarded: bool
@@ -411,12 +421,11 @@ def _is_guarded(node: fx.Node) -> bool:
 
 
 def _carry_out(values: Values, node: fx.Node, widths: _Widths, own: Session) -> None:
-    """A step of an example, in the session of its lane.
+    """Carries out a step of an example, in the session of its lane.
 
     Raises:
-        MisuseError: what PyTorch has to say of arguments that fit by their shapes, and which all
-            the same no
-            numbers can be computed of: the program is wrong, not tacit.
+        MisuseError: PyTorch rejects arguments whose shapes fit, but from which no numbers can be
+            computed. The program is wrong then, not tacit.
     """
     try:
         with _around(own, node, widths):
@@ -431,8 +440,10 @@ def _carry_out(values: Values, node: fx.Node, widths: _Widths, own: Session) -> 
 
 
 def _is_raised_in(error: BaseException, *packages: str) -> bool:
-    """Whether code of these raised it, or called what did that is not Python's. What a signal's
-    handler raises comes out of whatever runs then, and is its own."""
+    """Returns whether code of these packages raised an error, or called the compiled code that did.
+
+    An exception from a signal handler surfaces in whatever code is running, but belongs to the
+    handler."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -443,9 +454,11 @@ def _is_raised_in(error: BaseException, *packages: str) -> bool:
 
 @contextmanager
 def _around(current: Session, node: fx.Node, widths: _Widths) -> Iterator[None]:
-    """What an operator runs in: its layer's name, the width that was proved for it, or is guarded,
-    whether its products are narrow, the low bits that it drops, the series that were chosen for it,
-    and the scale of what is not truncated."""
+    """Enters the contexts that an operator runs in.
+
+    They are its layer's name, its proved or guarded width, whether its products are narrow, the low
+    bits that it drops, the series that were chosen for it, and the scale of a result that is not
+    truncated."""
     settings: dict[str, Any] = {}
     width, guard = node.meta.get("width"), node.meta.get("guard")
     if guard is not None and widths.guarded:
@@ -462,7 +475,8 @@ def _around(current: Session, node: fx.Node, widths: _Widths) -> Iterator[None]:
     if dropped := node.meta.get("dropped"):
         settings["dropped"] = dropped
     fits = node.meta.get("fits") or {}
-    # A series that holds on an interval alone needs proved intervals, as widths do.
+    # A series that holds only on an interval is used only where the interval is proved, as for
+    # widths.
     if fits and (widths.proved or all(each.is_everywhere for each in fits_of(fits).values())):
         settings["fits"] = fits
     with _layer(current, node.meta.get("layer") or node.name), current.using(**settings):
@@ -471,7 +485,8 @@ def _around(current: Session, node: fx.Node, widths: _Widths) -> Iterator[None]:
 
 @contextmanager
 def _layer(current: Session, label: str) -> Iterator[None]:
-    """Within it, operators stand under that layer in errors, in the meter and in a trace."""
+    """Attributes operators to a layer in errors, in the meter and in a trace, within this
+    context."""
     current.modules.labels.append(label)
     current.core.set_label(label)
     if current.trace is not None:

@@ -1,10 +1,11 @@
-"""A program as a file, ``model.tacit``: canonical JSON. There is one way to write a program, so
-what has the same meaning has the same hash; what is read is bounded and checked before it is
-believed, and holds no code.
+"""File format of a program, ``model.tacit``: canonical JSON.
 
-Arguments of operators stand as JSON's own numbers, booleans, ``null``, strings and lists; ``{"of":
-NAME}`` is what another node gives, ``{"dtype": NAME}`` a dtype, ``{"number": "inf"}`` what JSON has
-no number for."""
+There is exactly one way to write a program, so programs of the same meaning have the same hash. A
+file is bounded and checked before it is trusted, and holds no code.
+
+Arguments of operators are JSON numbers, booleans, ``null``, strings and lists. ``{"of": NAME}``
+stands for the result of another node, ``{"dtype": NAME}`` for a dtype, and ``{"number": "inf"}``
+for a number that JSON cannot express."""
 
 import base64
 import binascii
@@ -29,55 +30,60 @@ from tacit.fixed import DTYPES, Scale
 from tacit.operators.numerics.approximation.fits import FITS, USUAL
 from tacit.sharing import MOST_DIMENSIONS, MOST_ELEMENTS
 
-#: What a file says that it is, and in which form.
+#: Format name and version that a file states.
 FORMAT, VERSION = "tacit-program", 8
 
-#: Of the checksum.
+#: Kind of the checksum.
 KIND = "program"
 
-#: What to do about a file that cannot be a program, as tacit compile writes none like it.
-DAMAGED = "the file was damaged or changed: take the one that tacit compile wrote, from who compiled the model"
+#: Remedy for a file that tacit compile cannot have written.
+DAMAGED = (
+    "the file was damaged or changed: get the file that tacit compile wrote from the party that "
+    "compiled the model"
+)
 
-#: Bytes of a file, and nodes of a program, at most.
+#: Greatest size of a file in bytes, and greatest number of nodes of a program.
 MOST_BYTES, MOST_NODES = 1 << 28, 1 << 16
 
-#: Bytes of what is no constant's data, at most: in memory they are up to thirty times as many. A
-#: node has about two hundred.
+#: Greatest number of bytes that are not data of constants: in memory they take up to thirty times
+#: as many. A node has about two hundred.
 MOST_BARE = 512 * MOST_NODES
 
-#: Greatest number of an interval: beyond all that has an encoding.
+#: Greatest magnitude of an interval's end: beyond all numbers that have an encoding.
 MOST_NUMBER = 2.0**64
 
-#: Bits that a comparison has at least that is guarded.
+#: Least number of bits of a guarded comparison.
 LEAST_GUARDED = 4
 
-#: Characters of the names that are shown of inputs and layers at most.
+#: Greatest number of characters that are shown of the name of an input or a layer.
 MOST_SHOWN = 500
 
-#: Lists in lists at most, and entries of each.
+#: Greatest depth of nested lists, and greatest length of each.
 MOST_NESTED, MOST_LISTED = 4, 1 << 14
 
-#: What a name may not end with: Python makes no number of so many digits, and names are numbered.
+#: Ending that names may not have: PyTorch numbers names by the digits at their end, and Python
+#: refuses to parse so many.
 _NUMBERED = re.compile(r"[0-9]{600}\Z")
 
-#: Of a constant. Nothing else of a file is long, and it has no character that JSON would look at.
+#: Data of a constant. Nothing else in a file is long, and base64 has no character that JSON treats
+#: specially.
 _DATA = re.compile(rb'"data":"([A-Za-z0-9+/=]*)"')
 
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}
 
 
 def canonical(content: Mapping[str, Any]) -> bytes:
-    """The one way to write it, with a checksum over all of it."""
+    """Writes a program in its one canonical form, with a checksum over all of it."""
     whole = {**content, "checksum": checksums.field(KIND)}
     text = json.dumps(whole, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return checksums.filled(text.encode("ascii"), KIND)
 
 
 def read(text: bytes, what: str) -> dict[str, Any]:
-    """The content of a file, of the version that this tacit reads.
+    """Reads the content of a file of the version that this tacit supports.
 
     Raises:
-        MisuseError: it is something else.
+        MisuseError: the file is something else.
     """
     if len(text) > MOST_BYTES:
         raise MisuseError(
@@ -92,24 +98,24 @@ def read(text: bytes, what: str) -> dict[str, Any]:
             "constants: compile parts of the model, one after another"
         )
     try:
-        # Of other characters each would take four bytes.
+        # A text with other characters would take four bytes for each.
         content = json.loads(text.decode("ascii"), parse_constant=_refuse_number)
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         damaged = f"; {DAMAGED}" if checksums.wrong(text, KIND) == checksums.DAMAGED else ""
-        raise MisuseError(f"{what} is no compiled program: tacit compile makes one{damaged}")
+        raise MisuseError(f"{what} is not a compiled program: tacit compile makes one{damaged}")
     if content.get("version") != VERSION:
         raise MisuseError(
-            f"{what} has version {content.get('version')!r:.80} of programs, this tacit reads "
-            f"{VERSION}: "
-            "compile it anew, with the tacit that runs it"
+            f"{what} has version {content.get('version')!r:.80} of the program format, and this "
+            f"tacit reads version {VERSION}: compile the model again, with the tacit that runs it"
         )
     return content
 
 
 def _bare(text: bytes) -> int:
-    """Bytes of what is no constant's data; of more constants than there can be, of them too."""
+    """Counts the bytes that are not data of constants. Constants beyond the greatest possible
+    number of them count too."""
     constants = islice(_DATA.finditer(text), MOST_NODES)
     return len(text) - sum(each.end(1) - each.start(1) for each in constants)
 
@@ -123,25 +129,27 @@ def _refuse_number(text: str) -> None:
 
 
 def dtype_name(dtype: torch.dtype) -> str:
-    """As programs have it."""
+    """Returns the name of a dtype as programs write it."""
     return str(dtype).removeprefix("torch.")
 
 
 def dtype_of(name: Any) -> torch.dtype:
-    """Of that name."""
+    """Returns the dtype with a name."""
     if not isinstance(name, str) or name not in DTYPES:
-        raise MisuseError(f"{name!r} is no dtype of a program")
+        raise MisuseError(f"{name!r} is not a dtype that programs have")
     return DTYPES[name]
 
 
 def shown_name(name: str) -> str:
-    """The name of an input or a layer, as programs have it: whoever gets one is shown nothing that
-    would move what stands around it."""
+    """Returns the name of an input or a layer as programs write it.
+
+    It contains no characters that would disturb the text around it, so any party can be shown
+    it."""
     return printable(name, MOST_SHOWN)
 
 
 def is_name(entry: Any) -> bool:
-    """Whether it can be the name of a node."""
+    """Returns whether an entry can be the name of a node."""
     return (
         isinstance(entry, str)
         and entry.isidentifier()
@@ -151,7 +159,7 @@ def is_name(entry: Any) -> bool:
 
 
 def check_shown(name: str) -> None:
-    """Raises where a file has a name that it would not be written with."""
+    """Checks that a name in a file is one that ``shown_name`` would write."""
     if name != shown_name(name):
         raise MisuseError(
             f"an input or a layer has a name that could not be shown, such as "
@@ -160,7 +168,7 @@ def check_shown(name: str) -> None:
 
 
 def shape_of(sizes: Any) -> tuple[int, ...]:
-    """A shape that can be."""
+    """Checks that sizes can be a shape and returns the shape."""
     is_shape = isinstance(sizes, list) and len(sizes) <= MOST_DIMENSIONS
     if not is_shape or not all(type(size) is int and 0 <= size <= MOST_ELEMENTS for size in sizes):
         raise MisuseError(
@@ -174,7 +182,7 @@ def shape_of(sizes: Any) -> tuple[int, ...]:
 
 
 def tensor_text(value: torch.Tensor) -> dict[str, Any]:
-    """A public constant."""
+    """Encodes a public constant."""
     data = bytes_in_order(value).tobytes()
     return {
         "dtype": dtype_name(value.dtype),
@@ -184,7 +192,7 @@ def tensor_text(value: torch.Tensor) -> dict[str, Any]:
 
 
 def tensor_of(entry: Any) -> torch.Tensor:
-    """The same back."""
+    """Decodes a constant that ``tensor_text`` encoded."""
     match entry:
         case {"dtype": name, "shape": sizes, "data": str(text), **rest} if not rest:
             dtype, shape = dtype_of(name), shape_of(sizes)
@@ -193,9 +201,11 @@ def tensor_of(entry: Any) -> torch.Tensor:
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise MisuseError("a constant's data are no base64") from None
+        raise MisuseError("a constant's data are not base64") from None
     if len(data) != math.prod(shape) * dtype.itemsize:
-        raise MisuseError("a constant has as many bytes as its shape says")
+        raise MisuseError(
+            "the data of a constant must have the size that its shape and dtype require"
+        )
     if dtype == torch.bool and data.strip(b"\x00\x01"):
         raise MisuseError("a boolean is 0 or 1")
     if not data:
@@ -208,7 +218,7 @@ def tensor_of(entry: Any) -> torch.Tensor:
 
 
 def node_text(node: fx.Node) -> dict[str, Any]:
-    """A call of an operator."""
+    """Encodes a call of an operator."""
     return {
         "name": node.name,
         "operator": name_of(node.target),
@@ -243,10 +253,13 @@ def _argument_text(argument: Any) -> Any:
 
 
 def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node], scale: Scale) -> fx.Node:
-    """Adds a call to a graph, of what the nodes before it give, in a session of that scale.
+    """Adds a call of an operator to a graph.
+
+    Its arguments may be results of earlier nodes. ``scale`` is that of the session in which the
+    program runs.
 
     Raises:
-        MisuseError: it says what cannot be.
+        MisuseError: the entry is not a valid call.
     """
     match entry:
         case {
@@ -266,13 +279,13 @@ def add_node(graph: fx.Graph, entry: Any, nodes: dict[str, fx.Node], scale: Scal
         } if not rest and is_name(name) and name not in nodes:
             pass
         case _:
-            raise MisuseError("a node has a name of its own, an operator and its arguments")
+            raise MisuseError("a node needs a name of its own, an operator and its arguments")
     check_shown(layer)
     target = by_name().get(operator)
     if target is None:
-        raise MisuseError(f"{name} calls {operator[:80]!r}, which no program may")
+        raise MisuseError(f"{name} calls {operator[:80]!r}, which no program may call")
     if placed := PLACES & named.keys():
-        raise MisuseError(f"{name} says {min(placed)}, which no program does")
+        raise MisuseError(f"{name} sets {min(placed)}, which no program does")
     try:
         args = tuple(_argument(each, nodes) for each in arguments)
         kwargs = {key: _argument(value, nodes) for key, value in named.items()}
@@ -299,11 +312,12 @@ def _is_width(entry: Any) -> bool:
 
 
 def _guard_of(name: str, target: Any, entry: Any, scale: Scale) -> Guard | None:
-    """A width where guards are carried out, or none: of what may be guarded, and of bits that a
-    word has.
+    """Returns the width of a comparison in runs with guards, or ``None``.
+
+    The operator must be one that may be guarded, and a word must have that number of bits.
 
     Raises:
-        MisuseError: it is no such width.
+        MisuseError: the entry is no such width.
     """
     match entry:
         case None:
@@ -322,10 +336,11 @@ def _guard_of(name: str, target: Any, entry: Any, scale: Scale) -> Guard | None:
 
 
 def _dropped_of(node: fx.Node, entry: Any, scale: Scale) -> int:
-    """Low bits that a ReLU does not look at: of each of its widths some are left.
+    """Returns the number of low bits that a ReLU does not compare. Some bits of each of its widths
+    must remain.
 
     Raises:
-        MisuseError: there are none left, or it is no ReLU.
+        MisuseError: no bits remain, or the node is not a ReLU.
     """
     if type(entry) is int and entry >= 0:
         widths = [node.meta["width"] or fixed.WORD, *(node.meta["guard"] or ())[:1]]
@@ -336,10 +351,10 @@ def _dropped_of(node: fx.Node, entry: Any, scale: Scale) -> int:
 
 
 def _narrow_of(node: fx.Node, entry: Any, kept: Any) -> int:
-    """Fraction bits of a layer's product that is narrow, if it is.
+    """Returns the fraction bits of a layer's narrow product, or 0.
 
     Raises:
-        MisuseError: there are none such, or it is no layer that is truncated.
+        MisuseError: the number is out of range, or the node is not a layer that is truncated.
     """
     is_layer = node.target in NARROWING and kept is None
     if type(entry) is int and 0 <= entry <= (fixed.MOST_IN_PRODUCT if is_layer else 0):
@@ -348,26 +363,30 @@ def _narrow_of(node: fx.Node, entry: Any, kept: Any) -> int:
 
 
 def _fits_of(node: fx.Node, entry: Any) -> Choice:
-    """Which series a function takes that are not the usual ones: of those that there are.
+    """Returns the chosen series of an operator's functions where they are not the usual ones.
 
     Raises:
-        MisuseError: there is no such series of it.
+        MisuseError: a function has no such series.
     """
     if not isinstance(entry, dict) or not entry.keys() <= set(functions_of(node)):
-        raise MisuseError(f"{node.name} is no function that has {entry!r:.80} for its series")
+        raise MisuseError(
+            f"{node.name} has no functions that could have {entry!r:.80} as their series"
+        )
     for function, key in entry.items():
         if not isinstance(key, str) or key == USUAL or key not in FITS[function]:
             raise MisuseError(
-                f"{node.name} takes {function} of {key!r:.80}, of which there is no series"
+                f"{node.name} chooses for {function} the series {key!r:.80}, which does not exist"
             )
     return entry
 
 
 def _kept_of(node: fx.Node, entry: Any, scale: Scale) -> int | None:
-    """Fraction bits of what a layer gives that is not truncated: more than the session has.
+    """Returns the fraction bits of a layer's result that is not truncated, or ``None``.
+
+    They are more than those of the session.
 
     Raises:
-        MisuseError: there are none such, or it is no layer.
+        MisuseError: the number is out of range, or the node is not such a layer.
     """
     if entry is None:
         return None
@@ -381,7 +400,7 @@ def _kept_of(node: fx.Node, entry: Any, scale: Scale) -> int | None:
 
 
 def interval_of(entry: Any) -> tuple[float, float] | None:
-    """An interval, or none."""
+    """Decodes an interval, or ``None``."""
     if entry is None:
         return None
     match entry:
@@ -399,9 +418,8 @@ def _argument(entry: Any, nodes: dict[str, fx.Node], depth: int = 0) -> Any:
         case {"of": str(name), **rest} if not rest:
             if name not in nodes:
                 raise MisuseError(
-                    f"it takes {name[:80]!r}, which no earlier node gives: nodes are in a circle "
-                    f"or out of "
-                    "order"
+                    f"it takes {name[:80]!r}, which no earlier node gives: nodes form a cycle or "
+                    "are out of order"
                 )
             return nodes[name]
         case {"dtype": name, **rest} if not rest:

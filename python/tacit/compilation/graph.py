@@ -1,10 +1,9 @@
-"""A model on its way through the compiler: a graph of ATen operators with static shapes, and what
-its owner alone knows.
+"""Intermediate representation of the compiler: a graph of ATen operators with static shapes, and
+the values that only the model's owner knows.
 
-The graph is a ``torch.fx`` graph. Its placeholders are inputs, weights and public constants, in
-this order; all other nodes call an operator (``allowlist``) or take one of several results. What is
-known of a node is in
-its ``meta``: see :class:`Value`.
+The graph is a ``torch.fx`` graph. Its placeholders are the inputs, weights and public constants, in
+this order. Every other node calls an operator (``allowlist``) or takes one of several results. The
+``meta`` of a node holds what is known of it: see :class:`Value`.
 """
 
 import math
@@ -20,16 +19,16 @@ from torch import fx
 from tacit.fixed import DEFAULT, Scale
 from tacit.operators.dispatch import custom_ops  # noqa: F401
 
-#: A node of a graph. To type checkers it is anything: what its arguments may be, PyTorch says as a
-#: union of sixteen types, of which each pass knows which one it meets.
+#: Node of a graph. Type checkers see ``Any``: PyTorch declares a node's arguments as a union of
+#: sixteen types, and each pass knows which one it meets.
 Node = Any
 
 #: Least and greatest number.
 Interval = tuple[float, float]
 
 
-#: Layers whose results may keep the scale of a product: they are not truncated then, but what
-#: follows is.
+#: Layers whose results may keep the scale of a product. They are not truncated then; what follows
+#: is truncated instead.
 KEEPING = (
     torch.ops.aten.conv1d.default,
     torch.ops.aten.conv2d.default,
@@ -37,7 +36,7 @@ KEEPING = (
     torch.ops.aten.linear.default,
 )
 
-#: Layers whose products may be narrow.
+#: Layers whose products may be narrow (``passes/narrow_products.py``).
 NARROWING = (
     torch.ops.aten.conv2d.default,
     torch.ops.aten.linear.default,
@@ -47,14 +46,14 @@ NARROWING = (
 
 
 class Value(NamedTuple):
-    """What is known of what a node gives."""
+    """Shape and dtype of a node's result."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
 
     @property
     def numbers(self) -> int:
-        """How many it is."""
+        """Number of elements."""
         return math.prod(self.shape)
 
 
@@ -64,32 +63,35 @@ class Draft:
 
     graph: fx.Graph
     examples: dict[str, torch.Tensor]
-    """Of each input, by placeholder."""
+    """Example of each input, by placeholder."""
     weights: dict[str, torch.Tensor] = field(repr=False)
-    """The owner's, by placeholder, in float64; or booleans."""
+    """The owner's weights by placeholder: in float64, or Boolean."""
     constants: dict[str, torch.Tensor]
-    """Public ones, by placeholder."""
+    """Public constants by placeholder."""
     scale: Scale = DEFAULT
-    """Of the session that it will run in."""
+    """Scale of the session in which the program will run."""
     weight_scales: dict[str, int] = field(default_factory=dict)
-    """Fraction bits of weights that have others than the session."""
+    """Fraction bits of the weights whose scale is not the session's."""
     intervals: dict[str, Interval] = field(default_factory=dict)
-    """Of inputs: what their owners promise."""
+    """Intervals of inputs, as their owners promise."""
     reaches: dict[str, float] = field(default_factory=dict)
-    """The greatest magnitude that is expected of the layers of weights that have more fraction
-    bits: at no scale they have so many that it would leave the range."""
+    """Greatest magnitude that is expected of the results of layers whose weights have more fraction
+    bits. At no scale do these weights get so many bits that the results would leave the range."""
     calibration: Sequence[Mapping[str, torch.Tensor]] = field(default=(), repr=False)
-    """Batches of inputs like those to come, by placeholder."""
+    """Batches of inputs like those of later runs, by placeholder."""
     names: dict[str, str] = field(default_factory=dict)
-    """Of inputs, where their owners call them otherwise than their placeholders."""
+    """Names that owners use for inputs, where these differ from the placeholders."""
     public: list[str] = field(default_factory=list)
-    """Numbers of a file that became part of the graph, though they might have been learned."""
+    """Numbers of a file that became part of the graph, and so public, although they may have been
+    learned."""
 
     def add_weight(
         self, hint: str, value: torch.Tensor, bits: int | None = None, reach: float | None = None
     ) -> Node:
-        """A new weight, with fraction bits of its own where it needs more than the session has, as
-        long as what its layer gives, of that magnitude at most, stays in range."""
+        """Adds a weight.
+
+        ``bits`` are its fraction bits, if it needs more than the session has. It gets them only as
+        long as its layer's results, of magnitude ``reach`` at most, stay in range."""
         node = self._added(hint, value)
         self.weights[node.name] = of_dtype(value.detach(), torch.float64)
         if bits is not None:
@@ -99,7 +101,7 @@ class Draft:
         return node
 
     def add_constant(self, hint: str, value: torch.Tensor) -> Node:
-        """A new public constant."""
+        """Adds a public constant."""
         node = self._added(hint, value)
         self.constants[node.name] = value.detach().contiguous()
         return node
@@ -112,24 +114,26 @@ class Draft:
         return node
 
     def bits_of(self, *nodes: Node) -> int:
-        """Fraction bits of weights: the most that one of them has."""
+        """Returns the greatest number of fraction bits that any of these weights has."""
         return max(self.weight_scales.get(node.name, self.scale.bits) for node in nodes)
 
     def may_copy(self, weight: Node, opened: int = 0) -> bool:
-        """Whether a layer may have a changed copy of a weight, where that opens so many words less.
-        Others may keep the weight, and additive sharing opens each of both once, masked."""
+        """Returns whether a layer may use a changed copy of a weight, if that opens ``opened``
+        fewer words.
+
+        Other layers may keep the original, and additive sharing opens each of both once, masked."""
         return len(weight.users) == 1 or weight.meta["value"].numbers <= opened
 
     def is_constant(self, node: Any) -> bool:
-        """Whether it is a public constant."""
+        """Returns whether a node is a public constant."""
         return isinstance(node, fx.Node) and node.name in self.constants
 
     def weight(self, node: Any) -> torch.Tensor | None:
-        """The owner's value of a node, if it is a weight."""
+        """Returns the owner's value of a node, or ``None`` if the node is not a weight."""
         return self.weights.get(node.name) if isinstance(node, fx.Node) else None
 
     def drop_dead(self) -> None:
-        """Removes what nobody uses: weights and constants too, but no input."""
+        """Removes unused nodes, including weights and constants, but no inputs."""
         self.graph.eliminate_dead_code()
         for node in reversed(list(self.graph.nodes)):
             if node.op == "placeholder" and not node.users and node.name not in self.examples:
@@ -140,7 +144,7 @@ class Draft:
                 del known[name]
 
     def copy(self) -> "Draft":
-        """Another draft, whose graph can be changed without this one's."""
+        """Returns a copy of the draft, whose graph can be changed without changing this one's."""
         graph = fx.Graph()
         nodes: dict[fx.Node, fx.Node] = {}
         for node in self.graph.nodes:
@@ -156,15 +160,15 @@ _MAPPINGS = ("examples", "weights", "constants", "weight_scales", "intervals", "
 
 
 def calls(graph: fx.Graph, *targets: Any) -> Iterator[Node]:
-    """The nodes that call one of these operators, as they stand now; those that are erased
-    meanwhile are left out."""
+    """Yields the nodes that call one of these operators now. Nodes that are erased in the meantime
+    are left out."""
     for node in list(graph.nodes):
         if node.op == "call_function" and node.target in targets and not node._erased:
             yield node
 
 
 def takes(node: Any, *targets: Any) -> bool:
-    """Whether a node calls one of these operators, and one other alone uses what it gives."""
+    """Returns whether a node calls one of these operators and has exactly one user."""
     return (
         isinstance(node, fx.Node)
         and node.op == "call_function"
@@ -174,12 +178,12 @@ def takes(node: Any, *targets: Any) -> bool:
 
 
 def outputs(graph: fx.Graph) -> tuple[fx.Node, ...]:
-    """What the graph gives."""
+    """Returns the output nodes of a graph."""
     returned: Any = graph.output_node().args[0]
     return tuple(returned) if isinstance(returned, tuple | list) else (returned,)
 
 
-#: What is done around each node that is carried out.
+#: Function that returns the context in which a node is carried out.
 Around = Callable[[fx.Node], AbstractContextManager[Any]]
 
 
@@ -190,12 +194,12 @@ def walk(
     around: Around = lambda _: nullcontext(),
     seen: Callable[[fx.Node, Any], None] | None = None,
 ) -> tuple[Any, ...]:
-    """Carries a graph out, on tensors of any kind; each value is let go after its last use.
+    """Carries out a graph on tensors of any kind. Each value is released after its last use.
 
     Args:
-        given: by placeholder.
+        given: values by placeholder.
         around: a context for each operator.
-        seen: is shown what each node gives.
+        seen: called with each node and its result.
     """
     values = Values(graph, given)
     for node in graph.nodes:
@@ -210,14 +214,15 @@ def walk(
 
 
 class Values:
-    """What the nodes of a graph gave, each as long as somebody is still to use it; in any order in
-    which nodes stand behind those that they use."""
+    """Results of a graph's nodes, each kept until its last use.
+
+    Nodes can be carried out in any order in which each node comes after those that it uses."""
 
     def __init__(self, graph: fx.Graph, given: Mapping[str, Any]) -> None:
-        """With what is given, by placeholder."""
+        """Starts with the given values, by placeholder."""
         self._graph = graph
         self._values: dict[fx.Node, Any] = {}
-        #: Those who are still to use each. The output never has.
+        #: Remaining uses of each value. The output node is never carried out, so the results stay.
         self._left: dict[fx.Node, int] = {}
         for node in graph.nodes:
             self._left[node] = len(node.users)
@@ -225,7 +230,9 @@ class Values:
                 self._values[node] = given[node.name]
 
     def carry_out(self, node: Node, taken: Callable[[Any], Any] = lambda value: value) -> Any:
-        """What a node gives of what others gave, each as it is ``taken``."""
+        """Carries out a node and returns its result.
+
+        ``taken`` is applied to each operand first."""
         args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda of: taken(self._values[of]))
         result = node.target(*args, **kwargs)
         for source in node.all_input_nodes:
@@ -237,12 +244,12 @@ class Values:
         return result
 
     def results(self) -> tuple[Any, ...]:
-        """What the graph gives, once all its nodes have."""
+        """Returns the results of the graph, once all its nodes have been carried out."""
         return tuple(self._values[node] for node in outputs(self._graph))
 
 
 def is_call(node: Any) -> bool:
-    """Whether it calls an operator, as all nodes do but placeholders and outputs."""
+    """Returns whether a node calls an operator: placeholders, outputs and ``getitem`` do not."""
     return isinstance(node, fx.Node) and node.op == "call_function" and node.target is not getitem
 
 
@@ -251,7 +258,7 @@ def plain(
     inputs: Mapping[str, torch.Tensor],
     seen: Callable[[fx.Node, Any], None] | None = None,
 ) -> tuple[Any, ...]:
-    """What the draft gives on plain inputs, in their precision."""
+    """Runs the draft on plain inputs, in their precision, and returns its results."""
     dtype = next(
         (x.dtype for x in inputs.values() if x.is_floating_point()), torch.get_default_dtype()
     )
@@ -263,5 +270,5 @@ def plain(
 
 
 def of_dtype(value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Fractions in that precision; whole numbers and booleans as they are."""
+    """Converts fractions to a dtype; integers and booleans are returned as they are."""
     return value.to(dtype) if value.is_floating_point() else value

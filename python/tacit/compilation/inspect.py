@@ -1,5 +1,7 @@
-"""What a program is, for people and as JSON: what each step computes, at which scale, how wide it
-compares and why that is safe, what it costs, and what becomes public by it."""
+"""Description of a program, as text and as JSON.
+
+It shows what each step computes, at which scale, how wide its comparisons are and why that is safe,
+what a run costs, and what the program makes public."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -17,11 +19,10 @@ from tacit.compilation.passes.merge_truncations import truncations
 from tacit.compilation.program import Program
 from tacit.fixed import Scale
 
-#: What anybody learns who has the file.
+#: What everyone who has the file learns.
 PUBLIC = (
-    "the graph, the shapes of all tensors, scales, widths, series of functions, between which "
-    "numbers values "
-    "lie where that is shown, and the constants of the model that are no weights"
+    "the graph, the shapes of all tensors, scales, widths, series of functions, the intervals of "
+    "values where they are shown, and the constants of the model that are not weights"
 )
 
 
@@ -34,35 +35,35 @@ class Step:
     operator: str
     shape: tuple[int, ...]
     interval: tuple[float, float] | None
-    """Between which numbers it was proved to lie."""
+    """Interval in which its result was proved to lie."""
     width: int | None
-    """Bits of its comparisons; none where it compares nothing."""
+    """Bits of its comparisons; ``None`` if it compares nothing."""
     why: str
-    """Why that width is safe."""
+    """Why the width is safe."""
     guard: Guard | None
-    """The same where the protocol has guards, if it differs."""
+    """Width in runs with guards, if it differs."""
     guarded: str
-    """Why that one is."""
+    """Why the width in runs with guards is safe."""
     dropped: int
-    """Low bits that a ReLU does not look at."""
+    """Low bits that a ReLU does not compare."""
     tolerance: float | None
-    """It errs by less than that, where it drops some: a positive number below
-    it may become zero."""
+    """Bound on the error from dropped bits, if there are any: a positive number below it may become
+    zero."""
     fits: dict[str, str]
-    """Of functions the series that were chosen instead of the usual ones."""
+    """Series that were chosen for functions instead of the usual ones."""
     narrow: int | None
-    """Fraction bits of its product, if that is computed by its lowest bits
-    alone where guards are."""
+    """Fraction bits of its product, if runs with guards compute only the product's lowest bits."""
     scale: int | None
-    """Fraction bits of what is not truncated, as what follows is for both."""
+    """Fraction bits of a result that is not truncated; the truncation of a later step serves
+    both."""
     error: float | None
-    """What an approximated function is off by at most, at the default scale and relative where it
-    is above 1."""
+    """Bound on the error of an approximated function, at the default scale; relative where the
+    function is above 1."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a run, correlations and the sharing of weights aside."""
+    """Cost of a run, without its correlations and without the sharing of weights."""
 
     protocol: str
     parties: int
@@ -72,25 +73,27 @@ class Cost:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What ``tacit inspect`` shows."""
+    """Content of the report of ``tacit inspect``."""
 
     digest: str
     scale: int
     inputs: list[dict[str, Any]]
     weights: int
-    """Numbers in all of them."""
+    """Numbers in all weights together."""
     weight_scales: dict[str, int]
-    """Fraction bits of each tensor of weights; 0 of booleans."""
+    """Fraction bits of each tensor of weights; 0 for booleans."""
     truncations: dict[str, int]
-    """Steps that bring a product back to the scale: "before" they were merged, and "after"."""
+    """Steps that bring a product back to the scale: "before" truncations were merged, and
+    "after"."""
     in_range: dict[str, float]
-    """In how many "steps" all numbers are shown to be "below" what products are right below."""
+    """Number of "steps" whose results are shown to be "below" the limit within which products are
+    right."""
     steps: list[Step]
     costs: list[Cost]
     public: str = PUBLIC
 
     def as_json(self) -> dict[str, Any]:
-        """All of it by name."""
+        """Returns all fields by name."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -98,7 +101,7 @@ class Inspection:
 
 
 def inspect(program: Program, costs: list[Cost]) -> Inspection:
-    """Looks at a program; costs are found by ``metered`` (``dry_run.py``)."""
+    """Describes a program; ``metered`` (``dry_run.py``) finds the costs."""
     inputs = [
         {
             "name": each.name,
@@ -131,7 +134,10 @@ def _step(node: fx.Node, scale: int) -> Step:
     if compares:
         why = "64 bits hold every number in range"
         if width is not None:
-            why = f"proved by its maker: below 2^{width - 17}, differences too, for inputs as promised"
+            why = (
+                f"proved by the party that compiled it: below 2^{width - 17}, differences too, if "
+                "inputs are as promised"
+            )
     return Step(
         node.name,
         node.meta.get("layer", ""),
@@ -181,7 +187,7 @@ def _tolerated(step: Step) -> str:
     return f"without the lowest {step.dropped} {bits}: below {step.tolerance:g} it may become zero"
 
 
-#: What is told of a step besides its width.
+#: Descriptions of a step in addition to that of its width.
 TOLD = (_tolerated, _approximated, _narrow, _kept)
 
 
@@ -189,7 +195,10 @@ def _guarded(guard: Guard | None) -> str:
     if guard is None:
         return ""
     if not guard.reach:
-        return f"with guards {guard.width} bits, proved by its maker if those before it hold"
+        return (
+            f"with guards {guard.width} bits, proved by the party that compiled it, if the guards "
+            "before it hold"
+        )
     return (
         f"with guards {guard.width} bits and {guard.reach} that are tested: below {guard.passes:g} "
         f"it "
@@ -234,9 +243,8 @@ def _lines(found: Inspection) -> list[str]:
     if shown < len(found.steps):
         lines.append(
             f"range: {shown} of {len(found.steps)} steps are shown to give numbers below "
-            f"{limit:g}, where "
-            "products are right; of the others calibration data alone can tell (tacit compile "
-            "--calibrate)"
+            f"{limit:g}, where products are right; for the others only calibration data can show "
+            "it (tacit compile --calibrate)"
         )
     for bits in sorted(set(found.weight_scales.values())):
         names = ", ".join(name for name, own in found.weight_scales.items() if own == bits)

@@ -1,8 +1,9 @@
-"""Between which numbers each value lies, proved operator by operator from what the owners of inputs
-promise
-and from the weights as they are encoded: no calibration enters, but by guards, behind which
-intervals begin anew. What is not proved has no interval. Here are the rules of what moves, adds,
-compares and approximates; ``layer_intervals.py`` has those of layers."""
+"""Interval analysis: proves an interval for each value, operator by operator.
+
+The proofs start from what the owners of inputs promise and from the weights as they are encoded.
+Calibration plays no part, except through guards, after which intervals begin anew. A value of which
+nothing is proved has no interval. This file has the rules of operators that move, add, compare and
+approximate; ``layer_intervals.py`` has those of layers."""
 
 import math
 from operator import getitem
@@ -18,7 +19,7 @@ __all__ = ["MOVES", "SATURATED", "Prover", "bounds", "intervals"]
 
 aten = torch.ops.aten
 
-#: They give elements of their first argument, wherever these lie.
+#: Operators whose results are elements of their first argument, at any positions.
 MOVES = (
     getitem,
     aten.alias.default,
@@ -51,7 +52,7 @@ MOVES = (
 
 
 def intervals(draft: Draft) -> dict[Node, Interval]:
-    """Of all nodes of which one is proved."""
+    """Returns the intervals of all nodes for which one is proved."""
     prover = Prover(draft)
     for node in draft.graph.nodes:
         prover.enter(node)
@@ -93,7 +94,8 @@ def _bent(prover: Prover, node: Node) -> Interval | None:
 def _rectified_pool(prover: Prover, node: Node) -> Interval | None:
     x, most = prover.of(node.args[0]), prover.guarded.get(node)
     if most is not None:
-        # Each comparison of those that a winner comes through, one after another from zero on.
+        # A maximum comes through this many comparisons, one after another, starting from zero. The
+        # guard bounds each difference, so the maximum is at most their sum.
         kernel = [*node.args[1], *node.args[1]][:2]
         most *= sum(math.ceil(math.log2(places + 1)) for places in kernel)
         x = (-most, most) if x is None else (x[0], min(x[1], most))
@@ -114,7 +116,7 @@ def _clamped(prover: Prover, node: Node) -> Interval | None:
 
 
 def bounds(node: Node) -> tuple[float | None, float | None]:
-    """Between which public numbers an operator clamps."""
+    """Returns the public bounds between which an operator clamps."""
     if node.target is aten.relu6.default:
         return 0.0, 6.0
     default = (-1.0, 1.0) if node.target is aten.hardtanh.default else (None, None)
@@ -135,25 +137,25 @@ def _between_ones(_: Prover, __: Node) -> Interval | None:
     return -1.0 - SATURATED, 1.0 + SATURATED
 
 
-#: What approximations may leave their range by: the greatest error budget that a program may have,
-#: and far more than the errors that are declared of the usual ones.
+#: How far approximations may leave their range: the greatest error budget that a program may have,
+#: which is far more than the declared errors of the usual series.
 SATURATED = 2.0**-6
 
 
 @rule(aten.gelu.default, aten.silu.default)
 def _gated(prover: Prover, node: Node) -> Interval | None:
-    """x times a number from 0 to 1, and from its least on."""
+    """x times a number from 0 to 1, but no less than the function's minimum."""
     x = prover.of(node.args[0])
     return x and (_LEAST_GATED - SATURATED, max(x[1], 0.0) * (1.0 + SATURATED) + SATURATED)
 
 
-#: SiLU is nowhere less, and GELU is not.
+#: Lower bound of SiLU and of GELU.
 _LEAST_GATED = -0.279
 
 
 @rule(aten.softplus.default)
 def _soft(prover: Prover, node: Node) -> Interval | None:
-    """At most ln 2 above what is rectified."""
+    """At most ln 2 above ReLU."""
     x = prover.of(node.args[0])
     if x is None or len(node.args) > 1 or node.kwargs:
         return None
@@ -222,7 +224,7 @@ def _added_up(prover: Prover, node: Node) -> Interval | None:
 )
 def _averaged(prover: Prover, node: Node) -> Interval | None:
     x = prover.of(node.args[0])
-    # Padding counts as zeros; with a divisor of one's own it may be anything.
+    # Padding counts as zeros. With an explicit divisor the average may be anything.
     if x is None or len(node.args) > 6:
         return None
     return prover.rounded(min(x[0], 0.0), max(x[1], 0.0))

@@ -1,5 +1,5 @@
-"""Between which numbers that lies which layers give, channel by channel, from the weights as they
-are encoded."""
+"""Intervals of the results of layers, computed channel by channel from the weights as they are
+encoded."""
 
 from collections.abc import Sequence
 
@@ -15,8 +15,8 @@ aten = torch.ops.aten
 
 @rule(aten.conv1d.default, aten.conv2d.default, aten.conv3d.default, aten.linear.default)
 def _weighted(prover: Prover, node: Node) -> Interval | None:
-    """Σ w·x for each channel, with x at whichever end makes it greatest, and
-    zeros in the padding."""
+    """Bounds Σ w·x for each channel, with x at the end of its interval that makes the sum extreme,
+    and zero in the padding."""
     bias = node.args[2] if len(node.args) > 2 else None
     ends = _of_channels(prover, [node.args[0]], [node.args[1]], bias)
     return ends and prover.rounded(float(ends[0].min()), float(ends[1].max()))
@@ -24,7 +24,7 @@ def _weighted(prover: Prover, node: Node) -> Interval | None:
 
 @rule(WHOLE, OF_THREE)
 def _normalised(prover: Prover, node: Node) -> Interval | None:
-    """A factor and an offset for each channel."""
+    """Bounds factor·x + offset for each channel."""
     x, folded = prover.of(node.args[0]), factors(prover.draft, node)
     if x is None or folded is None:
         return None
@@ -35,7 +35,7 @@ def _normalised(prover: Prover, node: Node) -> Interval | None:
 
 @rule(torch.ops.tacit.affine.default)
 def _mapped(prover: Prover, node: Node) -> Interval | None:
-    """The same of several layers, and of what is added to them."""
+    """Bounds the sum of several layers and of the addends."""
     x, weight, bias, addends, _ = node.args
     ends = _of_channels(prover, x, weight, bias)
     more = [prover.of(each) for each in addends]
@@ -49,7 +49,7 @@ def _mapped(prover: Prover, node: Node) -> Interval | None:
 def _of_channels(
     prover: Prover, x: Sequence[Node], weight: Sequence[Node], bias: Node | None
 ) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """Least and greatest of each channel."""
+    """Returns the least and the greatest result of each channel."""
     offset = torch.zeros((), dtype=torch.float64) if bias is None else prover.encoded(bias)
     if offset is None:
         return None

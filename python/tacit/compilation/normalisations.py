@@ -1,4 +1,4 @@
-"""Batch normalisation in evaluation, as the owner of the weights knows it."""
+"""Batch normalisation in evaluation mode, with parameters that the owner of the weights knows."""
 
 import torch
 
@@ -7,14 +7,15 @@ from tacit.operators.normalization import fold
 
 aten = torch.ops.aten
 
-#: Batch normalisation, of which the one gives a tensor and the other three; and where each has its
-#: epsilon.
+#: Batch normalisation: the first operator returns one tensor, the second returns three.
+#: ``EPSILON_AT`` gives the position of the argument epsilon in each.
 WHOLE, OF_THREE = aten.batch_norm.default, aten._native_batch_norm_legit_no_training.default
 EPSILON_AT = {WHOLE: 7, OF_THREE: 6}
 
 
 def factors(draft: Draft, node: Node) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """Factor and offset of each channel, in float64; nothing if they are not their owner's."""
+    """Returns factor and offset of each channel in float64, or ``None`` if they do not follow from
+    the owner's weights."""
     statistics = node.args[1:5]
     values = [None if each is None else draft.weight(each) for each in statistics]
     if any(

@@ -1,7 +1,8 @@
-"""How many numbers a program holds at once. Steps that go side by side, and layers that are made
-one, are in
-memory together: so many of them as are no more than the program holds at its most one step after
-another, but for what is too little to count."""
+"""Bounds on the numbers that a program holds in memory at once.
+
+Steps that run side by side, and layers that are joined, are in memory together. Their number is
+limited: together they take no more than the peak of the program when its steps run one after
+another, or an amount that is too small to matter."""
 
 from torch import fx
 
@@ -9,25 +10,26 @@ from tacit.compilation.approximating import functions_of
 from tacit.compilation.comparing import COMPARING
 from tacit.compilation.graph import Value
 
-#: Numbers that any program may hold: of each component 8 MB, which is little beside what a party
-#: takes.
+#: Numbers that any program may hold: 8 MB for each component, which is little compared with what a
+#: party takes.
 FEW = 1 << 20
 
-#: What a comparison takes for each number while it is under way: masks, bits and what makes them,
-#: between three and sixteen words by protocol and source.
+#: Words that a comparison takes for each number while it runs, for masks, bits and what makes them:
+#: between three and sixteen, by protocol and source.
 WORK = 8
 
 
 def size(node: fx.Node) -> int:
-    """Of what a step gives; of several results only those count that are taken apart."""
+    """Returns the size of a step's result; of several results only those that are taken apart
+    count."""
     return _numbers(node) if node.op == "call_function" else 0
 
 
 def work(node: fx.Node) -> int:
-    """What a step takes besides, until it has ended."""
+    """Returns the memory that a step needs in addition, until it has ended."""
     if node.target not in COMPARING and not functions_of(node):
         return 0
-    # Of windows, half of what they lie on is compared at first.
+    # A maximum over windows first compares half of the elements that the windows cover.
     source = max(map(_numbers, node.all_input_nodes[:1]), default=0)
     return WORK * max(_numbers(node), source // 2)
 
@@ -38,9 +40,10 @@ def _numbers(node: fx.Node) -> int:
 
 
 def held(graph: fx.Graph) -> dict[fx.Node, int]:
-    """How many numbers there are while each step is carried out, one after another: what it takes
-    and gives, what it needs besides, and what a later one takes. Weights and what goes in are
-    apart."""
+    """Returns how many numbers exist while each step is carried out, one after another.
+
+    They are the operands and the result of the step, what it needs in addition, and what later
+    steps use. Weights and inputs are not counted."""
     left = {node: len(node.users) for node in graph.nodes}
     found: dict[fx.Node, int] = {}
     alive = 0
@@ -57,5 +60,5 @@ def held(graph: fx.Graph) -> dict[fx.Node, int]:
 
 
 def most(graph: fx.Graph) -> int:
-    """How many numbers it may hold."""
+    """Returns how many numbers a program may hold."""
     return max(FEW, *held(graph).values())

@@ -1,4 +1,4 @@
-"""A compiled program: what all parties know of a model. Its weights are their owner's
+"""Compiled programs: what all parties know of a model. The weights are their owner's
 (``weights.py``)."""
 
 from dataclasses import dataclass, field
@@ -37,21 +37,22 @@ from tacit.compilation.verify import verify
 from tacit.errors import MisuseError, cause, printable, setup_error
 from tacit.fixed import Scale
 
-#: Characters that are told of what is wrong with a program at most.
+#: Greatest number of characters in a message about what is wrong with a program.
 MOST_TOLD = 1000
 
-#: The greatest scale of a session's numbers, by ``tacit.fraction_bits``.
+#: Greatest scale of a session's numbers, as given to ``tacit.fraction_bits``.
 MOST_SCALE = (fixed.RANGE - 2) // 2
 
 
 @dataclass(frozen=True)
 class Program:
-    """A model that was compiled: public data, the same in every party. ``load_program`` reads one
-    from a file, ``tacit.compile`` makes one."""
+    """A compiled model without its weights: public data, the same in every party.
+
+    ``tacit.compile`` makes a program, and ``load_program`` reads one from a file."""
 
     graph: fx.Graph = field(repr=False)
     inputs: dict[str, Input]
-    """By placeholder, in the order in which they are given."""
+    """Inputs by placeholder, in the order in which they are passed."""
     weights: dict[str, Weight] = field(repr=False)
     constants: dict[str, torch.Tensor] = field(repr=False)
     scale: int
@@ -59,7 +60,7 @@ class Program:
 
     @staticmethod
     def of(draft: Draft) -> "Program":
-        """Of a draft as it stands."""
+        """Makes a program of a draft in its present state."""
         inputs = {
             name: Input(
                 shown_name(draft.names.get(name, name)),
@@ -83,13 +84,13 @@ class Program:
                 f"{MOST_NODES} at "
                 "most: compile parts of the model, one after another"
             )
-        # What is read back is exactly what was written.
+        # The text is read back, so that the program is exactly what its file says.
         made = Program(draft.graph, inputs, weights, draft.constants, bits)
         return Program._read(made.text, "the program")
 
     @cached_property
     def text(self) -> bytes:
-        """The file."""
+        """Content of the program's file."""
         return canonical(
             {
                 "format": FORMAT,
@@ -121,23 +122,23 @@ class Program:
 
     @cached_property
     def digest(self) -> str:
-        """The BLAKE3 hash of the file: what the parties compare."""
+        """BLAKE3 hash of the file, which the parties compare."""
         return _core.blake3(self.text)
 
     def save(self, path: str | Path) -> None:
-        """Writes the file.
+        """Writes the program to a file.
 
         Raises:
-            SetupError: it cannot be written.
+            SetupError: the file cannot be written.
         """
         atomic_write.write(path, self.text)
 
     @staticmethod
     def parsed(text: bytes, what: str) -> "Program":
-        """The program that a file holds, which may come from anybody.
+        """Reads a program from a file's content, which may come from anyone.
 
         Raises:
-            MisuseError: it holds none, or one that cannot be.
+            MisuseError: the content is not a program, or not a valid one.
         """
         return Program._read(text, what, f"; {DAMAGED}")
 
@@ -147,9 +148,9 @@ class Program:
         try:
             program = _Reader(content).program
         except MisuseError as error:
-            # It may quote names of any kind and length.
+            # The message may quote names of any kind and length.
             raise MisuseError(f"{what}: {printable(error, MOST_TOLD)}{remedy}") from None
-        # Its checksum too is what was written then, or another one.
+        # This compares the checksum too.
         if program.text != text:
             raise MisuseError(f"{what} is not written as tacit compile writes programs{remedy}")
         return program
@@ -157,19 +158,22 @@ class Program:
     def share(
         self, weights: Owned | None = None, *, owner: int = 0, streams: int = 1
     ) -> execute.Bound:
-        """Shares the owner's weights in the current session, after all parties were seen to have
-        the same program; what it returns is called with inputs. A round, and those of
+        """Shares the owner's weights in the current session, after checking that all parties have
+        the same program.
+
+        Returns an object that is called with inputs. Takes one round in addition to those of
         ``share_module``.
 
         Args:
-            weights: the owner's; ``None`` in the others.
-            streams: how many examples of a batch go side by side, 1 to 64, the same in every party:
-                while the messages of one are on their way, another one is computed. Each takes an
-                example's memory.
+            weights: the owner's weights; ``None`` in the other parties.
+            streams: how many examples of a batch run side by side, 1 to 64; the same in every
+                party. While the messages of one example are in transit, another one is computed.
+                Each stream takes the memory of one example.
 
         Raises:
-            SetupError: a party has another program (both hashes are shown), or other streams.
-            MisuseError: the weights are another one's, or the owner gives none.
+            SetupError: a party has another program (the error shows both hashes), or another number
+                of streams.
+            MisuseError: the weights belong to another program, or the owner passes none.
         """
         if weights is None:
             return execute.share_weights(self, None, owner, streams)
@@ -186,18 +190,18 @@ class Program:
 
 
 def load_program(path: str | Path) -> Program:
-    """Reads a program.
+    """Reads a program from a file.
 
     Args:
-        path: what ``Program.save`` or ``tacit compile`` wrote.
+        path: file that ``Program.save`` or ``tacit compile`` wrote.
 
     Raises:
         SetupError: the file cannot be read.
-        MisuseError: it holds no program of this version, or one that cannot be.
+        MisuseError: the file holds no program of this version, or one that is not valid.
     """
     try:
         with Path(path).open("rb") as file:
-            # One more than a program has, to see whether there are.
+            # One byte more than a program has, to detect longer files.
             text = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise setup_error(f"cannot read {path}: {cause(error)}") from None
@@ -205,7 +209,7 @@ def load_program(path: str | Path) -> Program:
 
 
 class _Reader:
-    """Takes a file's content apart."""
+    """Builds a program from a file's content."""
 
     def __init__(self, content: dict[str, Any]) -> None:
         match content:
@@ -224,7 +228,8 @@ class _Reader:
                 pass
             case _:
                 raise MisuseError(
-                    "inputs, weights, constants, nodes, outputs and a scale make a program"
+                    "a program has inputs, weights, constants, nodes, outputs and a scale, and "
+                    "nothing else"
                 )
         if not inputs or not returned:
             raise MisuseError(
@@ -243,14 +248,14 @@ class _Reader:
             node = add_node(self._graph, entry, self._nodes, Scale(scale))
             self._nodes[node.name] = node
         if not all(isinstance(name, str) and name in self._nodes for name in returned):
-            raise MisuseError("one of its outputs is no node")
+            raise MisuseError("one of its outputs is not a node")
         self._graph.output(tuple(self._nodes[name] for name in returned))
         verify(self._graph, self._given)
         self.program = Program(self._graph, read_inputs, read_weights, read_constants, scale)
 
     def _placed(self, name: Any, shape: tuple[int, ...], dtype: torch.dtype) -> str:
         if not is_name(name) or name in self._nodes:
-            raise MisuseError("every input, weight and constant has a name of its own")
+            raise MisuseError("every input, weight and constant needs a name of its own")
         node = self._graph.placeholder(name)
         if node.name != name:
             raise MisuseError(f"{name[:80]!r} cannot be the name of a node")

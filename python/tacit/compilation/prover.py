@@ -1,5 +1,5 @@
-"""Goes through a graph, and computes between which numbers each value lies, by the rules that
-operators have (``intervals.py``, ``layer_intervals.py``)."""
+"""Prover of intervals: goes through a graph and computes the interval of each value by the rules of
+its operator (``intervals.py``, ``layer_intervals.py``)."""
 
 import math
 from collections.abc import Callable
@@ -14,38 +14,39 @@ from tacit.compilation.graph import Draft, Interval, Node
 from tacit.errors import EncodingError
 from tacit.fixed import Scale
 
-#: Of a node from those of its arguments.
+#: Computes the interval of a node from those of its arguments.
 Rule = Callable[["Prover", Node], Interval | None]
 
 RULES: dict[Any, Rule] = {}
 
 
 class Prover:
-    """Goes through a graph once."""
+    """Computes the intervals of a graph's nodes, in one pass over the graph."""
 
     def __init__(self, draft: Draft, like: "Prover | None" = None) -> None:
-        """Of a draft; another one of the same weights has computed from them
-        what there is to know."""
+        """Starts without intervals.
+
+        ``like`` is a prover of a draft with the same weights, whose sums of weights are reused."""
         self.draft = draft
         self._signed: dict[Node, tuple[torch.Tensor, torch.Tensor] | None] = (
             {} if like is None else like._signed
         )
         self.known: dict[Node, Interval] = {}
-        #: Of nodes whose comparisons are guarded the magnitude that what is compared has at most,
-        #: or else the guard fails.
+        #: Greatest magnitude of what each guarded node compares; for greater numbers its guard
+        #: fails.
         self.guarded: dict[Node, float] = {}
-        #: What an operator's rounding may add: its last digit, and one of a bias that is added to
+        #: What an operator's rounding may add: its last digit, and that of a bias that is added to
         #: it.
         self.unit = 4 * 2.0**-draft.scale.bits
 
     def enter(self, node: Node) -> None:
-        """Works out the interval of a node, of which those before it are entered."""
+        """Computes the interval of a node; the nodes before it must have been entered."""
         found = self._prove(node)
         if found is not None and all(map(math.isfinite, found)):
             self.known[node] = found
 
     def _prove(self, node: Node) -> Interval | None:
-        """The interval of a node, if there is a rule and its arguments have theirs."""
+        """Returns the interval of a node, if there is a rule and its arguments have intervals."""
         if node.op == "placeholder":
             return self._given(node)
         if node.op != "call_function" or node.target not in RULES:
@@ -53,16 +54,16 @@ class Prover:
         return RULES[node.target](self, node)
 
     def of(self, argument: Any) -> Interval | None:
-        """Of an argument: a node, or a number."""
+        """Returns the interval of an argument: a node, or a number."""
         if isinstance(argument, fx.Node):
             return self.known.get(argument)
         return (float(argument), float(argument)) if isinstance(argument, int | float) else None
 
     def encoded(self, node: Any) -> torch.Tensor | None:
-        """A weight as the parties will have it; the numbers of a constant.
+        """Returns a weight as the parties will have it, or the numbers of a constant.
 
         Raises:
-            EncodingError: the weight's scale leaves it no range; its layer is named.
+            EncodingError: the weight's scale leaves it no range; the error names its layer.
         """
         value = self.draft.weight(node)
         if value is None:
@@ -81,7 +82,8 @@ class Prover:
             ) from None
 
     def signed(self, node: Node) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """Of each row of a weight the sum of what is positive in it, and of what is negative."""
+        """Returns for each row of a weight the sum of its positive elements and that of its
+        negative ones."""
         if node not in self._signed:
             weight = self.encoded(node)
             rows = None if weight is None else weight.flatten(1)
@@ -91,19 +93,21 @@ class Prover:
         return self._signed[node]
 
     def rounded(self, low: float, high: float) -> Interval:
-        """With room for the rounding of the result, and of the float64 in which it is computed."""
+        """Widens an interval by the rounding of the result, and of the float64 in which it is
+        computed."""
         margin = self.unit + 1e-9 * max(abs(low), abs(high))
         return low - margin, high + margin
 
     def compared(self, node: Node) -> Interval | None:
-        """Between which numbers that lies which a node compares with itself, with zero or with
-        bounds."""
+        """Returns the interval of the numbers that a node compares with each other, with zero or
+        with bounds."""
         if node.target is torch.ops.tacit.rectified_affine.default:
             return RULES[torch.ops.tacit.affine.default](self, node)
         return hull(*map(self.of, compared_by(node)))
 
     def against_zero(self, node: Node) -> Interval | None:
-        """The same of a node that compares with zero alone, as its guard leaves it."""
+        """Returns the interval of what a node compares with zero alone, as its guard restricts
+        it."""
         x, most = self.compared(node), self.guarded.get(node)
         if most is None:
             return x
@@ -120,7 +124,7 @@ class Prover:
 
 
 def hull(*parts: Interval | None) -> Interval | None:
-    """The least interval with all of these in it."""
+    """Returns the least interval that contains all of these."""
     if not parts or any(part is None for part in parts):
         return None
     known = [part for part in parts if part is not None]
@@ -128,7 +132,7 @@ def hull(*parts: Interval | None) -> Interval | None:
 
 
 def rule(*targets: Any) -> Callable[[Rule], Rule]:
-    """Enters a function as the rule of operators."""
+    """Registers a function as the rule of operators."""
 
     def enter(entered: Rule) -> Rule:
         RULES.update(dict.fromkeys(targets, entered))

@@ -1,4 +1,4 @@
-"""What goes into a program."""
+"""Inputs and weights of a program, as its signature states them."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
@@ -10,34 +10,34 @@ from tacit.compilation.graph import Interval
 
 
 class Input(NamedTuple):
-    """What somebody gives the program."""
+    """An input of a program."""
 
     name: str
     dtype: torch.dtype
     shape: tuple[int, ...]
     interval: Interval | None
-    """Within which its owner promises all numbers to be; widths were proved from it."""
+    """Interval within which the owner promises all numbers to be. Widths were proved from it."""
 
 
 class Weight(NamedTuple):
-    """What the owner of the model gives."""
+    """A weight of a program, which the owner of the model passes."""
 
     shape: tuple[int, ...]
     bits: int
-    """Fraction bits; 0 of booleans, which say on which side of zero numbers are kept."""
+    """Fraction bits; 0 for booleans, which say on which side of zero numbers are kept."""
 
     @property
     def dtype(self) -> torch.dtype:
-        """As files have them."""
+        """Dtype of the weight in files."""
         return torch.float32 if self.bits else torch.bool
 
 
 class Runnable(Protocol):
-    """All of a program that running it takes."""
+    """The parts of a program that running it needs."""
 
     @property
     def graph(self) -> fx.Graph:
-        """What it computes."""
+        """Graph of the computation."""
 
     @property
     def scale(self) -> int:
@@ -45,19 +45,19 @@ class Runnable(Protocol):
 
     @property
     def inputs(self) -> dict[str, Input]:
-        """By placeholder, in the order in which they are given."""
+        """Inputs by placeholder, in the order in which they are passed."""
 
     @property
     def weights(self) -> dict[str, Weight]:
-        """By placeholder."""
+        """Weights by placeholder."""
 
     @property
     def constants(self) -> dict[str, torch.Tensor]:
-        """Public ones, by placeholder."""
+        """Public constants by placeholder."""
 
     @property
     def digest(self) -> str:
-        """Its hash."""
+        """Hash of the program."""
 
 
 class Owned(Protocol):
@@ -65,7 +65,7 @@ class Owned(Protocol):
 
     @property
     def values(self) -> Mapping[str, torch.Tensor]:
-        """By placeholder."""
+        """Weights by placeholder."""
 
     def check(self, program: Any) -> None:
-        """Raises where they are another program's."""
+        """Raises if these are the weights of another program."""

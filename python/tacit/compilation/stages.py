@@ -1,15 +1,16 @@
-"""Which steps of a program go side by side, and so share rounds: branches of an Inception block, a
-layer on the skip path, query, key and value of unlike sizes. It follows from the graph alone, so it
-is the same in every party.
+"""Schedule of a program: which steps run side by side, and so share rounds.
 
-A *stage* is a few *fibers*, of which none uses what another one of its stage gives; the next stage
-begins when all have ended. A stage takes the rounds of its longest fiber. Steps stand at a *level*:
-so many steps that take rounds are on the longest way to them, themselves included. A stage is all
-steps of some levels behind one another, and its fibers are what hangs together of them, so that two
-short steps go beside one that is long; which levels are one stage, the sum of rounds decides. What
-takes no rounds and joins several fibers, as ``cat`` does, is a stage of its own behind them. Fibers
-that would hold more at once than the graph may (``peak_memory.py``) are several stages behind one
-another."""
+Examples are the branches of an Inception block, a layer on the skip path, and query, key and value
+of different sizes. The schedule follows from the graph alone, so it is the same in every party.
+
+A *stage* consists of *fibers*, none of which uses a result of another fiber of its stage. The next
+stage begins when all fibers have ended, so a stage takes the rounds of its longest fiber. The
+*level* of a step is the number of steps that take rounds on the longest path to it, itself
+included. A stage consists of all steps of some consecutive levels. Its fibers are the connected
+components of these steps, so two short steps can run next to a long one. Levels are grouped into
+stages such that the sum of rounds is least. A step that takes no rounds and joins several fibers,
+as ``cat`` does, forms a stage of its own after them. Fibers that would hold more at once than the
+graph may (``peak_memory.py``) are divided into several consecutive stages."""
 
 import math
 from collections import defaultdict
@@ -31,7 +32,8 @@ aten = torch.ops.aten
 Fiber = list[fx.Node]
 Stage = list[Fiber]
 
-#: Maxima of windows, with the argument that says how large these are.
+#: Operators that take maxima over windows, with the position of the argument that gives the
+#: windows' size.
 POOLS: dict[Any, int] = {
     aten.max_pool1d.default: 1,
     aten.max_pool2d.default: 2,
@@ -39,7 +41,8 @@ POOLS: dict[Any, int] = {
     torch.ops.tacit.rectified_max_pool2d.default: 2,
 }
 
-#: Maxima of so many as there are more elements before than after.
+#: Operators that take maxima over groups of elements. A group has as many elements as there are
+#: input elements for each result.
 REDUCED = (
     aten.adaptive_max_pool2d.default,
     aten.adaptive_max_pool3d.default,
@@ -48,8 +51,8 @@ REDUCED = (
     aten.argmax.default,
 )
 
-#: What is done on each component. Where one is missing, or has to bring numbers to one scale,
-#: fibers take other rounds than is thought, never another result.
+#: Operators that run on each component without rounds. If one is missing here, or has to bring
+#: numbers to one scale, fibers take other rounds than estimated, but never give another result.
 LOCAL = frozenset(
     {
         *(target for target in MOVES if target not in POOLS and target not in REDUCED),
@@ -66,19 +69,19 @@ LOCAL = frozenset(
     }
 )
 
-#: About how many rounds a product takes, a comparison with a choice by it, and an approximated
-#: function.
+#: Approximate rounds of a product, of a comparison with a selection by its outcome, and of an
+#: approximated function.
 PRODUCT, COMPARISON, FUNCTION = 2, 8, 20
 
-#: Levels of a stage at most, so that a graph of any size is taken apart in little time.
+#: Greatest number of levels in a stage, so that a graph of any size is divided in little time.
 MOST_LEVELS = 8
 
 
 def stages(graph: fx.Graph) -> list[Stage]:
-    """All steps of a graph but what it is given: each once, behind all that it uses."""
+    """Divides all steps of a graph into stages: each step once, after all that it uses."""
     levels = _Levels(graph)
-    # Of the first so many levels the least sum of rounds, and the level that the last stage begins
-    # behind.
+    # For each number of first levels: the least sum of rounds, and the level after which the last
+    # stage begins.
     best = [(0, 0)]
     for last in range(1, len(levels.steps)):
         earliest = max(0, last - MOST_LEVELS)
@@ -100,7 +103,7 @@ def stages(graph: fx.Graph) -> list[Stage]:
 
 
 def rounds_of(node: fx.Node) -> int:
-    """About how many rounds a step takes."""
+    """Returns about how many rounds a step takes."""
     if not is_call(node) or node.target in LOCAL:
         return 0
     if node.target in POOLS:
@@ -113,7 +116,7 @@ def rounds_of(node: fx.Node) -> int:
 
 
 def _sizes(node: fx.Node) -> Sequence[int]:
-    """Of a window, along each dimension."""
+    """Returns the size of a window along each dimension."""
     rank, kernel = POOLS[node.target], node.args[1]
     sizes: Any = [kernel] if isinstance(kernel, int) else kernel
     return ([*sizes] * rank)[:rank]
@@ -122,19 +125,19 @@ def _sizes(node: fx.Node) -> Sequence[int]:
 def _reduced(node: fx.Node) -> int:
     source: Any = node.args[0]
     known = [each.meta["value"] for each in (source, node)]
-    # One of several results says nothing of its shape.
+    # An operator with several results has no single shape.
     before, after = (math.prod(each.shape) if isinstance(each, Value) else 1 for each in known)
     return max(2, before // max(1, after))
 
 
 class _Levels:
-    """Where each step stands."""
+    """Levels of a graph's steps."""
 
     def __init__(self, graph: fx.Graph) -> None:
         self.of: dict[fx.Node, int] = {}
         self.rounds = {node: rounds_of(node) for node in graph.nodes}
-        #: By level, in the graph's order; what takes no round stands at that of the last which it
-        #: uses.
+        #: Steps by level, in the graph's order. A step that takes no rounds has the level of the
+        #: last step that it uses.
         self.steps: list[list[fx.Node]] = [[]]
         for node in graph.nodes:
             if node.op == "output":
@@ -142,11 +145,12 @@ class _Levels:
             below = max((self.of[source] for source in node.all_input_nodes), default=0)
             self.of[node] = level = below + bool(self.rounds[node])
             if node.op == "call_function":
-                # No level is left out.
+                # Levels have no gaps.
                 if level == len(self.steps):
                     self.steps.append([])
                 self.steps[level].append(node)
-        #: The first level at which something that takes rounds needs a step, itself included.
+        #: First level at which a step that takes rounds needs the result of each node, the node
+        #: itself included.
         self.needed: dict[fx.Node, float] = {}
         for node in reversed(graph.nodes):
             later = min((self.needed[user] for user in node.users), default=math.inf)
@@ -154,7 +158,8 @@ class _Levels:
 
 
 class _Together:
-    """What hangs together of some levels, which grow downwards from the last one."""
+    """Connected components of the steps of some levels, which grow downwards from the last
+    level."""
 
     def __init__(self, levels: _Levels, last: int) -> None:
         self._levels, self._last, self._first = levels, last, last
@@ -163,7 +168,7 @@ class _Together:
         self._longest = 0
 
     def grown_to(self, first: int) -> int:
-        """Takes in all levels behind that one; the rounds of the longest fiber then."""
+        """Adds all levels after ``first`` and returns the rounds of the longest fiber then."""
         levels = self._levels
         for level in range(self._first, first, -1):
             steps = [node for node in levels.steps[level] if levels.needed[node] <= self._last]
@@ -185,14 +190,15 @@ class _Together:
             self._longest = max(self._longest, self._rounds[left])
 
     def root(self, node: fx.Node) -> fx.Node:
-        """The same for all that hangs together."""
+        """Returns the representative of a step's component."""
         above = self._above
         while above[node] is not node:
             above[node] = node = above[above[node]]
         return node
 
     def fibers(self, steps: Iterable[fx.Node]) -> tuple[list[Fiber], Fiber]:
-        """These steps, taken apart; and those that nothing in these levels waits for."""
+        """Divides steps into fibers, and separates those whose results nothing in these levels
+        waits for."""
         fibers: dict[fx.Node, Fiber] = defaultdict(list)
         left: Fiber = []
         for node in steps:
@@ -208,7 +214,7 @@ def _taken_apart(levels: _Levels, first: int, last: int, steps: Fiber) -> list[S
 
 
 def _joined(found: list[Stage], graph: fx.Graph) -> list[Stage]:
-    """Stages of one fiber behind one another as one, in the graph's order, in which values live
+    """Joins consecutive stages of one fiber, in the graph's order, in which values live
     shortest."""
     order = {node: at for at, node in enumerate(graph.nodes)}
     joined: list[Stage] = []
@@ -222,7 +228,7 @@ def _joined(found: list[Stage], graph: fx.Graph) -> list[Stage]:
 
 
 def _bounded(found: list[Stage], graph: fx.Graph) -> list[Stage]:
-    """The same stages, apart where their fibers would hold too much at once."""
+    """Divides stages whose fibers would hold too much at once."""
     holding, bound = _Holding(graph), most(graph)
     bounded: list[Stage] = []
     for stage in found:
@@ -242,7 +248,7 @@ def _bounded(found: list[Stage], graph: fx.Graph) -> list[Stage]:
 
 
 class _Holding:
-    """How many numbers there are between stages, and how many each fiber takes besides."""
+    """Numbers that are held between stages, and those that each fiber needs in addition."""
 
     def __init__(self, graph: fx.Graph) -> None:
         self._left = {node: len(node.users) for node in graph.nodes}
@@ -250,8 +256,8 @@ class _Holding:
         self.alive = 0
 
     def needed(self, fiber: Fiber) -> int:
-        """The most that a fiber holds of its own; what was there before stays until all fibers have
-        ended."""
+        """Returns the greatest size of what a fiber itself holds; what existed before stays until
+        all fibers have ended."""
         left: dict[fx.Node, int] = {}
         own = greatest = 0
         for node in fiber:
@@ -265,7 +271,7 @@ class _Holding:
         return greatest
 
     def end(self, stage: Stage) -> None:
-        """Lets all go that nothing behind a stage takes."""
+        """Releases all that no step after a stage uses."""
         steps = [node for fiber in stage for node in fiber]
         self.alive += sum(map(size, steps))
         for node in steps:

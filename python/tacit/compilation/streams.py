@@ -1,28 +1,29 @@
-"""What goes side by side in a program: examples of a batch, and steps of each that do not use one
-another (``stages.py``). While the messages of one are on their way, another one is computed.
+"""Examples of a batch, and independent steps of each example (``stages.py``), run side by side.
 
-An *example* is what the program was compiled for, one row or several. With k *streams* k examples
-go through each stage together. A *fiber* (crates/mpc/src/fibers.rs) is the steps of one example
-that use one another, on a thread to itself, the first on the one that begins them. Only one goes on
-at a time: it has all that the party has (links, masks, and whatever Python works on) until it has
-sent what it can and needs an answer; then the next one has it.
+While the messages of one are in transit, another one is computed.
 
-Why that is as right and as secret as one step after another:
+An *example* is what the program was compiled for, one row or several. With k *streams*, k examples
+go through each stage together. A *fiber* (crates/mpc/src/fibers.rs) is a set of steps of one
+example that use one another. Each fiber has its own thread; the first one uses the thread that
+starts them. Only one fiber runs at a time. It has all that the party has (links, masks, and
+Python's objects) until it has sent what it can and needs an answer. Then the next fiber runs.
 
-- **Order.** Whose turn it is follows from how many streams and examples there are, and from the
-  program's steps; these are the same in every party. So draws and messages have one order, on the
-  links that are there
-  anyway: no mask, triple or record number is used twice. What all parties must have alike is
-  compared.
-- **State.** What a fiber is in the middle of (layer, widths, series) is in a session object of its
-  own (``Session.beside``). What belongs to all (weights, the names of operands) changes within a
-  turn alone.
-- **Openings.** Inputs are shared before, results revealed after all: in a fiber nothing is.
-- **Failures.** The first one ends the session with its cause, in all fibers and parties.
+Why this is as correct and as secret as one step after another:
 
-Rounds are those of the longest fiber of each stage. Bytes are those of one step after another. Of
-what is computed on the way there are as many examples in memory as streams, besides all inputs and
-results."""
+- **Order.** The order of turns follows from the numbers of streams and examples, and from the
+  program's steps; these are the same in every party. So the draws of randomness and the messages
+  have one order, on the links that exist anyway: no mask, triple or record number is used twice.
+  The parties compare what all of them must have in common.
+- **State.** The state of a fiber (layer, widths, series) is in a session object of its own
+  (``Session.beside``). What all fibers share (weights, the names of operands) changes only within a
+  turn.
+- **Openings.** Inputs are shared before all fibers, and results are revealed after them. No fiber
+  does either.
+- **Failures.** The first failure ends the session with its cause, in all fibers and parties.
+
+The rounds are those of the longest fiber of each stage. The bytes are those of one step after
+another. The intermediate values of as many examples as there are streams are in memory at once, in
+addition to all inputs and results."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -40,21 +41,21 @@ from tacit.sharing import MOST_ELEMENTS
 from tacit.tensor import SecretTensor
 from tacit.trace import module_paths
 
-#: What is done one after another, each with the session that it is done in.
+#: Steps that run one after another, each called with the session that it runs in.
 Fiber = Sequence[Callable[[Session], None]]
 
-#: How fibers are carried out.
+#: Carries out fibers.
 Way = Callable[[Session, Sequence[Fiber]], None]
 
-#: Streams at most: each is a thread in every party.
+#: Greatest number of streams: each is a thread in every party.
 MOST = 64
 
 
 def check(streams: int) -> None:
-    """Whether there can be so many.
+    """Checks that there can be this number of streams.
 
     Raises:
-        MisuseError: not.
+        MisuseError: there cannot.
     """
     if type(streams) is not int or not 1 <= streams <= MOST:
         raise MisuseError(
@@ -63,11 +64,12 @@ def check(streams: int) -> None:
 
 
 def examples(inputs: Mapping[str, Input], shapes: Mapping[str, tuple[int, ...]]) -> int:
-    """How many examples are given: of every input as many. One where a shape is no batch of what
-    the program was compiled for.
+    """Returns the number of examples that are given, which is the same for every input.
+
+    An input whose shape is not a batch of what the program was compiled for counts as one example.
 
     Raises:
-        MisuseError: it is no whole number, or not the same for all inputs.
+        MisuseError: the number is not whole, or not the same for all inputs.
     """
     found = {inputs[name].name: _examples(inputs[name], shape) for name, shape in shapes.items()}
     if len(set(found.values())) > 1:
@@ -94,10 +96,10 @@ def _examples(wanted: Input, shape: tuple[int, ...]) -> int:
 
 
 def batch(wanted: Input, count: int) -> tuple[int, ...]:
-    """The shape of so many examples.
+    """Returns the shape of ``count`` examples.
 
     Raises:
-        MisuseError: so many cannot be.
+        MisuseError: there cannot be this number of examples.
     """
     if count == 1:
         return wanted.shape
@@ -112,11 +114,11 @@ def batch(wanted: Input, count: int) -> tuple[int, ...]:
 
 
 def check_batch(inputs: Mapping[str, Input], results: Sequence[tuple[int, ...]]) -> None:
-    """Whether all that goes in and comes out is rows, as many of each, so that a batch can be taken
-    apart and put together again.
+    """Checks that all inputs and results consist of the same number of rows, so that a batch can be
+    split and joined again.
 
     Raises:
-        MisuseError: it is not.
+        MisuseError: they do not.
     """
     shapes = [each.shape for each in inputs.values()]
     rows = {shape[0] if shape else 0 for shape in (*shapes, *results)}
@@ -129,7 +131,7 @@ def check_batch(inputs: Mapping[str, Input], results: Sequence[tuple[int, ...]])
 
 
 def one_of(x: torch.Tensor, at: int, count: int) -> torch.Tensor:
-    """An example of a batch."""
+    """Returns an example of a batch."""
     if count == 1:
         return x
     rows = x.shape[0] // count
@@ -137,30 +139,32 @@ def one_of(x: torch.Tensor, at: int, count: int) -> torch.Tensor:
 
 
 def beside(x: torch.Tensor, current: Session) -> torch.Tensor:
-    """The same in a session beside its own; a plain tensor belongs to none."""
+    """Returns a tensor in a session beside its own. A plain tensor belongs to no session and is
+    returned as it is."""
     return x.beside(current) if isinstance(x, SecretTensor) else x
 
 
 def joined(parts: Sequence[torch.Tensor], current: Session) -> torch.Tensor:
-    """What examples gave as one, in the session that streams were beside."""
+    """Concatenates the results of examples, in the session that their streams ran beside."""
     parts = [beside(part, current) for part in parts]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def side_by_side(current: Session, fibers: Sequence[Fiber]) -> None:
-    """Carries fibers out, sharing rounds; each step is called with the session of its fiber.
+    """Carries out fibers that share rounds; each step is called with the session of its fiber.
 
     Raises:
-        Exception: the first that a step raises; where there are several fibers it ends the session.
+        Exception: the first exception that a step raises. If there are several fibers, it ends the
+            session.
     """
-    # Under the reference nothing is on its way. A tracer takes one thing after another down.
+    # The reference sends no messages. A tracer records one operation after another.
     if len(fibers) == 1 or current.is_plain or is_tracing():
         by_turns(current, fibers)
         return
 
     def carry_out(fiber: Fiber) -> None:
         try:
-            # Whether there are gradients, each thread says for itself.
+            # Each thread has its own setting of whether gradients are computed.
             with current.beside() as own, torch.no_grad():
                 for step in fiber:
                     step(own)
@@ -172,15 +176,15 @@ def side_by_side(current: Session, fibers: Sequence[Fiber]) -> None:
     _in_threads(current, [partial(copy_context().run, carry_out, fiber) for fiber in fibers])
 
 
-# A trace does not look into fibers: their spans would mix.
+# Traces do not look into fibers, because their spans would mix.
 @module_paths.step("side by side")
 def _in_threads(current: Session, works: list[Callable[[], None]]) -> None:
     current.core.side_by_side(works)
 
 
 def by_turns(current: Session, fibers: Sequence[Fiber]) -> None:
-    """The same in one thread: a step of each fiber after the other, as they would begin side by
-    side."""
+    """Carries out fibers in one thread: a step of each fiber in turn, in the order in which they
+    would begin side by side."""
     for steps in zip_longest(*fibers):
         for step in steps:
             if step is not None:

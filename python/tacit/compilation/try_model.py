@@ -1,5 +1,5 @@
-"""A program tried out: all parties on this machine, the program and the model as it was before
-compilation, both held against plain PyTorch."""
+"""Trial of a program with all parties on this machine: runs the program and the model before
+compilation, and compares both with plain PyTorch."""
 
 import importlib
 import time
@@ -19,39 +19,42 @@ from tacit.parties.launch import launch
 from tacit.parties.spawn import LATE
 from tacit.sessions import session
 
-#: Who owns what.
+#: Parties that own the weights and the inputs.
 WEIGHTS_OWNER, INPUT_OWNER = 0, 1
 
-#: What is said of weights of the model as it was that are too small for their scale.
-AS_IT_IS = "so it is in the model as it runs without compilation, which the program is held against"
+#: Remedy for weights of the model before compilation that are too small for their scale.
+AS_IT_IS = (
+    "it is the same in the model as it runs without compilation, which the program is compared with"
+)
 
-#: Longest wait for one message, in seconds: correlations may take long.
+#: Longest wait for one message, in seconds. Making correlations may take long.
 TIMEOUT = 1800.0
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a run took and gave, from sharing the inputs to their owner's result."""
+    """Cost and accuracy of a run, from sharing the inputs to their owner's result."""
 
     seconds: float
     rounds: int
     bytes_sent_per_party: list[int]
     normalised_squared_error: float
-    """Of the result, by that of the plain model; of several the greatest, each by its own norm."""
+    """Squared error of the result, divided by the squared norm of the plain model's result. Of
+    several results the greatest, each by its own norm."""
     argmax_agreement: float | None
-    """The share of rows whose greatest element is the plain model's, and of whole numbers that are
-    the plain ones; of several results the least, and nothing where there are neither."""
+    """Share of rows whose greatest element is at the plain model's position, and of integers that
+    equal the plain model's. Of several results the least; ``None`` if there are neither."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Both."""
+    """Runs of a compiled program and of the model before compilation."""
 
     compiled: Run
     eager: Run
 
     def as_json(self) -> dict[str, Any]:
-        """All of it by name."""
+        """Returns all fields by name."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -82,7 +85,10 @@ def tried(
     streams: int = 1,
     checked: bool = False,
 ) -> Trial:
-    """Runs both; a batch of several examples over so many streams; both in checked mode, if so.
+    """Runs the program and the model before compilation.
+
+    A batch of several examples runs over ``streams`` streams. ``checked`` runs both in checked
+    mode.
 
     Raises:
         MisuseError: inputs or weights do not fit the program.
@@ -100,7 +106,8 @@ def tried(
     examples = [_plain(weights, [one_of(x, at, count) for x in inputs]) for at in range(count)]
     plain = [each[0] if count == 1 else torch.cat(each) for each in zip(*examples, strict=True)]
     before = weights.as_it_was()
-    # Parties would import it within what is timed, where a program is the first to need it.
+    # Parties would otherwise import these within the timed part, if a program is the first to need
+    # them.
     for late in LATE:
         importlib.import_module(late)
     runs = []
@@ -125,7 +132,7 @@ def _run(
     streams: int,
     is_eager: bool,
 ) -> dict[str, Any]:
-    """One party's part; what it has of the result and of the meter."""
+    """Runs one party's part and returns its result and what its meter read."""
     current = session()
     own = weights.values if current.party == WEIGHTS_OWNER else None
     bound = share_weights(program, own, WEIGHTS_OWNER, streams, AS_IT_IS if is_eager else None)

@@ -1,6 +1,7 @@
-"""The one verifier, which runs after each pass and on whatever is loaded: of every value the shape
-and dtype are computed anew by PyTorch itself, without data, and every operator is one that programs
-may call."""
+"""Verifier of graphs, which runs after each pass and on every loaded program.
+
+PyTorch itself computes the shape and dtype of every value anew, without data. Every operator must
+be one that programs may call."""
 
 import math
 from typing import Any
@@ -18,16 +19,16 @@ from tacit.errors import MisuseError, reason
 from tacit.fixed import MOST_FRACTION_BITS, WORD
 from tacit.sharing import MOST_DIMENSIONS, MOST_ELEMENTS
 
-#: Tensors that all operators together give, and take steps for, at most: each takes memory and
-#: time, though it has no data.
+#: Greatest number of tensors that all operators together give, and of steps that they take: each
+#: takes memory and time, although it has no data.
 MOST_VALUES = 1 << 18
 
 
 def verify(graph: fx.Graph, given: dict[str, Value]) -> None:
-    """Works out all values, and leaves them at their nodes.
+    """Computes the shape and dtype of all values and stores them at their nodes.
 
     Args:
-        given: what each placeholder is.
+        given: shape and dtype of each placeholder.
 
     Raises:
         MisuseError: a node does not fit; the message names it.
@@ -46,26 +47,25 @@ def verify(graph: fx.Graph, given: dict[str, Value]) -> None:
                 if (count := count + made) > MOST_VALUES:
                     raise MisuseError(
                         f"{node.name} is one too many: a program has {MOST_VALUES} tensors and "
-                        f"steps at "
-                        "most; compile parts of the model, one after another"
+                        "steps at most; compile parts of the model, one after another"
                     )
             case "output":
                 break
             case _:
-                raise MisuseError(f"{node.name} is no operator of a program ({node.op})")
+                raise MisuseError(f"{node.name} is not an operator of a program ({node.op})")
         node.meta["value"] = pytree.tree_map(_value, values[node])
     for node in outputs(graph):
         if not isinstance(node, fx.Node) or not isinstance(values.get(node), torch.Tensor):
-            raise MisuseError("a program gives tensors")
+            raise MisuseError("the outputs of a program must be tensors")
 
 
 def _given(node: fx.Node, values: dict[fx.Node, Any]) -> tuple[Any, int]:
-    """What a node gives, and how many tensors it took to make it, about."""
+    """Returns what a node gives, and about how many tensors it took to compute it."""
     if not is_allowed(node.target):
-        raise MisuseError(f"{node.name} calls {name_of(node.target)}, which no program may")
+        raise MisuseError(f"{node.name} calls {name_of(node.target)}, which no program may call")
     if trains(node.target, node.args, node.kwargs):
         raise MisuseError(
-            f"{node.name} calls {name_of(node.target)} in training mode, in which no program is"
+            f"{node.name} calls {name_of(node.target)} in training mode, in which no program runs"
         )
     try:
         args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda of: values[of])
@@ -73,7 +73,7 @@ def _given(node: fx.Node, values: dict[fx.Node, Any]) -> tuple[Any, int]:
         result = node.target(*args, **kwargs)  # type: ignore[operator]
     except MisuseError as error:
         raise MisuseError(f"{node.name}: {error}") from None
-    except Exception as error:  # Whatever PyTorch has to say of arguments that do not fit.
+    except Exception as error:  # PyTorch's errors about arguments that do not fit.
         raise MisuseError(f"{node.name}, {name_of(node.target)}: {reason(error)}") from None
     leaves = pytree.tree_leaves(result)
     for leaf in leaves:
@@ -95,8 +95,10 @@ def _value(leaf: Any) -> Any:
 
 
 def verify_draft(draft: Draft) -> None:
-    """The same of a draft; and what is known of it fits: scales, promises, and what was chosen for
-    its nodes, which either all or none of them have."""
+    """Verifies a draft: its graph, and what is known of it.
+
+    Scales and promised intervals must fit. Either all nodes or none have what the later passes
+    choose."""
     held = {**draft.examples, **draft.weights, **draft.constants}
     given = {name: Value(tuple(held[name].shape), _dtype(draft, name, held[name])) for name in held}
     draft.graph.lint()
@@ -118,9 +120,7 @@ def _check_scales(draft: Draft) -> None:
         (draft.intervals, draft.examples),
     ):
         if strange := set(known) - set(held):
-            raise MisuseError(
-                f"{min(strange)} has a scale or an interval, and is none of the draft's"
-            )
+            raise MisuseError(f"{min(strange)} has a scale or an interval, but is not in the draft")
     for name, bits in {"the session": draft.scale.bits, **draft.weight_scales}.items():
         if not 1 <= bits <= MOST_FRACTION_BITS:
             raise MisuseError(f"{name} has {bits} fraction bits, of 1 to {MOST_FRACTION_BITS}")
@@ -129,7 +129,7 @@ def _check_scales(draft: Draft) -> None:
 
 
 def _check_chosen(draft: Draft, node: fx.Node) -> None:
-    """What the passes after the graph's own have left at a node."""
+    """Checks what the passes after those on the graph have stored at a node."""
     if missing := {"interval", "width", "guard"} - node.meta.keys():
         raise MisuseError(f"{node.name} has a width and no {min(missing)}")
     _check_interval(node.name, node.meta["interval"])
@@ -143,7 +143,7 @@ def _check_chosen(draft: Draft, node: fx.Node) -> None:
     if kept and not (node.target in KEEPING and draft.scale.bits < kept <= MOST_FRACTION_BITS):
         raise MisuseError(f"{node.name} keeps {kept} fraction bits")
     if node.meta.get("narrow") and (kept or node.target not in NARROWING):
-        raise MisuseError(f"{node.name} has a narrow product, and is no layer that is truncated")
+        raise MisuseError(f"{node.name} has a narrow product, but is not a layer that is truncated")
     if dropped and node.target not in DROPPING:
         raise MisuseError(f"{node.name} drops {dropped} low bits")
 
@@ -152,9 +152,13 @@ def _check_interval(name: str, interval: Interval | None) -> None:
     if interval is not None and not (
         all(map(math.isfinite, interval)) and interval[0] <= interval[1]
     ):
-        raise MisuseError(f"{name} lies between {interval[0]} and {interval[1]}, which is nowhere")
+        raise MisuseError(
+            f"{name} has an interval from {interval[0]} to {interval[1]}, which is empty or "
+            "infinite"
+        )
 
 
 def _dtype(draft: Draft, name: str, value: torch.Tensor) -> torch.dtype:
-    """Weights that are float64 for their owner are float32 in the program."""
+    """Returns the dtype of a value in the program: weights that are float64 for their owner are
+    float32 there."""
     return torch.float32 if name in draft.weights and value.is_floating_point() else value.dtype

@@ -1,6 +1,8 @@
-"""The owner's weights of a program, ``model.weights``: a safetensors file, folded as the program
-wants them. It stays with the owner. Beside them lies the model as it was before any pass, so that
-what the passes changed can be held against it."""
+"""The owner's weights of a program, ``model.weights``: a safetensors file, which stays with the
+owner.
+
+The weights are folded as the program needs them. The file also holds the model as it was before any
+pass, so that the effect of the passes can be checked."""
 
 import json
 from collections.abc import Mapping
@@ -16,36 +18,36 @@ from tacit.compilation.graph import Draft, of_dtype
 from tacit.compilation.program import Program
 from tacit.errors import MisuseError, cause, printable, setup_error
 
-#: Of the checksum.
+#: Kind of the checksum.
 KIND = "weights"
 
-#: What to do about a file that is not as it was written.
+#: Remedy for a file that is not as it was written.
 REMEDY = "copy it again from where tacit compile wrote it, or compile the model anew"
 
-#: Names of the weights of the model as it was.
+#: Prefix of the names of the weights of the model before all passes.
 BEFORE = "before/"
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Of a program, and of the model that it was compiled from."""
+    """Weights of a program, and of the model that it was compiled from."""
 
     values: Mapping[str, torch.Tensor] = field(repr=False)
-    """By placeholder, float32 or booleans."""
+    """Weights of the program by placeholder, float32 or Boolean."""
     program: str
-    """The hash of the program that they belong to."""
+    """Hash of the program that the weights belong to."""
     model: Program = field(repr=False)
     """The model before all passes, as a program."""
     of_model: Mapping[str, torch.Tensor] = field(repr=False)
-    """Its weights; none where they were not read."""
+    """Weights of the model before all passes; empty if they were not read."""
 
     def save(self, path: str | Path) -> None:
-        """Writes the file.
+        """Writes the weights to a file.
 
         Raises:
-            SetupError: it cannot be written.
-            MisuseError: the weights of the model as it was are not there, without which no file is
-                read.
+            SetupError: the file cannot be written.
+            MisuseError: the weights of the model before all passes are missing. A file without them
+                could not be read.
         """
         if self.of_model.keys() != self.model.weights.keys():
             raise MisuseError(
@@ -71,14 +73,14 @@ class Weights:
         atomic_write.write(path, make)
 
     def as_it_was(self) -> "Weights":
-        """Those of the model as it was, as a program of their own."""
+        """Returns the weights of the model before all passes, for that model as a program."""
         return Weights(self.of_model, self.model.digest, self.model, self.of_model)
 
     def check(self, program: Program) -> None:
-        """Holds them against the program that they are to be used with.
+        """Checks that the weights belong to a program.
 
         Raises:
-            MisuseError: they are another one's.
+            MisuseError: they belong to another program.
         """
         if self.program != program.digest:
             raise MisuseError(
@@ -91,21 +93,21 @@ class Weights:
 
 
 def of_draft(draft: Draft) -> dict[str, torch.Tensor]:
-    """A draft's weights as files have them."""
+    """Returns a draft's weights with the dtypes that files have."""
     return {name: of_dtype(value, torch.float32) for name, value in draft.weights.items()}
 
 
 def load_weights(path: str | Path, *, with_model: bool = True) -> Weights:
-    """Reads weights.
+    """Reads weights from a file.
 
     Args:
-        path: what ``Weights.save`` or ``tacit compile`` wrote.
-        with_model: also those of the model as it was, which are as large again; who runs the
-            program alone needs no memory for them.
+        path: file that ``Weights.save`` or ``tacit compile`` wrote.
+        with_model: whether the weights of the model before all passes are read too. They are as
+            large again, and a party that only runs the program needs no memory for them.
 
     Raises:
         SetupError: the file cannot be read.
-        MisuseError: it holds no weights of a program.
+        MisuseError: the file holds no weights of a program.
     """
     try:
         wrong = checksums.wrong_with(Path(path), KIND)
@@ -153,7 +155,6 @@ def _check_shapes(program: Program, values: Mapping[str, torch.Tensor]) -> None:
     for name, value in values.items():
         if value.dtype != program.weights[name].dtype or not bool(value.isfinite().all()):
             raise MisuseError(
-                f"the weight {name} holds what no weight is: float32 without NaN and infinity, and "
-                f"booleans "
-                "where the program has them"
+                f"the weight {name} is not valid: weights are float32 without NaN and infinity, or "
+                "booleans where the program has them"
             )

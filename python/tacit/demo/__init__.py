@@ -1,4 +1,4 @@
-"""The demonstration: handwritten digits, classified by a model that its owner does not show."""
+"""Demonstration: handwritten digits are classified by a model that its owner does not show."""
 
 from tacit.demo.digits import DigitNet, for_training, held_out, train
 from tacit.demo.report import report

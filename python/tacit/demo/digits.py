@@ -40,8 +40,8 @@ class DigitNet(nn.Module):
 
 
 def _split() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Images (N, 1, 8, 8) from 0 to 1, labels, and a fixed order in which the first are for
-    training."""
+    """Returns images (N, 1, 8, 8) from 0 to 1, labels, and a fixed order, in which the first images
+    are for training."""
     try:
         from sklearn.datasets import load_digits
     except ImportError:
@@ -53,14 +53,14 @@ def _split() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 
 def for_training() -> tuple[torch.Tensor, torch.Tensor]:
-    """The other images and their labels."""
+    """Returns the images for training and their labels."""
     images, labels, order = _split()
     chosen = order[: int(TRAINED * len(order))]
     return images[chosen], labels[chosen]
 
 
 def held_out() -> tuple[torch.Tensor, torch.Tensor]:
-    """The data owner's images and their labels."""
+    """Returns the images of the data owner and their labels."""
     images, labels, order = _split()
     test = order[int(TRAINED * len(order)) :]
     return images[test], labels[test]
@@ -68,7 +68,8 @@ def held_out() -> tuple[torch.Tensor, torch.Tensor]:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """For work of which several threads would only wait for one another."""
+    """Limits PyTorch to one thread, for work in which several threads would only wait for one
+    another."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -78,7 +79,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def train(seed: int = 0) -> DigitNet:
-    """The model owner's training, in the clear: a few seconds."""
+    """Trains the model of the model owner, in the clear, in a few seconds."""
     images, labels = for_training()
     with torch.random.fork_rng(), _one_thread():
         torch.manual_seed(seed)

@@ -1,4 +1,4 @@
-"""The demonstration's tables."""
+"""Tables of the demonstration."""
 
 from rich.console import Console
 from rich.table import Table
@@ -6,12 +6,12 @@ from rich.table import Table
 from tacit.demo.run import Outcome
 from tacit.providers import SOURCES, has_dealer
 
-#: Parties whose megabytes are shown one by one.
+#: Greatest number of parties whose megabytes are shown one by one.
 MOST_SHOWN = 3
 
 
 def report(console: Console, outcome: Outcome, threat_model: str) -> None:
-    """Prints what the demonstration found."""
+    """Prints the findings of the demonstration."""
     console.print(_layers(outcome))
     console.print(_summary(outcome))
     console.print(f"Threat model: {threat_model}.")
@@ -67,7 +67,8 @@ def _summary(outcome: Outcome) -> Table:
 
 
 def _sent(by_party: list[int]) -> tuple[str, str]:
-    """By whom, and the megabytes: of each party, or of many the least and the most."""
+    """Returns who sent, and the megabytes: of each party, or of many parties the least and the
+    greatest."""
     if len(by_party) <= MOST_SHOWN:
         return (
             "party " + " / ".join(str(party) for party in range(len(by_party))),

@@ -1,4 +1,4 @@
-"""The demonstration's parties, and what they find."""
+"""Parties of the demonstration, and their findings."""
 
 import tempfile
 import time
@@ -23,18 +23,19 @@ BATCH = 64
 #: Longest wait for one message, in seconds.
 TIMEOUT = 60.0
 
-#: The same where a party may wait for correlations: oblivious transfer takes long.
+#: Longest wait for one message, in seconds, if a party may wait for correlations: oblivious
+#: transfer takes long.
 TIMEOUT_OF_CORRELATIONS = 600.0
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the demonstration found."""
+    """Findings of the demonstration."""
 
     parties: int
     protocol: str
     source: str | None
-    """Of correlations, where the protocol consumes any."""
+    """Source of correlations, if the protocol consumes any."""
     samples: int
     accuracy_plain: float
     accuracy_secret: float
@@ -42,24 +43,26 @@ class Outcome:
     max_abs_logit_error: float
     seconds: float
     seconds_waiting_for_correlations: float
-    """Part of the seconds."""
+    """Part of ``seconds``."""
     bytes_sent_per_party: list[int]
-    """Online: all but what made correlations."""
+    """Bytes of the online phase: all except those that made correlations."""
     correlation_bytes_sent_per_party: list[int]
-    """Offline, and apart from the others."""
+    """Bytes of the offline phase, which the online ones do not include."""
     correlation_bytes_received_per_party: list[int]
-    """The same; from a dealer each party gets its part."""
+    """Bytes of the offline phase; from a dealer each party gets its part."""
     rounds: int
     layers: list[dict[str, Any]]
 
     def as_json(self) -> dict[str, Any]:
-        """All fields by name."""
+        """Returns all fields by name."""
         return asdict(self)
 
 
 def classify(weights: str, samples: int | None) -> dict[str, Any]:
-    """What every party runs. The file of weights is the model owner's, the images are the data
-    owner's; only the data owner learns the logits."""
+    """Runs the part of one party.
+
+    The file of weights belongs to the model owner, and the images to the data owner. Only the data
+    owner learns the logits."""
     session = tacit.session()
     model = DigitNet().eval()
     if session.party == MODEL_OWNER:
@@ -111,10 +114,11 @@ def demonstrate(
     parties: int = 3,
     source: str | None = None,
 ) -> tuple[Outcome, str]:
-    """Trains, starts the processes, compares with the clear; the outcome and the threat model.
+    """Trains, starts the processes, and compares with the clear; returns the findings and the
+    threat model.
 
-    The comparison needs the model and the images in one place: this process is the demonstration's
-    judge, which real parties do not have.
+    The comparison needs the model and the images in one place. This process is the judge of the
+    demonstration, which real parties do not have.
     """
     warm_up()
     console.print("The model owner trains in the clear ...")

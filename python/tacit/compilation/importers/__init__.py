@@ -1,4 +1,4 @@
-"""Where models come from: each file makes a draft, or a module, of one format."""
+"""Importers of models: each file makes a draft, or a module, of one format."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -12,17 +12,17 @@ from tacit.compilation.importers.imported import Imported
 from tacit.errors import MisuseError, setup_error
 from tacit.rehearsal import subject
 
-#: Formats by the end of the file's name; those of TensorFlow tell themselves.
+#: Formats by the suffix of the file's name. The formats of TensorFlow are recognised by
+#: ``tensorflow.format_of``.
 ONNX, EXPORTED = ".onnx", ".pt2"
 
-#: All of them, in words.
+#: All formats, for messages.
 FORMATS = (
-    f"{ONNX}, {EXPORTED}, a SavedModel's folder, a frozen graph (.pb), .keras (these one's own), "
-    f"or "
+    f"{ONNX}, or of your own {EXPORTED}, a SavedModel's folder, a frozen graph (.pb), .keras or "
     "FILE.py:callable"
 )
 
-#: A shape; those of data for inputs, in order or by name.
+#: A shape, and the shapes of data for inputs, in order or by name.
 Shape = Sequence[int]
 Like = list[Shape] | dict[str, Shape]
 
@@ -34,20 +34,22 @@ def draft_of(
     calibrate: Any = None,
     secret: Collection[str] = (),
 ) -> Draft:
-    """The draft of a module with an example, or of a file. Of a file's inputs shapes may be open:
-    they are those given by name, or the example's; of calibration data it is one row. Numbers of a
-    file that have no dimension are public, but for those that are named as secret.
+    """Makes a draft of a module with an example, or of a file.
+
+    A file may leave the shapes of its inputs open. They are then those given by name, or the
+    example's, or those of one row of the calibration data. Zero-dimensional numbers of a file are
+    public, except for those that are named as secret.
 
     Raises:
-        MisuseError: it is neither, or what it holds cannot be compiled.
+        MisuseError: the model is neither a module nor such a file, or it cannot be compiled.
         SetupError: there is no such file.
     """
     if secret and (
         isinstance(model, torch.nn.Module) or ".py:" in str(model) or Path(model).suffix == EXPORTED
     ):
         raise MisuseError(
-            "secret names numbers of ONNX or of TensorFlow; what is a parameter of a module is "
-            "secret anyway"
+            "secret applies to numbers of ONNX and TensorFlow files; the parameters of a module "
+            "are secret anyway"
         )
     if isinstance(model, torch.nn.Module):
         return exported.of_module(model, *subject.arguments(example))
@@ -57,7 +59,7 @@ def draft_of(
         loaded, own = subject.load(text)
         if not isinstance(loaded, torch.nn.Module):
             raise MisuseError(
-                f"{text} is a program; what is compiled is a module with an example of its inputs"
+                f"{text} is a program, but tacit compiles a module with an example of its inputs"
             )
         return exported.of_module(loaded, *subject.arguments(own))
     path = Path(text)
@@ -92,7 +94,7 @@ def _has_its_own(example: Any) -> None:
 
 
 def _like(data: Any, row: bool = False) -> Like:
-    """Shapes of data for the inputs, in order or by name: of all of it, or of one row."""
+    """Returns the shapes of data for inputs, in order or by name: of all rows, or of one row."""
 
     def shape(values: torch.Tensor) -> Shape:
         return (1, *values.shape[1:]) if row and values.dim() else tuple(values.shape)

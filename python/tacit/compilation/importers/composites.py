@@ -1,5 +1,7 @@
-"""Operators that PyTorch composes of others: whole where a program may call them, as passes know
-them best; taken apart where it may not, as they are when they are called on secret tensors."""
+"""Composite operators, which PyTorch composes of others.
+
+They stay whole if a program may call them, because passes handle them best that way. Others are
+decomposed, as they are when they are called on secret tensors."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -15,15 +17,15 @@ from tacit.compilation.passes.normalise import CASTS, COPIES, VIEWS
 
 aten = torch.ops.aten
 
-#: What an export says of its own tensors; the verifier works that out anew.
+#: Assertions of an export about its own tensors; the verifier computes the same anew.
 ASSERTIONS = (aten._assert_tensor_metadata.default,)
 
-#: Operators are composed of composed ones, so deep at most.
+#: Greatest depth of operators that are composed of composite operators.
 MOST_LEVELS = 8
 
 
 def decomposed(exported: ExportedProgram) -> ExportedProgram:
-    """Takes apart what no program may call, as far as PyTorch composes it."""
+    """Decomposes the operators that no program may call, as far as PyTorch composes them."""
     with torch.no_grad():
         exported = exported.run_decompositions({})
         for _ in range(MOST_LEVELS):
@@ -48,17 +50,18 @@ def _stays(target: Any) -> bool:
 
 
 def _composition(target: Any) -> Callable[..., Any] | None:
-    """How an operator is composed of others, if it is."""
+    """Returns how an operator is composed of others, or ``None`` if it is not."""
     if target in OWN:
         return OWN[target]
     if not isinstance(target, torch._ops.OpOverload) or not target._can_decompose():
         return None
-    # Not ``decompose``, which would look into the table that this goes into.
+    # ``decompose`` would look into the table that this goes into.
     return partial(target._op_dk, torch._C.DispatchKey.CompositeImplicitAutograd)
 
 
 def _bent(x: torch.Tensor, lower: float = 1 / 8, upper: float = 1 / 3, *_: Any) -> torch.Tensor:
-    """Its slope in evaluation; training is refused before."""
+    """Returns RReLU in evaluation mode, which has a fixed slope; training mode is refused
+    before."""
     return torch.nn.functional.leaky_relu(x, (lower + upper) / 2)
 
 
@@ -77,8 +80,8 @@ def _factored(x: torch.Tensor, *, upper: bool = False) -> torch.Tensor:
     return found
 
 
-#: Compositions of which PyTorch has none without numbers that are drawn, or a look at whether a
-#: matrix is singular, which of a secret one nobody takes.
+#: Compositions of operators that PyTorch composes only with random numbers, or with a check whether
+#: a matrix is singular, which is impossible for a secret one.
 OWN: dict[Any, Callable[..., Any]] = {
     aten.rrelu.default: _bent,
     aten.linalg_solve.default: _solved,
@@ -88,8 +91,8 @@ OWN: dict[Any, Callable[..., Any]] = {
 
 
 class Written(TorchFunctionMode):
-    """Within it, functions that no export takes, since they look at values,
-    are written in others."""
+    """Mode that replaces functions that cannot be exported, because they look at values, by
+    others."""
 
     def __torch_function__(
         self,
@@ -98,7 +101,7 @@ class Written(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Puts another function in the place of one."""
+        """Calls a function, or the one that replaces it."""
         if (
             func in (torch.cov, torch.Tensor.cov)
             and not {"fweights", "aweights"} & (kwargs or {}).keys()

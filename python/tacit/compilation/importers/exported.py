@@ -1,5 +1,6 @@
-"""A PyTorch module as a draft, by ``torch.export``: what PyTorch composes of other operators stays
-whole where the operator table has it so, the shapes are those of the example."""
+"""Importer of PyTorch modules, by ``torch.export``.
+
+Composite operators stay whole if the operator table has them. Shapes are those of the example."""
 
 import copy
 import io
@@ -25,28 +26,28 @@ from tacit.compilation.passes.normalise import normalise
 from tacit.errors import MisuseError, UnsupportedOperatorError, setup_error, source_lines
 from tacit.operators.dispatch.hints import rewrite
 
-#: What the export of a module leaves out of a report of what is missing.
+#: Layer that is named for an operator outside all submodules.
 OUTSIDE = "the model itself"
 
-#: Where PyTorch tells that it cannot say which line decides by values, and that a file is none of
-#: its own.
+#: Loggers by which PyTorch reports that it cannot say which line branches on values, or that a file
+#: is not its own.
 TELLING = tuple(map(logging.getLogger, ("torch.fx.experimental.symbolic_shapes", "torch.export")))
 
 
 def of_module(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Draft:
-    """The draft of a module in evaluation, for inputs like the example.
+    """Makes a draft of a module in evaluation mode, for inputs like the example.
 
     Raises:
-        MisuseError: the module is in training, or decides by values of its inputs.
-        UnsupportedOperatorError: secret tensors lack operators; all of them are named.
+        MisuseError: the module is in training mode, or branches on values of its inputs.
+        UnsupportedOperatorError: secret tensors lack operators; the error names all of them.
     """
     training = [
         name or type(module).__name__ for name, part in module.named_modules() if part.training
     ]
     if training:
         raise MisuseError(
-            f"{training[0]} is in training mode, where a model is not what it will be: call "
-            f"model.eval()"
+            f"{training[0]} is in training mode, in which a model behaves differently: call "
+            "model.eval()"
         )
     copied = copy.deepcopy(module)
     try:
@@ -58,8 +59,9 @@ def of_module(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, 
 
 
 def of_file(path: Path) -> Draft:
-    """The draft of a file of ``torch.export.save``. Loading one can run code that it holds, so it
-    must be one's own."""
+    """Makes a draft of a file of ``torch.export.save``.
+
+    Loading a file can run code that it holds, so load only your own."""
     try:
         with _quiet():
             exported = torch.export.load(path)
@@ -71,7 +73,7 @@ def of_file(path: Path) -> Draft:
 
 
 def of_exported(exported: ExportedProgram) -> Draft:
-    """The draft of what ``torch.export`` gives."""
+    """Makes a draft of what ``torch.export`` returns."""
     _check_training(exported.graph)
     exported = decomposed(exported)
     for node in reversed(list(exported.graph.nodes)):
@@ -79,15 +81,15 @@ def of_exported(exported: ExportedProgram) -> Draft:
             exported.graph.erase_node(node)
     _check_shapes(exported)
     draft = _Conversion(exported).draft
-    # What follows from constants alone may have been made by operators that no program may call.
+    # Values that follow from constants alone may be computed by operators that no program may call.
     normalise(draft)
     _check_missing(draft.graph)
     return draft
 
 
 class _Conversion:
-    """Copies an exported graph into a draft's: inputs, weights and constants in this order, then
-    operators."""
+    """Copies an exported graph into a draft's: first inputs, weights and constants, in this order,
+    then operators."""
 
     def __init__(self, exported: ExportedProgram) -> None:
         self._exported = exported
@@ -108,7 +110,7 @@ class _Conversion:
         self._return()
 
     def _sorted(self) -> tuple[list[Any], list[Any], list[Any]]:
-        """Inputs with their examples, weights and constants with their values."""
+        """Returns inputs with their examples, and weights and constants with their values."""
         given = iter(pytree.tree_leaves(self._exported.example_inputs))
         inputs: list[Any] = []
         weights: list[Any] = []
@@ -153,8 +155,8 @@ class _Conversion:
         return value
 
     def _placed(self, node: fx.Node) -> str:
-        """The name of its placeholder, which is another one where Python has
-        such a name already."""
+        """Adds a placeholder for a node and returns its name, which differs from the node's if
+        Python already uses that name."""
         made = self._nodes[node] = self.draft.graph.placeholder(node.name)
         made.meta = {"layer": ""}
         return made.name
@@ -179,7 +181,7 @@ class _Conversion:
 
 
 def layer_of(node: fx.Node) -> str:
-    """The path of the module that a node of an exported graph comes from."""
+    """Returns the path of the module that a node of an exported graph comes from."""
     stack = node.meta.get("nn_module_stack") or {}
     return str(next(reversed(stack.values()))[0]) if stack else ""
 
@@ -193,13 +195,11 @@ def _check_shapes(exported: ExportedProgram) -> None:
                 "the model was exported with dynamic shapes: export it with those that it will run "
                 "on"
             )
-        # Nothing before it has such a shape, so values make it.
+        # No node before this one has such a shape, so it follows from values.
         raise MisuseError(
-            f"in {layer_of(node) or OUTSIDE} the shape of what {node.target} gives follows from "
-            f"values, "
-            "which nobody will see: choose by torch.where, or multiply by what is 1 or 0, which "
-            "leave shapes "
-            "as they are"
+            f"in {layer_of(node) or OUTSIDE} the shape of what {node.target} gives depends on "
+            "values, which are secret: select by torch.where, or multiply by 1 or 0, which keep "
+            "shapes"
         )
 
 
@@ -212,7 +212,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _check_training(graph: fx.Graph) -> None:
-    """Raises for what was exported as it trains, whatever PyTorch would make of it."""
+    """Raises if an operator was exported in training mode, whatever PyTorch would make of it."""
     for node in graph.nodes:
         if node.op == "call_function" and trains(node.target, node.args, node.kwargs):
             raise MisuseError(
@@ -225,7 +225,7 @@ def _check_training(graph: fx.Graph) -> None:
 
 
 def _check_missing(graph: fx.Graph) -> None:
-    """Raises for all operators that secret tensors lack, with their layers."""
+    """Raises if secret tensors lack operators; the error names all of them, with their layers."""
     missing: dict[Any, list[str]] = {}
     for node in graph.nodes:
         if node.op == "call_function" and not is_allowed(node.target) and _meets_data(node):
@@ -256,8 +256,8 @@ def _remedy(target: Any) -> str:
 
 
 def _meets_data(node: fx.Node) -> bool:
-    """Whether anything that it takes is a tensor that is not known now; what is known is computed
-    now."""
+    """Returns whether anything that a node takes depends on a tensor that is not known now. What is
+    known is computed now."""
     seen, stack = set(), [node]
     while stack:
         for source in stack.pop().all_input_nodes:
@@ -271,8 +271,8 @@ def _meets_data(node: fx.Node) -> bool:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Within it what fails prints nothing: PyTorch would print its graph, or where it was, beside
-    our message."""
+    """Keeps PyTorch from printing its graph, or where it was, next to tacit's own message if
+    something fails in this context."""
     told = io.StringIO()
     for each in TELLING:
         each.addFilter(_is_no_warning)
@@ -293,8 +293,7 @@ def _not_exported(error: BaseException, module: torch.nn.Module) -> str:
     where = _where(error, module)
     if "data-dependent" in str(error) or "GuardOnDataDependent" in type(error).__name__:
         return (
-            f"{where} decides by values of its inputs, which nobody will see: torch.where chooses "
-            f"by a "
+            f"{where} decides by values of its inputs, which are secret: torch.where selects by a "
             "secret condition, and sizes and numbers of steps must follow from shapes alone"
         )
     return (
@@ -305,8 +304,8 @@ def _not_exported(error: BaseException, module: torch.nn.Module) -> str:
 
 
 def _where(error: BaseException, module: torch.nn.Module) -> str:
-    """The innermost module in which it was raised, and the innermost line that is neither PyTorch's
-    nor tacit's."""
+    """Returns the innermost module in which an error was raised, and the innermost line that is
+    neither PyTorch's nor tacit's."""
     names = {id(part): name for name, part in module.named_modules()}
     layer, line = "", ""
     raised = [error, error.__context__] if error.__context__ else [error]

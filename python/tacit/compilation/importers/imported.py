@@ -1,5 +1,4 @@
-"""What every importer gives: an ordinary module of PyTorch, and what goes in
-and comes out of it."""
+"""Result of every importer: a PyTorch module, with its inputs and outputs."""
 
 from dataclasses import dataclass, field
 
@@ -11,10 +10,10 @@ class Imported:
     """A model in evaluation mode, with parameters of float32, that `torch.export` can trace."""
 
     module: torch.nn.Module
-    #: Name, type and static shape of each, in the order in which the module takes them.
+    #: Name, dtype and static shape of each input, in the order in which the module takes them.
     inputs: list[tuple[str, torch.dtype, tuple[int, ...]]]
-    #: Names, in the order in which the module gives them: a tensor alone, or a tuple if there are
-    #: several.
+    #: Names of the outputs, in the order in which the module returns them: a tensor alone, or a
+    #: tuple if there are several.
     outputs: list[str]
-    #: Numbers of the file that became part of the graph, which everybody sees.
+    #: Names of numbers of the file that became part of the graph, and so public.
     public: list[str] = field(default_factory=list)

@@ -1,5 +1,7 @@
-"""What makes a program cheaper than its model: each pass a file, which states what it requires,
-ensures and saves. The verifier runs after each."""
+"""Passes that make a program cheaper than its model.
+
+Each pass is a file, which states what the pass requires, ensures and saves. The verifier runs after
+each pass."""
 
 from collections.abc import Callable
 
@@ -18,7 +20,8 @@ from tacit.compilation.verify import verify_draft
 
 Pass = Callable[[Draft], None]
 
-#: In the order in which they run. Widths and scales are assigned afterwards, to what is left.
+#: Passes in the order in which they run. Scales and widths are assigned afterwards, to the
+#: resulting graph.
 PASSES: tuple[Pass, ...] = (
     normalise,
     common_subexpressions,
@@ -35,7 +38,7 @@ PASSES: tuple[Pass, ...] = (
 
 
 def improve(draft: Draft, passes: tuple[Pass, ...] = PASSES) -> None:
-    """Runs passes on a draft, in place, and the verifier after each."""
+    """Runs passes on a draft, in place, and the verifier before the first and after each."""
     verify_draft(draft)
     before = [node.meta["value"] for node in outputs(draft.graph)]
     for each in passes:

@@ -1,4 +1,4 @@
-"""Sums of layers as passes see them: what makes one affine map."""
+"""Affine maps: layers, and sums of layers, as passes see them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from tacit.operators.dispatch import custom_ops  # noqa: F401
 
 aten = torch.ops.aten
 
-#: What an affine map may be made of.
+#: Layers that an affine map may consist of.
 LAYERS = (aten.conv2d.default, aten.linear.default, torch.ops.tacit.affine.default)
 
 
 @dataclass
 class AffineMap:
-    """Σ x·weight + Σ bias + Σ addends."""
+    """Affine map Σ x·weight + Σ bias + Σ addends."""
 
     x: list[Node]
     weight: list[Node]
@@ -30,7 +30,8 @@ class AffineMap:
 
     @staticmethod
     def of(draft: Draft, node: Any) -> "AffineMap | None":
-        """What a node computes, if that is a layer with weights of the owner, or a sum with one."""
+        """Returns what a node computes, if it is a layer with weights of the owner, or a sum with
+        such a layer."""
         if not isinstance(node, fx.Node) or node.op != "call_function" or node.kwargs:
             return None
         if node.target is aten.add.Tensor:
@@ -55,11 +56,13 @@ class AffineMap:
 
     @property
     def rank(self) -> int:
-        """Of its weights: two for linear layers, four for convolutions of images."""
+        """Number of dimensions of the weights: two for linear layers, four for convolutions of
+        images."""
         return len(self.weight[0].meta["value"].shape)
 
     def _is_known(self, draft: Draft) -> bool:
-        """Whether its weights are the owner's, and all lies as an affine map wants it."""
+        """Returns whether the weights are the owner's, and all shapes are as an affine map needs
+        them."""
         weights = [draft.weight(each) for each in (*self.weight, *self.bias)]
         if any(each is None for each in weights):
             return False
@@ -72,12 +75,12 @@ class AffineMap:
         )
 
     def most_bits(self, draft: Draft) -> int:
-        """Fraction bits that what it adds up has besides those of numbers."""
+        """Returns how many fraction bits the sum has in addition to those of numbers."""
         return draft.bits_of(*self.weight)
 
     def is_in_range(self, draft: Draft, reach: Callable[[], Reach], node: Node) -> bool:
-        """Whether what it adds up stays in range at the digits of its most exact layer, as it does
-        apart."""
+        """Returns whether the sum stays in range with the fraction bits of its most exact layer, as
+        the layers do separately."""
         most = self.most_bits(draft)
         is_alike = not self.addends and all(draft.bits_of(each) == most for each in self.weight)
         if is_alike or most <= draft.scale.bits:
@@ -90,7 +93,7 @@ class AffineMap:
         return True
 
     def beside(self, other: "AffineMap") -> "AffineMap":
-        """The sum of both."""
+        """Returns the sum of both maps."""
         return AffineMap(
             self.x + other.x,
             self.weight + other.weight,
@@ -101,7 +104,7 @@ class AffineMap:
         )
 
     def call(self, draft: Draft, before: Node, *, rectified: bool) -> Node:
-        """A node of it, in that one's place."""
+        """Inserts a node that computes the map before another node."""
         bias = self.bias[0] if self.bias else None
         if len(self.bias) > 1:
             values = [draft.weights[each.name] for each in self.bias]
@@ -150,7 +153,7 @@ def _is_fraction(node: Node) -> bool:
 
 
 def _steps(args: Sequence[Any]) -> list[int]:
-    """The numbers that a convolution is called with: stride, padding, dilation, groups."""
+    """Returns the numbers that a convolution is called with: stride, padding, dilation, groups."""
     given = [*args, *[None] * (4 - len(args))]
     pairs = [
         list(each or default) * (1 if len(each or default) == 2 else 2)

@@ -1,21 +1,22 @@
-"""Requires: weights as they will be, calibration data. Ensures: numbers, and the weights that
-layers multiply them by, have the fewest fraction bits with which the program is as good on the
-calibration data as the plain model is, computed in the very integers that parties compute with; if
-none is, those with which it is best.
-Saves: bits of truncations and comparisons. Where more than the usual fraction bits are chosen, a
-program may
-send more than its model: only for results that are better by them.
+"""Chooses the fraction bits of numbers and of weights on the calibration data.
 
-One is swept after the other. Numbers first, from the fewest bits on, beside weights of as many. If
-that is not enough, weights get more beside the best of these, as long as they better the results by
-half; if nothing holds the model, more or fewer beside each scale of numbers. Last, weights get
-fewer, as long as results are
-as good: enough, if they were, no more classes wrong, and a squared error that is no more than twice
-as large.
+Requires: final weights, calibration data. Ensures: numbers, and the weights that layers multiply
+them by, have the fewest fraction bits with which the program is as good on the calibration data as
+the plain model. The program is computed in the very integers that the parties compute with. If no
+scale is good enough, the best one is chosen. Saves: bits of truncations and comparisons. If more
+than the default fraction bits are chosen, a program may send more than its model, but only for
+results that are better by them.
 
-Classes are as good if as many are right. Other numbers are if the squared error, by their squared
-norm, is 1e-6 at most (a thousandth of their size), or if two bits more do not halve it, since it is
-then that of the series of functions. Every output counts, each by its own norm."""
+Numbers and weights are swept one after the other. Numbers come first, from the fewest bits on, with
+weights of as many bits. If that is not enough, weights get more bits at the best of these scales,
+as long as the results improve by half. If no such scale holds the model, weights of more or fewer
+bits are tried at each scale of numbers. Last, weights get fewer bits, as long as the results are as
+good: still enough if they were enough, no more classes wrong, and at most twice the squared error.
+
+Classes are good enough if as many are right as in the plain model. Other numbers are if their
+squared error, divided by their squared norm, is at most 1e-6 (a thousandth of their size), or if
+two more bits do not halve it, since the error is then that of the functions' series. Every output
+counts, each by its own norm."""
 
 import math
 import warnings
@@ -42,13 +43,14 @@ from tacit.sessions import session
 #: Fraction bits that are tried, the fewest first.
 SCALES = (10, 12, 14, 16, 18, 20, 22)
 
-#: How many bits more, or fewer, than numbers weights are tried with where those do not do.
+#: Differences between the bits of weights and those of numbers that are tried if equal bits do not
+#: suffice.
 FARTHER = (4, 8)
 
-#: By how many bits at a time weights get fewer, and how many are left at least.
+#: Step by which the bits of weights decrease, and the least number that is left.
 STEP, LEAST = 2, 6
 
-#: What multiplies by weights: its second argument, or a list of them.
+#: Operators that multiply by weights: by their second argument, or by a list of weights there.
 MULTIPLYING = (
     *CONVOLUTIONS,
     *TRANSPOSED,
@@ -57,29 +59,30 @@ MULTIPLYING = (
     torch.ops.tacit.rectified_affine.default,
 )
 
-#: A scale at which an output differs from the plain one by more is none: normalised squared error.
+#: Greatest normalised squared error of an output at a usable scale.
 TOLERANCE = 1e-3
 
-#: The same of numbers that are no classes, where it can be had.
+#: Normalised squared error that is small enough for numbers that are no classes, if it can be
+#: reached.
 OF_NUMBERS = 1e-6
 
-#: Why a scale is none where nothing leaves its range.
+#: Why a scale is unusable if nothing leaves its range.
 TOO_FAR = f"results have a normalised squared error above {TOLERANCE:g}"
 
 
 class Data(NamedTuple):
-    """What scales are tried on."""
+    """Data on which scales are tried."""
 
     inputs: Sequence[dict[str, torch.Tensor]]
-    """Batches, by placeholder."""
+    """Batches of inputs, by placeholder."""
     plain: Sequence[torch.Tensor]
-    """What the model gives of them all, output by output."""
+    """What the plain model gives of all batches, output by output."""
     labels: torch.Tensor | None
-    """The classes that are right of the first output, if they are known; else what the plain model
-    says."""
+    """Correct classes of the first output, if they are known; otherwise the plain model's classes
+    count."""
 
     def judge(self, results: Sequence[torch.Tensor]) -> "Merit | None":
-        """How good results are; nothing if one of them is too far off."""
+        """Returns how good results are, or ``None`` if one of them is too far off."""
         lost, error, most = 0.0, 0.0, 0.0
         for at, (found, plain) in enumerate(zip(results, self.plain, strict=True)):
             own = normalised_error(found, plain)
@@ -100,14 +103,15 @@ class Data(NamedTuple):
 
 
 class Merit(NamedTuple):
-    """The less, the better."""
+    """Losses of a program on the calibration data; less is better."""
 
     lost: float
-    """The share of classes that the plain model has right and the program has not."""
+    """Share of classes that are wrong in excess of the plain model's, or of integers that differ
+    from the plain model's."""
     error: float
-    """Of what are no classes: normalised squared error."""
+    """Normalised squared error of results that are no classes."""
     most: float = 0.0
-    """Of all numbers, those that stand for classes too: normalised squared error."""
+    """Normalised squared error of all numbers, including those that stand for classes."""
 
     @property
     def is_enough(self) -> bool:
@@ -115,13 +119,13 @@ class Merit(NamedTuple):
         return self.lost <= 0.0 and self.error <= OF_NUMBERS
 
     def is_better(self, other: "Merit") -> bool:
-        """Whether it is worth more bits than the other had."""
+        """Returns whether these losses are worth more bits than the other's."""
         if self.lost == other.lost <= 0.0:
             return self.error <= other.error / 2 and self.error < other.error
         return (self.lost, self.error) < (other.lost, other.error)
 
     def is_as_good(self, other: "Merit") -> bool:
-        """Whether fewer bits than the other had do."""
+        """Returns whether these losses are good enough to use fewer bits than the other's."""
         return (
             (self.is_enough or not other.is_enough)
             and self.lost <= other.lost
@@ -131,12 +135,13 @@ class Merit(NamedTuple):
 
 
 def are_classes(result: torch.Tensor) -> bool:
-    """Whether rows of numbers stand for classes, the greatest one for what the row is."""
+    """Returns whether rows of numbers stand for classes, with the greatest number at the class of
+    the row."""
     return result.is_floating_point() and result.dim() == 2 and result.shape[1] > 1
 
 
 class Tried(NamedTuple):
-    """A draft at scales that hold it."""
+    """A draft at scales that hold it, and its losses."""
 
     draft: Draft
     bits: int
@@ -147,14 +152,14 @@ class Tried(NamedTuple):
 def assign_scales(
     draft: Draft, data: Data, choose: Callable[[Draft], None] = lambda _: None
 ) -> None:
-    """Carries the pass out.
+    """Chooses the scales of a draft's numbers and weights, in place.
 
     Args:
-        choose: is shown each draft before it is tried, to choose its approximations.
+        choose: called with each draft before it is tried, to choose its approximations.
 
     Raises:
-        MisuseError: at no scale the numbers of the calibration data are in range and near the plain
-            ones.
+        MisuseError: at no scale are the numbers of the calibration data in range and close to those
+            of the plain model.
     """
     sweep = _Sweep(draft, data, choose)
     found = sweep.alike() or sweep.apart()
@@ -172,15 +177,16 @@ def assign_scales(
 
 
 class _Sweep:
-    """Scales of numbers and of weights, each tried in the integers of the parties."""
+    """Sweep over scales of numbers and of weights, each tried in the integers of the parties."""
 
     def __init__(self, draft: Draft, data: Data, choose: Callable[[Draft], None]) -> None:
         self._draft, self._data, self._choose = draft, data, choose
-        #: Why numbers of so many bits are none beside weights of as many.
+        #: Why numbers of each number of bits are unusable with weights of as many bits.
         self.reasons: dict[int, str] = {}
 
     def alike(self) -> Tried | None:
-        """Numbers and weights of as many bits, the fewest that are enough; if none is, the best."""
+        """Returns the fewest equal bits of numbers and weights that are enough; if none are, the
+        best."""
         best: Tried | None = None
         for bits in SCALES:
             tried = self._tried(bits, bits)
@@ -195,8 +201,8 @@ class _Sweep:
         return best
 
     def apart(self) -> Tried | None:
-        """The best beside weights of other bits than numbers: of fewer where something leaves its
-        range."""
+        """Returns the best scales with different bits of weights and numbers: fewer of weights if
+        something leaves its range."""
         best: Tried | None = None
         for bits in SCALES:
             sign = 1 if self.reasons[bits] == TOO_FAR else -1
@@ -209,7 +215,7 @@ class _Sweep:
         return best
 
     def finer(self, best: Tried) -> Tried:
-        """Weights of more bits, as long as these better the results."""
+        """Gives weights more bits, as long as the results improve."""
         for more in FARTHER:
             tried = (
                 self._tried(best.bits, best.bits + more)
@@ -222,7 +228,7 @@ class _Sweep:
         return best
 
     def coarser(self, best: Tried) -> Tried:
-        """Weights of fewer bits, as long as results are as good."""
+        """Gives weights fewer bits, as long as the results stay as good."""
         wanted = best.merit
         for of_weights in range(best.of_weights - STEP, LEAST - 1, -STEP):
             tried = self._tried(best.bits, of_weights)
@@ -238,7 +244,7 @@ class _Sweep:
                 return None
             for name, reach in self._multiplying.items():
                 own = made.weight_scales.get(name, bits) + of_weights - bits
-                # More bits than numbers have are not to take the range that the layer's results
+                # Bits beyond those of numbers must not take the range that the layer's results
                 # need.
                 most = max(bits, made.weight_scales.get(name, bits), most_bits(bits, reach))
                 made.weight_scales[name] = max(1, min(own, most, MOST_FRACTION_BITS))
@@ -252,8 +258,8 @@ class _Sweep:
 
     @cached_property
     def _multiplying(self) -> dict[str, float]:
-        """Weights that layers multiply by, and nothing else uses; and what their layers give at
-        most, as far as the calibration data can tell."""
+        """Weights that layers multiply by and nothing else uses, with a bound on their layers'
+        results, as far as the calibration data can show it."""
         layers = {
             weight.name: list(weight.users)
             for weight in self._draft.graph.nodes
@@ -264,7 +270,7 @@ class _Sweep:
         try:
             reach = Reach(self._draft)
         except EncodingError:
-            # Nothing can be proved of weights that the usual scale does not hold.
+            # Nothing can be proved of weights that the default scale does not hold.
             return {}
         compared = observed(
             self._draft, Batches([dict(each) for each in self._draft.calibration], None)
@@ -280,7 +286,7 @@ class _Sweep:
 
 
 def _multiplies(node: Node, weight: Node) -> bool:
-    """Whether a node takes that weight as what it multiplies by, and as nothing else."""
+    """Returns whether a node multiplies by a weight and uses it for nothing else."""
     if node.target not in MULTIPLYING:
         return False
     others = [each for at, each in enumerate(node.args) if at != 1]
@@ -288,8 +294,10 @@ def _multiplies(node: Node, weight: Node) -> bool:
 
 
 def at_scale(draft: Draft, bits: int) -> Draft:
-    """The same draft at another scale; weights that have more fraction bits keep as many more, but
-    for what the range of their layer's results does not leave."""
+    """Returns a copy of a draft at another scale.
+
+    Weights that have more fraction bits than the session keep the difference, as far as the range
+    of their layers' results allows."""
     made = draft.copy()
     more = bits - draft.scale.bits
     made.scale = Scale(bits)
@@ -303,14 +311,16 @@ def at_scale(draft: Draft, bits: int) -> Draft:
 
 
 def _results(draft: Draft, data: Data, choose: Callable[[Draft], None]) -> list[torch.Tensor] | str:
-    """What it gives under the reference, in the integers of the parties; if numbers leave their
-    range, where first, and which."""
+    """Runs a draft under the reference, in the integers of the parties.
+
+    Returns the results. If numbers leave their range, returns a text that says where they first do,
+    and which they are."""
     try:
         choose(draft)
         program = Program.of(draft)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RangeWarning)
-            # It is tried whether it matters.
+            # The trial itself shows whether the loss of precision matters.
             warnings.simplefilter("ignore", PrecisionWarning)
             told = launch(
                 _reference, program, of_draft(draft), data.inputs, parties=2, protocol=REFERENCE
@@ -338,7 +348,8 @@ def _reference(
 
 
 def normalised_error(results: torch.Tensor, plain: torch.Tensor) -> float:
-    """The squared norm of the difference, by that of what it should be."""
+    """Returns the squared norm of the difference, divided by that of the plain results if it is not
+    zero."""
     difference = float((results.double() - plain.double()).square().sum())
     norm = float(plain.double().square().sum())
     return difference / norm if norm else difference

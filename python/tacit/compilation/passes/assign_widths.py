@@ -1,8 +1,11 @@
-"""Requires: weights, scales and approximations as they will be. Ensures: each comparison of
-fractions, those of a function with its cutoffs too, has as many bits as what it compares is proved
-to need, and one more for the sign; where nothing is proved it has all. With calibration data a
-comparison that decides what is rectified may have fewer, which a guard holds it against; behind it
-intervals begin anew. Saves: bits of masks and messages, and with fewer than 44 bits a round."""
+"""Assigns widths to comparisons, and guards.
+
+Requires: final weights, scales and approximations. Ensures: each comparison of fractions, including
+those of a function with its cutoffs, has as many bits as the compared numbers are proved to need,
+and one more for the sign. If nothing is proved, it has all bits. With calibration data, a
+comparison that decides what is rectified may have fewer bits, and a guard then tests that its
+numbers fit. Intervals begin anew after the guard. Saves: bits of masks and messages, and with fewer
+than 44 bits a round."""
 
 import math
 from collections.abc import Mapping
@@ -17,14 +20,15 @@ from tacit.compilation.intervals import Prover, bounds
 
 aten = torch.ops.aten
 
-#: Widths below this are not taken: what is saved by them is little.
+#: Least width: smaller ones would save little more.
 LEAST = 12
 
-#: How many times greater what is compared may be than in calibration, before a guard fails.
+#: How many times greater than in calibration compared numbers may be by default before a guard
+#: fails.
 MARGIN = 4.0
 
-#: Bits that guards save a program at least, or it has none unless they are asked for: what a link
-#: of a gigabit a second carries in ten rounds of a millisecond, which looking at guards takes.
+#: Bits that guards must save in a program, unless they are asked for. A link of a gigabit per
+#: second carries as many in the ten rounds of a millisecond each that testing guards takes.
 WORTH = 1e7
 
 
@@ -35,14 +39,14 @@ def assign_widths(
     *,
     uniform: bool = False,
 ) -> None:
-    """Carries the pass out.
+    """Assigns widths and guards to the comparisons of a draft, in place.
 
     Args:
-        seen: between which numbers each node's comparisons were in calibration.
-        margin: how many times more passes a guard; without it the usual margin, and guards where
-            they are worth their rounds.
-        uniform: one width for all comparisons, and no intervals but those of inputs: the program
-            tells less of weights.
+        seen: interval of what each node compared in calibration.
+        margin: how many times greater than in calibration a number may be and still pass a guard.
+            By default the usual margin, and guards only if they are worth their rounds.
+        uniform: one width for all comparisons, and no intervals except those of inputs, so that the
+            program reveals less about the weights.
     """
     prover, unit = Prover(draft), _unit(draft)
     for node in draft.graph.nodes:
@@ -62,12 +66,12 @@ def assign_widths(
 
 
 def _unit(draft: Draft) -> float:
-    """What public numbers may be off when they are encoded."""
+    """Returns a bound on the error of encoded public numbers."""
     return 4 * 2.0**-draft.scale.bits
 
 
 def most_compared(node: Node, around: Interval | None, unit: float) -> float | None:
-    """The greatest magnitude of all numbers that are compared, and of their differences."""
+    """Returns the greatest magnitude of all numbers that are compared, and of their differences."""
     if around is None:
         return None
     numbers = [
@@ -83,24 +87,25 @@ def _proved(node: Node, around: Interval | None, unit: float) -> int | None:
     greatest = most_compared(node, around, unit)
     if greatest is None:
         return None
-    # |x| < 2^(w − 1) as a word; strictly, so a power of two needs a bit more.
+    # |x| < 2^(w − 1) as a word. The bound is strict, so a power of two needs one more bit.
     bits = max(LEAST, 2 + fixed.DEFAULT.bits + math.floor(math.log2(greatest)))
     return bits if bits < fixed.WORD else None
 
 
 class _Guards:
-    """Goes through a graph once, and lets intervals begin anew behind each guard."""
+    """Assignment of guards: goes through a graph once, and lets intervals begin anew after each
+    guard."""
 
     def __init__(self, without: Prover, seen: Mapping[str, Interval], margin: float) -> None:
         self._without, self._draft, self._unit = without, without.draft, _unit(without.draft)
         self._seen, self._margin = seen, margin
 
     def assign(self, least: int = LEAST, *, always: bool = False) -> list[Guard]:
-        """Gives each comparison its guard, and tells all that are no proofs.
+        """Gives each comparison its guard, and returns all guards that are not proofs.
 
         Args:
-            least: no width is less.
-            always: whether what can be guarded is, even where a proof is cheaper.
+            least: least width.
+            always: whether everything that can be guarded is, even if a proof is cheaper.
         """
         prover = Prover(self._draft, self._without)
         made: list[Guard] = []
@@ -125,7 +130,7 @@ class _Guards:
         return made
 
     def are_worth_it(self) -> bool:
-        """Whether they save more than looking at them costs."""
+        """Returns whether the guards save more than testing them costs."""
         saved = 0
         for node in self._draft.graph.nodes:
             guard, width = node.meta.get("guard"), node.meta.get("width")
@@ -139,7 +144,7 @@ class _Guards:
             return None
         bits = 4 + fixed.DEFAULT.bits + math.floor(math.log2(self._margin * seen + self._unit))
         guard = Guard(max(least, bits), 0)
-        # A word has no more above those that are compared, before it is truncated.
+        # Before it is truncated, a word has no more bits above those that are compared.
         room = (
             fixed.WORD - self._truncated(node) - (fixed.width(guard.width, self._draft.scale) - 2)
         )
@@ -148,12 +153,12 @@ class _Guards:
         greatest = most_compared(node, around, self._unit)
         if greatest is None:
             return guard._replace(reach=room)
-        # |x + 2^(b − 1)| < 2^b·(2^reach − 2), for b of two bits less than the width.
+        # |x + 2^(b − 1)| < 2^b·(2^reach − 2), where b is the width minus two.
         reach = 1 + math.floor(math.log2(greatest / (2 * guard.passes) + 2.5))
         return guard._replace(reach=min(room, reach))
 
     def _truncated(self, node: Node) -> int:
-        """Bits that are dropped of what is compared."""
+        """Returns the number of bits that truncation drops from what is compared."""
         return (
             self._draft.bits_of(*node.args[1])
             if node.target is torch.ops.tacit.rectified_affine.default
@@ -162,7 +167,8 @@ class _Guards:
 
 
 def _comparisons(node: Node) -> int:
-    """How many a node takes, about: of a pooling one for each place of a window."""
+    """Returns about how many comparisons a node takes: a pooling takes one for each place of a
+    window."""
     places = node.meta["value"].numbers
     if node.target in (aten.max_pool2d.default, torch.ops.tacit.rectified_max_pool2d.default):
         places *= math.prod([*node.args[1], *node.args[1]][:2])
@@ -184,7 +190,7 @@ def _make_uniform(draft: Draft, guards: _Guards | None) -> None:
     for node in nodes:
         guard = node.meta["guard"] if is_cheaper else None
         if guard is not None:
-            # One that is proved to need more is compared in full.
+            # A comparison that is proved to need more bits has all of them.
             guard = Guard(least, guard.reach and reach) if guard.width == least else None
         node.meta["guard"] = guard
     for node in draft.graph.nodes:

@@ -1,9 +1,11 @@
-"""Requires: normalised; after the passes that change weights. Ensures: layers of one kind on one
-input are one with their filters one below the other (query, key and value of an attention, branches
-of an Inception), but for those whose results together are more than the program may hold
-(``peak_memory.py``).
-Saves: all their rounds but those of one, which steps of unlike kinds save too as they go side by
-side (``stages.py``), and operations: the input is opened and multiplied once."""
+"""Joins layers of one kind that have the same input.
+
+Requires: a normalised draft, after the passes that change weights. Ensures: such layers are one
+layer, whose filters are the concatenation of theirs (query, key and value of an attention, branches
+of an Inception block), unless their results together are more than the program may hold
+(``peak_memory.py``). Saves: all their rounds except those of one layer. Steps of different kinds
+save these too, because they run side by side (``stages.py``). The pass also saves operations: the
+input is opened and multiplied once."""
 
 from collections import defaultdict
 from typing import Any
@@ -18,12 +20,12 @@ from tacit.compilation.peak_memory import held, most, size, work
 
 aten = torch.ops.aten
 
-#: Layers of which several are one: the dimension of what they give along which their results lie.
+#: Layers that can be joined, with the dimension of their results along which the parts lie.
 OUTPUTS = {aten.linear.default: -1, **dict.fromkeys(CONVOLUTIONS, 1)}
 
 
 def batch_independent(draft: Draft) -> None:
-    """Carries the pass out."""
+    """Joins layers of one kind on one input, in place."""
     _join_layers(draft)
     draft.drop_dead()
 
@@ -49,8 +51,10 @@ def _join_layers(draft: Draft) -> None:
 
 
 def _of_alike_digits(draft: Draft, nodes: list[Node], reach: Reach | None) -> list[list[Node]]:
-    """Those that may be one: all have the digits of the most exact then, which may leave some no
-    range."""
+    """Groups layers that may be joined.
+
+    A joined layer has the fraction bits of the most exact one, which may leave too little range for
+    some layers. These form groups of their own."""
     most = draft.bits_of(*(node.args[1] for node in nodes))
     by_bits: dict[int, list[Node]] = defaultdict(list)
     for node in nodes:
@@ -61,8 +65,8 @@ def _of_alike_digits(draft: Draft, nodes: list[Node], reach: Reach | None) -> li
 
 
 def _held_at_once(nodes: list[Node], before: dict[fx.Node, int], bound: int) -> list[list[Node]]:
-    """As many as may be in memory, with their ReLUs, beside what is there as the first is carried
-    out."""
+    """Groups as many layers as may be in memory, with their ReLUs, in addition to what is there
+    when the first one runs."""
     found: list[list[Node]] = []
     there = 0
     for node in nodes:
@@ -76,7 +80,8 @@ def _held_at_once(nodes: list[Node], before: dict[fx.Node, int], bound: int) -> 
 
 
 def _kind(draft: Draft, node: Node) -> Any:
-    """What layers that are joined have alike, of those that can be."""
+    """Returns what layers that are joined have in common, or ``None`` if a layer cannot be
+    joined."""
     bias: Any = node.args[2] if len(node.args) > 2 else None
     weight = draft.weight(node.args[1])
     if weight is None or (bias is not None and draft.weight(bias) is None) or node.kwargs:
@@ -86,7 +91,7 @@ def _kind(draft: Draft, node: Node) -> Any:
     steps = tuple(tuple(each) if isinstance(each, list | tuple) else each for each in node.args[3:])
     if node.target in CONVOLUTIONS and len(node.args) > 6 and node.args[6] != 1:
         return None
-    # Without a batch, or with a bias for all, results lie otherwise.
+    # Without a batch, or with one bias for all channels, results have another layout.
     rank = len(node.args[0].meta["value"].shape)
     if weight.dim() < 2 or (node.target in CONVOLUTIONS and rank != weight.dim()):
         return None
@@ -113,7 +118,7 @@ def _join(draft: Draft, nodes: list[Node], reach: Reach | None) -> None:
         made = graph.call_function(first.target, (first.args[0], weight, bias, *first.args[3:]))
     made.meta = {"layer": first.meta["layer"]}
     if all(_is_rectified(node) for node in nodes):
-        # One ReLU of all, which becomes one with the layer.
+        # The joined layer has one ReLU, which is fused with it later.
         with graph.inserting_after(made):
             made = graph.call_function(aten.relu.default, (made,))
         made.meta = {"layer": first.meta["layer"]}
@@ -131,12 +136,12 @@ def _join(draft: Draft, nodes: list[Node], reach: Reach | None) -> None:
 
 
 def _is_rectified(node: Node) -> bool:
-    """Whether a ReLU alone uses it."""
+    """Returns whether a ReLU is the only user of a node."""
     return len(node.users) == 1 and next(iter(node.users)).target is aten.relu.default
 
 
 def _without_relu(graph: fx.Graph, node: Node) -> Node:
-    """The node in the place of its ReLU, for what else stands there then."""
+    """Removes the ReLU of a node and returns the node, which then stands for the ReLU."""
     (relu,) = node.users
     relu.replace_all_uses_with(node)
     graph.erase_node(relu)

@@ -1,10 +1,12 @@
-"""Requires: weights and scales as they will be; proved intervals, in which no guard plays a part.
-Ensures: each function has the cheapest of its series (``approximation.fits``) that is off by no
-more than the error budget, or than the usual one where that is more; one that holds between some
-numbers alone is chosen only where all of them are proved to be there, and runs only where that
-proof holds. Without a budget no function is less exact than usually. Saves: products of shorter
-series and their rounds, and of numbers that are known to be within a cutoff the comparisons with
-it. To choose by cost within a budget is CrypTorch's idea."""
+"""Chooses the series of approximated functions.
+
+Requires: final weights and scales; intervals that are proved without guards. Ensures: each function
+has the cheapest of its series (``approximation.fits``) whose error is at most the error budget, or
+at most that of the usual series if that is more. A series that holds only on an interval is chosen
+only if all its arguments are proved to lie there, and runs only where that proof holds. Without a
+budget no function is less exact than usual. Saves: products of shorter series and their rounds, and
+for numbers that are known to be within a cutoff the comparisons with it. Choosing by cost within a
+budget is CrypTorch's idea."""
 
 import math
 from itertools import product
@@ -17,14 +19,14 @@ from tacit.compilation.passes.assign_widths import WORTH
 from tacit.operators.numerics.approximation.fits import FITS, USUAL, Fit
 from tacit.operators.numerics.approximation.series import work
 
-#: With a greater budget what is proved of results would not hold.
+#: Greatest budget; with a greater one the proved intervals of results would not hold.
 MOST_BUDGET = SATURATED
 
-#: Bits of a round: those that guards save for each of their ten.
+#: Value of a round in bits: what guards save for each of their ten rounds.
 _ROUND = WORTH / 10
 
-#: Rounds and bits a number, about, as docs/accuracy.md has them: of a product with truncation, and
-#: of a comparison with its choice.
+#: Approximate rounds, and bits for each number, as in docs/accuracy.md: of a product with
+#: truncation, and of a comparison with its selection.
 _PRODUCT_ROUNDS, _PRODUCT_BITS = 2, 83
 _COMPARED_ROUNDS, _COMPARED_BITS = 8, 424
 
@@ -32,11 +34,11 @@ _COMPARED_ROUNDS, _COMPARED_BITS = 8, 424
 def choose_approximations(
     draft: Draft, budget: float | None = None, *, proved: bool = True
 ) -> None:
-    """Carries the pass out.
+    """Chooses the series of a draft's functions, in place.
 
     Args:
-        budget: what functions may be off by, relative where they are above 1.
-        proved: whether choices may tell between which numbers values lie.
+        budget: greatest error of functions, relative where they are above 1.
+        proved: whether choices may depend on proved intervals, and so reveal something about them.
     """
     known = intervals(draft) if proved else {}
     for node in draft.graph.nodes:
@@ -58,20 +60,20 @@ def _cheapest(node: Node, known: dict[Node, Interval], budget: float | None) -> 
 
 
 def _holding(function: str, around: Interval | None) -> list[str]:
-    """The keys of a function's series that hold of all numbers in an interval."""
+    """Returns the keys of a function's series that hold for all numbers in an interval."""
     low, high = around or (-math.inf, math.inf)
     return [key for key, fit in FITS[function].items() if fit.low <= low and high <= fit.high]
 
 
 class Cost(NamedTuple):
-    """Declared, of what series of one function differ by."""
+    """Declared cost by which the series of one function differ."""
 
     rounds: int
     bits: int
 
     @staticmethod
     def of(fit: Fit) -> "Cost":
-        """Of a series, and of a comparison where nothing is known."""
+        """Returns the cost of a series, and of its comparison if it holds everywhere."""
         products, deep = work(fit.degree)
         compared = fit.is_everywhere
         return Cost(

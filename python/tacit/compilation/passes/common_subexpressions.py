@@ -1,5 +1,8 @@
-"""Requires: normalised. Ensures: no two nodes compute the same of the same. Saves: one of two equal
-comparisons, products and openings, as of a skip path that repeats an activation."""
+"""Eliminates common subexpressions.
+
+Requires: a normalised draft. Ensures: no two nodes call the same operator on the same arguments.
+Saves: one of two equal comparisons, products or openings, such as those of a skip path that repeats
+an activation."""
 
 from typing import Any
 
@@ -9,7 +12,7 @@ from tacit.compilation.graph import Draft, Node
 
 
 def common_subexpressions(draft: Draft) -> None:
-    """Carries the pass out."""
+    """Eliminates common subexpressions, in place."""
     known: dict[Any, Node] = {}
     for node in list(draft.graph.nodes):
         if node.op != "call_function":
@@ -29,7 +32,7 @@ def _hashable(argument: Any) -> Any:
         return tuple((name, _hashable(value)) for name, value in sorted(argument.items()))
     if isinstance(argument, tuple | list):
         return tuple(map(_hashable, argument))
-    # 1, 1.0 and True are equal, and 0.0 and −0.0, and are not the same.
+    # 1, 1.0 and True are equal, and so are 0.0 and −0.0, but they are not the same argument.
     return (
         (type(argument), repr(argument))
         if isinstance(argument, int | float | torch.dtype)

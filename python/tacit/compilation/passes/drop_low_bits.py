@@ -1,11 +1,13 @@
-"""Requires: widths and guards as they will be. Ensures: a ReLU of fractions, be it beside a layer
-too, does not look at the low bits of what it compares that a tolerance allows: a positive number
-below 2^(dropped − scale) may become zero, and nothing else changes. That holds in every protocol,
-with any number of parties, as each drops as many bits as keep it. All other comparisons keep their
-bits: those that the model writes itself, those with other numbers than zero (a clamp, ReLU6), those
-of a pooling, where one loser after another would err, and those of numbers whose normalisation is
-in the layers behind, which are other numbers than the model's. Saves: bits of masks and messages,
-and rounds where few bits are left."""
+"""Drops low bits of the comparisons of ReLUs, within a tolerance.
+
+Requires: final widths and guards. Ensures: a ReLU of fractions, also one that is fused with a
+layer, ignores those low bits of its operand that the tolerance allows. A positive number below
+2^(dropped − scale) may become zero, and nothing else changes. This holds in every protocol and with
+any number of parties, because each protocol drops only as many bits as keep it true. All other
+comparisons keep their bits: those that the model itself writes; those with numbers other than zero
+(a clamp, ReLU6); those of a pooling, where the errors of successive comparisons would add up; and
+those of numbers whose normalisation is in the layers after them, because they are not the model's
+numbers. Saves: bits of masks and messages, and rounds if few bits are left."""
 
 import math
 
@@ -18,14 +20,15 @@ from tacit.errors import MisuseError
 
 
 def drop_low_bits(draft: Draft, tolerance: float, *, uniform: bool = False) -> list[int]:
-    """Carries the pass out; how many bits each ReLU drops.
+    """Drops low bits of ReLUs, in place, and returns how many bits each of them drops.
 
     Args:
-        tolerance: what a ReLU may err by at most.
-        uniform: as many bits for all, which are the fewest: the program tells less of weights.
+        tolerance: greatest error of a ReLU.
+        uniform: whether all ReLUs drop the same number of bits, which is the least, so that the
+            program reveals less about the weights.
 
     Raises:
-        MisuseError: it is less than what one bit holds.
+        MisuseError: the tolerance is less than the value of one bit.
     """
     most = _below(tolerance) + draft.scale.bits
     if most < 1:
@@ -49,7 +52,7 @@ def drop_low_bits(draft: Draft, tolerance: float, *, uniform: bool = False) -> l
 
 
 class _Rooms:
-    """How many low bits each ReLU of fractions can do without, by what its widths leave above the
+    """Low bits that each ReLU of fractions can ignore, by the room that its widths leave above the
     numbers that it compares."""
 
     def __init__(self, draft: Draft) -> None:
@@ -75,14 +78,15 @@ class _Rooms:
             guarded.enter(node)
 
     def _left(self, width: int | None) -> int:
-        """All but the fewest that are compared. What a guard passes leaves as
-        much room above it."""
+        """Returns all bits except the fewest that are compared.
+
+        Numbers that pass a guard leave as much room above them."""
         bits = fixed.WORD if width is None else fixed.width(width, self._scale)
         return bits - fixed.LEAST_COMPARED
 
     def _of(self, prover: Prover, node: Node, width: int | None) -> int:
-        """Of a proved width, which must hold the lost bits besides: |x| ≤ 2^(width − 1) −
-        2^dropped."""
+        """Returns the room in a proved width, which must also hold the dropped bits: |x| ≤ 2^(width
+        − 1) − 2^dropped."""
         left = self._left(width)
         if width is None:
             return left
@@ -92,5 +96,5 @@ class _Rooms:
 
 
 def _below(number: float) -> int:
-    """The exponent of the greatest power of two that is no more."""
+    """Returns the exponent of the greatest power of two that is at most ``number``."""
     return math.frexp(number)[1] - 1

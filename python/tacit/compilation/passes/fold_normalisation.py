@@ -1,8 +1,10 @@
-"""Requires: normalised; weights known, as the owner knows them. Ensures: no batch normalisation is
-left; what follows a convolution or a linear layer is in its weights, in float64, what stands before
-the ReLU of others in theirs; any other one is a product and a sum for each channel; an average over
-the whole image is in the linear layer after it. Saves: a product and a truncation for each element,
-and two rounds each."""
+"""Folds batch normalisations and averages into layers.
+
+Requires: a normalised draft; weights in the clear, as the owner knows them. Ensures: no batch
+normalisation is left. One after a convolution or a linear layer is folded into that layer's
+weights, in float64. One before a ReLU is folded into the layers after the ReLU. Any other one
+becomes a product and a sum for each channel. An average over the whole image is folded into the
+linear layer after it. Saves: a product and a truncation for each element, and two rounds each."""
 
 import math
 from collections.abc import Callable
@@ -27,20 +29,22 @@ TRANSPOSED = (
     aten.conv_transpose3d.input,
 )
 
-#: They give the elements of an image in order.
+#: Operators that give the elements of an image in order.
 RESHAPING = (aten.view.default, aten.reshape.default, aten.flatten.using_ints, aten.squeeze.dims)
 
 
 def fold_normalisation(draft: Draft) -> None:
-    """Carries the pass out."""
+    """Folds batch normalisations and averages into layers, in place."""
     _fold_all(draft, into_layers=True)
     _fold_averages(draft)
     draft.drop_dead()
 
 
 def as_eager(draft: Draft) -> None:
-    """Batch normalisation as ``share_module`` has it, each a product and a sum for each channel:
-    what a model costs that is not compiled."""
+    """Replaces batch normalisations as ``share_module`` does, each by a product and a sum for each
+    channel.
+
+    This is what a model costs without compilation."""
     _fold_all(draft, into_layers=False)
     draft.drop_dead()
 
@@ -54,7 +58,8 @@ def _fold_all(draft: Draft, *, into_layers: bool) -> None:
         found += [_normalised(draft, user, node) for user in users]
     left = [each for each in found if each is not None]
     if into_layers:
-        # The layer behind one may be the layer before another, into which that goes first.
+        # The layer after one normalisation may be the layer before another. The other one is folded
+        # into it first.
         left = [
             each
             for each in left
@@ -67,11 +72,11 @@ def _fold_all(draft: Draft, *, into_layers: bool) -> None:
 
 
 class _Normalised(NamedTuple):
-    """A normalised batch."""
+    """Result of a batch normalisation."""
 
     result: Node
     node: Node
-    """What normalises it."""
+    """Node that normalises the batch."""
     folded: tuple[torch.Tensor, torch.Tensor]
     """Factor and offset of each channel."""
 
@@ -89,11 +94,13 @@ def _behind(draft: Draft, each: _Normalised, reach: Reach | None) -> bool:
 def _into_layer(
     draft: Draft, result: Node, source: Any, factor: torch.Tensor, offset: torch.Tensor
 ) -> bool:
-    """Into the weights of the layer before it, if that is one which nobody else uses."""
+    """Folds a normalisation into the weights of the layer before it, if nothing else uses that
+    layer."""
     if not takes(source, *CONVOLUTIONS, *TRANSPOSED, aten.linear.default):
         return False
     weight = draft.weight(source.args[1])
-    # Channels are the second dimension; they are not of what has more of these, or no batch.
+    # Channels are the second dimension, except in results with more dimensions than the weight or
+    # without a batch.
     if weight is None or len(source.meta["value"].shape) != weight.dim():
         return False
     return rescaled(draft, result, source, factor, offset)
@@ -107,11 +114,13 @@ def rescaled(
     offset: torch.Tensor,
     digits: Callable[[int, torch.Tensor], int] = with_more,
 ) -> bool:
-    """Puts a layer in the place of what makes ``factor · source + offset`` of its channels, or
-    ``source + offset``, if that opens no more.
+    """Replaces ``factor · source + offset`` of a layer's channels by a layer, if that opens no more
+    words.
+
+    Without a factor it replaces ``source + offset``. Returns whether it did.
 
     Args:
-        digits: how many fraction bits the weights have then. By default the range is that of a
+        digits: computes the fraction bits of the new weights. The default keeps the range of a
             normalisation.
     """
     weight = draft.weight(source.args[1])
@@ -121,7 +130,7 @@ def rescaled(
         return False
     name, new_weight = source.args[1].name, source.args[1]
     if factor is not None:
-        # Each element of the result is opened for the product that is saved.
+        # The product that is saved would open each element of the result.
         if not draft.may_copy(source.args[1], source.meta["value"].numbers):
             return False
         bits = digits(draft.bits_of(source.args[1]), factor)
@@ -132,7 +141,7 @@ def rescaled(
         args = (source.args[0], new_weight, new_bias, *source.args[3:])
         made = draft.graph.call_function(source.target, args)
     _take_place(draft, result, made, source.meta["layer"])
-    # What is dead is to count as no user of its weights.
+    # Dead nodes must not count as users of their weights.
     for dead in (*source.users, source):
         if not dead.users:
             draft.graph.erase_node(dead)
@@ -140,11 +149,12 @@ def rescaled(
 
 
 def _scaled(source: Node, weight: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
-    """The weights of a layer, those of each channel of its result by a factor."""
+    """Multiplies the weights of each channel of a layer's result by a factor."""
     places = (1,) * (weight.dim() - 2)
     if source.target not in TRANSPOSED:
         return weight * factor.reshape(-1, 1, *places)
-    # They lie by channels of what goes in, and by those of the result in each group.
+    # Transposed weights are ordered by the channels of the input, and then by those of the result
+    # in each group.
     groups = int((*source.args[6:7], 1)[0])
     apart = weight.reshape(groups, -1, *weight.shape[1:])
     return (apart * factor.reshape(groups, 1, -1, *places)).reshape(weight.shape)
@@ -153,8 +163,8 @@ def _scaled(source: Node, weight: torch.Tensor, factor: torch.Tensor) -> torch.T
 def _as_products(
     draft: Draft, result: Node, source: Any, factor: torch.Tensor, offset: torch.Tensor
 ) -> None:
-    """As a convolution with one weight a channel: each is masked once,
-    whatever the image's size."""
+    """Replaces a normalisation by a convolution with one weight for each channel: each weight is
+    masked once, whatever the size of the image."""
     value = source.meta["value"]
     channels = value.shape[1]
     weight = draft.add_weight(
@@ -200,8 +210,8 @@ def _fold_averages(draft: Draft) -> None:
 
 
 def _average_before(draft: Draft, linear: Node) -> tuple[Node, int] | None:
-    """What a linear layer alone takes, if that is an average over all places, and how many these
-    are."""
+    """Returns the average over all places that only a linear layer uses, and the number of places,
+    or ``None``."""
     average: Node = linear.args[0]
     while takes(average, *RESHAPING):
         average = average.args[0]
@@ -218,8 +228,10 @@ def _average_before(draft: Draft, linear: Node) -> tuple[Node, int] | None:
 
 
 def _fold_average(draft: Draft, reach: Reach, linear: Node, average: Node, places: int) -> None:
-    """The sum in the average's place, by smaller weights. These need more digits, which take from
-    the range of what the layer gives, as the average's truncation does not."""
+    """Replaces an average by a sum, with smaller weights in the linear layer after it.
+
+    The smaller weights need more digits. These take some of the range of the layer's result, which
+    the truncation of the average does not."""
     name = linear.args[1].name
     own = draft.bits_of(linear.args[1])
     # As many digits as before the division.
@@ -236,7 +248,7 @@ def _fold_average(draft: Draft, reach: Reach, linear: Node, average: Node, place
     linear.args = (linear.args[0], smaller, *linear.args[2:])
 
 
-#: What averages images of one, two or three dimensions.
+#: Operators that average images of one, two or three dimensions.
 ADAPTIVE = {
     aten.adaptive_avg_pool1d.default: 1,
     aten.adaptive_avg_pool2d.default: 2,
@@ -248,7 +260,8 @@ IN_WINDOWS = {aten.avg_pool1d.default: 1, aten.avg_pool2d.default: 2, aten.avg_p
 
 
 def _averaged(node: Node) -> int | None:
-    """How many places the node averages into one, if it does so with all places of each channel."""
+    """Returns how many places a node averages into one, if it averages all places of each
+    channel."""
     if not takes(node, *ADAPTIVE, *IN_WINDOWS, aten.mean.dim) or node.kwargs:
         return None
     shape = node.args[0].meta["value"].shape
@@ -257,7 +270,7 @@ def _averaged(node: Node) -> int | None:
     if node.target in ADAPTIVE:
         is_whole = ADAPTIVE[node.target] == dims and all(size == 1 for size in node.args[1])
     elif node.target in IN_WINDOWS:
-        # Elements of the frame would count, and a divisor of one's own divides by something else.
+        # Padding would count, and an explicit divisor divides by something else.
         padding, divisor = (*node.args[3:4], [0])[0], node.args[6:7]
         windows = tuple(node.args[1]) * (1 if len(node.args[1]) > 1 else dims)
         is_plain = not any(padding) and not any(divisor)

@@ -1,7 +1,9 @@
-"""Requires: normalised; after ``batch_independent``, whose layers are one with their ReLUs.
-Ensures: a layer, or a sum with one, that a ReLU alone uses is a rectified affine map with it,
-whatever else is added to it (a skip connection). Saves: rounds, as the sign of what is truncated
-starts beside the truncation."""
+"""Fuses ReLUs with the layers before them.
+
+Requires: a normalised draft, after ``batch_independent``, which joins layers together with their
+ReLUs. Ensures: a layer that only a ReLU uses, or a sum with such a layer and any other summands (a
+skip connection), is one rectified affine map with its ReLU. Saves: rounds, because the sign of the
+number is computed while the number is truncated."""
 
 from functools import cache
 
@@ -16,11 +18,11 @@ aten = torch.ops.aten
 
 
 def fuse_rectify(draft: Draft) -> None:
-    """Carries the pass out."""
+    """Fuses ReLUs with the layers before them, in place."""
     reach = cache(lambda: Reach(draft))
     for relu in calls(draft.graph, aten.relu.default):
         source = relu.args[0]
-        # What moves elements may do so afterwards.
+        # Operators that move elements may do so after the ReLU instead.
         while takes(source, *MOVES):
             source = source.args[0]
         found = AffineMap.of(draft, source) if takes(source, aten.add.Tensor, *LAYERS) else None

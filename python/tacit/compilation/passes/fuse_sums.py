@@ -1,7 +1,9 @@
-"""Requires: normalised; after ``fold_normalisation``. Ensures: a sum of convolutions of images, of
-whatever geometry, or of linear layers, each of them used there alone, is one affine map, with
-whatever else is added.
-Saves: all truncations but one, their messages of each element, and their rounds."""
+"""Fuses sums of layers into affine maps.
+
+Requires: a normalised draft, after ``fold_normalisation``. Ensures: a sum of convolutions of
+images, of any geometry, or of linear layers, each of them used only there, is one affine map
+together with all other summands. Saves: all truncations except one, their messages for each
+element, and their rounds."""
 
 from functools import cache
 
@@ -13,9 +15,9 @@ from tacit.compilation.passes.digits import Reach
 
 
 def fuse_sums(draft: Draft) -> None:
-    """Carries the pass out."""
+    """Fuses sums of layers into affine maps, in place."""
     reach = cache(lambda: Reach(draft))
-    # The outermost first: it takes the others with it.
+    # The outermost sum comes first: it includes the others.
     for node in reversed(list(calls(draft.graph, torch.ops.aten.add.Tensor))):
         found = AffineMap.of(draft, node) if node.users else None
         if found is not None and len(found.x) > 1 and found.is_in_range(draft, reach, node):

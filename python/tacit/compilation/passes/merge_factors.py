@@ -1,6 +1,8 @@
-"""Requires: normalised; weights known. Ensures: what a convolution or a linear layer gives is not
-multiplied by a public number afterwards, such as that of an attention: its weights are, in float64.
-Saves: a truncation for each element, and its rounds."""
+"""Merges public factors into the weights of layers.
+
+Requires: a normalised draft; weights in the clear. Ensures: what a convolution or a linear layer
+gives is not multiplied by a public number afterwards, such as that of an attention. Its weights are
+multiplied instead, in float64. Saves: a truncation for each element, and its rounds."""
 
 import math
 from typing import Any
@@ -17,18 +19,18 @@ aten = torch.ops.aten
 PRODUCTS = (aten.mul.Tensor, aten.mul.Scalar)
 QUOTIENTS = (aten.div.Tensor, aten.div.Scalar)
 
-#: It multiplies its queries.
+#: Attention, which multiplies its queries by a number.
 ATTENTION = aten.scaled_dot_product_attention.default
 
-#: Layers by whose weights that is done.
+#: Layers whose weights can take a factor.
 LAYERS = (*CONVOLUTIONS, aten.linear.default)
 
-#: They only move elements.
+#: Operators that only move elements.
 MOVES = (aten.view.default, aten.reshape.default, aten.transpose.int, aten.permute.default)
 
 
 def merge_factors(draft: Draft) -> None:
-    """Carries the pass out."""
+    """Merges public factors into the weights of layers, in place."""
     for node in calls(draft.graph, *PRODUCTS, *QUOTIENTS):
         number = _number(draft, node)
         if number and _is_in_layer(draft, node.args[0], number):
@@ -42,14 +44,15 @@ def merge_factors(draft: Draft) -> None:
 
 
 def _is_in_layer(draft: Draft, source: Any, number: float) -> bool:
-    """Multiplies the weights of the layer that gives that, if there is one."""
+    """Multiplies the weights of the layer that gives ``source``, if there is one, and returns
+    whether there is."""
     while takes(source, *MOVES):
         source = source.args[0]
     return takes(source, *LAYERS) and _scale(draft, source, number)
 
 
 def _number(draft: Draft, node: Node) -> float | None:
-    """The public number that a node multiplies by, if it is one."""
+    """Returns the public number that a node multiplies by, or ``None``."""
     other = node.args[1]
     if isinstance(other, fx.Node):
         known = draft.constants.get(other.name)

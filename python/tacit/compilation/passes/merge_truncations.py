@@ -1,9 +1,11 @@
-"""Requires: weights, scales, widths and guards as they will be. Ensures: what a layer gives is not
-truncated where one other layer, or an average pooling, alone takes it, and where the result of both
-is proved, without guards, to stay below 2^62 before it is truncated for both; it is at most one
-unit off what the encoded numbers give exactly. Saves: a truncation for each element, and its
-rounds. The last one drops more bits, each of which is sent as one of the first is, so it has no
-more elements than that."""
+"""Merges the truncations of consecutive layers.
+
+Requires: final weights, scales, widths and guards. Ensures: the result of a layer is not truncated
+if a single other layer, or an average pooling, uses it, and if the result of both is proved,
+without guards, to stay below 2^62 before it is truncated for both. The final result is at most one
+unit off the exact result of the encoded numbers. Saves: a truncation for each element, and its
+rounds. The last truncation drops more bits, each of which is sent as a bit of the first one is, so
+the last may not have more elements than the first."""
 
 import torch
 from torch import fx
@@ -16,14 +18,15 @@ from tacit.compilation.passes.affine_maps import AffineMap
 
 aten = torch.ops.aten
 
-#: Averages, whose public factors leave room for the words that are encoded.
+#: Average poolings, whose public factors leave room for encoded words.
 AVERAGING = (
     aten.avg_pool2d.default,
     aten.adaptive_avg_pool2d.default,
     aten._adaptive_avg_pool2d.default,
 )
 
-#: What may stand between: it moves or adds elements, and has the scale of what it is of.
+#: Operators that may stand between two layers: they move or add elements and keep the scale of
+#: their operand.
 BETWEEN = (
     aten.flatten.using_ints,
     aten.permute.default,
@@ -55,15 +58,16 @@ TRUNCATING = (
 
 
 def truncations(graph: fx.Graph, *, merged: bool = True) -> int:
-    """How many operators bring a product back to the scale of what it is a product of; or would, if
-    none were merged."""
+    """Returns how many operators truncate a product to the scale of its operands. With
+    ``merged=False``, counts them as if no truncations were merged."""
     return sum(not merged or node.meta.get("scale") is None for node in calls(graph, *TRUNCATING))
 
 
 def merge_truncations(draft: Draft) -> None:
-    """Carries the pass out: a node that is not truncated says the scale of what it gives."""
+    """Merges truncations, in place: the scale of each result that is not truncated is stored at its
+    node."""
     found = _Chains(draft)
-    # The first of a chain first, so that the scale of what a later one takes is known.
+    # The first layer of a chain comes first, so that the scale of what a later one takes is known.
     for node in calls(draft.graph, *KEEPING):
         scale = found.scale_of_product(node)
         if scale is not None and found.can_keep(node, scale):
@@ -71,7 +75,7 @@ def merge_truncations(draft: Draft) -> None:
 
 
 class _Chains:
-    """What is known of layers that stand behind one another."""
+    """Intervals and scales of layers that follow one another."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft, self._prover, self._finer = draft, Prover(draft), finer(draft.graph)
@@ -79,7 +83,7 @@ class _Chains:
             self._prover.enter(node)
 
     def scale_of_product(self, node: Node) -> int | None:
-        """Fraction bits of what a layer gives before it is truncated, if its weights are the
+        """Returns the fraction bits of a layer's product before truncation, if its weights are the
         owner's."""
         bias = node.args[2] if len(node.args) > 2 else None
         known = [self._draft.weight(each) for each in (node.args[1], bias) if each is not None]
@@ -90,8 +94,8 @@ class _Chains:
         return bits_taken(self._draft, node.args[0]) + self._draft.bits_of(node.args[1])
 
     def can_keep(self, node: Node, scale: int) -> bool:
-        """Whether what a layer gives, at that scale, goes into one other alone, whose product holds
-        it."""
+        """Returns whether a layer's result at this scale is used by one other layer alone, whose
+        product can hold it."""
         if scale > fixed.MOST_FRACTION_BITS or not self._is_below(node, scale, fixed.RANGE):
             return False
         last = node
@@ -111,7 +115,8 @@ class _Chains:
         return self._holds(user, last, scale)
 
     def _holds(self, user: Node, x: Node, scale: int) -> bool:
-        """Whether a layer's product of what has that scale is in range before it is truncated."""
+        """Returns whether a layer's product is in range before truncation, if its operand has this
+        scale."""
         is_rectified = user.target is _RECTIFIED
         made = (
             AffineMap.of(self._draft, user)
@@ -127,13 +132,15 @@ class _Chains:
         if is_rectified and not self._has_room(user, scale - self._draft.scale.bits, own):
             return False
         summed = self._prover.compared(user) if is_rectified else self._prover.known.get(user)
-        # Also what a sum is of: some are truncated before they are added up, some after.
+        # The summands are checked too: some are truncated before they are added, some after.
         parts = [self._prover.of(each) for each in (*made.bias, *made.addends)]
         return is_below([summed, *parts], total, fixed.RANGE)
 
     def _has_room(self, user: Node, more: int, dropped: int) -> bool:
-        """Whether the sign of a ReLU still starts beside the truncation, at its own width, if it
-        does so now: what is truncated and what is compared fit a word together."""
+        """Returns whether the sign of a ReLU can still be computed during the truncation, at its
+        own width, if it can be now.
+
+        For that, the truncated bits and the compared bits must fit into a word together."""
         width, guard = user.meta.get("width"), user.meta.get("guard")
         compared = [Guard(width or fixed.WORD, 0), *([guard] if guard else [])]
         for each, reach in compared:
@@ -151,8 +158,10 @@ _AFFINE, _RECTIFIED = torch.ops.tacit.affine.default, torch.ops.tacit.rectified_
 
 
 def finer(graph: fx.Graph) -> set[Node]:
-    """What may have more fraction bits than the session though no product's were kept: inverse
-    roots, and whatever is made of them and is not truncated."""
+    """Returns the nodes that may have more fraction bits than the session although no product's
+    were kept.
+
+    They are inverse roots, and whatever is computed from them and not truncated."""
     found: set[Node] = set()
     for node in graph.nodes:
         if node.op == "call_function" and (
@@ -164,16 +173,16 @@ def finer(graph: fx.Graph) -> set[Node]:
 
 
 def bits_taken(draft: Draft, node: Node) -> int:
-    """Fraction bits of what a layer takes, if it is not finer; the session's, unless those of a
-    product were kept."""
+    """Returns the fraction bits of a layer's operand that is not among ``finer``: those of the
+    session, unless those of a product were kept."""
     while node.op == "call_function" and node.target in BETWEEN:
         node = node.args[0]
     return int(node.meta.get("scale") or draft.scale.bits)
 
 
 def is_below(summands: list[Interval | None], scale: int, bits: int) -> bool:
-    """Whether the magnitudes of all summands together are proved to be less,
-    as words of a scale."""
+    """Returns whether the magnitudes of all summands together are proved to be below 2^``bits``, as
+    words of a scale."""
     known = [each for each in summands if each is not None]
     greatest = sum(max(-low, high, 0.0) for low, high in known)
     return len(known) == len(summands) and greatest * 2.0**scale < 2.0**bits

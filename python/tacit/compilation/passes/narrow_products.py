@@ -1,9 +1,11 @@
-"""Requires: weights, scales, widths, guards and what is not truncated as they will be. Ensures: a
-layer's product is narrow, so that parties may compute its lowest 51 bits alone, only where it is
-proved to be below 2^49 before it is truncated, if all guards before it hold; the sign of its ReLU,
-and its guard, have the room that they need in what is left of a word. Saves: with replicated
-sharing three fifths of the instructions of products, for 13 bits more of each result over all links
-together; so only layers with many products a result have narrow ones."""
+"""Chooses the layers whose products are narrow.
+
+Requires: final weights, scales, widths and guards, and merged truncations. Ensures: a layer's
+product is narrow, so that parties may compute only its lowest 51 bits, only if it is proved to be
+below 2^49 before truncation, provided that all guards before it hold. The sign of its ReLU, and its
+guard, have the room that they need in the rest of the word. Saves: with replicated sharing, three
+fifths of the instructions of products, for 13 more bits of each result over all links together. So
+only layers with many products for each result have narrow ones."""
 
 import torch
 
@@ -15,20 +17,22 @@ from tacit.compilation.passes.affine_maps import AffineMap
 from tacit.compilation.passes.merge_truncations import bits_taken, finer, is_below
 from tacit.operators.dispatch import custom_ops
 
-#: Products that each result is a sum of, at least: of fewer less time is saved than a third of 13
-#: bits takes on a link of a gigabit a second.
+#: Least number of products that each result is a sum of. With fewer, the time saved is less than a
+#: third of what 13 bits take on a link of a gigabit per second.
 LEAST = 64
 
-#: Of fewer results of an output or inputs that a linear layer has, or fewer filters of a group,
-#: products are not computed by tiles (``crates/kernels``), and so not faster by their lowest bits.
+#: Least number of outputs, and of results for each output, of a linear layer; least number of
+#: filters in a group. With fewer, products are not computed in tiles (``crates/kernels``), so
+#: computing only their lowest bits is not faster.
 LEAST_ROWS, LEAST_FILTERS = 7, 4
 
 
 def narrow_products(draft: Draft, *, uniform: bool = False) -> None:
-    """Carries the pass out.
+    """Chooses the layers of a draft whose products are narrow, in place.
 
     Args:
-        uniform: all that may pay are narrow or none is, so that it tells little which.
+        uniform: whether either all layers that may benefit are narrow or none is, so that the
+            choice reveals little.
     """
     prover, more = Prover(draft), finer(draft.graph)
     found: dict[Node, int] = {}
@@ -40,7 +44,7 @@ def narrow_products(draft: Draft, *, uniform: bool = False) -> None:
     for node in calls(draft.graph, *NARROWING):
         made = AffineMap.of(draft, node)
         if made is not None and node.meta.get("scale") is None and _pays(node, made):
-            # A layer of public numbers is no secret product, and adds up what others truncate.
+            # A layer on public numbers is not a secret product, and adds up what others truncate.
             is_known = more.isdisjoint([*made.x, *made.addends]) and not any(
                 map(draft.is_constant, made.x)
             )
@@ -62,8 +66,9 @@ def _pays(node: Node, made: AffineMap) -> bool:
 
 
 def _narrow(prover: Prover, node: Node, made: AffineMap) -> int:
-    """The fraction bits of its product if that is proved to be narrow, with all that is added to it
-    before or after it is truncated, or else 0."""
+    """Returns the fraction bits of a layer's product if it is proved to be narrow, or else 0.
+
+    The proof includes all that is added to the product before or after it is truncated."""
     draft = prover.draft
     scales = [
         bits_taken(draft, x) + draft.bits_of(w) for x, w in zip(made.x, made.weight, strict=True)

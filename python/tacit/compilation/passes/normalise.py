@@ -1,6 +1,8 @@
-"""Requires: any draft. Ensures: no dropout, no copies, no dead code; what depends on public
-constants alone is one. Saves: what these would cost, and lets other passes see what follows
-what."""
+"""Normalises a draft.
+
+Requires: any draft. Ensures: there is no dropout, no copy and no dead code; constant folding leaves
+one constant for whatever depends on public constants alone. Saves: the cost of these, and lets
+other passes see which operator follows which."""
 
 from typing import Any
 
@@ -12,7 +14,7 @@ from tacit.compilation.graph import Draft, Node
 
 aten = torch.ops.aten
 
-#: They give what they take.
+#: Operators that return their operand.
 COPIES = (
     aten.alias.default,
     aten.clone.default,
@@ -23,15 +25,15 @@ COPIES = (
     aten.feature_dropout.default,
 )
 
-#: They give what they take where it has that dtype already.
+#: Operators that return their operand if it already has the dtype.
 CASTS = (aten._to_copy.default, aten.to.dtype, aten.to.dtype_layout)
 
-#: They want a layout in memory that the copy before them made.
+#: Operators that require a memory layout, which the copy before them made.
 VIEWS = (aten.view.default, aten._unsafe_view.default)
 
 
 def normalise(draft: Draft) -> None:
-    """Carries the pass out."""
+    """Normalises a draft, in place."""
     for node in list(draft.graph.nodes):
         if node.op == "call_function":
             _normalise(draft, node)

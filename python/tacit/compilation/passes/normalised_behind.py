@@ -1,9 +1,11 @@
-"""Normalisation before a ReLU, in the weights of the layers behind it: with y = x + b/a, max(a·x +
-b, 0) is a·max(y, 0), and a·min(y, 0) where a is negative. So y takes no product, what is kept of it
-the messages of a ReLU, and the layers as many weights as before. Which a are negative stays their
-owner's: booleans are among the weights, also where none is, and what is kept is taken to lie on
-both sides. What intervals behind the layers tell is of the products of a with their weights, as it
-is of all weights."""
+"""Folds a normalisation before a ReLU into the weights of the layers after the ReLU.
+
+With y = x + b/a, max(a·x + b, 0) is a·max(y, 0), and a·min(y, 0) if a is negative. So y takes no
+product, keeping one side of it takes the messages of a ReLU, and the layers have as many weights as
+before. Which a are negative stays their owner's secret: there are booleans among the weights even
+if no a is negative, and the kept numbers are assumed to lie on both sides of zero. The intervals
+after the layers reveal something about the products of a with the layers' weights, as they do about
+all weights."""
 
 from typing import Any
 
@@ -15,10 +17,10 @@ from tacit.compilation.passes.digits import Reach, with_more
 
 aten = torch.ops.aten
 
-#: Offsets beyond this are none of numbers that words hold well.
+#: Greatest offset: greater ones do not belong to numbers that words hold well.
 MOST_OFFSET = 2.0**10
 
-#: A factor below this leaves nothing of any number but the offset.
+#: Least factor: a smaller one leaves nothing of any number except the offset.
 NONE_LEFT = 2.0**-30
 
 
@@ -30,9 +32,10 @@ def into_layers_behind(
     factor: torch.Tensor,
     offset: torch.Tensor,
 ) -> bool:
-    """Puts a normalised batch, ``result`` of ``source``, into the weights of what uses its ReLU, if
-    that is convolutions of images alone, whose results stay in range beside weights of that many
-    digits."""
+    """Folds a normalised batch, ``result`` of ``source``, into the weights of what uses its ReLU.
+
+    All users must be convolutions of images, whose results must stay in range with weights of that
+    many digits. Returns whether the batch was folded."""
     relu: Any = next(iter(result.users), None)
     if not takes(result, result.target) or relu.target is not aten.relu.default:
         return False
@@ -43,14 +46,14 @@ def into_layers_behind(
     ):
         return False
     copied = [node for each in known for node in each.weight if not draft.may_copy(node)]
-    # Each element is opened for the product that is saved.
+    # The product that is saved would open each element.
     if sum(node.meta["value"].numbers for node in copied) > result.meta["value"].numbers:
         return False
     idle = factor.abs() < NONE_LEFT
     shift = torch.where(idle, 0.0, offset / torch.where(idle, 1.0, factor))
     if not maps or len(known) < len(maps) or bool((shift.abs() > MOST_OFFSET).any()):
         return False
-    # What is left of idle channels is their offset, which filters would miss in the padding.
+    # Idle channels are left with their offset, which filters would miss in the padding.
     left = torch.where(idle, offset.clamp_min(0), 0.0)
     if bool(left.any()) and any(any(each.geometry[2:4]) for each in known):
         return False
@@ -69,7 +72,7 @@ def into_layers_behind(
 
 
 def _convolution(draft: Draft, node: Node) -> AffineMap | None:
-    """One with all channels in each group."""
+    """Returns the map of a convolution of images that has a single group."""
     found = AffineMap.of(draft, node) if node.target is aten.conv2d.default else None
     return found if found is not None and found.geometry[-1] == 1 else None
 
@@ -91,7 +94,7 @@ def _take_factor(
     factor: torch.Tensor,
     left: torch.Tensor,
 ) -> None:
-    """Puts a layer of what is kept of y in that one's place."""
+    """Replaces a layer by one that takes what is kept of y."""
     (node,) = layer.weight
     weight = draft.weights[node.name]
     bits, most = with_more(draft.bits_of(node), factor), reach.of(user)

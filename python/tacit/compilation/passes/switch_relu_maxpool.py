@@ -1,6 +1,8 @@
-"""Requires: normalised. Ensures: a monotone activation that a max pooling alone uses stands behind
-it; of ReLU zero is one more candidate of the pooling. Saves: activations of elements that no window
-keeps; of ReLU all its rounds and bits but for a candidate."""
+"""Moves activations behind max poolings.
+
+Requires: a normalised draft. Ensures: a monotone activation that only a max pooling uses comes
+after the pooling. For ReLU, zero is one more candidate of the pooling. Saves: activations of
+elements that no window keeps; for ReLU, all its rounds and bits except those of a candidate."""
 
 from operator import getitem
 from typing import Any
@@ -11,7 +13,7 @@ from tacit.compilation.graph import Draft, Node, calls, takes
 
 aten = torch.ops.aten
 
-#: Max poolings, of which the last give indices too.
+#: Max poolings, of which the last ones return indices too.
 WITH_INDICES = (aten.adaptive_max_pool2d.default, aten.adaptive_max_pool3d.default)
 POOLS = (aten.max_pool1d.default, aten.max_pool2d.default, aten.max_pool3d.default, *WITH_INDICES)
 
@@ -27,7 +29,7 @@ MONOTONE = (
 
 
 def switch_relu_maxpool(draft: Draft) -> None:
-    """Carries the pass out."""
+    """Moves activations behind max poolings, in place."""
     for pool in calls(draft.graph, *POOLS):
         source = pool.args[0]
         if pool.target in WITH_INDICES:
@@ -40,8 +42,8 @@ def switch_relu_maxpool(draft: Draft) -> None:
         elif takes(source, aten.relu.default):
             _rectify(draft, pool, source.args[0])
         elif _pads_with_zero(source) and takes(source.args[0], aten.relu.default):
-            # Zero is no more than ReLU gives anyway, so the frame may be laid around what goes into
-            # it.
+            # ReLU never gives less than zero, so its input may be padded with zeros instead of its
+            # result.
             source.args = (source.args[0].args[0], *source.args[1:])
             _rectify(draft, pool, source)
         elif _may_switch(source):
@@ -54,8 +56,9 @@ def _may_switch(source: Any) -> bool:
 
 
 def _switch_values(draft: Draft, pool: Node, source: Any) -> None:
-    """Behind what a pooling gives besides indices, which nobody may use: ReLU makes more elements
-    equal."""
+    """Moves an activation behind the values of a pooling that also returns indices.
+
+    Nothing may use the indices: ReLU makes more elements equal."""
     users = list(pool.users)
     if not (_may_switch(source) or takes(source, aten.relu.default)):
         return
@@ -64,10 +67,10 @@ def _switch_values(draft: Draft, pool: Node, source: Any) -> None:
 
 
 def _rectify_sequence(draft: Draft, pool: Node, source: Any) -> None:
-    """As images of one column, along whose only other dimension zero is a candidate."""
+    """Pools a rectified sequence as images of one column, with zero as a candidate."""
     kernel, *steps = pool.args[1:]
-    # Stride, padding and dilation, and what stands in the second dimension for each; then how ends
-    # count.
+    # Stride, padding and dilation, each with its value in the second dimension; then
+    # ceil_mode.
     pairs = [
         [*each, idle] if each else [] for each, idle in zip(steps[:3], (1, 0, 1), strict=False)
     ]
@@ -96,7 +99,7 @@ def _rectify(draft: Draft, pool: Node, source: Any) -> None:
 
 
 def _pads_with_zero(node: Any) -> bool:
-    """Whether it lays a frame of zeros around images, as TensorFlow does before a pooling with a
+    """Returns whether a node pads images with zeros, as TensorFlow does before a pooling with a
     stride."""
     if takes(node, aten.constant_pad_nd.default):
         return not node.kwargs and (len(node.args) < 3 or node.args[2] == 0)
@@ -107,14 +110,15 @@ def _pads_with_zero(node: Any) -> bool:
 
 
 def _never_decreases(node: Any) -> bool:
-    """Whether an activation with slopes of its own does not, since none of them is negative."""
+    """Returns whether an activation with slopes as arguments never decreases, because no slope is
+    negative."""
     if not takes(node, aten.leaky_relu.default, aten.elu.default) or node.kwargs:
         return False
     return all(isinstance(slope, int | float) and slope >= 0 for slope in node.args[1:])
 
 
 def _switch(draft: Draft, pool: Node, values: Node, activation: Node) -> None:
-    """Puts an activation before a pooling behind its values."""
+    """Moves an activation before a pooling behind the values of the pooling."""
     with draft.graph.inserting_after(values):
         made = draft.graph.call_function(
             activation.target, activation.args, dict(activation.kwargs)

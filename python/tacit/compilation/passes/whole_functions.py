@@ -1,8 +1,9 @@
-"""Requires: normalised, equal work done once. Ensures: what formats write apart is the one function
-that
-secret tensors have of it: an inverse square root, SiLU, GELU by erf, RMS normalisation, and layer
-normalisation as Keras writes it. Saves: of these the rounds and bits of a root, a product or a
-quotient; and small variances keep their digits, which means of squares have not."""
+"""Recognises functions that file formats write as several operators.
+
+Requires: a normalised draft without common subexpressions. Ensures: such operators are the one
+function that secret tensors have: an inverse square root, SiLU, GELU by erf, RMS normalisation, and
+layer normalisation as Keras writes it. Saves: the rounds and bits of a root, a product or a
+quotient. Small variances also keep their digits, which means of squares do not."""
 
 import math
 from collections.abc import Iterator
@@ -19,12 +20,12 @@ aten = torch.ops.aten
 PRODUCT, QUOTIENT, SUM = aten.mul.Tensor, aten.div.Tensor, aten.add.Tensor
 MEAN, ERF = aten.mean.dim, aten.erf.default
 
-#: How far numbers of a formula may be from what they stand for: they were rounded to float32.
+#: How far numbers of a formula may be from their exact values, since they were rounded to float32.
 ROUNDING = 1e-6
 
 
 def whole_functions(draft: Draft) -> None:
-    """Carries the pass out."""
+    """Replaces functions that are written as several operators, in place."""
     for node in calls(draft.graph, aten.reciprocal.default):
         if takes(node.args[0], aten.sqrt.default):
             _becomes(draft, node, aten.rsqrt.default, node.args[0].args[0])
@@ -49,7 +50,7 @@ def _becomes(draft: Draft, node: Node, target: Any, *args: Any) -> None:
 
 
 def _orders(node: Any) -> Iterator[tuple[Any, ...]]:
-    """Both orders of the operands of a product or a sum."""
+    """Yields both orders of the operands of a product or a sum."""
     if isinstance(node, fx.Node) and len(node.args) == 2 and not node.kwargs:
         yield from permutations(node.args)
 
@@ -59,7 +60,7 @@ def _orders(node: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _silu(draft: Draft, node: Node) -> None:
-    """x · sigmoid(x)."""
+    """Recognises x · sigmoid(x)."""
     for gate, x in _orders(node):
         if takes(gate, aten.sigmoid.default) and gate.args[0] is x:
             return _becomes(draft, node, aten.silu.default, x)
@@ -67,7 +68,8 @@ def _silu(draft: Draft, node: Node) -> None:
 
 
 def _gelu(draft: Draft, node: Node) -> None:
-    """x/2 · (1 + erf(x/√2)), with the half anywhere and the sign in any of two places."""
+    """Recognises x/2 · (1 + erf(x/√2)), with the factor 1/2 anywhere and the sign in either of two
+    places."""
     for gate, other in _orders(node):
         found = _one_and_erf(gate)
         if found is None:
@@ -86,7 +88,7 @@ def _gelu(draft: Draft, node: Node) -> None:
 
 
 class _Gate(NamedTuple):
-    """1 + sign · erf(of)."""
+    """The expression 1 + sign · erf(of)."""
 
     of: Any
     sign: float
@@ -106,7 +108,7 @@ def _one_and_erf(node: Any) -> _Gate | None:
 
 
 def _multiple(node: Any, most: int = 3) -> tuple[Any, float]:
-    """Of what a node is a public multiple, and which."""
+    """Returns the node of which a node is a public multiple, and the factor."""
     factor = 1.0
     for _ in range(most):
         if not isinstance(node, fx.Node) or node.kwargs:
@@ -131,7 +133,7 @@ def _is(number: float, wanted: float) -> bool:
 
 
 def _rms_norm(draft: Draft, node: Node) -> None:
-    """x · (mean of x² + ε)^(−1/2), or x divided by the root."""
+    """Recognises x · (mean of x² + ε)^(−1/2), or x divided by the root."""
     is_product = node.target is PRODUCT
     orders = _orders(node) if is_product else [tuple(node.args)] if len(node.args) == 2 else []
     for x, root in () if node.kwargs else orders:
@@ -165,18 +167,18 @@ def _is_square(node: Any, x: Any) -> bool:
 
 
 class _Rows(NamedTuple):
-    """What is normalised."""
+    """Rows that a layer normalisation normalises."""
 
     x: Node
     mean: Node
     dimensions: int
-    """How many of the last ones make a row."""
+    """Number of last dimensions that make a row."""
     epsilon: float
 
 
 def _layer_norm(draft: Draft, inverse: Node) -> None:
-    """x·s + (shift − mean·s), where s is a factor times the inverse root of
-    variance and epsilon."""
+    """Recognises x·s + (shift − mean·s), where s is a factor times the inverse root of variance
+    plus epsilon."""
     rows = _rows(inverse.args[0])
     scaled = next(iter(inverse.users))
     if rows is None or not takes(inverse, inverse.target) or len(scaled.users) != 2:
@@ -209,7 +211,7 @@ def _layer_norm(draft: Draft, inverse: Node) -> None:
 
 
 def _rows(node: Any) -> _Rows | None:
-    """Of what a node is the variance and a number."""
+    """Returns the rows of which a node is the variance plus a number."""
     if (
         not takes(node, SUM)
         or len(node.args) != 2
@@ -234,7 +236,8 @@ def _rows(node: Any) -> _Rows | None:
 
 
 def _last(mean: Node) -> int | None:
-    """How many last dimensions a mean is of, if it is of these and keeps them."""
+    """Returns how many last dimensions a mean is taken over, if it is over these alone and keeps
+    them."""
     if len(mean.args) != 3 or not mean.args[2] or mean.kwargs:
         return None
     rank, dims = len(mean.args[0].meta["value"].shape), mean.args[1]
@@ -242,7 +245,8 @@ def _last(mean: Node) -> int | None:
 
 
 def _is_call(node: Any, target: Any, *operands: Any) -> bool:
-    """Whether it calls that of these two, in any order if that is all the same."""
+    """Returns whether a node calls an operator on these two operands, in either order if the order
+    does not matter."""
     if (
         node.op != "call_function"
         or node.target is not target
@@ -261,7 +265,8 @@ def _is_negative(node: Node) -> bool:
 def _of_rows(
     draft: Draft, node: Node, target: Any, known: Node, shape: list[int]
 ) -> torch.Tensor | None:
-    """The weight that meets the known operand, if it has one number for each element of a row."""
+    """Returns the weight that is combined with the known operand, if it has one number for each
+    element of a row."""
     for weight in node.args:
         value = draft.weight(weight)
         if value is not None and _is_call(node, target, known, weight):

@@ -1,9 +1,10 @@
-"""Requires: normalised; weights known, as the owner knows them. Ensures: a product with a matrix of
-weights is a linear layer; weights that the channels of a layer's result are multiplied by, and
-those that are added to them, are in the layer's own, in float64, as TensorFlow writes
-normalisations and biases; those of images behind no layer are a normalisation. Saves: a product and
-a truncation for each element; what other passes do with layers and normalisations, they do with
-these."""
+"""Recognises layers that file formats write as several operators.
+
+Requires: a normalised draft; weights in the clear, as the owner knows them. Ensures: a product with
+a matrix of weights is a linear layer. Weights that multiply the channels of a layer's result, or
+are added to them, are folded into the layer's own, in float64; TensorFlow writes normalisations and
+biases so. For images that come from no layer, such weights are a normalisation. Saves: a product
+and a truncation for each element, and whatever other passes save for layers and normalisations."""
 
 from typing import Any
 
@@ -20,7 +21,7 @@ MATRIX_PRODUCTS = (aten.matmul.default, aten.mm.default)
 
 
 def whole_layers(draft: Draft) -> None:
-    """Carries the pass out."""
+    """Replaces layers that are written as several operators, in place."""
     for node in calls(draft.graph, *MATRIX_PRODUCTS):
         _as_linear(draft, node)
     for node in calls(draft.graph, *PRODUCTS, *SUMS, *DIFFERENCES):
@@ -31,7 +32,7 @@ def whole_layers(draft: Draft) -> None:
 
 
 def _as_linear(draft: Draft, node: Node) -> None:
-    """A product with a matrix that nothing else uses."""
+    """Turns a product with a matrix of weights that nothing else uses into a linear layer."""
     weight = draft.weight(node.args[1])
     if weight is None or weight.dim() != 2 or len(node.args[1].users) > 1:
         return
@@ -42,12 +43,12 @@ def _as_linear(draft: Draft, node: Node) -> None:
 
 
 def _into_layer(draft: Draft, node: Node) -> None:
-    """Weights that meet what a layer gives."""
+    """Folds weights that a layer's result is combined with into the layer."""
     layer, weight = _with_weight(draft, node)
     if weight is None or not takes(layer, *CONVOLUTIONS, aten.linear.default):
         return
     shape = layer.meta["value"].shape
-    # Channels come before the places of an image, which may stand without a batch.
+    # Channels come before the places of an image. There may be no batch dimension.
     places = 1 + CONVOLUTIONS.index(layer.target) if layer.target in CONVOLUTIONS else 0
     channels = _by_channel(weight, shape, len(shape) - 1 - places)
     if channels is None:
@@ -59,7 +60,8 @@ def _into_layer(draft: Draft, node: Node) -> None:
 
 
 def _as_normalisation(draft: Draft, product: Node) -> None:
-    """Images whose channels are multiplied, and shifted then or not."""
+    """Turns a product of the channels of images with weights, and a sum that may follow, into a
+    normalisation."""
     source, weight = _with_weight(draft, product)
     factor = None if weight is None or weight.numel() == 1 else _of_images(weight, source)
     if factor is None:
@@ -88,7 +90,7 @@ def _as_normalisation(draft: Draft, product: Node) -> None:
 
 
 def _with_weight(draft: Draft, node: Node) -> tuple[Any, torch.Tensor | None]:
-    """The operands of a product or a sum: anything, and a weight if there is one."""
+    """Returns the operands of a product or a sum: any node, and a weight if there is one."""
     if len(node.args) != 2 or node.kwargs:
         return None, None
     left, right = node.args
@@ -103,8 +105,7 @@ def _of_images(weight: torch.Tensor, source: Any) -> torch.Tensor | None:
 
 
 def _by_channel(weight: torch.Tensor, shape: tuple[int, ...], at: int) -> torch.Tensor | None:
-    """The weights, one for each channel of a shape, which are there, if they tell channels apart
-    alone."""
+    """Returns one weight for each channel of a shape, if the weights differ by channel alone."""
     if weight.dim() > len(shape):
         return None
     aligned = (1,) * (len(shape) - weight.dim()) + tuple(weight.shape)

@@ -1,5 +1,7 @@
-"""Files of ONNX, opset 13 and later, as modules of PyTorch. What they hold is taken for hostile:
-nothing is run, sizes are bounded, and all that is missing is told at once."""
+"""Importer of ONNX files, opset 13 and later, as PyTorch modules.
+
+Files are treated as hostile: nothing is run, sizes are bounded, and everything that is missing is
+reported at once."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +19,7 @@ from tacit.errors import MisuseError
 
 __all__ = ["load"]
 
-# Importing them is what fills the table.
+# Importing the operators fills the table.
 assert operators
 
 
@@ -27,21 +29,21 @@ def load(
     secret: Collection[str] = (),
     like: Like = (),
 ) -> Imported:
-    """The model in a file of ONNX.
+    """Loads the model in an ONNX file.
 
     Args:
-        path: the file; weights that lie outside of it lie in the same folder.
-        shapes: of inputs whose shape the file leaves open, by name.
-        secret: names of numbers without dimension that were learned, such as a temperature. Others
-            are public, as those of any formula are.
-        like: shapes of data for the inputs, in order or by name, which those have that are open
-            otherwise.
+        path: the file; weights that are stored outside it must be in the same folder.
+        shapes: shapes, by name, of inputs whose shape the file leaves open.
+        secret: names of zero-dimensional numbers that were learned, such as a temperature. Others
+            are public, like those of any formula.
+        like: shapes of data for the inputs, in order or by name; they apply to inputs whose shape
+            is open otherwise.
 
     Raises:
-        SetupError: the file cannot be read, or is not sound.
-        MisuseError: it has no numbers of the names that shall be secret.
-        UnsupportedOperatorError: it has what is not imported, or leaves shapes open; all of that is
-            listed.
+        SetupError: the file cannot be read, or is malformed.
+        MisuseError: the file has no numbers of the names in ``secret``.
+        UnsupportedOperatorError: the file has something that is not imported, or leaves shapes
+            open; the error lists all of that.
     """
     path = Path(path)
     problems = Problems(str(path))
@@ -68,7 +70,8 @@ def load(
 
 
 def _public(tensors: Mapping[str, torch.Tensor], secret: Collection[str]) -> list[str]:
-    """Numbers of the file that everybody sees, though they might have been learned."""
+    """Returns the names of numbers in the file that become public, although they may have been
+    learned."""
     return [
         name
         for name, each in tensors.items()

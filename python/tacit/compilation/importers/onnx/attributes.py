@@ -1,4 +1,4 @@
-"""Attributes of a node as values of Python."""
+"""Attributes of an ONNX node as Python values."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ from tacit.errors import SetupError
 
 
 def attributes(node: Any, folder: Path) -> Mapping[str, Any]:
-    """All of a node, by name: numbers, words, lists of them, and tensors."""
+    """Returns all attributes of a node by name: numbers, strings, lists of them, and tensors."""
     return {each.name: _value(each, folder) for each in node.attribute}
 
 

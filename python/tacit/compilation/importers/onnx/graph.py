@@ -1,11 +1,13 @@
-"""From a graph to steps. Every node is evaluated once here: on what is known, for real, so that
-shapes and what is made of weights alone are done with; on all else, on shapes alone (PyTorch's fake
-tensors), which tells every shape there is and what cannot be.
+"""Converter of an ONNX graph to the steps of a module.
 
-What is known is public if it comes of the graph's own constants and shapes alone, or is no real
-number; what comes of weights is held as a parameter and stays secret. Exporters write the numbers
-of a formula (x · 0.5)
-and those that were learned alike: what has no dimension is taken for the former, and is told."""
+Every node is evaluated once here. If all its operands are known it is evaluated on their values, so
+shapes and whatever depends on weights alone are folded. Otherwise it is evaluated on shapes alone
+(PyTorch's fake tensors), which finds every shape and every operand that does not fit.
+
+A known value is public if it depends only on the graph's own constants and on shapes, or is not a
+real number. A value that depends on weights is held as a parameter and stays secret. Exporters
+write the numbers of a formula (x · 0.5) and learned numbers alike. Zero-dimensional numbers are
+assumed to belong to a formula, and are reported."""
 
 import logging
 import math
@@ -30,39 +32,40 @@ from tacit.compilation.importers.onnx.reading import OWN, Read
 from tacit.compilation.importers.onnx.table import OPERATORS, Node, Operator
 from tacit.compilation.importers.onnx.types import check
 
-#: How many elements all that is computed while importing may have together.
+#: Greatest number of elements that importing may compute in total.
 MOST_FOLDED = 1 << 28
 
-#: How many numbers an operator may take as values of Python.
+#: Greatest number of values that an operator may take as Python values.
 MOST_KNOWN = 1 << 16
 
-#: What keeps out is at most this: exp of it is nothing.
+#: Greatest number of a mask that excludes an element: the exponential of such a number is as good
+#: as zero.
 LEAST_OF_MASKS = -1e4
 
-#: What takes nothing but the shape of what goes in.
+#: Operators that need only the shape of their input.
 SHAPES = ("Shape", "Size")
 
-#: Its result has a shape that depends on the values that go in.
+#: Operator whose result has a shape that depends on the values of its input.
 MEASURING = "NonZero"
 
-#: What PyTorch raises where a shape, or a value, is not to be told without the data.
+#: Errors that PyTorch raises if a shape, or a value, cannot be found without the data.
 DEPENDS = (DataDependentOutputException, DynamicOutputShapeException)
 
 
 @dataclass(frozen=True)
 class Value:
-    """What stands for a value while importing."""
+    """A value of the graph, as it is represented while importing."""
 
-    #: Its type and shape.
+    #: Dtype and shape of the value.
     fake: torch.Tensor
-    #: Itself, where it is known.
+    #: The value itself, if it is known.
     known: torch.Tensor | None = None
-    #: Whether everybody may see it.
+    #: Whether the value is public.
     public: bool = False
 
 
 class Importing:
-    """One graph on its way to a module."""
+    """Conversion of one graph to a module."""
 
     def __init__(
         self,
@@ -75,7 +78,8 @@ class Importing:
         self.read, self.folder, self.module, self.problems = read, folder, module, problems
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
         self.values: dict[str, Value | None] = {"": None}
-        #: What comes of inputs, also where it has no value, as what gives it is missing.
+        #: Names of values that depend on inputs, also if they are missing because their operator
+        #: is.
         self.flowing: set[str] = set()
         self.held: dict[str, Held] = {}
         self.steps: list[Step] = []
@@ -85,12 +89,12 @@ class Importing:
             self.values[name] = self._known(tensor, public or not tensor.is_floating_point())
 
     def take(self, name: str, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
-        """That the model has this input."""
+        """Adds an input of the model."""
         self.values[name] = Value(self._fake(shape, dtype))
         self.flowing.add(name)
 
     def node(self, proto: Any) -> None:
-        """Evaluates a node, or notes it as a step; its results have values after it."""
+        """Evaluates a node, or records it as a step. Its results have values afterwards."""
         names, operator = list(proto.output), OPERATORS.get(proto.op_type)
         label = proto.name or next((name for name in names if name), "")
         if (
@@ -134,7 +138,7 @@ class Importing:
             self.values[names[0]] = self._constant(node)
             return
         given = self._shapes(node, operator, arguments, folds)
-        # What depends on shapes alone is known too.
+        # A result that depends on shapes alone is known too.
         folds = folds or node.operator in SHAPES
         if folds:
             self.folded += sum(each.numel() for each in given)
@@ -164,13 +168,14 @@ class Importing:
     def _shapes(
         self, node: Node, operator: Operator, arguments: list[Any], folds: bool
     ) -> tuple[Any, ...]:
-        """The results without their data."""
+        """Returns the results without their data."""
         try:
             with self.mode, _quiet():
                 return self._call(node, operator, arguments, lambda name: self._value(name).fake)
         except DEPENDS:
             if folds and node.operator == MEASURING:
-                # Then it is known after all, and no larger than what goes in by more than its rank.
+                # The input is known after all, and the result exceeds its size by a factor of its
+                # rank at most.
                 return tuple(
                     self._value(each.name).fake for each in arguments if isinstance(each, Flowing)
                 )
@@ -190,7 +195,7 @@ class Importing:
 
     def _constant(self, node: Node) -> Value:
         tensor = OPERATORS["Constant"].function(node)
-        # Several numbers may be weights, as some exporters write them.
+        # Several numbers may be weights, which some exporters write so.
         public = tensor.numel() == 1 or _is_mask(tensor) or not tensor.is_floating_point()
         return self._known(tensor, public)
 
@@ -215,7 +220,7 @@ class Importing:
         return value.fake if value.known is None else value.known
 
     def _python(self, value: Value, name: str, at: int) -> Any:
-        """A value as Python's numbers, in lists where it has dimensions."""
+        """Returns a value as Python numbers, in lists if it has dimensions."""
         if value.known is None:
             raise NotImportedError(
                 f"its input {at + 1} ({quoted(name)}) depends on what the model is given",
@@ -230,7 +235,7 @@ class Importing:
         return value.known.tolist()
 
     def _place(self, argument: Flowing) -> Flowing | Held:
-        """Where a step finds a value: what is known is held by the module from now on."""
+        """Returns where a step finds a value. The module holds a known value from now on."""
         value = self._value(argument.name)
         if value.known is None:
             return argument
@@ -241,8 +246,8 @@ class Importing:
         return self.held[argument.name]
 
     def finish(self, outputs: list[str]) -> None:
-        """Hands the module the steps that lead to the outputs, and what is
-        known that these take."""
+        """Passes to the module the steps that lead to the outputs, and the known values that these
+        take."""
         steps = []
         for step in needed(self.steps, outputs):
             with self.problems.at(step.node.operator, step.node.name):
@@ -261,8 +266,8 @@ class Importing:
         self.module.finish(steps, places)
 
     def _assume(self, name: str) -> None:
-        """A value whose node could not be evaluated, as the file claims it: what follows is seen
-        too."""
+        """Assumes the type and shape that the file claims for a value whose node could not be
+        evaluated, so that later nodes are checked too."""
         if (claim := self.read.claimed.get(name)) is not None:
             number, shape = claim
             dtype = tensors.dtype_of(number)
@@ -278,7 +283,8 @@ def _depends_on_data() -> NotImportedError:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what PyTorch writes of operands that do not fit: it is told as an error."""
+    """Suppresses what PyTorch prints about operands that do not fit: they are reported as an
+    error."""
     logger = logging.getLogger("torch._subclasses.fake_tensor")
     before = logger.disabled
     logger.disabled = True
@@ -289,7 +295,8 @@ def _quiet() -> Iterator[None]:
 
 
 def _is_mask(tensor: torch.Tensor) -> bool:
-    """Whether it only lets pass or keeps out what it is added to, as no weights do."""
+    """Returns whether a tensor only keeps or excludes the elements that it is added to, as no
+    weights do."""
     if not tensor.is_floating_point():
         return False
     out = tensor <= LEAST_OF_MASKS
@@ -297,12 +304,12 @@ def _is_mask(tensor: torch.Tensor) -> bool:
 
 
 def _is_given(value: Value) -> bool:
-    """Whether it is known and anybody may see it."""
+    """Returns whether a value is known, public, and small enough to become Python values."""
     return value.known is not None and value.public and value.known.numel() <= MOST_KNOWN
 
 
 def _number(value: Value, among: list[Value | None]) -> float | int | bool | None:
-    """A public number as Python's, if the shape of the result does not come of it."""
+    """Returns a public number as a Python number, unless the shape of the result depends on it."""
     if (
         value.known is None
         or not value.public
@@ -317,7 +324,8 @@ def _number(value: Value, among: list[Value | None]) -> float | int | bool | Non
 
 
 def _sound(value: Value, name: str) -> torch.Tensor:
-    """A tensor that is held: weights are finite, and what is public no NaN; masks have −∞."""
+    """Returns a tensor to hold, after a check: weights are finite, and public tensors have no NaN,
+    but may have the −∞ of masks."""
     tensor = value.known
     assert tensor is not None
     if tensor.is_floating_point():
@@ -332,7 +340,8 @@ def _sound(value: Value, name: str) -> torch.Tensor:
 
 
 def needed(steps: list[Step], outputs: list[str]) -> list[Step]:
-    """The steps that the outputs come of, each with what nothing takes after it."""
+    """Returns the steps that the outputs depend on, each with the values that nothing uses after
+    it."""
     wanted = set(outputs)
     kept: list[Step] = []
     for step in reversed(steps):

@@ -1,4 +1,4 @@
-"""What goes into a model: tensors of static shapes, which the file has or the caller gives."""
+"""Inputs of a model: tensors of static shapes, which the file has or the caller gives."""
 
 import math
 from collections.abc import Container, Mapping, Sequence
@@ -18,10 +18,11 @@ Like = Sequence[Sequence[int]] | Mapping[str, Sequence[int]]
 
 
 def inputs(graph: Any, held: Container[str], problems: Problems) -> Inputs:
-    """Name, type and shape of each input that is no tensor of the file's own.
+    """Returns name, dtype and shape of each input that is not a tensor of the file.
 
     Raises:
-        UnsupportedOperatorError: shapes are open; with all else that is missing so far.
+        UnsupportedOperatorError: shapes are open; the error also lists all else that is missing so
+            far.
     """
     found, open_shapes = [], []
     for info in graph.input:
@@ -56,13 +57,13 @@ def inputs(graph: Any, held: Container[str], problems: Problems) -> Inputs:
                 "calibration data of it; or export without dynamic axes",
             )
             problems.add("input", info.name, refusal)
-        # Without them nothing that follows can be told.
+        # Without them nothing that follows can be found.
         problems.raise_all()
     return found
 
 
 def alike(graph: Any, like: Like, held: Container[str]) -> dict[str, Sequence[int]]:
-    """Shapes of the inputs that are open, as those of the data; inputs that these do not fit stay
+    """Returns shapes for the open inputs, taken from the data. Inputs that the data do not fit stay
     open."""
     infos = [each for each in graph.input if each.name not in held]
     if not isinstance(like, Mapping):
@@ -112,7 +113,7 @@ def fix(graph: Any, shapes: Mapping[str, Sequence[int]], held: Container[str], p
 
 
 def static(info: Any) -> tuple[int, tuple[int, ...]] | None:
-    """Type and shape of a value, if it is a tensor of which both are known."""
+    """Returns type and shape of a value, if it is a tensor of which both are known."""
     if info.type.WhichOneof("value") != "tensor_type" or not info.type.tensor_type.HasField(
         "shape"
     ):
@@ -124,7 +125,7 @@ def static(info: Any) -> tuple[int, tuple[int, ...]] | None:
 
 
 def shown(info: Any) -> str:
-    """The shape of an input as the file gives it: (batch, 3, 224, 224)."""
+    """Returns the shape of an input as the file gives it, such as (batch, 3, 224, 224)."""
     if not info.type.tensor_type.HasField("shape"):
         return "of any rank"
     sizes = [

@@ -1,5 +1,5 @@
-"""The module that an ONNX graph becomes: it evaluates the nodes in their order, each by functions
-of PyTorch, so that `torch.export` can trace it."""
+"""Module that an ONNX graph becomes: it evaluates the nodes in their order, each by functions of
+PyTorch, so that `torch.export` can trace it."""
 
 import re
 from collections.abc import Sequence
@@ -15,45 +15,45 @@ from tacit.errors import printable
 
 @dataclass(frozen=True)
 class Flowing:
-    """An argument that an earlier step gave, or the model's user."""
+    """An argument that an earlier step, or the model's user, gives."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Held:
-    """An argument that the module holds: a parameter, or a tensor that is public."""
+    """An argument that the module holds: a parameter, or a public tensor."""
 
     attribute: str
 
 
 @dataclass(frozen=True)
 class Step:
-    """One node, with its arguments: ``Flowing``, ``Held``, or values of Python."""
+    """One node, with its arguments: ``Flowing``, ``Held``, or Python values."""
 
     node: Node
     function: Function
     arguments: tuple[Any, ...]
-    #: Names of its results, "" for those that nothing takes.
+    #: Names of its results; "" for results that nothing uses.
     results: tuple[str, ...]
-    #: What nothing takes after it.
+    #: Names of the values that nothing uses after it.
     released: tuple[str, ...]
 
 
 class Layer(torch.nn.Module):
-    """What one node does, as a module, so that what is traced of it has the node's name."""
+    """A node as a module, so that whatever is traced of it has the node's name."""
 
     def __init__(self, step: Step) -> None:
         super().__init__()
         self.step = step
 
     def forward(self, *arguments: Any) -> Any:
-        """What the node gives."""
+        """Evaluates the node."""
         return self.step.function(self.step.node, *arguments)
 
 
 class OnnxModule(torch.nn.Module):
-    """A graph of ONNX as a module. Inputs come in the file's order."""
+    """An ONNX graph as a module. Inputs come in the file's order."""
 
     def __init__(self, inputs: Sequence[str]) -> None:
         super().__init__()
@@ -62,9 +62,10 @@ class OnnxModule(torch.nn.Module):
         self._results: tuple[Flowing | Held, ...] = ()
 
     def hold(self, name: str, tensor: torch.Tensor, public: bool) -> Held:
-        """Keeps a tensor under its name in the file, as far as Python lets it be one. Weights are
-        parameters; what is public is neither that nor a buffer, which is how `torch.export` knows
-        it for a constant."""
+        """Holds a tensor under its name in the file, as far as Python allows that name.
+
+        Weights are parameters. A public tensor is neither a parameter nor a buffer, so
+        `torch.export` takes it for a constant."""
         attribute, tensor = unique(self, name), tensor.contiguous()
         if public or not tensor.is_floating_point():
             setattr(self, attribute, tensor)
@@ -73,17 +74,18 @@ class OnnxModule(torch.nn.Module):
         return Held(attribute)
 
     def finish(self, steps: Sequence[Step], results: Sequence[Flowing | Held]) -> None:
-        """Sets what is evaluated."""
+        """Sets the steps that are evaluated, and the results."""
         self._results = tuple(results)
         for step in steps:
-            # As it stands in the file; in the path of a module there are no dots within a name.
+            # A layer has the node's name in the file. Names in the path of a module contain no
+            # dots.
             name = printable(step.node.name, 200).replace(".", "_") or step.node.operator
             name = name if not hasattr(self, name) else unique(self, name)
             self.add_module(name, Layer(step))
             self._layers.append(name)
 
     def forward(self, *inputs: torch.Tensor) -> Any:
-        """The outputs: a tensor, or a tuple where the file has several."""
+        """Evaluates the graph and returns a tensor, or a tuple if the file has several outputs."""
         values = dict(zip(self._inputs, inputs, strict=True))
         for layer in (getattr(self, name) for name in self._layers):
             step = layer.step
@@ -103,14 +105,15 @@ class OnnxModule(torch.nn.Module):
 
 
 def results(given: Any) -> tuple[Any, ...]:
-    """What a function gave, as a tuple."""
+    """Returns what a function gave as a tuple."""
     return tuple(given) if isinstance(given, (tuple, list)) else (given,)
 
 
 def unique(module: torch.nn.Module, name: str) -> str:
-    """A name for an attribute that is free in the module, close to the one in the file."""
+    """Returns a name for an attribute that is free in the module and close to the one in the
+    file."""
     base = re.sub(r"\W", "_", name[:200], flags=re.ASCII) or "unnamed"
-    # What is traced is written as Python, in which words such as class are no names.
+    # A trace is written as Python code, in which words such as class are no names.
     base = f"_{base}" if base[0].isdigit() or iskeyword(base) else base
     attribute, count = base, 1
     while hasattr(module, attribute):

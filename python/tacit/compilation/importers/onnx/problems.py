@@ -1,16 +1,17 @@
-"""What a file has that cannot be imported: collected, so that all of it is told at once."""
+"""Problems of a file that cannot be imported, collected so that all of them are reported at
+once."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tacit.errors import SetupError, UnsupportedOperatorError, printable
 
-#: How many problems a message lists, and how many characters it quotes of a name.
+#: Greatest number of problems that a message lists, and of characters that it quotes of a name.
 MOST_LISTED, MOST_QUOTED = 100, 80
 
 
 class NotImportedError(Exception):
-    """Why one node, or one value, cannot be imported."""
+    """Reason why one node, or one value, cannot be imported."""
 
     def __init__(self, what: str, remedy: str) -> None:
         super().__init__(f"{what}; {remedy}")
@@ -18,12 +19,12 @@ class NotImportedError(Exception):
 
 
 def quoted(name: str) -> str:
-    """A name out of a file, which may hold anything, on one line and not too long."""
+    """Quotes a name from a file, which may hold anything, on one line and at a limited length."""
     return repr(name if len(name) <= MOST_QUOTED else f"{name[:MOST_QUOTED]}...")
 
 
 class Problems:
-    """Those of one file."""
+    """Problems of one file."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -34,19 +35,19 @@ class Problems:
         return bool(self._lines)
 
     def add(self, operator: str, name: str, refusal: NotImportedError) -> None:
-        """That an operator, or a form of it, is missing here."""
+        """Records that an operator, or a form of it, is not imported."""
         self._unsupported = True
         self._lines[f"{operator} {quoted(name)}: {refusal.what}; {refusal.remedy}"] = None
 
     def broken(self, what: str) -> None:
-        """That the file itself is at fault."""
+        """Records that the file itself is at fault."""
         self._broken = True
         self._lines[what] = None
 
     @contextmanager
     def at(self, operator: str, name: str) -> Iterator[None]:
-        """Collects what goes wrong within: refusals, and what PyTorch says of operands that do not
-        fit."""
+        """Collects the problems within a context: refusals, and PyTorch's errors about operands
+        that do not fit."""
         try:
             yield
         except NotImportedError as refusal:
@@ -57,7 +58,7 @@ class Problems:
             self.broken(f"{operator} {quoted(name)}: its operands do not fit it ({told})")
 
     def raise_all(self) -> None:
-        """Raises them, if there are any."""
+        """Raises an error with all problems, if there are any."""
         if not self._lines:
             return
         raise self._type()(self._text())

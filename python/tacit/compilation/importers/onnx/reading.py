@@ -1,6 +1,8 @@
-"""From a file, which may come from anybody, to a model that is well formed: of a version that is
-known, not larger than protobuf can carry, with functions put in where they are called, sorted,
-without circles, each operator with the types that ONNX lets it have."""
+"""Reader of ONNX files, which may come from anyone, to models that are well formed.
+
+Such a model has a known version and is not larger than protobuf can carry. Functions are inlined
+where they are called. The graph is sorted and has no cycles, and each operator has types that ONNX
+allows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,47 +17,49 @@ from tacit.compilation.importers.onnx.problems import NotImportedError, Problems
 from tacit.compilation.importers.onnx.table import OPERATORS
 from tacit.errors import cause, printable, setup_error
 
-#: The oldest operators that are imported: from here on their parameters come as inputs.
+#: Oldest version of operators that is imported: from here on their parameters come as inputs.
 OLDEST = 13
 
-#: What protobuf can carry, and what is sensible.
+#: Greatest file that protobuf can carry, and reasonable limits on nodes and on the depth of
+#: functions.
 MOST_BYTES, MOST_NODES, DEEPEST = (1 << 31) - 1, 100_000, 100
 
-#: Up to how many elements a tensor stays in what ONNX checks, since they may be a shape.
+#: Greatest number of elements of a tensor that stays in what ONNX checks, since it may be a shape.
 FEW = 1024
 
-#: Names that ONNX's own operators go by.
+#: Domains of ONNX's own operators.
 OWN = {"", "ai.onnx"}
 
-#: That of operators of TensorFlow which have no counterpart.
+#: Domain of TensorFlow operators that have no counterpart.
 TENSORFLOW = "ai.onnx.converters.tensorflow"
 
-#: What decides by values which operators run.
+#: Control flow: operators that decide by values which operators run.
 CONTROL = {"If", "Loop", "Scan"}
 
 
 @dataclass(frozen=True)
 class Read:
-    """A file's graph, its tensors apart."""
+    """Graph of a file, with its tensors kept apart."""
 
     graph: Any
     opset: int
     inputs: Inputs
     tensors: dict[str, torch.Tensor]
-    #: Type and shape that the file claims of what it computes. It may be wrong: nothing rests on
-    #: it.
+    #: Type and shape that the file claims for what it computes. They may be wrong: nothing relies
+    #: on them.
     claimed: dict[str, tuple[int, tuple[int, ...]] | None]
 
 
 def read(
     path: Path, shapes: Mapping[str, Sequence[int]], problems: Problems, like: Like = ()
 ) -> Read:
-    """The file, whose inputs have these shapes where it leaves them open, or those of data for
+    """Reads a file. Inputs whose shapes it leaves open get the given shapes, or those of data for
     them.
 
     Raises:
-        SetupError: it is no file of ONNX, too large, too old, ill-formed; or ONNX is not installed.
-        UnsupportedOperatorError: its inputs have open shapes.
+        SetupError: the file is not an ONNX file, or is too large, too old or malformed; or ONNX is
+            not installed.
+        UnsupportedOperatorError: inputs have open shapes.
     """
     try:
         import onnx
@@ -77,7 +81,7 @@ def read(
     try:
         onnx.checker.check_model(model)
     except (onnx.checker.ValidationError, ValueError, RuntimeError, TypeError) as error:
-        # What is missing may be why; then the rest is looked at all the same.
+        # Something that is missing may be the reason. The rest is checked anyway.
         if not problems:
             raise setup_error(f"{path} is not a sound ONNX model: {printable(error)}") from None
     claimed = {info.name: static(info) for info in (*graph.value_info, *graph.output)}
@@ -100,7 +104,7 @@ def _parsed(path: Path) -> Any:
     except OSError as error:
         raise setup_error(f"{path} cannot be read: {cause(error)}") from None
     except Exception as error:
-        # Protobuf's own error, without its module, which has no types.
+        # Protobuf's own error is known by its name, because its module has no types.
         if not isinstance(error, ValueError) and type(error).__name__ != "DecodeError":
             raise
         raise setup_error(f"{path} is not an ONNX file") from None
@@ -139,8 +143,9 @@ def _version() -> str:
 
 
 def _inlined(model: Any, path: Path) -> Any:
-    """With functions of the file's own put in where they are called; first it is counted what that
-    makes, as a few lines can ask for any number."""
+    """Inlines the file's own functions where they are called.
+
+    The resulting nodes are counted first, because a few lines can ask for any number of them."""
     if not model.functions:
         return model
     from onnx import inliner
@@ -177,8 +182,8 @@ def _inlined(model: Any, path: Path) -> Any:
 
 
 def _complete(graph: Any) -> None:
-    """Writes shapes of outputs where there are none, which ONNX's own check wants and nothing rests
-    on."""
+    """Adds shapes to outputs that have none, because ONNX's own check requires them. Nothing relies
+    on them."""
     for info in graph.output:
         if info.type.WhichOneof("value") == "tensor_type":
             info.type.tensor_type.shape.SetInParent()
@@ -214,8 +219,8 @@ def _missing(graph: Any, problems: Problems) -> None:
 
 
 def _tensors(graph: Any, path: Path) -> dict[str, torch.Tensor]:
-    """Reads the tensors of the graph, and leaves inputs in their place, so that what ONNX checks is
-    small."""
+    """Reads the tensors of the graph and leaves inputs in place of large ones, so that what ONNX
+    checks is small."""
     from onnx import helper
 
     if graph.sparse_initializer:

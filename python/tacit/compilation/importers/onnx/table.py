@@ -1,8 +1,8 @@
-"""The table of operators: what evaluates each operator of ONNX with functions of PyTorch.
+"""Table of operators: the function that evaluates each ONNX operator with PyTorch.
 
-A function takes its node and then the node's inputs in order, None for those left out, and gives a
-tensor, or a tuple where the operator has several results. What it raises as ``NotImportedError`` is
-told with all else that is missing in the file."""
+A function takes its node and then the node's inputs in order, ``None`` for those left out. It
+returns a tensor, or a tuple if the operator has several results. A ``NotImportedError`` that it
+raises is reported together with all else that is missing in the file."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,46 +17,46 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the graph, without the values at its ends."""
+    """A node of the graph, without its operands and results."""
 
     operator: str
     name: str
-    #: The version of ONNX's operators that the file was written for.
+    #: Version of ONNX's operators that the file was written for.
     opset: int
     attributes: Mapping[str, Any]
-    #: How many results the file takes of it.
+    #: Number of its results that the file uses.
     results: int
-    #: Types of its inputs, which those that are Python's values do not tell.
+    #: Dtypes of its inputs, which inputs that are Python values do not show.
     kinds: tuple[torch.dtype | None, ...]
 
     def integer(self, name: str, default: int = 0) -> int:
-        """An attribute that is a whole number."""
+        """Returns an attribute that is an integer."""
         return int(self._typed(name, int, default))
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """An attribute that is 0 or 1."""
+        """Returns an attribute that is 0 or 1."""
         return bool(self._typed(name, int, int(default)))
 
     def number(self, name: str, default: float = 0.0) -> float:
-        """An attribute that is a real number."""
+        """Returns an attribute that is a real number."""
         return float(self._typed(name, (int, float), default))
 
     def text(self, name: str, default: str = "") -> str:
-        """An attribute that is a word."""
+        """Returns an attribute that is a string."""
         return str(self._typed(name, str, default))
 
     def integers(self, name: str) -> list[int] | None:
-        """An attribute that is a list of whole numbers, None if it is not there."""
+        """Returns an attribute that is a list of integers, or ``None`` if it is missing."""
         found = self._typed(name, list, None)
         return None if found is None else [int(each) for each in found]
 
     def numbers(self, name: str) -> list[float] | None:
-        """An attribute that is a list of real numbers, None if it is not there."""
+        """Returns an attribute that is a list of real numbers, or ``None`` if it is missing."""
         found = self._typed(name, list, None)
         return None if found is None else [float(each) for each in found]
 
     def words(self, name: str) -> list[str] | None:
-        """An attribute that is a list of words, None if it is not there."""
+        """Returns an attribute that is a list of strings, or ``None`` if it is missing."""
         found = self._typed(name, list, None)
         return None if found is None else [str(each) for each in found]
 
@@ -75,21 +75,22 @@ class Operator:
     """How an operator is evaluated."""
 
     function: Function
-    #: Which inputs it takes as Python's values (numbers, lists), known while importing; -1 is all.
+    #: Inputs that it takes as Python values (numbers, lists), which must be known while importing;
+    #: -1 stands for all.
     known: frozenset[int]
-    #: Which inputs it takes so if they are known, and as tensors otherwise.
+    #: Inputs that it takes as Python values if they are known, and as tensors otherwise.
     prefers: frozenset[int]
-    #: Whether a public number among its inputs goes to the function as Python's number.
+    #: Whether a public number among its inputs is passed as a Python number.
     numbers: bool
-    #: Whether it is evaluated while importing where all that goes in is known.
+    #: Whether it is evaluated while importing if all its inputs are known.
     folds: bool
 
     def knows(self, at: int) -> bool:
-        """Whether it takes that input as Python's value."""
+        """Returns whether it takes an input as a Python value."""
         return at in self.known or -1 in self.known
 
 
-#: By name; all are of ONNX's own domain.
+#: Operators by name; all are of ONNX's own domain.
 OPERATORS: dict[str, Operator] = {}
 
 
@@ -100,7 +101,7 @@ def implements(
     numbers: bool = False,
     folds: bool = True,
 ) -> Callable[[Function], Function]:
-    """Enters a function for operators."""
+    """Registers a function for operators."""
 
     def enter(function: Function) -> Function:
         for name in names:
@@ -113,7 +114,7 @@ def implements(
 
 
 def plain(functions: Mapping[str, Function], numbers: bool = False) -> None:
-    """Enters functions of PyTorch that take the inputs alone."""
+    """Registers functions of PyTorch that take the inputs alone."""
     for name, function in functions.items():
         implements(name, numbers=numbers)(_without_node(function))
 

@@ -1,8 +1,10 @@
-"""Tensors out of a file, or out of files beside it. Every length is held against the declared shape
-before anything is made of it, and nothing outside of the model's folder is read.
+"""Tensors from a file, or from files next to it.
 
-All floating-point types become float32: secret numbers are fixed-point, and what a file gains by
-half of the bytes is nothing to them."""
+Every length is checked against the declared shape before a tensor is made, and nothing outside the
+model's folder is read.
+
+All floating-point types become float32: secret numbers are fixed point, so a type of half the bytes
+would gain nothing."""
 
 import math
 from pathlib import Path
@@ -14,8 +16,8 @@ import torch
 from tacit.compilation.importers.onnx.problems import quoted
 from tacit.errors import printable, setup_error
 
-#: PyTorch's type for each of ONNX's, by its number there, with the bytes that an element takes in a
-#: file.
+#: PyTorch's dtype for each ONNX type, by its number in ONNX, with the bytes that an element takes
+#: in a file.
 DTYPES: dict[int, tuple[torch.dtype, int]] = {
     1: (torch.float32, 4),
     2: (torch.uint8, 1),
@@ -29,13 +31,13 @@ DTYPES: dict[int, tuple[torch.dtype, int]] = {
     16: (torch.float32, 2),
 }
 
-#: Where a tensor's elements stand if not as raw bytes.
+#: Field that holds a tensor's elements if they are not raw bytes.
 FIELDS = {1: "float_data", 7: "int64_data", 11: "double_data"}
 
-#: More elements than any value may have.
+#: Greatest number of elements of a value.
 MOST_ELEMENTS = 1 << 31
 
-#: Names of ONNX's types that are not imported.
+#: Names of ONNX types that are not imported.
 OTHERS = {
     0: "undefined", 4: "uint16", 8: "string", 12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128",
     17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float8e5m2", 20: "float8e5m2fnuz", 21: "uint4", 22: "int4",
@@ -44,20 +46,20 @@ OTHERS = {
 
 
 def dtype_of(number: int) -> torch.dtype | None:
-    """PyTorch's type for one of ONNX's; None if it is not imported."""
+    """Returns PyTorch's dtype for an ONNX type, or ``None`` if that is not imported."""
     return DTYPES[number][0] if number in DTYPES else None
 
 
 def type_name(number: int) -> str:
-    """What ONNX calls a type that is not imported."""
+    """Returns ONNX's name for a type that is not imported."""
     return OTHERS.get(number, f"type {number}")
 
 
 def read(tensor: Any, folder: Path) -> torch.Tensor:
-    """A tensor of a file, in memory of its own.
+    """Reads a tensor of a file into its own memory.
 
     Raises:
-        SetupError: it is not what it declares, or lies elsewhere.
+        SetupError: the tensor is not what it declares, or lies elsewhere.
     """
     import onnx
     from onnx import numpy_helper
@@ -90,12 +92,12 @@ def read(tensor: Any, folder: Path) -> torch.Tensor:
     if dtype == torch.float32:
         with np.errstate(over="ignore"):
             array = array.astype(np.float32)
-    # A copy: what protobuf holds can be neither written nor kept.
+    # The array is copied, because protobuf's memory can be neither written nor kept.
     return torch.from_numpy(np.array(array, copy=True)).reshape(dims)
 
 
 def _external(tensor: Any, folder: Path, length: int) -> bytes:
-    """The bytes of a tensor that lies in a file beside the model's."""
+    """Reads the bytes of a tensor that lies in a file next to the model's."""
     name = quoted(tensor.name)
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")

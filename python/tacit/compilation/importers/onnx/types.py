@@ -1,4 +1,4 @@
-"""Which types go together, by ONNX's own schemas."""
+"""Check of the types of operands, by ONNX's own schemas."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import torch
 
 from tacit.compilation.importers.onnx.table import Node
 
-#: What ONNX calls the types. All that are real are one here.
+#: ONNX's names for each dtype. All real types are one here.
 NAMES: dict[torch.dtype, set[str]] = {
     torch.float32: {f"tensor({name})" for name in ("float", "double", "float16", "bfloat16")},
     torch.uint8: {"tensor(uint8)"},
@@ -19,8 +19,8 @@ NAMES: dict[torch.dtype, set[str]] = {
 
 
 def check(node: Node) -> None:
-    """Holds the types of a node's inputs against what its operator takes: each has one of those
-    that are allowed, and inputs of one kind have the same.
+    """Checks the types of a node's inputs: each must be one that its operator allows, and inputs of
+    one kind must have the same type.
 
     Raises:
         ValueError: they do not fit.

@@ -1,6 +1,7 @@
-"""Models of TensorFlow: SavedModel, frozen graph and Keras' own file. tf2onnx makes ONNX of them,
-in a process of its own, which is read as any file of ONNX is. Loading such a model can run code
-that it holds: only one's own."""
+"""Importer of TensorFlow models: SavedModel, frozen graph and Keras' own file.
+
+tf2onnx converts a model to ONNX, in a process of its own, and the result is read like any ONNX
+file. Loading such a model can run code that it holds, so load only your own."""
 
 import re
 from collections.abc import Iterator
@@ -14,21 +15,21 @@ from tacit.compilation.importers.tensorflow.conversion import convert
 from tacit.compilation.importers.tensorflow.formats import Format, format_of
 from tacit.errors import SetupError, UnsupportedOperatorError
 
-#: How tf2onnx names sizes that are open.
+#: Names that tf2onnx gives to open sizes.
 UNKNOWN = re.compile(r"\bunk__\d+")
 
 __all__ = ["Format", "format_of", "load"]
 
 
 def load(path: Path, kind: Format, **others: Any) -> Imported:
-    """The model in a file or folder of TensorFlow, which is one's own; other arguments are those of
-    ONNX's ``load``.
+    """Loads the model in a TensorFlow file or folder, which must be your own. Other arguments are
+    those of ONNX's ``load``.
 
     Raises:
-        SetupError: it cannot be converted, or TensorFlow is not installed.
-        MisuseError: it is not as it has to be saved.
-        UnsupportedOperatorError: it has what is not imported, or leaves shapes open; all of that is
-            listed.
+        SetupError: the model cannot be converted, or TensorFlow is not installed.
+        MisuseError: the model is not saved in the required way.
+        UnsupportedOperatorError: the model has something that is not imported, or leaves shapes
+            open; the error lists all of that.
     """
     from tacit.compilation.importers import onnx
 
@@ -40,7 +41,7 @@ def load(path: Path, kind: Format, **others: Any) -> Imported:
 
 @contextmanager
 def _called(path: Path, converted: Path) -> Iterator[None]:
-    """What is said of the file in between is said of the model."""
+    """Makes errors about the converted file name the model instead."""
     try:
         yield
     except (SetupError, UnsupportedOperatorError) as error:

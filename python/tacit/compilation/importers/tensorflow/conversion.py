@@ -1,4 +1,4 @@
-"""The process in which TensorFlow converts: how it is started, and what became of it in words."""
+"""The process in which TensorFlow converts a model: starts it and reports its outcome."""
 
 import json
 import os
@@ -11,16 +11,17 @@ from tacit.compilation.importers.tensorflow import worker
 from tacit.compilation.importers.tensorflow.formats import Format
 from tacit.errors import MisuseError, cause, printable, setup_error
 
-#: Whose TensorFlow it is.
+#: Interpreter whose TensorFlow is used.
 INTERPRETER = sys.executable
 
-#: Seconds that it may take.
+#: Greatest duration of a conversion in seconds.
 LONGEST = 900.0
 
-#: What a result may have in bytes.
+#: Greatest size of a result in bytes.
 MOST_BYTES = 1 << 20
 
-#: No accelerator, nothing that is written beside what is asked, and Keras 3 on TensorFlow.
+#: Environment of the process: no accelerator, no log on the standard error, and Keras 3 on
+#: TensorFlow.
 SETTINGS = {
     "CUDA_VISIBLE_DEVICES": "-1",
     "KERAS_BACKEND": "tensorflow",
@@ -28,18 +29,18 @@ SETTINGS = {
     "TF_USE_LEGACY_KERAS": "0",
 }
 
-#: Paths in what libraries say, of which the user knows nothing.
+#: Paths in the messages of libraries, which mean nothing to the user.
 INSIDE = re.compile(r"(?<![\w.])(/[\w.@+-]+){2,}")
 
 
 def convert(path: Path, kind: Format, folder: Path) -> Path:
-    """Writes the model as ONNX into the folder.
+    """Converts a model to ONNX and writes the result into a folder.
 
     Raises:
-        SetupError: it cannot be converted, or TensorFlow is not installed.
-        MisuseError: it is not as it has to be saved.
+        SetupError: the model cannot be converted, or TensorFlow is not installed.
+        MisuseError: the model is not saved in the required way.
     """
-    # Without the script's folder among those that Python imports from.
+    # -P keeps the script's folder out of those that Python imports from.
     command = [INTERPRETER, "-P", worker.__file__, kind.value, str(path.resolve()), str(folder)]
     try:
         ended = subprocess.run(
@@ -80,7 +81,7 @@ def convert(path: Path, kind: Format, folder: Path) -> Path:
 
 
 def _result(path: Path) -> tuple[str, str] | None:
-    """How the process says that it went, if it says so."""
+    """Returns the outcome that the process reports, if it reports one."""
     try:
         if path.stat().st_size > MOST_BYTES:
             return None
@@ -95,12 +96,12 @@ def _result(path: Path) -> tuple[str, str] | None:
 
 
 def _plain(text: str, folder: Path) -> str:
-    """What a library says, without places that are its own."""
+    """Returns a library's message without its internal paths."""
     return printable(INSIDE.sub("...", text.replace(str(folder), "...")))
 
 
 def _elsewhere(path: Path, kind: Format) -> str:
-    """What converts it where TensorFlow is."""
+    """Returns how to convert the model on a machine that has TensorFlow."""
     options = {
         Format.SAVED_MODEL: f"--saved-model {path}",
         Format.KERAS: f"--keras {path}",

@@ -1,4 +1,5 @@
-"""Which format of TensorFlow a file or folder is of: by its name, and what it begins with."""
+"""Formats of TensorFlow, which are recognised by the name of a file or folder and by its first
+byte."""
 
 import zipfile
 from enum import Enum
@@ -8,35 +9,37 @@ from tacit.errors import MisuseError, cause, setup_error
 
 
 class Format(Enum):
-    """What a model of TensorFlow is saved as."""
+    """Format in which a TensorFlow model is saved."""
 
     SAVED_MODEL = "SavedModel"
     FROZEN = "frozen graph"
     KERAS = ".keras"
 
 
-#: The file that makes a folder a SavedModel.
+#: File that makes a folder a SavedModel.
 SAVED = "saved_model.pb"
 
-#: What Keras' own file holds, an archive.
+#: File that Keras' own archive contains.
 CONFIGURATION = "config.json"
 
-#: With which byte a SavedModel begins (its version), and so does a file of ONNX; a graph begins
-#: otherwise.
+#: First byte of a SavedModel (its version), and also of an ONNX file. A graph begins with another
+#: byte.
 VERSION = b"\x08"
 
 
 def format_of(path: Path) -> Format | None:
-    """None if neither name nor content are TensorFlow's.
+    """Returns the format, or ``None`` if neither name nor content are TensorFlow's.
 
     Raises:
-        SetupError: it is named so and is not there, or cannot be read.
-        MisuseError: it is named so and holds something else.
+        SetupError: the file has such a name but does not exist, or cannot be read.
+        MisuseError: the file has such a name but holds something else.
     """
     if path.is_dir():
         if (path / SAVED).is_file():
             return Format.SAVED_MODEL
-        raise MisuseError(f"{path} is a folder without {SAVED}: a SavedModel is wanted, or a file")
+        raise MisuseError(
+            f"{path} is a folder without {SAVED}: give the folder of a SavedModel, or a file"
+        )
     if path.suffix not in (".pb", ".keras"):
         return None
     try:

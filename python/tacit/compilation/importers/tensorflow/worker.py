@@ -1,13 +1,14 @@
-"""Converts a model of TensorFlow to ONNX. This file alone is run, in a process of its own: it
-imports nothing of tacit, and nothing else of tacit imports TensorFlow, whose threads and memory end
-with the process.
+"""Converts a model of TensorFlow to ONNX.
+
+This file alone is run, in a process of its own. It imports nothing of tacit, and nothing else of
+tacit imports TensorFlow, whose threads and memory end with the process.
 
     worker.py FORMAT MODEL FOLDER
 
 It writes ``model.onnx`` and, last of all, ``result.json`` into the folder: an object with "kind"
-and "text". What libraries print is nobody's. An operator of TensorFlow that has no counterpart
-keeps its name, in a domain of its own, so that whoever reads the ONNX file tells of it with all
-else that is missing."""
+and "text". What libraries print is discarded. An operator of TensorFlow that has no counterpart
+keeps its name, in a domain of its own, so that the reader of the ONNX file reports it together with
+all else that is missing."""
 
 import importlib.util
 import json
@@ -16,26 +17,26 @@ import sys
 from pathlib import Path
 from typing import Any
 
-#: The one of ONNX that is written: with later ones tf2onnx leaves transpositions around averages.
+#: ONNX opset that is written: with later ones tf2onnx leaves transpositions around averages.
 OPSET = 17
 
-#: What a SavedModel calls the function that is served, and the graph it is in.
+#: Name of the function that a SavedModel serves, and tag of the graph that has it.
 SIGNATURE, TAG = "serving_default", "serve"
 
-#: The domain of operators that have no counterpart, which tf2onnx gives to others too that it
+#: Domain of operators that have no counterpart. tf2onnx also gives it to other operators that it
 #: keeps.
 DOMAIN = "ai.onnx.converters.tensorflow"
 
-#: Operators that stand for no value.
+#: Operators that stand for no value, and so for no output.
 NO_VALUES = {"Assert", "Const", "NoOp", "Placeholder", "PlaceholderWithDefault"}
 
 
 class RefusedError(Exception):
-    """Why a model is not converted, and what to do instead."""
+    """Reason why a model is not converted, with the remedy."""
 
 
 def main(kind: str, model: Path, folder: Path) -> None:
-    """Converts, and says how it went."""
+    """Converts a model and writes the outcome."""
     folder.mkdir(parents=True, exist_ok=True)
     absent = [name for name in ("tensorflow", "tf2onnx") if importlib.util.find_spec(name) is None]
     result = (
@@ -60,8 +61,8 @@ def _tried(kind: str, model: Path, folder: Path) -> dict[str, str]:
 
 
 class _Failures(logging.Handler):
-    """What tf2onnx logs of operators that it fails to convert, as it raises no
-    more than the first."""
+    """Collects what tf2onnx logs about operators that it fails to convert, because it raises only
+    the first failure."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -81,7 +82,8 @@ class _Failures(logging.Handler):
 
 
 def _keras(model: Path, folder: Path) -> Any:
-    """As a SavedModel, which has the shapes and names of what goes in."""
+    """Converts a Keras model by way of a SavedModel, which has the shapes and names of the
+    inputs."""
     import keras
 
     try:
@@ -96,9 +98,8 @@ def _keras(model: Path, folder: Path) -> Any:
             ) from None
         if "custom" in told or "registered" in told or "locate" in told:
             raise RefusedError(
-                "it has layers of one's own, whose code no file has: save the model by "
-                "model.export(FOLDER), "
-                "which traces them"
+                "it has custom layers, whose code is not in the file: save the model by "
+                "model.export(FOLDER), which traces them"
             ) from None
         raise
     if not loaded.built or not getattr(loaded, "inputs", None):
@@ -111,7 +112,7 @@ def _keras(model: Path, folder: Path) -> Any:
 
 
 def _saved(model: Path, _folder: Path, order: list[str] | None = None) -> Any:
-    """The function that a SavedModel serves; its inputs come in this order."""
+    """Converts the function that a SavedModel serves; its inputs come in the given order."""
     from tensorflow.core.protobuf import saved_model_pb2
     from tf2onnx import tf_loader
 
@@ -142,7 +143,8 @@ def _saved(model: Path, _folder: Path, order: list[str] | None = None) -> Any:
 
 
 def _frozen(model: Path, _folder: Path) -> Any:
-    """A graph without variables: its placeholders go in, and what nothing takes comes out."""
+    """Converts a graph without variables: its placeholders are the inputs, and results that nothing
+    takes are the outputs."""
     import tensorflow as tf
     from google.protobuf.message import DecodeError
     from tf2onnx import tf_loader
@@ -175,8 +177,9 @@ def _frozen(model: Path, _folder: Path) -> Any:
 
 
 def _converted(graph: Any, inputs: list[str], outputs: list[str], **others: Any) -> Any:
-    """As a model of ONNX. Whatever goes wrong raises: a graph that is converted in part is another
-    one."""
+    """Converts a graph to an ONNX model.
+
+    Every failure raises, because a graph that is converted in part is another model."""
     import tensorflow as tf
     from tf2onnx import handler, optimizer, tfonnx, utils
 
@@ -203,13 +206,13 @@ def _converted(graph: Any, inputs: list[str], outputs: list[str], **others: Any)
 
 
 def _kept(_graph: Any, node: Any, _name: str, _args: list[Any]) -> Any:
-    """An operator that has no counterpart."""
+    """Keeps an operator that has no counterpart."""
     node.domain = DOMAIN
     return node
 
 
 def _erfc(graph: Any, node: Any, name: str, _args: list[Any]) -> Any:
-    """1 − erf(x), which Keras' GELU is written with."""
+    """Writes erfc as 1 − erf(x). Keras' GELU is written with it."""
     import numpy as np
     from tf2onnx import utils
 
@@ -221,7 +224,7 @@ def _erfc(graph: Any, node: Any, name: str, _args: list[Any]) -> Any:
     return node
 
 
-#: Operators that tf2onnx lacks, of others.
+#: Operators that tf2onnx lacks, composed of others.
 _composed = {"Erfc": _erfc}
 
 

@@ -1,4 +1,4 @@
-"""The operators of ONNX, one family a file. Importing this fills the table."""
+"""Operators of ONNX, one family per file. Importing this package fills the table."""
 
 from tacit.compilation.importers.onnx.operators import (
     activation,

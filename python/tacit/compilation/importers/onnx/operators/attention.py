@@ -10,7 +10,7 @@ from tacit.compilation.importers.onnx.table import Node, implements
 
 
 def _heads(x: torch.Tensor, count: int) -> torch.Tensor:
-    """(batch, sequence, heads · size) with the heads as a dimension of their own."""
+    """Splits (batch, sequence, heads · size) so that the heads are a dimension."""
     return x if x.ndim == 4 else x.reshape(*x.shape[:2], count, -1).transpose(1, 2)
 
 
@@ -25,8 +25,8 @@ def attention(
     past_value: torch.Tensor | None = None,
     lengths: list[int] | None = None,
 ) -> Any:
-    """Of many heads, with fewer of keys and values where these are shared. A row that sees nothing
-    is 0."""
+    """Attention with many heads, or with fewer of keys and values if queries share them. A row that
+    sees nothing is 0."""
     flat, head = query.ndim == 3, node.integer("q_num_heads")
     query, key, value = (
         _heads(query, head), *(_heads(each, node.integer("kv_num_heads")) for each in (key, value)),
@@ -60,8 +60,11 @@ def _bias(
     lengths: list[int] | None,
     mask: torch.Tensor | None,
 ) -> torch.Tensor | None:
-    """What is seen: nothing that comes later, nothing outside of a window or after a sequence's
-    end, and what the mask lets, which may add to the scores too."""
+    """Returns what each row sees, or what is added to its scores.
+
+    A row sees nothing that comes later if the attention is causal, nothing outside a window or
+    after the end of a sequence, and only what the mask allows. The mask may also add to the
+    scores."""
     starts = torch.tensor([before] if lengths is None else [length - rows for length in lengths])
     distance = starts.reshape(-1, 1, 1) + torch.arange(rows).unsqueeze(1) - torch.arange(columns)
     seen = []
@@ -96,7 +99,8 @@ def _in_steps(
     scale: float,
     cap: float,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The result, and the scores at the point that the file asks for."""
+    """Computes attention step by step, and returns the result and the scores at the point that the
+    file asks for."""
     mode = node.integer("qk_matmul_output_mode")
     stages = [torch.matmul(query, key.transpose(2, 3)) * scale]
     capped = cap * torch.tanh(stages[0] / cap) if cap else stages[0]
@@ -121,7 +125,7 @@ def rotary_embedding(
     sines: torch.Tensor,
     places: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Pairs of features turned by angles that grow with the place."""
+    """Turns pairs of features by angles that grow with the position."""
     flat = x.ndim == 3
     heads = x.reshape(*x.shape[:2], node.integer("num_heads"), -1) if flat else x.transpose(1, 2)
     size = node.integer("rotary_embedding_dim") or heads.shape[-1]

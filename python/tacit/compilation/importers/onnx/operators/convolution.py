@@ -17,7 +17,7 @@ TRANSPOSED: dict[int, Any] = {
 
 
 def spatial(x: torch.Tensor) -> int:
-    """How many dimensions there are beside batch and channels: one to three."""
+    """Returns the number of dimensions other than batch and channels: one to three."""
     if not 3 <= x.ndim <= 5:
         raise NotImportedError(
             f"its input has {x.ndim} dimensions", "use one to three, beside batch and channels"
@@ -26,7 +26,7 @@ def spatial(x: torch.Tensor) -> int:
 
 
 def spread(node: Node, name: str, dims: int) -> list[int]:
-    """An attribute with a number for each dimension, 1 unless given."""
+    """Returns an attribute with a number for each dimension, 1 by default."""
     found = node.integers(name)
     return [1] * dims if found is None else found
 
@@ -34,7 +34,8 @@ def spread(node: Node, name: str, dims: int) -> list[int]:
 def padding(
     node: Node, sizes: list[int], kernel: list[int], strides: list[int], dilations: list[int]
 ) -> tuple[list[int], list[int]]:
-    """Before and after each dimension, as the file gives it or as it follows of the sizes."""
+    """Returns the padding before and after each dimension, as the file gives it or as it follows
+    from the sizes."""
     dims, mode = len(sizes), node.text("auto_pad", "NOTSET")
     if mode in ("NOTSET", ""):
         pads = node.integers("pads") or [0] * (2 * dims)
@@ -53,7 +54,7 @@ def padding(
 
 
 def padded(x: torch.Tensor, begins: list[int], ends: list[int], value: float = 0.0) -> torch.Tensor:
-    """With a number around it; negative pads cut off."""
+    """Pads a tensor with a number; negative padding crops it."""
     flat = [each for pair in zip(reversed(begins), reversed(ends), strict=True) for each in pair]
     return functional.pad(x, flat, value=value) if any(flat) else x
 
@@ -62,7 +63,7 @@ def padded(x: torch.Tensor, begins: list[int], ends: list[int], value: float = 0
 def convolution(
     node: Node, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """Padding that differs between the ends is put around the input first."""
+    """Convolution. Padding that differs between the ends is put around the input first."""
     dims = spatial(x)
     strides, dilations = spread(node, "strides", dims), spread(node, "dilations", dims)
     begins, ends = padding(node, list(x.shape[2:]), list(weight.shape[2:]), strides, dilations)
@@ -75,7 +76,8 @@ def convolution(
 def transposed_convolution(
     node: Node, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """Padding takes away from the result here, at either end; a given shape says how much."""
+    """Transposed convolution. Padding crops the result here, at either end; a given shape says by
+    how much."""
     dims, group = spatial(x), node.integer("group", 1)
     strides, dilations = spread(node, "strides", dims), spread(node, "dilations", dims)
     extra = node.integers("output_padding") or [0] * dims
@@ -99,7 +101,7 @@ def transposed_convolution(
 def _taken(
     node: Node, whole: list[int], sizes: list[int], strides: list[int]
 ) -> tuple[list[int], list[int]]:
-    """What is taken from the result before and after each dimension."""
+    """Returns how much is cropped from the result before and after each dimension."""
     wanted, mode = node.integers("output_shape"), node.text("auto_pad", "NOTSET")
     if wanted is None and mode in ("SAME_UPPER", "SAME_LOWER"):
         wanted = [size * stride for size, stride in zip(sizes, strides, strict=True)]
@@ -119,7 +121,8 @@ def integer_convolution(
     x_zero: torch.Tensor | None = None,
     weight_zero: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Exact, in 32 bits, of bytes less their zero points. Padding stands for the zero point."""
+    """Convolution of bytes minus their zero points, exact in 32 bits. Padding stands for the zero
+    point."""
     x = x.to(torch.int32) - (0 if x_zero is None else x_zero.to(torch.int32))
     weight = weight.to(torch.int32)
     if weight_zero is not None:
@@ -135,7 +138,7 @@ def integer_convolution(
 def column_to_image(
     node: Node, x: torch.Tensor, image: list[int], block: list[int]
 ) -> torch.Tensor:
-    """Sums of blocks that overlap, in two dimensions."""
+    """Sums overlapping blocks to an image, in two dimensions."""
     if len(image) != 2:
         raise NotImportedError(f"it makes images of {len(image)} dimensions", "use two")
     pads = node.integers("pads") or [0] * 4

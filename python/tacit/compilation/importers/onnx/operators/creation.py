@@ -1,4 +1,4 @@
-"""What makes tensors of numbers that are known."""
+"""Operators that make tensors of known numbers."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tacit.compilation.importers.onnx.tensors import MOST_ELEMENTS, dtype_of, ty
 
 @implements("Constant")
 def constant(node: Node) -> torch.Tensor:
-    """What an attribute holds."""
+    """Returns the constant that an attribute holds."""
     for name, dtype in (
         ("value", None),
         ("value_float", torch.float32),
@@ -28,7 +28,7 @@ def constant(node: Node) -> torch.Tensor:
 
 @implements("ConstantOfShape", known=(0,))
 def constant_of_shape(node: Node, shape: Any) -> torch.Tensor:
-    """One number in all places."""
+    """Returns a tensor with one number at all positions."""
     value = node.attributes.get("value", torch.zeros(1))
     if not isinstance(value, torch.Tensor) or value.numel() != 1:
         raise ValueError("its value is not one number")
@@ -38,7 +38,7 @@ def constant_of_shape(node: Node, shape: Any) -> torch.Tensor:
 
 @implements("Range", known=(0, 1, 2))
 def arange(node: Node, start: Any, limit: Any, delta: Any) -> torch.Tensor:
-    """From a number up to another, by steps."""
+    """Returns the numbers from a start up to a limit, by steps."""
     start, limit, delta = (as_list(each)[0] for each in (start, limit, delta))
     if abs(limit - start) / abs(delta) > MOST_ELEMENTS:
         raise ValueError("it has more elements than any tensor")
@@ -47,7 +47,7 @@ def arange(node: Node, start: Any, limit: Any, delta: Any) -> torch.Tensor:
 
 @implements("EyeLike")
 def eye_like(node: Node, x: torch.Tensor) -> torch.Tensor:
-    """1 on a diagonal, else 0."""
+    """Returns 1 on a diagonal, and 0 elsewhere."""
     dtype = _dtype(node.integer("dtype", 0)) or x.dtype
     rows, columns = x.shape
     difference = torch.arange(columns) - torch.arange(rows).unsqueeze(1)
@@ -56,7 +56,7 @@ def eye_like(node: Node, x: torch.Tensor) -> torch.Tensor:
 
 @implements("OneHot", known=(1,))
 def one_hot(node: Node, indices: torch.Tensor, depth: Any, values: torch.Tensor) -> torch.Tensor:
-    """One of two numbers at an index along a new axis, the other elsewhere."""
+    """Returns one of two numbers at an index along a new axis, and the other elsewhere."""
     size, axis = int(as_list(depth)[0]), node.integer("axis", -1)
     axis = axis + indices.ndim + 1 if axis < 0 else axis
     places = torch.arange(size).reshape([-1] + [1] * (indices.ndim - axis))
@@ -67,7 +67,7 @@ def one_hot(node: Node, indices: torch.Tensor, depth: Any, values: torch.Tensor)
 
 
 def _dtype(number: int) -> torch.dtype | None:
-    """The type that an attribute names; None if it names none."""
+    """Returns the dtype that an attribute names, or ``None`` if it names none."""
     if number == 0:
         return None
     found = dtype_of(number)
@@ -79,7 +79,7 @@ def _dtype(number: int) -> torch.dtype | None:
 
 
 def _window(node: Node, size: Any, *terms: float) -> torch.Tensor:
-    """A sum of cosines over a period, or over one step less, which is symmetric."""
+    """Returns a sum of cosines over a period, or over one step less, which makes it symmetric."""
     size = int(as_list(size)[0])
     if not 0 <= size <= MOST_ELEMENTS:
         raise ValueError(f"a window has no {size} elements")
@@ -93,17 +93,17 @@ def _window(node: Node, size: Any, *terms: float) -> torch.Tensor:
 
 @implements("HannWindow", known=(0,))
 def hann_window(node: Node, size: Any) -> torch.Tensor:
-    """One half less half of a cosine."""
+    """Hann window: one half minus half of a cosine."""
     return _window(node, size, 0.5, -0.5)
 
 
 @implements("HammingWindow", known=(0,))
 def hamming_window(node: Node, size: Any) -> torch.Tensor:
-    """Hann's on a foot."""
+    """Hamming window: a Hann window on a pedestal."""
     return _window(node, size, 25 / 46, -21 / 46)
 
 
 @implements("BlackmanWindow", known=(0,))
 def blackman_window(node: Node, size: Any) -> torch.Tensor:
-    """Of two cosines."""
+    """Blackman window, of two cosines."""
     return _window(node, size, 0.42, -0.5, 0.08)

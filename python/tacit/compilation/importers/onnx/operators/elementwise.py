@@ -37,7 +37,7 @@ plain(
         "Not": torch.logical_not,
         "Or": torch.logical_or,
         "Reciprocal": torch.reciprocal,
-        # Half goes to even, in both.
+        # Ties round to even, in ONNX and in PyTorch.
         "Round": torch.round,
         "Sign": torch.sign,
         "Sin": torch.sin,
@@ -65,32 +65,32 @@ plain(
 
 
 def _is_real(*operands: Any) -> bool:
-    """Whether these are real numbers; all have one type, as ONNX wants it."""
+    """Returns whether operands are real numbers; all have one type, as ONNX requires."""
     kinds = [each.is_floating_point() for each in operands if isinstance(each, torch.Tensor)]
     return kinds[0] if kinds else isinstance(operands[0], float)
 
 
 @implements("Det", folds=False)
 def determinant(_: Node, x: torch.Tensor) -> torch.Tensor:
-    """Of each square matrix."""
+    """Determinant of each square matrix."""
     return torch.linalg.det(x)
 
 
 @implements("Div", numbers=True)
 def divide(_: Node, x: Any, y: Any) -> torch.Tensor:
-    """Of whole numbers it is truncated."""
+    """Quotient, which is truncated for integers."""
     return x / y if _is_real(x, y) else torch.div(x, y, rounding_mode="trunc")
 
 
 @implements("Mod")
 def modulo(node: Node, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """With the sign of the divisor, or as C's fmod."""
+    """Remainder with the sign of the divisor, or that of C's fmod."""
     return torch.fmod(x, y) if node.flag("fmod") else torch.remainder(x, y)
 
 
 @implements("Pow", numbers=True)
 def power(_: Node, x: Any, y: Any) -> torch.Tensor:
-    """The result has the base's type, whatever that of the exponent is."""
+    """Power. The result has the type of the base, whatever that of the exponent is."""
     if isinstance(x, torch.Tensor):
         if isinstance(y, float) and y.is_integer() and abs(y) < 1 << 20:
             y = int(y)
@@ -99,7 +99,7 @@ def power(_: Node, x: Any, y: Any) -> torch.Tensor:
 
 
 def _folded(pair: Callable[[Any, Any], torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """Of any number of inputs."""
+    """Applies a function of two inputs to any number of inputs."""
     return lambda *inputs: reduce(pair, inputs)
 
 
@@ -128,26 +128,27 @@ def mean(_: Node, *inputs: Any) -> torch.Tensor:
 
 @implements("Where", numbers=True)
 def where(_: Node, condition: torch.Tensor, x: Any, y: Any) -> torch.Tensor:
-    """One or the other, by the condition."""
+    """Takes elements of x or of y, by the condition."""
     return torch.where(condition, x, y)
 
 
 @implements("BitShift")
 def shift(node: Node, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """By as many bits as the second says."""
+    """Shifts by the number of bits that the second input gives."""
     return x << y if node.text("direction") == "LEFT" else x >> y
 
 
 @implements("Clip", known=(1, 2))
 def clip(_: Node, x: torch.Tensor, low: Any = None, high: Any = None) -> torch.Tensor:
-    """Between bounds that are public; a lower one above the upper gives the upper one, in both."""
+    """Clamps between public bounds. If the lower one is above the upper, the result is the upper
+    one, in ONNX and in PyTorch."""
     low, high = (each[0] if isinstance(each, list) else each for each in (low, high))
     return x.clone() if low is None and high is None else torch.clamp(x, low, high)
 
 
 @implements("IsInf")
 def is_infinite(node: Node, x: torch.Tensor) -> torch.Tensor:
-    """Of one sign, or of both."""
+    """Tests for infinity of one sign, or of both."""
     above, below = node.flag("detect_positive", True), node.flag("detect_negative", True)
     found = torch.isinf(x)
     if above and below:
@@ -159,7 +160,7 @@ def is_infinite(node: Node, x: torch.Tensor) -> torch.Tensor:
 
 @implements("Cast")
 def cast(node: Node, x: torch.Tensor) -> torch.Tensor:
-    """To another type; towards zero if to whole numbers."""
+    """Converts to another type; conversion to integers rounds towards zero."""
     number = node.integer("to")
     dtype = dtype_of(number)
     if dtype is None:
@@ -172,19 +173,19 @@ def cast(node: Node, x: torch.Tensor) -> torch.Tensor:
 
 @implements("CastLike")
 def cast_like(_: Node, x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """To the type of another."""
+    """Converts to the type of another tensor."""
     return x.to(like.dtype)
 
 
 @implements("Identity")
 def identity(_: Node, x: torch.Tensor) -> torch.Tensor:
-    """What came in."""
+    """Returns its input."""
     return x
 
 
 @implements("Dropout", known=(1, 2))
 def dropout(node: Node, x: torch.Tensor, _: Any = None, training: Any = None) -> Any:
-    """Nothing, when a model is used; the mask then keeps everything."""
+    """Dropout in evaluation mode, which does nothing; the mask then keeps everything."""
     if training:
         raise NotImportedError("dropout is set to training", "export the model in evaluation mode")
     return (x, torch.ones_like(x, dtype=torch.bool)) if node.results > 1 else x

@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Matrix products."""
 
 import torch
 from torch.nn import functional
@@ -8,7 +8,7 @@ from tacit.compilation.importers.onnx.table import Node, implements
 
 @implements("MatMul", folds=False)
 def matmul(_: Node, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """As NumPy's."""
+    """Matrix product as in NumPy."""
     return torch.matmul(x, y)
 
 
@@ -16,8 +16,9 @@ def matmul(_: Node, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 def gemm(
     node: Node, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """α·A·B + β·C, either of the matrices transposed. What PyTorch calls a
-    linear layer stays one."""
+    """Returns α·A·B + β·C, with either of the matrices transposed.
+
+    What PyTorch calls a linear layer stays one."""
     alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
     x = x.t() if node.flag("transA") else x
     if bias is not None and beta != 1.0:
@@ -31,13 +32,13 @@ def gemm(
 
 @implements("Einsum", folds=False)
 def einsum(node: Node, *inputs: torch.Tensor) -> torch.Tensor:
-    """A sum of products by an equation."""
+    """Sum of products by an equation."""
     return torch.einsum(node.text("equation").replace(" ", ""), *inputs)
 
 
 def _without(x: torch.Tensor, zero: torch.Tensor | None, per_row: bool) -> torch.Tensor:
-    """A whole number less its zero point, one for each row or each column
-    where there are several."""
+    """Subtracts a zero point from an integer tensor; there may be one for each row or each
+    column."""
     if zero is None:
         return x.to(torch.int32)
     zero = zero.to(torch.int32)
@@ -54,5 +55,5 @@ def matmul_integer(
     x_zero: torch.Tensor | None = None,
     y_zero: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Exact, in 32 bits, of bytes less their zero points."""
+    """Matrix product of bytes minus their zero points, exact in 32 bits."""
     return torch.matmul(_without(x, x_zero, True), _without(y, y_zero, False))

@@ -1,4 +1,4 @@
-"""Losses, which some files end in."""
+"""Losses, in which some files end."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from tacit.compilation.importers.onnx.table import Node, implements
 
-#: What stands for no class to leave out.
+#: Value of ``ignore_index`` that leaves out no class.
 NONE = -(1 << 31)
 
 
@@ -15,7 +15,7 @@ NONE = -(1 << 31)
 def negative_log_likelihood(
     node: Node, x: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """Of logarithms of probabilities."""
+    """Negative log-likelihood, from logarithms of probabilities."""
     left_out = node.integer("ignore_index", NONE)
     how = node.text("reduction", "mean")
     return functional.nll_loss(
@@ -27,7 +27,7 @@ def negative_log_likelihood(
 def cross_entropy(
     node: Node, x: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None = None
 ) -> Any:
-    """Of scores; on demand with the logarithms of their probabilities."""
+    """Cross entropy of scores, and the logarithms of their probabilities if the file uses them."""
     logarithms = torch.log_softmax(x, 1)
     loss = negative_log_likelihood(node, logarithms, target, weight)
     return (loss, logarithms) if node.results > 1 else loss

@@ -18,7 +18,7 @@ def batch_normalisation(
     mean: torch.Tensor,
     variance: torch.Tensor,
 ) -> torch.Tensor:
-    """By the statistics of the training."""
+    """Batch normalisation by the statistics of training."""
     if node.flag("training_mode") or node.results > 1:
         raise NotImportedError("it is in training mode", "export the model in evaluation mode")
     return functional.batch_norm(
@@ -30,7 +30,7 @@ def batch_normalisation(
 def instance_normalisation(
     node: Node, x: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor
 ) -> torch.Tensor:
-    """Over the places of each channel of each example."""
+    """Normalisation over the positions of each channel of each example."""
     return functional.instance_norm(x, weight=scale, bias=bias, eps=node.number("epsilon", 1e-5))
 
 
@@ -38,7 +38,7 @@ def instance_normalisation(
 def group_normalisation(
     node: Node, x: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor
 ) -> torch.Tensor:
-    """Over the channels of each group; up to opset 20 a group has one scale."""
+    """Normalisation over the channels of each group. Up to opset 20 a group has one scale."""
     groups, epsilon = node.integer("num_groups"), node.number("epsilon", 1e-5)
     if node.opset < 21:
         each = x.shape[1] // groups
@@ -50,7 +50,8 @@ def group_normalisation(
 def layer_normalisation(
     node: Node, x: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor | None = None
 ) -> Any:
-    """Over the last dimensions, from an axis on; on demand with the mean and 1/deviation."""
+    """Normalisation over the last dimensions, from an axis on, with the mean and 1/deviation if the
+    file uses them."""
     axis, epsilon = node.integer("axis", -1) % max(x.ndim, 1), node.number("epsilon", 1e-5)
     shape = list(x.shape[axis:])
     if list(scale.shape) == shape and (bias is None or list(bias.shape) == shape):
@@ -69,7 +70,7 @@ def layer_normalisation(
 def root_mean_square_normalisation(
     node: Node, x: torch.Tensor, scale: torch.Tensor
 ) -> torch.Tensor:
-    """By the root of the mean square alone."""
+    """Normalisation by the root of the mean square alone."""
     axis, epsilon = node.integer("axis", -1) % max(x.ndim, 1), node.number("epsilon", 1e-5)
     mean = torch.mean(x * x, list(range(axis, x.ndim)), keepdim=True)
     return x * torch.rsqrt(mean + epsilon) * scale
@@ -77,7 +78,7 @@ def root_mean_square_normalisation(
 
 @implements("MeanVarianceNormalization")
 def mean_variance_normalisation(node: Node, x: torch.Tensor) -> torch.Tensor:
-    """To mean 0 and deviation 1 over some axes."""
+    """Normalisation to mean 0 and deviation 1 over some axes."""
     axes = node.integers("axes") or [0, 2, 3]
     mean = torch.mean(x, axes, keepdim=True)
     variance = torch.mean(x * x, axes, keepdim=True) - mean * mean
@@ -86,7 +87,7 @@ def mean_variance_normalisation(node: Node, x: torch.Tensor) -> torch.Tensor:
 
 @implements("LRN")
 def local_response_normalisation(node: Node, x: torch.Tensor) -> torch.Tensor:
-    """By the squares of channels near by."""
+    """Normalisation by the squares of nearby channels."""
     size = node.integer("size")
     if size % 2:
         return functional.local_response_norm(
@@ -97,7 +98,7 @@ def local_response_normalisation(node: Node, x: torch.Tensor) -> torch.Tensor:
 
 @implements("LpNormalization")
 def norm_normalisation(node: Node, x: torch.Tensor) -> torch.Tensor:
-    """By the p-norm along an axis; 0 stays 0."""
+    """Normalisation by the p-norm along an axis; 0 stays 0."""
     axis = node.integer("axis", -1)
     norm = torch.linalg.vector_norm(x, node.integer("p", 2), dim=axis, keepdim=True)
     return torch.where(norm == 0, torch.zeros_like(x), x / norm)

@@ -1,4 +1,4 @@
-"""Pooling over windows and over all places."""
+"""Pooling over windows and over all positions."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ MEANS: dict[int, Any] = {
 
 
 class Windows:
-    """Where the windows of a pool lie."""
+    """Positions of the windows of a pooling."""
 
     def __init__(self, node: Node, x: torch.Tensor) -> None:
         self.dims = spatial(x)
@@ -45,7 +45,7 @@ class Windows:
         self.wanted = self._counts(self.ends, self.ceil)
 
     def _counts(self, ends: list[int], ceil: bool) -> list[int]:
-        """How many windows there are along each dimension; none begins after the elements."""
+        """Returns the number of windows along each dimension; none begins after the elements."""
         counts = []
         for at in range(self.dims):
             begin, stride = self.begins[at], self.strides[at]
@@ -59,8 +59,10 @@ class Windows:
         return counts
 
     def as_torch(self) -> bool | None:
-        """The ceil_mode with which PyTorch, which pads alike at both ends, has the same windows, or
-        more at the end; None if it has not."""
+        """Returns the ceil_mode with which PyTorch has the same windows, or more at the end;
+        ``None`` if there is none.
+
+        PyTorch pads both ends alike."""
         halves = zip(self.begins, self.kernel, strict=True)
         if any(begin > width // 2 or begin < 0 for begin, width in halves):
             return None
@@ -71,14 +73,14 @@ class Windows:
         return None
 
     def cut(self, y: torch.Tensor) -> torch.Tensor:
-        """Without windows at the end that are too many."""
+        """Removes surplus windows at the end."""
         for at, want in enumerate(self.wanted):
             if y.shape[2 + at] != want:
                 y = y.narrow(2 + at, 0, want)
         return y
 
     def put_around(self, x: torch.Tensor, value: float) -> torch.Tensor:
-        """So much at the end that all windows lie inside."""
+        """Pads the end so far that all windows lie inside."""
         ends = [
             max(end, (want - 1) * stride + (width - 1) * far + 1 - size - begin)
             for end, want, stride, width, far, size, begin in zip(
@@ -89,7 +91,7 @@ class Windows:
         return padded(x, self.begins, ends, value)
 
     def sums(self, x: torch.Tensor) -> torch.Tensor:
-        """The sum over each window, as a convolution with ones."""
+        """Returns the sum over each window, as a convolution with ones."""
         flat = x.reshape(-1, 1, *x.shape[2:])
         ones = torch.ones(1, 1, *self.kernel, dtype=x.dtype)
         found = CONVOLUTIONS[self.dims](flat, ones, None, self.strides, 0, self.dilations)
@@ -98,7 +100,7 @@ class Windows:
 
 @implements("MaxPool", folds=False)
 def max_pool(node: Node, x: torch.Tensor) -> Any:
-    """The greatest of each window, and on demand where it stood."""
+    """Returns the maximum of each window, and its position if the file uses it."""
     windows = Windows(node, x)
     given, kind = x, x.dtype
     if not x.is_floating_point():
@@ -120,7 +122,7 @@ def max_pool(node: Node, x: torch.Tensor) -> Any:
 
 
 def _counted(places: torch.Tensor, x: torch.Tensor, by_columns: bool) -> torch.Tensor:
-    """Places in the whole tensor rather than in a channel, by rows or by columns."""
+    """Converts positions in a channel to positions in the whole tensor, by rows or by columns."""
     area = x[0, 0].numel()
     if by_columns:
         sizes, parts, rest = list(x.shape[2:]), [], places
@@ -136,7 +138,7 @@ def _counted(places: torch.Tensor, x: torch.Tensor, by_columns: bool) -> torch.T
 
 @implements("AveragePool", folds=False)
 def average_pool(node: Node, x: torch.Tensor) -> torch.Tensor:
-    """The mean of each window, over what is inside or over the padding too."""
+    """Returns the mean of each window, without or with the padding."""
     windows, padding_counts = Windows(node, x), node.flag("count_include_pad")
     symmetric = windows.begins == windows.ends and all(each == 1 for each in windows.dilations)
     if symmetric and windows.as_torch() is not None:
@@ -160,7 +162,7 @@ def average_pool(node: Node, x: torch.Tensor) -> torch.Tensor:
 
 @implements("LpPool", folds=False)
 def norm_pool(node: Node, x: torch.Tensor) -> torch.Tensor:
-    """The p-norm of each window."""
+    """Returns the p-norm of each window."""
     windows, order = Windows(node, x), node.integer("p", 2)
     sums = windows.sums(windows.put_around(torch.abs(x) ** order, 0.0))
     return torch.sqrt(sums) if order == 2 else sums ** (1 / order)
@@ -168,7 +170,7 @@ def norm_pool(node: Node, x: torch.Tensor) -> torch.Tensor:
 
 @implements("GlobalAveragePool", folds=False)
 def global_average_pool(_: Node, x: torch.Tensor) -> torch.Tensor:
-    """The mean over all places."""
+    """Returns the mean over all positions."""
     if x.ndim == 4:
         return functional.adaptive_avg_pool2d(x, 1)
     return torch.mean(x, list(range(2, x.ndim)), keepdim=True)
@@ -176,13 +178,13 @@ def global_average_pool(_: Node, x: torch.Tensor) -> torch.Tensor:
 
 @implements("GlobalMaxPool", folds=False)
 def global_max_pool(_: Node, x: torch.Tensor) -> torch.Tensor:
-    """The greatest of all places."""
+    """Returns the maximum over all positions."""
     return torch.amax(x, list(range(2, x.ndim)), keepdim=True)
 
 
 @implements("GlobalLpPool", folds=False)
 def global_norm_pool(node: Node, x: torch.Tensor) -> torch.Tensor:
-    """The p-norm over all places."""
+    """Returns the p-norm over all positions."""
     order = node.integer("p", 2)
     return torch.sum(torch.abs(x) ** order, list(range(2, x.ndim)), keepdim=True) ** (1 / order)
 
@@ -191,7 +193,7 @@ def global_norm_pool(node: Node, x: torch.Tensor) -> torch.Tensor:
 def max_unpool(
     node: Node, x: torch.Tensor, places: torch.Tensor, shape: list[int] | None = None
 ) -> torch.Tensor:
-    """Each value at its place in the whole tensor, zero elsewhere."""
+    """Writes each value at its position in the whole tensor, and zero elsewhere."""
     dims = spatial(x)
     kernel, strides = node.integers("kernel_shape") or [], spread(node, "strides", dims)
     pads = node.integers("pads") or [0] * (2 * dims)

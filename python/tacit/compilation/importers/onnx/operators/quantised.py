@@ -1,4 +1,4 @@
-"""Whole numbers that stand for real ones: q = x / scale + zero point."""
+"""Quantised operators: integers that stand for real numbers, q = x / scale + zero point."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from tacit.compilation.importers.onnx.tensors import dtype_of, type_name
 
 
 def _spread(node: Node, values: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """A scale or zero point for each element: one for all, for a place along an axis, or for a
-    block."""
+    """Spreads a scale or zero point over the elements: one for all, one for a position along an
+    axis, or one for a block."""
     axis = node.integer("axis", 1)
     block = node.integer("block_size", 0)
     if block:
@@ -24,7 +24,7 @@ def _spread(node: Node, values: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 
 def _saturated(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Rounded to even, and kept within what the type can hold."""
+    """Rounds to even, and clamps to the range of a type."""
     limits = torch.iinfo(dtype)
     return torch.clamp(torch.round(x), limits.min, limits.max).to(dtype)
 
@@ -33,7 +33,7 @@ def _saturated(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 def quantise(
     node: Node, x: torch.Tensor, scale: torch.Tensor, zero: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """To bytes, or to 16 bits."""
+    """Quantises to bytes, or to 16 bits."""
     number = node.integer("output_dtype", 0) or 2
     dtype = zero.dtype if zero is not None else dtype_of(number)
     if dtype is None or dtype.is_floating_point:
@@ -50,7 +50,7 @@ def quantise(
 def dequantise(
     node: Node, x: torch.Tensor, scale: torch.Tensor, zero: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """Back to real numbers."""
+    """Converts quantised integers to real numbers."""
     real = x.to(torch.float32)
     if zero is not None:
         real = real - _spread(node, zero, x).to(torch.float32)
@@ -59,7 +59,7 @@ def dequantise(
 
 @implements("DynamicQuantizeLinear")
 def quantise_by_range(_: Node, x: torch.Tensor) -> Any:
-    """To bytes, by the least and the greatest value; zero stays exact."""
+    """Quantises to bytes by the least and the greatest value; zero stays exact."""
     least, greatest = torch.clamp(x.amin(), max=0.0), torch.clamp(x.amax(), min=0.0)
     scale = (greatest - least) / 255
     zero = _saturated(-least / scale, torch.uint8)
@@ -85,7 +85,7 @@ def quantised_matmul(
     scale: torch.Tensor,
     zero: torch.Tensor,
 ) -> torch.Tensor:
-    """A product of both, without what they stand for in between."""
+    """Multiplies quantised matrices, without converting to real numbers in between."""
     product = torch.matmul(_shifted(x, x_zero, True), _shifted(y, y_zero))
     return _saturated(torch.round(product * (x_scale * y_scale / scale)) + zero, zero.dtype)
 
@@ -103,7 +103,7 @@ def quantised_convolution(
     zero: torch.Tensor,
     bias: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """A convolution of both, with a scale for each channel where there are several."""
+    """Convolves quantised tensors, with a scale for each channel if there are several."""
     by_channel = [-1] + [1] * (x.ndim - 2)
     weights = weight_zero.to(torch.int32).reshape(-1, *[1] * (weight.ndim - 1))
     sums = convolution(node, _shifted(x, x_zero), weight.to(torch.int32) - weights)

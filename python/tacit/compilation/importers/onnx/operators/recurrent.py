@@ -1,5 +1,5 @@
-"""Recurrent layers, step by step over the sequence, whose length is known. What a step adds of its
-input is one product for all steps."""
+"""Recurrent layers, step by step over a sequence of known length. The inputs of all steps are
+multiplied by the weights at once."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,14 +10,14 @@ from tacit.compilation.importers.onnx.operators.activation import named
 from tacit.compilation.importers.onnx.problems import NotImportedError
 from tacit.compilation.importers.onnx.table import Node, implements
 
-#: The longest sequence: each step is written out.
+#: Greatest length of a sequence: each step is unrolled.
 MOST_STEPS = 1 << 12
 
 State = tuple[torch.Tensor, ...]
 
 
 class Layer:
-    """What ONNX's three layers have alike; one direction is run at a time."""
+    """Common part of ONNX's three recurrent layers; one direction is run at a time."""
 
     def __init__(
         self, node: Node, x: torch.Tensor, weight: torch.Tensor, recurrent: torch.Tensor
@@ -41,7 +41,7 @@ class Layer:
     def functions(
         self, direction: int, defaults: list[str]
     ) -> list[Callable[[torch.Tensor], torch.Tensor]]:
-        """Activations of a direction, with the inputs clipped where the file says so."""
+        """Returns the activations of a direction, with their inputs clipped if the file says so."""
         names = self.node.words("activations") or defaults * len(self.directions)
         count = len(defaults)
         alphas, betas = (
@@ -63,7 +63,7 @@ class Layer:
         return lambda x: function(torch.clamp(x, -self.clip, self.clip))
 
     def initial(self, given: torch.Tensor | None, direction: int) -> torch.Tensor:
-        """A state before the first step: zero, if none is given."""
+        """Returns the state before the first step: zero if none is given."""
         if given is None:
             return torch.zeros(self.batch, self.hidden)
         return given[:, direction] if self.by_batch else given[direction]
@@ -74,7 +74,7 @@ class Layer:
         starts: Sequence[State],
         step: Callable[[int], Callable[[torch.Tensor, State], State]],
     ) -> Any:
-        """All outputs, and the last state of each direction."""
+        """Runs the layer and returns all outputs, and the last state of each direction."""
         outputs, lasts = [], []
         for direction, backwards in enumerate(self.directions):
             gates = torch.matmul(self.x, self.weight[direction].t())
@@ -85,8 +85,8 @@ class Layer:
                 if lengths is None:
                     state, output = new, new[0]
                 else:
-                    # What is after a sequence's end changes nothing. Backwards, the steps after the
-                    # end come first, and leave the state as it was.
+                    # Steps after the end of a sequence change nothing. Backwards they come first,
+                    # and leave the initial state as it was.
                     inside = torch.tensor([[at < length] for length in lengths])
                     state = tuple(
                         torch.where(inside, after, before)
@@ -113,7 +113,7 @@ def recurrent(
     lengths: list[int] | None = None,
     first: torch.Tensor | None = None,
 ) -> Any:
-    """h' = f(Wx + Rh + b)."""
+    """Recurrent layer h' = f(Wx + Rh + b)."""
     layer = Layer(node, x, weight, again)
 
     def of(direction: int) -> Callable[[torch.Tensor, State], State]:
@@ -130,7 +130,7 @@ def recurrent(
 
 
 def _both(bias: torch.Tensor | None, direction: int) -> Any:
-    """The sum of the two biases that a layer has."""
+    """Returns the sum of the two biases of a layer."""
     if bias is None:
         return 0.0
     one, other = bias[direction].chunk(2)
@@ -149,7 +149,7 @@ def long_short_term_memory(
     cell: torch.Tensor | None = None,
     peep: torch.Tensor | None = None,
 ) -> Any:
-    """Gates in the order input, output, forget, cell; peepholes look at the cell."""
+    """LSTM with gates in the order input, output, forget, cell; peepholes read the cell."""
     layer = Layer(node, x, weight, again)
     if node.flag("input_forget"):
         raise NotImportedError(
@@ -188,8 +188,8 @@ def gated_recurrent_unit(
     lengths: list[int] | None = None,
     first: torch.Tensor | None = None,
 ) -> Any:
-    """Gates in the order update, reset, hidden; the reset stands before the
-    product, or after it."""
+    """GRU with gates in the order update, reset, hidden; the reset is applied before the product,
+    or after it."""
     layer = Layer(node, x, weight, again)
     after = node.flag("linear_before_reset")
 

@@ -18,7 +18,8 @@ def _product(x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
 
 
 def _extremum(function: Any, sign: int) -> Reduction:
-    """The greatest or the least; of nothing it is what every element exceeds."""
+    """Makes a reduction to the maximum or the minimum; that of an empty tensor is the neutral
+    element."""
 
     def reduce(x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
         if x.numel():
@@ -53,7 +54,7 @@ def _enter(name: str, reduction: Reduction) -> None:
     def reduce(node: Node, x: torch.Tensor, axes: Any = None) -> torch.Tensor:
         axes = node.integers("axes") if axes is None else as_list(axes)
         if not axes and node.flag("noop_with_empty_axes"):
-            # The axes are none: each element is reduced by itself.
+            # There are no axes: each element is reduced on its own.
             return reduction(x.unsqueeze(-1), [-1], False).to(x.dtype)
         axes = axes or list(range(x.ndim))
         if x.ndim == 0:
@@ -74,18 +75,18 @@ def _place(node: Node, x: torch.Tensor, find: Any) -> torch.Tensor:
 
 @implements("ArgMax")
 def place_of_greatest(node: Node, x: torch.Tensor) -> torch.Tensor:
-    """The first of equals, or the last."""
+    """Position of the maximum: the first of equal elements, or the last."""
     return _place(node, x, torch.argmax)
 
 
 @implements("ArgMin")
 def place_of_least(node: Node, x: torch.Tensor) -> torch.Tensor:
-    """The first of equals, or the last."""
+    """Position of the minimum: the first of equal elements, or the last."""
     return _place(node, x, torch.argmin)
 
 
 def _running(node: Node, x: torch.Tensor, axis: Any, function: Any, neutral: int) -> torch.Tensor:
-    """Along an axis, from either end, with the element itself or up to it."""
+    """Running reduction along an axis, from either end, with or without the element itself."""
     axis = as_list(axis)[0]
     x = x.flip(axis) if node.flag("reverse") else x
     if node.flag("exclusive"):
@@ -97,19 +98,19 @@ def _running(node: Node, x: torch.Tensor, axis: Any, function: Any, neutral: int
 
 @implements("CumSum", known=(1,))
 def running_sum(node: Node, x: torch.Tensor, axis: Any) -> torch.Tensor:
-    """Sums of the first elements."""
+    """Running sum along an axis."""
     return _running(node, x, axis, torch.cumsum, 0)
 
 
 @implements("CumProd", known=(1,))
 def running_product(node: Node, x: torch.Tensor, axis: Any) -> torch.Tensor:
-    """Products of the first elements."""
+    """Running product along an axis."""
     return _running(node, x, axis, torch.cumprod, 1)
 
 
 @implements("TopK", known=(1,))
 def greatest(node: Node, x: torch.Tensor, count: Any) -> Any:
-    """The k greatest, or least, in order, and where they stood."""
+    """Returns the k greatest elements, or the least, in order, and their positions."""
     return tuple(
         torch.topk(
             x,

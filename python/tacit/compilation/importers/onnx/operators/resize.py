@@ -1,7 +1,7 @@
-"""Sampling at other places: of images, and of signals.
+"""Resampling of images and of signals.
 
-Every mode is a sum of near elements with public factors, one axis after the other: a matrix for
-each axis, or an index where one element is taken."""
+Every mode is a sum of nearby elements with public factors, one axis after the other: a matrix for
+each axis, or an index if one element is taken."""
 
 import math
 from typing import Any
@@ -14,7 +14,7 @@ from tacit.compilation.importers.onnx.operators.shapes import as_list
 from tacit.compilation.importers.onnx.problems import NotImportedError
 from tacit.compilation.importers.onnx.table import Node, implements
 
-#: The largest size that is sampled to.
+#: Greatest size of a resampled axis.
 MOST_PLACES = 1 << 16
 
 ROUNDED: dict[str, Any] = {
@@ -29,7 +29,7 @@ ROUNDED: dict[str, Any] = {
 def resize(
     node: Node, x: torch.Tensor, region: Any = None, scales: Any = None, sizes: Any = None
 ) -> torch.Tensor:
-    """To sizes, or by scales."""
+    """Resizes to sizes, or by scales."""
     axes = [axis % x.ndim for axis in node.integers("axes") or range(x.ndim)]
     factors, wanted = _extent(node, [x.shape[axis] for axis in axes], scales, sizes)
     if max(wanted, default=0) > MOST_PLACES:
@@ -57,7 +57,7 @@ def resize(
 
 
 def _extent(node: Node, have: list[int], scales: Any, sizes: Any) -> tuple[list[float], list[int]]:
-    """Scale and size along each axis."""
+    """Returns scale and size along each axis."""
     if sizes:
         sizes = as_list(sizes)
         ratios = [want / size for want, size in zip(sizes, have, strict=True)]
@@ -75,7 +75,8 @@ def _extent(node: Node, have: list[int], scales: Any, sizes: Any) -> tuple[list[
 def _as_torch(
     node: Node, x: torch.Tensor, axes: list[int], factors: list[float], wanted: list[int]
 ) -> str | None:
-    """The mode of PyTorch's own function that does the same, if there is one."""
+    """Returns the mode of PyTorch's own function that does the same, or ``None`` if there is
+    none."""
     mode = {"linear": "bilinear", "cubic": "bicubic"}.get(node.text("mode", "nearest"))
     coordinates = node.text("coordinate_transformation_mode", "half_pixel")
     if (
@@ -98,7 +99,7 @@ def _as_torch(
 
 
 def _places(node: Node, size: int, factor: float, wanted: int, ends: tuple[float, float]) -> Any:
-    """Where each new element lies among those there are."""
+    """Returns the position of each new element among the old ones."""
     mode = node.text("coordinate_transformation_mode", "half_pixel")
     y, extent = np.arange(wanted, dtype=np.float64), factor * size
     match mode:
@@ -132,7 +133,7 @@ def _sampled(node: Node, x: torch.Tensor, axis: int, places: Any, factor: float)
 
 
 def _matrix(node: Node, size: int, places: Any, factor: float) -> Any:
-    """What each new element takes of each there is."""
+    """Returns the factor of each old element in each new one."""
     cubic = node.text("mode", "nearest") == "cubic"
     squeeze = min(factor, 1.0) if node.flag("antialias") else 1.0
     reach = math.ceil((2 if cubic else 1) / squeeze)
@@ -155,7 +156,7 @@ def _matrix(node: Node, size: int, places: Any, factor: float) -> Any:
 
 
 def _cubic(distance: Any, sharpness: float) -> Any:
-    """Keys' kernel (1981)."""
+    """Keys' cubic kernel (1981)."""
     a, d = sharpness, distance
     inner = ((a + 2) * d - (a + 3)) * d * d + 1
     outer = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
@@ -164,7 +165,7 @@ def _cubic(distance: Any, sharpness: float) -> Any:
 
 @implements("GridSample", folds=False)
 def grid_sample(node: Node, x: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
-    """At places of a grid."""
+    """Samples at the positions of a grid."""
     mode = node.text("mode", "linear")
     mode = {"linear": "bilinear", "cubic": "bicubic"}.get(mode, mode)
     return functional.grid_sample(
@@ -174,5 +175,5 @@ def grid_sample(node: Node, x: torch.Tensor, grid: torch.Tensor) -> torch.Tensor
 
 @implements("AffineGrid", known=(1,))
 def affine_grid(node: Node, theta: torch.Tensor, size: list[int]) -> torch.Tensor:
-    """The grid that an affine map makes."""
+    """Returns the grid that an affine map makes."""
     return functional.affine_grid(theta, size, node.flag("align_corners"))

@@ -1,4 +1,4 @@
-"""What takes elements by index and writes them."""
+"""Operators that take elements by index, and write them."""
 
 from typing import Any
 
@@ -10,13 +10,15 @@ from tacit.compilation.importers.onnx.table import Node, implements
 
 
 def from_the_end(index: torch.Tensor, size: int) -> torch.Tensor:
-    """Negative indices count from the end."""
+    """Replaces negative indices, which count from the end."""
     return torch.where(index < 0, index + size, index)
 
 
 @implements("Gather", prefers=(1,))
 def gather(node: Node, x: torch.Tensor, index: Any) -> torch.Tensor:
-    """Slices along an axis. A known index is a selection; one that flows picks rows of a table."""
+    """Takes slices along an axis.
+
+    A known index is a selection; one that is computed picks rows of a table."""
     axis = node.integer("axis", 0) % max(x.ndim, 1)
     if isinstance(index, int):
         return torch.select(x, axis, index)
@@ -32,14 +34,14 @@ def gather(node: Node, x: torch.Tensor, index: Any) -> torch.Tensor:
 
 @implements("GatherElements")
 def gather_elements(node: Node, x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-    """Each element by an index of its own along an axis."""
+    """Takes each element by its own index along an axis."""
     axis = node.integer("axis", 0)
     return torch.gather(x, axis, from_the_end(index.to(torch.int64), x.shape[axis]))
 
 
 def _columns(x: torch.Tensor, index: torch.Tensor, batch: int) -> tuple[torch.Tensor, ...]:
-    """Indices for each dimension of x that index's last dimension counts,
-    after those of the batch."""
+    """Returns indices for the dimensions of x that the last dimension of the index lists, after
+    those of the batch."""
     index = index.to(torch.int64)
     rank = index.ndim - 1
     if batch + index.shape[-1] > x.ndim:
@@ -54,7 +56,7 @@ def _columns(x: torch.Tensor, index: torch.Tensor, batch: int) -> tuple[torch.Te
 
 @implements("GatherND")
 def gather_by_coordinates(node: Node, x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-    """Slices by coordinates of their own."""
+    """Takes slices, each by its own coordinates."""
     return x[_columns(x, index, node.integer("batch_dims", 0))]
 
 
@@ -65,7 +67,7 @@ REDUCTIONS = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 def scatter_elements(
     node: Node, x: torch.Tensor, index: torch.Tensor, updates: torch.Tensor
 ) -> torch.Tensor:
-    """Each update to an index of its own along an axis."""
+    """Writes each update to its own index along an axis."""
     axis, how = node.integer("axis", 0), node.text("reduction", "none")
     index = from_the_end(index.to(torch.int64), x.shape[axis])
     if how == "none":
@@ -77,7 +79,7 @@ def scatter_elements(
 def scatter_by_coordinates(
     node: Node, x: torch.Tensor, index: torch.Tensor, updates: torch.Tensor
 ) -> torch.Tensor:
-    """Slices to coordinates of their own."""
+    """Writes slices, each to its own coordinates."""
     how = node.text("reduction", "none")
     if how in ("none", "add"):
         return torch.index_put(x, _columns(x, index, 0), updates, accumulate=how == "add")
@@ -103,7 +105,7 @@ def _reduction(name: str) -> str:
 def write_cache(
     node: Node, past: torch.Tensor, update: torch.Tensor, places: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """Rows of a cache from a place on, which may turn round at its end."""
+    """Writes rows of a cache from a position on; they may wrap around at its end."""
     axis = node.integer("axis", -2) % past.ndim
     batch, size, count = past.shape[0], past.shape[axis], update.shape[axis]
     starts = torch.zeros(batch, dtype=torch.int64) if places is None else places.to(torch.int64)
@@ -117,13 +119,14 @@ def write_cache(
 
 @implements("NonZero")
 def places_of_nonzero(_: Node, x: torch.Tensor) -> torch.Tensor:
-    """Coordinates by columns: of what is known only, as their number depends on the values."""
+    """Returns the coordinates of nonzero elements by columns, of known tensors only, because their
+    number depends on the values."""
     return torch.nonzero(x).t()
 
 
 @implements("Compress", known=(1,))
 def compress(node: Node, x: torch.Tensor, condition: list[bool]) -> torch.Tensor:
-    """What stands where a known condition holds, along an axis or of all elements."""
+    """Takes the elements at which a known condition holds, along an axis or of the whole tensor."""
     kept = torch.tensor([at for at, keep in enumerate(condition) if keep], dtype=torch.int64)
     if "axis" not in node.attributes:
         return x.reshape(-1).index_select(0, kept)

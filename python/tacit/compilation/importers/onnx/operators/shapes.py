@@ -1,4 +1,4 @@
-"""What moves elements and computes nothing: no operator here ever looks at a value."""
+"""Operators that move elements and compute nothing. None of them looks at a value."""
 
 from typing import Any
 
@@ -8,18 +8,18 @@ from torch.nn import functional
 from tacit.compilation.importers.onnx.problems import NotImportedError
 from tacit.compilation.importers.onnx.table import Node, implements
 
-#: How many places along an axis are told one by one.
+#: Greatest number of positions along an axis that are listed one by one.
 MOST_PLACES = 1 << 20
 
 
 def as_list(value: Any) -> list[Any]:
-    """A value that is known, as a list, also where the file gives one without dimension."""
+    """Returns a known value as a list, also if the file gives one without dimension."""
     return list(value) if isinstance(value, list) else [value]
 
 
 @implements("Reshape", known=(1,))
 def reshape(node: Node, x: torch.Tensor, shape: list[int]) -> torch.Tensor:
-    """0 takes the input's size there, unless it stands for itself."""
+    """Reshapes. A size of 0 takes the input's size there, unless ``allowzero`` is set."""
     if not node.flag("allowzero"):
         shape = [x.shape[at] if size == 0 else size for at, size in enumerate(shape)]
     return x.reshape(shape)
@@ -27,7 +27,7 @@ def reshape(node: Node, x: torch.Tensor, shape: list[int]) -> torch.Tensor:
 
 @implements("Flatten")
 def flatten(node: Node, x: torch.Tensor) -> torch.Tensor:
-    """To a matrix: what is before the axis, by what is after it."""
+    """Flattens to a matrix: what is before the axis, by what is after it."""
     axis = node.integer("axis", 1)
     axis = axis + x.ndim if axis < 0 else axis
     if axis == 1 and x.ndim > 1:
@@ -40,14 +40,14 @@ def flatten(node: Node, x: torch.Tensor) -> torch.Tensor:
 
 @implements("Transpose")
 def transpose(node: Node, x: torch.Tensor) -> torch.Tensor:
-    """Dimensions in another order; reversed if none is given."""
+    """Reorders dimensions; reverses them if no order is given."""
     order = node.integers("perm")
     return x.permute(list(range(x.ndim))[::-1] if order is None else order)
 
 
 @implements("Squeeze", known=(1,))
 def squeeze(_: Node, x: torch.Tensor, axes: Any = None) -> torch.Tensor:
-    """Without dimensions of size 1."""
+    """Removes dimensions of size 1."""
     if axes is None:
         return x.squeeze()
     wrong = [axis for axis in as_list(axes) if x.shape[axis] != 1]
@@ -58,7 +58,7 @@ def squeeze(_: Node, x: torch.Tensor, axes: Any = None) -> torch.Tensor:
 
 @implements("Unsqueeze", known=(1,))
 def unsqueeze(_: Node, x: torch.Tensor, axes: Any) -> torch.Tensor:
-    """With dimensions of size 1, as they are counted in the result."""
+    """Adds dimensions of size 1, at positions that count in the result."""
     axes = as_list(axes)
     rank = x.ndim + len(axes)
     for axis in sorted(axis + rank if axis < 0 else axis for axis in axes):
@@ -68,27 +68,27 @@ def unsqueeze(_: Node, x: torch.Tensor, axes: Any) -> torch.Tensor:
 
 @implements("Expand", known=(1,))
 def expand(_: Node, x: torch.Tensor, shape: Any) -> torch.Tensor:
-    """To a shape that both are broadcast to."""
+    """Broadcasts to the common shape of the input and a given shape."""
     broadcast: Any = torch.broadcast_shapes
     return x.expand(broadcast(x.shape, tuple(as_list(shape))))
 
 
 @implements("Tile", known=(1,))
 def tile(_: Node, x: torch.Tensor, repeats: Any) -> torch.Tensor:
-    """So many times along each dimension."""
+    """Repeats a tensor along each dimension."""
     return x.repeat(as_list(repeats))
 
 
 @implements("Concat")
 def concatenate(node: Node, *inputs: torch.Tensor) -> torch.Tensor:
-    """Along an axis."""
+    """Concatenates tensors along an axis."""
     return torch.cat(inputs, node.integer("axis"))
 
 
 @implements("Split", known=(1,))
 def split(node: Node, x: torch.Tensor, sizes: Any = None) -> Any:
-    """Along an axis, into parts of these sizes, or of equal ones of which the
-    last may be smaller."""
+    """Splits along an axis, into parts of these sizes, or into equal parts of which the last may be
+    smaller."""
     axis = node.integer("axis", 0)
     if sizes is not None:
         return torch.split(x, as_list(sizes), axis)
@@ -101,7 +101,7 @@ def split(node: Node, x: torch.Tensor, sizes: Any = None) -> Any:
 def take_slices(
     _: Node, x: torch.Tensor, starts: Any, ends: Any, axes: Any = None, steps: Any = None
 ) -> torch.Tensor:
-    """Like Python's slices, backwards too."""
+    """Takes slices as Python does, backwards too."""
     starts, ends = as_list(starts), as_list(ends)
     axes = list(range(len(starts))) if axes is None else as_list(axes)
     steps = [1] * len(starts) if steps is None else as_list(steps)
@@ -119,7 +119,7 @@ def take_slices(
 
 
 def _end(end: int, step: int, size: int) -> int | None:
-    """Backwards, what lies before the first element ends nowhere, which Python writes as None."""
+    """Returns the end of a slice. Backwards, an end before the first element is None in Python."""
     return None if step < 0 and end + size < 0 else end
 
 
@@ -127,7 +127,7 @@ def _end(end: int, step: int, size: int) -> int | None:
 def pad(
     node: Node, x: torch.Tensor, pads: list[int], value: Any = None, axes: Any = None
 ) -> torch.Tensor:
-    """With a public value, or with what is inside; negative pads cut off."""
+    """Pads with a public value, or with elements of the tensor; negative padding crops it."""
     axes = list(range(x.ndim)) if axes is None else [axis % x.ndim for axis in as_list(axes)]
     begins = dict(zip(axes, pads[: len(axes)], strict=True))
     ends = dict(zip(axes, pads[len(axes) :], strict=True))
@@ -150,7 +150,8 @@ def pad(
 
 
 def _outside(mode: str, size: int, begin: int, end: int) -> list[int]:
-    """Which element stands at each place, also before the first and after the last."""
+    """Returns which element is at each position, including those before the first and after the
+    last."""
     places = range(-begin, size + end)
     if len(places) > MOST_PLACES:
         raise NotImportedError(
@@ -170,20 +171,20 @@ def _outside(mode: str, size: int, begin: int, end: int) -> list[int]:
 
 @implements("Shape")
 def shape(node: Node, x: torch.Tensor) -> torch.Tensor:
-    """Sizes, from one dimension to another."""
+    """Returns the sizes from one dimension to another."""
     start, end = node.integer("start", 0), node.integer("end", x.ndim)
     return torch.tensor(list(x.shape)[start:end], dtype=torch.int64)
 
 
 @implements("Size")
 def size(_: Node, x: torch.Tensor) -> torch.Tensor:
-    """How many elements there are."""
+    """Returns the number of elements."""
     return torch.tensor(x.numel(), dtype=torch.int64)
 
 
 @implements("DepthToSpace")
 def depth_to_space(node: Node, x: torch.Tensor) -> torch.Tensor:
-    """Channels to blocks of pixels, depth first or columns first."""
+    """Moves channels to blocks of pixels, depth first or columns first."""
     block, (batch, channels, height, width) = node.integer("blocksize", 1), x.shape
     if node.text("mode", "DCR") == "CRD":
         return functional.pixel_shuffle(x, block)
@@ -195,7 +196,7 @@ def depth_to_space(node: Node, x: torch.Tensor) -> torch.Tensor:
 
 @implements("SpaceToDepth")
 def space_to_depth(node: Node, x: torch.Tensor) -> torch.Tensor:
-    """Blocks of pixels to channels."""
+    """Moves blocks of pixels to channels."""
     block, (batch, channels, height, width) = node.integer("blocksize", 1), x.shape
     if node.text("mode", "DCR") == "CRD":
         return functional.pixel_unshuffle(x, block)
@@ -205,7 +206,8 @@ def space_to_depth(node: Node, x: torch.Tensor) -> torch.Tensor:
 
 @implements("CenterCropPad", known=(1,))
 def center_crop_pad(node: Node, x: torch.Tensor, sizes: Any) -> torch.Tensor:
-    """To sizes, about the middle: the smaller half comes first, of what is cut off and of zeros."""
+    """Crops or pads to sizes, about the middle: the smaller half comes first, of what is cropped
+    and of zeros."""
     axes = node.integers("axes")
     axes = list(range(x.ndim)) if axes is None else [axis % x.ndim for axis in axes]
     for axis, wanted in zip(axes, as_list(sizes), strict=True):
@@ -220,7 +222,7 @@ def center_crop_pad(node: Node, x: torch.Tensor, sizes: Any) -> torch.Tensor:
 
 @implements("ReverseSequence", known=(1,))
 def reverse_sequence(node: Node, x: torch.Tensor, lengths: list[int]) -> torch.Tensor:
-    """The first elements of each sequence backwards, as many as it is long."""
+    """Reverses the first elements of each sequence, as many as it is long."""
     batch, time = node.integer("batch_axis", 1), node.integer("time_axis", 0)
     if len(lengths) != x.shape[batch]:
         raise ValueError(f"it has {len(lengths)} lengths for {x.shape[batch]} sequences")
@@ -237,6 +239,6 @@ def reverse_sequence(node: Node, x: torch.Tensor, lengths: list[int]) -> torch.T
 
 @implements("Trilu", known=(1,))
 def triangle(node: Node, x: torch.Tensor, k: Any = None) -> torch.Tensor:
-    """What is above a diagonal, or below it."""
+    """Keeps what is above a diagonal, or below it."""
     diagonal = as_list(k)[0] if k is not None else 0
     return torch.triu(x, diagonal) if node.flag("upper", True) else torch.tril(x, diagonal)

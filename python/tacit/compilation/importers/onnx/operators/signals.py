@@ -1,4 +1,4 @@
-"""Fourier transforms, as products with cosines and sines, and what sound is weighed by."""
+"""Fourier transforms, as products with cosines and sines, and mel filters."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from tacit.compilation.importers.onnx.operators.shapes import as_list
 from tacit.compilation.importers.onnx.problems import NotImportedError
 from tacit.compilation.importers.onnx.table import Node, implements
 
-#: The longest transform, as its matrix is held.
+#: Greatest length of a transform, whose matrix is held.
 LONGEST = 1 << 12
 
 
 def _waves(rows: int, columns: int, period: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cosines and sines of 2π·row·column/period."""
+    """Returns cosines and sines of 2π·row·column/period."""
     if max(rows, columns, period) > LONGEST:
         raise NotImportedError(f"it transforms {period} places", f"up to {LONGEST} are imported")
     product = torch.arange(rows).unsqueeze(1) * torch.arange(columns)
@@ -22,7 +22,7 @@ def _waves(rows: int, columns: int, period: int) -> tuple[torch.Tensor, torch.Te
 
 
 def _transformed(x: torch.Tensor, period: int, one_sided: bool, inverse: bool) -> torch.Tensor:
-    """Of (..., places, 1 or 2), where 2 are real and imaginary parts."""
+    """Transforms (..., positions, 1 or 2), where 2 stands for real and imaginary parts."""
     whole = one_sided and inverse
     rows = period if inverse or not one_sided else period // 2 + 1
     taken = period // 2 + 1 if whole else period
@@ -32,7 +32,8 @@ def _transformed(x: torch.Tensor, period: int, one_sided: bool, inverse: bool) -
         sines = -sines
         weights = torch.full((x.shape[-2],), (2.0 if whole else 1.0) / period)
         if whole:
-            # The other half mirrors all but the first, and the middle one where there is one.
+            # The other half mirrors all elements except the first, and the middle one if there is
+            # one.
             weights[0] = 1 / period
             if period % 2 == 0 and x.shape[-2] == taken:
                 weights[-1] = 1 / period
@@ -48,7 +49,8 @@ def _transformed(x: torch.Tensor, period: int, one_sided: bool, inverse: bool) -
 def fourier_transform(
     node: Node, x: torch.Tensor, length: Any = None, axis: Any = None
 ) -> torch.Tensor:
-    """Along an axis, of real or complex numbers; half of the result on demand."""
+    """Fourier transform along an axis, of real or complex numbers; half of the result if the file
+    asks for it."""
     axis = node.integer("axis", 1 if node.opset < 20 else -2) if axis is None else as_list(axis)[0]
     one_sided, inverse = node.flag("onesided"), node.flag("inverse")
     size = x.shape[axis]
@@ -62,7 +64,7 @@ def fourier_transform(
 def short_fourier_transform(
     node: Node, x: torch.Tensor, step: Any, window: torch.Tensor | None = None, length: Any = None
 ) -> torch.Tensor:
-    """Of frames of a signal."""
+    """Fourier transform of frames of a signal."""
     size = x.shape[1]
     length = (
         as_list(length)[0] if length is not None else size if window is None else window.shape[0]
@@ -74,7 +76,7 @@ def short_fourier_transform(
 
 @implements("MelWeightMatrix", known=(0, 1, 2, 3, 4))
 def mel_weights(_: Node, bins: Any, length: Any, rate: Any, lower: Any, upper: Any) -> torch.Tensor:
-    """Triangles that are evenly spaced as people hear."""
+    """Returns mel filters: triangles that are evenly spaced on the scale of human hearing."""
     bins, length, rate, lower, upper = (
         as_list(each)[0] for each in (bins, length, rate, lower, upper)
     )
