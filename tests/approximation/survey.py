@@ -21,116 +21,136 @@ TARGET = Path(__file__).resolve().parents[2] / "docs/accuracy.md"
 
 HEAD = """# How exact functions are
 
-Measured on dense grids against double precision, at the default scale of 16 fraction bits, on replicated
-shares; written by `tests/approximation/survey.py`, and every declared error is a test. An error is absolute,
-or relative where it says so: what is then off by less than 2^−13, eight units of the scale, is not counted.
-The largest absolute error is that over the whole domain, where results may be as large as 2^30.
-Rounds and bits are the meter's for {count} numbers; bits are summed up over all links, for each number. Of
-a few hundred numbers rounds are somewhat fewer.
+This page lists the errors and costs of approximated functions, and how they treat numbers outside
+of their domains. `tests/approximation/survey.py` writes it, and a test checks every declared error.
+The measurements use dense grids on replicated shares, at the default scale of 16 fraction bits, and
+compare with double precision. An error is absolute, unless the table says that it is relative. A
+relative error does not count if the result is off by less than 2^−13, which is eight units of the
+scale. The largest absolute error is over the whole domain, where results may be as large as 2^30.
+Rounds and bits are measured for {count} numbers. Bits are over all links together, for each number. A
+few hundred numbers take somewhat fewer rounds.
 
 | function | domain | declared | measured | largest absolute | rounds | bits |
 | --- | --- | --- | --- | --- | --- | --- |
 """.replace("{count}", f"{declared.DIVIDED:,}")
 
 METHODS = """
-How they are computed; the docstrings in `python/tacit/operators/numerics/approximation` say the same. Series
-are Chebyshev's, evaluated as in Paterson and Stockmeyer 1973, and fitted as in Lawson 1961.
+The next list says how the functions are computed; the docstrings in
+`python/tacit/operators/numerics/approximation` say the same. Series are Chebyshev series, evaluated
+as in Paterson and Stockmeyer 1973, and fitted as in Lawson 1961.
 
 """
 
 QUOTIENTS = """
-Whole quotients are exact. Those by a public number take a truncation or two for each 14 bits that the
-quotient may have, and a comparison.
+Whole quotients are exact. A quotient by a public number takes a truncation or two for each 14 bits
+that the quotient may have, and a comparison.
 
 | ⌊x / y⌋ | rounds | bits |
 | --- | --- | --- |
 """
 
 FOOT = """
-Whole powers and products of many numbers (`x**n`, `prod`, `cumprod`) are off by one unit of the scale for
-each factor, relative where the result is above 1, so by n·2^−16 for x^n at the default scale: (1 + r)^360
-by half a per cent at the most. Negative powers from −2 on are off by two units for each.
-`with tacit.fraction_bits(24):` makes a unit 2^−24, for results below 2^14.
-Quotients by secrets have all bits of such a scale too, if it has
-more than 20: they are then off by 2^−24 relative and two units. Exponentials, logarithms and roots are
-what the table says at every scale, and so are roots of products. Powers by whole numbers from 65 on, and
-by negative ones, that are beyond the range count as about its limit.
+**Powers and products.** Whole powers and products of many numbers (`x**n`, `prod`, `cumprod`) are
+off by one unit of the scale for each factor, relative if the result is above 1. For x^n at the
+default scale that is n·2^−16, so (1 + r)^360 is off by half a per cent at most. Negative powers
+from −2 on are off by two units for each factor. `with tacit.fraction_bits(24):` makes a unit 2^−24,
+for results below 2^14. If such a scale has more than 20 bits, quotients by secrets have all of them
+too: they are then off by 2^−24 relative and two units. Exponentials, logarithms and roots have the
+errors of the table at every scale, and so do roots of products. Powers by whole numbers from 65 on,
+and by negative ones, become about the limit of the range if they exceed it.
 
-Integers are exact until they become fractions. Means of integers, and quotients of integers of 64 bits by
-public numbers, or products with public fractions, are off by four units, where results are below 2^44.
-Quotients of integers by secrets are off by 2^−24 relative and four units; those beyond 2^44 become about
-that.
+**Integers** are exact until they become fractions. Means of integers, quotients of integers of 64
+bits by public numbers, and their products with public fractions are off by four units, for results
+below 2^44. Quotients of integers by secrets are off by 2^−24 relative and four units; larger
+quotients than 2^44 become about that.
 
-The sum of a softmax over 10 to 1,000 classes is within 2^−7 of 1, each of its numbers within 2^−9.
+**Softmax.** The sum of a softmax over 10 to 1,000 classes is within 2^−7 of 1, and each of its
+numbers within 2^−9.
 
-Outside of their domain: `exp` is exactly 0 far below and saturates at about 2^29.98 above; `log`, `sqrt` and
-`rsqrt` take negative numbers as 0, and 0 where there is nothing for it as the smallest number of its scale,
-so that `log(0)` is −11.09, `log10(0)` −4.82, `log1p` of −1 and less −11.09, `1/0` 65536 and `rsqrt(0)` 256;
-quotients of fractions that cannot be encoded become ±2^30, and negative whole powers about as much, so that
-`0.0**-2` is 2^29.99. `acos` and `asin` take what is beyond ±1 as ±1;
-`atanh(±1)` is ±5.89, `logit` of 0 and 1 ∓11.09, and beyond these both are finite too. A secret divisor of 0
-counts in `//` as the smallest of its scale, so that `7.5 // 0` is 491520 and of integers `7 // 0` is 7; the
-remainder by it is the dividend. `sin` and `cos` may be off by |x|·2^−22 more beyond ±64, which is 0.03
-at 2^17; from 2^20 on they tell nothing.
+**Outside of their domain** functions behave as follows. `exp` is exactly 0 far below, and saturates
+at about 2^29.98 above. `log`, `sqrt` and `rsqrt` treat negative numbers as 0. If a function has no
+value at 0, it treats 0 as the smallest number of its scale: `log(0)` is −11.09, `log10(0)` −4.82,
+`log1p` of −1 and less −11.09, `1/0` 65536 and `rsqrt(0)` 256. Quotients of fractions that cannot be
+encoded become ±2^30. Negative whole powers become about as much, so `0.0**-2` is 2^29.99. `acos`
+and `asin` treat numbers beyond ±1 as ±1. `atanh(±1)` is ±5.89, `logit` of 0 and 1 ∓11.09, and
+beyond these both are finite too. In `//` a secret divisor of 0 counts as the smallest number of its
+scale, so `7.5 // 0` is 491520, and `7 // 0` of integers is 7; the remainder by it is the dividend.
+Beyond ±64, `sin` and `cos` may be off by |x|·2^−22 more, which is 0.03 at 2^17; from 2^20 on they
+have no meaning.
 
-Layer, group and RMS norm are as exact for small rows as for large ones: off by 2^−12 relative and two units
-of 2^−16, and, but for RMS norm, by what 2^−24, a unit of the mean, is in standard deviations. So are batch
-and instance norm in training, and by 2^−24 of the standard deviation more. √Σ x² of a row of RMS norm is
-below 2^30, √Σ (x − mean)² of the others below 2^22; of n numbers an ε from 0 counts as 2^−30/n at least,
-2^−46/n where there is a mean. Gradients are off by 2^−12 of the gradient that comes in, in units of the
-deviation, and two units of 2^−20.
+**Normalisation.** Layer, group and RMS norm are as exact for small rows as for large ones. They are
+off by 2^−12 relative and two units of 2^−16. Except for RMS norm, they are also off by a unit of
+the mean, 2^−24, divided by the standard deviation. Batch and instance norm in training have the
+same error, and 2^−24 of the standard deviation more. √Σ x² of a row of RMS norm must be below 2^30,
+and √Σ (x − mean)² of the others below 2^22. For rows of n numbers, an ε from 0 on counts as at
+least 2^−30/n, or 2^−46/n if there is a mean. Gradients are off by 2^−12 of the incoming gradient,
+in units of the deviation, and two units of 2^−20.
 
-Roots of sums of squares are computed from the numbers that were squared: norms of order 2, standard
-deviations, and root mean squares that a model writes itself, `x * torch.rsqrt(x.pow(2).mean(-1,
-keepdim=True) + eps)` and its like (`x*x`, `square`, `sum`, `var`; `+ eps`; `sqrt`, `rsqrt`, `reciprocal`
-and powers of ±1/2; public factors). A root is off by 2^−13 relative and two units of 2^−16. What is divided
-by it, or multiplied by the inverse, is off by 2^−12 for rows of any magnitude: so are `normalize`, and RMS
-norms that are written by hand. Where the root has a factor, or an ε was added to it, and where it is of
-other numbers, of copies in another dtype too, inverse roots have units of 2^−24. Gradients are as those of
-RMS norm, but for eight units of 2^−20; that of a mean of squares itself is a number as others are.
-Deviations that a model computes, and those of `var` and `std`, have units of 2^−16. A mean of squares that
-is clamped, or was written to, or whose numbers were, is the number that it is: small squares have no bits
-there. So is all but the latest 32 of a kind, and the latest 512 roots to which gradients come. Squares of
-numbers from 2^15 on leave the range, of which a run under `protocol="plain"` warns; their root does not.
+**Roots of sums of squares** are computed from the numbers that were squared. This includes norms of
+order 2, standard deviations, and root mean squares that a model writes itself:
+`x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)` and similar expressions (`x*x`, `square`,
+`sum`, `var`; `+ eps`; `sqrt`, `rsqrt`, `reciprocal` and powers of ±1/2; public factors).
 
-Norms of orders other than 0, 1, 2 and infinity, from 1/16 to 16 and negative ones alike, go by logarithms:
-order p is off by (2 + 1/|p|)·2^−13 relative and two units of 2^−16, and has no gradient.
+- A root is off by 2^−13 relative and two units of 2^−16. Numbers that are divided by it, or
+  multiplied by the inverse, are off by 2^−12 for rows of any magnitude. So are `normalize`, and RMS
+  norms that are written by hand.
+- Inverse roots have units of 2^−24 if the root has a factor, if an ε was added to the root, or if
+  the divided numbers are not those that were squared (a copy in another dtype counts as other
+  numbers).
+- Gradients have the errors of RMS norm, except for eight units of 2^−20 instead of two. The
+  gradient of a mean of squares itself is an ordinary number.
+- Deviations that a model computes, and those of `var` and `std`, have units of 2^−16.
+- A mean of squares is an ordinary number, in which small squares have no bits, if it was clamped or
+  written to, or if its numbers were written to. Only the latest 32 results of a kind are
+  remembered, and the latest 512 roots that receive gradients. Older ones are ordinary numbers too.
+- Squares of numbers from 2^15 on leave the range; their root does not. A run under
+  `protocol="plain"` warns of such squares.
 
-Powers by secret exponents, by more than eight public ones at once, and by whole numbers beyond ±2^13, go by
-the logarithm of the base's magnitude, with the sign that a whole exponent gives it. A negative base has no
-power of a fractional exponent: by a secret one it is 0, by a public one that of the smallest number, where
-PyTorch has NaN; a run under `protocol="plain"` warns of it.
+**Norms** of orders other than 0, 1, 2 and infinity, from 1/16 to 16 and also negative ones, are
+computed by logarithms. Order p is off by (2 + 1/|p|)·2^−13 relative and two units of 2^−16, and has
+no gradient.
 
-Indices that are secret are not looked at, where PyTorch raises an error. What is read at one that is out of
-range is 0 (of `one_hot`, no class), and nothing is written there. `x[i]`, `take` and `index_put` count −1
-and less from the end; for `gather`, `index_select`, `embedding` and `scatter` these are out of range. In
-`nll_loss` and `cross_entropy` a secret class number that is no class counts as ignored. `bernoulli` takes
-probabilities beyond 0 and 1 as these. `multinomial` draws the last index where all weights are 0, and
-without replacement, where no others are left, again.
+**Powers by logarithms.** Powers by secret exponents, by more than eight public ones at once, and by
+whole numbers beyond ±2^13 are computed by the logarithm of the base's magnitude, with the sign that
+a whole exponent gives it. A negative base has no power with a fractional exponent. A secret
+exponent then gives 0, and a public one gives the power of the smallest number, where PyTorch gives
+NaN. A run under `protocol="plain"` warns of it.
 
-Solutions, inverses and factors of small systems (`linalg.solve`, `inv`, `solve_triangular`, `qr`,
-`cholesky`, `cholesky_solve`, `det`, `slogdet`) are right for condition numbers up to 2^10 wherever
-elements and results are in range, whatever the magnitudes of rows and columns, which are normalised in
-secret: the condition number is that of the matrix with rows and columns multiplied by what makes it
-least, for `qr` columns alone. They are off by two units of 2^−16, and by 2^−17 of the greatest number of
-an inverse, a factor, or a column of a solution (in each row times the norm of the matrix's column); a
-determinant by 2^−16 of itself, its logarithm by 2^−14. All this for the matrix as it is held: where it
-has small elements or is nearly singular, its own rounding to 2^−16 counts for more. An inverse has units
-of 2^−16 too, so of a matrix of millions it has no digits: `solve` has. What is singular, or beyond 2^10,
-gives numbers without meaning, of which a run under `protocol="plain"` warns. Gradients are made of such
-solutions.
+**Secret indices** are not checked, where PyTorch raises an error. A read at an index out of range
+returns 0 (`one_hot` returns no class), and a write does nothing. `x[i]`, `take` and `index_put`
+count −1 and less from the end; for `gather`, `index_select`, `embedding` and `scatter` these are
+out of range. In `nll_loss` and `cross_entropy` a secret class number that is no class counts as
+ignored. `bernoulli` treats probabilities beyond 0 and 1 as 0 and 1. `multinomial` draws the last
+index if all weights are 0. Without replacement, it draws the last index again if no others are
+left.
 
-`ctc_loss` is off by 2^−12 for each step of its input, and below 2^13. A target that fits no input, whose loss
-is infinite, counts 0 with `zero_infinity=True`, and is refused without; so is then a secret one of n labels
-and less than 2n − 1 steps, of which nobody knows.
+**Small systems.** Solutions, inverses and factors (`linalg.solve`, `inv`, `solve_triangular`, `qr`,
+`cholesky`, `cholesky_solve`, `det`, `slogdet`) are right for condition numbers up to 2^10 if
+elements and results are in range. Rows and columns may have any magnitudes, as they are normalised
+in secret. The condition number is therefore the least over all scalings of rows and columns; for
+`qr`, of columns alone. Results are off by two units of 2^−16, and by 2^−17 of the greatest number
+of an inverse, a factor, or a column of a solution (in each row times the norm of the matrix's
+column). A determinant is off by 2^−16 of itself, its logarithm by 2^−14. These errors are for the
+matrix as it is encoded: if it has small elements or is nearly singular, its own rounding to 2^−16
+matters more. An inverse has units of 2^−16 too, so the inverse of a matrix of millions has no
+digits; use `solve`, which has. A matrix that is singular, or has a condition number beyond 2^10,
+gives numbers without meaning; a run under `protocol="plain"` warns of it. Gradients are computed
+from such solutions.
 
-`softmax` of nothing but −∞, as of a row that is masked wholly, gives equal parts, where PyTorch has NaN.
+**CTC.** `ctc_loss` is off by 2^−12 for each step of its input, for losses below 2^13. A target that
+fits no input has an infinite loss. It counts 0 with `zero_infinity=True`, and is refused without.
+Without it, a secret target of n labels is also refused if the input has less than 2n − 1 steps,
+since whether it fits is secret.
 
-None of these functions wraps around. Sums and products do: what leaves the range of fractions is wrong, and
-so is `1000.0**4`, since whole powers are products; a run under `protocol="plain"` warns of both. So are
-gradients that are made of squares: those of `1/x` where |x| is below 2^−15, of `arctan`, `asinh`, `acosh`,
-`erf` and `erfc` beyond ±2^13. That of `rsqrt` is right from 2^−16 on, and that of `sinc`, which is divided by
-x², off by up to 2^−15/x².
+**Masked rows.** `softmax` of a row that is −∞ everywhere, such as a row that is masked completely,
+gives equal parts, where PyTorch gives NaN.
+
+**Overflow.** None of these functions wraps around. Sums and products do: a result outside the range
+of fractions is wrong. So is `1000.0**4`, since whole powers are products. A run under
+`protocol="plain"` warns of both. Gradients that are computed from squares are wrong as well: those
+of `1/x` if |x| is below 2^−15, and those of `arctan`, `asinh`, `acosh`, `erf` and `erfc` beyond
+±2^13. The gradient of `rsqrt` is right from 2^−16 on. That of `sinc`, which is divided by x², is
+off by up to 2^−15/x².
 """
 
 

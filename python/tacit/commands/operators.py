@@ -12,12 +12,13 @@ from tacit.commands.options import output
 INTRODUCTION = """\
 # Operators
 
-Operators of PyTorch's own operator database that work on secret tensors. The table lists each
-operator that takes a `float32` tensor. Up to twelve of the database's samples are tried, with the
-first tensor secret, and then with all of them. *Yes* means that every sample gives what it gives on
-plain tensors, *partly* that the other samples are refused with this error, *no* that all samples
-are. The gradients of up to six samples are tried in the same way. Nothing falls back to plain
-tensors. The tests compare this page with a run.
+This page lists the operators of PyTorch's own operator database, and whether they work on secret
+tensors. It has each operator that takes a `float32` tensor. For each of up to twelve of the
+database's samples, a test makes first one tensor secret, and then all of them. *Yes* means that
+every sample gives the same result as on plain tensors. *Partly* means that some samples do, and
+that the others are refused with the given message. *No* means that all samples are refused. The
+gradients of up to six samples are tested in the same way. Nothing falls back to plain tensors. The
+tests compare this page with a run.
 
 """
 
@@ -84,7 +85,10 @@ def counted() -> str:
 def _numbers(found: Coverage, what: str = "operators") -> str:
     whole, partly, refused = len(found.whole), len(found.partly), len(found.refused)
     total = whole + partly + refused
-    return f"{total} {what} {whole} work in every form, {partly} in part, {refused} are refused by name."
+    return (
+        f"{total} {what}, {whole} work in every form, {partly} work in part, "
+        f"and {refused} are refused by name."
+    )
 
 
 def page() -> str:
