@@ -481,7 +481,7 @@ def test_more_parties_than_two_of_additive_sharing_are_told_to_take_a_dealer() -
         return [isinstance(opened(each), tuple) for each in (x * y, x * 2, torch.relu(x))]
 
     setting: dict[str, Any] = {"protocol": "additive", "parties": 3}
-    with pytest.raises(tacit.MisuseError, match=r"checked mode among 3 .* takes a dealer") as error:
+    with pytest.raises(tacit.MisuseError, match=r"checked mode among 3 .* needs a dealer") as error:
         tacit.launch(program, checked=True, **setting, source="ot")
     message = str(error.value)
     # What it says to do, one after another.
