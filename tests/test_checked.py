@@ -56,7 +56,7 @@ def in_checks(fn: Callable[..., Any], *args: Any, **setting: Any) -> Any:
     return told[0]
 
 
-# What is refused
+# Refused results
 # -------------------------------------------------------------------------------------
 
 
@@ -143,7 +143,7 @@ def test_the_error_names_operator_module_and_line() -> None:
     assert operator.startswith("aten.mm.default in module 'layers.2'")
 
 
-# Whom it concerns
+# Receivers of errors
 # ------------------------------------------------------------------------------------
 
 
@@ -254,7 +254,7 @@ def test_an_overflow_is_in_what_is_saved(tmp_path: Path) -> None:
     assert all(each[0].startswith("aten.") for each in tacit.launch(load))
 
 
-# What has no answer
+# Checks that end without a result
 # -----------------------------------------------------------------------------------
 
 
@@ -334,7 +334,7 @@ def test_where_a_party_is_lost_amid_checks_all_openings_say_so(tmp_path: Path) -
         assert unrelated.startswith("PeerError: party 2 failed")
 
 
-# What it costs, and when
+# Costs
 # -----------------------------------------------------------------------------
 
 
@@ -472,7 +472,7 @@ def test_what_lies_outside_of_the_block_is_not_checked() -> None:
     assert tacit.launch(program)[0] == [False, True, False]
 
 
-# Who can, and how it is said
+# Available protocols, and messages
 # -------------------------------------------------------------------------
 
 

@@ -447,7 +447,7 @@ def test_a_copied_module_is_the_same_and_independent(on_shares: OnShares) -> Non
     assert torch.allclose(on_shares(program)[0], plain, atol=2e-3)
 
 
-# What the owner and the reference are told
+# Warnings for the owner, and in trial runs
 # ---------------------------------------------------------
 
 

@@ -297,7 +297,7 @@ def test_parties_that_draw_differently_are_told() -> None:
         tacit.launch(program)
 
 
-# What PyTorch draws for secret tensors
+# PyTorch's random functions on secret tensors
 # ----------------------------------------------------------------------
 
 DRAWS: dict[str, tuple[Callable[[Any], Any], Callable[[torch.Tensor], torch.Tensor]]] = {

@@ -132,7 +132,7 @@ def test_a_tensor_is_held_to_its_range() -> None:
         assert abs(found / (200_001.0**2 + 9) - 1) < 1e-6
 
 
-# What is made of several steps at once
+# Instructions fused into one step
 # ---------------------------------------------------------------
 
 

@@ -59,7 +59,7 @@ def together(parts: Any, how: Any) -> SecretTensor:
     return made
 
 
-# Apart and together
+# Flattening and rebuilding
 # ----------------------------------------------------------------------------------------
 
 

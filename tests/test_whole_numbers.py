@@ -61,7 +61,7 @@ def test_integers_stay_exact_until_they_are_fractions(protocol: str) -> None:
 
 
 def test_a_rehearsal_tells_of_integers_that_are_no_fractions() -> None:
-    """Functions of fractions report integers from 2^30 on, and operations with fractions report those
+    """Functions of fractions report integers from 2^30 on, and sums with fractions report those
     beyond 2^46."""
     for function, operator in (
         (torch.sqrt, "sqrt"),
